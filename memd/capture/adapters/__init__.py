@@ -1,0 +1,1 @@
+"""One file per client: its payloads in, memd's events out."""

@@ -1,0 +1,149 @@
+"""Every setting with its default, as one frozen tree. config.example.toml says the same, checked.
+
+Each room receives only its branch. An unknown key or a bad value is a ConfigError that names the
+key; memd never starts with half a configuration. Not here: where the file lies (paths.py).
+"""
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from memd.errors import ConfigError
+
+Positive = Annotated[int, Field(gt=0)]
+Ratio = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Branch(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class CaptureConfig(_Branch):
+    """What is kept of what agents say."""
+
+    field_bytes: Positive = 32_768
+    """A longer text field keeps its head and tail, with the cut said."""
+    keep_reads: bool = False
+    """Whether to keep what Read, Glob and Grep returned; else its path and size."""
+    ignore_paths: tuple[str, ...] = (
+        ".git/", "node_modules/", "bower_components/", "vendor/", ".venv/", "venv/", "__pycache__/",
+        "dist/", "build/", "out/", "target/", "coverage/", ".next/", ".tox/", ".mypy_cache/",
+        ".ruff_cache/", ".pytest_cache/", "*.min.js", "*.min.css", "*.map", "*.lock", "*-lock.json",
+        "*-lock.yaml",
+    )  # fmt: skip
+    """.gitignore-like patterns; tool events on such a path are counted and dropped. `!` keeps."""
+    ignore_tools: tuple[str, ...] = ("mcp__memd__*", "mcp__plugin_memd_*", "mem_*")
+    """Patterns of tool names that are dropped. memd's own tools always are."""
+    entropy: bool = True
+    """Whether long random-looking words are redacted, beside the named patterns."""
+
+
+class DistillConfig(_Branch):
+    """How events become summaries."""
+
+    writer: Literal["none"] = "none"
+    """Who writes titles and facts: nobody but the rules."""
+    idle_s: Positive = 600
+    """An episode without an end is closed after this long without an event."""
+    interval_s: Positive = 30
+    """How often to look for idle episodes."""
+    body_characters: Positive = 8_000
+    """A summary's body is cut there."""
+
+
+class IndexConfig(_Branch):
+    """How summaries become searchable."""
+
+    passage_tokens: Positive = 400
+    batch: Positive = 200
+    """Summaries indexed per transaction."""
+
+
+class EnginesConfig(_Branch):
+    """Which models turn text into vectors."""
+
+    embedder: Literal["auto", "hashing"] = "auto"
+    """`auto` uses the best engine that answers; the hashing one always does."""
+
+
+class ConsolidateConfig(_Branch):
+    """How near-duplicates are tidied away."""
+
+    enabled: bool = True
+    interval_s: Positive = 300
+    threshold: Ratio = 0.95
+    """Cosine from which two summaries are a candidate pair."""
+    batch: Positive = 500
+    """New summaries looked at per tick."""
+
+
+class RecallConfig(_Branch):
+    """How a question is answered."""
+
+    profile: str = "memd"
+    k: Annotated[int, Field(ge=1, le=100)] = 5
+    pool: Annotated[int, Field(ge=1, le=1000)] = 50
+    """Candidates that each leg hands on."""
+
+
+class ServeConfig(_Branch):
+    """The front door."""
+
+    line_bytes: Positive = 16 * 1024 * 1024
+    connections: Positive = 1_024
+    min_event_s: Annotated[float, Field(gt=0, le=30)] = 2.0
+    """How long a search waits for the event that it was asked to include."""
+    drain_s: Annotated[float, Field(ge=0, le=30)] = 5.0
+    """How long answers in flight may take after a client has closed its side."""
+
+
+class DaemonConfig(_Branch):
+    """The roof."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_bytes: Positive = 5 * 1024 * 1024
+    """The log is turned over at this size; one older log is kept."""
+    stop_s: Annotated[float, Field(gt=0, le=60)] = 2.0
+    """How long work in flight may take after SIGTERM."""
+
+
+class Config(_Branch):
+    """Everything that can be set."""
+
+    capture: CaptureConfig = CaptureConfig()
+    distill: DistillConfig = DistillConfig()
+    index: IndexConfig = IndexConfig()
+    engines: EnginesConfig = EnginesConfig()
+    consolidate: ConsolidateConfig = ConsolidateConfig()
+    recall: RecallConfig = RecallConfig()
+    profiles: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
+    """Own retrieval profiles: `[profiles.mine] base = "memd"`, then what differs."""
+    serve: ServeConfig = ServeConfig()
+    daemon: DaemonConfig = DaemonConfig()
+
+
+def parse(text: str, origin: str) -> Config:
+    """The configuration in a TOML text; a ConfigError names the file and the key that is wrong."""
+    try:
+        return Config.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{origin} is not valid TOML: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        said = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
+        raise ConfigError(f"{origin}: {key}: {said}") from error
+
+
+def load(path: str) -> Config:
+    """The configuration in a file, or the defaults if there is none."""
+    file = Path(path)
+    if not file.exists():
+        return Config()
+    try:
+        return parse(file.read_text(encoding="utf-8"), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}") from error

@@ -1,0 +1,1 @@
+"""The roof: one process per vault, its rooms supervised, its clock read here alone."""

@@ -1,0 +1,1 @@
+"""Models: text to vector, text to text. Each behind a port in memd's own words."""

@@ -1,0 +1,89 @@
+"""Everything that can go wrong, as one tree. Pure.
+
+    MemdError
+    ├── BadRequest            the caller's fault: say what, and what to do
+    │   ├── UnknownId         no such row, or not in this vault or project
+    │   └── ConfigError       config.toml is wrong; the message names the key
+    └── Broken                ours, or the machine's
+        ├── Unreachable       no daemon answers on the socket
+        ├── AlreadyRunning    another daemon holds this vault
+        ├── SpoolBroken       the spool could not be read or written
+        ├── EngineFailed      a model did not answer, in time or at all
+        └── VaultError        the database file
+            ├── VaultBusy     somebody else holds the lock for longer than we wait
+            ├── VaultFull     the disk is full, or the file may not grow
+            ├── VaultCorrupt  SQLite says that the file is damaged
+            ├── VaultForeign  the file is not memd's
+            └── VaultNewer    a newer memd wrote it
+
+Foreign errors are translated at three borders only: store/database.py, engines/ollama.py and
+serve/listener.py. A docstring is the default message. Not here: how an error is shown.
+"""
+
+
+class MemdError(Exception):
+    """Something went wrong in memd."""
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+
+    @property
+    def message(self) -> str:
+        """The text for people."""
+        return str(self)
+
+
+class BadRequest(MemdError):
+    """The request cannot be understood."""
+
+
+class UnknownId(BadRequest):
+    """There is no memory with this id."""
+
+
+class ConfigError(BadRequest):
+    """The configuration is not valid."""
+
+
+class Broken(MemdError):
+    """memd could not do this; the log says more."""
+
+
+class Unreachable(Broken):
+    """The memd daemon is not running. Start it with `memd start`."""
+
+
+class AlreadyRunning(Broken):
+    """Another memd daemon already serves this vault."""
+
+
+class SpoolBroken(Broken):
+    """The spool could not be read or written."""
+
+
+class EngineFailed(Broken):
+    """The model did not answer."""
+
+
+class VaultError(Broken):
+    """The vault could not be used."""
+
+
+class VaultBusy(VaultError):
+    """The vault is locked by another process."""
+
+
+class VaultFull(VaultError):
+    """The disk is full: the vault cannot grow."""
+
+
+class VaultCorrupt(VaultError):
+    """The vault is damaged. Nothing was changed; restore a backup or move the file away."""
+
+
+class VaultForeign(VaultError):
+    """The file is a database of another program. Nothing was changed."""
+
+
+class VaultNewer(VaultError):
+    """The vault was written by a newer memd. Nothing was changed; update memd."""

@@ -1,0 +1,1 @@
+"""In from elsewhere, out to elsewhere: transcripts of the past."""

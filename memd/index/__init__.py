@@ -1,0 +1,1 @@
+"""Summaries to searchable rows: passages, postings and vectors, on disk and in memory."""

@@ -1,0 +1,301 @@
+"""The nouns of memd as frozen values, and the life of a memory as a table. Pure.
+
+An event is born when an agent does something and never changes. Its episode is distilled into
+summaries, the index learns them, consolidation may let a newer one supersede an older one, and
+only a person's `forget` ends the story; see `LIFE`. Times are UTC milliseconds, ids are integers
+for people, uids are stable across vaults. Not here: how any of these is stored or shown.
+"""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+GLOBAL_PROJECT = "global"
+"""The key of the project whose memories are seen from every other one."""
+
+
+class EventKind(enum.StrEnum):
+    """What an agent did, in memd's words whatever the client calls it."""
+
+    SESSION_START = "session_start"
+    PROMPT = "prompt"
+    TOOL_CALL = "tool_call"
+    TOOL_RESULT = "tool_result"
+    TOOL_FAILURE = "tool_failure"
+    SUBAGENT_START = "subagent_start"
+    SUBAGENT_STOP = "subagent_stop"
+    STOP = "stop"
+    COMPACT_START = "compact_start"
+    COMPACT_END = "compact_end"
+    SESSION_END = "session_end"
+    NOTIFICATION = "notification"
+    OTHER = "other"
+
+
+class Kind(enum.StrEnum):
+    """What a summary is about."""
+
+    DECISION = "decision"
+    FIX = "fix"
+    FAILURE = "failure"
+    CHANGE = "change"
+    DISCOVERY = "discovery"
+    PREFERENCE = "preference"
+    INSTRUCTION = "instruction"
+    FACT = "fact"
+    TASK = "task"
+    NOTE = "note"
+    SESSION = "session"
+
+
+class Tier(enum.StrEnum):
+    """How a summary came to be, most trusted first."""
+
+    CORE = "core"
+    FILE = "file"
+    AGENT = "agent"
+    CAPTURED = "captured"
+
+
+class EdgeType(enum.StrEnum):
+    """How one node of the provenance graph relates to another."""
+
+    CAUSES = "causes"
+    CAUSED_BY = "caused_by"
+    DERIVES_FROM = "derives_from"
+    CONTRADICTS = "contradicts"
+    EDITS = "edits"
+    REFERENCES = "references"
+    CALLS = "calls"
+    IMPORTS = "imports"
+    EXTENDS = "extends"
+    IMPLEMENTS = "implements"
+    INSTANTIATES = "instantiates"
+    SIMILAR_TO = "similar_to"
+    SUPERSEDES = "supersedes"
+
+
+class State(enum.StrEnum):
+    """Where a memory stands in its life."""
+
+    CAPTURED = "captured"
+    DISTILLED = "distilled"
+    INDEXED = "indexed"
+    SUPERSEDED = "superseded"
+    FORGOTTEN = "forgotten"
+
+
+LIFE: Mapping[State, frozenset[State]] = {
+    State.CAPTURED: frozenset({State.DISTILLED, State.FORGOTTEN}),
+    State.DISTILLED: frozenset({State.INDEXED, State.FORGOTTEN}),
+    State.INDEXED: frozenset({State.DISTILLED, State.SUPERSEDED, State.FORGOTTEN}),
+    State.SUPERSEDED: frozenset({State.INDEXED, State.FORGOTTEN}),
+    State.FORGOTTEN: frozenset(),
+}
+"""What may follow what: an indexed memory whose episode grew is distilled again, a superseded one
+can be revived, and nothing returns from being forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRef:
+    """A session as a client names it, before memd knows it."""
+
+    client: str
+    key: str
+    directory: str | None = None
+    """Where the agent was started: the stable root if the client tells it, else its cwd."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """One thing an agent did: redacted, bounded, with its idempotence key, not yet stored."""
+
+    session: SessionRef
+    key: str
+    kind: EventKind
+    name: str
+    """The client's own name of the event."""
+    at: int
+    source: str
+    """`live`, `spool` or `import`."""
+    payload: Mapping[str, Any]
+    turn: str | None = None
+    """The client's id of the prompt that this belongs to."""
+    tool: str | None = None
+    agent: str | None = None
+    """The subagent that did it; None for the session's own agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A stored event. `id` is its sequence number, the order of arrival; `at` the time it happened."""
+
+    id: int
+    session_id: int
+    kind: EventKind
+    name: str
+    at: int
+    payload: Mapping[str, Any]
+    source: str = "live"
+    turn: str | None = None
+    tool: str | None = None
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Where memories belong."""
+
+    id: int
+    key: str
+    name: str
+    reason: str
+    """Why this directory resolved to this project, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One run of one client in one directory."""
+
+    id: int
+    uid: str
+    client: str
+    key: str
+    project_id: int
+    directory: str | None
+    title: str | None
+    started_at: int
+    last_event_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The event that a summary came from, and the words in it that made it."""
+
+    event_id: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class DraftEdge:
+    """An edge from a draft: to another draft of the same episode (`slot`) or to a node."""
+
+    type: EdgeType
+    to_kind: str
+    """`slot`, `file`, `event` or `summary`."""
+    to_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reversal:
+    """A draft says in words that it replaces an earlier choice."""
+
+    subject: frozenset[str]
+    """The stems that say what the choice is about."""
+    gives_up: frozenset[str]
+    """The stems of what is no longer chosen; empty if the text does not name it."""
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A summary as the distiller proposes it."""
+
+    slot: str
+    """What makes it one of its episode: `turn`, `decision/0`, … The same events give the same slots."""
+    kind: Kind
+    title: str
+    body: str
+    at: int
+    rule: str
+    """The distiller's rule that wrote it, for `mem_why`."""
+    sources: tuple[Source, ...]
+    tier: Tier = Tier.CAPTURED
+    tags: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    topic_key: str | None = None
+    expires_at: int | None = None
+    confidence: float = 0.5
+    quality: float = 0.5
+    edges: tuple[DraftEdge, ...] = ()
+    reversal: Reversal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What is remembered. `at` is the time of its events, not of the distilling."""
+
+    id: int
+    uid: str
+    project_id: int
+    session_id: int | None
+    kind: Kind
+    tier: Tier
+    source: str
+    title: str
+    body: str
+    at: int
+    created_at: int
+    updated_at: int
+    rule: str
+    episode: str | None = None
+    topic_key: str | None = None
+    tags: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    expires_at: int | None = None
+    pinned_at: int | None = None
+    confidence: float = 0.5
+    quality: float = 0.5
+    revisions: int = 1
+    duplicates: int = 1
+    superseded_by: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A stored edge of the provenance graph; nodes are (kind, id as text), such as (`file`, path)."""
+
+    id: int
+    from_kind: str
+    from_id: str
+    type: EdgeType
+    to_kind: str
+    to_id: str
+    confidence: float
+    rule: str
+    at: int
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Supersession:
+    """Newer hides older: by which rule, how alike they were, and what the guards said."""
+
+    id: int
+    newer_id: int
+    older_id: int
+    rule: str
+    cosine: float | None
+    guard: str
+    at: int
+    undone_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What makes two vectors comparable. Vectors of two spaces never meet."""
+
+    provider: str
+    model: str
+    version: str
+    dimensions: int
+    digest: str = ""
+    document_prefix: str = ""
+    query_prefix: str = ""
+
+    @property
+    def name(self) -> str:
+        """One line that is equal exactly when the spaces are."""
+        parts = (self.provider, self.model, self.version, str(self.dimensions), self.digest)
+        return "/".join(part for part in parts if part)

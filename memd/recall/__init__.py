@@ -1,0 +1,1 @@
+"""Question to answer: legs, fusion, signals, and an explanation that adds up."""

@@ -1,0 +1,144 @@
+"""One SQLite file: one writer that is handed a function, several readers. Knows no tables.
+
+`write` runs its function in one IMMEDIATE transaction in a thread; `read` runs its in a snapshot.
+Both translate SQLite's errors into memd's, and nothing else in the store does. The writer commits
+with `synchronous = FULL`: when `write` has returned, the power may fail.
+"""
+
+import contextlib
+import os
+import queue
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+import apsw
+
+from memd.errors import Broken, VaultBusy, VaultCorrupt, VaultError, VaultFull
+from memd.store import migrate
+
+T = TypeVar("T")
+Connection = apsw.Connection
+
+READERS = 4
+BUSY_TIMEOUT_MS = 5_000
+_CACHE_KIB = 8_192
+_JOURNAL_MAX = 16 * 1024 * 1024
+
+_TRANSLATIONS: tuple[tuple[type[apsw.Error], type[VaultError]], ...] = (
+    (apsw.BusyError, VaultBusy),
+    (apsw.LockedError, VaultBusy),
+    (apsw.FullError, VaultFull),
+    (apsw.CorruptError, VaultCorrupt),
+    (apsw.NotADBError, VaultCorrupt),
+)
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """Turn an SQLite error into memd's word for it."""
+    try:
+        yield
+    except apsw.Error as error:
+        for foreign, ours in _TRANSLATIONS:
+            if isinstance(error, foreign):
+                raise ours(f"{ours.__doc__} ({error})") from error
+        raise VaultError(f"SQLite refused: {error}") from error
+
+
+def connect(path: str) -> Connection:
+    """Open one connection, set up as every connection to a vault must be."""
+    connection = apsw.Connection(path)
+    # First of all: without it the very next statement may die of SQLITE_BUSY.
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", 2)
+    connection.pragma("foreign_keys", 1)
+    connection.pragma("temp_store", 2)
+    connection.pragma("cache_size", -_CACHE_KIB)
+    connection.pragma("journal_size_limit", _JOURNAL_MAX)
+    return connection
+
+
+class Database:
+    """An open vault. Close it; `open_database` does that for you."""
+
+    def __init__(self, path: str, now: int) -> None:
+        """Open or create the vault at `path`; raise a VaultError without having touched it."""
+        self.path = path
+        migrate.inspect(path)
+        with translated():
+            self._writer = connect(path)
+            migrate.migrate(self._writer, now)
+            readers = [connect(path) for _ in range(READERS)]
+        self._readers: queue.LifoQueue[Connection] = queue.LifoQueue()
+        for reader in readers:
+            reader.pragma("query_only", 1)
+            self._readers.put(reader)
+        self._write_limit = anyio.CapacityLimiter(1)
+        self._read_limit = anyio.CapacityLimiter(READERS)
+
+    async def write(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a transaction, off the event loop, after all writes asked for before it."""
+        return await anyio.to_thread.run_sync(self.write_now, work, limiter=self._write_limit)
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` on one snapshot, off the event loop."""
+        return await anyio.to_thread.run_sync(self.read_now, work, limiter=self._read_limit)
+
+    def write_now(self, work: Callable[[Connection], T]) -> T:
+        """`write`, in this thread. Only where nobody else writes: at start, and in `write`."""
+        with translated():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                result = work(self._writer)
+                self._writer.execute("COMMIT")
+            except BaseException:
+                # A full disk rolls back by itself; then there is nothing left to roll back.
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+            return result
+
+    def read_now(self, work: Callable[[Connection], T]) -> T:
+        """`read`, in this thread."""
+        try:
+            reader = self._readers.get(timeout=BUSY_TIMEOUT_MS / 1000)
+        except queue.Empty:
+            raise Broken("every reader of the vault is taken") from None
+        try:
+            with translated():
+                reader.execute("BEGIN")
+                try:
+                    return work(reader)
+                finally:
+                    reader.execute("ROLLBACK")
+        finally:
+            self._readers.put(reader)
+
+    def size(self) -> int:
+        """Bytes on disk, write-ahead log included."""
+        total = 0
+        for suffix in ("", "-wal"):
+            with contextlib.suppress(FileNotFoundError):
+                total += os.stat(self.path + suffix).st_size
+        return total
+
+    def close(self) -> None:
+        """Fold the log back into the file and let go."""
+        while not self._readers.empty():
+            self._readers.get_nowait().close()
+        with contextlib.suppress(apsw.Error):
+            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        self._writer.close()
+
+
+@contextlib.contextmanager
+def open_database(path: str, now: int) -> Iterator[Database]:
+    """Open a vault and close it again, whatever happens."""
+    database = Database(path, now)
+    try:
+        yield database
+    finally:
+        database.close()

@@ -1,0 +1,147 @@
+"""Passages: their full text in FTS5 and their postings as blobs. Derived, rebuildable."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import apsw
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One term of one passage, with how often it stands in the title and in the body."""
+
+    term: str
+    in_title: int
+    in_body: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassage:
+    """A piece of a summary's body, [start, stop) in characters, ready to be stored."""
+
+    summary_id: int
+    seq: int
+    start: int
+    stop: int
+    title: str
+    text: str
+    identifiers: str
+    postings: tuple[Posting, ...]
+
+    @property
+    def length(self) -> int:
+        """Terms, repeated as often as they stand there, title and body together."""
+        return sum(p.in_title + p.in_body for p in self.postings)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage as the index loads it; `postings` is a blob of (u4 term, u1 title, u1 body)."""
+
+    id: int
+    summary_id: int
+    seq: int
+    length: int
+    postings: bytes
+
+
+def put(tx: apsw.Connection, passages: Sequence[NewPassage]) -> list[StoredPassage]:
+    """Store passages in both forms and return them as `load` would."""
+    numbers = _number(tx, Counter(p.term for passage in passages for p in passage.postings))
+    stored = []
+    for passage in passages:
+        blob = b"".join(
+            numbers[p.term].to_bytes(4, "little") + bytes((min(p.in_title, 255), min(p.in_body, 255)))
+            for p in passage.postings
+        )
+        number = tx.execute(
+            "INSERT INTO passages (summary_id, seq, start, stop, length, postings)"
+            " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
+            (passage.summary_id, passage.seq, passage.start, passage.stop, passage.length, blob),
+        ).get
+        tx.execute(
+            "INSERT INTO passages_fts (rowid, title, body, identifiers) VALUES (?, ?, ?, ?)",
+            (number, passage.title, passage.text, passage.identifiers),
+        )
+        stored.append(StoredPassage(int(number), passage.summary_id, passage.seq, passage.length, blob))
+    return stored
+
+
+def _number(tx: apsw.Connection, uses: Mapping[str, int]) -> dict[str, int]:
+    """Count these terms in the vocabulary and return their numbers."""
+    numbers: dict[str, int] = {}
+    for term, count in uses.items():
+        numbers[term] = int(
+            tx.execute(
+                "INSERT INTO terms (term, passages) VALUES (?1, ?2)"
+                " ON CONFLICT (term) DO UPDATE SET passages = passages + ?2 RETURNING id",
+                (term, count),
+            ).get
+        )
+    return numbers
+
+
+def remove(tx: apsw.Connection, summary_id: int) -> list[int]:
+    """Drop a summary's passages, vectors and unused words; the ids of the passages that went."""
+    gone: list[int] = []
+    uses: Counter[int] = Counter()
+    for number, blob in tx.execute("SELECT id, postings FROM passages WHERE summary_id = ?", (summary_id,)):
+        gone.append(int(number))
+        uses.update(int.from_bytes(blob[i : i + 4], "little") for i in range(0, len(blob), 6))
+    tx.execute("DELETE FROM passages WHERE summary_id = ?", (summary_id,))
+    tx.executemany(
+        "UPDATE terms SET passages = passages - ?2 WHERE id = ?1", [(term, n) for term, n in uses.items()]
+    )
+    tx.executemany("DELETE FROM terms WHERE id = ? AND passages <= 0", [(term,) for term in uses])
+    return gone
+
+
+def load(tx: apsw.Connection) -> Iterator[StoredPassage]:
+    """Every passage, in order of id."""
+    for row in tx.execute("SELECT id, summary_id, seq, length, postings FROM passages ORDER BY id"):
+        yield StoredPassage(*row)
+
+
+def vocabulary(tx: apsw.Connection) -> dict[str, int]:
+    """Every term and its number."""
+    return {term: int(number) for number, term in tx.execute("SELECT id, term FROM terms")}
+
+
+def numbers_of(tx: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
+    """The numbers of those terms that are in the vocabulary."""
+    found: dict[str, int] = {}
+    for term in terms:
+        number = tx.execute("SELECT id FROM terms WHERE term = ?", (term,)).get
+        if number is not None:
+            found[term] = int(number)
+    return found
+
+
+def match(tx: apsw.Connection, expression: str, limit: int) -> list[tuple[int, float]]:
+    """(passage id, −bm25) for an FTS5 expression that `recall` has quoted; best first."""
+    rows = tx.execute(
+        "SELECT rowid, -bm25(passages_fts, 2.0, 1.0, 1.0) FROM passages_fts"
+        " WHERE passages_fts MATCH ? ORDER BY rank LIMIT ?",
+        (expression, limit),
+    )
+    return [(int(number), float(score)) for number, score in rows]
+
+
+def spans(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+    """Passage id → [start, stop) in its summary's body."""
+    rows = tx.execute(
+        f"SELECT id, start, stop FROM passages WHERE id IN ({','.join('?' * len(passage_ids))})",
+        tuple(passage_ids),
+    )
+    return {int(number): (int(start), int(stop)) for number, start, stop in rows}
+
+
+def count(tx: apsw.Connection) -> int:
+    """How many passages there are."""
+    return int(tx.execute("SELECT count(*) FROM passages").get)
+
+
+def purge(tx: apsw.Connection) -> None:
+    """Merge FTS5's segments, so that nothing of a deleted passage stays in them."""
+    tx.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")

@@ -1,0 +1,138 @@
+"""Supersessions and edges: how memories relate, and by which rule."""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import apsw
+
+from memd.models import Edge, EdgeType, Supersession
+
+_SUPERSESSION = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"
+_EDGE = "id, from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail"
+
+
+@dataclass(frozen=True, slots=True)
+class NewEdge:
+    """An edge to be written. Nodes are (kind, id as text)."""
+
+    from_kind: str
+    from_id: str
+    type: EdgeType
+    to_kind: str
+    to_id: str
+    rule: str
+    at: int
+    confidence: float = 1.0
+    detail: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _edge(row: tuple[Any, ...]) -> Edge:
+    number, from_kind, from_id, type_, to_kind, to_id, confidence, rule, at, detail = row
+    return Edge(
+        number, from_kind, from_id, EdgeType(type_), to_kind, to_id, confidence, rule, at, json.loads(detail)
+    )
+
+
+def supersede(
+    tx: apsw.Connection, *, newer_id: int, older_id: int, rule: str, cosine: float | None, guard: str, at: int
+) -> int | None:
+    """Let newer hide older; the row's id, or None if older was hidden already or it would be a circle."""
+    if newer_id == older_id or newer_id in _hidden_under(tx, older_id):
+        return None
+    row = tx.execute(
+        "INSERT INTO supersessions (newer_id, older_id, rule, cosine, guard, at) VALUES (?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING RETURNING id",
+        (newer_id, older_id, rule, cosine, guard, at),
+    ).get
+    return None if row is None else int(row)
+
+
+def _hidden_under(tx: apsw.Connection, summary_id: int) -> set[int]:
+    """Everything that this summary supersedes, directly or through others."""
+    rows = tx.execute(
+        "WITH RECURSIVE under (id) AS (SELECT ? UNION SELECT x.older_id FROM supersessions x"
+        " JOIN under ON x.newer_id = under.id WHERE x.undone_at IS NULL) SELECT id FROM under",
+        (summary_id,),
+    )
+    return {int(row[0]) for row in rows}
+
+
+def undo(tx: apsw.Connection, supersession_id: int, at: int) -> bool:
+    """Show the older one again. The row stays, marked as undone. False if it was undone already."""
+    tx.execute(
+        "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL", (at, supersession_id)
+    )
+    return tx.changes() > 0
+
+
+def supersessions_of(tx: apsw.Connection, summary_id: int) -> list[Supersession]:
+    """Every supersession that this summary is part of, undone ones too, oldest first."""
+    rows = tx.execute(
+        f"SELECT {_SUPERSESSION} FROM supersessions WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id",
+        (summary_id,),
+    )
+    return [Supersession(*row) for row in rows]
+
+
+def newest(tx: apsw.Connection, summary_id: int) -> int:
+    """Who finally supersedes this summary; itself if nobody does."""
+    current = summary_id
+    while (
+        above := tx.execute(
+            "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL", (current,)
+        ).get
+    ) is not None:
+        current = int(above)
+    return current
+
+
+def link(tx: apsw.Connection, edges: Iterable[NewEdge]) -> int:
+    """Write edges; one that is there already stays as it is. How many were new."""
+    before = tx.total_changes()
+    tx.executemany(
+        "INSERT OR IGNORE INTO edges (from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (e.from_kind, e.from_id, e.type.value, e.to_kind, e.to_id, e.confidence, e.rule, e.at,
+             json.dumps(e.detail, ensure_ascii=False))
+            for e in edges
+        ],
+    )  # fmt: skip
+    return int(tx.total_changes() - before)
+
+
+def edges_at(tx: apsw.Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:
+    """The edges that begin or end at a node, oldest first."""
+    rows = tx.execute(
+        f"SELECT {_EDGE} FROM edges WHERE (from_kind = ?1 AND from_id = ?2) OR (to_kind = ?1 AND to_id = ?2)"
+        " ORDER BY id LIMIT ?3",
+        (kind, node_id, limit),
+    )
+    return [_edge(row) for row in rows]
+
+
+def sources_of(tx: apsw.Connection, summary_id: int) -> list[tuple[int, str]]:
+    """(event id, quote) of each event that a summary derives from, in order of the event."""
+    rows = tx.execute(
+        "SELECT CAST(to_id AS INTEGER), detail ->> '$.quote' FROM edges WHERE from_kind = 'summary'"
+        " AND from_id = ? AND type = 'derives_from' AND to_kind = 'event' ORDER BY 1",
+        (str(summary_id),),
+    )
+    return [(int(event_id), str(quote or "")) for event_id, quote in rows]
+
+
+def derived_from(tx: apsw.Connection, event_id: int) -> list[int]:
+    """The summaries that derive from this event."""
+    rows = tx.execute(
+        "SELECT CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'event' AND to_id = ?"
+        " AND type = 'derives_from' AND from_kind = 'summary' ORDER BY 1",
+        (str(event_id),),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def unlink_from(tx: apsw.Connection, summary_id: int) -> None:
+    """Drop the edges that begin at a summary, before a revision writes them anew."""
+    tx.execute("DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),))

@@ -1,0 +1,97 @@
+"""From whatever version a vault has to ours, or a clear refusal. Numbered SQL, one transaction each.
+
+A vault carries `application_id` "memd" and `user_version`, the number of its last migration. Both
+stand in the first hundred bytes of the file, so that a file which is foreign, damaged or newer is
+refused from a plain read: opening it with SQLite might already have changed it.
+"""
+
+import functools
+import os
+import struct
+from importlib import resources
+
+import apsw
+
+from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
+
+APPLICATION_ID = int.from_bytes(b"memd", "big")
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+_QUICK_CHECK_MAX = 64 * 1024 * 1024
+"""Bytes. A larger file is checked by `memd doctor`, not on every start."""
+
+
+@functools.cache
+def migrations() -> tuple[str, ...]:
+    """Every migration's SQL in order; the first brings an empty file to version 1."""
+    folder = resources.files(__package__) / "migrations"
+    names = sorted(f.name for f in folder.iterdir() if f.name.endswith(".sql"))
+    return tuple((folder / name).read_text(encoding="utf-8") for name in names)
+
+
+def inspect(path: str) -> None:
+    """Refuse a file that is not a vault we can open. Reads, never writes.
+
+    Raises VaultForeign, VaultNewer or VaultCorrupt. A file that is missing or empty is fine.
+    """
+    try:
+        with open(path, "rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except FileNotFoundError:
+        return
+    if not header:
+        return
+    if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
+        raise VaultCorrupt(f"{path} is not an SQLite database, or its beginning is damaged. Nothing was changed.")
+    (version,) = struct.unpack_from(">I", header, 60)
+    (application,) = struct.unpack_from(">I", header, 68)
+    if application != APPLICATION_ID and not _first_start_was_cut_short(path, application):
+        raise VaultForeign(f"{path} is a database of another program. Nothing was changed.")
+    if version > len(migrations()):
+        raise VaultNewer(
+            f"{path} has schema {version}; this memd knows {len(migrations())}. "
+            "Nothing was changed; update memd."
+        )
+
+
+def _first_start_was_cut_short(path: str, application: int) -> bool:
+    """A crash in our very first transaction leaves an id of 0, and the rest in the log."""
+    return application == 0 and os.path.exists(path + "-wal")
+
+
+def migrate(connection: apsw.Connection, now: int) -> None:
+    """Bring an open vault to our version; raise VaultNewer, VaultForeign or VaultCorrupt."""
+    version = int(connection.pragma("user_version"))
+    application = int(connection.pragma("application_id"))
+    tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
+    if application != APPLICATION_ID and (application or tables):
+        raise VaultForeign
+    if version > len(migrations()):
+        raise VaultNewer
+    _check(connection)
+    for number, sql in enumerate(migrations()[version:], start=version + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(sql)
+            connection.pragma("application_id", APPLICATION_ID)
+            connection.pragma("user_version", number)
+            if list(connection.execute("PRAGMA foreign_key_check")):
+                raise VaultCorrupt(f"migration {number} would break references; the vault is unchanged")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    if version < len(migrations()):
+        # So that the header tells the truth to whoever reads it next.
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    connection.execute("INSERT OR IGNORE INTO meta VALUES ('created_at', ?)", (str(now),))
+
+
+def _check(connection: apsw.Connection) -> None:
+    pages = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+    if pages > _QUICK_CHECK_MAX:
+        return
+    verdict = connection.execute("PRAGMA quick_check(1)").get
+    if verdict != "ok":
+        raise VaultCorrupt(f"SQLite found damage: {verdict}. Nothing was changed.")

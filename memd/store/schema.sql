@@ -1,0 +1,216 @@
+-- The vault, whole: what all migrations together must yield, proven by a test.
+-- Times are UTC milliseconds. Truth first, then what is derived from it and can be rebuilt.
+
+-- ── Truth ──────────────────────────────────────────────────────────────────────────────────────
+
+CREATE TABLE projects (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,            -- the directory that names it, or 'global'
+  name TEXT NOT NULL,
+  reason TEXT NOT NULL,                -- why that directory, in words
+  created_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE sessions (
+  id INTEGER PRIMARY KEY,
+  uid TEXT NOT NULL UNIQUE,
+  client TEXT NOT NULL,
+  key TEXT NOT NULL,                   -- the client's own id of it
+  project_id INTEGER NOT NULL REFERENCES projects (id),
+  directory TEXT,
+  title TEXT,                          -- its first prompt, shortened
+  started_at INTEGER NOT NULL,
+  last_event_at INTEGER NOT NULL,
+  UNIQUE (client, key)
+) STRICT;
+
+CREATE INDEX sessions_by_project ON sessions (project_id, started_at);
+
+CREATE TABLE events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- the sequence number that a capture is acknowledged with
+  key TEXT NOT NULL UNIQUE,            -- idempotence: a second copy, or an import, converges here
+  session_id INTEGER NOT NULL REFERENCES sessions (id),
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,                  -- the client's own name of it
+  at INTEGER NOT NULL,
+  source TEXT NOT NULL,                -- live, spool or import
+  turn TEXT,                           -- the client's id of the prompt it belongs to
+  tool TEXT,
+  agent TEXT,
+  payload TEXT NOT NULL,               -- JSON, redacted and bounded
+  distilled INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX events_by_session ON events (session_id, at, id);
+CREATE INDEX events_pending ON events (session_id, id) WHERE distilled = 0;
+
+CREATE TABLE summaries (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used twice: people write #12 down
+  uid TEXT NOT NULL UNIQUE,
+  project_id INTEGER NOT NULL REFERENCES projects (id),
+  session_id INTEGER REFERENCES sessions (id),
+  episode TEXT,                        -- the turn that it was distilled from
+  kind TEXT NOT NULL,
+  tier TEXT NOT NULL,
+  source TEXT NOT NULL,                -- who gave it: claude-code, agent, user, …
+  title TEXT NOT NULL,
+  body TEXT NOT NULL,
+  topic_key TEXT,
+  tags TEXT NOT NULL DEFAULT '[]',     -- JSON
+  files TEXT NOT NULL DEFAULT '[]',    -- JSON
+  at INTEGER NOT NULL,                 -- the time of its events
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  pinned_at INTEGER,
+  confidence REAL NOT NULL DEFAULT 0.5,
+  quality REAL NOT NULL DEFAULT 0.5,
+  revisions INTEGER NOT NULL DEFAULT 1,
+  duplicates INTEGER NOT NULL DEFAULT 1,
+  rule TEXT NOT NULL,                  -- the distiller's rule that wrote it
+  consolidated INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+CREATE INDEX summaries_by_time ON summaries (at, id);
+CREATE INDEX summaries_by_session ON summaries (session_id, at, id);
+CREATE INDEX summaries_by_topic ON summaries (topic_key, project_id) WHERE topic_key IS NOT NULL;
+CREATE INDEX summaries_to_consolidate ON summaries (id) WHERE consolidated = 0;
+
+CREATE TABLE supersessions (
+  id INTEGER PRIMARY KEY,
+  newer_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
+  older_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
+  rule TEXT NOT NULL,
+  cosine REAL,
+  guard TEXT NOT NULL,                 -- what the guards found, in words
+  at INTEGER NOT NULL,
+  undone_at INTEGER
+) STRICT;
+
+CREATE UNIQUE INDEX supersessions_live ON supersessions (older_id) WHERE undone_at IS NULL;
+CREATE INDEX supersessions_by_newer ON supersessions (newer_id);
+
+CREATE TABLE edges (
+  id INTEGER PRIMARY KEY,
+  from_kind TEXT NOT NULL,
+  from_id TEXT NOT NULL,
+  type TEXT NOT NULL,
+  to_kind TEXT NOT NULL,
+  to_id TEXT NOT NULL,
+  confidence REAL NOT NULL DEFAULT 1.0,
+  rule TEXT NOT NULL,
+  at INTEGER NOT NULL,
+  detail TEXT NOT NULL DEFAULT '{}',   -- JSON
+  UNIQUE (from_kind, from_id, type, to_kind, to_id)
+) STRICT;
+
+CREATE INDEX edges_by_target ON edges (to_kind, to_id);
+
+CREATE TABLE receipts (                -- the books: received = stored + duplicate + filtered + refused
+  source TEXT NOT NULL,
+  outcome TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  count INTEGER NOT NULL,
+  PRIMARY KEY (source, outcome, reason)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE forgotten (               -- hashes only: what was forgotten does not come back by import
+  key TEXT PRIMARY KEY,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE imports (                 -- files already read, so that a second import skips them
+  path TEXT PRIMARY KEY,
+  size INTEGER NOT NULL,
+  modified_at INTEGER NOT NULL,
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE spaces (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  provider TEXT NOT NULL,
+  model TEXT NOT NULL,
+  version TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  dimensions INTEGER NOT NULL,
+  document_prefix TEXT NOT NULL,
+  query_prefix TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE meta (
+  key TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- ── The join: what the index has yet to learn ──────────────────────────────────────────────────
+
+CREATE TABLE changes (
+  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  summary_id INTEGER NOT NULL UNIQUE
+) STRICT;
+
+CREATE TRIGGER summaries_inserted AFTER INSERT ON summaries BEGIN
+  INSERT OR REPLACE INTO changes (summary_id) VALUES (new.id);
+END;
+
+CREATE TRIGGER summaries_updated AFTER UPDATE OF
+  project_id, session_id, kind, tier, source, title, body, topic_key, tags, files, at, expires_at, pinned_at
+ON summaries BEGIN
+  INSERT OR REPLACE INTO changes (summary_id) VALUES (new.id);
+END;
+
+CREATE TRIGGER summaries_deleted AFTER DELETE ON summaries BEGIN
+  INSERT OR REPLACE INTO changes (summary_id) VALUES (old.id);
+END;
+
+CREATE TRIGGER supersessions_inserted AFTER INSERT ON supersessions BEGIN
+  INSERT OR REPLACE INTO changes (summary_id) VALUES (new.older_id);
+END;
+
+CREATE TRIGGER supersessions_updated AFTER UPDATE OF undone_at ON supersessions BEGIN
+  INSERT OR REPLACE INTO changes (summary_id) VALUES (new.older_id);
+END;
+
+CREATE TRIGGER supersessions_deleted AFTER DELETE ON supersessions BEGIN
+  INSERT OR REPLACE INTO changes (summary_id) VALUES (old.older_id);
+END;
+
+-- ── Derived: rebuildable by `memd reindex`, equal to the rebuilt one at all times ──────────────
+
+CREATE TABLE terms (                   -- the vocabulary; gone when its last posting goes
+  id INTEGER PRIMARY KEY,
+  term TEXT NOT NULL UNIQUE,
+  passages INTEGER NOT NULL            -- in how many it stands
+) STRICT;
+
+CREATE TABLE passages (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  summary_id INTEGER NOT NULL,
+  seq INTEGER NOT NULL,                -- 0 for the first of its summary
+  start INTEGER NOT NULL,              -- characters of the body, [start, stop)
+  stop INTEGER NOT NULL,
+  length INTEGER NOT NULL,             -- terms, title and body together
+  postings BLOB NOT NULL,              -- (term u4, in title u1, in body u1) each, little-endian
+  UNIQUE (summary_id, seq)
+) STRICT;
+
+CREATE TABLE vectors (
+  id INTEGER PRIMARY KEY,
+  space_id INTEGER NOT NULL REFERENCES spaces (id),
+  passage_id INTEGER NOT NULL REFERENCES passages (id) ON DELETE CASCADE,
+  vector BLOB NOT NULL,                -- float16, little-endian, L2-normalised
+  UNIQUE (space_id, passage_id)
+) STRICT;
+
+CREATE INDEX vectors_by_passage ON vectors (passage_id);
+
+CREATE VIRTUAL TABLE passages_fts USING fts5 (
+  title, body, identifiers,
+  content = '', contentless_delete = 1,
+  tokenize = 'porter unicode61 remove_diacritics 2'
+);
+
+CREATE TRIGGER passages_deleted AFTER DELETE ON passages BEGIN
+  DELETE FROM passages_fts WHERE rowid = old.id;
+END;

@@ -1,0 +1,211 @@
+"""Summaries: what is remembered. Triggers tell `changes` of every write."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import apsw
+
+from memd.models import Draft, Kind, Summary, Tier
+
+_COLUMNS = (
+    "s.id, s.uid, s.project_id, s.session_id, s.kind, s.tier, s.source, s.title, s.body, s.at,"
+    " s.created_at, s.updated_at, s.rule, s.episode, s.topic_key, s.tags, s.files, s.expires_at,"
+    " s.pinned_at, s.confidence, s.quality, s.revisions, s.duplicates,"
+    " (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Whose summary it is: what a draft does not know about itself."""
+
+    project_id: int
+    session_id: int | None
+    source: str
+    episode: str | None = None
+
+
+def _summary(row: tuple[Any, ...]) -> Summary:
+    values = list(row)
+    values[4], values[5] = Kind(row[4]), Tier(row[5])
+    values[15], values[16] = tuple(json.loads(row[15])), tuple(json.loads(row[16]))
+    (number, uid, project_id, session_id, kind, tier, source, title, body, at, created_at, updated_at,
+     rule, episode, topic_key, tags, files, expires_at, pinned_at, confidence, quality, revisions,
+     duplicates, superseded_by) = values  # fmt: skip
+    return Summary(
+        id=number, uid=uid, project_id=project_id, session_id=session_id, kind=kind, tier=tier,
+        source=source, title=title, body=body, at=at, created_at=created_at, updated_at=updated_at,
+        rule=rule, episode=episode, topic_key=topic_key, tags=tags, files=files,
+        expires_at=expires_at, pinned_at=pinned_at, confidence=confidence, quality=quality,
+        revisions=revisions, duplicates=duplicates, superseded_by=superseded_by,
+    )  # fmt: skip
+
+
+def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> tuple[int, str]:
+    """Write a draft under `uid`: its id, and `created`, `revised`, `unchanged` or `forgotten` (id 0)."""
+    if tx.execute("SELECT 1 FROM forgotten WHERE key = ?", (uid,)).get:
+        return 0, "forgotten"
+    tags, files = json.dumps(draft.tags, ensure_ascii=False), json.dumps(draft.files, ensure_ascii=False)
+    old = tx.execute("SELECT id, kind, title, body, tags, files FROM summaries WHERE uid = ?", (uid,)).fetchone()
+    if old is not None:
+        if old[1:] == (draft.kind.value, draft.title, draft.body, tags, files):
+            return int(old[0]), "unchanged"
+        tx.execute(
+            "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
+            " confidence = ?, quality = ?, rule = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
+            (draft.kind.value, draft.title, draft.body, tags, files, draft.at, now,
+             draft.confidence, draft.quality, draft.rule, old[0]),
+        )  # fmt: skip
+        return int(old[0]), "revised"
+    number = tx.execute(
+        "INSERT INTO summaries (uid, project_id, session_id, episode, kind, tier, source, title, body,"
+        " topic_key, tags, files, at, created_at, updated_at, expires_at, confidence, quality, rule)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+        (uid, owner.project_id, owner.session_id, owner.episode, draft.kind.value, draft.tier.value,
+         owner.source, draft.title, draft.body, draft.topic_key, tags, files, draft.at, now, now,
+         draft.expires_at, draft.confidence, draft.quality, draft.rule),
+    ).get  # fmt: skip
+    return int(number), "created"
+
+
+def get(tx: apsw.Connection, summary_id: int) -> Summary | None:
+    """One summary, or None."""
+    row = tx.execute(f"SELECT {_COLUMNS} FROM summaries s WHERE s.id = ?", (summary_id,)).fetchone()
+    return _summary(row) if row else None
+
+
+def by_ids(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Summary]:
+    """These summaries by id; unknown ids are left out."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE s.id IN ({','.join('?' * len(summary_ids))})",
+        tuple(summary_ids),
+    )
+    return {row[0]: _summary(row) for row in rows}
+
+
+def of_episode(tx: apsw.Connection, session_id: int, episode: str) -> list[Summary]:
+    """Everything that was distilled from one episode."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE s.session_id = ? AND s.episode = ? ORDER BY s.id",
+        (session_id, episode),
+    )
+    return [_summary(row) for row in rows]
+
+
+def live(
+    tx: apsw.Connection, project_id: int, kinds: Sequence[Kind] = (), *, before: int | None = None, limit: int = 500
+) -> list[Summary]:
+    """A project's summaries that nothing supersedes, newest first."""
+    wanted = [kind.value for kind in kinds] or [kind.value for kind in Kind]
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE s.project_id = ? AND s.at <= ?"
+        f" AND s.kind IN ({','.join('?' * len(wanted))}) AND NOT EXISTS"
+        " (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+        " ORDER BY s.at DESC, s.id DESC LIMIT ?",
+        (project_id, 2**62 if before is None else before, *wanted, limit),
+    )
+    return [_summary(row) for row in rows]
+
+
+def on_topic(tx: apsw.Connection, topic_key: str, project_ids: Sequence[int]) -> list[Summary]:
+    """Every value that this topic key has had in these projects, newest first."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE s.topic_key = ?"
+        f" AND s.project_id IN ({','.join('?' * len(project_ids))}) ORDER BY s.at DESC, s.id DESC",
+        (topic_key, *project_ids),
+    )
+    return [_summary(row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which summaries a timeline may show. Times are UTC milliseconds; None means no bound."""
+
+    project_ids: tuple[int, ...] | None = None
+    session_id: int | None = None
+    kinds: tuple[Kind, ...] = ()
+
+
+def around(
+    tx: apsw.Connection, scope: Scope, at: int, *, before: int, after: int, pivot: int = 0
+) -> list[Summary]:
+    """The nearest summaries by event time around (`at`, `pivot`), oldest first, superseded ones too."""
+    where, values = _where(scope)
+    older = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE {where} AND (s.at, s.id) < (?, ?)"
+        " ORDER BY s.at DESC, s.id DESC LIMIT ?",
+        (*values, at, pivot, before),
+    ).fetchall()
+    newer = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE {where} AND (s.at, s.id) >= (?, ?)"
+        " ORDER BY s.at, s.id LIMIT ?",
+        (*values, at, pivot, after),
+    ).fetchall()
+    return [_summary(row) for row in (*reversed(older), *newer)]
+
+
+def _where(scope: Scope) -> tuple[str, tuple[Any, ...]]:
+    clauses, values = ["1"], []
+    if scope.project_ids is not None:
+        clauses.append(f"s.project_id IN ({','.join('?' * len(scope.project_ids))})")
+        values.extend(scope.project_ids)
+    if scope.session_id is not None:
+        clauses.append("s.session_id = ?")
+        values.append(scope.session_id)
+    if scope.kinds:
+        clauses.append(f"s.kind IN ({','.join('?' * len(scope.kinds))})")
+        values.extend(kind.value for kind in scope.kinds)
+    return " AND ".join(clauses), tuple(values)
+
+
+def to_consolidate(tx: apsw.Connection, limit: int) -> list[Summary]:
+    """Summaries that consolidation has not looked at since they were last written, in order of id."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE s.consolidated = 0 ORDER BY s.id LIMIT ?", (limit,)
+    )
+    return [_summary(row) for row in rows]
+
+
+def mark_consolidated(tx: apsw.Connection, summaries: Sequence[Summary]) -> None:
+    """Consolidation has looked at these, as they were then."""
+    tx.executemany(
+        "UPDATE summaries SET consolidated = 1 WHERE id = ? AND updated_at = ?",
+        [(s.id, s.updated_at) for s in summaries],
+    )
+
+
+def strengthen(tx: apsw.Connection, summary_id: int, now: int) -> None:
+    """The same thing was said again."""
+    tx.execute(
+        "UPDATE summaries SET duplicates = duplicates + 1, updated_at = ? WHERE id = ?", (now, summary_id)
+    )
+
+
+def pin(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
+    """Pin a summary (its tier becomes core), or unpin it with None."""
+    tx.execute(
+        "UPDATE summaries SET pinned_at = ?1, tier = CASE WHEN ?1 IS NOT NULL THEN 'core'"
+        " WHEN source IN ('agent', 'user') THEN 'agent' ELSE 'captured' END WHERE id = ?2",
+        (pinned_at, summary_id),
+    )
+
+
+def delete(tx: apsw.Connection, summary_id: int) -> None:
+    """Remove a summary and its place in the graph; supersessions go with it."""
+    tx.execute("DELETE FROM summaries WHERE id = ?", (summary_id,))
+    tx.execute(
+        "DELETE FROM edges WHERE (from_kind = 'summary' AND from_id = ?1) OR (to_kind = 'summary' AND to_id = ?1)",
+        (str(summary_id),),
+    )
+
+
+def counts(tx: apsw.Connection) -> dict[str, int]:
+    """`summaries`, `superseded`, `pinned` and `to_consolidate` of the whole vault."""
+    return {
+        "summaries": int(tx.execute("SELECT count(*) FROM summaries").get),
+        "superseded": int(tx.execute("SELECT count(*) FROM supersessions WHERE undone_at IS NULL").get),
+        "pinned": int(tx.execute("SELECT count(*) FROM summaries WHERE pinned_at IS NOT NULL").get),
+        "to_consolidate": int(tx.execute("SELECT count(*) FROM summaries WHERE consolidated = 0").get),
+    }
