@@ -16,7 +16,16 @@ import structlog
 Logger = structlog.stdlib.BoundLogger
 
 
-def configure(path: str | None, *, level: str, max_bytes: int, redact: Callable[[str], str]) -> None:
+class _Line(logging.Formatter):
+    """The message and nothing else: a traceback is in it already, redacted."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return record.getMessage()
+
+
+def configure(
+    path: str | None, *, level: str, max_bytes: int, redact: Callable[[str], str]
+) -> None:
     """Send the log to a file that turns over at `max_bytes`, or to stderr if `path` is None."""
 
     def clean(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -26,9 +35,11 @@ def configure(path: str | None, *, level: str, max_bytes: int, redact: Callable[
     if path is None:
         handler = logging.StreamHandler()
     else:
-        handler = logging.handlers.RotatingFileHandler(path, maxBytes=max_bytes, backupCount=1, encoding="utf-8")
+        handler = logging.handlers.RotatingFileHandler(
+            path, maxBytes=max_bytes, backupCount=1, encoding="utf-8"
+        )
         os.chmod(path, 0o600)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    handler.setFormatter(_Line())
     root = logging.getLogger("memd")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

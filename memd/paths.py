@@ -11,7 +11,9 @@ import sys
 SOCKET_PATH_MAX = 100
 """Bytes. The kernel takes 107 on Linux and 103 on macOS."""
 VAULT_DEFAULT = "default"
-_VAULT_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
+_VAULT_CHARACTERS = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
+)
 
 
 class Paths:
@@ -19,7 +21,9 @@ class Paths:
 
     __slots__ = ("config_file", "data_dir", "runtime_dir", "state_dir", "vault")
 
-    def __init__(self, environ: "os._Environ[str] | dict[str, str]", vault: str | None = None) -> None:
+    def __init__(
+        self, environ: "os._Environ[str] | dict[str, str]", vault: str | None = None
+    ) -> None:
         self.vault = vault or environ.get("MEMD_VAULT") or VAULT_DEFAULT
         if not set(self.vault) <= _VAULT_CHARACTERS:
             raise ValueError(f"a vault's name is letters, digits, - and _; not {self.vault!r}")
@@ -35,7 +39,9 @@ class Paths:
         mac = sys.platform == "darwin"
         support = os.path.join(user, "Library", "Application Support", "memd")
         self.config_file = os.path.join(
-            environ.get("XDG_CONFIG_HOME") or os.path.join(user, ".config"), "memd", "config.toml"
+            environ.get("XDG_CONFIG_HOME") or os.path.join(user, ".config"),
+            "memd",
+            "config.toml",
         )
         self.data_dir = (
             support

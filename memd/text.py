@@ -22,18 +22,18 @@ STOP_WORDS = frozenset(
     once only or other our ours out over own please s same she should so some such t than that the
     their theirs them then there these they this those through to too under until up us very was we
     were what when where which while who whom why will with would you your yours d ll m re ve don
-    didn doesn isn wasn aren weren won wouldn shouldn couldn hasn haven hadn""".split()
+    didn doesn isn wasn aren weren won wouldn shouldn couldn hasn haven hadn""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 """Words that say nothing about what a memory is about. They are indexed, and dropped from a query
 unless nothing else is left."""
 
 WORD = re.compile(
     r"[vV]?\d+(?:\.\d+)+"  # a version or a decimal number is one word
-    r"|[^\W_]+(?:[_'’][^\W_]+)*_*"  # noqa: RUF001  # typographic apostrophes are meant
+    r"|[^\W_]+(?:[_'’][^\W_]+)*_*"
     r"|_+[^\W_]+(?:_[^\W_]+)*_*"
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_APOSTROPHE = re.compile(r"['’]")  # noqa: RUF001
+_APOSTROPHE = re.compile(r"['’]")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _TOKEN_MAX = 64
@@ -121,6 +121,15 @@ def one_line(text: str, limit: int) -> str:
     cut = flat[: limit - 1]
     space = cut.rfind(" ")
     return (cut[:space] if space > limit * 2 // 3 else cut).rstrip(" ,;:.-") + "…"
+
+
+def storable(text: str) -> str:
+    """The text with what UTF-8 cannot say (half of a surrogate pair) replaced by `?`."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
 
 
 def normalised(text: str) -> str:

@@ -17,7 +17,9 @@ def enter(tx: apsw.Connection, source: str, entries: Mapping[tuple[str, str], in
 def balance(tx: apsw.Connection) -> dict[str, int]:
     """received, stored, duplicate, filtered and refused, over all sources."""
     books = dict.fromkeys(("received", "stored", "duplicate", "filtered", "refused"), 0)
-    for outcome, count in tx.execute("SELECT outcome, sum(count) FROM receipts GROUP BY outcome"):
+    for outcome, count in tx.execute(
+        "SELECT outcome, sum(count) FROM receipts GROUP BY outcome"
+    ):
         books[outcome] = int(count)
     return books
 
@@ -25,7 +27,8 @@ def balance(tx: apsw.Connection) -> dict[str, int]:
 def reasons(tx: apsw.Connection, outcome: str) -> dict[str, int]:
     """Why events had this outcome, and how often."""
     rows = tx.execute(
-        "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC", (outcome,)
+        "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC",
+        (outcome,),
     )
     return {reason: int(count) for reason, count in rows}
 
@@ -46,14 +49,18 @@ def unforget(tx: apsw.Connection, key: str) -> None:
 
 
 def imported(tx: apsw.Connection) -> dict[str, tuple[int, int]]:
-    """path → (size, modification time) of every file that was read to its end."""
+    """Path → (size, modification time) of every file that was read to its end."""
     rows = tx.execute("SELECT path, size, modified_at FROM imports")
     return {path: (int(size), int(modified)) for path, size, modified in rows}
 
 
-def mark_imported(tx: apsw.Connection, path: str, size: int, modified_at: int, now: int) -> None:
-    """This file was read to its end, as it was then."""
-    tx.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now))
+def mark_imported(
+    tx: apsw.Connection, path: str, size: int, modified_at: int, now: int
+) -> None:
+    """Remember that a file was read to its end, as it was then."""
+    tx.execute(
+        "INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now)
+    )
 
 
 def note(tx: apsw.Connection, key: str) -> str | None:

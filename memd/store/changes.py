@@ -16,6 +16,18 @@ def learnt(tx: apsw.Connection, seqs: Iterable[int]) -> None:
     tx.executemany("DELETE FROM changes WHERE seq = ?", [(seq,) for seq in seqs])
 
 
+def still_pending(tx: apsw.Connection, seqs: Iterable[int]) -> set[int]:
+    """Those of these changes that have neither been learnt nor happened again since."""
+    return {
+        seq for seq in seqs if tx.execute("SELECT 1 FROM changes WHERE seq = ?", (seq,)).get
+    }
+
+
+def last(tx: apsw.Connection) -> int:
+    """The number of the newest change that is waiting; 0 if there is none."""
+    return int(tx.execute("SELECT coalesce(max(seq), 0) FROM changes").get)
+
+
 def count(tx: apsw.Connection) -> int:
     """How many are waiting."""
     return int(tx.execute("SELECT count(*) FROM changes").get)
@@ -24,5 +36,7 @@ def count(tx: apsw.Connection) -> int:
 def everything(tx: apsw.Connection) -> int:
     """Ask for every summary to be indexed again, and for every derived row without one to go."""
     tx.execute("INSERT OR REPLACE INTO changes (summary_id) SELECT id FROM summaries")
-    tx.execute("INSERT OR REPLACE INTO changes (summary_id) SELECT DISTINCT summary_id FROM passages")
+    tx.execute(
+        "INSERT OR REPLACE INTO changes (summary_id) SELECT DISTINCT summary_id FROM passages"
+    )
     return count(tx)

@@ -7,6 +7,7 @@ from typing import Any
 import apsw
 
 from memd.models import Event, EventKind, NewEvent
+from memd.text import storable
 
 _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
 
@@ -19,14 +20,19 @@ def _event(row: tuple[Any, ...]) -> Event:
     )  # fmt: skip
 
 
+def _storable(text: str | None) -> str | None:
+    return None if text is None else storable(text)
+
+
 def append(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
     """Store an event unless one with its key is there; its sequence number, and whether it is new."""
     row = tx.execute(
         "INSERT INTO events (key, session_id, kind, name, at, source, turn, tool, agent, payload)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING RETURNING id",
         (
-            event.key, session_id, event.kind.value, event.name, event.at, event.source, event.turn,
-            event.tool, event.agent, json.dumps(event.payload, ensure_ascii=False, separators=(",", ":")),
+            event.key, session_id, event.kind.value, storable(event.name), event.at, event.source,
+            _storable(event.turn), _storable(event.tool), _storable(event.agent),
+            storable(json.dumps(event.payload, ensure_ascii=False, separators=(",", ":"))),
         ),
     ).get  # fmt: skip
     if row is not None:
@@ -54,7 +60,9 @@ def pending_sessions(tx: apsw.Connection) -> list[tuple[int, int, int]]:
 
 def pending_ids(tx: apsw.Connection, session_id: int) -> set[int]:
     """The ids of a session's events that were not distilled yet."""
-    rows = tx.execute("SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,))
+    rows = tx.execute(
+        "SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,)
+    )
     return {int(row[0]) for row in rows}
 
 
@@ -69,6 +77,32 @@ def of_session(tx: apsw.Connection, session_id: int, since: int, limit: int) -> 
         (session_id, since if start is None else start, limit),
     )
     return [_event(row) for row in rows]
+
+
+def of_turns(
+    tx: apsw.Connection, session_id: int, turns: Sequence[str], limit: int
+) -> list[Event]:
+    """Every event of these turns of a session; of more than `limit`, what was said comes first."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({','.join('?' * len(turns))})"
+        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end'), at, id LIMIT ?",
+        (session_id, *turns, limit),
+    )
+    return [_event(row) for row in rows]
+
+
+def pending_kinds(tx: apsw.Connection, session_id: int) -> dict[EventKind, tuple[int, int]]:
+    """Of a session's events that were not distilled yet: kind → (how many, time of the first)."""
+    rows = tx.execute(
+        "SELECT kind, count(*), min(at) FROM events WHERE session_id = ? AND distilled = 0 GROUP BY kind",
+        (session_id,),
+    )
+    return {EventKind(kind): (int(count), int(at)) for kind, count, at in rows}
+
+
+def pending_count(tx: apsw.Connection) -> int:
+    """How many events of the whole vault were not distilled yet."""
+    return int(tx.execute("SELECT count(*) FROM events WHERE distilled = 0").get)
 
 
 def mark_distilled(tx: apsw.Connection, event_ids: Iterable[int]) -> None:
@@ -88,11 +122,15 @@ def counts(tx: apsw.Connection) -> dict[str, int | None]:
 def any_pending_through(tx: apsw.Connection, event_id: int) -> bool:
     """Whether an event up to this sequence number waits to be distilled."""
     return bool(
-        tx.execute("SELECT EXISTS (SELECT 1 FROM events WHERE distilled = 0 AND id <= ?)", (event_id,)).get
+        tx.execute(
+            "SELECT EXISTS (SELECT 1 FROM events WHERE distilled = 0 AND id <= ?)", (event_id,)
+        ).get
     )
 
 
-def command_descriptions(tx: apsw.Connection, project_id: int, limit: int = 200) -> dict[str, str]:
+def command_descriptions(
+    tx: apsw.Connection, project_id: int, limit: int = 200
+) -> dict[str, str]:
     """What the agent said its recent shell commands in this project are for: command → description."""
     rows = tx.execute(
         "SELECT json_extract(e.payload, '$.tool_input.command'), json_extract(e.payload, '$.tool_input.description')"

@@ -31,12 +31,28 @@ class NewEdge:
 def _edge(row: tuple[Any, ...]) -> Edge:
     number, from_kind, from_id, type_, to_kind, to_id, confidence, rule, at, detail = row
     return Edge(
-        number, from_kind, from_id, EdgeType(type_), to_kind, to_id, confidence, rule, at, json.loads(detail)
+        number,
+        from_kind,
+        from_id,
+        EdgeType(type_),
+        to_kind,
+        to_id,
+        confidence,
+        rule,
+        at,
+        json.loads(detail),
     )
 
 
-def supersede(
-    tx: apsw.Connection, *, newer_id: int, older_id: int, rule: str, cosine: float | None, guard: str, at: int
+def supersede(  # noqa: PLR0913  # one argument a column
+    tx: apsw.Connection,
+    *,
+    newer_id: int,
+    older_id: int,
+    rule: str,
+    cosine: float | None,
+    guard: str,
+    at: int,
 ) -> int | None:
     """Let newer hide older; the row's id, or None if older was hidden already or it would be a circle."""
     if newer_id == older_id or newer_id in _hidden_under(tx, older_id):
@@ -62,7 +78,8 @@ def _hidden_under(tx: apsw.Connection, summary_id: int) -> set[int]:
 def undo(tx: apsw.Connection, supersession_id: int, at: int) -> bool:
     """Show the older one again. The row stays, marked as undone. False if it was undone already."""
     tx.execute(
-        "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL", (at, supersession_id)
+        "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
+        (at, supersession_id),
     )
     return tx.changes() > 0
 
@@ -81,7 +98,8 @@ def newest(tx: apsw.Connection, summary_id: int) -> int:
     current = summary_id
     while (
         above := tx.execute(
-            "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL", (current,)
+            "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL",
+            (current,),
         ).get
     ) is not None:
         current = int(above)
@@ -135,4 +153,14 @@ def derived_from(tx: apsw.Connection, event_id: int) -> list[int]:
 
 def unlink_from(tx: apsw.Connection, summary_id: int) -> None:
     """Drop the edges that begin at a summary, before a revision writes them anew."""
-    tx.execute("DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),))
+    tx.execute(
+        "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
+    )
+
+
+def drop_node(tx: apsw.Connection, kind: str, node_id: str) -> None:
+    """Drop every edge that begins or ends at a node that is no more."""
+    tx.execute(
+        "DELETE FROM edges WHERE (from_kind = ?1 AND from_id = ?2) OR (to_kind = ?1 AND to_id = ?2)",
+        (kind, node_id),
+    )

@@ -6,9 +6,9 @@ refused from a plain read: opening it with SQLite might already have changed it.
 """
 
 import functools
-import os
 import struct
 from importlib import resources
+from pathlib import Path
 
 import apsw
 
@@ -35,14 +35,16 @@ def inspect(path: str) -> None:
     Raises VaultForeign, VaultNewer or VaultCorrupt. A file that is missing or empty is fine.
     """
     try:
-        with open(path, "rb") as file:
+        with Path(path).open("rb") as file:
             header = file.read(_HEADER_BYTES)
     except FileNotFoundError:
         return
     if not header:
         return
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
-        raise VaultCorrupt(f"{path} is not an SQLite database, or its beginning is damaged. Nothing was changed.")
+        raise VaultCorrupt(
+            f"{path} is not an SQLite database, or its beginning is damaged. Nothing was changed."
+        )
     (version,) = struct.unpack_from(">I", header, 60)
     (application,) = struct.unpack_from(">I", header, 68)
     if application != APPLICATION_ID and not _first_start_was_cut_short(path, application):
@@ -56,7 +58,7 @@ def inspect(path: str) -> None:
 
 def _first_start_was_cut_short(path: str, application: int) -> bool:
     """A crash in our very first transaction leaves an id of 0, and the rest in the log."""
-    return application == 0 and os.path.exists(path + "-wal")
+    return application == 0 and Path(path + "-wal").exists()
 
 
 def migrate(connection: apsw.Connection, now: int) -> None:
@@ -75,8 +77,7 @@ def migrate(connection: apsw.Connection, now: int) -> None:
             connection.execute(sql)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", number)
-            if list(connection.execute("PRAGMA foreign_key_check")):
-                raise VaultCorrupt(f"migration {number} would break references; the vault is unchanged")
+            _check_references(connection, number)
             connection.execute("COMMIT")
         except BaseException:
             if connection.in_transaction:
@@ -86,6 +87,11 @@ def migrate(connection: apsw.Connection, now: int) -> None:
         # So that the header tells the truth to whoever reads it next.
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('created_at', ?)", (str(now),))
+
+
+def _check_references(connection: apsw.Connection, number: int) -> None:
+    if list(connection.execute("PRAGMA foreign_key_check")):
+        raise VaultCorrupt(f"migration {number} would break references; the vault is unchanged")
 
 
 def _check(connection: apsw.Connection) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import apsw
 
 from memd.models import GLOBAL_PROJECT, Project, Session, SessionRef
-from memd.text import digest
+from memd.text import digest, storable
 
 _PROJECT = "id, key, name, reason"
 _SESSION = "id, uid, client, key, project_id, directory, title, started_at, last_event_at"
@@ -13,6 +13,7 @@ _SESSION = "id, uid, client, key, project_id, directory, title, started_at, last
 
 def ensure_project(tx: apsw.Connection, key: str, name: str, reason: str, now: int) -> int:
     """The id of the project with this key; made if it is new."""
+    key, name = storable(key), storable(name)
     found = tx.execute("SELECT id FROM projects WHERE key = ?", (key,)).get
     if found is not None:
         return int(found)
@@ -26,7 +27,9 @@ def ensure_project(tx: apsw.Connection, key: str, name: str, reason: str, now: i
 
 def ensure_global(tx: apsw.Connection, now: int) -> int:
     """The id of the project that every other one sees."""
-    return ensure_project(tx, GLOBAL_PROJECT, GLOBAL_PROJECT, "memories that hold everywhere", now)
+    return ensure_project(
+        tx, GLOBAL_PROJECT, GLOBAL_PROJECT, "memories that hold everywhere", now
+    )
 
 
 def project(tx: apsw.Connection, project_id: int) -> Project | None:
@@ -50,6 +53,9 @@ def find_projects(tx: apsw.Connection, name: str) -> list[Project]:
 
 def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: int) -> int:
     """The id of this client's session; made if it is new. An existing one keeps its project."""
+    ref = SessionRef(
+        storable(ref.client), storable(ref.key), ref.directory and storable(ref.directory)
+    )
     found = tx.execute(
         "SELECT id FROM sessions WHERE client = ? AND key = ?", (ref.client, ref.key)
     ).get
@@ -59,7 +65,15 @@ def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: in
         tx.execute(
             "INSERT INTO sessions (uid, client, key, project_id, directory, started_at, last_event_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (digest(ref.client, ref.key), ref.client, ref.key, project_id, ref.directory, at, at),
+            (
+                digest(ref.client, ref.key),
+                ref.client,
+                ref.key,
+                project_id,
+                ref.directory,
+                at,
+                at,
+            ),
         ).get
     )
 
@@ -69,8 +83,13 @@ def session_happened(tx: apsw.Connection, session_id: int, at: int, title: str |
     tx.execute(
         "UPDATE sessions SET started_at = min(started_at, ?1), last_event_at = max(last_event_at, ?1),"
         " title = coalesce(title, ?2) WHERE id = ?3",
-        (at, title, session_id),
+        (at, title and storable(title), session_id),
     )
+
+
+def untitle(tx: apsw.Connection, session_id: int) -> None:
+    """Take a session's title away, because the prompt that it came from was forgotten."""
+    tx.execute("UPDATE sessions SET title = NULL WHERE id = ?", (session_id,))
 
 
 def session(tx: apsw.Connection, session_id: int) -> Session | None:

@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 
 from memd.models import Draft, Kind, Summary, Tier
+from memd.text import storable
 
 _COLUMNS = (
     "s.id, s.uid, s.project_id, s.session_id, s.kind, s.tier, s.source, s.title, s.body, s.at,"
@@ -47,15 +48,20 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
     """Write a draft under `uid`: its id, and `created`, `revised`, `unchanged` or `forgotten` (id 0)."""
     if tx.execute("SELECT 1 FROM forgotten WHERE key = ?", (uid,)).get:
         return 0, "forgotten"
-    tags, files = json.dumps(draft.tags, ensure_ascii=False), json.dumps(draft.files, ensure_ascii=False)
-    old = tx.execute("SELECT id, kind, title, body, tags, files FROM summaries WHERE uid = ?", (uid,)).fetchone()
+    title, body = storable(draft.title), storable(draft.body)
+    tags, files = (
+        storable(json.dumps(x, ensure_ascii=False)) for x in (draft.tags, draft.files)
+    )
+    old = tx.execute(
+        "SELECT id, kind, title, body, tags, files FROM summaries WHERE uid = ?", (uid,)
+    ).fetchone()
     if old is not None:
-        if old[1:] == (draft.kind.value, draft.title, draft.body, tags, files):
+        if old[1:] == (draft.kind.value, title, body, tags, files):
             return int(old[0]), "unchanged"
         tx.execute(
             "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
             " confidence = ?, quality = ?, rule = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
-            (draft.kind.value, draft.title, draft.body, tags, files, draft.at, now,
+            (draft.kind.value, title, body, tags, files, draft.at, now,
              draft.confidence, draft.quality, draft.rule, old[0]),
         )  # fmt: skip
         return int(old[0]), "revised"
@@ -64,7 +70,7 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
         " topic_key, tags, files, at, created_at, updated_at, expires_at, confidence, quality, rule)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (uid, owner.project_id, owner.session_id, owner.episode, draft.kind.value, draft.tier.value,
-         owner.source, draft.title, draft.body, draft.topic_key, tags, files, draft.at, now, now,
+         owner.source, title, body, draft.topic_key, tags, files, draft.at, now, now,
          draft.expires_at, draft.confidence, draft.quality, draft.rule),
     ).get  # fmt: skip
     return int(number), "created"
@@ -72,7 +78,15 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
 
 def get(tx: apsw.Connection, summary_id: int) -> Summary | None:
     """One summary, or None."""
-    row = tx.execute(f"SELECT {_COLUMNS} FROM summaries s WHERE s.id = ?", (summary_id,)).fetchone()
+    row = tx.execute(
+        f"SELECT {_COLUMNS} FROM summaries s WHERE s.id = ?", (summary_id,)
+    ).fetchone()
+    return _summary(row) if row else None
+
+
+def by_uid(tx: apsw.Connection, uid: str) -> Summary | None:
+    """The summary with this uid, or None."""
+    row = tx.execute(f"SELECT {_COLUMNS} FROM summaries s WHERE s.uid = ?", (uid,)).fetchone()
     return _summary(row) if row else None
 
 
@@ -95,7 +109,12 @@ def of_episode(tx: apsw.Connection, session_id: int, episode: str) -> list[Summa
 
 
 def live(
-    tx: apsw.Connection, project_id: int, kinds: Sequence[Kind] = (), *, before: int | None = None, limit: int = 500
+    tx: apsw.Connection,
+    project_id: int,
+    kinds: Sequence[Kind] = (),
+    *,
+    before: int | None = None,
+    limit: int = 500,
 ) -> list[Summary]:
     """A project's summaries that nothing supersedes, newest first."""
     wanted = [kind.value for kind in kinds] or [kind.value for kind in Kind]
@@ -117,6 +136,37 @@ def on_topic(tx: apsw.Connection, topic_key: str, project_ids: Sequence[int]) ->
         (topic_key, *project_ids),
     )
     return [_summary(row) for row in rows]
+
+
+def ids_on_topic(tx: apsw.Connection, topic_key: str) -> list[int]:
+    """The ids of everything that ever held this topic key, newest first."""
+    rows = tx.execute(
+        "SELECT id FROM summaries WHERE topic_key = ? ORDER BY at DESC, id DESC", (topic_key,)
+    )
+    return [int(row[0]) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What ranking needs to know of a summary without reading its body."""
+
+    title: str
+    episode: str | None
+    superseded_by: int | None
+    superseded_at: int | None
+    """The event time of the summary that supersedes it."""
+
+
+def heads(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Head]:
+    """The heads of these summaries by id; unknown ids are left out."""
+    rows = tx.execute(
+        "SELECT s.id, s.title, s.session_id || ':' || s.episode, x.newer_id, n.at FROM summaries s"
+        " LEFT JOIN supersessions x ON x.older_id = s.id AND x.undone_at IS NULL"
+        " LEFT JOIN summaries n ON n.id = x.newer_id"
+        f" WHERE s.id IN ({','.join('?' * len(summary_ids))})",
+        tuple(summary_ids),
+    )
+    return {row[0]: Head(*row[1:]) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +197,8 @@ def around(
 
 
 def _where(scope: Scope) -> tuple[str, tuple[Any, ...]]:
-    clauses, values = ["1"], []
+    clauses: list[str] = ["1"]
+    values: list[Any] = []
     if scope.project_ids is not None:
         clauses.append(f"s.project_id IN ({','.join('?' * len(scope.project_ids))})")
         values.extend(scope.project_ids)
@@ -160,10 +211,15 @@ def _where(scope: Scope) -> tuple[str, tuple[Any, ...]]:
     return " AND ".join(clauses), tuple(values)
 
 
-def to_consolidate(tx: apsw.Connection, limit: int) -> list[Summary]:
-    """Summaries that consolidation has not looked at since they were last written, in order of id."""
+def to_consolidate(tx: apsw.Connection, limit: int, after: int = 0) -> list[Summary]:
+    """Summaries that consolidation has not looked at since they were last written, in order of id.
+
+    Only those whose id is higher than `after`.
+    """
     rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM summaries s WHERE s.consolidated = 0 ORDER BY s.id LIMIT ?", (limit,)
+        f"SELECT {_COLUMNS} FROM summaries s WHERE s.consolidated = 0 AND s.id > ?"
+        " ORDER BY s.id LIMIT ?",
+        (after, limit),
     )
     return [_summary(row) for row in rows]
 
@@ -179,7 +235,18 @@ def mark_consolidated(tx: apsw.Connection, summaries: Sequence[Summary]) -> None
 def strengthen(tx: apsw.Connection, summary_id: int, now: int) -> None:
     """The same thing was said again."""
     tx.execute(
-        "UPDATE summaries SET duplicates = duplicates + 1, updated_at = ? WHERE id = ?", (now, summary_id)
+        "UPDATE summaries SET duplicates = duplicates + 1, updated_at = ? WHERE id = ?",
+        (now, summary_id),
+    )
+
+
+def renew(
+    tx: apsw.Connection, summary_id: int, *, at: int, expires_at: int | None, now: int
+) -> None:
+    """Say again what had gone: it holds from `at` on, until it expires (never with None)."""
+    tx.execute(
+        "UPDATE summaries SET at = ?, expires_at = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
+        (at, expires_at, now, summary_id),
     )
 
 
@@ -205,7 +272,13 @@ def counts(tx: apsw.Connection) -> dict[str, int]:
     """`summaries`, `superseded`, `pinned` and `to_consolidate` of the whole vault."""
     return {
         "summaries": int(tx.execute("SELECT count(*) FROM summaries").get),
-        "superseded": int(tx.execute("SELECT count(*) FROM supersessions WHERE undone_at IS NULL").get),
-        "pinned": int(tx.execute("SELECT count(*) FROM summaries WHERE pinned_at IS NOT NULL").get),
-        "to_consolidate": int(tx.execute("SELECT count(*) FROM summaries WHERE consolidated = 0").get),
+        "superseded": int(
+            tx.execute("SELECT count(*) FROM supersessions WHERE undone_at IS NULL").get
+        ),
+        "pinned": int(
+            tx.execute("SELECT count(*) FROM summaries WHERE pinned_at IS NOT NULL").get
+        ),
+        "to_consolidate": int(
+            tx.execute("SELECT count(*) FROM summaries WHERE consolidated = 0").get
+        ),
     }

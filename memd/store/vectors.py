@@ -34,7 +34,8 @@ def put(tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
 def load(tx: apsw.Connection, space_id: int) -> Iterator[tuple[int, bytes]]:
     """(passage id, float16 blob) of a space, in order of passage."""
     for passage_id, blob in tx.execute(
-        "SELECT passage_id, vector FROM vectors WHERE space_id = ? ORDER BY passage_id", (space_id,)
+        "SELECT passage_id, vector FROM vectors WHERE space_id = ? ORDER BY passage_id",
+        (space_id,),
     ):
         yield int(passage_id), blob
 

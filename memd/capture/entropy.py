@@ -1,0 +1,176 @@
+"""Random words: long runs of characters that no person and no compiler would have written. Pure.
+
+A word counts as random when its letters do not follow each other as they do in words, its kinds of
+character alternate, and its Shannon entropy is high. Hashes, ids, paths, addresses without
+credentials and images are random too and are spared by their shape or by what stands before them.
+"""
+
+import itertools
+import math
+import re
+from collections import Counter
+
+_WORD = re.compile(
+    # The letter of an escaped line break is no part of a word.
+    r"(?:(?<=\\[nrtbf])|(?<![A-Za-z0-9_+/-])(?!(?<=\\)[nrtbf]))[A-Za-z0-9_+/-]{24,}+={0,2}",
+    re.ASCII,
+)
+_SPLIT = re.compile(r"[_+/=-]")
+_HEX = re.compile(r"(?:0x)?[0-9a-fA-F_-]+", re.ASCII)
+_LETTERS = re.compile(r"[a-z]{2,}", re.ASCII)
+_HUMP = re.compile(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])", re.ASCII)
+_SEAM = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])", re.ASCII)
+_DIGIT = re.compile(r"[0-9]", re.ASCII)
+_ID_PREFIX = re.compile(
+    r"(?:srv)?tool(?:u|use)?_|(?:msg|req|resp|run|thread|asst|call|fc|rs|evt|batch|file|container|"
+    r"session|sess|agent|bash|shell|task|org|user|team|prompt|step|chatcmpl|cse|env|cus|price|prod|sub|"
+    r"in|pi|ch|acct|trace|span|job|doc)[_-](?!live|test)",
+    re.ASCII,
+)
+_PUBLIC = re.compile(
+    # digests, ssh public keys, certificates and public keys in base64, images, documents, fonts
+    r"[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
+    r"UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX",
+    re.ASCII,
+)
+_DIGEST_BEFORE = re.compile(
+    r"(?i:(?:sha-?\d{1,3}|md5|blake\w{1,3}|h1|etag|integrity|checksum|digest|hash|nonce|[a-z_-]{0,20}id|"
+    r"uuid|cursor|signature|thumbprint|fingerprint)\\{0,3}[\"'`]?\s?[-:=]\s?\\{0,3}[\"'`]?(?:W/)?\\?[\"']?)\Z",
+    re.ASCII,
+)
+_BASE64_BEFORE = re.compile(r"base64,\s{0,4}\Z")
+_LOOK_BACK = 60
+_TOKEN_MAX = 300
+_SAMPLE = 512
+_NAME_MIN = 3
+_BITS_MIN = 3.5
+_PART_MIN = 5
+_DRAWN_MIN = 20
+_DRAWN_SHARE = 0.6
+_MARGIN = 0.15
+_USUAL_WEIGHT = 1.1
+_AWS_SECRET = 40
+_LONG_PART = 10
+_DELIMITERS = frozenset(" \t\r\n\"'`<>()[]{}|,;\\")
+
+_USUAL = """th he in er an re on at en nd ti es or te of ed is it al ar st to nt ng se ha as ou io le ve co me
+    de hi ri ro ic ne ea ra ce li ch ll be ma si om ur ca el ta la ns di fo ho pe ec pr no ct us ac ot il
+    tr ly nc et ut ss so rs un lo wa ge ie wh ee wi em ad ol rt po we na ul ni ts mo ow pa im mi ai sh ir
+    su id os iv ia am fi ci vi pl ig tu ev ld ry mp fe bl ab gh ty op wo sa ay ex ke fr oo av ag if ap gr
+    od bo sp rd do uc bu ei ov by rm ep tt oc fa ef cu rn sc gi da yo cr cl du ga qu ue ff ba ey ls va um
+    pp ua up lu go ht ru ug ds lt pi rc rr eg au ck ew mu br bi pt ak pu ui rg ib tl ny ki rk ys ob mm fu
+    ph og ms ye ud mb ip ub oi rl gu dr hr cc tw ft wn nu af hu nn eo vo rv nf xp gn sm fl iz ok nl my gl
+    aw ju oa eq sy sl ps jo lf nv je nk kn gs dy hy ze ks xt bs ik dd py rp sk xi oe oy ws lv dl rf eu dg
+    wr xa yi nm eb fy js db ql lp tm sq cs ht tp ml xm np yp yn yt ax ox"""
+_PAIRS = frozenset(_USUAL.split())
+"""Pairs of letters that make up nine in ten of those in English words and identifiers; chance alone
+would find them in four of ten."""
+
+
+def redact_words(text: str) -> str:
+    """The text with its random words replaced by `[REDACTED:high-entropy]`."""
+    kept: list[str] = []
+    done = 0
+    for found in _WORD.finditer(text):
+        start, end = found.span()
+        if not is_random(found[0]) or _is_public(text, start, found[0]):
+            continue
+        kept += [text[done:start], "[REDACTED:high-entropy]"]
+        done = end
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def has_random_words(text: str) -> bool:
+    """Whether a look at the words before and after is worth its time."""
+    return any(map(is_random, _WORD.findall(text)))
+
+
+def is_random(word: str) -> bool:
+    """Whether a word of 24 or more characters looks drawn by lot, judged by its first 512.
+
+    Small letters alone, capitals alone, digits and hexadecimal are no evidence.
+    """
+    sample = word[:_SAMPLE].rstrip("=")
+    mixed = _DIGIT.search(sample) is not None or not (sample.islower() or sample.isupper())
+    if not mixed or _HEX.fullmatch(sample):
+        return False
+    return _is_drawn(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
+
+
+def _is_drawn(sample: str) -> bool:
+    """Whether the parts of a word between `-`, `_`, `/` and `+` look drawn.
+
+    They are judged one by one; the random ones must make up twenty characters or more, and most of
+    the word. Separators may be part of a draw themselves (base64), so a word of all classes of
+    characters may also be random as a whole.
+    """
+    parts = [part for part in _SPLIT.split(sample) if part]
+    chances = [_chance(part) for part in parts]
+    drawn = [
+        len(part) for part, chance in zip(parts, chances, strict=True) if _is_lot(part, chance)
+    ]
+    if sum(drawn) >= max(_DRAWN_MIN, _DRAWN_SHARE * len(sample)):
+        return True
+    if sample.islower() or sample.isupper() or not _DIGIT.search(sample):
+        return False
+    if len(sample) == _AWS_SECRET and max(drawn, default=0) >= _LONG_PART:
+        return True
+    return sum(chances) > _MARGIN * sum(map(len, parts))
+
+
+def entropy(word: str) -> float:
+    """Shannon entropy in bits per character (Shannon 1948): −Σ p·log2 p."""
+    total = len(word)
+    return -math.fsum(n / total * math.log2(n / total) for n in Counter(word).values())
+
+
+def _is_alphabet(word: str) -> bool:
+    """`ABCDEFG…`: neighbours in the alphabet, not drawn."""
+    steps = sum(abs(ord(a) - ord(b)) == 1 for a, b in itertools.pairwise(word))
+    return steps > len(word) // 2
+
+
+def _is_lot(part: str, chance: float) -> bool:
+    """Whether one part, free of separators, is more like a draw of characters than like words."""
+    return len(part) >= _PART_MIN and chance > _MARGIN * len(part) and not _HEX.fullmatch(part)
+
+
+def _chance(part: str) -> float:
+    """The evidence that a part was drawn: seams and odd pairs of letters, less the usual pairs.
+
+    camelCase is made of words, so a pair of letters across its humps is no evidence of either.
+    """
+    runs = _LETTERS.findall(_HUMP.sub(r"\g<0> ", part).lower())
+    pairs = [run[i : i + 2] for run in runs for i in range(len(run) - 1)]
+    usual = sum(map(_PAIRS.__contains__, pairs))
+    return len(_SEAM.findall(part)) + (len(pairs) - usual) - _USUAL_WEIGHT * usual
+
+
+def _is_public(text: str, start: int, word: str) -> bool:
+    """Whether what stands before a random word, or its own beginning, says that it is no secret."""
+    if _PUBLIC.match(word) or _ID_PREFIX.match(word):
+        return True
+    before = text[max(0, start - _LOOK_BACK) : start]
+    if _BASE64_BEFORE.search(before) or _DIGEST_BEFORE.search(before):
+        return True
+    return _is_address(_token_before(text, start), word)
+
+
+def _token_before(text: str, start: int) -> str:
+    """What stands before a word without a space or a quote between."""
+    i = start
+    while i > 0 and start - i < _TOKEN_MAX and text[i - 1] not in _DELIMITERS:
+        i -= 1
+    return text[i:start]
+
+
+def _is_address(before: str, word: str) -> bool:
+    """Whether the word belongs to a path or to a URL, outside its query."""
+    whole = before + word
+    if "://" in whole:
+        return "?" not in before and "#" not in before
+    head = whole.split("/", 1)[0]
+    if "/" not in whole or not (head == "" or head in {".", "..", "~"} or before):
+        return False
+    names = [part for part in _SPLIT.split(whole) if part.isalpha() and len(part) >= _NAME_MIN]
+    return any(not _is_lot(name, _chance(name)) for name in names)

@@ -1,0 +1,138 @@
+"""The command line: a table of commands, each loaded when it is used, and how errors are told.
+
+An error is one line on stderr that says what is wrong and what to do; never a traceback. Exit 0 is
+success, 1 a failure, 2 that no daemon runs. Not here: the side doors (`__main__.py`).
+"""
+
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import typer
+import typer.core
+import typer.main
+
+from memd import __version__
+from memd.errors import MemdError, Unreachable
+
+COMMANDS = {
+    "search": "memd.cli.search",
+    "timeline": "memd.cli.timeline",
+    "why": "memd.cli.why",
+    "get": "memd.cli.get",
+    "remember": "memd.cli.remember",
+    "forget": "memd.cli.forget",
+    "pin": "memd.cli.pin",
+    "import": "memd.cli.import_",
+    "status": "memd.cli.status",
+    "start": "memd.cli.start",
+    "stop": "memd.cli.stop",
+    "restart": "memd.cli.restart",
+    "serve": "memd.cli.serve",
+    "reindex": "memd.cli.reindex",
+    "mcp": "memd.cli.mcp",
+    "hook": "memd.cli.hook",
+}
+"""Every command and the module whose `run` it is, in the order of the help page."""
+
+FAILED = 1
+NOT_RUNNING = 2
+"""Never the status of a typing mistake: health checks must be able to trust it."""
+_INTERRUPTED = 130
+_Misused: Any = typer.BadParameter.__mro__[2]
+"""What typer raises for a command line that it does not understand, wherever this version keeps it."""
+
+
+class Commands(typer.core.TyperGroup):
+    """Loads a command's module only when that command, or the help page, needs it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer's signature
+        """List the commands in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # typer's signature
+        """Build one command, or None if there is no such."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name])
+        one = typer.Typer(add_completion=False)
+        one.command(cmd_name, context_settings=getattr(module, "SETTINGS", None))(module.run)
+        return typer.main.get_command(one)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(__version__)
+        raise typer.Exit
+
+
+def build() -> typer.Typer:
+    """Build the command line without any of its commands loaded."""
+    app = typer.Typer(cls=Commands, pretty_exceptions_enable=False)
+
+    @app.callback()
+    def memd(
+        vault: Annotated[  # taken out by __main__.py; here for the help page
+            str | None,
+            typer.Option(metavar="NAME", help="Another memory, in a file of its own."),
+        ] = None,
+        version: Annotated[  # acts in its callback
+            bool, typer.Option("--version", callback=_version, is_eager=True)
+        ] = False,
+    ) -> None:
+        """Long-term memory for coding agents: local, explained, and never in the way."""
+
+    return app
+
+
+def main(arguments: list[str]) -> int:
+    """Run a command; the exit status."""
+    with told() as outcome:
+        ended = build()(arguments or ["--help"], prog_name="memd", standalone_mode=False)
+        outcome.status = ended if isinstance(ended, int) else 0
+    return outcome.status
+
+
+class Outcome:
+    """How a command ended."""
+
+    status = 0
+
+
+@contextlib.contextmanager
+def told() -> Iterator[Outcome]:
+    """Turn what a command raises into one line and an exit status."""
+    outcome = Outcome()
+    try:
+        yield outcome
+    except SystemExit as end:
+        outcome.status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except (KeyboardInterrupt, typer.Abort):
+        outcome.status = _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has seen enough; nothing may be flushed into the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (_Misused, MemdError, ValueError, OSError, BaseExceptionGroup) as error:
+        outcome.status = _tell(_innermost(error))
+
+
+def _innermost(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _tell(error: BaseException) -> int:
+    if isinstance(error, _Misused):
+        context = getattr(error, "ctx", None)
+        path = context.command_path if context else "memd"
+        message = f"{error.format_message().rstrip('.')}; see `{path} --help`"
+    elif isinstance(error, MemdError | ValueError | OSError):
+        message = str(error)
+    else:
+        raise error
+    print(f"memd: {message}", file=sys.stderr)
+    return NOT_RUNNING if isinstance(error, Unreachable) else FAILED

@@ -1,0 +1,66 @@
+"""How the commands reach the daemon: one call, one result, one error that says what to do."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from memd import client
+from memd.errors import Broken
+from memd.paths import Paths
+
+QUICK_S = 2.0
+"""What a health check may wait."""
+PATIENT_S = 60.0
+NOT_RUNNING = 2
+"""Exit status of every command that found no daemon."""
+
+
+def paths() -> Paths:
+    """Return where the files of the chosen vault are."""
+    return Paths(os.environ)
+
+
+def call(method: str, timeout_s: float = PATIENT_S, **params: Any) -> dict[str, Any]:
+    """Make one control call; what is None is left out. Raises Unreachable and what the daemon says."""
+    given = {name: value for name, value in params.items() if value is not None}
+    with client.Client(paths().socket, timeout_s) as daemon:
+        result: dict[str, Any] = daemon.call(method, given)
+    return result
+
+
+def answers(timeout_s: float = QUICK_S) -> bool:
+    """Whether a daemon answers."""
+    try:
+        call("memd/ping", timeout_s)
+    except Broken:
+        return False
+    return True
+
+
+def here() -> str | None:
+    """Return where the user stands, for what `current` means; None if that place is gone."""
+    try:
+        return str(Path.cwd())
+    except FileNotFoundError:
+        return None
+
+
+def number(text: str) -> int:
+    """Read an id as people write it: 12 or #12. Raises ValueError."""
+    return int(text.removeprefix("#"))
+
+
+def numbers(texts: Sequence[str]) -> list[int]:
+    """Read ids; exit with a message if one is none."""
+    try:
+        return [number(text) for text in texts]
+    except ValueError:
+        refuse(f"an id is a number such as 12 or #12, not {' '.join(texts)!r}")
+
+
+def refuse(message: str) -> NoReturn:
+    """Say on one line what is wrong, and exit."""
+    sys.stderr.write(f"memd: {message}\n")
+    raise SystemExit(1)

@@ -1,0 +1,167 @@
+"""How memd is, for a person or a health check: exit 0 healthy, 1 degraded, 2 not running. Light.
+
+The JSON is described field by field in daemon/status.py. With no daemon there is less to tell, but
+the vault and what waits in the spool are told all the same. Not here: deciding what is healthy.
+"""
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from memd.cli import door, show
+from memd.daemon import lock
+from memd.errors import Broken
+from memd.paths import Paths
+
+HEALTHY, DEGRADED, NOT_RUNNING = 0, 1, 2
+_COLOURS = {"healthy": "32", "degraded": "33"}
+_RED = "31"
+_ROOM_FACTS = 4
+_TIMES_FROM = 10**11
+"""Milliseconds: no room counts that far."""
+_NO_COUNTS = {"restarts", "interval_s", "took_ms"}
+
+Status = dict[str, Any]
+
+
+def report(*, as_json: bool) -> int:
+    """Print how memd is; the exit status."""
+    try:
+        status = ask(door.paths())
+    except ValueError as error:
+        print(f"memd: {error}", file=sys.stderr)
+        return DEGRADED
+    if as_json:
+        print(json.dumps(status, ensure_ascii=False))
+    else:
+        print("\n".join(lines(status, time.time() * 1000, is_tty=sys.stdout.isatty())))
+    return {"healthy": HEALTHY, "degraded": DEGRADED}.get(status["health"], NOT_RUNNING)
+
+
+def ask(paths: Paths) -> Status:
+    """Return what the daemon says of itself, or what can be seen without one."""
+    try:
+        return door.call("memd/status", door.QUICK_S)
+    except Broken as error:
+        return _absent(paths, error.message)
+
+
+def _absent(paths: Paths, reason: str) -> Status:
+    holder = lock.holder(paths.lock)
+    if holder is not None:
+        reason = f"a daemon (pid {holder.pid}) holds the vault and does not answer; it may be starting"
+    files, size = _spooled(paths.spool_dir)
+    vault = sum(_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
+    return {
+        "running": False,
+        "health": "not running",
+        "reasons": [reason],
+        "pid": holder.pid if holder else None,
+        "socket": paths.socket,
+        "log": paths.log,
+        "vault": {"name": paths.vault, "path": paths.database, "bytes": vault},
+        "spool": {"bytes": size, "files": files},
+    }
+
+
+def _size(path: Path) -> int:
+    with contextlib.suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def _spooled(directory: str) -> tuple[int, int]:
+    """Count the files that hold something, and their bytes."""
+    sizes: list[int] = []
+    with contextlib.suppress(OSError):
+        sizes = [size for path in Path(directory).iterdir() if (size := _size(path))]
+    return len(sizes), sum(sizes)
+
+
+def lines(status: Status, now: float, *, is_tty: bool) -> Iterator[str]:
+    """Tell a status to a person."""
+    health = status["health"]
+    word = f"\x1b[{_COLOURS.get(health, _RED)}m{health}\x1b[0m" if is_tty else health
+    yield f"memd is {word}" + (_up(status) if status["running"] else "")
+    yield from (f"  - {show.line(reason)}" for reason in status["reasons"])
+    yield from show.table(_rows(status, now))
+    for room in status.get("rooms", ()):
+        yield f"  {room['name']:<13} {_room(room, now)}"
+
+
+def _up(status: Status) -> str:
+    versions = status["versions"]
+    libraries = ", ".join(f"{name} {versions[name]}" for name in ("python", "sqlite", "mcp"))
+    return f": {versions['memd']}, pid {status['pid']}, up {show.span(status['uptime_s'])} ({libraries})"
+
+
+def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
+    vault, spool = status["vault"], status["spool"]
+    schema = f", schema {vault['schema']}" if "schema" in vault else ""
+    exists = show.size(vault["bytes"]) if vault["bytes"] else "not made yet"
+    yield "vault", f"{vault['name']}, {exists}{schema}, {vault['path']}"
+    yield "socket", status["socket"]
+    yield "log", status["log"]
+    if status["running"]:
+        yield from _contents(status, now)
+    waiting = f"{show.size(spool['bytes'])} in {show.plural(spool['files'], 'file')}"
+    yield "spool", f"{waiting} for the daemon to take in" if spool["files"] else "empty"
+    if status["running"]:
+        yield "rooms", ""
+
+
+def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
+    booked, events, summaries = status["books"], status["events"], status["summaries"]
+    parts = " + ".join(
+        f"{booked[k]:,} {k}" for k in ("stored", "duplicate", "filtered", "refused")
+    )
+    yield (
+        "books",
+        f"{booked['received']:,} received {'=' if booked['balanced'] else '≠'} {parts}",
+    )
+    for outcome, reasons in booked["reasons"].items():
+        if reasons:
+            yield "", f"{outcome}: {show.counts(reasons)}"
+    last = (
+        "never"
+        if events["last_at"] is None
+        else f"{show.span((now - events['last_at']) / 1000)} ago"
+    )
+    yield "events", f"{events['count']:,}, {events['pending']:,} to distil, last {last}"
+    shown = ", ".join(
+        f"{summaries[key]:,} {key.replace('_', ' ')}"
+        for key in ("superseded", "pinned", "to_index", "to_consolidate")
+    )
+    yield "summaries", f"{summaries['count']:,}, {shown}"
+    embedder = status["embedder"]
+    yield (
+        "embedder",
+        f"{embedder['active']} ({embedder['configured']}: {embedder['why']}), space {embedder['space']}",
+    )
+
+
+def _room(room: dict[str, Any], now: float) -> str:
+    again = f", {show.plural(room['restarts'], 'restart')}" if room["restarts"] else ""
+    error = f", last error: {show.line(room['last_error'])}" if room["last_error"] else ""
+    facts = [*_counts(room)[:_ROOM_FACTS], *_last(room.get("last"), now)]
+    return f"{room['state']}{again}{error}" + (f"; {', '.join(facts)}" if facts else "")
+
+
+def _counts(said: dict[str, Any]) -> list[str]:
+    """Tell what a room counts; its times and settings are for programs."""
+    return [
+        f"{name} {value:,}"
+        for name, value in said.items()
+        if type(value) is int and value < _TIMES_FROM and name not in _NO_COUNTS
+    ]
+
+
+def _last(last: dict[str, Any] | None, now: float) -> list[str]:
+    """Tell of a room's last run, if it has runs."""
+    if not last:
+        return []
+    return [f"last run {show.span((now - last['at']) / 1000)} ago", *_counts(last)]

@@ -1,0 +1,10 @@
+"""`memd restart`: stop, then start; for a new configuration or a new version."""
+
+from memd.cli.start import start
+from memd.cli.stop import stop
+
+
+def run() -> None:
+    """Stop the daemon if it runs, and start it again."""
+    print(stop())
+    print(start())

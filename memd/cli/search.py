@@ -1,0 +1,74 @@
+"""`memd search`: what is known about this, from a shell."""
+
+import json
+import shutil
+from typing import Annotated, Any
+
+import typer
+
+from memd.cli import door, show
+
+
+def run(  # noqa: PLR0913  # one parameter per option
+    words: Annotated[
+        list[str], typer.Argument(metavar="WORDS…", help='Also "a phrase", prefix*, OR.')
+    ],
+    *,
+    project: Annotated[str, typer.Option(help="all, current, or a name.")] = "current",
+    k: Annotated[int | None, typer.Option("-k", help="How many hits.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help="Only this kind; may be repeated.")
+    ] = None,
+    profile: Annotated[str | None, typer.Option(help="Another retrieval profile.")] = None,
+    superseded: Annotated[
+        bool, typer.Option("--superseded", help="Also what was replaced.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="How each score came about.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+) -> None:
+    """Find memories: `#12 fix  2026-11-20  title`, then a snippet."""
+    answer = door.call(
+        "memd/search",
+        query=" ".join(words),
+        project=project,
+        k=k,
+        kinds=kind or None,
+        profile=profile,
+        include_superseded=superseded or None,
+        explain=explain or None,
+        directory=door.here(),
+    )
+    if as_json:
+        print(json.dumps(answer, ensure_ascii=False))
+    else:
+        print("\n".join(_lines(answer, explain=explain)))
+
+
+def _lines(answer: dict[str, Any], *, explain: bool) -> list[str]:
+    width = min(shutil.get_terminal_size().columns, 100)
+    lines = []
+    for hit in answer["hits"]:
+        lines += [show.headline(hit), *show.snippet(hit["snippet"], width=width)]
+        lines += [show.score(hit)] if explain else []
+    lines += [] if answer["hits"] else ["nothing found"]
+    lines += [f"({show.line(note)})" for note in answer.get("notes", ())]
+    if answer.get("suppressed"):
+        lines.append(f"(hidden: {show.counts(answer['suppressed'])})")
+    lines += [
+        f"({leg} could not answer: {show.line(why)})"
+        for leg, why in answer.get("degraded", {}).items()
+    ]
+    if explain:
+        lines += ["", *_trace(answer)]
+    return lines
+
+
+def _trace(answer: dict[str, Any]) -> list[str]:
+    head = f"profile {answer['profile']}, space {answer['space']}, {answer['took_ms']:.1f} ms"
+    rows = [
+        f"#{one['summary_id']}  {one['score']:.4g}  {one['verdict']}  {show.line(one['title'])}"
+        for one in answer.get("trace", ())
+    ]
+    return [f"{head}, {show.plural(answer['candidates'], 'candidate')}", *rows]

@@ -1,0 +1,120 @@
+"""What the commands print: times, sizes, memories, each as lines of plain text, in local time.
+
+Text that was recalled is data: control characters never reach the terminal.
+"""
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
+_KIB = 1024
+_SNIPPET_LINES = 3
+
+Row = Mapping[str, Any]
+
+
+def clean(text: str) -> str:
+    """Take out what could move the cursor, ring or lie about the order of letters."""
+    return _CONTROL.sub("", text)
+
+
+def line(text: str) -> str:
+    """Put a text on one line."""
+    return clean(" ".join(text.split()))
+
+
+def day(at: int) -> str:
+    """Write a time as a local date: 2026-11-20."""
+    return _local(at).strftime("%Y-%m-%d")
+
+
+def minute(at: int) -> str:
+    """Write a time as a local date and time: 2026-11-20 14:05."""
+    return _local(at).strftime("%Y-%m-%d %H:%M")
+
+
+def _local(at: int) -> dt.datetime:
+    return dt.datetime.fromtimestamp(at / 1000, tz=dt.UTC).astimezone()
+
+
+def span(seconds: float) -> str:
+    """Write a duration by its two largest units: 3 h 12 min."""
+    left = max(0, int(seconds))
+    parts: list[str] = []
+    for size, name in _UNITS:
+        count, left = divmod(left, size)
+        if count or (size == 1 and not parts):
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2])
+
+
+def size(count: int) -> str:
+    """Write a number of bytes: 12.3 MB."""
+    amount = float(count)
+    for unit in ("B", "kB", "MB"):
+        if amount < _KIB:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= _KIB
+    return f"{amount:.1f} GB"
+
+
+def plural(count: int, noun: str) -> str:
+    """Write a count with its noun: 1 memory, 1,200 memories."""
+    nouns = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count:,} {noun if count == 1 else nouns}"
+
+
+def headline(memory: Row) -> str:
+    """Write a memory on one line: `#12 fix  2026-11-20  title`."""
+    marks = "".join(
+        (
+            f"  (superseded by #{memory['superseded_by']})"
+            if memory.get("superseded_by")
+            else "",
+            "  (pinned)" if memory.get("pinned_at") else "",
+        )
+    )
+    return (
+        f"#{memory['id']} {memory['kind']}  {day(memory['at'])}  {line(memory['title'])}{marks}"
+    )
+
+
+def snippet(text: str, *, width: int) -> Iterator[str]:
+    """Indent a snippet, cut to a few lines of this width."""
+    words = clean(" ".join(text.split())).split(" ")
+    lines: list[str] = [""]
+    for word in words:
+        if len(lines[-1]) + len(word) + 1 > width - 4 and lines[-1]:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
+    shown = lines[:_SNIPPET_LINES]
+    if len(lines) > len(shown):
+        shown[-1] += " …"
+    yield from (f"    {found}" for found in shown if found)
+
+
+def score(hit: Row) -> str:
+    """Write a score as the steps that make it: `2.31 = lexical 1.9 + recency 0.4 * kind 1.1`."""
+    signs = {"+": "+", "*": "*", "<": "at most"}
+    steps = [f"{signs[part['op']]} {part['name']} {part['value']:.3g}" for part in hit["parts"]]
+    ranks = [
+        f"{leg} #{rank}"
+        for leg in ("topic", "lexical", "vector")
+        if (rank := hit.get(f"{leg}_rank")) is not None
+    ]
+    cosine = f", cosine {hit['cosine']:.3f}" if hit.get("cosine") is not None else ""
+    return f"    {hit['score']:.4g} = {' '.join(steps).removeprefix('+ ')}  ({', '.join(ranks)}{cosine})"
+
+
+def counts(found: Mapping[str, Any]) -> str:
+    """Write reasons with their counts: ignored path 3, own tool 1."""
+    return ", ".join(f"{line(str(name))} {value}" for name, value in found.items())
+
+
+def table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Align labels and what stands beside them; an empty label continues the row above."""
+    for label, text in rows:
+        yield f"{label:<11}{text}".rstrip()

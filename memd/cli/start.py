@@ -1,0 +1,40 @@
+"""`memd start`: the daemon in the background, answering when this returns."""
+
+import os
+
+from memd.cli import door
+from memd.daemon import lock, process
+from memd.errors import Broken
+
+
+def run() -> None:
+    """Start the daemon in the background, and return once it answers."""
+    print(start())
+
+
+def start() -> str:
+    """Start the daemon unless one runs; say in words what was done. Raises Broken with the reason."""
+    paths = door.paths()
+    if lock.holder(paths.lock) is not None:
+        return _already(paths.lock)
+    child = process.spawn(paths, os.environ)
+    try:
+        process.wait_until_ready(child, door.answers, paths.log)
+    except Broken:
+        # Two at once: the other one won, which is as good.
+        if lock.holder(paths.lock) is None or child.poll() is None:
+            raise
+        return _already(paths.lock)
+    holder = lock.holder(paths.lock)
+    return f"started, pid {holder.pid if holder else child.pid}, vault {paths.vault}"
+
+
+def _already(lock_path: str) -> str:
+    if not process.wait_until(door.answers, process.START_S):
+        holder = lock.holder(lock_path)
+        who = f"pid {holder.pid}" if holder else "it ended meanwhile"
+        raise Broken(
+            f"a daemon holds the vault but does not answer ({who}); try `memd restart`"
+        )
+    holder = lock.holder(lock_path)
+    return f"already running, pid {holder.pid if holder else '?'}"

@@ -1,0 +1,159 @@
+"""memd from outside: a synchronous client of the control socket, for the command line and scripts.
+
+    with Client.from_environment() as memd:
+        memd.call("memd/search", {"query": "why did login answer 500"})
+
+Standard library only, so that a command starts quickly. Not here: MCP; that is `memd mcp`.
+"""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Mapping
+from typing import Any, Self
+
+from memd import errors
+from memd.errors import BadRequest, Broken, MemdError, Unreachable
+from memd.paths import Paths
+
+TIMEOUT_S = 30.0
+_CHUNK = 65_536
+_OURS = -32000
+"""The code of errors that are not the caller's fault."""
+
+
+class Client:
+    """One connection to the daemon. Not for several threads at once."""
+
+    def __init__(self, socket_path: str, timeout_s: float = TIMEOUT_S) -> None:
+        self._path = socket_path
+        self._timeout_s = timeout_s
+        self._socket: socket.socket | None = None
+        self._rest = b""
+        self._number = 0
+
+    @classmethod
+    def from_environment(cls, vault: str | None = None, timeout_s: float = TIMEOUT_S) -> Self:
+        """A client of the vault that MEMD_HOME, MEMD_VAULT and the XDG variables name."""
+        try:
+            return cls(Paths(os.environ, vault).socket, timeout_s)
+        except ValueError as error:
+            raise BadRequest(str(error)) from error
+
+    def __enter__(self) -> Self:
+        self.connect()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def connect(self) -> None:
+        """Connect now; Unreachable if no daemon listens."""
+        if self._socket is not None:
+            return
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        link.settimeout(self._timeout_s)
+        try:
+            link.connect(self._path)
+        except OSError as error:
+            link.close()
+            raise Unreachable(_why_unreachable(self._path, error)) from error
+        self._socket = link
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            self._rest = b""
+
+    def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
+        """The result of a control call, such as `memd/status`.
+
+        Raises what the daemon raised (BadRequest, Broken and theirs), Unreachable if it is not there,
+        Broken if it did not answer within `timeout_s` seconds.
+        """
+        self.connect()
+        self._number += 1
+        request = {
+            "jsonrpc": "2.0",
+            "id": self._number,
+            "method": method,
+            "params": dict(params or {}),
+        }
+        deadline = time.monotonic() + self._timeout_s
+        try:
+            self._send(json.dumps(request).encode("ascii") + b"\n", deadline)
+            return self._result(deadline)
+        except TimeoutError as error:
+            self.close()
+            raise Broken(
+                f"memd did not answer {method} within {self._timeout_s:g} s"
+            ) from error
+        except OSError as error:
+            self.close()
+            raise Unreachable(
+                f"the connection to memd broke: {os.strerror(error.errno or 0)}"
+            ) from error
+
+    def _send(self, data: bytes, deadline: float) -> None:
+        assert self._socket is not None
+        self._socket.settimeout(_left(deadline))
+        try:
+            self._socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            # The daemon may have said why before it hung up: read that first.
+            return
+
+    def _result(self, deadline: float) -> Any:
+        while True:
+            answer = self._answer(deadline)
+            if answer.get("id") not in {self._number, None}:
+                continue  # of a call that timed out before
+            if "error" in answer:
+                raise _error(answer["error"])
+            return answer.get("result")
+
+    def _answer(self, deadline: float) -> dict[str, Any]:
+        assert self._socket is not None
+        pieces = [self._rest]
+        while b"\n" not in pieces[-1]:
+            self._socket.settimeout(_left(deadline))
+            chunk = self._socket.recv(_CHUNK)
+            if not chunk:
+                self.close()
+                raise Unreachable("memd hung up without an answer")
+            pieces.append(chunk)
+        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        try:
+            answer = json.loads(line)
+        except ValueError as error:
+            self.close()
+            raise Broken("what answers on the socket does not speak JSON") from error
+        return answer if isinstance(answer, dict) else {}
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _error(told: Any) -> MemdError:
+    """The daemon's error, made again."""
+    told = told if isinstance(told, dict) else {}
+    message = str(told.get("message") or Broken.__doc__)
+    data = told.get("data")
+    name = data.get("error") if isinstance(data, dict) else None
+    kind = getattr(errors, name, None) if isinstance(name, str) else None
+    if isinstance(kind, type) and issubclass(kind, MemdError):
+        return kind(message)
+    return Broken(message) if told.get("code") == _OURS else BadRequest(message)
+
+
+def _why_unreachable(path: str, error: OSError) -> str:
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return Unreachable.__doc__ or ""
+    return f"memd cannot be reached at {path}: {os.strerror(error.errno or 0) if error.errno else error}"

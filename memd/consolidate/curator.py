@@ -1,0 +1,141 @@
+"""What somebody decides about a memory, by hand: remember this, forget that, keep this one.
+
+The doer for people and agents: it redacts and checks what is said before anybody waits for it, then
+writes in one transaction. Not here: what becomes of what is said (remembering.py), what goes with a
+forgotten one (forgetting.py).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import anyio.to_thread
+
+from memd.consolidate import forgetting
+from memd.consolidate.forgetting import Forgotten
+from memd.consolidate.remembering import Memory, Remembered, remember
+from memd.errors import BadRequest, UnknownId
+from memd.models import Summary
+from memd.store import fulltext, summaries
+from memd.store.database import Connection, Database
+from memd.text import one_line, storable, unique
+
+__all__ = ["Curator", "Forgotten", "Memory", "Remembered"]
+
+_TEXT_BYTES = 64 * 1024
+_TITLE_CHARACTERS = 90
+_TITLE_GIVEN_CHARACTERS = 200
+_TOPIC_CHARACTERS = 200
+_SENTENCE = re.compile(r".+?[.!?](?=\s+[^\Wa-z_])")
+
+
+class Curator:
+    """Writes down what people and agents decide."""
+
+    name = "curator"
+
+    def __init__(
+        self,
+        db: Database,
+        redact: Callable[[str], str],
+        clock: Callable[[], int],
+        on_written: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._redact = redact
+        self._clock = clock
+        self._on_written = on_written
+
+    async def remember(self, memory: Memory) -> Remembered:
+        """Keep one memory. Raises BadRequest, saying what to do."""
+        return (await self.remember_many([memory]))[0]
+
+    async def remember_many(self, memories: Sequence[Memory]) -> list[Remembered]:
+        """Keep all of these, in order, or none of them if one is refused with a BadRequest."""
+        # Redaction of a long text takes a while, and nobody shall wait for it, writers included.
+        clean = await anyio.to_thread.run_sync(self._clean, memories)
+        now = self._clock()
+        kept = await self._db.write(lambda tx: [remember(tx, memory, now) for memory in clean])
+        if kept:
+            self._on_written()
+        return kept
+
+    async def forget(self, ids: Sequence[int], *, dry_run: bool) -> Forgotten:
+        """Erase memories, or say what would go. UnknownId if none of them exists."""
+        now = self._clock()
+        if dry_run:
+            return await self._db.read(
+                lambda tx: forgetting.plan(tx, ids).report(is_dry_run=True)
+            )
+        gone = await self._db.write(
+            lambda tx: forgetting.apply(tx, forgetting.plan(tx, ids), now)
+        )
+        self._on_written()
+        # The rows are gone; this takes their words out of the full text's segments, too.
+        await self._db.write(fulltext.purge)
+        return gone
+
+    async def pin(self, summary_id: int, pinned: bool) -> Summary:
+        """Pin a memory, or unpin it; it keeps the time of its first pin. UnknownId if there is none."""
+        now = self._clock()
+        summary = await self._db.write(lambda tx: _pin(tx, summary_id, now if pinned else None))
+        self._on_written()
+        return summary
+
+    def _clean(self, memories: Sequence[Memory]) -> list[Memory]:
+        several = len(memories) > 1
+        cleaned = []
+        for place, memory in enumerate(memories, start=1):
+            try:
+                cleaned.append(_checked(self._redacted(memory)))
+            except BadRequest as error:
+                where = f"memory {place} of {len(memories)}: " if several else ""
+                raise BadRequest(f"{where}{error.message}") from error
+        return cleaned
+
+    def _redacted(self, memory: Memory) -> Memory:
+        if len(storable(memory.text).encode()) > _TEXT_BYTES:
+            raise BadRequest(
+                f"text: longer than {_TEXT_BYTES // 1024} KiB; keep what matters, or split it"
+            )
+        return replace(
+            memory,
+            text=self._tidy(memory.text),
+            title=one_line(self._tidy(memory.title or ""), _TITLE_GIVEN_CHARACTERS) or None,
+            topic_key=self._tidy(memory.topic_key or "") or None,
+            tags=unique(tag for raw in memory.tags if (tag := self._tidy(raw))),
+            files=unique(file for raw in memory.files if (file := self._tidy(raw))),
+        )
+
+    def _tidy(self, text: str) -> str:
+        return self._redact(storable(text).replace("\0", "")).strip()
+
+
+def _checked(memory: Memory) -> Memory:
+    """With a title. Raises BadRequest for what cannot be kept."""
+    if not memory.text:
+        raise BadRequest("text: empty; say in a sentence or two what to remember")
+    topic = memory.topic_key or ""
+    if len(topic) > _TOPIC_CHARACTERS or any(c.isspace() for c in topic):
+        raise BadRequest(
+            f"topic_key: at most {_TOPIC_CHARACTERS} characters and no spaces, such as `build.command`"
+        )
+    return replace(memory, title=memory.title or _first_sentence(memory.text))
+
+
+def _first_sentence(text: str) -> str:
+    line = text.splitlines()[0]
+    found = _SENTENCE.match(line)
+    return (
+        one_line((found.group() if found else line).rstrip("."), _TITLE_CHARACTERS) or line[:1]
+    )
+
+
+def _pin(tx: Connection, summary_id: int, pinned_at: int | None) -> Summary:
+    summary = forgetting.known(tx, [summary_id]).get(summary_id)
+    if summary is None:
+        raise UnknownId(f"there is no memory #{summary_id}")
+    if (summary.pinned_at is None) == (pinned_at is None):
+        return summary
+    summaries.pin(tx, summary_id, pinned_at)
+    return summaries.get(tx, summary_id) or summary

@@ -1,0 +1,195 @@
+"""Which memories look like which: cosines of new rows with all rows, block by block.
+
+The memories of an agent repeat themselves, so the number of pairs is bounded per new memory: of a
+thousand copies a few are paired now, those are hidden, and nothing is lost by not having seen the
+others. A memory of several passages is like another one only if it has as many and each is like its
+counterpart. Not here: what a pair leads to (decide.py).
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.index.columns import Rows
+from memd.index.matrix import Floats
+from memd.index.shelf import Shelf
+
+BLOCK = 256
+"""New rows per product."""
+SLICE = 4_096
+"""Rows that are compared at a time; the shelf is locked only while they are copied."""
+PAIRS_MAX = 8
+"""Pairs per new memory, the most alike first."""
+
+Found = tuple[int, int, float]
+"""(summary id, other summary id, cosine), the smaller id first."""
+
+
+class NearestRows(Protocol):
+    """What consolidation needs of an index."""
+
+    def indexed(self, summary_ids: Sequence[int]) -> set[int]:
+        """Those that can be compared by now."""
+        ...
+
+    def pairs(self, summary_ids: Sequence[int], threshold: float) -> list[Found]:
+        """Live memories of the same project as one of these whose cosine reaches the threshold."""
+        ...
+
+    @property
+    def is_current(self) -> Callable[[], bool]:
+        """Whether the rows are still those; if not, what was found means nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayRows:
+    """One row per passage. `live` is False for what is dead or superseded. Conforms to NearestRows."""
+
+    summary_id: NDArray[np.int64]
+    project_id: NDArray[np.int32]
+    seq: NDArray[np.int32]
+    live: NDArray[np.bool_]
+    vectors: Callable[[Rows], Floats]
+    """The vectors of these rows, (m, dimensions), of length 1; all zeros where there is none."""
+    is_current: Callable[[], bool] = lambda: True
+    """Whether the rows are still those; if not, what was found since means nothing."""
+
+    def indexed(self, summary_ids: Sequence[int]) -> set[int]:
+        """Those with a vector for each of their passages."""
+        rows = np.flatnonzero(np.isin(self.summary_id, list(summary_ids)) & self.live)
+        has = np.zeros(len(rows), np.bool_)
+        for first in range(0, len(rows), SLICE):
+            has[first : first + SLICE] = self.vectors(rows[first : first + SLICE]).any(axis=1)
+        found = self.summary_id[rows]
+        return set(found.tolist()) - set(found[~has].tolist())
+
+    def pairs(self, summary_ids: Sequence[int], threshold: float) -> list[Found]:
+        """The pairs of these memories with any, each pair once."""
+        heads = np.flatnonzero(self.live & (self.seq == 0))
+        wanted = heads[np.isin(self.summary_id[heads], list(summary_ids))]
+        if not len(wanted):
+            return []
+        passages = np.bincount(self.summary_id[self.live])[self.summary_id[heads]]
+        group = np.stack((self.project_id[heads].astype(np.int64), passages))
+        places = np.searchsorted(heads, wanted)
+        near = _Near(self.vectors(wanted), places, group[:, places], threshold)
+        for first in range(0, len(heads), SLICE):
+            part = slice(first, first + SLICE)
+            near.look(first, self.vectors(heads[part]), group[:, part])
+        return self._checked(near.found(), wanted, heads, threshold)
+
+    def _checked(
+        self,
+        near: Iterable[tuple[int, int, float]],
+        wanted: Rows,
+        heads: Rows,
+        threshold: float,
+    ) -> list[Found]:
+        found = {}
+        for new, other, cosine in near:
+            one, two = int(self.summary_id[wanted[new]]), int(self.summary_id[heads[other]])
+            pair = (min(one, two), max(one, two))
+            if pair in found:
+                continue
+            lowest = min(cosine, self._lowest(one, two))
+            found[pair] = lowest if lowest >= threshold else 0.0
+        return [(*pair, min(cosine, 1.0)) for pair, cosine in found.items() if cosine > 0]
+
+    def _lowest(self, one: int, other: int) -> float:
+        """The lowest cosine of two memories' passages, each with its counterpart; 0 if one lacks any."""
+        ours, theirs = self._passages(one), self._passages(other)
+        if len(ours) == len(theirs) == 1:
+            return 1.0
+        if self.seq[ours].tolist() != self.seq[theirs].tolist():
+            return 0.0
+        products = np.einsum("ij,ij->i", self.vectors(ours), self.vectors(theirs))
+        return float(products.min())
+
+    def _passages(self, summary_id: int) -> Rows:
+        rows = np.flatnonzero((self.summary_id == summary_id) & self.live)
+        return rows[np.argsort(self.seq[rows])]
+
+
+class _Near:
+    """The best few rows for each new row, gathered slice by slice."""
+
+    def __init__(
+        self, vectors: Floats, places: Rows, groups: NDArray[np.int64], threshold: float
+    ) -> None:
+        self._vectors = vectors
+        self._places = places
+        self._groups = groups
+        self._threshold = threshold
+        self._best: tuple[Rows, Rows, Floats] = (
+            np.zeros(0, np.intp),
+            np.zeros(0, np.intp),
+            np.zeros(0, np.float32),
+        )
+
+    def look(self, offset: int, others: Floats, groups: NDArray[np.int64]) -> None:
+        """Compare every new row with these, the first of which is row `offset` of all."""
+        for first in range(0, len(self._vectors), BLOCK):
+            block = slice(first, first + BLOCK)
+            cosines = self._vectors[block] @ others.T
+            alike = cosines >= max(self._threshold, 1e-6)
+            alike &= (self._groups[:, block, np.newaxis] == groups[:, np.newaxis, :]).all(
+                axis=0
+            )
+            new, other = np.nonzero(alike)
+            if len(new):
+                self._keep(new + first, other + offset, cosines[new, other])
+
+    def _keep(self, new: Rows, other: Rows, cosines: Floats) -> None:
+        others = self._places[new] != other
+        new, other, cosines = new[others], other[others], cosines[others]
+        new, other = np.append(self._best[0], new), np.append(self._best[1], other)
+        cosines = np.append(self._best[2], cosines)
+        order = np.lexsort((other, -cosines, new))
+        new, other, cosines = new[order], other[order], cosines[order]
+        rank = np.arange(len(new)) - np.searchsorted(new, new)
+        kept = rank < PAIRS_MAX
+        self._best = (new[kept], other[kept], cosines[kept])
+
+    def found(self) -> list[tuple[int, int, float]]:
+        """(place among the new rows, place among all, cosine)."""
+        new, other, cosines = self._best
+        return list(zip(new.tolist(), other.tolist(), cosines.tolist(), strict=True))
+
+
+def rows_of(shelf: Shelf, space: str) -> ArrayRows | None:
+    """What a shelf holds of one space, as it is now; None while it has not been loaded.
+
+    The columns are copied; the vectors are read when asked for, a slice at a time, so that a search
+    never waits for long. When the shelf closes its gaps in between, `is_current` turns False.
+    """
+    with shelf.lock:
+        columns, matrix = shelf.columns, shelf.matrices.get(space)
+        if not shelf.loaded or matrix is None:
+            return None
+        n, dimensions = columns.n, matrix.dimensions
+        last = int(columns.passage_id[n - 1]) if n else 0
+        summary_id, project_id, seq = (
+            columns.summary_id.copy(), columns.project_id.copy(), columns.seq.copy(),
+        )  # fmt: skip
+        live = columns.live & ~columns.superseded
+
+    def is_current() -> bool:
+        # Passages are in order of id, so the last one is in its place only if all are.
+        now = shelf.columns
+        return (
+            space in shelf.matrices
+            and now.n >= n
+            and (not n or int(now.passage_id[n - 1]) == last)
+        )
+
+    def vectors(rows: Rows) -> Floats:
+        with shelf.lock:
+            if is_current():
+                return shelf.matrices[space].vectors(rows)
+        return np.zeros((len(rows), dimensions), np.float32)
+
+    return ArrayRows(summary_id, project_id, seq, live, vectors, is_current)

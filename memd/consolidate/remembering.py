@@ -1,0 +1,242 @@
+"""What becomes of something that is said on purpose: a new memory, a stronger one, an old one again.
+
+The same thing again strengthens what is there; another value under the same topic key supersedes the
+old one at once; an older value that returns is revived, and what had replaced it gives way. What is
+pinned is never hidden. Everything here happens in the caller's transaction. Not here: redaction and
+what is refused (curator.py), near-duplicates (decide.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from memd.consolidate.consolidator import RULE as NEAR_DUPLICATE
+from memd.consolidate.guards import compare
+from memd.models import (
+    GLOBAL_PROJECT,
+    Draft,
+    EdgeType,
+    Kind,
+    SessionRef,
+    Summary,
+    Supersession,
+    Tier,
+)
+from memd.store import books, links, projects, summaries
+from memd.store.database import Connection
+from memd.text import digest, normalised, storable
+
+TOPIC_RULE = "topic-key"
+_ON_PURPOSE = frozenset({"agent", "user"})
+"""Who may say again what was forgotten; an import may not bring it back."""
+_CONFIDENCE = {"user": 0.9, "agent": 0.8}
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Something to be remembered as it is said. Times are UTC milliseconds."""
+
+    text: str
+    title: str | None = None
+    kind: Kind = Kind.NOTE
+    topic_key: str | None = None
+    tags: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    project_key: str | None = None
+    """None: it holds everywhere (`global`)."""
+    project_name: str = ""
+    project_reason: str = ""
+    session: SessionRef | None = None
+    at: int | None = None
+    expires_at: int | None = None
+    source: str = "agent"
+    """Who said so: `agent`, `user`, or an importer's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What became of a Memory."""
+
+    id: int
+    """0 if nothing was kept."""
+    outcome: str
+    """`created`, `duplicate` (it strengthened #id), `revived`, or `forgotten` (an import may not bring
+    back what was forgotten on purpose)."""
+    superseded: tuple[int, ...] = ()
+
+
+def remember(tx: Connection, memory: Memory, now: int) -> Remembered:
+    """Write down one memory that is redacted, checked and titled."""
+    key, project_id = _project(tx, memory, now)
+    uid, known = _recognised(tx, memory, key)
+    if known is None:
+        return _create(tx, uid, memory, project_id, now)
+    said_at = now if memory.at is None else memory.at
+    if known.superseded_by is None:
+        return _strengthen(tx, known, memory, said_at, now)
+    if memory.at is not None and memory.at <= _at(tx, known.superseded_by):
+        # Said before it was superseded: an import tells old news, and the newer value stays.
+        return Remembered(known.id, "duplicate")
+    return _revive(tx, known, memory, said_at, now)
+
+
+def _project(tx: Connection, memory: Memory, now: int) -> tuple[str, int]:
+    if memory.project_key in {None, GLOBAL_PROJECT}:
+        return GLOBAL_PROJECT, projects.ensure_global(tx, now)
+    key = storable(memory.project_key or "")
+    name = memory.project_name or key.rstrip("/").rsplit("/", 1)[-1] or key
+    reason = memory.project_reason or "named when something was remembered"
+    return key, projects.ensure_project(tx, key, name, reason, now)
+
+
+def _recognised(tx: Connection, memory: Memory, key: str) -> tuple[str, Summary | None]:
+    """The memory's uid, and who has it already.
+
+    Texts that differ in case and punctuation alone share a uid; but punctuation can mean something
+    (`> 5`, `< 5`), and then the letter of the text counts.
+    """
+    parts = (key, memory.kind.value, memory.topic_key or "")
+    uid = digest(*parts, normalised(memory.text))
+    known = summaries.by_uid(tx, uid)
+    if known is not None and not compare(known.body, memory.text).permits:
+        uid = digest(*parts, memory.text)
+        known = summaries.by_uid(tx, uid)
+    return uid, known
+
+
+def _create(tx: Connection, uid: str, memory: Memory, project_id: int, now: int) -> Remembered:
+    if books.is_forgotten(tx, uid):
+        if memory.source not in _ON_PURPOSE:
+            return Remembered(0, "forgotten")
+        books.unforget(tx, uid)
+    at = now if memory.at is None else memory.at
+    owner = summaries.Owner(
+        project_id, _session(tx, memory, project_id, at), storable(memory.source)
+    )
+    number, _ = summaries.put(tx, uid, _draft(memory, at), owner, now)
+    links.link(
+        tx,
+        [
+            links.NewEdge(
+                "summary", str(number), EdgeType.REFERENCES, "file", file, "remembered", at
+            )
+            for file in memory.files
+        ],
+    )
+    return Remembered(number, "created", _take_topic(tx, number, memory, now))
+
+
+def _session(tx: Connection, memory: Memory, project_id: int, at: int) -> int | None:
+    if memory.session is None:
+        return None
+    ref = memory.session
+    if memory.project_key in {None, GLOBAL_PROJECT}:
+        # What holds everywhere says nothing about where its session runs: never make one from it.
+        found = projects.find_sessions(tx, storable(ref.key))
+        return next((s.id for s in found if (s.client, s.key) == (ref.client, ref.key)), None)
+    return projects.ensure_session(tx, ref, project_id, at)
+
+
+def _draft(memory: Memory, at: int) -> Draft:
+    return Draft(
+        slot="memory",
+        kind=memory.kind,
+        title=memory.title or "",
+        body=memory.text,
+        at=at,
+        rule="remembered",
+        sources=(),
+        tier=Tier.AGENT,
+        tags=memory.tags,
+        files=memory.files,
+        topic_key=memory.topic_key,
+        expires_at=memory.expires_at,
+        confidence=_CONFIDENCE.get(memory.source, 0.5),
+    )
+
+
+def _strengthen(
+    tx: Connection, known: Summary, memory: Memory, at: int, now: int
+) -> Remembered:
+    if memory.source in _ON_PURPOSE or at > known.at:
+        # The same line of the same import again is no second voice.
+        summaries.strengthen(tx, known.id, now)
+    is_over = known.expires_at is not None and known.expires_at <= now
+    if known.expires_at != memory.expires_at and at >= known.at:
+        summaries.renew(
+            tx, known.id, at=at if is_over else known.at, expires_at=memory.expires_at, now=now
+        )
+    return Remembered(known.id, "duplicate", _take_topic(tx, known.id, memory, now))
+
+
+def _revive(tx: Connection, known: Summary, memory: Memory, at: int, now: int) -> Remembered:
+    hidden_by = [
+        one
+        for one in links.supersessions_of(tx, known.id)
+        if one.older_id == known.id and one.undone_at is None
+    ]
+    for one in hidden_by:
+        links.undo(tx, one.id, now)
+    summaries.strengthen(tx, known.id, now)
+    summaries.renew(tx, known.id, at=max(at, known.at), expires_at=memory.expires_at, now=now)
+    gone = (*_take_topic(tx, known.id, memory, now), *_take_place(tx, known.id, hidden_by, now))
+    return Remembered(known.id, "revived", gone)
+
+
+def _take_place(
+    tx: Connection, summary_id: int, hidden_by: Sequence[Supersession], now: int
+) -> tuple[int, ...]:
+    """Hide the near-duplicates that had hidden this one: they say the same, and it was said last."""
+    said = [one.newer_id for one in hidden_by if one.rule == NEAR_DUPLICATE]
+    return _hide(tx, summary_id, said, NEAR_DUPLICATE, "said again", now)
+
+
+def _take_topic(tx: Connection, summary_id: int, memory: Memory, now: int) -> tuple[int, ...]:
+    """Let the newest value of this topic hide the others; those that this one hides.
+
+    Newest is what was said last, and what is said now is newer than anything.
+    """
+    if memory.topic_key is None:
+        return ()
+    mine = summaries.get(tx, summary_id)
+    assert mine is not None
+    rivals = [
+        other
+        for other in summaries.on_topic(tx, memory.topic_key, (mine.project_id,))
+        if other.id != mine.id and other.kind is mine.kind and other.superseded_by is None
+    ]
+    newer = [r for r in rivals if memory.at is not None and (r.at, r.id) > (memory.at, mine.id)]
+    if newer:
+        _hide(tx, newer[0].id, [mine.id], TOPIC_RULE, "same topic key", now)
+        return ()
+    return _hide(tx, mine.id, [r.id for r in rivals], TOPIC_RULE, "same topic key", now)
+
+
+def _hide(
+    tx: Connection, newer_id: int, older_ids: Sequence[int], rule: str, guard: str, now: int
+) -> tuple[int, ...]:
+    """Hide these, but not what is pinned: it stays, beside an edge that says so."""
+    hidden = []
+    for older in summaries.by_ids(tx, older_ids).values() if older_ids else ():
+        if older.pinned_at is not None:
+            type_ = EdgeType.CONTRADICTS if rule == TOPIC_RULE else EdgeType.SIMILAR_TO
+            links.link(
+                tx,
+                [links.NewEdge("summary", str(newer_id), type_, "summary", str(older.id), rule, now,
+                               detail={"finding": "pinned"})],
+            )  # fmt: skip
+        elif links.supersede(
+            tx,
+            newer_id=newer_id,
+            older_id=older.id,
+            rule=rule,
+            cosine=None,
+            guard=guard,
+            at=now,
+        ):
+            hidden.append(older.id)
+    return tuple(hidden)
+
+
+def _at(tx: Connection, summary_id: int) -> int:
+    summary = summaries.get(tx, summary_id)
+    return summary.at if summary else 0

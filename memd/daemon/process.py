@@ -1,0 +1,136 @@
+"""The daemon as a process, from outside: started detached, waited for, asked to end, ended.
+
+Standard library only, for the command line uses it. Whether a daemon lives is asked of its lock,
+never of a process list. Not here: talking to it (client.py).
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from memd.daemon import lock
+from memd.errors import Broken
+from memd.paths import Paths, private_dir
+
+START_S = 30.0
+"""A first start imports a second's worth of libraries; a loaded machine takes several."""
+STOP_S = 10.0
+"""After this long without an end, a daemon is killed. Nothing acknowledged is lost by it."""
+LOG_LINES = 12
+_POLL_S = 0.02
+_TAIL_BYTES = 16_384
+
+
+def spawn(paths: Paths, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start `memd serve` on this vault in a session of its own, its output in the log."""
+    private_dir(paths.state_dir)
+    out = os.open(paths.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    environment = {**environ, "MEMD_VAULT": paths.vault}
+    if home := environ.get("MEMD_HOME"):
+        environment["MEMD_HOME"] = str(Path(home).absolute())
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "memd", "serve"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            env=environment,
+            cwd=paths.state_dir,
+            start_new_session=True,
+        )
+    finally:
+        os.close(out)
+
+
+def wait_until_ready(
+    process: subprocess.Popen[bytes],
+    ready: Callable[[], bool],
+    log: str,
+    timeout_s: float = START_S,
+) -> None:
+    """Return once `ready` says so; raise Broken with the log's last lines if that cannot be."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if ready():
+            return
+        if (code := process.poll()) is not None:
+            raise Broken(f"the daemon ended as it started (exit {code}).{_last_words(log)}")
+        time.sleep(_POLL_S)
+    raise Broken(
+        f"the daemon (pid {process.pid}) does not answer after {timeout_s:.0f} s.{_last_words(log)}"
+    )
+
+
+def wait_until_free(lock_path: str, timeout_s: float) -> bool:
+    """Whether the vault's lock became free within this time."""
+    return wait_until(lambda: lock.holder(lock_path) is None, timeout_s)
+
+
+def wait_until(holds: Callable[[], bool], timeout_s: float) -> bool:
+    """Whether this became true within this time."""
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(_POLL_S)
+    return True
+
+
+def end(lock_path: str, stop_s: float = STOP_S) -> None:
+    """End whoever holds the lock: a request, then force. Raise Broken if it outlives both."""
+    for signal_number, patience_s in ((signal.SIGTERM, stop_s), (signal.SIGKILL, stop_s)):
+        holder = _settled_holder(lock_path)
+        if holder is None:
+            return
+        if not holder.pid:
+            raise Broken(
+                f"some process holds {lock_path} without saying who it is; end it by hand"
+            )
+        try:
+            os.kill(holder.pid, signal_number)
+        except ProcessLookupError:
+            pass  # it ended meanwhile; the lock will say so
+        except PermissionError:
+            raise Broken(f"the daemon (pid {holder.pid}) belongs to another user") from None
+        if wait_until_free(lock_path, patience_s):
+            return
+    raise Broken("the daemon does not end; its disk may be hanging")
+
+
+def tail(path: str, lines: int = LOG_LINES) -> list[str]:
+    """Read the last lines of a log; none if it cannot be read."""
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            return file.read().decode("utf-8", "replace").splitlines()[-lines:]
+    except OSError:
+        return []
+
+
+def _settled_holder(lock_path: str) -> lock.Holder | None:
+    """Read the note until it stands still.
+
+    A new holder's lock comes an instant before its note, and the number that its predecessor left
+    could by now be an innocent process.
+    """
+    first = lock.holder(lock_path)
+    while first is not None:
+        time.sleep(_POLL_S)
+        second = lock.holder(lock_path)
+        if second == first:
+            return first
+        first = second
+    return None
+
+
+def _last_words(log: str) -> str:
+    lines = tail(log)
+    return (
+        f" The end of {log}:\n" + "\n".join(f"  {line}" for line in lines)
+        if lines
+        else f" See {log}."
+    )

@@ -1,0 +1,340 @@
+"""How memd is, as one documented value: what `memd status --json` prints and health checks read.
+
+The models below are the schema: a field is never renamed and never changes its meaning; new ones
+may appear. Every time is UTC milliseconds, every size bytes. Not here: how a person is shown it.
+"""
+
+import functools
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from memd import __version__
+from memd.daemon.supervise import House, Kept
+from memd.paths import Paths
+from memd.store import books, changes, events, migrate, summaries
+from memd.store.database import Connection, Database, sqlite_version
+
+RECENT_S = 60.0
+"""A crash is a reason for `degraded` for this long after the room is back."""
+SPOOL_LATE_MS = 60_000
+"""The spool is drained within seconds; a file that is older than this is stuck."""
+_QUICK_S = 0.005
+_KEPT_S = 2.0
+
+
+class _Shown(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class Versions(_Shown):
+    """What runs."""
+
+    memd: str
+    python: str
+    sqlite: str
+    mcp: str
+    """Of the MCP library."""
+
+
+class Vault(_Shown):
+    """The one file that holds everything."""
+
+    name: str
+    path: str
+    bytes: int
+    """Write-ahead log included."""
+    schema_version: int = Field(serialization_alias="schema")
+    """The number of its last migration. Called `schema` in the JSON."""
+
+
+class Books(_Shown):
+    """What became of every event that was handed in, since the vault was made."""
+
+    received: int
+    stored: int
+    duplicate: int
+    filtered: int
+    refused: int
+    balanced: bool
+    """Whether received = stored + duplicate + filtered + refused."""
+    reasons: dict[str, dict[str, int]]
+    """For `filtered` and `refused`: reason → how many."""
+
+
+class Events(_Shown):
+    """What agents did."""
+
+    count: int
+    pending: int
+    """Not distilled yet."""
+    last_at: int | None
+    """When the latest event happened."""
+
+
+class Summaries(_Shown):
+    """What is remembered."""
+
+    count: int
+    superseded: int
+    pinned: int
+    to_index: int
+    """Written, and not searchable yet."""
+    to_consolidate: int
+    """Not yet compared with the others."""
+
+
+class RoomStatus(_Shown):
+    """One room of the daemon; what it says of itself stands beside these fields."""
+
+    model_config = ConfigDict(extra="allow")
+    name: str
+    state: Literal["running", "backing off", "stopped"]
+    restarts: int
+    last_error: str | None
+
+
+class Embedder(_Shown):
+    """What turns text into vectors."""
+
+    configured: str
+    active: str
+    space: str
+    """What its vectors are comparable within."""
+    why: str
+    """Why this one is active."""
+
+
+class Spool(_Shown):
+    """What hooks left while no daemon answered, and what has not been taken in yet."""
+
+    bytes: int
+    files: int
+    oldest_at: int | None
+    """When the file that waits longest was last written to."""
+
+
+class RoomError(_Shown):
+    """The last crash of a room."""
+
+    room: str
+    error: str
+    ago_s: float
+
+
+class Status(_Shown):
+    """How memd is."""
+
+    running: Literal[True] = True
+    """False when no daemon answered; then only `health`, `reasons`, `vault`, `socket` and `spool` are told."""
+    health: Literal["healthy", "degraded"]
+    reasons: list[str]
+    """Why it is degraded, in words; empty when healthy."""
+    versions: Versions
+    pid: int
+    started_at: int
+    uptime_s: float
+    socket: str
+    log: str
+    vault: Vault
+    books: Books
+    events: Events
+    summaries: Summaries
+    rooms: list[RoomStatus]
+    embedder: Embedder
+    consolidator: dict[str, Any]
+    """The last run and its counts, as the consolidator tells them."""
+    spool: Spool
+    errors: list[RoomError]
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What does not change while a daemon lives."""
+
+    paths: Paths
+    started_at: int
+    embedder: Embedder
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What the vault says of itself, from one snapshot."""
+
+    books: Books
+    events: Events
+    summaries: Summaries
+
+
+class Gauge:
+    """Reads the counts; where that is slow, a count is kept for a moment. Health checks ask often."""
+
+    def __init__(self, db: Database, seconds: Callable[[], float] = time.monotonic) -> None:
+        self.db = db
+        self._seconds = seconds
+        self._kept: Counts | None = None
+        self._fresh_until = 0.0
+
+    async def counts(self) -> Counts:
+        """Read the counts, or return those of a moment ago if reading them takes long."""
+        started = self._seconds()
+        if self._kept is None or started >= self._fresh_until:
+            self._kept = await self.db.read(_count)
+            ended = self._seconds()
+            self._fresh_until = ended + (_KEPT_S if ended - started > _QUICK_S else 0.0)
+        return self._kept
+
+
+async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str, Any]:
+    """Tell how memd is, as the JSON of a Status."""
+    counts = await gauge.counts()
+    spool = weigh_spool(about.paths.spool_dir)
+    errors = _errors(house)
+    reasons = why_degraded(house.rooms, counts.books, spool, errors, now)
+    status = Status(
+        health="degraded" if reasons else "healthy",
+        reasons=reasons,
+        versions=versions(),
+        pid=os.getpid(),
+        started_at=about.started_at,
+        uptime_s=round((now - about.started_at) / 1000, 1),
+        socket=about.paths.socket,
+        log=about.paths.log,
+        vault=_vault(about.paths, gauge.db),
+        books=counts.books,
+        events=counts.events,
+        summaries=counts.summaries,
+        rooms=[_room(kept) for kept in house.rooms],
+        embedder=about.embedder,
+        consolidator=_says(house.rooms, "consolidator"),
+        spool=spool,
+        errors=errors,
+    )
+    return status.model_dump(mode="json", by_alias=True)
+
+
+def why_degraded(
+    rooms: Sequence[Kept],
+    booked: Books,
+    spool: Spool,
+    errors: Sequence[RoomError],
+    now: int,
+) -> list[str]:
+    """Say in words what is wrong, or nothing."""
+    reasons = [
+        f"{kept.room.name} is {kept.state}: {kept.last_error or 'it ended'}"
+        for kept in rooms
+        if kept.state != "running"
+    ]
+    down = {kept.room.name for kept in rooms if kept.state != "running"}
+    reasons += [
+        f"{error.room} crashed {error.ago_s:.0f} s ago: {error.error}"
+        for error in errors
+        if error.ago_s < RECENT_S and error.room not in down
+    ]
+    if not booked.balanced:
+        reasons.append("the books do not balance: an event is unaccounted for")
+    if spool.oldest_at is not None and now - spool.oldest_at > SPOOL_LATE_MS:
+        reasons.append(f"the spool is not being emptied: {spool.files} files wait")
+    return reasons
+
+
+def weigh_spool(directory: str) -> Spool:
+    """Count what lies in a spool directory; nothing if there is none."""
+    sizes, times = [], []
+    try:
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    found = entry.stat(follow_symlinks=False)
+                    sizes.append(found.st_size)
+                    times += [found.st_mtime_ns // 1_000_000] if found.st_size else []
+    except FileNotFoundError:
+        # Never spooled; or the intake took the file away while we looked, and the rest is told next time.
+        pass
+    return Spool(
+        bytes=sum(sizes), files=sum(map(bool, sizes)), oldest_at=min(times, default=None)
+    )
+
+
+@functools.cache
+def versions() -> Versions:
+    """Tell what runs; looked up once, for the files of a package may be replaced under us."""
+    return Versions(
+        memd=__version__,
+        python=platform.python_version(),
+        sqlite=sqlite_version(),
+        mcp=metadata.version("mcp"),
+    )
+
+
+def _count(tx: Connection) -> Counts:
+    balance = books.balance(tx)
+    whole = summaries.counts(tx)
+    out = balance["stored"] + balance["duplicate"] + balance["filtered"] + balance["refused"]
+    happened = events.counts(tx)
+    return Counts(
+        books=Books(
+            **{name: balance[name] for name in ("received", "stored", "duplicate")},
+            filtered=balance["filtered"],
+            refused=balance["refused"],
+            balanced=balance["received"] == out,
+            reasons={name: books.reasons(tx, name) for name in ("filtered", "refused")},
+        ),
+        events=Events(
+            count=happened["events"] or 0,
+            pending=happened["pending"] or 0,
+            last_at=happened["last_at"],
+        ),
+        summaries=Summaries(
+            count=whole["summaries"],
+            superseded=whole["superseded"],
+            pinned=whole["pinned"],
+            to_index=changes.count(tx),
+            to_consolidate=whole["to_consolidate"],
+        ),
+    )
+
+
+def _vault(paths: Paths, db: Database) -> Vault:
+    return Vault(
+        name=paths.vault,
+        path=str(Path(db.path)),
+        bytes=db.size(),
+        schema_version=len(migrate.migrations()),
+    )
+
+
+def _room(kept: Kept) -> RoomStatus:
+    said: Mapping[str, object] = kept.room.status()
+    known = {
+        "name": kept.room.name,
+        "state": kept.state,
+        "restarts": kept.restarts,
+        "last_error": kept.last_error,
+    }
+    return RoomStatus.model_validate({**said, **known})
+
+
+def _says(rooms: Sequence[Kept], name: str) -> dict[str, Any]:
+    return next((dict(kept.room.status()) for kept in rooms if kept.room.name == name), {})
+
+
+def _errors(house: House) -> list[RoomError]:
+    now = house.seconds()
+    return [
+        RoomError(
+            room=kept.room.name,
+            error=kept.last_error,
+            ago_s=round(now - kept.last_error_at, 1),
+        )
+        for kept in house.rooms
+        if kept.last_error is not None and kept.last_error_at is not None
+    ]

@@ -1,0 +1,200 @@
+"""Plain text: whose words they are, where a sentence ends, what makes a title. Pure.
+
+What people type is mixed with what they paste and with what tools, the client and memd itself put
+in. A rule may only be read from a person's own sentences, so everything else is taken out first.
+Not here: what a sentence means.
+"""
+
+import re
+
+from memd.text import normalised, one_line, words
+
+TITLE_CHARACTERS = 90
+QUOTE_CHARACTERS = 200
+SENTENCE_CHARACTERS = 600
+"""A longer run without a stop is pasted text, not something that somebody says."""
+
+_READ_CHARACTERS = 20_000
+_SMALL_TALK_CHARACTERS = 80
+
+OWN_TAGS = ("memd-context", "system-reminder")
+"""Blocks that memd or the client put in: never memory, and never somebody's words."""
+_CLIENT_TAGS = (
+    "command-name", "command-message", "command-args", "local-command-caveat",
+    "local-command-stdout", "local-command-stderr", "task-notification",
+)  # fmt: skip
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_CLOSING_TAG = re.compile(r"</([a-zA-Z][\w-]{2,40})>")
+_PASTED_LINE = re.compile(
+    r"^(?:\s*>|\t| {4,}"  # quoted, or indented like code
+    r"|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"  # a log line
+    r"|\s*\[?\d\d:\d\d:\d\d"
+    r"|\s*(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL)\b[ :\]]"
+    r"|\s*Traceback \(most recent call last\):|\s*File \".*\", line \d+"
+    r"|\s*at \S+ ?\(.*:\d+\)|\s*\[Pasted text\b"
+    r"|\s*(?:\$|%|>>>|#!) ?\S"  # a shell or a prompt
+    r"|\s*[-+]{3} [ab]/|@@ )"
+)
+_HEADING = re.compile(r"^#{1,6} \S")
+_QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
+_PLACEHOLDER = re.compile(
+    r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
+    re.IGNORECASE,
+)
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"[.!?]+[\"'”»)\]]*(?=\s+\S)")
+_BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
+_POLITE = re.compile(
+    r"^(?:(?:please|pls|hi|hello|hey|hey there|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right"
+    r"|claude|just|good morning|good evening)\b[\s,!.:-]*"
+    r"|(?:can|could|would|will) you\b(?: please)?\s+|i(?:'d| would) like you to\s+|i (?:want|need) you to\s+"
+    r"|let'?s\s+|let us\s+)",
+    re.IGNORECASE,
+)  # fmt: skip
+_THANKS = re.compile(
+    r"[\s,]*\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
+)
+_QUESTION_WORDS = frozenset(
+    words(
+        """should could can do does did why what how where when which who whose is are was were would shall
+    have has had may might am will isn't aren't don't doesn't didn't shouldn't won't wouldn't"""
+    )
+)
+_CAN_ALSO_COMMAND = frozenset({"do", "have", "don't", "will", "may", "when", "where", "can"})
+"""These begin a question only if a question mark ends it: `Don't mock time`, `When in doubt, ask`."""
+_SMALL_TALK = re.compile(
+    r"(?:(?:ok(?:ay)?|k|yes|yep|yeah|y|no|nope|n|sure|thanks?|thank you|thx|ty|please|go on|continue|proceed"
+    r"|keep going|carry on|go ahead|go|next|done|hi|hello|hey|good (?:morning|afternoon|evening)|great|perfect"
+    r"|nice|cool|awesome|good|fine|do it|do that|yes please|lgtm|looks good|sounds good|ship it|right|correct"
+    r"|exactly|agreed|try again|retry|again|stop|wait|never ?mind|that'?s all|bye|a lot|so much|very much"
+    r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])[\s,.!?:)-]*)+",
+    re.IGNORECASE,
+)  # fmt: skip
+_LINES = re.compile(r"\n{3,}")
+
+
+def without_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
+    """The text without what memd and the client put into it; a block that was cut goes to its end."""
+    for tag in (*own_tags, *_CLIENT_TAGS):
+        if f"<{tag}" in text:
+            name = re.escape(tag)
+            text = re.sub(rf"<{name}\b[^>]*>.*?(?:</{name}>|\Z)", "", text, flags=re.DOTALL)
+    return _LINES.sub("\n\n", text).strip()
+
+
+def own_words(text: str) -> str:
+    """What the speaker says, without code, logs, quotations and pasted documents."""
+    text = _without_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
+    kept = []
+    for line in text.split("\n"):
+        if _HEADING.match(line):
+            break  # a document begins: its rules are not the speaker's
+        kept.append("" if _PASTED_LINE.match(line) else line)
+    return "\n".join(kept).strip()
+
+
+def _without_blocks(text: str) -> str:
+    """The text without `<tag>…</tag>`. Looks only where a closing tag follows, so that it is linear."""
+    for name in dict.fromkeys(_CLOSING_TAG.findall(text)):
+        end = text.rfind(f"</{name}>") + len(name) + 3
+        block = re.compile(rf"<{name}\b[^<>\n]{{0,200}}>.*?</{name}>", re.DOTALL)
+        text = block.sub("\n", text[:end]) + text[end:]
+    return text
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a text, each on one line. Line breaks before a bullet or a blank line end one."""
+    found: list[str] = []
+    for block in _blocks(text):
+        start = 0
+        for match in _SENTENCE_END.finditer(block):
+            if not _ABBREVIATION.search(block[start : match.end()]):
+                found.append(block[start : match.end()].strip())
+                start = match.end()
+        found.append(block[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def _blocks(text: str) -> list[str]:
+    """Paragraphs and list items, each with its lines joined."""
+    blocks: list[list[str]] = [[]]
+    for line in text.split("\n"):
+        if not line.strip() or _BULLET.match(line):
+            blocks.append([])
+        blocks[-1].append(_BULLET.sub("", line).strip())
+    return [" ".join(lines).strip() for lines in blocks]
+
+
+def unquoted(sentence: str) -> str:
+    """The sentence with what stands in quotes or backticks blanked out, at the same positions."""
+    return _QUOTED.sub(lambda match: " " * len(match.group()), sentence)
+
+
+def is_question(sentence: str) -> bool:
+    """Whether this asks rather than says."""
+    if sentence.rstrip("\"')”» ").endswith("?"):
+        return True
+    first = next(iter(words(sentence)), "").lower().replace("’", "'")  # as people type it
+    return first in _QUESTION_WORDS and first not in _CAN_ALSO_COMMAND
+
+
+def is_small_talk(prompt: str) -> bool:
+    """Whether a prompt says nothing that could be remembered: `ok`, `yes, go on`, `thanks!`."""
+    text = prompt.strip()
+    if len(text) > _SMALL_TALK_CHARACTERS:
+        return False
+    return not words(text) or _SMALL_TALK.fullmatch(text) is not None
+
+
+def is_command(prompt: str) -> bool:
+    """Whether a prompt is a slash command of the client."""
+    return re.match(r"/[a-z][\w:-]*(?:\s|$)", prompt.strip()) is not None
+
+
+def is_only_placeholders(text: str) -> bool:
+    """Whether nothing but redaction marks is left of a text."""
+    return not normalised(_PLACEHOLDER.sub(" ", text))
+
+
+def plain(sentence: str) -> str:
+    """The sentence without politeness at either end."""
+    text = sentence.strip()
+    while (shorter := _POLITE.sub("", text, count=1)) != text and shorter.strip():
+        text = shorter.strip()
+    return _THANKS.sub("", text) or text
+
+
+def title(text: str, limit: int = TITLE_CHARACTERS) -> str:
+    """A title from somebody's words: the first sentence that says something, without politeness."""
+    candidates = [s for s in sentences(own_words(text) or text) if not is_small_talk(s)]
+    for sentence in candidates or [text]:
+        if not is_only_placeholders(sentence):
+            return as_title(plain(sentence), limit)
+    return ""
+
+
+def as_title(sentence: str, limit: int = TITLE_CHARACTERS) -> str:
+    """One line that begins with a capital and ends without a full stop."""
+    line = one_line(sentence, limit).strip(" -–—:;,")  # dashes as people type them
+    line = line[:-1] if line.endswith(".") and not line.endswith("..") else line
+    first = line.split(maxsplit=1)[0] if line else ""
+    is_name = any(c in first for c in "_./\\`=(") or any(c.isupper() for c in first[1:])
+    return line if is_name else line[:1].upper() + line[1:]
+
+
+def clipped(text: str, limit: int) -> str:
+    """The text, cut after `limit` characters at a word, with the cut said by an ellipsis."""
+    text = text.strip()
+    if len(text) <= limit:
+        return text
+    cut = text[: max(limit - 1, 0)]
+    space = max(cut.rfind(" "), cut.rfind("\n"))
+    return (cut[:space] if space > limit * 2 // 3 else cut).rstrip() + "…"
+
+
+def quote(text: str) -> str:
+    """A source's words for `mem_why`: on one line, bounded."""
+    return one_line(text, QUOTE_CHARACTERS)

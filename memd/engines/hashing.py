@@ -1,0 +1,103 @@
+"""Text to vectors with no model: signed hashing of words, identifiers and character n-grams. Pure.
+
+Every feature is hashed to one of the dimensions and a sign (Weinberger et al., 2009), so that
+collisions cancel on average; a word that is repeated counts 1 + ln(times). Words are stemmed and
+identifiers split as the lexical index does it; the n-grams of a word's letters make misspelt and
+inflected words meet. The same text gives the same vector in every process and on every machine,
+for as long as the space's version stays. Not here: document frequencies, which a vector that must
+not depend on its neighbours cannot use.
+"""
+
+import functools
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.engines.ports import Vectors
+from memd.models import Space
+from memd.text import fold, is_stop_word, terms, words
+
+DIMENSIONS = 768
+_GRAMS = (3, 4, 5)
+_GRAM_WEIGHT = 0.3
+"""Of one n-gram beside a whole word's 1. On trio's commit messages and on LoCoMo's turns, recall@5 of
+this space alone is 46.7 and 36.9 without n-grams, 49.3 and 37.2 with .3, and falls slowly beyond."""
+_STOP_WEIGHT = 0.1
+_LETTERS_MAX = 32
+"""N-grams of a longer token are those of its beginning: nobody searches for the middle of a hash."""
+_WORDS_CACHED = 8_192
+
+Features = tuple[NDArray[np.int16], NDArray[np.float32]]
+"""Where a word's features fall and what each weighs; a place past DIMENSIONS counts negative."""
+
+
+class HashingEmbedder:
+    """The embedder that is always there. Conforms to LocalEmbedder."""
+
+    @property
+    def space(self) -> Space:
+        """The space of these vectors; a change of any weight here is a new version."""
+        return Space(
+            provider="hashing", model="words-ngrams", version="1", dimensions=DIMENSIONS
+        )
+
+    async def documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n, 768) float32, rows of length 1 or all zeros. Never fails."""
+        return self.embed(texts)
+
+    async def query(self, text: str) -> Vectors:
+        """Return (768,) float32, of length 1 or all zeros. Never fails."""
+        return _vector(text)
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Do what `documents` does, in the caller's thread: 55 µs for 60 known words."""
+        rows = np.zeros((len(texts), DIMENSIONS), np.float32)
+        for row, text in enumerate(texts):
+            rows[row] = _vector(text)
+        return rows
+
+
+def _vector(text: str) -> Vectors:
+    counts = Counter(token.lower() if token[1:].islower() else token for token in words(text))
+    if not counts:
+        return np.zeros(DIMENSIONS, np.float32)
+    places, weights = [], []
+    for token, times in counts.items():
+        where, weight = _features(token)
+        places.append(where)
+        weights.append(weight if times == 1 else weight * (1.0 + math.log(times)))
+    sums = np.bincount(np.concatenate(places), np.concatenate(weights), 2 * DIMENSIONS)
+    signed = sums[:DIMENSIONS] - sums[DIMENSIONS:]
+    norm = math.sqrt(float(signed @ signed))
+    return (signed / norm if norm else signed).astype(np.float32)
+
+
+@functools.lru_cache(maxsize=_WORDS_CACHED)
+def _features(token: str) -> Features:
+    damp = _STOP_WEIGHT if is_stop_word(token) else 1.0
+    stems = terms(token)
+    grams = [] if damp < 1 else list(_grams(fold(token)[:_LETTERS_MAX]))
+    names = [f"w:{stem}" for stem in stems] + [f"g:{gram}" for gram in grams]
+    weights = [damp] * len(stems) + [_GRAM_WEIGHT] * len(grams)
+    return np.array([_place(name) for name in names], np.int16), np.array(weights, np.float32)
+
+
+def _grams(word: str) -> Iterator[str]:
+    """Yield the 3- to 5-grams of a word, borders marked; none of a single letter or of digits.
+
+    >>> list(_grams("key"))
+    ['<ke', 'key', 'ey>', '<key', 'key>', '<key>']
+    """
+    if len(word) > 1 and not word.isdigit():
+        marked = f"<{word}>"
+        for size in _GRAMS:
+            yield from (marked[i : i + size] for i in range(len(marked) - size + 1))
+
+
+def _place(feature: str) -> int:
+    hashed = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(hashed, "little") % (2 * DIMENSIONS)

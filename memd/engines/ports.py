@@ -1,0 +1,60 @@
+"""What memd asks of a model, one verb each, in the domain's words. Pure.
+
+Vectors of two spaces never meet, so an embedder names its space. A model that does not answer raises
+EngineFailed, and nothing else; who asked decides what to do without it. Not here: any model.
+"""
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.models import Space
+
+Vectors = NDArray[np.float32]
+
+
+class Embedder(Protocol):
+    """Text to vectors of one space."""
+
+    @property
+    def space(self) -> Space:
+        """What makes these vectors comparable."""
+        ...
+
+    async def documents(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text, (n, dimensions), each of length 1, or all zeros if it has no feature.
+
+        Raises EngineFailed.
+        """
+        ...
+
+    async def query(self, text: str) -> Vectors:
+        """Return the vector of a question, (dimensions,), of length 1 or all zeros. Raises EngineFailed."""
+        ...
+
+
+@runtime_checkable
+class LocalEmbedder(Embedder, Protocol):
+    """An embedder that computes in this process: call `embed` in a thread, off the event loop."""
+
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        """Return what `documents` does, computed in the caller's thread."""
+        ...
+
+
+class Writer(Protocol):
+    """Text to text."""
+
+    async def write(self, prompt: str) -> str:
+        """Return the model's reply to a prompt, as it came. Raises EngineFailed."""
+        ...
+
+
+class Reranker(Protocol):
+    """A second, closer look at a few candidates."""
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Return one score per text, higher is better, in the order of the texts. Raises EngineFailed."""
+        ...

@@ -1,0 +1,290 @@
+"""The doer of the index: learns from the vault what changed, and puts it into tables and memory.
+
+It works in batches: read what is pending and the summaries that it is about, embed their passages
+outside any transaction, write tables and vectors and take the changes off the list in one, then bring
+the shelf up to date. A crash before the commit repeats a batch, a crash after it costs nothing, since
+the shelf is loaded from the tables. Not here: which changes there are (triggers in the store).
+"""
+
+import contextlib
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.bell import Bell
+from memd.config import IndexConfig
+from memd.engines.ports import Embedder, LocalEmbedder
+from memd.errors import EngineFailed
+from memd.index.chunk import embedded, passages
+from memd.index.postings import POSTING
+from memd.index.shelf import Batch, Contents, Shelf
+from memd.models import Space, Summary
+from memd.store import changes, fulltext, summaries, vectors
+from memd.store.database import Connection, Database
+from memd.store.rows import NewPassage, StoredPassage
+from memd.text import digest
+
+_LOOK_S = 60.0
+"""How long to sleep when nobody rings: another process may have written."""
+
+_MANY_BATCHES = 10
+
+Halves = NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A batch of changes, and what became of the summaries."""
+
+    changes: Sequence[tuple[int, int]]
+    """(seq, summary id), oldest first."""
+    summaries: Mapping[int, Summary]
+    """Those that are still there."""
+    waiting: int
+    """How many changes there were, these included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to write for a batch."""
+
+    work: Work
+    rewritten: Mapping[int, Sequence[NewPassage]]
+    """Summary id → its new passages; a summary that is not here keeps those it has."""
+    digests: Mapping[int, int]
+    texts: Sequence[str]
+    """What to embed: one text per new passage, in order."""
+    vectors: Mapping[Space, Halves] = field(default_factory=dict)
+
+
+class Indexer:
+    """Keeps tables and shelf in step with the summaries.
+
+    An embedder that fails is named in `status`, and its space lacks those passages; the first of the
+    embedders is the one that cannot fail, so one space is always whole.
+    """
+
+    name = "indexer"
+
+    def __init__(
+        self,
+        db: Database,
+        embedders: Sequence[Embedder],
+        shelf: Shelf,
+        config: IndexConfig,
+        on_indexed: Callable[[], None] | None = None,
+    ) -> None:
+        self._db = db
+        self._embedders = embedders
+        self._shelf = shelf
+        self._config = config
+        self._on_indexed = on_indexed
+        self._bell = Bell()
+        self._lock = anyio.Lock()
+        self._in_step = False
+        """Whether the shelf has followed every commit."""
+        self._pending = 0
+        self._failed: dict[str, str] = {}
+
+    async def run(self) -> None:
+        """Index for ever: what is pending, then whatever somebody rings for."""
+        while True:
+            await self.settle()
+            await self._bell.wait(_LOOK_S)
+
+    def nudge(self) -> None:
+        """Tell it that summaries changed."""
+        self._bell.ring()
+
+    def status(self) -> dict[str, object]:
+        """Tell `pending` as of the last look, `passages`, `space`, `loaded`, and `failed`: space → why."""
+        return {
+            "pending": self._pending,
+            "passages": self._shelf.columns.live_count,
+            "space": self._embedders[-1].space.name,
+            "loaded": self._shelf.loaded,
+            "failed": dict(self._failed),
+        }
+
+    async def load(self) -> None:
+        """Read the index from the vault into the shelf."""
+        async with self._lock:
+            await self._load()
+
+    async def settle(self) -> None:
+        """Index everything that is pending now; when this returns, the shelf has it."""
+        async with self._lock:
+            await self._catch_up()
+
+    async def reindex(self) -> None:
+        """Compute every derived row anew, and read the shelf from the result."""
+        async with self._lock:
+            await self._db.write(changes.everything)
+            await self._get_in_step()
+            with self._shelf.lock:
+                self._shelf.columns.digest[:] = 0
+            await self._catch_up()
+            await self._load()
+
+    async def _get_in_step(self) -> None:
+        if not self._in_step:
+            await self._load()
+
+    async def _catch_up(self) -> None:
+        await self._get_in_step()
+        last = await self._db.read(changes.last)
+        batches = 0
+        while await self._batch(last):
+            batches += 1
+        if batches >= _MANY_BATCHES:
+            await anyio.to_thread.run_sync(_give_back)
+
+    async def _load(self) -> None:
+        spaces = [embedder.space for embedder in self._embedders]
+        numbers = await self._db.write(
+            lambda tx: {s: vectors.ensure_space(tx, s) for s in spaces}
+        )
+        await self._db.read(lambda tx: _load(tx, self._shelf, numbers))
+        await anyio.to_thread.run_sync(_give_back)
+        self._in_step = True
+
+    async def _batch(self, last: int) -> bool:
+        """Index one batch of the changes up to number `last`; whether there was one."""
+        work = await self._db.read(lambda tx: _pending(tx, self._config.batch, last))
+        self._pending = work.waiting
+        if not work.changes:
+            return False
+        plan = await anyio.to_thread.run_sync(self._plan, work)
+        plan = await self._with_vectors(plan)
+        # Who waits for this may give up, but not between the commit and the shelf.
+        with anyio.CancelScope(shield=True):
+            batch = await self._db.write(lambda tx: _write(tx, plan))
+            self._in_step = False
+            await anyio.to_thread.run_sync(self._shelf.apply, batch)
+            self._in_step = True
+        self._pending -= len(work.changes)
+        if self._on_indexed is not None:
+            self._on_indexed()
+        return True
+
+    def _plan(self, work: Work) -> Plan:
+        """Decide which summaries need new passages: those whose text is not what was indexed."""
+        digests = {number: _digest(summary) for number, summary in work.summaries.items()}
+        known = self._known(work.summaries)
+        rewritten = {
+            number: passages(summary, tokens_max=self._config.passage_tokens)
+            for number, summary in work.summaries.items()
+            if known.get(number) != digests[number]
+        }
+        texts = [
+            embedded(work.summaries[number], passage)
+            for number, new in rewritten.items()
+            for passage in new
+        ]
+        return Plan(work, rewritten, {n: digests[n] for n in rewritten}, texts)
+
+    def _known(self, numbers: Mapping[int, Summary]) -> dict[int, int]:
+        with self._shelf.lock:
+            columns = self._shelf.columns
+            rows = {number: columns.rows_of(number) for number in numbers}
+            return {
+                number: int(columns.digest[at[0]]) for number, at in rows.items() if len(at)
+            }
+
+    async def _with_vectors(self, plan: Plan) -> Plan:
+        found: dict[Space, Halves] = {}
+        for embedder in self._embedders if plan.texts else ():
+            try:
+                rows = await _embed(embedder, plan.texts)
+            except EngineFailed as error:
+                # The passages go without: a leg that lacks some rows is better than no index.
+                self._failed[embedder.space.name] = error.message
+                continue
+            found[embedder.space] = rows.astype("<f2")
+            self._failed.pop(embedder.space.name, None)
+        return Plan(plan.work, plan.rewritten, plan.digests, plan.texts, found)
+
+
+async def _embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+    if isinstance(embedder, LocalEmbedder):
+        return await anyio.to_thread.run_sync(embedder.embed, texts)
+    return await embedder.documents(texts)
+
+
+def _digest(summary: Summary) -> int:
+    """Hash all of a summary's text that the index knows; never 0."""
+    text = digest(
+        summary.title,
+        summary.body,
+        summary.topic_key or "",
+        *summary.tags,
+        "\x1e",
+        *summary.files,
+    )
+    return int(text[:16], 16) or 1
+
+
+def _pending(tx: Connection, limit: int, last: int) -> Work:
+    due = [(seq, number) for seq, number in changes.pending(tx, limit) if seq <= last]
+    found = summaries.by_ids(tx, [number for _, number in due]) if due else {}
+    return Work(due, found, changes.count(tx))
+
+
+def _write(tx: Connection, plan: Plan) -> Batch:
+    """Write a batch. What happened again since it was read is left for the next one."""
+    current = changes.still_pending(tx, (seq for seq, _ in plan.work.changes))
+    ids = {number: None for seq, number in plan.work.changes if seq in current}
+    gone = [n for n in ids if n in plan.rewritten or n not in plan.work.summaries]
+    removed = [passage for number in gone for passage in fulltext.remove(tx, number)]
+    kept = [
+        (at, passage)
+        for at, passage in enumerate(p for new in plan.rewritten.values() for p in new)
+        if passage.summary_id in ids
+    ]
+    new = [passage for _, passage in kept]
+    added = fulltext.put(tx, new)
+    rows = {space: found[[at for at, _ in kept]] for space, found in plan.vectors.items()}
+    for space, found in rows.items():
+        pairs = ((stored.id, row.tobytes()) for stored, row in zip(added, found, strict=True))
+        vectors.put(tx, vectors.ensure_space(tx, space), pairs)
+    changes.learnt(tx, current)
+    return Batch(
+        removed=removed, added=added, numbers=_numbers(new, added), vectors=rows,
+        facts=list(fulltext.index_rows(tx, list(ids))),
+        digests={number: found for number, found in plan.digests.items() if number in ids},
+    )  # fmt: skip
+
+
+def _numbers(new: Sequence[NewPassage], stored: Sequence[StoredPassage]) -> dict[str, int]:
+    """Term → number: the store keeps postings in the order in which it was given them."""
+    numbers: dict[str, int] = {}
+    for passage, kept in zip(new, stored, strict=True):
+        found = np.frombuffer(kept.postings, POSTING)["term"].tolist()
+        numbers.update(zip((p.term for p in passage.postings), found, strict=True))
+    return numbers
+
+
+def _load(tx: Connection, shelf: Shelf, spaces: Mapping[Space, int]) -> None:
+    shelf.load(
+        Contents(
+            passages=fulltext.load(tx),
+            numbers=fulltext.vocabulary(tx),
+            facts=fulltext.index_rows(tx),
+            vectors={space: vectors.load(tx, number) for space, number in spaces.items()},
+        )
+    )
+    tx.release_memory()
+
+
+def _give_back() -> None:
+    """Return to the system what a big piece of work has used and freed: a third of the index else.
+
+    Only glibc has to be asked, and other C libraries do not know the question.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,0 +1,166 @@
+"""What recall is asked and what it answers, as frozen values. Pure.
+
+A score is its parts: apply them in order and the score comes out. `recall` fills these in, `serve`
+and `cli` show them. Not here: any wire format.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from memd.models import Edge, Event, Kind, Summary, Supersession
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A search. `text` may be empty only if `topic_key` or `embedding` is given. Times: UTC ms."""
+
+    text: str
+    now: int
+    project_ids: tuple[int, ...] | None = None
+    """None searches every project. `global` is to be among them if it shall be seen."""
+    kinds: tuple[Kind, ...] = ()
+    session_id: int | None = None
+    source: str | None = None
+    since: int | None = None
+    until: int | None = None
+    tags: tuple[str, ...] = ()
+    topic_key: str | None = None
+    include_superseded: bool = False
+    as_of: int | None = None
+    """Nothing later is seen, and ages count from here."""
+    k: int | None = None
+    offset: int = 0
+    legs: frozenset[str] | None = None
+    """Of `topic`, `lexical`, `vector`: only these. None: all that the profile has."""
+    profile: str | None = None
+    explain: bool = False
+    embedding: tuple[float, ...] | None = None
+    """A ready vector of the active space, instead of embedding `text`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One step of a score: `+` adds the value, `*` multiplies by it, `<` caps at it."""
+
+    name: str
+    value: float
+    op: str = "+"
+
+
+def apply_parts(parts: Sequence[Part]) -> float:
+    """The score that these parts make, in order."""
+    score = 0.0
+    for part in parts:
+        if part.op == "+":
+            score += part.value
+        elif part.op == "*":
+            score *= part.value
+        else:
+            score = min(score, part.value)
+    return score
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A summary with its score and the parts of it. Ranks count from 1; None: not in that leg."""
+
+    summary: Summary
+    project: str
+    session_title: str | None
+    snippet: str
+    score: float
+    parts: tuple[Part, ...]
+    channels: tuple[str, ...]
+    lexical_rank: int | None = None
+    vector_rank: int | None = None
+    topic_rank: int | None = None
+    cosine: float | None = None
+    recency: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Traced:
+    """One candidate of an explained search, whether or not it made the cut."""
+
+    summary_id: int
+    title: str
+    score: float
+    parts: tuple[Part, ...]
+    ranks: Mapping[str, int]
+    cosine: float | None
+    terms: tuple[str, ...]
+    verdict: str
+    """`hit`, or why not: `rank`, `diversity: like #n`, `superseded by #n`, `expired`, `filtered: …`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a search found, and what it hid, lacked and used."""
+
+    hits: tuple[Hit, ...]
+    profile: str
+    space: str | None
+    took_ms: float
+    candidates: int = 0
+    suppressed: Mapping[str, int] = field(default_factory=dict)
+    """Reason → how many matching memories were hidden for it."""
+    degraded: Mapping[str, str] = field(default_factory=dict)
+    """Leg → why it could not answer."""
+    notes: tuple[str, ...] = ()
+    """In words, what a reader should know: `asked for the latest: recency leads`."""
+    trace: tuple[Traced, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
+    """A summary in its neighbourhood."""
+
+    summary: Summary
+    session_title: str | None
+    is_pivot: bool = False
+    gap_ms: int | None = None
+    """Time since the row before, if it is long enough to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Summaries by event time, oldest first, superseded ones too."""
+
+    rows: tuple[TimelineRow, ...]
+    pivot_at: int
+    more_before: bool
+    more_after: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WhySource:
+    """An event that a memory came from, with the words that made it."""
+
+    event: Event
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A supersession as seen from one summary: the other one, and which way."""
+
+    supersession: Supersession
+    other: Summary
+    is_newer: bool
+    """Whether the other one is the newer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a memory exists, and whether it is still true."""
+
+    node: str
+    """`summary:12`, `file:/a/b.py`, …"""
+    summary: Summary | None
+    verdict: str
+    """`current`, `superseded by #n`, `contradicted by #n`, `expired`, …"""
+    sources: tuple[WhySource, ...]
+    relations: tuple[Relation, ...]
+    edges: tuple[Edge, ...]
+    titles: Mapping[str, str] = field(default_factory=dict)
+    """Node → a title for it, where there is one."""

@@ -1,0 +1,50 @@
+"""A question that has been read: its terms, its intent, its profile, its vector. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from numpy import float32
+from numpy.typing import NDArray
+
+from memd.recall.answer import Question
+from memd.recall.intent import Intent
+from memd.recall.profiles import Profile
+from memd.recall.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, read."""
+
+    question: Question
+    query: Query
+    intent: Intent
+    profile: Profile
+    """As it is for this question: its legs, its intent."""
+    profile_name: str
+    k: int
+    space: str
+    """The name of the space that `vector` belongs to."""
+    vector: NDArray[float32] | None
+    """None: the vector leg has nothing to compare with."""
+    degraded: Mapping[str, str]
+
+    @property
+    def now(self) -> int:
+        """From when ages count."""
+        return self.question.now if self.question.as_of is None else self.question.as_of
+
+    @property
+    def last(self) -> int:
+        """The rank after the last hit of the page, from 0."""
+        return self.question.offset + self.k
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read between the lines, in words."""
+        notes = []
+        if self.intent.is_recent and self.profile.when_recent:
+            notes.append("the question asks for the latest: recency leads")
+        if self.intent.kinds and any(step.signal == "intent" for step in self.profile.steps):
+            notes.append(f"the question asks for a {' or '.join(self.intent.kinds)}")
+        return tuple(notes)

@@ -1,0 +1,277 @@
+"""Why a memory exists and whether it is still true: its sources, its successors, its surroundings.
+
+Everything is read in one snapshot. Nothing of another project is shown, not even as the far end of an
+edge: a file may be known to several projects, so edges are followed only through what the asker may
+see. Not here: how any of it is drawn.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from memd.errors import BadRequest, UnknownId
+from memd.models import Edge, EdgeType, Event, Summary, Supersession
+from memd.recall.answer import Relation, Why, WhySource
+from memd.store import events, links, projects, summaries
+from memd.store.database import Connection, Database
+from memd.text import storable
+
+DEPTH_MAX = 6
+EDGES_MAX = 200
+RELATIONS_MAX = 200
+QUOTE_CHARACTERS = 400
+_INT_MAX = 2**63 - 1
+_CHUNK = 500
+_TELLING = (
+    "prompt",
+    "last_assistant_message",
+    "message",
+    "error",
+    "command",
+    "file_path",
+    "summary",
+)
+"""Where an event's own words are, if no quote of it was kept."""
+
+Node = tuple[str, str]
+"""(kind, id as text): (`summary`, `12`), (`file`, `/a/b.py`)."""
+
+
+async def why(
+    db: Database,
+    node_kind: str,
+    node_id: str,
+    *,
+    depth: int,
+    project_ids: tuple[int, ...] | None,
+    now: int | None = None,
+) -> Why:
+    """Everything that is known of where a node comes from.
+
+    `depth` is how many edges away to look, 0 to 6; at most 200 edges, the nearest first, both ways.
+    `now`, UTC milliseconds, is needed to say that a memory has expired. Raises UnknownId for a node
+    that is not there or belongs to none of `project_ids` (None: any).
+    """
+    if not 0 <= depth <= DEPTH_MAX:
+        raise BadRequest(f"depth: between 0 and {DEPTH_MAX}")
+    node = (storable(node_kind), storable(node_id))
+    if node[0] in {"summary", "event"} and _number(node):
+        node = (node[0], str(_number(node)))
+    return await db.read(lambda tx: _Walk(tx, project_ids).explain(node, depth, now))
+
+
+@dataclass(slots=True)
+class _Walk:
+    """One reading of the graph, with what it has learnt of the nodes so far."""
+
+    tx: Connection
+    project_ids: tuple[int, ...] | None
+    summaries: dict[int, Summary] = field(default_factory=dict)
+    events: dict[int, Event] = field(default_factory=dict)
+    visible: dict[Node, bool] = field(default_factory=dict)
+
+    def explain(self, node: Node, depth: int, now: int | None) -> Why:
+        self._learn([node])
+        if not self.visible[node]:
+            raise UnknownId(self._unknown(node))
+        number = _number(node)
+        summary = self.summaries.get(number) if node[0] == "summary" else None
+        if summary is None:
+            edges = tuple(self._edges(node, max(depth, 1)))
+            if node[0] != "event" and not edges:
+                raise UnknownId(self._unknown(node))
+            return self._other(node, edges if depth else ())
+        edges = tuple(self._edges(node, depth))
+        relations = tuple(self._relations(summary))
+        return Why(
+            node=_name(node),
+            summary=summary,
+            verdict=self._verdict(summary, relations, now),
+            sources=self._sources(summary),
+            relations=relations,
+            edges=edges,
+            titles=self._titles(edges),
+        )
+
+    def _other(self, node: Node, edges: tuple[Edge, ...]) -> Why:
+        """A node that is no memory: an event is its own source, a file is known by its edges."""
+        event = self.events.get(_number(node)) if node[0] == "event" else None
+        sources = (WhySource(event, _told(event)),) if event else ()
+        verdict = "recorded" if event else "known by its edges"
+        return Why(_name(node), None, verdict, sources, (), edges, self._titles(edges))
+
+    def _unknown(self, node: Node) -> str:
+        number = _number(node)
+        is_there = number in self.summaries if node[0] == "summary" else number in self.events
+        what = f"#{node[1]}" if node[0] == "summary" else _name(node)
+        if is_there and node[0] in {"summary", "event"}:
+            return f"{what} belongs to another project; ask for all projects to see it"
+        return (
+            f"there is no memory {what}"
+            if node[0] == "summary"
+            else f"nothing is known of {what}"
+        )
+
+    def _learn(self, nodes: Iterable[Node]) -> None:
+        """Read what these nodes are, and note whether the asker may see them."""
+        fresh = [node for node in dict.fromkeys(nodes) if node not in self.visible]
+        for chunk in _chunks([_number(n) for n in fresh if n[0] == "summary" and _number(n)]):
+            self.summaries |= summaries.by_ids(self.tx, chunk)
+        found: dict[int, Event] = {}
+        for chunk in _chunks([_number(n) for n in fresh if n[0] == "event" and _number(n)]):
+            found |= events.by_ids(self.tx, chunk)
+        self.events |= found
+        owners = {
+            number: session.project_id
+            for number, session in projects.sessions(
+                self.tx, {e.session_id for e in found.values()}
+            ).items()
+        }
+        for node in fresh:
+            self.visible[node] = self._may_see(node, owners)
+
+    def _may_see(self, node: Node, owners: dict[int, int]) -> bool:
+        if node[0] not in {"summary", "event"}:
+            return True
+        if node[0] == "summary":
+            summary = self.summaries.get(_number(node))
+            project_id = summary.project_id if summary else None
+        else:
+            event = self.events.get(_number(node))
+            project_id = owners.get(event.session_id) if event else None
+        if project_id is None:
+            return False
+        return self.project_ids is None or project_id in self.project_ids
+
+    def _edges(self, start: Node, depth: int) -> Iterator[Edge]:
+        """Breadth first, both ways, each edge once."""
+        seen: set[int] = set()
+        reached = {start}
+        frontier = [start]
+        for _ in range(depth):
+            following: list[Node] = []
+            for node in frontier:
+                for edge in self._edges_at(node):
+                    if edge.id in seen:
+                        continue
+                    if len(seen) == EDGES_MAX:
+                        return
+                    seen.add(edge.id)
+                    yield edge
+                    following += [end for end in _ends(edge) if end not in reached]
+                    reached.update(_ends(edge))
+            frontier = following
+
+    def _edges_at(self, node: Node) -> list[Edge]:
+        edges = links.edges_at(self.tx, *node, limit=EDGES_MAX)
+        self._learn(end for edge in edges for end in _ends(edge))
+        return [edge for edge in edges if all(self.visible[end] for end in _ends(edge))]
+
+    def _relations(self, summary: Summary) -> Iterator[Relation]:
+        """What supersedes it and what it supersedes, through any number of others; nearest first.
+
+        An undone supersession is told, but not followed any further.
+        """
+        told: set[int] = set()
+        for is_newer in (True, False):
+            frontier = [summary.id]
+            while frontier:
+                following = []
+                for one in self._supersessions(frontier, is_newer=is_newer):
+                    other = one.newer_id if is_newer else one.older_id
+                    if one.id in told or len(told) == RELATIONS_MAX:
+                        continue
+                    told.add(one.id)
+                    yield Relation(one, self.summaries[other], is_newer)
+                    if one.undone_at is None:
+                        following.append(other)
+                frontier = following
+
+    def _supersessions(self, ids: Sequence[int], *, is_newer: bool) -> list[Supersession]:
+        found = [
+            one
+            for number in ids
+            for one in links.supersessions_of(self.tx, number)
+            if (one.older_id if is_newer else one.newer_id) == number
+        ]
+        self._learn(
+            ("summary", str(number)) for one in found for number in (one.newer_id, one.older_id)
+        )
+        return [one for one in found if all(
+            self.visible["summary", str(number)] for number in (one.newer_id, one.older_id)
+        )]  # fmt: skip
+
+    def _verdict(self, summary: Summary, relations: Sequence[Relation], now: int | None) -> str:
+        above = [r for r in relations if r.is_newer and r.supersession.undone_at is None]
+        if above:
+            first, newest = above[0], above[-1].other.id
+            via = "" if newest == first.other.id else f", via #{first.other.id}"
+            return f"superseded by #{newest} ({first.supersession.rule}{via})"
+        if summary.superseded_by is not None:
+            return "superseded by a memory of another project"
+        if now is not None and summary.expires_at is not None and summary.expires_at <= now:
+            return "expired"
+        against = self._contradicting(summary)
+        if against:
+            return f"contradicted by {', '.join(f'#{number}' for number in against)}"
+        return "current"
+
+    def _contradicting(self, summary: Summary) -> list[int]:
+        """Live memories that contradict this one and were not there before it: the edge goes from them."""
+        me = ("summary", str(summary.id))
+        edges = [
+            edge
+            for edge in self._edges_at(me)
+            if edge.type is EdgeType.CONTRADICTS
+            and (edge.to_kind, edge.to_id) == me
+            and edge.from_kind == "summary"
+        ]
+        others = [self.summaries[int(edge.from_id)] for edge in edges]
+        return [other.id for other in others if other.superseded_by is None]
+
+    def _sources(self, summary: Summary) -> tuple[WhySource, ...]:
+        quotes = links.sources_of(self.tx, summary.id)
+        self._learn(("event", str(number)) for number, _ in quotes)
+        return tuple(
+            WhySource(self.events[number], _cut(quote) or _told(self.events[number]))
+            for number, quote in quotes
+            if number in self.events
+        )
+
+    def _titles(self, edges: Iterable[Edge]) -> dict[str, str]:
+        nodes = {end for edge in edges for end in _ends(edge) if end[0] == "summary"}
+        return {_name(node): self.summaries[_number(node)].title for node in sorted(nodes)}
+
+
+def _ends(edge: Edge) -> tuple[Node, Node]:
+    return (edge.from_kind, edge.from_id), (edge.to_kind, edge.to_id)
+
+
+def _name(node: Node) -> str:
+    return f"{node[0]}:{node[1]}"
+
+
+def _number(node: Node) -> int:
+    """The id of a summary or an event; 0, which none has, if it is not one."""
+    text = node[1]
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else 0  # noqa: PLR2004  # 2**63 has 19
+    return number if number <= _INT_MAX else 0
+
+
+def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
+    for first in range(0, len(ids), _CHUNK):
+        yield ids[first : first + _CHUNK]
+
+
+def _cut(text: str) -> str:
+    flat = text.strip()
+    return (
+        flat if len(flat) <= QUOTE_CHARACTERS else flat[: QUOTE_CHARACTERS - 1].rstrip() + "…"
+    )
+
+
+def _told(event: Event) -> str:
+    """The event's own words, if it has any."""
+    given = event.payload.get("tool_input")
+    inner = given if isinstance(given, dict) else {}
+    found = (source.get(key) for source in (event.payload, inner) for key in _TELLING)
+    return _cut(next((text for text in found if isinstance(text, str) and text.strip()), ""))

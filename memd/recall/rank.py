@@ -1,0 +1,227 @@
+"""From legs to one order: candidates, their shares, and the steps of the profile. Pure.
+
+Everything is an array over the candidates, so that a search costs no loop over them; every step is
+kept by name, so that the score of each can be taken apart again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memd.index.columns import KIND_CODES
+from memd.index.shelf import Shelf
+from memd.recall import context, signals
+from memd.recall.answer import Part
+from memd.recall.fuse import Ranking, shares
+from memd.recall.intent import Intent
+from memd.recall.legs import Floats, Masks, Rows, Terms
+from memd.recall.profiles import Profile, Step
+from memd.recall.query import Query
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What the legs found: rows and scores per leg, best first, and the lexical score of all rows."""
+
+    lexical: Rows
+    vector: Rows
+    topic: Rows
+    lexical_all: Floats
+    cosines: Floats
+    """Of the rows of the vector leg."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The candidates, one row each, with every step of their scores."""
+
+    rows: Rows
+    rankings: Mapping[str, Ranking]
+    steps: tuple[tuple[str, str, Floats], ...]
+    """(name, op, value per candidate), in the order in which they are applied."""
+    scores: Floats
+    cosines: Floats
+    recency: Floats
+
+    def parts(self, index: int) -> tuple[Part, ...]:
+        """The parts of one candidate's score; a part that changes nothing is left out."""
+        return tuple(
+            Part(name, float(values[index]), op)
+            for name, op, values in self.steps
+            if not (op == "+" and values[index] == 0.0)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the steps of a profile need to know about the question."""
+
+    query: Query
+    intent: Intent
+    terms: Terms
+    masks: Masks
+    now: int
+    titles: Mapping[int, str]
+    """Summary id → folded title, of every candidate."""
+
+
+def candidates(shelf: Shelf, found: Found, masks: Masks, profile: Profile) -> Rows:
+    """The best row of every summary that a leg, or a neighbour of the lexical leg, brings."""
+    lexical = found.lexical
+    if any(step.signal == "context" for step in profile.steps) and len(lexical):
+        lexical = context.with_neighbours(shelf, lexical, masks.wanted)
+    rows = np.concatenate((found.topic, lexical, found.vector))
+    _, first = np.unique(shelf.columns.summary_id[rows], return_index=True)
+    return rows[np.sort(first)]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The candidates as a signal sees them: one row each."""
+
+    shelf: Shelf
+    rows: Rows
+    lexical_all: Floats
+    profile: Profile
+    about: Circumstances
+
+    @property
+    def relevance(self) -> Floats:
+        """Each candidate's lexical score as a part of the best one's."""
+        scores = self.lexical_all[self.rows]
+        best = float(scores.max(initial=0.0))
+        return scores / best if best > 0 else scores
+
+    @property
+    def ages(self) -> Floats:
+        """In days."""
+        return signals.ages_in_days(self.shelf.columns.at[self.rows], self.about.now)
+
+
+def _recency(step: Step, view: View) -> Floats:
+    if step.shape == "exponential":
+        return signals.exponential(view.ages, step.days)
+    if step.shape == "hyperbolic":
+        return signals.hyperbolic(view.ages, step.days)
+    return signals.logarithmic(view.ages)
+
+
+def _title(_: Step, view: View) -> Floats:
+    titles = [
+        view.about.titles.get(int(i), "") for i in view.shelf.columns.summary_id[view.rows]
+    ]
+    return signals.title_share(titles, view.about.query.words)
+
+
+def _intent(_: Step, view: View) -> Floats:
+    """Only as far as the words match too: an intent must not bring up what has no bearing."""
+    wanted = np.zeros(len(KIND_CODES))
+    for kind, share in view.about.intent.kinds.items():
+        wanted[KIND_CODES[kind.value]] = share
+    return signals.kind_share(view.shelf.columns.kind[view.rows], wanted) * view.relevance
+
+
+SIGNALS: Mapping[str, Callable[[Step, View], Floats]] = {
+    "recency": _recency,
+    "tier": lambda _, v: signals.tier_share(v.shelf.columns.tier[v.rows], v.profile.rrf_k),
+    "title": _title,
+    "intent": _intent,
+    "pin": lambda _, v: v.shelf.columns.pinned[v.rows].astype(np.float64),
+    "cap": lambda s, v: np.full(len(v.rows), s.weight),
+    "confidence": lambda _, v: v.shelf.columns.confidence[v.rows].astype(np.float64),
+    "quality": lambda _, v: signals.quality_factor(
+        v.shelf.columns.quality[v.rows].astype(np.float64)
+    ),
+    "length": lambda _, v: signals.length_factor(
+        v.shelf.columns.body_length[v.rows].astype(np.int64)
+    ),
+    "frequency": lambda _, v: signals.frequency_factor(
+        v.shelf.columns.revisions[v.rows].astype(np.int64),
+        v.shelf.columns.duplicates[v.rows].astype(np.int64),
+    ),
+}
+
+
+def score(
+    shelf: Shelf, rows: Rows, found: Found, profile: Profile, about: Circumstances
+) -> Scored:
+    """Apply a profile to its candidates."""
+    rankings = _rankings(shelf, rows, found)
+    fused = shares(
+        rankings,
+        {str(leg): weight for leg, weight in profile.legs.items()},
+        fusion=profile.fusion,
+        rrf_k=profile.rrf_k,
+        count=len(rows),
+    )
+    view = View(shelf, rows, found.lexical_all, profile, about)
+    steps = [(leg, "+", profile.scale * values) for leg, values in fused.items()]
+    for step in profile.steps:
+        steps.extend(_apply(step, view))
+    recency = [values for name, _, values in steps if name == "recency"]
+    unknown = np.full(len(rows), np.nan)
+    return Scored(
+        rows=rows,
+        rankings=rankings,
+        steps=tuple(steps),
+        scores=_total(steps, len(rows)),
+        cosines=rankings["vector"].values(len(rows)) if "vector" in rankings else unknown,
+        recency=recency[0] if recency else unknown,
+    )
+
+
+def _total(steps: Sequence[tuple[str, str, Floats]], count: int) -> Floats:
+    """What the steps make of nothing, in order; the same arithmetic as `apply_parts`."""
+    total = np.zeros(count)
+    for _, op, values in steps:
+        if op == "+":
+            total = total + values
+        elif op == "*":
+            total = total * values
+        else:
+            total = np.minimum(total, values)
+    return total
+
+
+def _rankings(shelf: Shelf, rows: Rows, found: Found) -> dict[str, Ranking]:
+    """The legs' rankings in terms of candidate indexes."""
+    summary_ids = shelf.columns.summary_id
+    index = {int(summary_ids[row]): i for i, row in enumerate(rows)}
+    legs = {
+        "topic": (found.topic, np.ones(len(found.topic))),
+        "lexical": (found.lexical, found.lexical_all[found.lexical]),
+        "vector": (found.vector, found.cosines),
+    }
+    return {
+        leg: Ranking(
+            np.array([index[int(summary_ids[row])] for row in leg_rows], dtype=np.int64), scores
+        )
+        for leg, (leg_rows, scores) in legs.items()
+        if len(leg_rows)
+    }
+
+
+def _apply(step: Step, view: View) -> list[tuple[str, str, Floats]]:
+    """One step of a profile as (name, op, values); `context` makes three."""
+    if step.signal == "context":
+        return _context(step, view)
+    values = SIGNALS[step.signal](step, view)
+    return [(step.signal, step.op, step.weight * values if step.op == "+" else values)]
+
+
+def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
+    evidence = np.where(view.about.masks.evidence, view.lexical_all, 0.0)
+    best = float(view.lexical_all[view.rows].max(initial=0.0)) or 1.0
+    before, after = context.neighbour_shares(view.shelf, view.rows, evidence)
+    sessions = context.session_scores(
+        view.shelf, view.about.terms.numbers, view.profile.lexical, view.about.masks.evidence
+    )
+    weight = step.weight * float(view.profile.legs.get("lexical", 0.0))
+    highest = float(sessions.max(initial=0.0)) or 1.0
+    of_session = sessions[view.shelf.columns.session_id[view.rows]]
+    return [
+        ("previous", "+", weight * step.previous * before / best),
+        ("next", "+", weight * step.next * after / best),
+        ("session", "+", weight * step.session * of_session / highest),
+    ]

@@ -1,0 +1,136 @@
+"""Questions in, answers out. The one file in this room that waits.
+
+The way of a question: its words become terms, each leg ranks what the filters leave, the profile
+fuses and weighs, diversity orders, and the page is fetched from the vault. All of that happens in
+one read transaction in one thread (search.py), so that an answer is of one moment; only embedding
+the question comes before. A leg that cannot answer is named in `degraded`, and the others answer
+without it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import anyio
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.config import RecallConfig
+from memd.engines.ports import Embedder
+from memd.errors import BadRequest, EngineFailed
+from memd.index.shelf import Shelf
+from memd.recall import cold, intent, query, search
+from memd.recall.answer import Answer, Question
+from memd.recall.asked import Asked
+from memd.recall.profiles import Profile, for_recent, resolve, resolve_all
+from memd.store.database import Connection, Database
+
+
+class Recaller:
+    """Answers questions over one vault."""
+
+    name = "recaller"
+
+    def __init__(
+        self,
+        db: Database,
+        embedders: Sequence[Embedder],
+        shelf: Shelf,
+        config: RecallConfig,
+        own_profiles: Mapping[str, Mapping[str, Any]],
+    ) -> None:
+        """Raise ConfigError if any profile is not valid, whether or not it is used."""
+        self._db = db
+        self._embedder = embedders[-1]
+        self._shelf = shelf
+        self._config = config
+        self._profiles = resolve_all(own_profiles)
+        self._own = own_profiles
+        resolve(config.profile, own_profiles)
+        self._answered = 0
+
+    @property
+    def space(self) -> str:
+        """The name of the space whose vectors are compared."""
+        return self._embedder.space.name
+
+    def status(self) -> dict[str, object]:
+        """What `memd status` shows of this room."""
+        return {
+            "answered": self._answered,
+            "profile": self._config.profile,
+            "space": self.space,
+        }
+
+    async def search(self, question: Question) -> Answer:
+        """Answer a question; BadRequest if it asks for nothing or for an unknown profile."""
+        started = anyio.current_time()
+        asked = await self._read(question)
+        answer = await self._db.read(lambda tx: self._answer(tx, asked))
+        self._answered += 1
+        return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
+
+    def _answer(self, tx: Connection, asked: Asked) -> Answer:
+        if not self._shelf.loaded:
+            return cold.answer(tx, asked)
+        return search.answer(tx, self._shelf, asked)
+
+    async def _read(self, question: Question) -> Asked:
+        parsed = query.parse(question.text)
+        if parsed.is_empty and question.topic_key is None and question.embedding is None:
+            raise BadRequest(
+                "query: there is no word in it to look for; say a few, or give a topic_key"
+            )
+        meant = intent.read(question.text)
+        name = question.profile or self._config.profile
+        profile = self._profiles.get(name) or resolve(name, self._own)
+        if meant.is_recent:
+            profile = for_recent(profile)
+        if question.legs is not None:
+            profile = _with_legs(profile, question.legs)
+        vector, degraded = await self._embed(question, parsed, profile)
+        return Asked(
+            question=question,
+            query=parsed,
+            intent=meant,
+            profile=profile,
+            profile_name=name,
+            k=question.k or self._config.k,
+            space=self.space,
+            vector=vector,
+            degraded=degraded,
+        )
+
+    async def _embed(
+        self, question: Question, parsed: query.Query, profile: Profile
+    ) -> tuple[NDArray[np.float32] | None, dict[str, str]]:
+        """The question's vector if a leg wants it, and what could not be done."""
+        if not profile.legs.get("vector"):
+            return None, {}
+        if question.embedding is not None:
+            return self._ready(question.embedding), {}
+        if parsed.is_empty:
+            return None, {}
+        try:
+            return await self._embedder.query(question.text), {}
+        except EngineFailed as error:
+            return None, {"vector": error.message}
+
+    def _ready(self, embedding: Sequence[float]) -> NDArray[np.float32]:
+        """A vector that the caller brings, as a unit vector of the active space."""
+        wanted = self._embedder.space.dimensions
+        vector = np.asarray(embedding, dtype=np.float32)
+        if len(vector) != wanted or not np.isfinite(vector).all():
+            raise BadRequest(
+                f"embedding: {len(vector)} numbers; the space {self.space} has {wanted}, all finite"
+            )
+        return np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
+
+
+def _with_legs(profile: Profile, wanted: frozenset[str]) -> Profile:
+    kept = {leg: weight for leg, weight in profile.legs.items() if leg in wanted and weight > 0}
+    if not kept:
+        raise BadRequest(
+            f"legs: this profile has {', '.join(profile.legs)}; none of them is asked for"
+        )
+    return profile.model_copy(update={"legs": kept})

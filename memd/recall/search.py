@@ -1,0 +1,205 @@
+"""One search over the shelf, in one read transaction: find, score, order, fetch, explain.
+
+The shelf's lock is held while rows are used, and let go before anything is fetched for the page.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memd.index.shelf import Shelf
+from memd.recall import legs, pack, page, rank
+from memd.recall.answer import Answer, Traced, apply_parts
+from memd.recall.asked import Asked
+from memd.recall.query import phrase_expression
+from memd.store import fulltext, summaries
+from memd.store.database import Connection
+from memd.text import fold, one_line
+
+PHRASE_PASSAGES_MAX = 1_000
+_NO_ROWS: legs.Rows = np.empty(0, dtype=np.int64)
+_NO_SCORES: legs.Floats = np.empty(0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ranked:
+    """The candidates with everything that was looked up while the shelf was locked."""
+
+    scored: rank.Scored
+    ids: tuple[int, ...]
+    """Summary id per candidate."""
+    passage_ids: tuple[int, ...]
+    best_first: tuple[int, ...]
+    """Candidate indexes."""
+    heads: Mapping[int, summaries.Head]
+    hidden: dict[str, int]
+    matched: Sequence[tuple[str, ...]]
+    """Per candidate the terms that stand there; empty unless somebody wants to know."""
+
+
+def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
+    """Answer a question; `took_ms` is left to the caller."""
+    phrases = [_standing(tx, phrase) for phrase in asked.query.phrases]
+    with shelf.lock:
+        ranked = _rank(tx, shelf, asked, phrases)
+    order, verdicts = _order(tx, asked, ranked)
+    place = {number: i for i, number in enumerate(ranked.ids)}
+    shown = {number: place[number] for number in order[asked.question.offset : asked.last]}
+    return Answer(
+        hits=page.hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown),
+        profile=asked.profile_name,
+        space=None if asked.vector is None else asked.space,
+        took_ms=0.0,
+        candidates=len(order),
+        suppressed=ranked.hidden,
+        degraded=asked.degraded,
+        notes=asked.notes,
+        trace=_trace(asked, ranked, order, verdicts) if asked.question.explain else (),
+    )
+
+
+def _standing(tx: Connection, phrase: tuple[str, ...]) -> list[int]:
+    """The passages in which a phrase stands."""
+    found = fulltext.match(tx, phrase_expression(phrase), PHRASE_PASSAGES_MAX)
+    return [passage_id for passage_id, _ in found]
+
+
+def _rank(
+    tx: Connection, shelf: Shelf, asked: Asked, phrases: Sequence[Sequence[int]]
+) -> _Ranked:
+    seen = legs.masks(shelf, asked.question)
+    terms = legs.terms_of(shelf, asked.query, phrases)
+    found = _find(tx, shelf, asked, seen, terms)
+    rows = rank.candidates(shelf, found, seen, asked.profile)
+    ids = tuple(int(i) for i in shelf.columns.summary_id[rows])
+    heads = summaries.heads(tx, ids)
+    titles = {number: fold(head.title) for number, head in heads.items()}
+    about = rank.Circumstances(asked.query, asked.intent, terms, seen, asked.now, titles)
+    scored = rank.score(shelf, rows, found, asked.profile, about)
+    best_first = _best_first(shelf, scored)
+    return _Ranked(
+        scored=scored,
+        ids=ids,
+        passage_ids=tuple(int(p) for p in shelf.columns.passage_id[rows]),
+        best_first=best_first,
+        heads=heads,
+        hidden=_hidden(shelf, seen, found, scored.rows[list(best_first[: asked.k])]),
+        matched=_matched(shelf, scored, terms) if asked.question.explain else (),
+    )
+
+
+def _find(
+    tx: Connection, shelf: Shelf, asked: Asked, seen: legs.Masks, terms: legs.Terms
+) -> rank.Found:
+    """Ask each leg that the profile has."""
+    profile = asked.profile
+    pool = max(profile.pool, asked.last)
+    scores = legs.lexical_scores(shelf, terms, profile.lexical)
+    lexical, vector, topic, cosines = _NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_SCORES
+    if profile.legs.get("lexical", 0.0) > 0:
+        lexical = legs.best(shelf, scores, seen.wanted, pool)
+    if asked.vector is not None and asked.space in shelf.matrices:
+        rows, near = legs.vector_scores(shelf, asked.space, asked.vector, seen.wanted, pool)
+        kept = (near >= profile.cosine_floor) & (near != 0.0)
+        vector, cosines = legs.nearest(shelf, rows[kept], near[kept], pool)
+    if asked.question.topic_key is not None and profile.legs.get("topic", 0.0) > 0:
+        numbers = summaries.ids_on_topic(tx, asked.question.topic_key)
+        topic = legs.topic(shelf, numbers, seen.wanted)[:pool]
+    return rank.Found(lexical, vector, topic, scores, cosines)
+
+
+def _best_first(shelf: Shelf, scored: rank.Scored) -> tuple[int, ...]:
+    """Candidate indexes by falling score; ties: the newer first, then the higher id."""
+    c = shelf.columns
+    order = np.lexsort((-c.summary_id[scored.rows], -c.at[scored.rows], -scored.scores))
+    return tuple(int(i) for i in order)
+
+
+def _hidden(
+    shelf: Shelf, seen: legs.Masks, found: rank.Found, shown: legs.Rows
+) -> dict[str, int]:
+    """How many hidden memories match about as well as what is shown."""
+    scores = found.lexical_all
+    matching = scores[shown][scores[shown] > 0]
+    weakest = min(float(matching.min()), float(matching.max()) / 2) if len(matching) else 0.0
+    result = {}
+    for reason, mask in (("superseded", seen.superseded), ("expired", seen.expired)):
+        rows = np.flatnonzero(mask & (scores > 0) & (scores >= weakest))
+        if count := len(np.unique(shelf.columns.summary_id[rows])):
+            result[reason] = count
+    return result
+
+
+def _matched(shelf: Shelf, scored: rank.Scored, terms: legs.Terms) -> list[tuple[str, ...]]:
+    return [
+        tuple(
+            shelf.vocabulary.term(number) or "?"
+            for number in shelf.postings.matched(int(row), terms.numbers)
+        )
+        for row in scored.rows
+    ]
+
+
+def _order(tx: Connection, asked: Asked, ranked: _Ranked) -> tuple[list[int], dict[int, str]]:
+    """Summary ids as they are shown, and a verdict for each that was moved or dropped."""
+    verdicts: dict[int, str] = {}
+    kept = []
+    for i in ranked.best_first:
+        number = ranked.ids[i]
+        verdict = _dropped(asked, ranked.heads.get(number))
+        if verdict is None:
+            kept.append(number)
+        else:
+            verdicts[number] = verdict
+    late = sum(verdict.startswith("superseded") for verdict in verdicts.values())
+    if late:
+        ranked.hidden["superseded"] = ranked.hidden.get("superseded", 0) + late
+    diversity = asked.profile.diversity
+    texts = {}
+    if diversity.jaccard is not None:
+        texts = {n: f"{s.title}\n{s.body}" for n, s in summaries.by_ids(tx, kept).items()}
+    episodes = {number: ranked.heads[number].episode for number in kept}
+    order, demoted = pack.diversify(kept, episodes, texts, diversity)
+    return order, {**verdicts, **demoted}
+
+
+def _dropped(asked: Asked, head: summaries.Head | None) -> str | None:
+    """Why a candidate that the legs returned is not to be seen after all."""
+    if head is None:
+        return "forgotten"
+    question = asked.question
+    if question.as_of is None or question.include_superseded or head.superseded_at is None:
+        return None
+    return (
+        f"superseded by #{head.superseded_by}" if head.superseded_at <= question.as_of else None
+    )
+
+
+def _trace(
+    asked: Asked, ranked: _Ranked, order: Sequence[int], verdicts: Mapping[int, str]
+) -> tuple[Traced, ...]:
+    """Every candidate, in the order in which it is shown or would be, the dropped ones last."""
+    scored = ranked.scored
+    ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
+    place = {number: i for i, number in enumerate(ranked.ids)}
+    dropped = [number for number in ranked.ids if number not in set(order)]
+    trace = []
+    for position, number in enumerate([*order, *dropped]):
+        i = place[number]
+        head = ranked.heads.get(number)
+        is_hit = asked.question.offset <= position < min(asked.last, len(order))
+        parts = scored.parts(i)
+        trace.append(
+            Traced(
+                summary_id=number,
+                title=one_line(head.title, 90) if head else "",
+                score=apply_parts(parts),
+                parts=parts,
+                ranks={leg: int(values[i]) for leg, values in ranks.items() if values[i]},
+                cosine=page.known(scored.cosines[i]),
+                terms=ranked.matched[i],
+                verdict="hit" if is_hit else verdicts.get(number, f"rank {position + 1}"),
+            )
+        )
+    return tuple(trace)

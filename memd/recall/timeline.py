@@ -1,0 +1,140 @@
+"""What happened around a memory, a moment or a session: memories by event time, oldest first.
+
+A superseded memory is part of what happened, so it is shown and names its successor; a pause of an
+hour or more is told, because what comes after it is often something else. Not here: ranking.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from memd.errors import BadRequest, UnknownId
+from memd.models import Summary
+from memd.recall.answer import Timeline, TimelineRow
+from memd.store import projects, summaries
+from memd.store.database import Connection, Database
+from memd.store.summaries import Scope
+
+GAP_MS = 3_600_000
+ROWS_MAX = 200
+_FIRST, _LAST = -(2**62), 2**62
+"""Before and after everything that can have happened."""
+_INT_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where to look from, and how many rows to show on each side."""
+
+    at: int
+    shown_at: int
+    """What the answer calls this place."""
+    before: int
+    after: int
+    pivot: Summary | None = None
+
+
+async def timeline(  # noqa: PLR0913  # the question's own words; each is named by whoever asks
+    db: Database,
+    *,
+    around: int | None,
+    at: int | None,
+    session_id: int | None,
+    scope: Scope,
+    before: int = 5,
+    after: int = 5,
+    now: int,
+) -> Timeline:
+    """The neighbourhood of a memory (`around`), of a time (`at`), or a session from its start.
+
+    Without any of them: the latest. A session and one of the others: around it, within the session.
+    Times are UTC milliseconds. Raises UnknownId for an id that is not there or not in the scope.
+    """
+    if around is not None and at is not None:
+        raise BadRequest("give either the id of a memory or a time, not both")
+    if not (0 <= before <= ROWS_MAX and 0 <= after <= ROWS_MAX):
+        raise BadRequest(f"before and after: between 0 and {ROWS_MAX}")
+    if at is not None and not _FIRST < at < _LAST:
+        raise BadRequest("at: not a time that memd can tell")
+    scope = replace(
+        scope, session_id=session_id if session_id is not None else scope.session_id
+    )
+
+    def look(tx: Connection) -> Timeline:
+        _check_session(tx, scope)
+        if around is not None:
+            pivot = _pivot(tx, scope, around)
+            return _gather(tx, scope, _Place(pivot.at, pivot.at, before, after, pivot))
+        if at is not None:
+            return _gather(tx, scope, _Place(at, at, before, after))
+        if scope.session_id is not None:
+            first = projects.session(tx, scope.session_id)
+            shown_at = first.started_at if first else now
+            return _gather(tx, scope, _Place(_FIRST, shown_at, 0, before + after + 1))
+        return _gather(tx, scope, _Place(_LAST, now, before + after + 1, 0))
+
+    return await db.read(look)
+
+
+def _check_session(tx: Connection, scope: Scope) -> None:
+    if scope.session_id is None:
+        return
+    found = projects.session(tx, scope.session_id) if _can_be(scope.session_id) else None
+    if found is None:
+        raise UnknownId("there is no such session")
+    if scope.project_ids is not None and found.project_id not in scope.project_ids:
+        raise UnknownId(
+            "the session belongs to another project; ask for all projects to see it"
+        )
+
+
+def _can_be(number: int) -> bool:
+    return 0 < number <= _INT_MAX
+
+
+def _pivot(tx: Connection, scope: Scope, summary_id: int) -> Summary:
+    found = summaries.get(tx, summary_id) if _can_be(summary_id) else None
+    if found is None:
+        raise UnknownId(f"there is no memory #{summary_id}")
+    if scope.project_ids is not None and found.project_id not in scope.project_ids:
+        raise UnknownId(
+            f"#{summary_id} belongs to another project; ask for all projects to see it"
+        )
+    if scope.session_id not in {None, found.session_id}:
+        raise UnknownId(f"#{summary_id} does not belong to this session")
+    return found
+
+
+def _gather(tx: Connection, scope: Scope, place: _Place) -> Timeline:
+    """One row more than wanted on each side tells whether there are more."""
+    pivot_id = place.pivot.id if place.pivot else 0
+    older = summaries.around(
+        tx, scope, place.at, before=place.before + 1, after=0, pivot=pivot_id
+    )
+    newer = summaries.around(
+        tx, scope, place.at, before=0, after=place.after + 1, pivot=pivot_id + bool(pivot_id)
+    )
+    shown = older[max(0, len(older) - place.before) :] if place.before else []
+    line = [*shown, *([place.pivot] if place.pivot else []), *newer[: place.after]]
+    return Timeline(
+        rows=_rows(tx, line, pivot_id),
+        pivot_at=place.shown_at,
+        more_before=len(older) > place.before,
+        more_after=len(newer) > place.after,
+    )
+
+
+def _rows(tx: Connection, line: Sequence[Summary], pivot_id: int) -> tuple[TimelineRow, ...]:
+    known = projects.sessions(tx, {s.session_id for s in line if s.session_id is not None})
+    rows = []
+    for place, summary in enumerate(line):
+        gap = summary.at - line[place - 1].at if place else 0
+        session = known.get(summary.session_id or 0)
+        rows.append(
+            TimelineRow(
+                summary,
+                session.title if session else None,
+                is_pivot=summary.id == pivot_id,
+                gap_ms=gap if gap >= GAP_MS else None,
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,210 @@
+"""What callers may ask for, typed and bounded. Pure.
+
+The MCP tools check their arguments against JSON schemas (schemas.py) that say the same in words for
+a model; a test holds the two together. The control calls check against these alone, strictly.
+Not here: what the names and times mean (scope.py, when.py).
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from memd.models import Kind
+
+ID_MAX = 2**53 - 1
+QUERY_CHARACTERS = 4_000
+NAME_CHARACTERS = 1_000
+TEXT_CHARACTERS = 100_000
+K_MAX = 50
+IDS_MAX = 20
+BATCH_MAX = 1_000
+AROUND_MAX = 50
+DEPTH_MAX = 6
+AROUND = 5
+DEPTH = 2
+
+Id = Annotated[int, Field(ge=1, le=ID_MAX)]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
+
+
+def _kind(name: object) -> object:
+    return Kind(name) if isinstance(name, str) else name
+
+
+KindName = Annotated[Kind, BeforeValidator(_kind)]
+Leg = Literal["topic", "lexical", "vector"]
+Time = Annotated[str, Field(max_length=100)] | int
+
+
+class _Arguments(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Nothing(_Arguments):
+    """A call without arguments."""
+
+
+class Search(_Arguments):
+    """`mem_search`."""
+
+    query: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
+    k: Annotated[int, Field(ge=1, le=K_MAX)] | None = None
+    offset: Annotated[int, Field(ge=0, le=10_000)] = 0
+    project: Name = "current"
+    kinds: list[KindName] = []
+    session: Name | None = None
+    source: Name | None = None
+    since: Time | None = None
+    until: Time | None = None
+    tags: Annotated[list[Name], Field(max_length=20)] = []
+    topic_key: Name | None = None
+    include_superseded: bool = False
+    legs: list[Leg] = []
+    profile: Name | None = None
+    explain: bool = False
+    as_of: Time | None = None
+    min_event: Annotated[int, Field(ge=0, le=ID_MAX)] | None = None
+
+
+class ControlSearch(Search):
+    """`memd/search`: also a ready vector, and the directory that `current` means."""
+
+    embedding: Annotated[list[float], Field(max_length=8_192)] | None = None
+    directory: Name | None = None
+
+
+class Timeline(_Arguments):
+    """`mem_timeline`: around one of id, at and session; around now if none is given."""
+
+    id: Id | None = None
+    at: Time | None = None
+    session: Name | None = None
+    before: Annotated[int, Field(ge=0, le=AROUND_MAX)] = AROUND
+    after: Annotated[int, Field(ge=0, le=AROUND_MAX)] = AROUND
+    kinds: list[KindName] = []
+    project: Name = "current"
+
+
+class ControlTimeline(Timeline):
+    """`memd/timeline`."""
+
+    directory: Name | None = None
+
+
+class Why(_Arguments):
+    """`mem_why`: a summary's id (12 or "#12") or another node (`file:/a/b.py`)."""
+
+    id: Id | Name
+    depth: Annotated[int, Field(ge=1, le=DEPTH_MAX)] = DEPTH
+    project: Name = "current"
+
+
+class ControlWhy(Why):
+    """`memd/why`: of every project unless one is named."""
+
+    project: Name = "all"
+    directory: Name | None = None
+
+
+class Get(_Arguments):
+    """`mem_get`."""
+
+    ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)]
+    project: Name = "current"
+
+
+class ControlGet(Get):
+    """`memd/get`."""
+
+    ids: Annotated[list[Id], Field(min_length=1, max_length=BATCH_MAX)]
+    project: Name = "all"
+    directory: Name | None = None
+
+
+class Remember(_Arguments):
+    """`mem_remember`."""
+
+    text: Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS)]
+    title: Name | None = None
+    kind: KindName = Kind.NOTE
+    topic_key: Name | None = None
+    tags: Annotated[list[Name], Field(max_length=20)] = []
+    files: Annotated[list[Name], Field(max_length=100)] = []
+    project: Name = "current"
+    expires_in: Name | None = None
+
+
+class ControlMemory(Remember):
+    """One memory of `memd/remember`: importers also say when, in which session, and who said it."""
+
+    at: Time | None = None
+    session: Name | None = None
+    source: Name | None = None
+    directory: Name | None = None
+
+
+class ControlMemories(_Arguments):
+    """A batch of `memd/remember`."""
+
+    memories: Annotated[list[ControlMemory], Field(max_length=BATCH_MAX)]
+
+
+class Forget(_Arguments):
+    """`mem_forget`."""
+
+    ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)]
+    dry_run: bool = True
+    project: Name = "current"
+
+
+class ControlForget(Forget):
+    """`memd/forget`."""
+
+    ids: Annotated[list[Id], Field(min_length=1, max_length=BATCH_MAX)]
+    project: Name = "all"
+    directory: Name | None = None
+
+
+class Pin(_Arguments):
+    """`mem_pin`."""
+
+    id: Id
+    pinned: bool = True
+    project: Name = "current"
+
+
+class ControlPin(Pin):
+    """`memd/pin`."""
+
+    project: Name = "all"
+    directory: Name | None = None
+
+
+class Captured(_Arguments):
+    """One event of `memd/capture`, as the client's hook got it."""
+
+    client: Name
+    payload: Any
+    at: Annotated[int, Field(ge=0, le=ID_MAX)] | None = None
+    directory: Name | None = None
+    source: Literal["live", "spool", "import"] = "live"
+
+
+class CapturedBatch(_Arguments):
+    """A batch of `memd/capture`."""
+
+    events: Annotated[list[Captured], Field(max_length=BATCH_MAX)]
+
+
+class ImportMark(_Arguments):
+    """`memd/imports/mark`: this file was read to its end, as it was then."""
+
+    path: Annotated[str, Field(min_length=1, max_length=4_096)]
+    size: Annotated[int, Field(ge=0, le=ID_MAX)]
+    modified_at: Annotated[int, Field(ge=0, le=ID_MAX)]
+
+
+class Consolidate(_Arguments):
+    """`memd/consolidate`."""
+
+    dry_run: bool = False

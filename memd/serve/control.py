@@ -1,0 +1,198 @@
+"""memd's own calls, for the hook, the command line, the viewer and scripts.
+
+A table of methods: its parameters, checked strictly, and what it does. Every failure becomes an
+error line here. Not here: sockets (connection.py), the small results for agents (tools.py).
+"""
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from memd import __version__, log
+from memd.capture.intake import CaptureRequest, Receipt
+from memd.errors import BadRequest, MemdError
+from memd.serve import arguments as ask
+from memd.serve import border, framing, full
+from memd.serve.errands import Desk
+from memd.serve.framing import Call
+from memd.serve.scope import Caller
+from memd.store import books, projects
+
+PREFIX = "memd/"
+Handler = Callable[[Any, Caller], Awaitable[Any]]
+
+
+class Control:
+    """The methods over one Desk."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._app = desk.app
+        self._log = log.get("serve")
+        self.calls = 0
+        self.failures = 0
+        self._methods = self._table()
+
+    async def reply(self, call: Call, caller: Caller) -> bytes | None:
+        """The line that answers this call; None for a notification."""
+        self.calls += 1
+        try:
+            result = await self._run(call, caller)
+            return None if call.id is None else framing.result_line(call.id, result)
+        except (MemdError, *border.UNEXPECTED) as error:
+            if not isinstance(error, BadRequest):
+                self.failures += 1
+                self._log.exception("control_failed", method=call.method)
+            told = border.told(error)
+            return (
+                None
+                if call.id is None
+                else framing.error_line(call.id, told.code, told.message, told.data)
+            )
+
+    def knows(self, method: str) -> bool:
+        """Whether there is such a method."""
+        return method in self._methods
+
+    def unknown(self, call: Call) -> bytes:
+        """The error for a method that there is not."""
+        message = (
+            f"there is no method {call.method[:60]!r}; there are {', '.join(self._methods)}"
+        )
+        return framing.error_line(call.id, framing.METHOD_NOT_FOUND, message)
+
+    async def _run(self, call: Call, caller: Caller) -> Any:
+        models, handler = self._methods[call.method]
+        return await handler(_parsed(models, call.params), caller)
+
+    def _table(self) -> dict[str, tuple[dict[str, type[BaseModel]], Handler]]:
+        return {
+            "memd/ping": (_one(ask.Nothing), self._ping),
+            "memd/capture": ({"events": ask.CapturedBatch, "": ask.Captured}, self._capture),
+            "memd/status": (_one(ask.Nothing), self._status),
+            "memd/search": (_one(ask.ControlSearch), self._search),
+            "memd/timeline": (_one(ask.ControlTimeline), self._timeline),
+            "memd/why": (_one(ask.ControlWhy), self._why),
+            "memd/get": (_one(ask.ControlGet), self._get),
+            "memd/remember": (
+                {"memories": ask.ControlMemories, "": ask.ControlMemory},
+                self._remember,
+            ),
+            "memd/forget": (_one(ask.ControlForget), self._forget),
+            "memd/pin": (_one(ask.ControlPin), self._pin),
+            "memd/projects": (_one(ask.Nothing), self._projects),
+            "memd/imports": (_one(ask.Nothing), self._imports),
+            "memd/imports/mark": (_one(ask.ImportMark), self._mark_imported),
+            "memd/reindex": (_one(ask.Nothing), self._reindex),
+            "memd/consolidate": (_one(ask.Consolidate), self._consolidate),
+            "memd/shutdown": (_one(ask.Nothing), self._shutdown),
+        }
+
+    async def _ping(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+        return {"memd": __version__, "pid": os.getpid(), "protocol": framing.PREFACE_VERSION}
+
+    async def _capture(
+        self, asked: ask.Captured | ask.CapturedBatch, caller: Caller
+    ) -> dict[str, Any]:
+        events = asked.events if isinstance(asked, ask.CapturedBatch) else [asked]
+        receipts = await self._app.intake.capture([_request(event, caller) for event in events])
+        if isinstance(asked, ask.CapturedBatch):
+            return {"receipts": [_receipt(receipt) for receipt in receipts]}
+        return _receipt(receipts[0])
+
+    async def _status(self, _: ask.Nothing, __: Caller) -> Any:
+        return full.plain(await self._app.status())
+
+    async def _search(self, asked: ask.ControlSearch, caller: Caller) -> dict[str, Any]:
+        found = await self._desk.search(asked, caller)
+        return full.answer(found.answer, waited=found.waited, note=found.reach.note)
+
+    async def _timeline(self, asked: ask.ControlTimeline, caller: Caller) -> Any:
+        shown, reach = await self._desk.timeline(asked, caller)
+        return {**full.plain(shown), "note": reach.note}
+
+    async def _why(self, asked: ask.ControlWhy, caller: Caller) -> Any:
+        found, _ = await self._desk.why(asked, caller)
+        return full.plain(found)
+
+    async def _get(self, asked: ask.ControlGet, caller: Caller) -> dict[str, Any]:
+        read = await self._desk.get(asked, caller)
+        memories = [
+            full.memory(
+                one, read.projects.get(one.project_id), read.sessions.get(one.session_id or 0)
+            )
+            for one in read.memories
+        ]
+        return {"memories": memories, "unknown": list(read.unknown)}
+
+    async def _remember(
+        self, asked: ask.ControlMemory | ask.ControlMemories, caller: Caller
+    ) -> Any:
+        memories = asked.memories if isinstance(asked, ask.ControlMemories) else [asked]
+        kept = await self._desk.remember(memories, caller)
+        return (
+            {"remembered": full.plain(kept)}
+            if isinstance(asked, ask.ControlMemories)
+            else full.plain(kept[0])
+        )
+
+    async def _forget(self, asked: ask.ControlForget, caller: Caller) -> Any:
+        return full.plain(await self._desk.forget(asked, caller))
+
+    async def _pin(self, asked: ask.ControlPin, caller: Caller) -> Any:
+        return full.plain(await self._desk.pin(asked, caller))
+
+    async def _projects(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+        return {"projects": full.plain(await self._app.db.read(projects.projects))}
+
+    async def _imports(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+        marks = await self._app.db.read(books.imported)
+        return {"imports": {path: list(mark) for path, mark in marks.items()}}
+
+    async def _mark_imported(self, asked: ask.ImportMark, _: Caller) -> dict[str, Any]:
+        now = self._app.clock()
+        await self._app.db.write(
+            lambda tx: books.mark_imported(tx, asked.path, asked.size, asked.modified_at, now)
+        )
+        return {"marked": asked.path}
+
+    async def _reindex(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+        return {"report": full.plain(await self._app.indexer.reindex())}
+
+    async def _consolidate(self, asked: ask.Consolidate, _: Caller) -> dict[str, Any]:
+        doer = self._app.consolidator
+        report = await (doer.rehearse() if asked.dry_run else doer.tick())
+        return {"dry_run": asked.dry_run, "report": full.plain(report)}
+
+    async def _shutdown(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+        self._app.shutdown()
+        return {"leaving": True}
+
+
+def _one(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+    return {"": model}
+
+
+def _parsed(models: Mapping[str, type[BaseModel]], params: Mapping[str, Any]) -> BaseModel:
+    """The parameters by the model that fits: the one whose marking field is there, else the plain one."""
+    model = next((model for mark, model in models.items() if mark in params), models[""])
+    try:
+        return model.model_validate(dict(params), strict=True)
+    except ValidationError as error:
+        raise border.unfit(error) from error
+
+
+def _request(event: ask.Captured, caller: Caller) -> CaptureRequest:
+    return CaptureRequest(
+        client=event.client,
+        payload=event.payload,
+        at=event.at,
+        directory=event.directory or caller.directory,
+        source=event.source,
+    )
+
+
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    return {"outcome": receipt.outcome, "seq": receipt.seq, "reason": receipt.reason}

@@ -1,0 +1,280 @@
+"""The errands that both vocabularies run: search, timeline, why, get, remember, forget, pin.
+
+Typed arguments in, the rooms' own values out. Not here: checking arguments (arguments.py) and
+showing results (format.py for agents, full.py for programs).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import anyio
+
+from memd.consolidate.curator import Forgotten, Memory, Remembered
+from memd.errors import BadRequest, UnknownId
+from memd.models import GLOBAL_PROJECT, SessionRef, Summary
+from memd.recall.answer import Answer, Question, Timeline, Why
+from memd.recall.provenance import why as explain_node
+from memd.recall.timeline import timeline as show_timeline
+from memd.serve import arguments as ask
+from memd.serve import scope, when
+from memd.serve.app import App
+from memd.serve.scope import Caller, Reach
+from memd.store import projects, summaries
+from memd.store.database import Connection
+
+_SUMMARY = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
+_NODE = re.compile(r"(file|event|summary):(.+)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An answer, where it was looked for, and whether it had to wait in vain."""
+
+    answer: Answer
+    reach: Reach
+    waited: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Whole memories, in the order asked for, and the ids that do not exist."""
+
+    memories: tuple[Summary, ...]
+    unknown: tuple[int, ...]
+    projects: dict[int, str]
+    sessions: dict[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What an errand needs: the rooms, and how long a search waits for an event."""
+
+    app: App
+    min_event_s: float
+
+    async def search(self, asked: ask.Search, caller: Caller) -> Found:
+        """Answer a question; BadRequest if there is none in it."""
+        if not (asked.query.strip() or asked.topic_key or _embedding(asked)):
+            raise BadRequest("query: say what to look for, or give a topic_key")
+        reach = await self._reach(asked, caller)
+        question = await self._question(asked, caller, reach)
+        waited = await self._wait(asked.min_event)
+        return Found(await self.app.recaller.search(question), reach, waited)
+
+    async def timeline(self, asked: ask.Timeline, caller: Caller) -> tuple[Timeline, Reach]:
+        """The neighbourhood of a memory, a time or a session; of now if none is given."""
+        given = [name for name in ("id", "at", "session") if getattr(asked, name) is not None]
+        if len(given) > 1:
+            raise BadRequest(f"{given[1]}: give only one of id, at and session")
+        now = self.app.clock()
+        reach = await self._reach(asked, caller)
+        session = (
+            None
+            if asked.session is None
+            else await scope.session(self.app.db, asked.session, caller)
+        )
+        at = None if asked.at is None else when.since(asked.at, now, "at")
+        shown = await show_timeline(
+            self.app.db,
+            around=asked.id,
+            at=at,
+            session_id=session.id if session else None,
+            scope=summaries.Scope(project_ids=reach.project_ids, kinds=tuple(asked.kinds)),
+            before=asked.before,
+            after=asked.after,
+            now=now,
+        )
+        return shown, reach
+
+    async def why(self, asked: ask.Why, caller: Caller) -> tuple[Why, Reach]:
+        """Why a memory, or anything else in the graph, is as it is."""
+        kind, node = _node(asked.id)
+        reach = await self._reach(asked, caller)
+        found = await explain_node(
+            self.app.db,
+            kind,
+            node,
+            depth=asked.depth,
+            project_ids=reach.project_ids,
+            now=self.app.clock(),
+        )
+        return found, reach
+
+    async def get(self, asked: ask.Get, caller: Caller) -> Read:
+        """Whole memories. UnknownId if none of them exists."""
+        reach = await self._reach(asked, caller)
+        found, unknown = await self.app.db.read(lambda tx: scope.visible(tx, asked.ids, reach))
+        if not found:
+            _known(unknown)
+        return await self._named(
+            [found[i] for i in dict.fromkeys(asked.ids) if i in found], unknown
+        )
+
+    async def remember(self, asked: Sequence[ask.Remember], caller: Caller) -> list[Remembered]:
+        """Keep what is said, and return once it can be found."""
+        memories = [await self._memory(one, caller) for one in asked]
+        kept = await self.app.curator.remember_many(memories)
+        await self.app.indexer.settle()
+        return kept
+
+    async def forget(self, asked: ask.Forget, caller: Caller) -> Forgotten:
+        """Erase memories, or say what would go."""
+        reach = await self._reach(asked, caller)
+        await self.app.db.read(lambda tx: scope.visible(tx, asked.ids, reach))
+        gone = await self.app.curator.forget(asked.ids, dry_run=asked.dry_run)
+        if not asked.dry_run:
+            await self.app.indexer.settle()
+        return gone
+
+    async def pin(self, asked: ask.Pin, caller: Caller) -> Summary:
+        """Keep a memory on top, or no longer."""
+        reach = await self._reach(asked, caller)
+        await self.app.db.read(lambda tx: _known(scope.visible(tx, [asked.id], reach)[1]))
+        pinned = await self.app.curator.pin(asked.id, pinned=asked.pinned)
+        await self.app.indexer.settle()
+        return pinned
+
+    async def _reach(self, asked: "_Scoped", caller: Caller) -> Reach:
+        directory = getattr(asked, "directory", None) or caller.directory
+        # Who names a session means that session, whichever project it belongs to.
+        by_session = (
+            getattr(asked, "session", None) is not None
+            and "project" not in asked.model_fields_set
+        )
+        return await scope.reach(
+            self.app.db, directory, scope.ALL if by_session else asked.project
+        )
+
+    async def _question(self, asked: ask.Search, caller: Caller, reach: Reach) -> Question:
+        now = self.app.clock()
+        session = (
+            None
+            if asked.session is None
+            else await scope.session(self.app.db, asked.session, caller)
+        )
+        return Question(
+            text=asked.query,
+            now=now,
+            project_ids=reach.project_ids,
+            kinds=tuple(asked.kinds),
+            session_id=session.id if session else None,
+            source=asked.source,
+            since=None if asked.since is None else when.since(asked.since, now),
+            until=None if asked.until is None else when.until(asked.until, now),
+            tags=tuple(asked.tags),
+            topic_key=asked.topic_key,
+            include_superseded=asked.include_superseded,
+            as_of=None if asked.as_of is None else when.until(asked.as_of, now, "as_of"),
+            k=asked.k,
+            offset=asked.offset,
+            legs=frozenset(asked.legs) or None,
+            profile=asked.profile,
+            explain=asked.explain,
+            embedding=_embedding(asked),
+        )
+
+    async def _wait(self, through: int | None) -> str | None:
+        """Wait for an event to be searchable; in words, if that took too long."""
+        if through is None:
+            return None
+        with anyio.move_on_after(self.min_event_s):
+            await self.app.distiller.settle(through)
+            await self.app.indexer.settle()
+            return None
+        return f"timed out after {self.min_event_s:g} s; the newest events may be missing"
+
+    async def _memory(self, asked: ask.Remember, caller: Caller) -> Memory:
+        now = self.app.clock()
+        memory = Memory(
+            text=asked.text,
+            title=asked.title,
+            kind=asked.kind,
+            topic_key=asked.topic_key,
+            tags=tuple(asked.tags),
+            files=tuple(asked.files),
+            session=_session(asked, caller),
+            expires_at=None
+            if asked.expires_in is None
+            else now + when.duration(asked.expires_in, "expires_in"),
+        )
+        if isinstance(asked, ask.ControlMemory):
+            at = None if asked.at is None else when.since(asked.at, now, "at")
+            memory = replace(memory, at=at, source=asked.source or "user")
+        return await self._placed(memory, asked, caller)
+
+    async def _placed(self, memory: Memory, asked: ask.Remember, caller: Caller) -> Memory:
+        """With the project that it is for: a directory, a name that importers give, or none."""
+        directory = getattr(asked, "directory", None) or caller.directory
+        if asked.project.startswith("/"):
+            directory = asked.project
+        elif asked.project == GLOBAL_PROJECT or (
+            asked.project == scope.CURRENT and directory is None
+        ):
+            return memory
+        elif asked.project != scope.CURRENT:
+            return await self._in_named(memory, asked)
+        assert directory is not None
+        here = await scope.resolve(directory)
+        return replace(
+            memory, project_key=here.key, project_name=here.name, project_reason=here.reason
+        )
+
+    async def _in_named(self, memory: Memory, asked: ask.Remember) -> Memory:
+        found = await self.app.db.read(lambda tx: projects.find_projects(tx, asked.project))
+        if found:
+            known = found[0]
+            return replace(
+                memory,
+                project_key=known.key,
+                project_name=known.name,
+                project_reason=known.reason,
+            )
+        if not isinstance(asked, ask.ControlMemory) or asked.project == scope.ALL:
+            raise BadRequest(
+                f"project: {scope.CURRENT} or {GLOBAL_PROJECT}, or the name of a known one"
+            )
+        name = asked.project
+        return replace(
+            memory, project_key=name, project_name=name, project_reason="named by an import"
+        )
+
+    async def _named(self, memories: list[Summary], unknown: list[int]) -> Read:
+        def names(tx: Connection) -> tuple[dict[int, str], dict[int, str]]:
+            sessions = projects.sessions(tx, {m.session_id for m in memories if m.session_id})
+            owners = {p.id: p.name for p in projects.projects(tx)}
+            return owners, {number: one.title or "" for number, one in sessions.items()}
+
+        owners, titles = await self.app.db.read(names)
+        return Read(tuple(memories), tuple(unknown), owners, titles)
+
+
+_Scoped = ask.Search | ask.Timeline | ask.Why | ask.Get | ask.Forget | ask.Pin
+
+
+def _known(unknown: list[int]) -> None:
+    if unknown:
+        raise UnknownId(f"there is no memory {', '.join(f'#{number}' for number in unknown)}")
+
+
+def _embedding(asked: ask.Search) -> tuple[float, ...] | None:
+    vector = asked.embedding if isinstance(asked, ask.ControlSearch) else None
+    return tuple(vector) if vector else None
+
+
+def _session(asked: ask.Remember, caller: Caller) -> SessionRef | None:
+    if isinstance(asked, ask.ControlMemory) and asked.session is not None:
+        return SessionRef(asked.source or "user", asked.session)
+    if caller.session is None or caller.client is None:
+        return None
+    return SessionRef(caller.client, caller.session, caller.directory)
+
+
+def _node(asked: int | str) -> tuple[str, str]:
+    """(kind, id) of a node as people write it: 12, `#12`, `file:/a/b.py`."""
+    text = str(asked).strip()
+    if found := _SUMMARY.fullmatch(text):
+        return "summary", str(int(found[1] or found[2]))
+    if found := _NODE.fullmatch(text):
+        return found[1], found[2]
+    raise BadRequest("id: a number, or a node such as file:/a/b.py")

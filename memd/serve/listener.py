@@ -1,0 +1,231 @@
+"""The front door itself: the Unix socket, who may come in, and how the house closes.
+
+One task a connection; what goes wrong in one stays there. When the listener is cancelled, it takes
+no new connections, lets answers in flight leave, and removes the socket if it is still its own.
+"""
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from memd import log
+from memd.config import ServeConfig
+from memd.errors import Broken, ConfigError
+from memd.paths import SOCKET_PATH_MAX, private_dir
+from memd.serve import border, framing
+from memd.serve.app import App
+from memd.serve.connection import Connection, Limits, Vocabularies
+from memd.serve.control import Control
+from memd.serve.errands import Desk
+from memd.serve.scope import Caller
+from memd.serve.tools import Tools
+from memd.serve.wire import Wire, peer
+
+SEND_S = 10.0
+"""A client that takes longer to read what it asked for is let go."""
+LEAVE_S = 1.5
+"""How long answers in flight may take when the house closes."""
+_BACKLOG = 1_024
+_BUSY = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Out of descriptors or memory, for a moment."""
+_GONE = frozenset({errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO})
+"""The client gave up before it was let in."""
+_PAUSE_S = 0.1
+
+
+class Listener:
+    """The doer of the room. `run` raises ConfigError or Broken if it cannot listen at `socket_path`.
+
+    Whoever runs it holds the vault's lock: a socket file that is there already is a dead daemon's.
+    """
+
+    name = "listener"
+
+    def __init__(
+        self,
+        app: App,
+        config: ServeConfig,
+        socket_path: str,
+        *,
+        clock: Callable[[], int],
+        send_s: float = SEND_S,
+    ) -> None:
+        desk = Desk(app, config.min_event_s)
+        self._config = config
+        self._path = socket_path
+        self._clock = clock
+        self._tools = Tools(desk)
+        self._speaks = Vocabularies(self._tools.server(), Control(desk))
+        self._limits = Limits(config.line_bytes, config.drain_s, send_s, LEAVE_S)
+        self._log = log.get(self.name)
+        self._open: set[Connection] = set()
+        self._accepted = 0
+        self._refused = 0
+        self._since: int | None = None
+        self.listening = anyio.Event()
+        """Set once clients can connect."""
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        door = await anyio.to_thread.run_sync(_bind, self._path)
+        inode = await anyio.to_thread.run_sync(_inode, self._path)
+        self._since = self._clock()
+        self._log.info("listening_started", path=self._path)
+        self.listening.set()
+        try:
+            async with anyio.create_task_group() as tasks:
+                try:
+                    await self._accept(door, tasks)
+                finally:
+                    door.close()
+                    for connection in tuple(self._open):
+                        connection.leave()
+        finally:
+            self._since = None
+            self.listening = anyio.Event()
+            _unbind(self._path, inode)
+
+    def status(self) -> dict[str, object]:
+        """Connections now, and calls since the start."""
+        control = self._speaks.control
+        return {
+            "socket": self._path,
+            "since": self._since,
+            "connections": len(self._open),
+            "accepted": self._accepted,
+            "refused": self._refused,
+            "tool_calls": self._tools.calls,
+            "control_calls": control.calls,
+            "failures": self._tools.failures + control.failures,
+        }
+
+    async def _accept(self, door: socket.socket, tasks: anyio.abc.TaskGroup) -> None:
+        while True:
+            await anyio.wait_readable(door)
+            try:
+                client, _ = door.accept()
+            except OSError as error:
+                if error.errno not in _BUSY | _GONE:
+                    raise
+                if error.errno in _BUSY:
+                    self._log.warning("accept_failed", reason=os.strerror(error.errno or 0))
+                    await anyio.sleep(_PAUSE_S)
+                continue
+            self._admit(client, tasks)
+
+    def _admit(self, client: socket.socket, tasks: anyio.abc.TaskGroup) -> None:
+        wire = Wire(client)
+        try:
+            uid, process = peer(client)
+        except OSError:
+            wire.close()
+            return
+        reason = self._objection(uid)
+        if reason is not None:
+            self._refused += 1
+            self._log.warning("connection_refused", reason=reason)
+            _say_no(client, reason)
+            wire.close()
+            return
+        self._accepted += 1
+        connection = Connection(wire, self._speaks, self._limits, Caller(uid=uid, pid=process))
+        self._open.add(connection)
+        tasks.start_soon(self._serve, connection, wire)
+
+    def _objection(self, uid: int | None) -> str | None:
+        """Why this client may not come in; None if it may."""
+        if uid is not None and uid != os.getuid():
+            return "this memd belongs to another user"
+        if len(self._open) >= self._config.connections:
+            return f"memd has {len(self._open)} connections already; close some or raise serve.connections"
+        return None
+
+    async def _serve(self, connection: Connection, wire: Wire) -> None:
+        # Shielded: when the house closes, `leave` ends it, after its answers have left.
+        with anyio.CancelScope(shield=True):
+            try:
+                with self._contained():
+                    await connection.serve()
+            finally:
+                wire.close()
+                self._open.discard(connection)
+
+    @contextlib.contextmanager
+    def _contained(self) -> Iterator[None]:
+        """Keep the failure of one connection from the others."""
+        try:
+            yield
+        except* OSError as lost:
+            # The client went away, or did not read: its right, and no news.
+            self._log.debug("connection_lost", reason=type(lost.exceptions[0]).__name__)
+        except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            self._log.debug("connection_lost", reason="the session ended")
+        except* border.UNEXPECTED:
+            self._log.exception("connection_failed")
+
+
+def _bind(path: str) -> socket.socket:
+    """Listen at `path`, for this user alone from the first moment on."""
+    raw = os.fsencode(path)
+    if len(raw) > SOCKET_PATH_MAX:
+        raise ConfigError(
+            f"the socket's path has {len(raw)} bytes, more than the {SOCKET_PATH_MAX} that the system"
+            f" takes: {path}. Set MEMD_HOME or XDG_RUNTIME_DIR to a shorter directory."
+        )
+    try:
+        _make_room(path)
+        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            door.bind(path)
+        finally:
+            os.umask(before)
+        door.listen(_BACKLOG)
+        door.setblocking(False)
+    except OSError as error:
+        raise Broken(
+            f"memd cannot listen at {path}: {os.strerror(error.errno or 0)}"
+        ) from error
+    return door
+
+
+def _make_room(path: str) -> None:
+    directory = Path(private_dir(str(Path(path).parent)))
+    found = directory.stat()
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise Broken(
+            f"{directory} is not this user's alone; memd does not put its socket there"
+        )
+    with contextlib.suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(Path(path).lstat().st_mode):
+            raise Broken(f"{path} is in the way and no socket; move it away")
+        Path(path).unlink()
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).lstat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _unbind(path: str, ours: tuple[int, int] | None) -> None:
+    """Remove the socket file, unless it is somebody else's by now."""
+    if ours is not None and _inode(path) == ours:
+        with contextlib.suppress(OSError):
+            Path(path).unlink()
+
+
+def _say_no(client: socket.socket, reason: str) -> None:
+    """One error line, if there is room for it at once."""
+    with contextlib.suppress(OSError):
+        client.send(framing.error_line(None, framing.BROKEN, reason))

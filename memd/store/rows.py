@@ -1,0 +1,66 @@
+"""The rows of the index as values: what the index writes and what it loads. Pure."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One term of one passage, with how often it stands in the title and in the body."""
+
+    term: str
+    in_title: int
+    in_body: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewPassage:
+    """A piece of a summary's body, [start, stop) in characters, ready to be stored."""
+
+    summary_id: int
+    seq: int
+    start: int
+    stop: int
+    title: str
+    text: str
+    identifiers: str
+    postings: tuple[Posting, ...]
+
+    @property
+    def length(self) -> int:
+        """Terms, repeated as often as they stand there, title and body together."""
+        return sum(p.in_title + p.in_body for p in self.postings)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPassage:
+    """A passage as the index loads it; `postings` is a blob of (u4 term, u1 title, u1 body)."""
+
+    id: int
+    summary_id: int
+    seq: int
+    length: int
+    postings: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRow:
+    """What the index knows of a summary beside its words. Lengths are in characters."""
+
+    summary_id: int
+    project_id: int
+    session_id: int
+    """0 if it belongs to no session."""
+    kind: str
+    tier: str
+    source: str
+    at: int
+    expires_at: int | None
+    is_pinned: bool
+    is_superseded: bool
+    quality: float
+    confidence: float
+    revisions: int
+    duplicates: int
+    title_length: int
+    body_length: int
+    tags: tuple[str, ...]

@@ -1,0 +1,145 @@
+"""Whether the right memory comes back first, through the shipped path.
+
+    scripts/bench retrieval FILE… [--profile P]… [--per-type] [--json]
+
+FILE holds JSON lines: {"corpus","doc","text","title"?,"ts","session"?} and {"corpus","query",
+"gold":[doc…],"ts","type"}, `ts` in UTC milliseconds. A corpus is a project, `ts` the event time; each
+query is asked over MCP with `as_of` its own time. A failed query ends the run. Public sets of this
+form: LoCoMo (snap-research/locomo, CC BY-NC 4.0), and any repository's commit messages asked for by
+its news entries.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import harness
+
+BATCH = 500
+DEPTH = 10
+CUTS = (1, 5, 10)
+ROWS: dict[str, dict[str, Any]] = {
+    "lexical only": {"profile": "lexical"},
+    "vector only": {"profile": "vector"},
+}
+
+
+def load(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The documents and the queries of a file."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [x for x in lines if "doc" in x], [x for x in lines if "query" in x]
+
+
+def store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, str]:
+    """Remember every document; memory id → document."""
+    names: dict[int, str] = {}
+    with daemon.client() as client:
+        for first in range(0, len(documents), BATCH):
+            some = documents[first : first + BATCH]
+            memories = [
+                {
+                    "text": d["text"],
+                    "title": d.get("title", ""),
+                    "at": d["ts"],
+                    "project": d["corpus"],
+                    "source": "bench",
+                    **({"session": d["session"]} if d.get("session") else {}),
+                }
+                for d in some
+            ]
+            for document, kept in zip(some, client.call("memd/remember", {"memories": memories})["remembered"], strict=True):
+                names[kept["id"]] = document["doc"]
+    daemon.settle()
+    return names
+
+
+def ask(mcp: harness.Mcp, query: dict[str, Any], names: dict[int, str], row: dict[str, Any]) -> dict[str, Any]:
+    """One query's figures."""
+    began = time.perf_counter()
+    answer = mcp.tool("mem_search", query=query["query"][:4000], project=query["corpus"], as_of=query["ts"], k=DEPTH, **row)
+    took = time.perf_counter() - began
+    found = [names[hit["id"]] for hit in answer["hits"]]
+    gold = set(query["gold"])
+    ranks = [rank for rank, name in enumerate(found, start=1) if name in gold]
+    ideal = sum(1 / math.log2(i + 1) for i in range(1, min(len(gold), DEPTH) + 1))
+    return {
+        "type": query["type"],
+        **{f"recall@{cut}": len(gold & set(found[:cut])) / len(gold) for cut in CUTS},
+        "MRR": 1 / ranks[0] if ranks else 0.0,
+        "nDCG@10": sum(1 / math.log2(rank + 1) for rank in ranks) / ideal,
+        "empty": not found,
+        "seconds": took,
+        "characters": len(json.dumps(answer, ensure_ascii=False)),
+    }
+
+
+def summed(results: list[dict[str, Any]]) -> dict[str, float]:
+    """The means over queries, and the times."""
+    figures = {
+        key: round(mean(r[key] for r in results) * 100, 1)
+        for key in (*(f"recall@{cut}" for cut in CUTS), "MRR", "nDCG@10")
+    }
+    times = harness.milliseconds([r["seconds"] for r in results])
+    return {
+        **figures,
+        "empty": sum(r["empty"] for r in results),
+        "p50 ms": times["p50"],
+        "p95 ms": times["p95"],
+        "characters": round(mean(r["characters"] for r in results)),
+    }
+
+
+def show(name: str, rows: dict[str, dict[str, float]]) -> None:
+    """A table of rows."""
+    columns = list(next(iter(rows.values())))
+    print(f"\n{name}")
+    print(" " * 22 + "".join(f"{column:>11}" for column in columns))
+    for row, figures in rows.items():
+        print(f"{row:<22}" + "".join(f"{figures[column]:>11}" for column in columns))
+
+
+def measure(path: Path, wanted: list[str], *, per_type: bool) -> dict[str, dict[str, float]]:
+    """Every row of the table for one file."""
+    documents, queries = load(path)
+    rows: dict[str, dict[str, float]] = {}
+    own = '[profiles.lexical]\nbase = "memd"\nlegs = {topic = 0.0, lexical = 1.0, vector = 0.0}\nsteps = []\n' \
+          '[profiles.vector]\nbase = "memd"\nlegs = {topic = 0.0, lexical = 0.0, vector = 1.0}\nsteps = []\n'  # fmt: skip
+    with harness.daemon(config=own) as daemon:
+        names = store(daemon, documents)
+        mcp = harness.Mcp(daemon.paths.socket)
+        for label in wanted:
+            row = ROWS.get(label, {"profile": label})
+            results = [ask(mcp, query, names, row) for query in queries]
+            rows[label] = summed(results)
+            if per_type:
+                by_type = defaultdict(list)
+                for result in results:
+                    by_type[result["type"]].append(result)
+                rows |= {f"{label}: {t}": summed(r) for t, r in sorted(by_type.items())}
+        mcp.close()
+    return rows
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="scripts/bench retrieval")
+    parser.add_argument("files", nargs="+", type=Path)
+    parser.add_argument("--profile", action="append", help="only these rows; may be given several times")
+    parser.add_argument("--per-type", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    wanted = options.profile or [*ROWS, "memd", "siftcoder"]
+    tables = {f.name: measure(f, wanted, per_type=options.per_type) for f in options.files}
+    if options.json:
+        print(json.dumps(tables))
+        return
+    for name, rows in tables.items():
+        show(name, rows)
+
+
+main()

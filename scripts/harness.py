@@ -1,0 +1,149 @@
+"""A real daemon on a fresh vault for benches and checks, and a plain MCP client to ask it with.
+
+Everything goes through the door that Claude Code uses: the socket, or `memd mcp`. Not here: figures.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from memd.client import Client
+from memd.errors import Unreachable
+from memd.paths import Paths
+
+START_S = 30.0
+
+
+class Daemon:
+    """A daemon of our own, in a home of its own."""
+
+    def __init__(self, home: str) -> None:
+        self.home = home
+        self.environ = {"PATH": os.environ["PATH"], "HOME": home, "MEMD_HOME": home}
+        self.paths = Paths(self.environ)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> float:
+        """Start it and wait for its first answer; the seconds that took."""
+        began = time.perf_counter()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "memd", "serve"],
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        while True:
+            try:
+                with self.client() as client:
+                    client.call("memd/ping")
+                return time.perf_counter() - began
+            except Unreachable:
+                if self.process.poll() is not None:
+                    said = self.process.stderr.read().decode() if self.process.stderr else ""
+                    raise SystemExit(f"the daemon did not start: {said}") from None
+                if time.perf_counter() - began > START_S:
+                    raise SystemExit("the daemon did not answer") from None
+                time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Ask it to leave, and wait."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(timeout=30)
+            if self.process.stderr:
+                self.process.stderr.close()
+            self.process = None
+
+    def client(self, timeout_s: float = 120.0) -> Client:
+        """A control client of this daemon."""
+        return Client(self.paths.socket, timeout_s)
+
+    def settle(self) -> None:
+        """Wait until everything is distilled and indexed."""
+        with self.client() as client:
+            while True:
+                rooms = {room["name"]: room for room in client.call("memd/status")["rooms"]}
+                waiting = rooms["indexer"].get("pending", 0) or rooms["distiller"].get("pending", 0)
+                if not waiting and rooms["indexer"].get("loaded", True):
+                    return
+                time.sleep(0.05)
+
+    def rss_mb(self) -> float:
+        """Resident memory, mapped files included."""
+        assert self.process is not None
+        for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) / 1024
+        return float("nan")
+
+
+@contextlib.contextmanager
+def daemon(config: str = "") -> Iterator[Daemon]:
+    """A running daemon with this config.toml, gone afterwards with all that it wrote."""
+    home = tempfile.mkdtemp(prefix="memd-bench-")
+    Path(home, "config.toml").write_text(config, encoding="utf-8")
+    it = Daemon(home)
+    it.start()
+    try:
+        yield it
+    finally:
+        it.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+class Mcp:
+    """One MCP session over the socket: the handshake, then tools."""
+
+    def __init__(self, path: str) -> None:
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.connect(path)
+        self._file = self._socket.makefile("rb")
+        self._number = 0
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        self._ask("initialize", hello)
+        self._send({"method": "notifications/initialized"})
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._socket.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+
+    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self._number += 1
+        self._send({"id": self._number, "method": method, "params": params})
+        reply: dict[str, Any] = json.loads(self._file.readline())
+        if "error" in reply:
+            raise SystemExit(f"{method} failed: {reply['error']}")
+        result: dict[str, Any] = reply["result"]
+        return result
+
+    def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The structured content of a tool's answer; a failed call ends the bench."""
+        result = self._ask("tools/call", {"name": name, "arguments": arguments})
+        if result.get("isError"):
+            raise SystemExit(f"{name} failed: {result['content']}")
+        content: dict[str, Any] = result["structuredContent"]
+        return content
+
+    def close(self) -> None:
+        """Let go."""
+        self._file.close()
+        self._socket.close()
+
+
+def milliseconds(seconds: Sequence[float]) -> dict[str, float]:
+    """p50 and p95 of these times, in ms."""
+    ordered = sorted(seconds)
+    return {
+        "p50": round(statistics.median(ordered) * 1000, 2),
+        "p95": round(ordered[int(len(ordered) * 0.95)] * 1000, 2),
+    }

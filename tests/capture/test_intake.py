@@ -1,0 +1,347 @@
+"""The intake: acknowledged means committed, once, whoever else fails, waits or goes away."""
+
+import json
+import threading
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from memd.capture import spool
+from memd.capture.intake import WAITING, CaptureRequest, Intake
+from memd.config import CaptureConfig
+from memd.errors import SpoolBroken, VaultFull
+from memd.models import EventKind
+from memd.store import books, events, projects
+
+DATA = Path(__file__).parents[1] / "data" / "claude-code"
+LEDGER = [json.loads(line) for line in (DATA / "ledger/hooks.jsonl").read_text().splitlines()]
+SECRET = "AKIAIOSFODNN7EXAMPLE"
+
+
+@pytest.fixture
+def rings():
+    return []
+
+
+@pytest.fixture
+def spool_dir(tmp_path):
+    return str(tmp_path / "spool")
+
+
+@pytest.fixture
+def intake(db, clock, spool_dir, rings):
+    return Intake(db, CaptureConfig(), clock, spool_dir, lambda: rings.append(1))
+
+
+def prompt(number, text="hello", session="s", **fields):
+    payload = {
+        "session_id": session, "hook_event_name": "UserPromptSubmit", "prompt_id": f"p{number}",
+        "prompt": text, "cwd": "/nowhere/p",
+    }  # fmt: skip
+    return CaptureRequest("claude-code", payload, **fields)
+
+
+async def stored(db):
+    def all_of_them(tx):
+        found = events.by_ids(tx, range(1, 2_000))
+        return [found[number] for number in sorted(found)]
+
+    return await db.read(all_of_them)
+
+
+async def balance(db):
+    found = await db.read(books.balance)
+    parts = ("stored", "duplicate", "filtered", "refused")
+    assert found["received"] == sum(found[part] for part in parts)
+    return found
+
+
+def spooled(spool_dir, request):
+    line = {"client": request.client, "payload": request.payload, "at": request.at}
+    spool.append(spool_dir, json.dumps({**line, "directory": request.directory}).encode())
+
+
+async def until(condition):
+    with anyio.fail_after(10):
+        while not condition():  # noqa: ASYNC110  # what is waited for is inside, without an event
+            await anyio.sleep(0.001)
+
+
+def appended(spool_dir, torn):
+    with Path(spool_dir, "active").open("ab") as file:
+        file.write(torn)
+
+
+def on_disk(db):
+    return b"".join(Path(db.path + suffix).read_bytes() for suffix in ("", "-wal"))
+
+
+async def test_a_receipt_says_what_became_of_each(intake, db, clock, rings):
+    requests = [
+        prompt(1),
+        prompt(1),
+        CaptureRequest("claude-code", {"session_id": "s", "hook_event_name": "PostToolUse",
+                                       "tool_name": "mcp__memd__mem_search", "tool_use_id": "t"}),
+        CaptureRequest("claude-code", ["no object"]),
+        CaptureRequest("somebody", {}),
+    ]  # fmt: skip
+    receipts = await intake.capture(requests)
+    assert [receipt.outcome for receipt in receipts] == [
+        "stored", "duplicate", "filtered", "refused", "refused"
+    ]  # fmt: skip
+    assert receipts[0].seq == receipts[1].seq == 1
+    assert receipts[2].reason == "ignored tool: mcp__memd__*"
+    assert receipts[4].reason == "unknown client"
+    (event,) = await stored(db)
+    assert (event.at, event.kind, event.source) == (clock(), EventKind.PROMPT, "live")
+    assert rings == [1]
+    assert (await balance(db))["received"] == 5
+
+
+async def test_the_real_sessions_are_stored_once_each(intake, db):
+    def requests():
+        return [
+            CaptureRequest(
+                "claude-code",
+                line["stdin"],
+                int(line["t"] * 1000),
+                line["env"]["CLAUDE_PROJECT_DIR"],
+            )
+            for line in LEDGER
+        ]
+
+    first = await intake.capture(requests())
+    assert {receipt.outcome for receipt in first} == {"stored", "filtered"}
+    assert [r.reason for r in first if r.outcome == "filtered"] == [
+        "the compaction's own agent"
+    ]
+    second = await intake.capture(requests())
+    assert {receipt.outcome for receipt in second} == {"duplicate", "filtered"}
+    sessions = await db.read(lambda tx: projects.sessions(tx, range(1, 9)))
+    assert len(sessions) == 3
+    assert {session.directory for session in sessions.values()} == {"/home/dev/ledger"}
+    assert sessions[1].title.startswith("Login answers 500")
+
+
+async def test_no_planted_secret_reaches_the_vault(intake, db):
+    for number, line in enumerate(LEDGER):
+        await intake.capture([CaptureRequest("claude-code", line["stdin"], number + 1)])
+    await intake.capture([prompt(1, f"key {SECRET} " + "word " * 20_000 + SECRET)])
+    text = json.dumps([event.payload for event in await stored(db)])
+    assert SECRET not in text
+    assert "wJalrXUtnFEMI" not in text
+    assert "<private>" not in text
+    assert SECRET.encode() not in on_disk(db)
+
+
+async def test_what_was_read_is_measured_and_ignored_paths_are_dropped(intake, db):
+    def tool(use, path, **more):
+        payload = {"session_id": "s", "hook_event_name": "PostToolUse", "tool_use_id": use,
+                   "tool_name": "Read", "tool_input": {"file_path": path}, "tool_response": "a\nb\n"}  # fmt: skip
+        return CaptureRequest("claude-code", payload | more, directory="/home/u/build/p")
+
+    receipts = await intake.capture(
+        [tool("t1", "/home/u/build/p/a.py"), tool("t2", "dist/a.js")]
+    )
+    assert [receipt.reason for receipt in receipts] == [None, "ignored path: dist/"]
+    (event,) = await stored(db)
+    assert event.payload["tool_response"] == {
+        "path": "/home/u/build/p/a.py",
+        "bytes": 4,
+        "lines": 2,
+    }
+
+
+@pytest.mark.parametrize("at", [-5, 0, 2**60, True, None])
+async def test_a_time_that_makes_no_sense_is_now(intake, db, clock, at):
+    await intake.capture([prompt(1, at=at)])
+    assert (await stored(db))[0].at == clock()
+
+
+async def test_texts_that_no_database_can_hold_are_stored_all_the_same(intake, db):
+    payload = {
+        "session_id": "s\ud800",
+        "hook_event_name": "Odd\udfff",
+        "n": float("nan"),
+        "x": "\0\ud83d",
+    }
+    request = CaptureRequest("claude-code", payload, directory="/p/\udcff", source="nonsense")
+    assert (await intake.capture([request]))[0].outcome == "stored"
+    (event,) = await stored(db)
+    assert (event.kind, event.source) == (EventKind.OTHER, "live")
+
+
+async def test_captures_that_arrive_during_a_commit_share_the_next_one(intake, db):
+    free = threading.Event()
+    receipts = {}
+
+    async def capture(number):
+        receipts[number] = await intake.capture([prompt(number)])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(db.write, lambda _: free.wait(10))
+        group.start_soon(capture, 0)
+        await until(intake._turn.locked)
+        for number in range(1, 17):
+            group.start_soon(capture, number)
+        await until(lambda: intake.status()["pending"] >= 16)
+        free.set()
+    assert intake.status()["commit"]["captures"] >= 16
+    assert {r[0].outcome for r in receipts.values()} == {"stored"}
+    assert len({r[0].seq for r in receipts.values()}) == 17
+
+
+async def test_a_client_that_goes_away_takes_nobody_with_it(intake, db):
+    free = threading.Event()
+    receipts = {}
+    scopes = {}
+
+    async def capture(number):
+        with anyio.CancelScope() as scopes[number]:
+            receipts[number] = await intake.capture([prompt(number)])
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(db.write, lambda _: free.wait(10))
+        group.start_soon(capture, 0)
+        await until(intake._turn.locked)
+        for number in range(1, 9):
+            group.start_soon(capture, number)
+        await until(lambda: intake.status()["pending"] >= 8)
+        for number in (0, 1, 2, 8):  # the one that commits for others, and some that wait
+            scopes[number].cancel()
+        await anyio.lowlevel.checkpoint()
+        free.set()
+    assert {number for number, r in receipts.items() if r[0].outcome == "stored"} >= {
+        3,
+        4,
+        5,
+        6,
+        7,
+    }
+    turns = [event.turn for event in await stored(db)]
+    assert len(turns) == len(set(turns))
+    assert set(turns) >= {f"p{number}" for number in (3, 4, 5, 6, 7)}
+    again = await intake.capture([prompt(number) for number in range(9)])
+    assert {receipt.outcome for receipt in again} <= {"stored", "duplicate"}
+    assert len(await stored(db)) == 9
+    assert intake.status()["pending"] == 0
+
+
+async def test_more_calls_than_may_wait_are_all_served(intake, db):
+    async with anyio.create_task_group() as group:
+        for number in range(WAITING + 30):
+            group.start_soon(intake.capture, [prompt(number)])
+    assert len(await stored(db)) == WAITING + 30
+
+
+async def test_a_call_with_more_than_a_batch_is_stored_in_order(intake):
+    receipts = await intake.capture([prompt(number) for number in range(450)])
+    assert [receipt.seq for receipt in receipts] == list(range(1, 451))
+
+
+async def test_every_waiting_capture_learns_of_a_full_disk_and_the_next_is_tried_anew(
+    intake, db, rings
+):
+    await intake.capture([prompt(0)])
+    pages = db._writer.pragma("page_count")
+    db._writer.pragma("max_page_count", pages)
+    refused = []
+
+    async def capture(number):
+        try:
+            await intake.capture([prompt(number, "word " * 8_000)])
+        except VaultFull:
+            refused.append(number)
+
+    async with anyio.create_task_group() as group:
+        for number in range(1, 6):
+            group.start_soon(capture, number)
+    assert sorted(refused) == [1, 2, 3, 4, 5]
+    assert intake.status()["last_error"] == "VaultFull"
+    db._writer.pragma("max_page_count", 1_000_000)
+    assert (await intake.capture([prompt(1)]))[0].outcome == "stored"
+    assert intake.status()["last_error"] is None
+    assert (await balance(db))["received"] == 2
+    assert len(rings) == 2
+
+
+async def test_the_spool_is_drained_in_order_once_and_then_gone(intake, db, spool_dir, rings):
+    for number in range(450):
+        spooled(spool_dir, prompt(number, at=1_000 + number))
+    assert await intake.drain() == 450
+    assert [event.turn for event in await stored(db)] == [f"p{number}" for number in range(450)]
+    assert {event.source for event in await stored(db)} == {"spool"}
+    assert spool.measure(spool_dir).files == 0
+    assert intake.status()["spool"] == {"files": 0, "bytes": 0, "lines": 0}
+    assert await intake.drain() == 0
+    assert rings
+
+
+async def test_what_was_stored_late_and_spooled_too_is_one_event(intake, db, spool_dir):
+    request = prompt(1, at=7)
+    end = {"session_id": "s", "hook_event_name": "SessionEnd", "reason": "other"}
+    nameless = CaptureRequest("claude-code", end, at=7)
+    await intake.capture([request, nameless])
+    spooled(spool_dir, request)
+    spooled(spool_dir, nameless)
+    await intake.drain()
+    assert len(await stored(db)) == 2
+    assert (await balance(db))["duplicate"] == 2
+
+
+async def test_torn_and_meaningless_lines_are_counted_and_stop_nothing(intake, db, spool_dir):
+    spooled(spool_dir, prompt(1))
+    torn = (
+        b'[1]\n{"payload": {"raw": "x"}, "client": "claude-code", "at": "no"}\n{"client": "cl'
+    )
+    appended(spool_dir, torn)
+    spooled(spool_dir, prompt(2))
+    appended(spool_dir, b'{"torn')
+    await intake.drain()
+    assert [event.turn for event in await stored(db)] == ["p1", "p2"]
+    assert await db.read(lambda tx: books.reasons(tx, "refused")) == {
+        "torn spool line": 3, "the payload is not JSON": 1
+    }  # fmt: skip
+    await balance(db)
+
+
+async def test_a_spool_file_outlives_a_commit_that_failed(intake, db, spool_dir):
+    for number in range(3):
+        spooled(spool_dir, prompt(number, "word " * 6_000))
+    db._writer.pragma("max_page_count", db._writer.pragma("page_count"))
+    with pytest.raises(VaultFull):
+        await intake.drain()
+    assert spool.measure(spool_dir).lines == 3
+    db._writer.pragma("max_page_count", 1_000_000)
+    spooled(spool_dir, prompt(3))
+    await intake.drain()
+    assert [event.turn for event in await stored(db)] == ["p0", "p1", "p2", "p3"]
+    assert (await balance(db))["received"] == 4
+
+
+async def test_a_running_intake_finds_what_is_spooled_meanwhile(intake, spool_dir):
+    spooled(spool_dir, prompt(1))
+    async with anyio.create_task_group() as group:
+        group.start_soon(intake.run)
+        await until(lambda: intake.status()["commit"]["events"] == 1)
+        spooled(spool_dir, prompt(2))
+        intake.wake()
+        await until(
+            lambda: intake.status()["commit"] == {"events": 1, "captures": 1, "total": 2}
+        )
+        group.cancel_scope.cancel()
+
+
+@pytest.fixture
+def broken_spool(spool_dir):
+    Path(spool_dir).mkdir()
+    Path(spool_dir, "000000000001.jsonl").mkdir()
+    Path(spool_dir, "active").write_bytes(b"x\n")
+
+
+@pytest.mark.usefixtures("broken_spool")
+async def test_a_spool_that_cannot_be_read_is_told_in_our_words(intake):
+    with pytest.raises(SpoolBroken):
+        await intake.drain()

@@ -1,0 +1,61 @@
+"""Recording: one transaction in which what is stored and what is counted agree."""
+
+from memd.capture.adapters import Ignored, Refused
+from memd.capture.identity import Identity
+from memd.capture.record import Prepared, Receipt, record
+from memd.models import EventKind, NewEvent, SessionRef
+from memd.store import books, events, projects
+
+PROJECT = Identity("/p", "p", "the directory")
+
+
+def prompt(key, text="Fix the  login\nplease", at=5, session="s", source="live"):
+    event = NewEvent(
+        session=SessionRef("claude-code", session, "/p"), key=key, kind=EventKind.PROMPT,
+        name="UserPromptSubmit", at=at, source=source, payload={"prompt": text},
+    )  # fmt: skip
+    return Prepared(source, event, PROJECT)
+
+
+async def test_everything_gets_its_receipt_in_order_and_the_books_balance(db):
+    everything = [
+        prompt("a"),
+        Prepared("live", Ignored("ignored path: dist/")),
+        Prepared("spool", Refused("torn spool line")),
+        prompt("a", source="spool"),
+        prompt("b"),
+    ]
+    receipts = await db.write(lambda tx: record(tx, everything, 1))
+    assert receipts == [
+        Receipt("stored", 1),
+        Receipt("filtered", reason="ignored path: dist/"),
+        Receipt("refused", reason="torn spool line"),
+        Receipt("duplicate", 1),
+        Receipt("stored", receipts[4].seq),
+    ]
+    assert await db.read(books.balance) == {
+        "received": 5, "stored": 2, "duplicate": 1, "filtered": 1, "refused": 1
+    }  # fmt: skip
+    assert await db.read(lambda tx: books.reasons(tx, "filtered")) == {"ignored path: dist/": 1}
+
+
+async def test_the_session_has_its_project_its_span_and_the_title_of_its_first_prompt(db):
+    everything = [prompt("a", at=50), prompt("b", "another", at=90), prompt("c", "x", at=20)]
+    await db.write(lambda tx: record(tx, everything, 1))
+    session = await db.read(lambda tx: projects.session(tx, 1))
+    assert session.title == "Fix the login please"
+    assert (session.started_at, session.last_event_at) == (20, 90)
+    assert (await db.read(lambda tx: projects.project(tx, session.project_id))).key == "/p"
+
+
+async def test_what_was_forgotten_does_not_come_back(db):
+    await db.write(lambda tx: record(tx, [prompt("a")], 1))
+    await db.write(lambda tx: events.forget(tx, [1], 2))
+    receipts = await db.write(lambda tx: record(tx, [prompt("a", source="import")], 3))
+    assert receipts == [Receipt("filtered", reason="forgotten")]
+    assert (await db.read(events.counts))["events"] == 0
+
+
+async def test_nothing_that_was_not_stored_makes_a_session(db):
+    await db.write(lambda tx: record(tx, [Prepared("live", Ignored("x"))], 1))
+    assert await db.read(projects.projects) == []

@@ -1,0 +1,313 @@
+"""No secret survives redaction, ordinary text does, and redacting twice is redacting once."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from memd.capture.redact import PATTERNS, redact, redact_spans, redact_value
+from tests.planted import HEX40, HEX64, ROWS, draw, names, uuid
+
+FRAGMENTS = [
+    *(
+        "password=",
+        "token: ",
+        '"secret": "',
+        "\\",
+        '"',
+        "'",
+        "\n",
+        "\\n",
+        "[REDACTED:token]",
+        "[REDACTED:",
+    ),
+    *(
+        "<private>",
+        "</private>",
+        "://u:",
+        "@host",
+        "Bearer ",
+        "Cookie: a=",
+        "api_key",
+        "=",
+        ":",
+        " ",
+        "hunter2",
+    ),
+    *(
+        "-----BEGIN PRIVATE KEY-----",
+        "-----END PRIVATE KEY-----",
+        "ey" + "Ja",
+        ".",
+        "sk-",
+        "${X}",
+        "(",
+        ")",
+    ),
+    *("İ", "\ud800", "\x00", "--token", "curl -u a:", draw(32), HEX40),
+]
+ANYTHING = st.text(max_size=60)
+SOUP = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14).map("".join)
+EDGES = st.sampled_from([" ", "\n", '"', "'", "(", "\\n", ", ", "\t"])
+
+
+@pytest.mark.parametrize("row", ROWS, ids=names(ROWS))
+@settings(max_examples=12, deadline=None)
+@given(left=ANYTHING, before=EDGES, right=ANYTHING)
+def test_a_planted_secret_never_survives(row, left, before, right):
+    text = f"{left}{before}{row.text}\n{right}"
+    assert row.secret not in redact(text)
+    assert row.secret not in json.dumps(redact_value([{"a": [text]}, {text: 1}]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(SOUP | ANYTHING)
+@example("password=[REDACTED:token]x")
+@example("x</private> password='a\\")
+def test_redacting_twice_is_redacting_once(text):
+    once = redact(text)
+    assert redact(once) == once
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | SOUP,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(SOUP, inner, max_size=4),
+        max_leaves=12,
+    )
+)
+def test_any_json_can_be_redacted_and_again(value):
+    once = redact_value(value)
+    assert repr(redact_value(once)) == repr(once)
+
+
+def test_the_sample_prompt_loses_its_secrets_and_keeps_its_question():
+    key = "wJalrXUtn" + "FEMI/K7MDENG/bPxRfiCY" + "EXAMPLEKEY"
+    text = (
+        f"The staging deploy needs AWS_SECRET_ACCESS_KEY={key} and the key id AKIA"
+        "IOSFODNN7EXAMPLE. "
+        "Is anything in the repository using them? <private>The customer is Nordwind AG.</private>"
+    )
+    assert redact(text) == (
+        "The staging deploy needs AWS_SECRET_ACCESS_KEY=[REDACTED:aws-secret-key] and the key id "
+        "[REDACTED:aws-access-key-id]. Is anything in the repository using them? [REDACTED:private]"
+    )
+
+
+def test_the_entropy_rule_can_be_turned_off():
+    assert redact(f"x {draw(32)}") == "x [REDACTED:high-entropy]"
+    assert redact(f"x {draw(32)}", entropy=False) == f"x {draw(32)}"
+
+
+def test_there_are_many_patterns_with_names_of_their_own():
+    names = [pattern.name for pattern in PATTERNS]
+    assert len(names) == len(set(names)) >= 45
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "password",
+        "passwd",
+        "secret",
+        "api_key",
+        "apikey",
+        "access_token",
+        "auth_token",
+        "client_secret",
+        "private_key",
+        "authorization",
+        "cookie",
+        "set-cookie",
+        "DB_PASSWORD",
+        "clientSecret",
+        "X-Api-Key",
+    ],
+)
+def test_a_string_whose_key_says_so_goes_whole(key):
+    assert redact_value({key: "two words"})[key].startswith("[REDACTED:")
+    assert redact_value({key: ["a", {"n": "b"}]})[key][0].startswith("[REDACTED:")
+
+
+@pytest.mark.parametrize(
+    "member",
+    [
+        {"token_count": "many"},
+        {"max_tokens": 4096, "totalTokens": "12", "input_tokens": 3, "tokens": "none of them"},
+        {"password_policy": "long", "secret_name": "db"},
+        {"password": 12345, "token": True, "secret": None, "api_key": 1.5},
+        {"password": "${DB_PASSWORD}", "token": "", "secret": "<secret>"},
+        {"cwd": "/home/dev/ledger", "pwd": "/home/dev/ledger"},
+        {1: "x", None: ("a", 2)},
+    ],
+)
+def test_a_member_that_holds_no_secret_stays(member):
+    assert redact_value(member) == member
+
+
+def test_keys_are_redacted_and_no_member_is_lost():
+    first, second = "gh" + "p_" + draw(36), "gh" + "p_" + draw(36, seed=8)
+    assert redact_value({first: 1, second: 2}) == {
+        "[REDACTED:github-token]": 1,
+        "[REDACTED:github-token]#2": 2,
+    }
+
+
+def test_a_secret_named_beside_its_value_goes():
+    assert redact_value({"name": "DB_PASSWORD", "value": "hunter2"}) == {
+        "name": "DB_PASSWORD",
+        "value": "[REDACTED:password]",
+    }
+
+
+def test_tuples_stay_tuples():
+    assert redact_value(("a", ["password=hunter2"])) == ("a", ["password=[REDACTED:password]"])
+
+
+def test_a_bottomless_value_ends():
+    value: list = []
+    for _ in range(600):
+        value = [value]
+    assert "[REDACTED:depth]" in repr(redact_value(value))
+
+
+ORDINARY = {
+    "git log": f"commit {HEX40}\nAuthor: Dev <dev@example.com>\nDate:   Fri Nov 20 15:26:15 2026 +0100\n\n"
+    f"    Fix the token refresh (#12)\n\nindex {HEX40[:7]}..{HEX64[:7]} 100644\n",
+    "pip freeze": "anyio==4.16.0\nmemd @ git+https://github.com/dev/memd@"
+    + HEX40
+    + "\npydantic-core==2.41.5\n",
+    "traceback": 'Traceback (most recent call last):\n  File "/home/dev/ledger/auth.py", line 12, in decode_token\n'
+    "    payload = json.loads(token)\nKeyError: 'password'\njson.decoder.JSONDecodeError: Expecting value\n",
+    "package-lock": '"node_modules/abbrev": {\n  "version": "2.0.0",\n  "resolved": '
+    '"https://registry.npmjs.org/abbrev/-/abbrev-2.0.0.tgz",\n  "integrity": "sha512-'
+    + draw(86, "abcDEF0123456789+/xyzXYZ")
+    + '==",\n',
+    "cargo lock": f'name = "serde"\nsource = "registry+https://github.com/rust-lang/crates.io-index"\nchecksum = "{HEX64}"',
+    "uv lock": '{ url = "https://files.pythonhosted.org/packages/ab/cd/'
+    + HEX64[:60]
+    + f'/anyio-4.16.0-py3-none-any.whl", hash = "sha256:{HEX64}", size = 100916 }}',
+    "go sum": "golang.org/x/text v0.3.7 h1:"
+    + draw(43)
+    + "=\ngolang.org/x/text v0.3.7/go.mod h1:"
+    + draw(43)
+    + "=",
+    "uuids": "\n".join(uuid(n) for n in range(9)),
+    "sha sums": "\n".join(
+        f"{hashlib.new(name, b'x').hexdigest()}  file.tar.gz"
+        for name in ("md5", "sha1", "sha256", "sha512")
+    ),
+    "docker": f"repo/app@sha256:{HEX64}\nCONTAINER ID {HEX40[:12]}",
+    "code": "import os\n\ndef login(user: str, password: str, token: str | None = None) -> Session:\n"
+    '    """Log in with a password or a token."""\n    password = password.strip()\n'
+    '    secret = os.environ["APP_SECRET"]\n    if not verify_password(password, user.password_hash):\n'
+    '        raise AuthError("wrong password")\n    return Session(token=token or new_token(secret), user=user)\n',
+    "javascript": "const { token, password } = req.body;\nconst auth = await getAuth({ token });\n"
+    "headers: { Authorization: `Bearer ${token}` },\nlocalStorage.setItem('token', data.token);\n",
+    "prose": "The password is checked first; the token: a string of 32 characters; the secret of a good API key "
+    "is to rotate it. Cookies are signed. See docs/auth.md#tokens and set max_tokens to 4096.",
+    "claude ids": f"toolu_01{draw(22)} msg_01{draw(22)} session {uuid()} /home/dev/.claude/projects/-home-dev/{uuid()}.jsonl",
+    "times": "2026-11-20T15:26:15.601Z 1795188369.918335 1795188369918335123 1,234,567,890",
+    "compose": "services:\n  db:\n    image: postgres:16\n    environment:\n      POSTGRES_PASSWORD: ${POSTGRES_PASSWORD}\n",
+    "actions": "env:\n  GITHUB_TOKEN: ${{ secrets.GITHUB_TOKEN }}\n  NPM_TOKEN: ${{ secrets.NPM_TOKEN }}\n",
+    "pytest": "tests/test_auth.py::test_a_token_expires PASSED [ 50%]\nFAILED tests/test_auth.py::TestLogin::test_password",
+    "public key": "ssh-rsa AAAAB3NzaC1yc2E" + draw(300) + " dev@host",
+    "image": '{"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo'
+    + draw(3000)
+    + '"}',
+}
+
+
+@pytest.mark.parametrize("text", ORDINARY.values(), ids=ORDINARY.keys())
+def test_ordinary_text_passes_unchanged(text):
+    assert redact(text) == text
+    assert redact(json.dumps(text)) == json.dumps(text)
+
+
+ADVERSARIES = [
+    *(
+        "a",
+        "=",
+        "-----BEGIN",
+        "-----BEGIN PRIVATE KEY-----",
+        "ey" + "J",
+        "sk-",
+        "sk-ant-",
+        "<private>",
+        "</private>",
+    ),
+    *(
+        "password=",
+        'token="',
+        'token=\\"token=\\\\\\"',
+        "://a:",
+        "postgres://:",
+        "cookie: a=",
+        "key ",
+        "bearer ",
+    ),
+    *(
+        "Authorization: ",
+        "A1b2C3",
+        "<token>",
+        "mysql ",
+        "curl -u a:",
+        "\\",
+        '"',
+        "[REDACTED:",
+        "\n",
+        "İ",
+        "M",
+        "0a",
+    ),
+    *(
+        "aws ab/",
+        "value: name=password ",
+        "PuTTY-User-Key-File-2",
+        ":AA",
+        "secret_key ",
+        "token: ",
+    ),
+]
+
+
+@pytest.mark.parametrize("piece", ADVERSARIES)
+def test_no_input_makes_it_backtrack(piece):
+    text = (piece * (100_000 // len(piece) + 1))[:100_000]
+    started = time.perf_counter()
+    redact(text)
+    redact(f"aws akia AZDO JQQJ9 :AA curl ://x mysql {text}")
+    assert time.perf_counter() - started < 3
+
+
+def test_a_megabyte_of_ordinary_text_takes_less_than_a_second_or_two():
+    text = "".join(ORDINARY.values())
+    text *= 1_000_000 // len(text)
+    started = time.perf_counter()
+    redact(text)
+    assert time.perf_counter() - started < 2
+
+
+def test_spans_can_be_redacted_alone():
+    assert (
+        redact_spans("<private>x</private> password=hunter2")
+        == "[REDACTED:private] password=hunter2"
+    )
+
+
+def test_the_hook_can_import_it_with_the_standard_library_alone():
+    code = (
+        "import sys; sys.path.insert(0, '.'); import memd.capture.redact; print(*sys.modules)"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
+    )
+    assert not {"dataclasses", "pydantic", "json", "logging", "inspect"} & set(
+        loaded.stdout.split()
+    )

@@ -1,0 +1,149 @@
+"""Commands as people run them, and one daemon with the sample sessions for those that need one."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from memd.cli import app
+
+ROOT = Path(__file__).parent.parent.parent
+SAMPLES = ROOT / "tests" / "data" / "claude-code" / "ledger" / "projects"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A command that ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def json(self):
+        return json.loads(self.out)
+
+
+class Machine:
+    """A home of its own in which memd is run as processes."""
+
+    def __init__(self, home):
+        self.home = Path(home)
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "MEMD_HOME": str(home),
+            "HOME": str(home),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def command(self, *arguments):
+        return [sys.executable, "-m", "memd", *map(str, arguments)]
+
+    def run(self, *arguments, stdin=""):
+        ended = subprocess.run(
+            self.command(*arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env=self.environ,
+            cwd=self.home,
+            timeout=60,
+            check=False,
+        )
+        return Ran(ended.returncode, ended.stdout, ended.stderr)
+
+    def popen(self, *arguments, **settings):
+        return subprocess.Popen(
+            self.command(*arguments), env=self.environ, cwd=self.home, **settings
+        )
+
+    def wait_for(self, holds):
+        """Wait until the daemon's status is as it should be; return that status."""
+        deadline = time.monotonic() + 30
+        while time.monotonic() < deadline:
+            status = self.run("status", "--json").json
+            if holds(status):
+                return status
+            time.sleep(0.05)
+        raise AssertionError(f"it never became so: {status}")
+
+    def settle(self):
+        """Wait until everything that was captured, and is over, can be found."""
+        return self.wait_for(
+            lambda status: (
+                not status["events"]["pending"] and not status["summaries"]["to_index"]
+            )
+        )
+
+    def kill(self):
+        """End whatever still runs here."""
+        self.run("stop")
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A machine where nothing runs yet."""
+    machine = Machine(tmp_path)
+    yield machine
+    machine.kill()
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory):
+    """A machine with a daemon that knows the sample sessions. Shared: leave it as you found it."""
+    machine = Machine(tmp_path_factory.mktemp("served"))
+    started = machine.run("start")
+    assert started.status == 0, started.err
+    imported = machine.run("import", "claude-code", SAMPLES)
+    assert imported.status == 0, imported.err
+    machine.settle()
+    yield machine
+    machine.kill()
+
+
+@pytest.fixture
+def memd(served, monkeypatch, capsys):
+    """Run a command in this process against the shared daemon."""
+    for name in ("MEMD_VAULT", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("MEMD_HOME", str(served.home))
+    monkeypatch.chdir(served.home)
+
+    def run(*arguments):
+        status = app.main([str(argument) for argument in arguments])
+        return Ran(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def alone(tmp_path, monkeypatch, capsys):
+    """Run a command in this process where no daemon runs."""
+    monkeypatch.delenv("MEMD_VAULT", raising=False)
+    monkeypatch.setenv("MEMD_HOME", str(tmp_path))
+
+    def run(*arguments):
+        status = app.main([str(argument) for argument in arguments])
+        return Ran(status, *capsys.readouterr())
+
+    return run
+
+
+@pytest.fixture
+def noted(memd):
+    """Remember something for one test, and forget it afterwards."""
+    kept = []
+
+    def note(text, *options):
+        found = memd("remember", text, "--json", *options).json
+        kept.append(found["id"])
+        return found["id"]
+
+    yield note
+    memd("forget", "--yes", *kept) if kept else None

@@ -1,0 +1,126 @@
+"""The command line as processes: what loads, what it says when it is misused, the side doors."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from memd.__main__ import split_vault
+from memd.cli import app
+
+HEAVY = {"mcp", "numpy", "anyio", "httpx", "apsw", "structlog"}
+"""Not pydantic: some versions of typer check arguments with it."""
+
+
+@pytest.mark.parametrize(
+    ("given", "vault", "rest"),
+    [
+        (["status"], None, ["status"]),
+        (["--vault", "work", "status"], "work", ["status"]),
+        (["status", "--vault=work"], "work", ["status"]),
+        (["search", "--", "--vault", "x"], None, ["search", "--", "--vault", "x"]),
+        (["search", "--vault"], None, ["search", "--vault"]),
+    ],
+)
+def test_a_vault_is_named_anywhere_before_two_dashes(given, vault, rest):
+    assert split_vault(given) == (vault, rest)
+
+
+def test_help_names_every_command(alone):
+    ran = alone("--help")
+    assert ran.status == 0
+    assert all(name in ran.out for name in app.COMMANDS)
+
+
+def test_memd_alone_shows_the_help(alone):
+    assert alone().out == alone("--help").out
+
+
+@pytest.mark.parametrize("name", sorted(app.COMMANDS))
+def test_every_command_explains_itself(alone, name):
+    ran = alone(name, "--help") if name not in {"hook", "mcp"} else alone("--help")
+    assert ran.status == 0
+    assert name in ran.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bogus"], "No such command 'bogus'; see `memd --help`"),
+        (["search"], "Missing argument"),
+        (["search", "x", "--bogus"], "No such option"),
+        (["search", "x", "-k", "many"], "see `memd search --help`"),
+        (["get", "twelve"], "an id is a number"),
+    ],
+)
+def test_a_mistake_is_one_line_and_never_exit_2(alone, arguments, said):
+    """2 means that no daemon runs; a health check with a typing mistake must not say that."""
+    ran = alone(*arguments)
+    assert ran.status == 1
+    assert said in ran.err
+    assert ran.err.startswith("memd: ")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["search", "x"], ["why", "1"], ["timeline"], ["get", "1"], ["remember", "x"], ["pin", "1"],
+     ["forget", "1"], ["reindex"]],
+)  # fmt: skip
+def test_without_a_daemon_every_question_exits_2_and_says_what_to_do(alone, arguments):
+    ran = alone(*arguments)
+    assert ran.status == 2
+    assert "memd start" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_vault_s_name_that_is_none_is_refused(machine):
+    for command in ("status", "stop"):
+        ran = machine.run("--vault", "../x", command)
+        assert ran.status == 1
+        assert "letters, digits" in ran.err
+        assert "Traceback" not in ran.err
+
+
+def loaded(machine, *arguments):
+    """The modules that a command has loaded when it ends."""
+    program = (
+        "import sys\n"
+        f"sys.argv = ['memd', *{list(arguments)!r}]\n"
+        "from memd.__main__ import main\n"
+        "try:\n    main()\nfinally:\n    print('\\n'.join(sys.modules), file=sys.stderr)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=machine.environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return {name.partition(".")[0] for name in ended.stderr.split()}
+
+
+@pytest.mark.parametrize(
+    "arguments", [["status"], ["hook"], ["search", "x"], ["--help"], ["stop"], ["--version"]]
+)
+def test_no_command_but_serve_loads_what_is_heavy(machine, arguments):
+    assert not loaded(machine, *arguments) & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [["status"], ["hook"]])
+def test_the_side_doors_do_not_even_load_the_command_line(machine, arguments):
+    assert not loaded(machine, *arguments) & {"typer", "rich", "click", "pydantic"}
+
+
+def test_the_version_is_told(machine):
+    assert machine.run("--version").out.strip() == __import__("memd").__version__
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(machine):
+    read, write = os.pipe()
+    os.close(read)
+    with machine.popen("--help", stdout=write, stderr=subprocess.PIPE) as process:
+        os.close(write)
+        assert b"Traceback" not in process.stderr.read()

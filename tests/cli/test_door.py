@@ -1,0 +1,31 @@
+import pytest
+
+from memd.cli import door
+from memd.errors import Unreachable
+
+
+@pytest.mark.parametrize("text", ["12", "#12"])
+def test_an_id_may_carry_its_hash(text):
+    assert door.numbers([text]) == [12]
+
+
+def test_what_is_no_id_is_refused_on_one_line(capsys):
+    with pytest.raises(SystemExit) as caught:
+        door.numbers(["12", "twelve"])
+    assert caught.value.code == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_call_without_a_daemon_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMD_HOME", str(tmp_path))
+    with pytest.raises(Unreachable):
+        door.call("memd/ping")
+    assert not door.answers()
+
+
+def test_a_directory_that_is_gone_is_no_directory(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert door.here() is None

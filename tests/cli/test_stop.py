@@ -1,0 +1,52 @@
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from memd.daemon import lock
+from memd.paths import Paths
+
+DEAF = """
+import signal, sys, time
+from memd.daemon import lock
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+with lock.held(sys.argv[1], 1):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_stop_returns_once_it_has_left_and_again_is_no_error(machine):
+    machine.run("start")
+    ran = machine.run("stop")
+    assert ran.status == 0
+    assert ran.out.startswith("stopped, pid ")
+    assert lock.holder(Paths(machine.environ).lock) is None
+    assert not Path(Paths(machine.environ).socket).exists()
+    again = machine.run("stop")
+    assert (again.status, again.out) == (0, "not running\n")
+
+
+def test_sigterm_ends_it_within_two_seconds_and_well(machine):
+    with machine.popen("serve", stdout=-1, stderr=-1) as process:
+        deadline = time.monotonic() + 30
+        while machine.run("status").status == 2:
+            assert time.monotonic() < deadline
+        started = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(10) == 0
+        assert time.monotonic() - started < 2.5
+        process.communicate()
+    assert not Path(Paths(machine.environ).database + "-wal").exists()
+
+
+def test_a_daemon_that_does_not_listen_is_ended_by_a_signal(machine):
+    path = Paths(machine.environ).lock
+    with subprocess.Popen(
+        [sys.executable, "-c", DEAF, path], stdout=-1, text=True, env=machine.environ
+    ) as process:
+        assert process.stdout.readline() == "held\n"
+        ran = machine.run("stop")
+        assert (ran.status, ran.out) == (0, f"stopped, pid {process.pid}\n")
+        assert process.wait(5) == 0

@@ -1,0 +1,150 @@
+import dataclasses
+
+import pytest
+
+from memd.consolidate.curator import Curator, Memory
+from memd.errors import BadRequest, UnknownId
+from memd.models import Tier
+
+NOTE = Memory(
+    "Deploy with make ship. It asks for the token.", project_key="/a", project_name="a"
+)
+
+
+@pytest.fixture
+def rung():
+    return []
+
+
+@pytest.fixture
+def curator(vault, clock, rung):
+    def redact(text):
+        return text.replace("hunter2", "[REDACTED]")
+
+    return Curator(vault.db, redact, clock, lambda: rung.append(1))
+
+
+async def test_what_is_said_is_kept_and_titled_by_its_first_sentence(vault, curator, rung):
+    kept = await curator.remember(NOTE)
+    assert (kept.outcome, kept.superseded, rung) == ("created", (), [1])
+    summary = vault.get(kept.id)
+    assert (summary.title, summary.body) == ("Deploy with make ship", NOTE.text)
+    assert (summary.tier, summary.source, summary.rule) == (Tier.AGENT, "agent", "remembered")
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Use it, e.g. for tests. Always.", "Use it, e.g. for tests"),
+        ("Really? Yes.", "Really?"),
+        ("one\ntwo", "one"),
+        ("x" * 200, "x" * 89 + "…"),
+        (".", "."),
+    ],
+)
+async def test_a_title_is_one_short_line(vault, curator, text, title):
+    assert vault.get((await curator.remember(Memory(text))).id).title == title
+
+
+async def test_a_secret_never_reaches_the_vault(vault, curator):
+    secret = dataclasses.replace(
+        NOTE,
+        text="it is hunter2",
+        title="hunter2!",
+        tags=("hunter2",),
+        files=("/hunter2.py",),
+        topic_key="k.hunter2",
+    )
+    summary = vault.get((await curator.remember(secret)).id)
+    assert "hunter2" not in str(summary)
+    assert summary.topic_key == "k.[REDACTED]"
+    assert all("hunter2" not in edge.to_id for edge in vault.edges(summary.id))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"text": "  \n "}, "text: empty"),
+        ({"text": "ä" * 40_000}, "64 KiB"),
+        ({"topic_key": "k" * 201}, "topic_key"),
+        ({"topic_key": "two words"}, "topic_key"),
+    ],
+)
+async def test_what_cannot_be_kept_is_refused_with_advice(vault, curator, rung, change, says):
+    with pytest.raises(BadRequest, match=says):
+        await curator.remember(dataclasses.replace(NOTE, **change))
+    assert vault.live() == []
+    assert rung == []
+
+
+async def test_of_several_all_are_kept_or_none_and_the_bad_one_is_named(vault, curator):
+    with pytest.raises(BadRequest, match="memory 2 of 2: text: empty"):
+        await curator.remember_many([NOTE, Memory("")])
+    assert vault.live() == []
+    kept = await curator.remember_many([NOTE, dataclasses.replace(NOTE, text="Another"), NOTE])
+    assert [k.outcome for k in kept] == ["created", "created", "duplicate"]
+
+
+async def test_half_a_character_and_nul_do_no_harm(vault, curator):
+    kept = await curator.remember(
+        dataclasses.replace(NOTE, text="a\ud800b\0c", tags=("\ud800",))
+    )
+    assert vault.get(kept.id).body == "a?bc"
+
+
+async def test_a_pin_makes_it_core_and_keeps_its_time(curator, clock, rung):
+    number = (await curator.remember(NOTE)).id
+    first = clock()
+    pinned = await curator.pin(number, True)
+    assert (pinned.tier, pinned.pinned_at) == (Tier.CORE, first)
+    clock.advance(s=5)
+    assert (await curator.pin(number, pinned=True)).pinned_at == first
+    unpinned = await curator.pin(number, pinned=False)
+    assert (unpinned.tier, unpinned.pinned_at) == (Tier.AGENT, None)
+    assert len(rung) == 4
+
+
+@pytest.mark.parametrize("number", [999, 0, -1, 10**30])
+async def test_what_is_not_there_can_be_neither_pinned_nor_forgotten(curator, number):
+    with pytest.raises(UnknownId, match="there is no memory"):
+        await curator.pin(number, pinned=True)
+    with pytest.raises(UnknownId, match="there is no memory"):
+        await curator.forget([number], dry_run=False)
+
+
+async def test_a_dry_run_forgets_nothing_and_tells_the_same(vault, curator, rung):
+    number = (await curator.remember(NOTE)).id
+    await vault.indexer.settle()
+    told = await curator.forget([number, 999], dry_run=True)
+    assert vault.live() == [number]
+    done = await curator.forget([number, 999], dry_run=False)
+    assert vault.live() == []
+    assert dataclasses.replace(told, is_dry_run=False) == done
+    assert (done.unknown, done.summaries[0].id) == ((999,), number)
+    assert len(rung) == 2
+
+
+async def test_nothing_of_a_forgotten_text_stays_in_any_table(vault, curator):
+    odd = dataclasses.replace(
+        NOTE,
+        text="the xylophonist wrote zzyzx",
+        tags=("qqfrobnicate",),
+        files=("/p/mxyzptlk.py",),
+    )
+    number = (await curator.remember(odd)).id
+    await vault.indexer.settle()
+    await curator.forget([number], dry_run=False)
+    await vault.indexer.settle()
+
+    def everything(tx):
+        names = [
+            name
+            for (name,) in tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+        ]
+        return [str(row) for name in names for row in tx.execute(f'SELECT * FROM "{name}"')]  # noqa: S608  # the schema's own names
+
+    rows = vault.db.read_now(everything)
+    text = "\n".join(rows)
+    assert not [
+        word for word in ("xylophon", "zzyzx", "qqfrobnicate", "mxyzptlk") if word in text
+    ]

@@ -1,0 +1,114 @@
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from memd.daemon import lock, process
+from memd.errors import Broken
+from memd.paths import Paths
+
+HOLD = """
+import signal, sys, time
+from memd.daemon import lock
+if sys.argv[2] == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+with lock.held(sys.argv[1], 1):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture
+def paths(tmp_path):
+    return Paths({"MEMD_HOME": str(tmp_path)})
+
+
+@pytest.fixture
+def holder(paths):
+    """A process that holds the vault's lock; called with how it takes SIGTERM."""
+    started = []
+
+    def hold(temper):
+        child = subprocess.Popen(
+            [sys.executable, "-c", HOLD, paths.lock, temper], stdout=subprocess.PIPE, text=True
+        )
+        started.append(child)
+        assert child.stdout.readline() == "held\n"
+        return child
+
+    yield hold
+    for child in started:
+        child.kill()
+        child.communicate()
+
+
+def test_a_polite_daemon_is_asked_to_end(paths, holder):
+    child = holder("polite")
+    process.end(paths.lock)
+    assert child.wait(5) == -signal.SIGTERM
+    assert lock.holder(paths.lock) is None
+
+
+def test_a_daemon_that_does_not_end_is_killed(paths, holder):
+    child = holder("stubborn")
+    process.end(paths.lock, stop_s=0.3)
+    assert child.wait(5) == -signal.SIGKILL
+
+
+def test_ending_what_does_not_run_is_nothing(paths):
+    process.end(paths.lock)
+
+
+def test_nobody_is_signalled_on_the_word_of_a_note_whose_lock_is_free(paths):
+    """A daemon that was killed leaves its number in the file; it may be anybody's by now."""
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as innocent:
+        Path(paths.lock).parent.mkdir(parents=True)
+        Path(paths.lock).write_text(
+            f'{{"pid": {innocent.pid}, "started_at": 1}}', encoding="utf-8"
+        )
+        process.end(paths.lock)
+        assert innocent.poll() is None
+        innocent.kill()
+
+
+def test_waiting_for_the_lock_gives_up_in_time(paths, holder):
+    holder("polite")
+    started = time.monotonic()
+    assert not process.wait_until_free(paths.lock, 0.1)
+    assert time.monotonic() - started < 2
+
+
+def dies(code, said=""):
+    return subprocess.Popen(
+        [sys.executable, "-c", f"print({said!r}); raise SystemExit({code})"]
+    )
+
+
+def test_a_daemon_that_dies_as_it_starts_is_told_with_the_end_of_its_log(paths):
+    log = Path(paths.log)
+    log.parent.mkdir(parents=True)
+    log.write_text("\n".join(f"line {n}" for n in range(100)), encoding="utf-8")
+    with pytest.raises(Broken, match=r"exit 3(.|\n)*line 99") as caught:
+        process.wait_until_ready(dies(3), lambda: False, paths.log)
+    assert "line 50" not in caught.value.message
+
+
+def test_a_daemon_that_never_answers_is_told_after_the_deadline(paths):
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        with pytest.raises(Broken, match=rf"pid {child.pid}.*does not answer"):
+            process.wait_until_ready(child, lambda: False, paths.log, timeout_s=0.1)
+        child.kill()
+
+
+def test_a_daemon_that_answers_is_ready(paths):
+    answers = iter([False, False, True])
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
+        process.wait_until_ready(child, lambda: next(answers), paths.log)
+        child.kill()
+
+
+def test_a_log_that_is_not_there_has_no_last_lines(paths):
+    assert process.tail(paths.log) == []

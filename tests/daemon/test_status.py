@@ -1,0 +1,141 @@
+import json
+import os
+
+import pytest
+
+from memd.daemon import status
+from memd.daemon.status import About, Books, Embedder, Gauge, RoomError, Spool, gather
+from memd.daemon.supervise import Kept, supervise
+from memd.paths import Paths
+from memd.store import books
+
+NOTHING_SPOOLED = Spool(bytes=0, files=0, oldest_at=None)
+
+
+class Room:
+    def __init__(self, name, /, **said):
+        self.name = name
+        self.said = said
+
+    async def run(self):
+        """Nothing to do."""
+
+    def status(self):
+        return self.said
+
+
+def kept(name, state="running", last_error=None):
+    return Kept(Room(name), state=state, last_error=last_error)
+
+
+def balanced(*, balanced=True):
+    return Books(
+        received=1, stored=1, duplicate=0, filtered=0, refused=0, balanced=balanced, reasons={}
+    )
+
+
+@pytest.fixture
+def about(tmp_path):
+    return About(
+        paths=Paths({"MEMD_HOME": str(tmp_path)}),
+        started_at=1_000,
+        embedder=Embedder(
+            configured="auto", active="hashing", space="hashing/1", why="none other"
+        ),
+    )
+
+
+async def test_a_new_vault_is_healthy_and_its_status_is_plain_json(db, about):
+    async with supervise(str) as house:
+        shown = await gather(Gauge(db), house, about, now=6_500)
+    assert json.loads(json.dumps(shown)) == shown
+    assert (shown["health"], shown["reasons"], shown["running"]) == ("healthy", [], True)
+    assert shown["uptime_s"] == 5.5
+    assert shown["pid"] == os.getpid()
+    assert shown["vault"]["schema"] >= 1
+    assert shown["vault"]["bytes"] > 0
+    assert shown["books"]["balanced"]
+    assert shown["versions"]["sqlite"].startswith("3.")
+
+
+async def test_the_books_are_shown_with_the_reasons_for_what_was_not_stored(db, about):
+    entries = {
+        ("received", ""): 5, ("stored", ""): 2, ("duplicate", ""): 1,
+        ("filtered", "ignored path"): 1, ("refused", "not an object"): 1,
+    }  # fmt: skip
+    await db.write(lambda tx: books.enter(tx, "live", entries))
+    async with supervise(str) as house:
+        shown = (await gather(Gauge(db), house, about, now=1))["books"]
+    assert shown["balanced"]
+    assert shown["reasons"] == {
+        "filtered": {"ignored path": 1},
+        "refused": {"not an object": 1},
+    }
+
+
+async def test_books_that_do_not_balance_are_a_reason(db, about):
+    await db.write(lambda tx: books.enter(tx, "live", {("received", ""): 1}))
+    async with supervise(str) as house:
+        shown = await gather(Gauge(db), house, about, now=1)
+    assert (shown["health"], shown["books"]["balanced"]) == ("degraded", False)
+    assert "balance" in shown["reasons"][0]
+
+
+async def test_what_a_room_says_of_itself_stands_beside_how_it_fares(db, about):
+    async with supervise(str) as house:
+        house.rooms.append(Kept(Room("consolidator", last_run_at=7, name="an impostor")))
+        shown = await gather(Gauge(db), house, about, now=1)
+    assert shown["rooms"] == [
+        {
+            "name": "consolidator",
+            "state": "running",
+            "restarts": 0,
+            "last_error": None,
+            "last_run_at": 7,
+        }
+    ]
+    assert shown["consolidator"]["last_run_at"] == 7
+
+
+async def test_a_slow_count_is_kept_for_a_moment_and_a_quick_one_is_not(db):
+    times = iter([0.0, 0.001, 0.1, 0.2, 0.3, 3.0, 3.001])
+    gauge = Gauge(db, seconds=lambda: next(times))
+    quick = await gauge.counts()
+    slow = await gauge.counts()
+    assert slow is not quick
+    assert await gauge.counts() is slow
+    assert await gauge.counts() is not slow
+
+
+@pytest.mark.parametrize("state", ["backing off", "stopped"])
+def test_a_room_that_does_not_run_is_a_reason(state):
+    rooms = [kept("intake"), kept("indexer", state, "ValueError: no")]
+    (reason,) = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    assert reason == f"indexer is {state}: ValueError: no"
+
+
+def test_a_recent_crash_is_a_reason_and_an_old_one_is_history():
+    errors = [RoomError(room="intake", error="OSError: full", ago_s=ago) for ago in (3, 61)]
+    (reason,) = status.why_degraded([kept("intake")], balanced(), NOTHING_SPOOLED, errors, 0)
+    assert reason == "intake crashed 3 s ago: OSError: full"
+
+
+def test_a_spool_that_nobody_empties_is_a_reason():
+    spool = Spool(bytes=10, files=2, oldest_at=0)
+    assert not status.why_degraded([], balanced(), spool, [], 59_000)
+    (reason,) = status.why_degraded([], balanced(), spool, [], 61_000)
+    assert "2 files" in reason
+
+
+def test_the_spool_is_weighed_without_its_empty_files(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(b"12345")
+    (tmp_path / "b.jsonl").write_bytes(b"")
+    os.utime(tmp_path / "a.jsonl", (5, 5))
+    assert status.weigh_spool(str(tmp_path)) == Spool(bytes=5, files=1, oldest_at=5_000)
+    assert status.weigh_spool(str(tmp_path / "none")) == NOTHING_SPOOLED
+
+
+def test_every_field_of_the_schema_that_needs_words_has_them():
+    schema = status.Status.model_json_schema(mode="serialization")
+    assert schema["properties"]["reasons"]["description"]
+    assert "schema" in schema["$defs"]["Vault"]["properties"]

@@ -1,0 +1,89 @@
+import pytest
+
+from memd.distill import complaint
+
+PYTHON = """Exit code 1
+Traceback (most recent call last):
+  File "<string>", line 1, in <module>
+  File "/usr/lib/python3.11/json/__init__.py", line 346, in loads
+  File "/p/ratelimit.py", line 12, in allow
+    return len(recent) < LIMITS
+NameError: name 'LIMITS' is not defined"""
+
+
+def test_a_tracebacks_last_line_and_own_files_are_what_counts():
+    said = complaint.read(PYTHON)
+    assert said.line == "NameError: name 'LIMITS' is not defined"
+    assert said.files == ("/p/ratelimit.py",)
+    assert said.has_signature
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("x\nerror[E0425]: cannot find value `y`\n --> src/main.rs:3:5", "error[E0425]: cannot find value `y`"),
+        ("a.c:3:5: error: 'x' undeclared\nb", "a.c:3:5: error: 'x' undeclared"),
+        ("src/a.ts(3,5): error TS2304: Cannot find name 'x'.", "src/a.ts(3,5): error TS2304: Cannot find name 'x'."),
+        ("m.py:3: error: Name 'x' is not defined  [name-defined]", "m.py:3: error: Name 'x' is not defined [name-defined]"),
+        ("panic: runtime error: index out of range\n\tat x", "panic: runtime error: index out of range"),
+        ("--- FAIL: TestX (0.00s)\n  x_test.go:3: no", "--- FAIL: TestX (0.00s)"),
+        ("E   AssertionError: assert 1 == 2", "AssertionError: assert 1 == 2"),
+        ("Caused by: java.lang.IllegalStateException: closed", "java.lang.IllegalStateException: closed"),
+        ("TypeError: x is not a function\n    at f (/p/a.js:3:4)", "TypeError: x is not a function"),
+        ("FAILED tests/test_a.py::test_b - assert 0", "FAILED tests/test_a.py::test_b - assert 0"),
+    ],
+)  # fmt: skip
+def test_compilers_and_test_runners_have_a_signature(output, line):
+    said = complaint.read(output)
+    assert (said.line, said.has_signature) == (line, True)
+
+
+def test_any_other_failure_is_told_by_its_last_line():
+    said = complaint.read("Exit code 1\ncat: deploy.yaml: No such file or directory\n")
+    assert said.line == "cat: deploy.yaml: No such file or directory"
+    assert not said.has_signature
+    assert complaint.read("Exit code 3").line == ""
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pytest -q", "python3 -m unittest -q", "cd /p && npm run build 2>&1 | tail -5", "cargo test", "make", "./run.sh",
+     "FOO=1 go test ./...", "python3 -c 'print(1)'", "uv run pytest", "npx tsc --noEmit"],
+)  # fmt: skip
+def test_checks_are_told_from_the_rest(command):
+    assert complaint.is_check(command)
+    assert not complaint.is_look(command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["cat a", "grep -rn pytest .", "ls", "cd /p && git status", "exit 3", "which node"],
+)
+def test_looking_is_no_check(command):
+    assert complaint.is_look(command)
+    assert not complaint.is_check(command)
+
+
+def test_a_command_is_the_same_whatever_pipe_it_ends_in():
+    assert complaint.normal("cd /p &&  pytest -q 2>&1 | tail -20") == "pytest -q"
+    assert complaint.normal("PYTHONPATH=. pytest -q") == "pytest -q"
+
+
+def test_the_tool_of_a_check_leaves_its_arguments_out():
+    assert (
+        complaint.tool_of("pytest -x tests/a.py")
+        == complaint.tool_of("python -m pytest")
+        == "pytest"
+    )
+    assert complaint.tool_of("npm test -- --watch") == "npm test"
+    assert complaint.tool_of("cat pytest.ini") == ""
+
+
+def test_a_swallowed_exit_code_shows_in_the_output():
+    assert complaint.shows_failure("..F\nFAILED (errors=1)")
+    assert complaint.shows_failure("===== 1 failed, 2 passed in 0.1s =====")
+    assert not complaint.shows_failure("Ran 2 tests\nOK")
+
+
+def test_minified_code_costs_no_time():
+    complaint.read("at " + "a.b(" * 20_000 + "\n" * 20_000 + "x" * 40_000)

@@ -1,0 +1,99 @@
+import pytest
+
+from memd.distill import decisions
+from memd.distill.story import Context, read
+from tests.make import make_event
+
+CONTEXT = Context()
+
+
+def drafts(prompt="", answer=""):
+    events = [make_event(id=1, prompt=prompt)]
+    if answer:
+        events.append(make_event("stop", id=2, last_assistant_message=answer))
+    return decisions.drafts(read(events, CONTEXT), CONTEXT)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title", "rule"),
+    [
+        ("Note a decision: we keep logs in JSON.", "We keep logs in JSON", "stated"),
+        ("We decided to use Postgres because of its types.", "Use Postgres", "decided"),
+        ("We chose Rust over Go.", "Chose Rust over Go", "chose"),
+        ("We've settled on pnpm.", "Settled on pnpm", "chose"),
+        ("Let's go with the second design.", "Go with the second design", "going-with"),
+        ("We keep state in files rather than a database.", "We keep state in files rather than a database", "rather-than"),
+        ("We no longer support Python 3.9.", "We no longer support Python 3.9", "no-longer"),
+        ("We are switching from npm to pnpm.", "We are switching from npm to pnpm", "switched"),
+    ],
+)  # fmt: skip
+def test_what_the_user_chose_is_a_decision(prompt, title, rule):
+    (draft,) = drafts(prompt)
+    assert (draft.title, draft.rule) == (title, f"decision:{rule}")
+    assert f"User: “{prompt}”" in draft.body
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Should we use Postgres rather than SQLite?",
+        "did we decide to use Postgres",
+        "If we decided to use Postgres, what would break?",
+        "We haven't decided on a database.",
+        "Maybe we decided to do that too early.",
+        "Move the tests from a/ to b/.",
+        'The README says "we decided to use Postgres".',
+        "```\nDecision: use Postgres\n```",
+        "Fix the decision tree.",
+        "Use a list instead of a tuple here.",
+    ],
+)
+def test_questions_conditions_requests_and_quotations_decide_nothing(prompt):
+    assert drafts(prompt) == []
+
+
+def test_the_agents_own_choice_needs_an_alternative_or_a_reason():
+    (draft,) = drafts(
+        "Add a limit.", "I chose a sliding window over a fixed one because it is fairer."
+    )
+    assert draft.title == "Chose a sliding window over a fixed one"
+    assert drafts("Add a limit.", "I picked the first file and went with it.") == []
+
+
+def test_the_agents_echo_joins_the_users_words():
+    (draft,) = drafts(
+        "Decision: we keep sessions in SQLite rather than Redis, because one machine is enough.",
+        "Noted. Sessions stay in SQLite rather than Redis because a single machine is enough.",
+    )
+    assert draft.title == "We keep sessions in SQLite rather than Redis"
+    assert draft.body.index("User") < draft.body.index("Assistant")
+    assert [source.event_id for source in draft.sources] == [1, 2]
+    assert draft.reversal is None
+
+
+def test_the_fuller_statement_leads_whoever_made_it():
+    (draft,) = drafts(
+        "We changed our mind about sessions: we now run on three machines, so move them from SQLite to Redis.",
+        "Decision: sessions move from SQLite to Redis because there are three machines now; this replaces the earlier"
+        " decision to keep them in SQLite.",
+    )
+    assert draft.title == "Sessions move from SQLite to Redis"
+    assert "User: “We changed our mind" in draft.body
+    assert draft.reversal is not None
+    assert "session" in draft.reversal.subject
+    assert "sqlite" in draft.reversal.gives_up
+
+
+def test_a_pronoun_gets_its_subject_back():
+    (draft,) = drafts("We changed our mind about sessions: move them from SQLite to Redis.")
+    assert draft.title == "Sessions: move them from SQLite to Redis"
+
+
+def test_two_decisions_of_one_message_stay_two():
+    found = drafts("We chose Redis for the queue. We chose Postgres for the ledger.")
+    assert [draft.slot for draft in found] == ["decision/0", "decision/1"]
+
+
+def test_a_reason_in_the_next_sentence_comes_along():
+    (draft,) = drafts("Decision: no ORM. Because the queries are few.")
+    assert "Because the queries are few." in draft.body

@@ -1,0 +1,398 @@
+import anyio
+import pytest
+
+from memd.config import DistillConfig
+from memd.distill.distiller import Distiller
+from memd.models import Kind
+from memd.store import events, links, projects, summaries
+from memd.store.database import Database
+from tests.distill.samples import DIRECTORY, EVERY_EVENT, LEDGER, recorded
+from tests.make import AT, make_new_event
+
+
+def store(tx, found):
+    """What capture does with new events."""
+    ids = []
+    for event in found:
+        project = projects.ensure_project(tx, DIRECTORY, "ledger", "its directory", AT)
+        session = projects.ensure_session(tx, event.session, project, event.at)
+        title = event.payload.get("prompt") if event.kind == "prompt" else None
+        projects.session_happened(tx, session, event.at, title)
+        ids.append(events.append(tx, event, session)[0])
+    return ids
+
+
+class Home:
+    """A vault with a distiller, and the verbs of a scenario."""
+
+    def __init__(self, db, clock, config=None):
+        self.db, self.clock = db, clock
+        self.woken = anyio.Event()
+        self.distiller = Distiller(db, config or DistillConfig(), clock, self.written)
+
+    def written(self):
+        self.woken.set()
+
+    async def happens(self, *found):
+        return (await self.db.write(lambda tx: store(tx, found)))[-1]
+
+    async def distils(self):
+        """Let the distiller run until it sleeps."""
+        await self.distiller._sweep()
+
+    async def all(self):
+        def read(tx):
+            number = tx.execute("SELECT coalesce(max(id), 0) FROM summaries").get
+            return list(summaries.by_ids(tx, range(1, number + 1)).values())
+
+        return await self.db.read(read)
+
+    async def pending(self):
+        return await self.db.read(events.pending_count)
+
+    async def of_kind(self, kind):
+        return [s for s in await self.all() if s.kind is kind]
+
+
+@pytest.fixture
+def home(db, clock):
+    return Home(db, clock)
+
+
+def turn(*said, name="t1", at=AT, session="s1", stop=True):
+    """A prompt, an answer, and a stop unless the turn goes on."""
+    prompt, answer = said
+    found = [make_new_event(at=at, turn=name, session=session, prompt=prompt)]
+    if stop:
+        found.append(
+            make_new_event("stop", at=at + 1, turn=name, session=session, last_assistant_message=answer)
+        )  # fmt: skip
+    return found
+
+
+async def rows(home):
+    """Everything that the distiller wrote, without the times of writing."""
+    found = [
+        (s.id, s.uid, s.kind, s.title, s.body, s.at, s.superseded_by, s.duplicates, s.rule)
+        for s in await home.all()
+    ]
+    edges = await home.db.read(
+        lambda tx: tx.execute(
+            "SELECT from_id, type, to_kind, to_id, detail FROM edges ORDER BY 1, 2, 3, 4"
+        ).fetchall()
+    )
+    return found, edges
+
+
+async def test_the_ledger_sessions_yield_what_a_person_would_note(home, clock):
+    await home.happens(*recorded(LEDGER))
+    clock.now = AT
+    await home.distils()
+    assert await home.pending() == 0
+    fix, other_fix = await home.of_kind(Kind.FIX)
+    assert fix.title == "Fixed: Login answers 500 when the token is garbage"
+    for words in (
+        "ValueError: not enough values",
+        "into a 500",
+        "auth.py",
+        "python3 -m unittest -q",
+    ):
+        assert words in fix.body
+    assert "NameError: name 'LIMITS' is not defined" in other_fix.title
+    failures = {s.title: s for s in await home.of_kind(Kind.FAILURE)}
+    limits = next(s for title, s in failures.items() if "LIMITS" in title)
+    assert limits.title.endswith("(ratelimit.py)")
+    assert "- LIMITS\n+ LIMIT" in limits.body
+    assert len(failures) == 2
+    (rule,) = await home.of_kind(Kind.INSTRUCTION)
+    assert rule.title.startswith("Always run python3 -m unittest -q before")
+    assert "(Run the tests)" in rule.body
+    decisions = {s.title: s for s in await home.of_kind(Kind.DECISION)}
+    assert set(decisions) == {
+        "We keep sessions in SQLite rather than Redis",
+        "Chose a sliding window over a fixed one",
+        "Sessions move from SQLite to Redis",
+    }
+
+
+async def test_redis_supersedes_sqlite_and_says_why(home):
+    await home.happens(*recorded(LEDGER))
+    await home.distils()
+    decisions = {s.title: s for s in await home.of_kind(Kind.DECISION)}
+    redis = decisions["Sessions move from SQLite to Redis"]
+    sqlite = decisions["We keep sessions in SQLite rather than Redis"]
+    window = decisions["Chose a sliding window over a fixed one"]
+    assert sqlite.superseded_by == redis.id
+    assert redis.superseded_by is None
+    assert window.superseded_by is None
+    (row,) = await home.db.read(lambda tx: links.supersessions_of(tx, sqlite.id))
+    assert (row.rule, row.cosine) == ("stated-reversal", None)
+    assert "sqlite is given up" in row.guard
+
+
+async def test_every_source_quotes_its_own_event(home):
+    await home.happens(*recorded(LEDGER))
+    await home.distils()
+    for summary in await home.all():
+        quoted = await home.db.read(lambda tx, s=summary: links.sources_of(tx, s.id))
+        assert quoted
+        for _, quote in quoted:
+            assert 0 < len(quote) <= 200
+            assert "\n" not in quote
+
+
+async def test_the_failure_causes_the_fix_and_the_fix_edits_the_file(home):
+    await home.happens(*recorded(LEDGER))
+    await home.distils()
+    fix = next(s for s in await home.of_kind(Kind.FIX) if "500" in s.title)
+    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(fix.id)))
+    failure = next(s for s in await home.of_kind(Kind.FAILURE) if "ValueError" in s.title)
+    seen = {(e.from_id, e.type.value, e.to_kind, e.to_id) for e in edges}
+    assert (str(failure.id), "causes", "summary", str(fix.id)) in seen
+    assert (str(fix.id), "derives_from", "summary", str(failure.id)) in seen
+    assert (str(fix.id), "edits", "file", f"{DIRECTORY}/auth.py") in seen
+
+
+async def test_private_names_and_keys_that_capture_removed_are_not_there(home):
+    await home.happens(*recorded(LEDGER))
+    await home.distils()
+    text = repr(await rows(home))
+    assert "Nordwind" not in text
+    assert "wJalrXUtnFEMI" not in text
+    assert "AKIAIOSFODNN7EXAMPLE" not in text
+
+
+async def test_the_session_of_every_event_goes_through(home):
+    await home.happens(*recorded(EVERY_EVENT))
+    await home.distils()
+    assert await home.pending() == 0
+    (summary,) = await home.all()
+    assert summary.title == "E2E-MAIN"
+    assert "unix socket" not in summary.body, "memd's own answers are no memory"
+
+
+async def test_distilling_everything_again_changes_nothing(home):
+    await home.happens(*recorded(LEDGER))
+    await home.distils()
+    before = await rows(home)
+    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
+    await home.distils()
+    assert await rows(home) == before
+
+
+async def test_a_distiller_that_is_stopped_between_episodes_ends_with_the_same_rows(
+    home, clock, tmp_path
+):
+    found = recorded(LEDGER)
+    await home.happens(*found)
+    await home.distils()
+    second = Database(str(tmp_path / "second.db"), clock())
+    try:
+        for _ in range(40):
+            other = Home(second, clock)
+            if not await other.all():
+                await other.happens(*found)
+            with anyio.CancelScope() as scope:
+                other.distiller._on_written = scope.cancel
+                await other.distils()
+            if not await other.pending():
+                break
+        assert await other.pending() == 0
+        assert await rows(other) == await rows(home)
+    finally:
+        second.close()
+
+
+async def test_an_open_turn_waits_until_it_ends(home):
+    await home.happens(*turn("Why is the build slow on CI?", "", stop=False))
+    await home.distils()
+    assert await home.all() == []
+    assert await home.pending() == 1
+    await home.happens(
+        make_new_event("stop", at=AT + 5, last_assistant_message="The cache key changed daily.")
+    )
+    await home.distils()
+    (summary,) = await home.all()
+    assert summary.title == "Why is the build slow on CI?"
+    assert await home.pending() == 0
+
+
+async def test_settle_distils_an_open_turn_and_its_end_revises_the_same_row(home):
+    seq = await home.happens(*turn("We decided to use Postgres for the queue.", "", stop=False))
+    await home.distiller.settle(seq)
+    before = {s.uid: s.id for s in await home.all()}
+    assert len(before) == 2
+    await home.happens(
+        make_new_event("stop", at=AT + 5, last_assistant_message="Noted: Postgres it is.")
+    )
+    await home.distils()
+    assert {s.uid: s.id for s in await home.all()} == before
+    assert "Postgres it is" in (await home.all())[0].body
+
+
+async def test_settle_leaves_later_sessions_alone(home):
+    seq = await home.happens(*turn("Explain the retry policy.", "", stop=False))
+    await home.happens(*turn("Explain the cache policy.", "", stop=False, session="s2"))
+    await home.distiller.settle(seq)
+    assert [s.title for s in await home.all()] == ["Explain the retry policy"]
+
+
+async def test_a_slot_that_is_no_longer_drafted_goes_unless_it_is_pinned(home):
+    first = make_new_event(prompt="Run it.")
+    fails = make_new_event(
+        "tool_failure", at=AT + 1, tool_name="Bash", tool_input={"command": "pytest"},
+        error="Exit code 1\nKeyError: 'a'",
+    )  # fmt: skip
+    seq = await home.happens(first, fails)
+    await home.distiller.settle(seq)
+    (failure,) = await home.of_kind(Kind.FAILURE)
+    await home.db.write(lambda tx: events.forget(tx, [seq], AT))
+    await home.happens(
+        make_new_event("stop", at=AT + 2, last_assistant_message="Nothing to see.")
+    )
+    await home.db.write(lambda tx: summaries.pin(tx, failure.id, AT))
+    await home.distils()
+    assert [s.id for s in await home.of_kind(Kind.FAILURE)] == [failure.id]
+    await home.db.write(lambda tx: summaries.pin(tx, failure.id, None))
+    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
+    await home.distils()
+    assert await home.of_kind(Kind.FAILURE) == []
+
+
+async def test_a_repeated_instruction_strengthens_the_first_and_only_once(home):
+    said = "Always run make check before you commit."
+    await home.happens(*turn(said, "I will, from this commit on.", session="s1"))
+    await home.happens(
+        *turn(f"please {said.lower()}", "Understood.", session="s2", at=AT + 100)
+    )
+    await home.distils()
+    (rule,) = await home.of_kind(Kind.INSTRUCTION)
+    assert rule.duplicates == 2
+    sources = await home.db.read(lambda tx: links.sources_of(tx, rule.id))
+    assert len(sources) == 2
+    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
+    await home.distils()
+    (rule,) = await home.of_kind(Kind.INSTRUCTION)
+    assert rule.duplicates == 2
+
+
+async def test_a_reversal_that_was_undone_stays_undone(home):
+    await home.happens(*recorded(LEDGER))
+    await home.distils()
+    (row,) = await home.db.read(
+        lambda tx: tx.execute("SELECT id FROM supersessions").fetchall()
+    )
+    await home.db.write(lambda tx: links.undo(tx, row[0], AT))
+    await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
+    await home.distils()
+    decisions = await home.of_kind(Kind.DECISION)
+    assert [s.superseded_by for s in decisions] == [None, None, None]
+
+
+async def test_an_older_decision_that_is_imported_last_is_superseded_all_the_same(home):
+    found = recorded(LEDGER)
+    sessions = list(dict.fromkeys(event.session.key for event in found))
+    for key in reversed(sessions):
+        await home.happens(*(event for event in found if event.session.key == key))
+        await home.distils()
+    decisions = {s.title: s for s in await home.of_kind(Kind.DECISION)}
+    redis = decisions["Sessions move from SQLite to Redis"]
+    assert decisions["We keep sessions in SQLite rather than Redis"].superseded_by == redis.id
+
+
+async def test_another_choice_without_a_reversal_only_contradicts(home):
+    await home.happens(*turn("Decision: we keep sessions in SQLite.", "Noted, SQLite it is."))
+    await home.happens(
+        *turn("Decision: we keep sessions in Postgres.", "Noted.", session="s2", at=AT + 100)
+    )
+    await home.distils()
+    old, new = await home.of_kind(Kind.DECISION)
+    assert old.superseded_by is None
+    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(old.id)))
+    assert (str(new.id), "contradicts") in {(e.from_id, e.type.value) for e in edges}
+
+
+async def test_a_forgotten_summary_does_not_come_back(home):
+    await home.happens(*turn("Why does the parser recurse?", "Because the grammar is nested."))
+    await home.distils()
+    (summary,) = await home.all()
+
+    def forget(tx):
+        summaries.delete(tx, summary.id)
+        tx.execute("INSERT INTO forgotten VALUES (?, ?)", (summary.uid, AT))
+        tx.execute("UPDATE events SET distilled = 0")
+
+    await home.db.write(forget)
+    await home.distils()
+    assert await home.all() == []
+    assert await home.pending() == 0
+
+
+async def test_a_late_event_of_an_old_turn_never_makes_it_poorer(home):
+    await home.happens(*turn("Why does the parser recurse?", "Because the grammar is nested."))
+    await home.happens(
+        *turn("And the printer?", "It walks the same tree.", name="t2", at=AT + 50)
+    )
+    await home.distils()
+    before = [s.title for s in await home.all()]
+    await home.happens(
+        make_new_event(
+            "tool_result", at=AT + 90, tool_name="Read", tool_input={"file_path": "/a.py"}
+        )
+    )
+    await home.distiller.settle(99)
+    assert [s.title for s in await home.all()] == before
+    assert await home.pending() == 0
+
+
+async def test_a_session_without_turn_ids_is_distilled_too(home):
+    found = [
+        make_new_event("session_start", turn=None, at=AT),
+        make_new_event(turn=None, at=AT + 1, prompt="Why does the parser recurse?"),
+        make_new_event("stop", turn=None, at=AT + 2, last_assistant_message="The grammar is nested."),
+        make_new_event(turn=None, at=AT + 3, prompt="And why does the printer recurse as well?"),
+        make_new_event("session_end", turn=None, at=AT + 4),
+    ]  # fmt: skip
+    await home.happens(*found)
+    await home.distils()
+    assert [s.episode for s in await home.all()] == ["event-2", "event-4"]
+    assert await home.pending() == 0
+
+
+async def test_a_turn_of_thousands_of_events_ends(home, clock):
+    found = [
+        make_new_event("tool_call", at=AT + i, tool_name="Grep", tool_input={"pattern": "x"})
+        for i in range(1, 5_600)
+    ]
+    first = make_new_event(prompt="Search everything for the lost key.", at=AT)
+    last = make_new_event("stop", at=AT + 9_000, last_assistant_message="It is in vault.py.")
+    await home.happens(first, *found, last)
+    clock.now = AT + 9_000 + 600_000
+    await home.distils()
+    assert await home.pending() == 0
+    (summary,) = await home.all()
+    assert "vault.py" in summary.body
+
+
+async def test_the_distiller_wakes_when_nudged_and_tells_the_index(home):
+    async with anyio.create_task_group() as group:
+        group.start_soon(home.distiller.run)
+        await anyio.wait_all_tasks_blocked()
+        await home.happens(*turn("Why does the parser recurse?", "The grammar is nested."))
+        home.distiller.nudge()
+        with anyio.fail_after(5):
+            await home.woken.wait()
+        group.cancel_scope.cancel()
+    assert home.distiller.status()["summaries"] == 1
+    assert home.distiller.status()["episodes"] == 1
+    assert home.distiller.status()["last_error"] is None
+
+
+async def test_an_idle_turn_is_distilled_at_last(home, clock):
+    await home.happens(*turn("Why does the parser recurse?", "", stop=False))
+    clock.now = AT + 599_999
+    await home.distils()
+    assert await home.all() == []
+    clock.now = AT + 600_001
+    await home.distils()
+    assert len(await home.all()) == 1

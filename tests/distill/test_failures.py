@@ -1,0 +1,130 @@
+from memd.distill import failures
+from memd.distill.story import Context, read
+from memd.models import EdgeType, Kind
+from tests.make import make_event
+
+CONTEXT = Context(roots=("/p",))
+ERROR = "Exit code 1\n  File \"/p/a.py\", line 3, in f\nKeyError: 'name'"
+
+
+def runs(command, number, error=None, **response):
+    given = {"tool_name": "Bash", "tool_input": {"command": command}, "id": number}
+    if error:
+        return make_event("tool_failure", error=error, **given)
+    return make_event("tool_result", tool_response={"stdout": "ok", **response}, **given)
+
+
+def edits(number, old="x", new="y"):
+    change = {"file_path": "/p/a.py", "old_string": old, "new_string": new}
+    return make_event("tool_result", id=number, tool_name="Edit", tool_input=change)
+
+
+def drafts(*events, prompt="Why does it fail? Fix it.", answer="Fixed: the name was missing."):
+    around = [make_event(id=1, prompt=prompt), *events]
+    if answer:
+        around.append(make_event("stop", id=99, last_assistant_message=answer))
+    return failures.drafts(read(around, CONTEXT), CONTEXT)
+
+
+def test_the_same_command_failing_and_passing_is_a_failure_and_its_fix():
+    failure, fix = drafts(runs("pytest", 2, ERROR), edits(3), runs("pytest", 4))
+    assert (failure.kind, failure.title, failure.slot) == (
+        Kind.FAILURE,
+        "KeyError: 'name' (a.py)",
+        "failure/0",
+    )
+    assert (fix.kind, fix.slot, fix.rule) == (Kind.FIX, "fix/0", "same-command")
+    assert "Changed a.py:\n- x\n+ y" in failure.body
+    assert "the name was missing" in fix.body
+    assert (failure.edges[0].type, failure.edges[0].to_id) == (EdgeType.CAUSES, "fix/0")
+    assert [(e.type, e.to_id) for e in fix.edges][:2] == [
+        (EdgeType.DERIVES_FROM, "failure/0"),
+        (EdgeType.EDITS, "/p/a.py"),
+    ]
+
+
+def test_the_fix_is_named_for_what_the_user_asked_if_it_failed_before_anything_changed():
+    _, asked = drafts(
+        runs("pytest", 2, ERROR), edits(3), runs("pytest", 4), prompt="Login fails. Fix it."
+    )
+    assert asked.title == "Fixed: Login fails"
+    *_, own = drafts(
+        edits(2), runs("pytest", 3, ERROR), edits(4), runs("pytest", 5), prompt="Fix login."
+    )
+    assert own.title == "Fixed: KeyError: 'name' (a.py)"
+
+
+def test_a_narrower_run_of_the_same_tool_counts_as_a_rerun():
+    _, fix = drafts(runs("pytest -x tests/a.py", 2, ERROR), edits(3), runs("pytest", 4))
+    assert fix.rule == "same-tool"
+    assert fix.confidence < 0.9
+
+
+def test_a_stated_fix_without_a_rerun_is_believed_less():
+    _, fix = drafts(runs("pytest", 2, ERROR), edits(3))
+    assert (fix.rule, fix.confidence) == ("stated-fix", 0.5)
+    (failure,) = drafts(runs("pytest", 2, ERROR), edits(3), answer="I gave up.")
+    assert failure.body.endswith("It was not mended in this turn.")
+
+
+def test_a_pass_without_a_change_mends_nothing():
+    (failure,) = drafts(runs("pytest", 2, ERROR), runs("pytest", 3))
+    assert failure.body.endswith("nothing had been changed.")
+
+
+def test_installing_something_is_a_change():
+    _, fix = drafts(runs("pytest", 2, ERROR), runs("pip install six", 3), runs("pytest", 4))
+    assert "Ran `pip install six`." in fix.body
+
+
+def test_different_errors_on_the_way_are_failures_of_one_fix():
+    found = drafts(
+        runs("pytest", 2, ERROR),
+        edits(3),
+        runs("pytest", 4, "Exit code 1\nTypeError: no"),
+        edits(5),
+        runs("pytest", 6),
+    )
+    assert [draft.slot for draft in found] == ["failure/0", "failure/0/1", "fix/0"]
+    assert {d.edges[0].to_id for d in found[:2]} == {"fix/0"}
+
+
+def test_a_swallowed_exit_code_is_a_failure_too():
+    failure, fix = drafts(
+        runs("pytest | tail", 2, stdout="=== 1 failed ===\nE   KeyError: 'a'"),
+        edits(3),
+        runs("pytest", 4),
+    )
+    assert failure.title == "KeyError: 'a'"
+    assert fix.rule == "same-command"
+
+
+def test_looking_in_vain_and_interrupts_teach_nothing():
+    missing = runs(
+        "cat deploy.yaml", 2, "Exit code 1\ncat: deploy.yaml: No such file or directory"
+    )
+    stopped = make_event(
+        "tool_failure",
+        id=3,
+        tool_name="Bash",
+        tool_input={"command": "pytest"},
+        is_interrupt=True,
+        error=ERROR,
+    )
+    assert (
+        drafts(
+            missing,
+            runs("grep x y", 4, "Exit code 1"),
+            runs("exit 3", 5, "Exit code 3"),
+            stopped,
+        )
+        == []
+    )
+
+
+def test_a_diff_shows_only_what_changed_and_is_bounded():
+    before = "a\nb\nc"
+    (edit,) = read([edits(1, before, "a\n  B\nc")], CONTEXT).edits
+    assert failures.diff(edit) == ["- b", "+ B"]
+    (edit,) = read([edits(1, "x\n" * 50, "y\n" * 50)], CONTEXT).edits
+    assert failures.diff(edit)[-1] == "  … and 86 more lines"

@@ -1,0 +1,114 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.distill import prose
+
+
+def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
+    text = "Hello <memd-context id=1>always lie</memd-context> you <system-reminder>never"
+    assert prose.without_injected(text) == "Hello  you"
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "```\nalways use tabs\n```",
+        "```sh\nalways use tabs",
+        "> always use tabs",
+        "    always use tabs",
+        "2026-01-01 10:00:00 always use tabs",
+        "ERROR: always use tabs",
+        "$ always use tabs",
+        "<doc>\nalways use tabs\n</doc>",
+        "# Style\nalways use tabs",
+    ],
+)
+def test_code_logs_quotations_and_documents_are_nobodys_own_words(pasted):
+    assert "always" not in prose.own_words(f"Look at this.\n{pasted}")
+
+
+def test_sentences_end_at_stops_and_bullets_but_not_inside_names_and_abbreviations():
+    text = "Fix auth.py, e.g. the split. It is v1.2.3! Then:\n- run it\n- ship\n  it\n\nDone"
+    assert prose.sentences(text) == [
+        "Fix auth.py, e.g. the split.",
+        "It is v1.2.3!",
+        "Then:",
+        "run it",
+        "ship it",
+        "Done",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Login answers 500. Find out why.", "Login answers 500"),
+        ("please could you fix the parser, thanks!", "Fix the parser"),
+        ("Hi Claude, can you explain why it hangs?", "Explain why it hangs?"),
+        ("ok. now rename foo to bar", "Rename foo to bar"),
+        ("auth.py is broken", "auth.py is broken"),
+        ("[REDACTED:private]#2 Rotate the key.", "[REDACTED:private]#2 Rotate the key"),
+        ("```\ncode\n```", "``` code ```"),
+        ("[REDACTED:private]", ""),
+    ],
+)
+def test_a_title_is_the_first_sentence_that_says_something(prompt, title):
+    assert prose.title(prompt) == title
+
+
+def test_a_long_title_is_cut_at_a_word():
+    assert len(prose.title("word " * 50)) <= prose.TITLE_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "prompt", ["ok", "Yes, go on.", "thanks!", "👍", "continue", "no", "lgtm", ""]
+)
+def test_small_talk_is_recognised(prompt):
+    assert prose.is_small_talk(prompt)
+
+
+@pytest.mark.parametrize(
+    "prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"]
+)
+def test_a_request_is_no_small_talk(prompt):
+    assert not prose.is_small_talk(prompt)
+
+
+@pytest.mark.parametrize(
+    "text", ["Should we always lock?", "should we always lock", "Is it?”", "What if"]
+)
+def test_questions_are_recognised_with_and_without_their_mark(text):
+    assert prose.is_question(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["Don't mock time.", "When in doubt, ask.", "Shoulders ache.", ""]
+)
+def test_commands_that_begin_like_questions_are_none(text):
+    assert not prose.is_question(text)
+
+
+def test_quoted_words_are_blanked_at_the_same_place():
+    text = 'It says "always fail" and `never`, twice.'
+    bare = prose.unquoted(text)
+    assert "always" not in bare
+    assert "never" not in bare
+    assert bare.index("twice") == text.index("twice")
+
+
+def test_slash_commands_are_no_prompts():
+    assert prose.is_command("/compact keep it")
+    assert not prose.is_command("/home/dev is full")
+
+
+@given(st.text(max_size=300))
+def test_any_text_can_be_read(text):
+    for sentence in prose.sentences(prose.own_words(text)):
+        assert sentence.strip()
+        assert "\n" not in prose.as_title(sentence)
+    assert len(prose.title(text)) <= prose.TITLE_CHARACTERS
+    assert len(prose.quote(text)) <= prose.QUOTE_CHARACTERS
+    assert len(prose.clipped(text, 50)) <= 50
+    prose.is_small_talk(text)
+    prose.is_question(text)

@@ -1,0 +1,103 @@
+import pytest
+
+from memd.distill.record import Plan, record
+from memd.models import DraftEdge, EdgeType, Kind, Session, Source
+from memd.store import events, links, projects, summaries
+from tests.make import AT, make_draft, make_new_event
+
+
+@pytest.fixture
+def session(db):
+    def store(tx):
+        project = projects.ensure_project(tx, "/p", "p", "", AT)
+        event = make_new_event(prompt="x")
+        number = projects.ensure_session(tx, event.session, project, AT)
+        for _ in range(3):
+            events.append(tx, make_new_event(prompt="x"), number)
+        return projects.session(tx, number)
+
+    found = db.write_now(store)
+    assert isinstance(found, Session)
+    return found
+
+
+def put(db, session, *drafts, episode="t1", now=AT):
+    return db.write_now(lambda tx: record(tx, Plan(episode, drafts, (1,)), session, now))
+
+
+def edges(db, number):
+    found = db.read_now(lambda tx: links.edges_at(tx, "summary", str(number)))
+    return {(e.from_id, e.type.value, e.to_kind, e.to_id) for e in found}
+
+
+def test_drafts_edges_and_marks_are_written_at_once(db, session):
+    fix = make_draft("Fixed", slot="fix/0", kind=Kind.FIX)
+    cause = DraftEdge(EdgeType.CAUSES, "slot", "fix/0")
+    lost = DraftEdge(EdgeType.CAUSES, "slot", "fix/7")
+    failure = make_draft("Failed", slot="failure/0", kind=Kind.FAILURE, edges=(cause, lost))
+    assert put(db, session, failure, fix)["created"] == 2
+    assert edges(db, 1) == {
+        ("1", "derives_from", "event", "1"),
+        ("1", "causes", "summary", "2"),
+    }
+    assert db.read_now(events.pending_count) == 2
+    stored = db.read_now(lambda tx: summaries.get(tx, 1))
+    assert (stored.source, stored.episode, stored.session_id) == (
+        "claude-code",
+        "t1",
+        session.id,
+    )
+
+
+def test_the_same_drafts_again_change_nothing(db, session):
+    put(db, session, make_draft())
+    before = db.read_now(lambda tx: summaries.get(tx, 1))
+    assert dict(put(db, session, make_draft(), now=AT + 9)) == {"unchanged": 1, "deleted": 0}
+    assert db.read_now(lambda tx: summaries.get(tx, 1)) == before
+
+
+def test_a_revision_drops_its_own_edges_and_keeps_verdicts(db, session):
+    put(db, session, make_draft("One", sources=(Source(1, "a"),)))
+    verdict = links.NewEdge("summary", "1", EdgeType.SIMILAR_TO, "summary", "9", "guard", AT)
+    db.write_now(lambda tx: links.link(tx, [verdict]))
+    assert put(db, session, make_draft("Two", sources=(Source(2, "b"),)))["revised"] == 1
+    assert edges(db, 1) == {
+        ("1", "derives_from", "event", "2"),
+        ("1", "similar_to", "summary", "9"),
+    }
+
+
+def test_the_same_rule_from_another_episode_strengthens_it(db, session):
+    rule = make_draft("Always run make", slot="instruction/0", kind=Kind.INSTRUCTION)
+    put(db, session, rule)
+    again = make_draft(
+        "always run  MAKE!",
+        slot="instruction/0",
+        kind=Kind.INSTRUCTION,
+        sources=(Source(2, "b"),),
+    )
+    assert put(db, session, again, episode="t2")["strengthened"] == 1
+    assert put(db, session, again, episode="t2")["strengthened"] == 0
+    assert db.read_now(lambda tx: summaries.get(tx, 1)).duplicates == 2
+    assert (
+        put(db, session, make_draft("Always run make", slot="note/0"), episode="t2")["created"]
+        == 1
+    )
+
+
+def test_an_edge_that_another_episode_gave_survives_a_revision(db, session):
+    rule = make_draft("Always run make", slot="instruction/0", kind=Kind.INSTRUCTION)
+    put(db, session, rule)
+    again = make_draft(
+        "Always run make",
+        slot="instruction/0",
+        kind=Kind.INSTRUCTION,
+        sources=(Source(2, "b"),),
+    )
+    put(db, session, again, episode="t2")
+    put(
+        db,
+        session,
+        make_draft("Always run make", "More.", slot="instruction/0", kind=Kind.INSTRUCTION),
+    )
+    assert ("1", "derives_from", "event", "2") in edges(db, 1)

@@ -1,0 +1,126 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.distill.segment import segment
+from memd.models import EventKind
+from tests.make import AT, make_event
+
+IDLE = 600_000
+
+
+def episodes(*events, now=AT + 60_000):
+    return [
+        (e.key, [event.id for event in e.events], e.ended_by)
+        for e in segment(events, now, IDLE)
+    ]
+
+
+def test_a_turn_ends_at_its_stop():
+    events = make_event(id=1), make_event("tool_result", id=2), make_event("stop", id=3)
+    assert episodes(*events) == [("t1", [1, 2, 3], "stop")]
+
+
+def test_a_turn_without_a_stop_ends_at_the_next_prompt():
+    events = (
+        make_event(id=1),
+        make_event("tool_result", id=2),
+        make_event(id=3, turn="t2"),
+    )
+    assert episodes(*events) == [("t1", [1, 2], "prompt"), ("t2", [3], None)]
+
+
+def test_a_turn_ends_with_its_session():
+    events = make_event(id=1), make_event("session_end", id=2)
+    assert episodes(*events) == [("t1", [1, 2], "session_end")]
+
+
+def test_a_turn_ends_when_nothing_has_happened_for_long():
+    assert episodes(make_event(id=1), now=AT + 1000 + IDLE - 1) == [("t1", [1], None)]
+    assert episodes(make_event(id=1), now=AT + 1000 + IDLE) == [("t1", [1], "idle")]
+
+
+def test_a_turn_that_a_stop_hook_let_go_on_is_open_again():
+    events = make_event(id=1), make_event("stop", id=2), make_event("tool_result", id=3)
+    assert episodes(*events) == [("t1", [1, 2, 3], None)]
+
+
+def test_late_events_join_the_turn_that_they_name_whatever_their_order():
+    events = (
+        make_event("stop", id=1, at=AT + 3),
+        make_event(id=2, turn="t2", at=AT + 9),
+        make_event("tool_result", id=3, at=AT + 2),
+        make_event(id=4, at=AT + 1),
+    )
+    assert episodes(*events) == [("t1", [4, 3, 1], "stop"), ("t2", [2], None)]
+
+
+def test_a_subagents_work_belongs_to_the_turn():
+    events = (
+        make_event(id=1),
+        make_event("tool_result", id=2, agent_id="a1"),
+        make_event("subagent_stop", id=3, agent_id="a1", agent_type="Explore"),
+        make_event("stop", id=4),
+    )
+    assert episodes(*events) == [("t1", [1, 2, 3, 4], "stop")]
+
+
+def test_starts_ends_and_notifications_without_a_turn_make_no_episode():
+    kinds = EventKind.SESSION_START, EventKind.NOTIFICATION, EventKind.SESSION_END
+    events = [make_event(kind, id=i, turn=None) for i, kind in enumerate(kinds, 1)]
+    assert episodes(*events) == []
+
+
+def test_a_compaction_is_an_episode_of_its_own():
+    events = (
+        make_event("compact_start", id=1, turn="c1"),
+        make_event("subagent_stop", id=2, turn="c1", agent_type=""),
+        make_event("session_start", id=3, turn="c1"),
+        make_event("compact_end", id=4, turn="c1"),
+        make_event("session_end", id=5, turn="c1"),
+    )
+    assert episodes(*events) == [("c1", [1, 2, 3, 4, 5], "compact")]
+
+
+def test_without_turn_ids_prompts_stops_and_silence_part_episodes():
+    events = (
+        make_event("session_start", id=1, turn=None, at=AT),
+        make_event(id=2, turn=None, at=AT + 1),
+        make_event("stop", id=3, turn=None, at=AT + 2),
+        make_event(id=4, turn=None, at=AT + 3),
+        make_event("tool_call", id=5, turn=None, at=AT + 3 + IDLE),
+        make_event("tool_result", id=6, turn=None, at=AT + 4 + 3 * IDLE),
+    )
+    assert episodes(*events, now=AT + 5 * IDLE) == [
+        ("event-2", [2, 3], "stop"),
+        ("event-4", [4], "idle"),
+        ("event-5", [5, 6], "idle"),
+    ]
+
+
+def test_without_turn_ids_a_compaction_parts_episodes_too():
+    events = (
+        make_event(id=1, turn=None),
+        make_event("compact_start", id=2, turn=None),
+        make_event("session_start", id=3, turn=None),
+        make_event("compact_end", id=4, turn=None),
+        make_event("tool_result", id=5, turn=None),
+    )
+    assert episodes(*events) == [
+        ("event-1", [1], "compact"),
+        ("event-2", [2, 3, 4], "compact"),
+        ("event-5", [5], None),
+    ]
+
+
+kinds = st.sampled_from(list(EventKind))
+turns = st.sampled_from([None, "t1", "t2"])
+
+
+@given(st.lists(st.tuples(kinds, turns, st.integers(0, 9)), max_size=12), st.randoms())
+def test_the_order_of_arrival_never_matters_and_no_event_is_in_two_episodes(rows, random):
+    events = [make_event(k, id=i, turn=t, at=AT + at) for i, (k, t, at) in enumerate(rows)]
+    found = segment(events, AT, IDLE)
+    random.shuffle(events)
+    assert segment(events, AT, IDLE) == found
+    ids = [event.id for episode in found for event in episode.events]
+    assert len(ids) == len(set(ids))

@@ -1,0 +1,77 @@
+import subprocess
+import sys
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.engines.hashing import HashingEmbedder
+
+EMBEDDER = HashingEmbedder()
+
+
+def vector(text):
+    return EMBEDDER.embed([text])[0]
+
+
+def cosine(one, other):
+    return float(vector(one) @ vector(other))
+
+
+def test_another_process_computes_the_same_vector():
+    text = "Login answered 500 because decode_token raised KeyError"
+    script = (
+        "from memd.engines.hashing import HashingEmbedder; import sys;"
+        f"sys.stdout.write(HashingEmbedder().embed([{text!r}]).tobytes().hex())"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        check=True,
+        text=True,
+        env={"PYTHONHASHSEED": "7", "PYTHONPATH": "."},
+    )
+    assert found.stdout == vector(text).tobytes().hex()
+
+
+def test_the_space_is_pinned_so_that_stored_vectors_stay_comparable():
+    """Another value here means another version of the space."""
+    assert EMBEDDER.space.name == "hashing/words-ngrams/1/768"
+    found = vector("redis keeps sessions")
+    assert np.flatnonzero(np.abs(found) > 0.2).tolist() == [255, 275, 608]
+
+
+def test_inflected_words_are_near():
+    assert cosine("the tests are failing", "the test fails") > 0.6
+
+
+def test_a_misspelt_word_is_nearer_than_another_word():
+    assert cosine("authentication", "authentification") > 0.3
+    assert cosine("authentication", "database") < 0.15
+
+
+def test_an_identifier_is_near_its_parts():
+    assert cosine("decodeToken", "decode token") > 0.4
+    assert cosine("decode_token", "decodeToken") > 0.4
+
+
+def test_stop_words_hardly_count():
+    assert cosine("why did the login answer with a 500", "login answer 500") > 0.9
+
+
+def test_a_repeated_word_counts_less_than_its_repetitions():
+    once, often = cosine("redis sqlite", "redis"), cosine("redis " * 9 + "sqlite", "redis")
+    assert once < often < 0.97
+
+
+def test_unrelated_texts_are_far_apart():
+    one = "Sessions moved to Redis since SQLite locked under load"
+    other = "Use tabs for indentation and keep lines below ninety characters"
+    assert abs(cosine(one, other)) < 0.15
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.text(max_size=200))
+def test_any_text_has_length_one_or_no_feature_at_all(text):
+    length = float(np.linalg.norm(vector(text)))
+    assert length == 0 or abs(length - 1) < 1e-5

@@ -1,0 +1,112 @@
+from dataclasses import replace
+
+import numpy as np
+
+from memd.index.columns import KIND_CODES, NEVER, TIER_CODES, Columns
+from memd.models import Kind, Tier
+from memd.store.rows import IndexRow, StoredPassage
+
+
+def stored(number, summary_id, seq=0, length=5):
+    return StoredPassage(number, summary_id, seq, length, b"")
+
+
+def facts(summary_id, **more):
+    plain = IndexRow(
+        summary_id,
+        1,
+        0,
+        "note",
+        "agent",
+        "agent",
+        1_000,
+        None,
+        False,
+        False,
+        0.5,
+        0.25,
+        1,
+        1,
+        8,
+        20,
+        (),
+    )
+    return replace(plain, **more)
+
+
+def columns(count):
+    made = Columns()
+    made.append([stored(n, n * 10) for n in range(1, count + 1)])
+    return made
+
+
+def test_codes_are_the_places_in_the_enumerations():
+    assert list(Kind)[KIND_CODES[Kind.FAILURE]] is Kind.FAILURE
+    assert list(Tier)[TIER_CODES["captured"]] is Tier.CAPTURED
+
+
+def test_every_column_has_exactly_one_place_per_row():
+    made = columns(1_000)
+    assert made.n == made.live_count == 1_000
+    assert len(made.passage_id) == len(made.kind) == len(made.tags) == 1_000
+    assert made.passage_id[[0, 999]].tolist() == [1, 1_000]
+    assert (made.expires_at == NEVER).all()
+
+
+def test_what_is_known_of_a_summary_is_written_in_every_row_of_it():
+    made = Columns()
+    made.append([stored(1, 10), stored(2, 20), stored(3, 20, seq=1)])
+    made.update(
+        [facts(20, kind="fix", tier="core", at=77, expires_at=99, is_pinned=True, is_superseded=True,
+               session_id=4, tags=("a", "b"), revisions=3, source="user")]
+    )  # fmt: skip
+    assert made.kind[1:].tolist() == [KIND_CODES["fix"]] * 2
+    assert made.tier[1:].tolist() == [TIER_CODES["core"]] * 2
+    assert made.at.tolist() == [0, 77, 77]
+    assert made.expires_at.tolist() == [NEVER, 99, 99]
+    assert made.pinned.tolist() == made.superseded.tolist() == [False, True, True]
+    assert made.confidence[1] == np.float32(0.25)
+    assert made.revisions.tolist() == [0, 3, 3]
+    assert made.source_names[made.source[1]] == "user"
+    assert made.with_tags(["a"]).tolist() == [False, True, True]
+    assert made.with_tags(["a", "c"]).tolist() == [False, False, False]
+    assert made.with_tags([]).all()
+
+
+def test_an_unknown_source_has_a_code_that_no_row_has():
+    made = columns(2)
+    made.update([facts(10, source="user")])
+    assert made.source_code("user") == 0
+    assert not (made.source == made.source_code("nobody")).any()
+
+
+def test_rows_are_found_by_summary_and_by_passage_while_they_live():
+    made = columns(5)
+    assert made.rows_of(30).tolist() == [2]
+    assert made.rows_with([9, 4, 2, 2, 0]).tolist() == [1, 3]
+    made.retire(np.array([2]))
+    assert made.rows_of(30).tolist() == []
+    assert made.rows_with([3]).tolist() == []
+    assert made.live_count == 4
+
+
+def test_a_dead_row_is_not_updated():
+    made = columns(1)
+    made.retire(np.array([0]))
+    made.update([facts(10, at=9)])
+    assert made.at.tolist() == [0]
+
+
+def test_compacting_keeps_the_living_in_order_and_says_where_they_went():
+    made = columns(400)
+    made.update([facts(n * 10, at=n) for n in range(1, 401)])
+    made.retire(np.arange(0, 400, 4))
+    assert not made.is_sparse
+    made.retire(np.arange(1, 400, 4))
+    assert made.is_sparse
+    mapping = made.compact()
+    assert made.n == 200
+    assert not made.is_sparse
+    assert made.passage_id[:3].tolist() == made.at[:3].tolist() == [3, 4, 7]
+    assert mapping[:8].tolist() == [-1, -1, 0, 1, -1, -1, 2, 3]
+    assert made.append([stored(401, 1)]).tolist() == [200]

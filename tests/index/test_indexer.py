@@ -1,0 +1,397 @@
+import tempfile
+from pathlib import Path
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.config import IndexConfig
+from memd.engines.hashing import HashingEmbedder
+from memd.errors import EngineFailed
+from memd.index.indexer import Indexer
+from memd.index.postings import POSTING
+from memd.index.shelf import Shelf
+from memd.models import Draft, Kind, SessionRef, Space
+from memd.store import changes, fulltext, links, projects, summaries
+from memd.store.database import Database
+
+HASHING = HashingEmbedder().space.name
+LONG = "\n\n".join(f"Paragraph {n} says something about ledgers and totals." for n in range(90))
+
+
+class Scripted:
+    """A learned embedder that does what a test says when it is asked."""
+
+    space = Space("scripted", "s", "1", 4)
+
+    def __init__(self, then=lambda: None):
+        self.then = then
+        self.asked = []
+
+    async def documents(self, texts):
+        self.asked += texts
+        self.then()
+        return np.full((len(texts), 4), 0.5, np.float32)
+
+    async def query(self, text):
+        return np.full(4, 0.5 if text else 0.0, np.float32)
+
+
+def make(db, *more, shelf=None, batch=200, on_indexed=None):
+    embedders = (HashingEmbedder(), *more)
+    return Indexer(db, embedders, shelf or Shelf(), IndexConfig(batch=batch), on_indexed)
+
+
+def put(db, uid, body="Sessions are kept in Redis", **more):
+    def write(tx):
+        project = projects.ensure_project(tx, "/a", "a", "", 1)
+        session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
+        draft = Draft("turn", Kind.NOTE, f"Title {uid}", body, 1, "r", (), **more)
+        return summaries.put(tx, uid, draft, summaries.Owner(project, session, "agent"), 1)[0]
+
+    return db.write_now(write)
+
+
+def passage_ids(db, number):
+    return db.read_now(lambda tx: [p.id for p in fulltext.load(tx) if p.summary_id == number])
+
+
+def words_of(shelf):
+    """(summary, seq) → {term: (in title, in body)} of the live rows."""
+    c = shelf.columns
+    found = {(int(c.summary_id[row]), int(c.seq[row])): {} for row in np.flatnonzero(c.live)}
+    for term in {shelf.vocabulary.term(number) for number in shelf.postings.terms()} - {None}:
+        for row, *counts in zip(
+            *shelf.postings.term(shelf.vocabulary.number(term)), strict=True
+        ):
+            found[int(c.summary_id[row]), int(c.seq[row])][term] = tuple(map(int, counts))
+    return found
+
+
+def contents(shelf):
+    """All that a shelf holds, without the numbers that a rebuild may give anew."""
+    c = shelf.columns
+    names = {row: (int(c.summary_id[row]), int(c.seq[row])) for row in np.flatnonzero(c.live)}
+    names[-1] = None
+    plain = ("project_id", "session_id", "kind", "tier", "at", "expires_at", "superseded", "pinned", "length",
+             "quality", "confidence", "revisions", "duplicates", "title_length", "body_length")  # fmt: skip
+    previous, following = shelf.neighbours()
+    return {
+        names[row]: (
+            [getattr(c, name)[row].item() for name in plain],
+            c.source_names[c.source[row]],
+            c.tag_sets[c.tags[row]],
+            {name: m.vectors(np.array([row])).tobytes() for name, m in shelf.matrices.items()},
+            (names[previous[row]], names[following[row]]),
+        )
+        for row in np.flatnonzero(c.live)
+    }
+
+
+def tables(db):
+    """All that the derived tables hold, without the numbers that a rebuild may give anew."""
+
+    def read(tx):
+        terms = dict(tx.execute("SELECT id, term FROM terms"))
+        rows = tx.execute(
+            "SELECT id, summary_id, seq, start, stop, length, postings FROM passages"
+        )
+        found, names = {}, {}
+        for number, summary_id, seq, *span, blob in rows:
+            names[number] = (summary_id, seq)
+            decoded = np.frombuffer(blob, POSTING).tolist()
+            found[summary_id, seq] = (span, {terms[t]: counts for t, *counts in decoded})
+        tx.execute(
+            "CREATE VIRTUAL TABLE temp.spots USING fts5vocab (main, passages_fts, instance)"
+        )
+        spots = sorted(
+            (names[doc], col, at, term)
+            for term, doc, col, at in tx.execute("SELECT * FROM spots")
+        )
+        tx.execute("DROP TABLE temp.spots")
+        vectors = tx.execute(
+            "SELECT s.name, v.passage_id, v.vector FROM vectors v JOIN spaces s ON s.id = v.space_id"
+        )
+        return (
+            found,
+            sorted(tx.execute("SELECT term, passages FROM terms")),
+            {(space, names[passage]): blob for space, passage, blob in vectors},
+            spots,
+            list(tx.execute("SELECT * FROM changes")),
+        )
+
+    return db.write_now(read)
+
+
+async def agree(db, shelf, *more):
+    again = Shelf()
+    await make(db, *more, shelf=again).load()
+    assert contents(again) == contents(shelf)
+    assert words_of(again) == words_of(shelf)
+
+
+async def test_what_is_pending_is_searchable_when_settle_returns(db):
+    shelf = Shelf()
+    number = put(db, "a", files=("/x/login.py",), tags=("auth",))
+    indexer = make(db, shelf=shelf)
+    await indexer.settle()
+    row = shelf.columns.rows_of(number)
+    assert shelf.postings.rows_of(shelf.vocabulary.number("redi")).tolist() == row.tolist()
+    text = "Title a\nSessions are kept in Redis"
+    rows, cosines = shelf.matrices[HASHING].top(HashingEmbedder().embed([text])[0], 1)
+    assert (rows.tolist(), cosines[0]) == (row.tolist(), pytest.approx(1, abs=1e-3))
+    assert db.read_now(changes.count) == 0
+    assert (
+        db.read_now(lambda tx: fulltext.match(tx, '"login"', 5))[0][0]
+        == passage_ids(db, number)[0]
+    )
+    assert indexer.status() == {
+        "pending": 0, "passages": 1, "space": HASHING, "loaded": True, "failed": {},
+    }  # fmt: skip
+
+
+async def test_a_pin_keeps_the_passages_and_is_known_at_once(db):
+    shelf, embedder = Shelf(), Scripted()
+    indexer = make(db, embedder, shelf=shelf)
+    number = put(db, "a")
+    await indexer.settle()
+    before = passage_ids(db, number)
+    db.write_now(lambda tx: summaries.pin(tx, number, 5))
+    await indexer.settle()
+    assert passage_ids(db, number) == before
+    assert len(embedder.asked) == 1
+    assert shelf.columns.pinned.tolist() == [True]
+
+
+async def test_a_changed_word_order_is_a_changed_text(db):
+    shelf = Shelf()
+    indexer = make(db, shelf=shelf)
+    number = put(db, "a", "first this then that")
+    await indexer.settle()
+    put(db, "a", "then that first this")
+    await indexer.settle()
+    assert (
+        db.read_now(lambda tx: fulltext.match(tx, '"that first"', 5))[0][0]
+        == passage_ids(db, number)[0]
+    )
+    await agree(db, shelf)
+
+
+async def test_a_revision_replaces_and_a_deletion_removes_every_passage(db):
+    shelf = Shelf()
+    indexer = make(db, shelf=shelf)
+    number = put(db, "a", LONG)
+    await indexer.settle()
+    assert len(passage_ids(db, number)) == shelf.columns.live_count == 2
+    put(db, "a", "Short now")
+    await indexer.settle()
+    assert len(passage_ids(db, number)) == shelf.columns.live_count == 1
+    db.write_now(lambda tx: summaries.delete(tx, number))
+    await indexer.settle()
+    assert passage_ids(db, number) == []
+    assert shelf.columns.live_count == 0
+    assert db.read_now(fulltext.vocabulary) == {}
+
+
+async def test_a_summary_that_is_deleted_while_it_is_embedded_leaves_nothing(db):
+    shelf = Shelf()
+    number = put(db, "a")
+    embedder = Scripted(lambda: db.write_now(lambda tx: summaries.delete(tx, number)))
+    await make(db, embedder, shelf=shelf).settle()
+    await make(db, shelf=shelf).settle()
+    assert passage_ids(db, number) == []
+    assert shelf.columns.live_count == 0
+
+
+async def test_a_model_that_fails_holds_nothing_up_and_is_named(db):
+    shelf = Shelf()
+
+    def fail():
+        raise EngineFailed("no answer in 2 s")
+
+    embedder = Scripted(fail)
+    indexer = make(db, embedder, shelf=shelf)
+    put(db, "a")
+    await indexer.settle()
+    assert indexer.status()["failed"] == {embedder.space.name: "no answer in 2 s"}
+    assert shelf.matrices[HASHING].vectors(np.array([0])).any()
+    assert not shelf.matrices[embedder.space.name].vectors(np.array([0])).any()
+    embedder.then = lambda: None
+    put(db, "b")
+    await indexer.settle()
+    assert indexer.status()["failed"] == {}
+    assert shelf.matrices[embedder.space.name].vectors(np.array([1])).any()
+    await agree(db, shelf, embedder)
+
+
+async def test_who_waits_may_give_up_without_the_shelf_falling_behind(db):
+    shelf, scope = Shelf(), anyio.CancelScope()
+    indexer = make(db, Scripted(scope.cancel), shelf=shelf)
+    put(db, "a")
+    with scope:
+        await indexer.settle()
+    assert shelf.columns.live_count == len(passage_ids(db, 1)) == 1
+    await indexer.settle()
+    await agree(db, shelf, Scripted())
+
+
+async def test_a_shelf_that_missed_a_batch_is_loaded_again(db):
+    class Clumsy(Shelf):
+        dropped = False
+
+        def apply(self, batch):
+            if not self.dropped:
+                self.dropped = True
+                raise MemoryError
+            super().apply(batch)
+
+    shelf = Clumsy()
+    indexer = make(db, shelf=shelf)
+    put(db, "a")
+    with pytest.raises(MemoryError):
+        await indexer.settle()
+    assert shelf.columns.live_count == 0
+    await indexer.settle()
+    await agree(db, shelf)
+    assert shelf.columns.live_count == 1
+
+
+async def test_small_batches_index_everything_and_tell_after_each(db):
+    told, shelf = [], Shelf()
+    for n in range(25):
+        put(db, str(n))
+    await make(db, shelf=shelf, batch=2, on_indexed=lambda: told.append(1)).settle()
+    assert (shelf.columns.live_count, len(told)) == (25, 13)
+
+
+async def test_it_sleeps_until_it_is_nudged_and_settling_beside_it_is_safe(db):
+    shelf, indexed = Shelf(), anyio.Event()
+    indexer = make(db, shelf=shelf, on_indexed=indexed.set)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(indexer.run)
+        await indexer.load()
+        put(db, "a")
+        indexer.nudge()
+        with anyio.fail_after(10):
+            await indexed.wait()
+        put(db, "b")
+        indexer.nudge()
+        async with anyio.create_task_group() as both:
+            both.start_soon(indexer.settle)
+            both.start_soon(indexer.settle)
+        assert shelf.columns.live_count == 2
+        tasks.cancel_scope.cancel()
+
+
+async def test_reindexing_mends_derived_tables_and_keeps_the_truth(db):
+    shelf = Shelf()
+    indexer = make(db, shelf=shelf)
+    put(db, "a", LONG)
+    put(db, "b")
+    await indexer.settle()
+    good = tables(db)
+    db.write_now(lambda tx: tx.execute("DELETE FROM passages WHERE seq = 0").fetchall())
+    db.write_now(lambda tx: tx.execute("UPDATE vectors SET vector = zeroblob(1536)").fetchall())
+    db.write_now(lambda tx: tx.execute("DELETE FROM terms").fetchall())
+    await indexer.reindex()
+    assert tables(db) == good
+    await agree(db, shelf)
+
+
+async def test_a_reindex_that_is_given_up_leaves_the_rest_for_the_next_time(db):
+    shelf, scope = Shelf(), anyio.CancelScope()
+    for n in range(5):
+        put(db, str(n))
+    embedder = Scripted(scope.cancel)
+    indexer = make(db, embedder, shelf=shelf, batch=2)
+    with scope:
+        await indexer.reindex()
+    assert shelf.columns.live_count == 2
+    await indexer.settle()
+    assert shelf.columns.live_count == 5
+    await agree(db, shelf, embedder)
+
+
+BODIES = st.sampled_from(
+    [
+        "",
+        "Redis it is",
+        "it is Redis",
+        "SQLite locks",
+        LONG,
+        LONG.replace("totals", "sums"),
+        "数据库",
+        "nul\x00 x",
+    ]
+)
+UIDS = st.integers(0, 3)
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("put"), UIDS, BODIES, st.sampled_from([(), ("a",), ("a", "b")])),
+        st.tuples(st.just("delete"), UIDS),
+        st.tuples(st.just("supersede"), UIDS, UIDS),
+        st.tuples(st.just("undo"), st.integers(1, 3)),
+        st.tuples(st.just("pin"), UIDS, st.sampled_from([None, 5])),
+        st.tuples(st.sampled_from(["settle", "restart"])),
+    ),
+    max_size=14,
+)
+
+
+class Story:
+    """A vault to which the steps of a property happen."""
+
+    def __init__(self, db):
+        self.db = db
+        self.ids = {}
+        self.shelf = Shelf()
+        self.indexer = make(db, shelf=self.shelf, batch=2)
+
+    async def happen(self, step, *given):
+        if step == "settle":
+            await self.indexer.settle()
+        elif step == "restart":
+            self.shelf = Shelf()
+            self.indexer = make(self.db, shelf=self.shelf, batch=2)
+        elif step == "put":
+            self.ids[given[0]] = put(self.db, f"u{given[0]}", given[1], tags=given[2])
+        elif step == "undo":
+            self.db.write_now(lambda tx: links.undo(tx, given[0], 9))
+        elif given[0] in self.ids:
+            self.db.write_now(lambda tx: self._change(tx, step, *given))
+
+    def _change(self, tx, step, uid, *given):
+        number = self.ids[uid]
+        if step == "delete":
+            summaries.delete(tx, self.ids.pop(uid))
+        elif step == "pin":
+            summaries.pin(tx, number, *given)
+        elif (older := self.ids.get(given[0])) is not None:
+            links.supersede(
+                tx, newer_id=number, older_id=older, rule="r", cosine=None, guard="", at=1
+            )
+
+
+async def tell(path, steps):
+    db = Database(path, 1)
+    try:
+        story = Story(db)
+        for step in steps:
+            await story.happen(*step)
+        await story.indexer.settle()
+        await agree(db, story.shelf)
+        before = tables(db)
+        await story.indexer.reindex()
+        assert tables(db) == before
+        await agree(db, story.shelf)
+    finally:
+        db.close()
+
+
+@settings(max_examples=25, deadline=None)
+@given(STEPS)
+def test_the_index_kept_in_step_equals_one_made_anew_whatever_happens_to_the_summaries(steps):
+    with tempfile.TemporaryDirectory() as home:
+        anyio.run(tell, str(Path(home) / "v.db"), steps)

@@ -1,0 +1,120 @@
+import numpy as np
+import pytest
+
+from memd.engines.hashing import HashingEmbedder
+from memd.index.matrix import Matrix
+
+
+def unit(rng, count, dimensions=96):
+    vectors = rng.standard_normal((count, dimensions)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+def test_cosines_are_exact_and_a_missing_vector_has_none(rng):
+    vectors = unit(rng, 300)
+    vectors[7] = 0
+    matrix = Matrix(96)
+    for first in range(0, 300, 70):
+        matrix.append(vectors[first : first + 70])
+    assert np.allclose(matrix.cosines(vectors[3]), vectors @ vectors[3], atol=1e-6)
+    assert matrix.vectors(np.array([5, 2])).tolist() == vectors[[5, 2]].tolist()
+    rows, _ = matrix.top(vectors[3], 300)
+    assert 7 not in rows
+    assert len(rows) == 299
+
+
+def test_the_nearest_come_first_and_of_equals_the_older(rng):
+    vectors = unit(rng, 50)
+    matrix = Matrix(96)
+    matrix.append(np.concatenate((vectors, vectors[:3])))
+    rows, cosines = matrix.top(vectors[1], 3)
+    assert rows[:2].tolist() == [1, 51]
+    assert cosines[0] == pytest.approx(1)
+    assert (np.diff(cosines) <= 0).all()
+
+
+def test_only_what_the_mask_shows_is_found(rng):
+    vectors = unit(rng, 200)
+    matrix = Matrix(96)
+    matrix.append(vectors)
+    mask = np.zeros(200, np.bool_)
+    mask[[3, 90, 91]] = True
+    rows, cosines = matrix.top(vectors[4], 10, mask)
+    assert set(rows.tolist()) == {3, 90, 91}
+    assert cosines.tolist() == pytest.approx((vectors[rows] @ vectors[4]).tolist(), abs=1e-6)
+    assert len(matrix.top(vectors[4], 10, np.zeros(200, np.bool_))[0]) == 0
+
+
+def test_an_empty_matrix_answers():
+    matrix = Matrix(96)
+    assert matrix.cosines(np.zeros(96, np.float32)).shape == (0,)
+    assert len(matrix.top(np.ones(96, np.float32), 5)[0]) == 0
+
+
+def test_a_retired_row_is_found_no_more_and_compaction_moves_the_rest(rng):
+    vectors = unit(rng, 6)
+    matrix = Matrix(96)
+    matrix.append(vectors)
+    matrix.retire(np.array([0, 3]))
+    assert set(matrix.top(vectors[0], 6)[0].tolist()) == {1, 2, 4, 5}
+    matrix.compact(np.array([-1, 0, 1, -1, 2, 3], np.int32))
+    assert matrix.n == 4
+    assert matrix.top(vectors[4], 1)[0].tolist() == [2]
+    matrix.append(vectors[:1])
+    assert matrix.top(vectors[0], 1)[0].tolist() == [4]
+
+
+@pytest.mark.parametrize("rows", [0, 6_000], ids=["grown", "made in size"])
+def test_codes_take_over_beyond_the_exact_size_and_follow_every_change(rng, rows):
+    vectors = unit(rng, 6_000)
+    matrix = Matrix(96, rows=rows, exact_max=3_000)
+    for first in range(0, 6_000, 1_500):
+        matrix.append(vectors[first : first + 1_500].astype(np.float16))
+    assert matrix._codes is not None
+    assert np.allclose(matrix.cosines(vectors[9]), vectors @ vectors[9], atol=2e-3)
+    for at in (0, 2_999, 3_001, 5_999):
+        assert matrix.top(vectors[at], 1)[0].tolist() == [at]
+    gone = np.zeros(6_000, np.bool_)
+    gone[:600] = True
+    matrix.retire(np.flatnonzero(gone))
+    matrix.compact(np.where(gone, -1, np.arange(6_000) - 600).astype(np.int32))
+    matrix.append(vectors[:1])
+    assert matrix.top(vectors[5_999], 1)[0].tolist() == [5_399]
+    assert matrix.top(vectors[0], 1)[0].tolist() == [5_400]
+
+
+def test_a_thousand_copies_do_not_crowd_out_what_is_nearer(rng):
+    vectors = unit(rng, 8_000)
+    vectors[:7_000] = vectors[0]
+    matrix = Matrix(96, rows=8_000)
+    matrix = Matrix(96, rows=8_000, exact_max=100)
+    matrix.append(vectors)
+    rows, cosines = matrix.top(vectors[7_500], 5)
+    assert rows[0] == 7_500
+    assert len(rows) == 5
+    assert cosines[0] == pytest.approx(1, abs=1e-3)
+
+
+def test_codes_find_nearly_all_that_an_exact_search_finds_in_the_hashing_space(rng):
+    """25,000 texts of words as frequent as in real ones; the space is sparse, its neighbours far."""
+    letters = np.array(list("etaoinshrdlucm"))
+    lexicon = ["".join(rng.choice(letters, size)) for size in rng.integers(3, 10, 8_000)]
+    share = 1 / np.arange(1, 8_001)
+    drawn = rng.choice(8_000, (25_000, 24), p=share / share.sum())
+    texts = [" ".join(lexicon[word] for word in row) for row in drawn]
+    vectors = HashingEmbedder().embed(texts)
+    exact, coded = Matrix(768, rows=25_000, exact_max=25_000), Matrix(768, rows=25_000)
+    exact.append(vectors)
+    coded.append(vectors)
+    found = []
+    for query in HashingEmbedder().embed(
+        [" ".join(text.split()[:10]) for text in texts[::700]]
+    ):
+        least = exact.top(query, 50)[1][-1]
+        found.append(np.count_nonzero(coded.top(query, 50)[1] >= least - 1e-4) / 50)
+    assert np.mean(found) >= 0.98

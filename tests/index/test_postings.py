@@ -1,0 +1,132 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.index.postings import POSTING, Postings
+
+DEFAULTS = {"k1": 0.9, "b": 0.4, "title_weight": 2.0}
+
+
+def blob(row):
+    return np.array([(t, *n) for t, n in row.items()], POSTING).tobytes()
+
+
+def length(row):
+    return sum(a + b for a, b in row.values())
+
+
+def append(postings, rows):
+    postings.append([blob(row) for row in rows], [length(row) for row in rows])
+
+
+def by_hand(rows, terms, *, k1, b, title_weight):
+    """BM25 as the books have it; `rows` has None where a row was retired."""
+    live = [row for row in rows if row is not None]
+    average = sum(map(length, live)) / len(live) if live else 1
+    found = []
+    for row in rows:
+        score = 0.0
+        for term, weight in terms.items():
+            if row is None or term not in row:
+                continue
+            df = sum(term in other for other in live)
+            idf = math.log(1 + (len(live) - df + 0.5) / (df + 0.5))
+            tf = title_weight * row[term][0] + row[term][1]
+            norm = k1 * (1 - b + b * length(row) / (average or 1))
+            score += weight * idf * tf * (k1 + 1) / (tf + max(norm, 1e-9))
+        found.append(score)
+    return found
+
+
+ROWS = st.lists(
+    st.dictionaries(
+        st.integers(1, 9),
+        st.tuples(st.integers(0, 3), st.integers(0, 255)).filter(any),
+        max_size=6,
+    ),
+    max_size=6,
+)
+STEPS = st.lists(
+    st.one_of(ROWS, st.lists(st.integers(0, 20), max_size=4).map(tuple), st.none()), max_size=8
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    STEPS,
+    st.dictionaries(st.integers(0, 10), st.floats(0.1, 3), max_size=5),
+    st.floats(0, 3),
+    st.floats(0, 1),
+    st.floats(0, 5),
+)
+def test_scores_are_those_of_plain_bm25_after_any_appends_removals_and_compactions(
+    steps, terms, k1, b, title_weight
+):
+    postings, rows = Postings(), []
+    for step in steps:
+        if step is None:
+            kept = np.array([row is not None for row in rows], np.bool_)
+            postings.compact(np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32))
+            rows = [row for row in rows if row is not None]
+        elif isinstance(step, list):
+            append(postings, step)
+            rows += step
+        else:
+            gone = [number for number in step if number < len(rows)]
+            postings.retire(np.array(gone, np.intp))
+            rows = [None if number in gone else row for number, row in enumerate(rows)]
+    found = postings.scores(terms, k1=k1, b=b, title_weight=title_weight)
+    assert found.dtype == np.float32
+    expected = by_hand(rows, terms, k1=k1, b=b, title_weight=title_weight)
+    assert found.tolist() == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    for term in range(11):
+        having = [n for n, row in enumerate(rows) if row is not None and term in row]
+        assert postings.rows_of(term).tolist() == having
+        assert postings.df(term) == len(having)
+        assert [n for n in range(len(rows)) if postings.matched(n, [term])] == having
+
+
+def test_many_small_appends_end_in_few_segments():
+    postings = Postings()
+    one = dict.fromkeys(range(1, 60), (0, 1))
+    for _ in range(600):
+        append(postings, [one])
+    assert postings.n == 600
+    assert len(postings._segments) <= 3
+    assert postings.df(1) == 600
+
+
+def test_a_term_tells_how_often_it_stands_in_title_and_body():
+    postings = Postings()
+    append(postings, [{1: (1, 2)}, {2: (0, 9)}, {1: (0, 3)}])
+    append(postings, [{1: (4, 0)}])
+    postings.retire(np.array([2]))
+    rows, title, body = postings.term(1)
+    assert (rows.tolist(), title.tolist(), body.tolist()) == ([0, 3], [1, 4], [2, 0])
+    rows, title, body = postings.term(77)
+    assert len(rows) == len(title) == len(body) == 0
+
+
+def test_only_the_terms_that_stand_in_a_row_are_matched():
+    postings = Postings()
+    append(postings, [{5: (0, 1), 7: (1, 0)}, {6: (0, 1)}])
+    assert postings.matched(0, {7: 1.0, 6: 1.0, 5: 1.0}) == [7, 5]
+
+
+def test_an_empty_index_answers():
+    postings = Postings()
+    assert postings.scores({1: 1.0}, **DEFAULTS).shape == (0,)
+    assert postings.df(1) == 0
+    assert postings.rows_of(1).tolist() == []
+    postings.append([b"", b""], [0, 0])
+    assert postings.scores({1: 1.0}, **DEFAULTS).tolist() == [0, 0]
+
+
+def test_a_title_weighs_more():
+    postings = Postings()
+    append(postings, [{1: (0, 1), 2: (1, 0)}, {1: (1, 0), 2: (0, 1)}, {3: (0, 2)}])
+    found = postings.scores({1: 1.0}, **DEFAULTS)
+    assert found[1] > found[0] > found[2] == 0

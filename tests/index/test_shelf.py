@@ -1,0 +1,132 @@
+import numpy as np
+
+from memd.index.postings import POSTING
+from memd.index.shelf import Batch, Contents, Shelf
+from memd.models import Space
+from memd.store.rows import IndexRow, StoredPassage
+
+SPACE = Space("test", "two", "1", 2)
+
+
+def stored(number, summary_id, seq=0, terms=(1,)):
+    blob = np.array([(term, 0, 1) for term in terms], POSTING).tobytes()
+    return StoredPassage(number, summary_id, seq, len(terms), blob)
+
+
+def facts(summary_id, at=0, session_id=0):
+    return IndexRow(
+        summary_id, 1, session_id, "note", "agent", "agent", at, None, False, False, 0.5, 0.5, 1, 1, 1, 1, ()
+    )  # fmt: skip
+
+
+def half(*values):
+    return np.array(values, "<f2")
+
+
+def filled():
+    """Four passages of three summaries: words a to d, the second without a vector."""
+    shelf = Shelf()
+    shelf.load(
+        Contents(
+            [stored(1, 10), stored(3, 10, 1, (1, 2)), stored(4, 11, 0, (3,)), stored(9, 12, 0, (4,))],
+            {"a": 1, "b": 2, "c": 3, "d": 4},
+            [facts(10, 5, 1), facts(11, 5, 1), facts(12, 2, 1)],
+            {SPACE: [(1, half(1, 0).tobytes()), (4, half(0, 1).tobytes()), (8, b""), (9, half(1, 0).tobytes())]},
+        )
+    )  # fmt: skip
+    return shelf
+
+
+def test_a_shelf_is_empty_and_not_loaded_at_first():
+    shelf = Shelf()
+    assert not shelf.loaded
+    assert shelf.columns.n == 0
+    assert [len(side) for side in shelf.neighbours()] == [0, 0]
+
+
+def test_loading_puts_every_array_in_step():
+    shelf = filled()
+    assert shelf.loaded
+    assert shelf.version == 1
+    assert shelf.columns.n == shelf.postings.n == shelf.matrices[SPACE.name].n == 4
+    assert shelf.matrices[SPACE.name].cosines(np.array([1, 0], np.float32)).tolist() == [
+        1,
+        0,
+        0,
+        1,
+    ]
+    assert shelf.row_of(9) == 3
+    assert shelf.row_of(2) is None
+    assert shelf.vocabulary.expand("a") == [1]
+
+
+def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
+    shelf = Shelf()
+    shelf.load(Contents([stored(1, 10), stored(2, 99)], {"a": 1}, [facts(10)], {SPACE: []}))
+    assert shelf.columns.live.tolist() == [True, False]
+    assert shelf.postings.df(1) == 1
+
+
+def test_a_batch_removes_adds_and_updates_as_one():
+    shelf = filled()
+    shelf.apply(
+        Batch(
+            removed=[4, 77],
+            added=[stored(12, 11, 0, (3, 5))],
+            numbers={"new": 5, "c": 3},
+            vectors={SPACE: half(0, 1).reshape(1, 2)},
+            facts=[facts(11, 8, 1), facts(12, 3, 1)],
+            digests={11: 2**64 - 1},
+        )
+    )
+    assert shelf.version == 2
+    assert shelf.columns.live.tolist() == [True, True, False, True, True]
+    assert shelf.columns.at[[3, 4]].tolist() == [3, 8]
+    assert int(shelf.columns.digest[4]) == 2**64 - 1
+    assert shelf.postings.rows_of(3).tolist() == [4]
+    assert shelf.vocabulary.number("new") == 5
+    assert shelf.matrices[SPACE.name].top(np.array([0, 1], np.float32), 1)[0].tolist() == [4]
+
+
+def test_a_batch_without_vectors_leaves_their_rows_empty():
+    shelf = filled()
+    shelf.apply(Batch(added=[stored(12, 13)], numbers={"a": 1}, facts=[facts(13)]))
+    assert shelf.matrices[SPACE.name].n == 5
+    assert 4 not in shelf.matrices[SPACE.name].top(np.array([1, 0], np.float32), 9)[0]
+
+
+def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
+    shelf = Shelf()
+    numbers = {f"word{n}": n for n in range(1, 401)}
+    passages = [stored(n, n, 0, (n,)) for n in range(1, 401)]
+    shelf.load(Contents(passages, numbers, [facts(n) for n in range(1, 401)], {SPACE: []}))
+    shelf.apply(Batch(removed=list(range(1, 300))))
+    assert shelf.columns.n == shelf.postings.n == shelf.matrices[SPACE.name].n == 101
+    assert shelf.row_of(300) == 0
+    assert shelf.postings.rows_of(300).tolist() == [0]
+    assert shelf.vocabulary.number("word1") is None
+    assert len(shelf.vocabulary) == 101
+
+
+def test_neighbours_are_those_before_and_after_in_the_session_by_event_time():
+    shelf = filled()
+    previous, following = shelf.neighbours()
+    # Rows 0 and 1 are two passages of #10, row 2 is #11 at the same time, row 3 came first.
+    assert previous.tolist() == [3, 0, 1, -1]
+    assert following.tolist() == [1, 2, -1, 0]
+
+
+def test_neighbours_follow_changes_and_cross_no_session():
+    shelf = filled()
+    first = shelf.neighbours()
+    assert shelf.neighbours() is first
+    shelf.apply(Batch(removed=[3], facts=[facts(12, 2, 2), facts(10, 5, 1), facts(11, 5, 1)]))
+    previous, following = shelf.neighbours()
+    assert previous.tolist() == [-1, -1, 0, -1]
+    assert following.tolist() == [2, -1, -1, -1]
+
+
+def test_summaries_without_a_session_have_no_neighbours():
+    shelf = filled()
+    shelf.apply(Batch(facts=[facts(10), facts(11), facts(12)]))
+    assert set(np.concatenate(shelf.neighbours()).tolist()) == {-1}

@@ -1,0 +1,81 @@
+"""A vault with memories, indexed for real: what the tests of recall ask."""
+
+from dataclasses import replace
+
+from memd.config import Config
+from memd.engines.hashing import HashingEmbedder
+from memd.index.indexer import Indexer
+from memd.index.shelf import Shelf
+from memd.models import Draft, Kind, SessionRef
+from memd.recall.answer import Question
+from memd.recall.recaller import Recaller
+from memd.store import projects, summaries
+
+NOW = 1_800_000_000_000
+DAY = 86_400_000
+
+
+class Library:
+    """Put memories in, ask for them."""
+
+    def __init__(self, db, own_profiles=None, **recall):
+        self.db = db
+        self.shelf = Shelf()
+        embedders = [HashingEmbedder()]
+        self.indexer = Indexer(db, embedders, self.shelf, Config().index)
+        config = Config().recall.model_copy(update=recall)
+        self.recaller = Recaller(db, embedders, self.shelf, config, own_profiles or {})
+
+    def put(
+        self,
+        title,
+        body="",
+        *,
+        days_ago=0.0,
+        kind=Kind.NOTE,
+        session=None,
+        project="/a",
+        **more,
+    ):
+        """Remember something that happened some days ago; its id."""
+        at = NOW - int(days_ago * DAY)
+        draft = Draft(
+            "turn",
+            kind,
+            title,
+            body,
+            at,
+            "test",
+            (),
+            **{
+                k: v
+                for k, v in more.items()
+                if k in {"tags", "files", "topic_key", "expires_at", "tier"}
+            },
+        )
+
+        def write(tx):
+            project_id = projects.ensure_project(tx, project, project.rpartition("/")[2], "", 1)
+            session_id = None
+            if session:
+                session_id = projects.ensure_session(
+                    tx, SessionRef("test", session), project_id, at
+                )
+            owner = summaries.Owner(
+                project_id, session_id, more.get("source", "test"), more.get("episode")
+            )
+            count = tx.execute("SELECT count(*) FROM summaries").get
+            return summaries.put(tx, f"u{count}", draft, owner, 1)[0]
+
+        return self.db.write_now(write)
+
+    async def ask(self, text, **more):
+        """The answer, everything indexed."""
+        if not self.shelf.loaded:
+            await self.indexer.load()
+        await self.indexer.settle()
+        return await self.recaller.search(replace(Question(text, NOW), **more))
+
+    async def ids(self, text, **more):
+        """The ids of the hits, best first."""
+        return [hit.summary.id for hit in (await self.ask(text, **more)).hits]

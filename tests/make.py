@@ -1,0 +1,86 @@
+"""Hand-made values for tests: say only what the test cares about."""
+
+import itertools
+
+from memd.models import (
+    Draft,
+    Event,
+    EventKind,
+    Kind,
+    NewEvent,
+    SessionRef,
+    Source,
+    Summary,
+    Tier,
+)
+
+AT = 1_800_000_000_000
+"""When things happen unless a test says otherwise: UTC milliseconds."""
+_keys = itertools.count()
+
+
+def make_event(kind=EventKind.PROMPT, *, id=1, at=None, turn="t1", **payload):  # noqa: A002  # the field's name
+    """A stored event; what is left over is its payload. `tool_name` names its tool, too."""
+    return Event(
+        id=id,
+        session_id=payload.pop("session_id", 1),
+        kind=EventKind(kind),
+        name=payload.pop("name", str(kind)),
+        at=AT + id * 1000 if at is None else at,
+        payload=payload,
+        source=payload.pop("source", "live"),
+        turn=turn,
+        tool=payload.get("tool_name"),
+        agent=payload.get("agent_id"),
+    )
+
+
+def make_new_event(kind=EventKind.PROMPT, *, at=AT, turn="t1", session="s1", **payload):
+    """An event to be stored, with a key of its own unless `key` is given."""
+    return NewEvent(
+        session=SessionRef("claude-code", session, "/home/dev/ledger"),
+        key=payload.pop("key", f"key-{next(_keys)}"),
+        kind=EventKind(kind),
+        name=payload.pop("name", str(kind)),
+        at=at,
+        source=payload.pop("source", "live"),
+        payload=payload,
+        turn=turn,
+        tool=payload.get("tool_name"),
+        agent=payload.get("agent_id"),
+    )
+
+
+def make_draft(title="A title", body="A body.", *, kind=Kind.NOTE, slot="turn", **fields):
+    """A draft from one event."""
+    fields.setdefault("sources", (Source(1, "a quote"),))
+    return Draft(
+        slot=slot,
+        kind=Kind(kind),
+        title=title,
+        body=body,
+        at=fields.pop("at", AT),
+        rule=fields.pop("rule", "turn"),
+        **fields,
+    )
+
+
+def make_summary(title="A title", body="A body.", *, id=1, kind=Kind.NOTE, **fields):  # noqa: A002  # the field's name
+    """A stored summary of project 1."""
+    at = fields.pop("at", AT)
+    return Summary(
+        id=id,
+        uid=fields.pop("uid", f"uid-{id}"),
+        project_id=fields.pop("project_id", 1),
+        session_id=fields.pop("session_id", None),
+        kind=Kind(kind),
+        tier=fields.pop("tier", Tier.CAPTURED),
+        source=fields.pop("source", "claude-code"),
+        title=title,
+        body=body,
+        at=at,
+        created_at=fields.pop("created_at", at),
+        updated_at=fields.pop("updated_at", at),
+        rule=fields.pop("rule", "turn"),
+        **fields,
+    )

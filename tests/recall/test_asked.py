@@ -1,0 +1,35 @@
+from memd.models import Kind
+from memd.recall.answer import Question
+from memd.recall.asked import Asked
+from memd.recall.intent import Intent
+from memd.recall.profiles import resolve
+from memd.recall.query import parse
+
+
+def asked(text="kettle", intent=None, profile="memd", **question):
+    return Asked(
+        Question(text, 100, **question),
+        parse(text),
+        intent or Intent(),
+        resolve(profile, {}),
+        profile,
+        5,
+        "s",
+        None,
+        {},
+    )
+
+
+def test_ages_count_from_the_moment_that_is_asked_about():
+    assert asked().now == 100
+    assert asked(as_of=0).now == 0
+
+
+def test_what_was_read_between_the_lines_is_said_only_if_the_profile_heeds_it():
+    meant = Intent(is_recent=True, kinds={Kind.FIX: 1.0})
+    assert len(asked(intent=meant).notes) == 2
+    assert asked(intent=meant, profile="siftcoder").notes == ()
+
+
+def test_the_page_ends_after_its_last_hit():
+    assert asked(offset=10).last == 15

@@ -1,0 +1,55 @@
+import pytest
+
+from memd.models import Kind
+from tests.library import DAY, NOW, Library
+
+
+@pytest.fixture
+def library(db):
+    return Library(db)
+
+
+async def test_an_identifier_is_found_by_its_parts(library):
+    wanted = library.put("Fixed", "`decodeToken` unpacked three names")
+    library.put("Other", "nothing of the kind")
+    assert (await library.ids("decode token"))[0] == wanted
+
+
+async def test_filters_apply_before_the_pool_is_cut(db):
+    library = Library(db, pool=1)
+    for i in range(80):
+        library.put(f"Rate limit number {i}", "rate limit", project="/b")
+    wanted = library.put("A word on the rate", "limit", project="/a", kind=Kind.DECISION)
+    project = db.read_now(lambda tx: tx.execute("SELECT id FROM projects WHERE key = '/a'").get)
+    assert await library.ids("rate limit", project_ids=(project,)) == [wanted]
+    assert await library.ids("rate limit", kinds=(Kind.DECISION,)) == [wanted]
+
+
+async def test_each_filter_keeps_what_it_says(library):
+    old = library.put("tea kettle one", days_ago=10, tags=("x",), session="s1", source="user")
+    new = library.put("tea kettle two", days_ago=1, tags=("x", "y"), session="s2")
+    assert await library.ids("kettle", since=NOW - 5 * DAY) == [new]
+    assert await library.ids("kettle", until=NOW - 5 * DAY) == [old]
+    assert await library.ids("kettle", as_of=NOW - 5 * DAY) == [old]
+    assert await library.ids("kettle", tags=("x", "y")) == [new]
+    assert await library.ids("kettle", source="user") == [old]
+    assert await library.ids("kettle", source="nobody") == []
+    assert await library.ids("kettle", session_id=2) == [new]
+    assert await library.ids("kettle", project_ids=()) == []
+
+
+async def test_a_topic_key_is_found_exactly_and_leads(library):
+    library.put("build command", "make build command")
+    wanted = library.put("Use make", topic_key="build.command")
+    answer = await library.ask("", topic_key="build.command")
+    assert [hit.summary.id for hit in answer.hits] == [wanted]
+    assert answer.hits[0].channels == ("topic",)
+    assert await library.ids("", topic_key="nothing") == []
+
+
+async def test_phrases_must_stand_as_they_are_and_prefixes_may_go_on(library):
+    wanted = library.put("One", "the model router picks")
+    library.put("Two", "the router of the model")
+    configured = library.put("Three", "configuration of things")
+    assert await library.ids('"model router"', legs=frozenset({"lexical"})) == [wanted]
+    assert await library.ids("confi*", legs=frozenset({"lexical"})) == [configured]

@@ -1,0 +1,63 @@
+import pytest
+
+from memd.errors import BadRequest, ConfigError
+from memd.recall.profiles import PUBLISHED, for_recent, overlaid, resolve, resolve_all
+
+
+@pytest.mark.parametrize("name", sorted(PUBLISHED))
+def test_every_profile_that_comes_with_memd_is_valid(name):
+    assert any(weight > 0 for weight in resolve(name, {}).legs.values())
+
+
+def test_a_profile_of_ones_own_changes_only_what_it_says():
+    own = {"mine": {"base": "siftcoder", "legs": {"vector": 0.0}, "k": 9}}
+    mine, base = resolve("mine", own), resolve("siftcoder", {})
+    assert (mine.legs["lexical"], mine.legs["vector"], mine.k) == (1.0, 0.0, 9)
+    assert mine.steps == base.steps
+
+
+def test_bases_are_followed():
+    own = {"a": {"base": "b", "k": 7}, "b": {"base": "siftcoder", "pool": 20}}
+    assert (resolve("a", own).pool, resolve("a", own).k) == (20, 7)
+
+
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        ({"x": {"base": "x"}}, "circle: x → x"),
+        ({"x": {"base": "y"}, "y": {"base": "x"}}, "circle: x → y → x"),
+        ({"x": {"base": "nowhere"}}, r"profiles\.x\.base: there is no profile 'nowhere'"),
+        (
+            {"x": {"base": "memd", "legs": {"lexical": float("nan")}}},
+            r"profiles\.x\.legs\.lexical",
+        ),
+        ({"x": {"base": "memd", "legs": {"lexical": -1}}}, r"profiles\.x\.legs\.lexical"),
+        ({"x": {"legs": {"lexical": 0}}}, "at least one leg"),
+        ({"x": {"base": "memd", "colour": "red"}}, r"profiles\.x\.colour"),
+        (
+            {"x": {"base": "memd", "steps": [{"signal": "magic"}]}},
+            r"profiles\.x\.steps\.0\.signal",
+        ),
+    ],
+)
+def test_a_mistake_is_told_with_its_key(own, said):
+    with pytest.raises(ConfigError, match=said):
+        resolve_all(own)
+
+
+def test_an_unknown_profile_is_the_callers_mistake_and_the_answer_names_what_there_is():
+    with pytest.raises(BadRequest, match=r"there are .*memd, siftcoder"):
+        resolve("nosuch", {})
+
+
+def test_tables_are_merged_and_lists_replaced():
+    assert overlaid({"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"c": 3}, "l": [2]}) == {
+        "a": {"b": 1, "c": 3},
+        "l": [2],
+    }
+
+
+def test_the_latest_is_asked_for_with_other_weights():
+    profile = resolve("memd", {})
+    assert for_recent(profile).steps != profile.steps
+    assert for_recent(resolve("siftcoder", {})) == resolve("siftcoder", {})

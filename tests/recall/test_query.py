@@ -1,0 +1,76 @@
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.recall.query import Query, fts_expression, parse, phrase_expression, phrase_terms
+from memd.store import fulltext
+
+
+def test_words_are_stemmed_counted_and_freed_of_stop_words():
+    query = parse("why did the logins answer the login")
+    assert query.terms == {"login": 2.0, "answer": 1.0}
+    assert query.words == ("logins", "answer", "login")
+
+
+def test_a_question_of_stop_words_alone_keeps_them():
+    assert set(parse("what was that").terms) == {"what", "was", "that"}
+
+
+def test_phrases_prefixes_and_or_are_understood():
+    query = parse('"model router" OR conf* OR "single" redis')
+    assert query.phrases == (("model", "router"),)
+    assert query.prefixes == ("conf",)
+    assert set(query.terms) == {"singl", "redi"}
+
+
+def test_identifiers_are_asked_for_whole_and_in_parts():
+    assert set(parse("decode_token").terms) == {"decode_token", "decod", "token"}
+    assert phrase_terms(("decode_token", "fails")) == ("decode_token", "decod", "token", "fail")
+
+
+@pytest.mark.parametrize("nothing", ["", "   ", "!!!", '""', "*", "\x00", "AND OR NOT"])
+def test_nothing_to_look_for_is_an_empty_query(nothing):
+    assert parse(nothing).is_empty
+
+
+@pytest.mark.parametrize(
+    "soup",
+    [
+        '"unclosed',
+        "a AND",
+        "NEAR(x y, 5)",
+        "col:val",
+        "C++ (a OR",
+        "-x ^y",
+        "a''b",
+        '"" "',
+        "{}[]",
+        "*x",
+    ],
+)
+def test_operator_soup_is_taken_for_words(db, soup):
+    expression = fts_expression(parse(soup))
+    if expression:
+        db.read_now(lambda tx: fulltext.match(tx, expression, 5))
+
+
+def test_what_is_too_long_is_cut_and_not_refused():
+    assert len(parse("word " * 10_000).terms) == 1
+    assert len(parse(" ".join(f"w{i}" for i in range(2_000))).terms) <= 64
+
+
+@given(st.text(max_size=300))
+def test_no_text_whatever_makes_an_fts_expression_that_sqlite_refuses(text):
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE VIRTUAL TABLE t USING fts5 (x, tokenize = 'porter unicode61')")
+    query = parse(text)
+    for expression in (fts_expression(query), *(phrase_expression(p) for p in query.phrases)):
+        if expression:
+            safe = expression.encode("utf-8", "replace").decode()
+            list(connection.execute("SELECT * FROM t WHERE t MATCH ?", (safe,)))
+    connection.close()
+
+
+def test_an_empty_query_has_no_expression():
+    assert fts_expression(Query("")) == ""

@@ -1,0 +1,58 @@
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memd.models import Kind
+from memd.recall.answer import Part, apply_parts
+from memd.store.database import open_database
+from tests.library import Library
+
+
+@pytest.fixture
+def library(db):
+    return Library(db)
+
+
+async def test_asking_for_the_latest_lets_recency_lead_and_says_so(library):
+    library.put("kettle decision", "kettle kettle decision", days_ago=300)
+    new = library.put("kettle", "we talked about it", days_ago=0.1)
+    answer = await library.ask("latest kettle decision")
+    assert answer.hits[0].summary.id == new
+    assert "recency leads" in answer.notes[0]
+
+
+async def test_the_published_profile_keeps_its_decay(db):
+    library = Library(db)
+    old = library.put("kettle colour teal", "kettle colour teal", days_ago=30)
+    new = library.put("kettle", "something else", days_ago=0)
+    assert await library.ids("kettle colour teal", profile="siftcoder") == [new, old]
+    assert await library.ids("kettle colour teal", profile="memd") == [old, new]
+    hit = (await library.ask("kettle colour teal", profile="siftcoder")).hits[1]
+    # first on both legs, thirty days old: (1/61 + 1/61) * exp(-30/7)
+    assert hit.score == pytest.approx((1 / 61 + 1 / 61) * 0.013768, rel=1e-3)
+    assert hit.parts[-1] == Part("recency", pytest.approx(0.013768, rel=1e-3), "*")
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    words=st.lists(
+        st.sampled_from(["kettle", "tea", "harbour", "session", "redis", "limit", "login"]),
+        min_size=1,
+        max_size=5,
+    ),
+    profile=st.sampled_from(["memd", "siftcoder"]),
+)
+async def test_every_score_is_the_sum_of_its_parts(tmp_path_factory, words, profile):
+    with open_database(str(tmp_path_factory.mktemp("v") / "v.db"), 1) as db:
+        library = Library(db)
+        for i, text in enumerate(
+            ["tea kettle", "harbour session", "redis session limit", "login limit tea"]
+        ):
+            library.put(text, f"{text} again", days_ago=i * 3, session="s", kind=list(Kind)[i])
+        answer = await library.ask(" ".join(words), profile=profile, explain=True)
+        for hit in answer.hits:
+            assert apply_parts(hit.parts) == hit.score
+        scores = [t.score for t in answer.trace if t.verdict == "hit"]
+        assert scores == sorted(scores, reverse=True) or profile == "memd"

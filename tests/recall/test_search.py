@@ -1,0 +1,73 @@
+import pytest
+
+from memd.store import links
+from tests.library import DAY, NOW, Library
+
+
+@pytest.fixture
+def library(db):
+    return Library(db)
+
+
+async def test_a_superseded_memory_is_hidden_counted_and_shown_on_demand(library, db):
+    old = library.put("Sessions live in SQLite", days_ago=2)
+    new = library.put("Sessions live in Redis", days_ago=1)
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
+        )
+    )
+    answer = await library.ask("where do sessions live")
+    assert [hit.summary.id for hit in answer.hits] == [new]
+    assert answer.suppressed == {"superseded": 1}
+    assert set(await library.ids("sessions live", include_superseded=True)) == {old, new}
+
+
+async def test_as_of_sees_what_was_not_superseded_yet(library, db):
+    old = library.put("Sessions live in SQLite", days_ago=9)
+    new = library.put("Sessions live in Redis", days_ago=1)
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
+        )
+    )
+    assert await library.ids("sessions live", as_of=NOW - 5 * DAY) == [old]
+    answer = await library.ask("sessions live", as_of=NOW)
+    assert [hit.summary.id for hit in answer.hits] == [new]
+    assert answer.suppressed == {"superseded": 1}
+
+
+async def test_what_has_expired_is_hidden_and_counted(library):
+    library.put("Standup at ten", expires_at=NOW - 1)
+    answer = await library.ask("standup")
+    assert answer.hits == ()
+    assert answer.suppressed == {"expired": 1}
+
+
+async def test_one_turn_does_not_fill_the_answer(library):
+    for i in range(3):
+        library.put(f"kettle story {i}", "kettle kettle", session="s", episode="e")
+    other = library.put("a kettle elsewhere")
+    assert other in (await library.ids("kettle story"))[:2]
+
+
+async def test_pages_follow_each_other_without_gap_or_overlap(library):
+    for i in range(7):
+        library.put(f"kettle {i}", f"number {i}")
+    whole = await library.ids("kettle number", k=7)
+    assert (
+        await library.ids("kettle number", k=3)
+        + await library.ids("kettle number", k=4, offset=3)
+        == whole
+    )
+    assert await library.ids("kettle", k=3, offset=100) == []
+
+
+async def test_an_explained_answer_shows_every_candidate_and_why_it_was_not_chosen(library):
+    for i in range(8):
+        library.put(f"kettle {i}", "kettle " * i)
+    answer = await library.ask("kettle", explain=True, k=2)
+    assert [t.verdict for t in answer.trace][:3] == ["hit", "hit", "rank 3"]
+    assert len(answer.trace) == 8
+    assert answer.trace[0].terms == ("kettl",)
+    assert answer.trace[0].ranks["lexical"] == 1

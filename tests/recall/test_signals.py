@@ -1,0 +1,68 @@
+"""Every formula against numbers worked out by hand."""
+
+import numpy as np
+import pytest
+
+from memd.recall import signals
+
+
+def f(*values):
+    return np.array(values, dtype=np.float64)
+
+
+def test_ages_are_days_and_the_future_has_none():
+    ages = signals.ages_in_days(np.array([0, 86_400_000, 200_000_000]), 86_400_000)
+    assert ages.tolist() == [1.0, 0.0, 0.0]
+
+
+def test_siftcoders_decay():
+    # exp(-1/7) = 0.8669; exp(-30/7) = exp(-4.2857) = 0.01377
+    assert signals.exponential(f(0, 1, 30), 7) == pytest.approx([1, 0.8669, 0.01377], abs=1e-4)
+
+
+def test_covalences_recency():
+    # 1/(1+0/365) = 1; one year: 1/2; two: 1/3; a day: 365/366 = 0.99727
+    assert signals.hyperbolic(f(0, 365, 730, 1), 365) == pytest.approx(
+        [1, 0.5, 1 / 3, 365 / 366]
+    )
+
+
+def test_the_logarithmic_recency():
+    # 1 - 0.1*log10(1+9) = 0.9; 1 - 0.1*log10(1+99) = 0.8
+    assert signals.logarithmic(f(0, 9, 99)) == pytest.approx([1, 0.9, 0.8])
+
+
+def test_the_tier_counts_from_one_and_agent_equals_captured():
+    # core 1/61, file 1/62, agent and captured 1/63
+    tiers = np.array([0, 1, 2, 3], dtype=np.int8)
+    assert signals.tier_share(tiers, 60) == pytest.approx([1 / 61, 1 / 62, 1 / 63, 1 / 63])
+
+
+def test_the_title_share_is_the_square_of_the_words_it_has():
+    # both of two words: 1; one of two: 0.25; none: 0; substrings count, so "1.4" is found in "v1.4-roadmap"
+    titles = ["v1.4-roadmap", "roadmap", "other", ""]
+    assert signals.title_share(titles, ["roadmap", "1.4"]) == pytest.approx([1, 0.25, 0, 0])
+    assert signals.title_share(titles, []).tolist() == [0, 0, 0, 0]
+
+
+def test_clawmems_quality():
+    assert signals.quality_factor(f(0, 0.5, 1)) == pytest.approx([0.7, 1.0, 1.3])
+
+
+def test_clawmems_length_at_its_knees():
+    # up to 500: 1; 1000: 1/(1+0.5*1) = 0.6667; 2000: 1/(1+0.5*2) = 0.5; 2^40*500: 1/21 -> floor 0.3
+    lengths = np.array([0, 500, 1000, 2000, 500 * 2**40])
+    assert signals.length_factor(lengths) == pytest.approx([1, 1, 2 / 3, 0.5, 0.3])
+
+
+def test_clawmems_frequency():
+    # 1 revision, 1 copy: ln(1) = 0 -> 1; 2 revisions: 0.03*ln(3) = 0.03296; many: capped at 0.10
+    revisions, duplicates = np.array([1, 2, 1, 500]), np.array([1, 1, 3, 1])
+    assert signals.frequency_factor(revisions, duplicates) == pytest.approx(
+        [1, 1 + 0.03 * np.log(3), 1 + 0.03 * np.log(3), 1.1]
+    )
+
+
+def test_a_kind_that_nobody_asks_for_is_worth_nothing():
+    wanted = np.array([0.0, 1.0])
+    assert signals.kind_share(np.array([0, 1, 1], dtype=np.int8), wanted).tolist() == [0, 1, 1]

@@ -1,0 +1,45 @@
+from memd.consolidate.curator import Forgotten, Remembered
+from memd.models import Kind, Summary, Tier
+from memd.serve import deeds, fit, schemas
+from memd.serve.check import Checker
+
+SUMMARY = Summary(
+    id=12, uid="u", project_id=1, session_id=None, kind=Kind.NOTE, tier=Tier.CORE, source="agent",
+    title="t" * 500, body="b", at=1, created_at=1, updated_at=1, rule="said", pinned_at=5,
+)  # fmt: skip
+
+
+def test_what_was_remembered_names_what_it_replaces():
+    shown = deeds.remembered(Remembered(12, "created", (3, 4)), "current")
+    assert shown == {"id": 12, "outcome": "created", "project": "current", "superseded": [3, 4]}
+    Checker(schemas.REMEMBER, schemas.REMEMBER_RESULT).result(shown)
+
+
+def test_a_dry_run_says_what_to_do_next_and_the_real_thing_does_not():
+    check = Checker(schemas.FORGET, schemas.FORGET_RESULT)
+    shown = deeds.forgotten(Forgotten((SUMMARY,), 7, (1,), (2,), (99,), is_dry_run=True))
+    assert shown["would_forget"][0]["id"] == 12
+    assert (shown["events"], shown["revived"], shown["also_in"], shown["unknown"]) == (
+        7,
+        [1],
+        [2],
+        [99],
+    )
+    assert "dry_run: false" in shown["next"]
+    check.result(shown)
+    done = deeds.forgotten(Forgotten((SUMMARY,), 0, (), (), (), is_dry_run=False))
+    assert set(done) == {"dry_run", "forgot", "events"}
+    check.result(done)
+
+
+def test_forgetting_much_is_still_told_briefly():
+    shown = deeds.forgotten(
+        Forgotten((SUMMARY,) * 1_000, 0, tuple(range(10_000)), (), (), is_dry_run=False)
+    )
+    assert fit.size(shown) < 20_000
+
+
+def test_a_pinned_memory_says_so():
+    shown = deeds.pinned(SUMMARY)
+    assert (shown["id"], shown["pinned"], shown["tier"]) == (12, True, "core")
+    Checker(schemas.PIN, schemas.PIN_RESULT).result(shown)

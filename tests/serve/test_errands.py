@@ -1,0 +1,134 @@
+import pytest
+
+from memd.errors import BadRequest, UnknownId
+from memd.models import Kind, SessionRef
+from memd.serve import arguments as ask
+from memd.serve.errands import Desk
+from memd.serve.scope import Caller
+from memd.serve.when import DAY
+from memd.store import projects
+
+NOBODY = Caller()
+
+
+@pytest.fixture
+def desk(house):
+    return Desk(house.app, 0.05)
+
+
+async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
+    session = house.db.write_now(
+        lambda tx: projects.ensure_session(
+            tx,
+            SessionRef("claude-code", "s1"),
+            projects.ensure_project(tx, "/p", "p", "", 1),
+            1,
+        )
+    )
+    asked = ask.Search(
+        query="login", k=7, offset=3, kinds=[Kind.FIX], session="s1", source="user", since="7d", until="now",
+        tags=["a"], topic_key="t", include_superseded=True, legs=["lexical"], profile="siftcoder",
+        explain=True, as_of="yesterday",
+    )  # fmt: skip
+    await desk.search(asked, NOBODY)
+    (question,) = house.recaller.asked
+    assert (question.text, question.k, question.offset) == ("login", 7, 3)
+    assert (question.kinds, question.session_id, question.source) == (
+        (Kind.FIX,),
+        session,
+        "user",
+    )
+    assert (question.since, question.until) == (clock() - 7 * DAY, clock())
+    assert question.as_of == clock() - clock() % DAY - 1
+    assert (question.tags, question.topic_key, question.legs) == (
+        ("a",),
+        "t",
+        frozenset({"lexical"}),
+    )
+    assert question.include_superseded
+    assert question.explain
+    assert question.profile == "siftcoder"
+
+
+async def test_a_topic_or_a_vector_is_question_enough(house, desk):
+    await desk.search(ask.Search(topic_key="build.command"), NOBODY)
+    await desk.search(ask.ControlSearch(embedding=[1.0]), NOBODY)
+    assert len(house.recaller.asked) == 2
+    with pytest.raises(BadRequest, match="say what to look for"):
+        await desk.search(ask.ControlSearch(embedding=[]), NOBODY)
+
+
+async def test_who_names_a_session_means_it_whichever_project_it_is_of(house, desk, tmp_path):
+    house.db.write_now(
+        lambda tx: projects.ensure_session(
+            tx,
+            SessionRef("claude-code", "s1"),
+            projects.ensure_project(tx, "/p", "p", "", 1),
+            1,
+        )
+    )
+    caller = Caller(cwd=str(tmp_path))
+    await desk.search(ask.Search(query="x", session="s1"), caller)
+    await desk.search(ask.Search(query="x", session="s1", project="current"), caller)
+    assert [question.project_ids for question in house.recaller.asked] == [None, ()]
+
+
+async def test_nothing_to_wait_for_is_not_waited_for(house, desk):
+    assert (await desk.search(ask.Search(query="x"), NOBODY)).waited is None
+    assert house.worker.settled == []
+
+
+async def test_memories_are_read_in_the_order_asked_for_and_once(house, desk):
+    first, second = house.remember("a"), house.remember("b")
+    read = await desk.get(ask.Get(ids=[second, first, second, 99]), NOBODY)
+    assert [one.id for one in read.memories] == [second, first]
+    assert read.unknown == (99,)
+    with pytest.raises(UnknownId, match=r"there is no memory #98, #99"):
+        await desk.get(ask.Get(ids=[98, 99]), NOBODY)
+
+
+async def test_a_memory_out_of_reach_can_be_neither_forgotten_nor_pinned(house, desk, tmp_path):
+    number = house.remember("a", project="/elsewhere")
+    caller = Caller(cwd=str(tmp_path))
+    with pytest.raises(UnknownId, match="belongs to"):
+        await desk.forget(ask.Forget(ids=[number], dry_run=False), caller)
+    with pytest.raises(UnknownId, match="belongs to"):
+        await desk.pin(ask.Pin(id=number), caller)
+
+
+async def test_a_rehearsal_of_forgetting_does_not_bother_the_index(house, desk):
+    number = house.remember("a")
+    await desk.forget(ask.Forget(ids=[number]), NOBODY)
+    assert house.worker.settled == []
+    await desk.forget(ask.Forget(ids=[number], dry_run=False), NOBODY)
+    assert house.worker.settled == [None]
+
+
+async def test_an_agent_cannot_make_up_a_project_and_an_importer_can(house, desk):
+    with pytest.raises(BadRequest, match="current or global"):
+        await desk.remember([ask.Remember(text="x", project="corpus")], NOBODY)
+    with pytest.raises(BadRequest, match="current or global"):
+        await desk.remember([ask.ControlMemory(text="x", project="all")], NOBODY)
+    await desk.remember([ask.ControlMemory(text="x", project="corpus")], NOBODY)
+    assert house.curator.memories[0].project_reason == "named by an import"
+
+
+async def test_a_path_is_a_project_too(house, desk, tmp_path):
+    (tmp_path / "shop" / ".git").mkdir(parents=True)
+    await desk.remember([ask.Remember(text="x", project=str(tmp_path / "shop"))], NOBODY)
+    (memory,) = house.curator.memories
+    assert (memory.project_key, memory.project_name) == (str(tmp_path / "shop"), "shop")
+
+
+@pytest.mark.parametrize(
+    ("asked", "session"),
+    [
+        (Caller(), None),
+        (Caller(session="s"), None),
+        (Caller(session="s", client="c", cwd="/d"), SessionRef("c", "s", "/d")),
+    ],
+    ids=["nobody", "no client", "known"],
+)
+async def test_a_memory_belongs_to_the_session_that_said_it(house, desk, asked, session):
+    await desk.remember([ask.Remember(text="x", project="global")], asked)
+    assert house.curator.memories[0].session == session

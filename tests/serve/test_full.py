@@ -1,0 +1,27 @@
+import json
+
+from memd.models import Kind, Summary, Tier
+from memd.recall.answer import Answer, Hit, Part
+from memd.serve import full
+
+SUMMARY = Summary(
+    id=1, uid="u", project_id=1, session_id=None, kind=Kind.FIX, tier=Tier.CORE, source="agent", title="t",
+    body="b", at=1, created_at=2, updated_at=3, rule="r", tags=("x",),
+)  # fmt: skip
+
+
+def test_an_answer_is_whole_and_flat():
+    hit = Hit(SUMMARY, "demo", None, "b", 0.5, (Part("a", 0.5),), ("lexical",))
+    shown = full.answer(
+        Answer((hit,), "memd", None, 1.0, notes=("n",)), waited=None, note="unknown project"
+    )
+    (told,) = shown["hits"]
+    assert (told["id"], told["kind"], told["tags"], told["snippet"]) == (1, "fix", ["x"], "b")
+    assert told["parts"] == [{"name": "a", "value": 0.5, "op": "+"}]
+    assert shown["notes"] == ["n", "unknown project"]
+    assert json.loads(json.dumps(shown)) == shown
+
+
+def test_anything_becomes_plain():
+    assert full.plain({Kind.FIX: (1, {2}), "x": object}) == {"fix": [1, [2]], "x": str(object)}
+    assert full.memory(SUMMARY, "demo", "")["session_title"] is None

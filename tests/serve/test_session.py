@@ -1,0 +1,231 @@
+import sys
+
+import anyio
+import mcp.types as t
+import pytest
+from mcp import Client, ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.shared.message import SessionMessage
+
+TOOLS = [
+    "mem_search", "mem_timeline", "mem_why", "mem_get", "mem_remember", "mem_forget", "mem_pin",
+]  # fmt: skip
+
+
+def bridge(house, tmp_path):
+    """How a client would start `memd mcp` for this house."""
+    home = tmp_path / "home"
+    socket = home / "run" / "memd.sock"
+    socket.parent.mkdir(parents=True)
+    socket.symlink_to(house.path)
+    environ = {"MEMD_HOME": str(home), "MEMD_START": "0", "PYTHONPATH": ":".join(sys.path)}
+    return StdioServerParameters(
+        command=sys.executable, args=["-m", "memd.bridge"], env=environ, cwd=str(tmp_path)
+    )
+
+
+class SocketTransport:
+    """The SDK's transport, straight over the socket."""
+
+    def __init__(self, path):
+        self._path = path
+
+    async def __aenter__(self):
+        self._stream = await anyio.connect_unix(self._path)
+        self._tasks = anyio.create_task_group()
+        await self._tasks.__aenter__()
+        to_client, reads = anyio.create_memory_object_stream[SessionMessage](0)
+        writes, from_client = anyio.create_memory_object_stream[SessionMessage](0)
+        self._tasks.start_soon(self._read, to_client)
+        self._tasks.start_soon(self._write, from_client)
+        self._streams = (to_client, reads, writes, from_client)
+        return reads, writes
+
+    async def __aexit__(self, *args):
+        self._tasks.cancel_scope.cancel()
+        await self._tasks.__aexit__(None, None, None)
+        for stream in self._streams:
+            stream.close()
+        await self._stream.aclose()
+
+    async def _read(self, to_client):
+        rest = b""
+        async for chunk in self._stream:
+            *lines, rest = (rest + chunk).split(b"\n")
+            for line in lines:
+                await to_client.send(
+                    SessionMessage(t.jsonrpc_message_adapter.validate_json(line))
+                )
+
+    async def _write(self, from_client):
+        async for outgoing in from_client:
+            text = outgoing.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await self._stream.send(text.encode() + b"\n")
+
+
+def transport(house, tmp_path, way):
+    return (
+        stdio_client(bridge(house, tmp_path))
+        if way == "bridge"
+        else SocketTransport(house.path)
+    )
+
+
+@pytest.mark.parametrize("way", ["bridge", "socket"])
+async def test_a_client_of_the_handshake_era_finds_and_reads(house, tmp_path, way):
+    number = house.remember("Login answered 500", "the migration had not run")
+    async with (
+        house.open(),
+        transport(house, tmp_path, way) as (reads, writes),
+        ClientSession(reads, writes) as session,
+    ):
+        hello = await session.initialize()
+        assert hello.server_info.name == "memd"
+        assert hello.protocol_version == "2025-11-25"
+        assert hello.instructions.startswith("Search memd before")
+        assert [tool.name for tool in (await session.list_tools()).tools] == TOOLS
+        found = await session.call_tool("mem_search", {"query": "why did login answer 500"})
+        assert not found.is_error
+        assert found.structured_content["hits"][0]["id"] == number
+
+
+@pytest.mark.parametrize("way", ["bridge", "socket"])
+async def test_a_client_of_the_stateless_era_finds_and_reads(house, tmp_path, way):
+    number = house.remember("Login answered 500", "the migration had not run")
+    async with house.open(), Client(transport(house, tmp_path, way), mode="auto") as client:
+        assert client.protocol_version == "2026-07-28"
+        assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
+        found = await client.call_tool("mem_search", {"query": "why did login answer 500"})
+        assert found.structured_content["hits"][0]["id"] == number
+        told = await client.call_tool("mem_search", {"query": "x", "k": 0})
+        assert told.is_error
+        assert told.content[0].text == "k: 0 is less than the minimum of 1"
+
+
+def modern(method, params, number):
+    """A request of the stateless era, as it stands on the wire."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    return {
+        "jsonrpc": "2.0",
+        "id": number,
+        "method": method,
+        "params": {**params, "_meta": meta},
+    }
+
+
+SLOW = {"name": "mem_search", "arguments": {"query": "slow"}}
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+async def test_tool_calls_in_flight_are_answered_after_half_close(
+    house, connect, era, eventually
+):
+    house.recaller.gate = anyio.Event()
+    house.remember("slow login")
+    async with house.open(), connect() as line:
+        if era == "handshake":
+            await line.initialize()
+        for number in range(3):
+            plain = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": SLOW}
+            await line.send(plain if era == "handshake" else modern("tools/call", SLOW, number))
+        await line.half_close()
+        await eventually(lambda: len(house.recaller.asked) >= 3)
+        house.recaller.gate.set()
+        answers = [await line.answer() for _ in range(3)]
+        assert sorted(one["id"] for one in answers) == [0, 1, 2]
+        assert all(one["result"]["structuredContent"]["hits"] for one in answers)
+        assert await line.answer() is None
+
+
+@pytest.mark.parametrize("era", ["handshake", "stateless"])
+async def test_a_cancelled_call_stops_and_is_not_answered(house, connect, era, eventually):
+    house.recaller.gate = anyio.Event()
+    async with house.open(), connect() as line:
+        if era == "handshake":
+            await line.initialize()
+        plain = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": SLOW}
+        await line.send(plain if era == "handshake" else modern("tools/call", SLOW, 1))
+        await eventually(lambda: len(house.recaller.asked) >= 1)
+        await line.send(
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
+        )
+        await eventually(lambda: house.recaller.cancelled)
+        await line.half_close()
+        # It ends at once: a cancelled call is not waited for.
+        with anyio.fail_after(2):
+            assert await line.answer() is None
+
+
+async def test_a_client_that_hangs_up_stops_its_calls(house, connect, eventually):
+    house.recaller.gate = anyio.Event()
+    async with house.open():
+        async with connect() as line:
+            await line.initialize()
+            await line.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": SLOW})
+            await eventually(lambda: len(house.recaller.asked) >= 1)
+        await eventually(lambda: house.recaller.cancelled)
+
+
+async def test_a_fast_call_does_not_wait_for_slow_ones(house, connect):
+    house.recaller.gate = anyio.Event()
+    async with house.open(), connect() as line:
+        await line.initialize()
+        for number in range(10):
+            await line.send(
+                {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": SLOW}
+            )
+        await line.send({"jsonrpc": "2.0", "id": "fast", "method": "tools/list"})
+        assert (await line.answer())["id"] == "fast"
+        house.recaller.gate.set()
+        assert len([await line.answer() for _ in range(10)]) == 10
+
+
+async def test_a_call_before_the_handshake_is_an_error_and_the_handshake_still_works(
+    house, connect
+):
+    async with house.open(), connect() as line:
+        told = await line.call("tools/list")
+        assert told["error"]["code"] == -32602
+        assert (await line.initialize())["result"]["protocolVersion"] == "2025-11-25"
+
+
+async def test_an_unknown_version_is_answered_with_one_that_we_speak(house, connect):
+    async with house.open(), connect() as line:
+        assert (await line.initialize("1999-01-01"))["result"][
+            "protocolVersion"
+        ] == "2025-11-25"
+
+
+async def test_a_malformed_line_in_the_middle_of_a_session_is_told(house, connect):
+    async with house.open(), connect() as line:
+        await line.initialize()
+        await line.send(b"{nonsense\n")
+        assert (await line.answer())["error"]["code"] == -32700
+        assert "result" in await line.call("tools/list", number=2)
+
+
+async def test_an_unknown_method_is_an_error(house, connect):
+    async with house.open(), connect() as line:
+        await line.initialize()
+        assert (await line.call("prompts/list", number=2))["error"]["code"] == -32601
+
+
+async def test_a_flood_of_calls_is_answered_whole(house, connect):
+    house.remember("login")
+    async with house.open(), connect() as line:
+        await line.initialize()
+
+        async def ask():
+            for number in range(300):
+                params = {"name": "mem_search", "arguments": {"query": "login"}}
+                await line.send(
+                    {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+                )
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            assert {(await line.answer())["id"] for _ in range(300)} == set(range(300))

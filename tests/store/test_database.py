@@ -1,0 +1,93 @@
+import anyio
+import apsw
+import pytest
+
+from memd.errors import VaultBusy, VaultError
+from memd.store import database as module
+from memd.store.books import note, write_note
+from memd.store.database import Database, open_database
+
+
+async def test_what_was_written_can_be_read(db):
+    await db.write(lambda tx: write_note(tx, "a", "1"))
+    assert await db.read(lambda tx: note(tx, "a")) == "1"
+
+
+async def test_a_failing_write_leaves_nothing_behind(db):
+    def fail(tx):
+        write_note(tx, "a", "1")
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        await db.write(fail)
+    assert await db.read(lambda tx: note(tx, "a")) is None
+    await db.write(lambda tx: write_note(tx, "a", "2"))
+
+
+async def test_many_writers_take_turns_and_none_is_lost(db):
+    def count(tx):
+        write_note(tx, "n", str(int(note(tx, "n") or 0) + 1))
+
+    async with anyio.create_task_group() as group:
+        for _ in range(50):
+            group.start_soon(db.write, count)
+    assert await db.read(lambda tx: note(tx, "n")) == "50"
+
+
+async def test_readers_do_not_wait_for_the_writer(db):
+    async with anyio.create_task_group() as group:
+        inside = anyio.Event()
+        release = anyio.Event()
+
+        def slow(tx):
+            write_note(tx, "a", "1")
+            anyio.from_thread.run_sync(inside.set)
+            anyio.from_thread.run(release.wait)
+
+        group.start_soon(db.write, slow)
+        await inside.wait()
+        assert await db.read(lambda tx: note(tx, "a")) is None
+        release.set()
+    assert await db.read(lambda tx: note(tx, "a")) == "1"
+
+
+def test_a_reader_cannot_write(db):
+    with pytest.raises(VaultError):
+        db.read_now(lambda tx: write_note(tx, "a", "1"))
+
+
+def test_errors_of_sqlite_are_told_in_our_words(db):
+    with pytest.raises(VaultError, match="no such table"):
+        db.write_now(lambda tx: tx.execute("SELECT * FROM nowhere"))
+
+
+def test_a_vault_that_another_process_locks_is_busy_not_broken(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "BUSY_TIMEOUT_MS", 50)
+    with open_database(str(tmp_path / "v.db"), 1) as db:
+        other = apsw.Connection(db.path)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(VaultBusy):
+            db.write_now(lambda tx: write_note(tx, "a", "1"))
+        other.execute("ROLLBACK")
+        other.close()
+        db.write_now(lambda tx: write_note(tx, "a", "1"))
+
+
+def test_every_connection_commits_to_the_disk(db):
+    settings = db.write_now(
+        lambda tx: (
+            tx.pragma("synchronous"),
+            tx.pragma("journal_mode"),
+            tx.pragma("foreign_keys"),
+        )
+    )
+    assert settings == (2, "wal", 1)
+
+
+def test_a_closed_vault_is_one_file(tmp_path):
+    path = tmp_path / "v.db"
+    db = Database(str(path), 1)
+    db.write_now(lambda tx: write_note(tx, "a", "1"))
+    assert db.size() > 0
+    db.close()
+    assert [p.name for p in tmp_path.iterdir()] == ["v.db"]

@@ -1,0 +1,46 @@
+import pytest
+
+from memd.errors import VaultError
+from memd.store import fulltext
+from memd.store.rows import NewPassage, Posting
+
+
+def passage(summary_id, text, seq=0):
+    postings = tuple(Posting(word, 0, 1) for word in dict.fromkeys(text.split()))
+    return NewPassage(summary_id, seq, 0, len(text), "Title", text, "", postings)
+
+
+def put(db, *passages):
+    return db.write_now(lambda tx: fulltext.put(tx, passages))
+
+
+def test_a_passage_is_found_by_its_words_and_loaded_as_it_was_put(db):
+    stored = put(db, passage(7, "alpha beta"), passage(8, "beta gamma"))
+    assert [p for p, _ in db.read_now(lambda tx: fulltext.match(tx, '"gamma"', 9))] == [
+        stored[1].id
+    ]
+    assert list(db.read_now(lambda tx: list(fulltext.load(tx)))) == stored
+    assert db.read_now(lambda tx: fulltext.owners(tx, [stored[0].id])) == {stored[0].id: 7}
+    assert db.read_now(lambda tx: fulltext.spans(tx, [stored[0].id])) == {stored[0].id: (0, 10)}
+    assert db.read_now(fulltext.count) == 2
+
+
+def test_a_removed_summary_leaves_no_passage_and_no_word_of_its_own(db):
+    (first, _) = put(db, passage(7, "alpha beta"), passage(8, "beta gamma"))
+    assert db.write_now(lambda tx: fulltext.remove(tx, 7)) == [first.id]
+    assert sorted(db.read_now(fulltext.vocabulary)) == ["beta", "gamma"]
+    assert db.read_now(lambda tx: fulltext.match(tx, '"alpha"', 9)) == []
+    db.write_now(fulltext.purge)
+    assert set(db.read_now(lambda tx: fulltext.numbers_of(tx, ["alpha", "beta"]))) == {"beta"}
+
+
+def test_postings_hold_the_number_of_the_term_and_how_often(db):
+    (stored,) = put(db, NewPassage(1, 0, 0, 1, "t", "x", "", (Posting("a", 1, 300),)))
+    number = db.read_now(fulltext.vocabulary)["a"]
+    assert stored.postings == number.to_bytes(4, "little") + bytes((1, 255))
+    assert stored.length == 301
+
+
+def test_an_expression_that_is_none_is_an_error_of_the_vault_not_a_crash(db):
+    with pytest.raises(VaultError):
+        db.read_now(lambda tx: fulltext.match(tx, '"', 9))

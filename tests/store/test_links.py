@@ -1,0 +1,79 @@
+import pytest
+
+from memd.models import Draft, EdgeType, Kind
+from memd.store import links, projects, summaries
+
+
+@pytest.fixture
+def three(db):
+    def make(tx):
+        owner = summaries.Owner(projects.ensure_project(tx, "/a", "a", "", 1), None, "agent")
+        return [
+            summaries.put(
+                tx, f"u{i}", Draft("t", Kind.NOTE, f"t{i}", "b", i, "r", ()), owner, 1
+            )[0]
+            for i in range(3)
+        ]
+
+    return db.write_now(make)
+
+
+def supersede(db, newer, older):
+    return db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=newer, older_id=older, rule="r", cosine=0.96, guard="same", at=5
+        )
+    )
+
+
+def test_a_summary_is_superseded_once_and_never_in_a_circle(db, three):
+    a, b, c = three
+    assert supersede(db, b, a)
+    assert supersede(db, c, a) is None
+    assert supersede(db, c, b)
+    assert supersede(db, a, c) is None
+    assert supersede(db, a, a) is None
+    assert db.read_now(lambda tx: links.newest(tx, a)) == c
+
+
+def test_a_supersession_can_be_undone_and_leaves_its_trace(db, three):
+    a, b, c = three
+    row = supersede(db, b, a)
+    assert db.write_now(lambda tx: links.undo(tx, row, 9))
+    assert not db.write_now(lambda tx: links.undo(tx, row, 9))
+    assert db.read_now(lambda tx: summaries.get(tx, a)).superseded_by is None
+    assert supersede(db, c, a)
+    history = db.read_now(lambda tx: links.supersessions_of(tx, a))
+    assert [(s.newer_id, s.undone_at) for s in history] == [(b, 9), (c, None)]
+
+
+def test_edges_are_written_once_and_seen_from_both_ends(db):
+    edge = links.NewEdge(
+        "summary", "1", EdgeType.EDITS, "file", "/x.py", "turn", 1, detail={"n": 1}
+    )
+    assert db.write_now(lambda tx: links.link(tx, [edge, edge])) == 1
+    assert db.write_now(lambda tx: links.link(tx, [edge])) == 0
+    for kind, node in (("summary", "1"), ("file", "/x.py")):
+        (found,) = db.read_now(lambda tx, k=kind, n=node: links.edges_at(tx, k, n))
+        assert (found.type, found.detail) == (EdgeType.EDITS, {"n": 1})
+
+
+def test_sources_are_edges_with_a_quote(db):
+    edges = [
+        links.NewEdge(
+            "summary",
+            "1",
+            EdgeType.DERIVES_FROM,
+            "event",
+            str(i),
+            "turn",
+            1,
+            detail={"quote": f"q{i}"},
+        )
+        for i in (10, 9)
+    ]
+    db.write_now(lambda tx: links.link(tx, edges))
+    assert db.read_now(lambda tx: links.sources_of(tx, 1)) == [(9, "q9"), (10, "q10")]
+    assert db.read_now(lambda tx: links.derived_from(tx, 9)) == [1]
+    db.write_now(lambda tx: links.unlink_from(tx, 1))
+    assert db.read_now(lambda tx: links.sources_of(tx, 1)) == []

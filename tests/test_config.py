@@ -1,0 +1,73 @@
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from memd import config
+from memd.config import Config
+from memd.errors import ConfigError
+
+EXAMPLE = Path(__file__).parent.parent / "config.example.toml"
+
+
+def uncommented():
+    """The example as it would be if somebody uncommented all of it: `## ` is prose, `# ` a setting."""
+    lines = EXAMPLE.read_text(encoding="utf-8").split("\n\n", 1)[1].splitlines()
+    return "\n".join(re.sub(r"^# ", "", line) for line in lines if not line.startswith("## "))
+
+
+def test_the_example_uncommented_is_the_default():
+    found = config.parse(uncommented(), "example")
+    assert found.model_copy(update={"profiles": {}}) == Config()
+
+
+def test_the_example_names_every_key():
+    shown = tomllib.loads(uncommented())
+    for name, branch in Config().model_dump().items():
+        if name != "profiles":
+            assert set(shown[name]) == set(branch), name
+
+
+def test_the_example_as_it_stands_changes_nothing():
+    assert config.parse(EXAMPLE.read_text(encoding="utf-8"), "example") == Config()
+
+
+def test_no_file_means_the_defaults(tmp_path):
+    assert config.load(str(tmp_path / "none.toml")) == Config()
+
+
+def test_a_setting_is_read_from_the_file(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("[recall]\nk = 9\n", encoding="utf-8")
+    assert config.load(str(file)).recall.k == 9
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[recall]\nkk = 9", "recall.kk: there is no such key"),
+        ("[recal]\nk = 9", "recal: there is no such key"),
+        ("[recall]\nk = 0", "recall.k: "),
+        ("[recall]\nk = 'many'", "recall.k: "),
+        ("[consolidate]\nthreshold = 1.5", "consolidate.threshold: "),
+        ("recall = 3", "recall: "),
+        ("[recall", "is not valid TOML"),
+    ],
+)
+def test_a_wrong_setting_is_refused_by_its_name(text, said):
+    with pytest.raises(ConfigError, match=re.escape(said)) as caught:
+        config.parse(text, "config.toml")
+    assert caught.value.message.startswith("config.toml")
+
+
+def test_a_file_that_is_not_text_is_refused(tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        config.load(str(file))
+
+
+def test_the_settings_cannot_be_changed_under_a_room():
+    with pytest.raises(ValueError, match="frozen"):
+        Config().recall.k = 3

@@ -1,0 +1,34 @@
+import inspect
+import re
+
+import pytest
+
+from memd import errors
+from memd.errors import BadRequest, Broken, MemdError, Unreachable, VaultError, VaultFull
+
+TREE = [
+    kind
+    for _, kind in inspect.getmembers(errors, inspect.isclass)
+    if issubclass(kind, MemdError)
+]
+
+
+@pytest.mark.parametrize("kind", TREE)
+def test_every_error_speaks_even_when_nothing_was_said(kind):
+    assert kind().message == kind.__doc__.strip()
+    assert kind("because").message == "because"
+
+
+def test_blame_is_named():
+    """Either the caller's fault or ours; there is no third branch."""
+    assert all(issubclass(kind, (BadRequest, Broken)) for kind in TREE if kind is not MemdError)
+    assert issubclass(VaultFull, VaultError)
+
+
+def test_the_drawing_shows_the_tree_as_it_is():
+    drawn = re.findall(r"^ +[│├└─ ]*(\w+)(?:  +|$)", errors.__doc__, re.MULTILINE)
+    assert sorted(drawn) == sorted(kind.__name__ for kind in TREE)
+
+
+def test_an_unreachable_daemon_is_told_with_what_to_do():
+    assert "memd start" in Unreachable().message

@@ -1,0 +1,81 @@
+import json
+import logging
+import stat
+
+import pytest
+
+from memd import log
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "memd.log"
+
+
+@pytest.fixture
+def journal(path):
+    """Configure a log; called with what `configure` takes, it gives a reader of its lines."""
+
+    def open_log(**changed):
+        settings = {"level": "info", "max_bytes": 1_000_000, "redact": str} | changed
+        log.configure(str(path), **settings)
+        return lambda: [json.loads(x) for x in path.read_text(encoding="utf-8").splitlines()]
+
+    yield open_log
+    for handler in logging.getLogger("memd").handlers:
+        handler.close()
+    log.configure(None, level="info", max_bytes=1, redact=str)
+
+
+def test_a_line_is_an_event_with_its_room_and_keys(journal):
+    lines = journal()
+    log.get("intake").info("events_stored", count=3)
+    (line,) = lines()
+    assert (line["event"], line["room"], line["count"]) == ("events_stored", "intake", 3)
+    assert line["level"] == "info"
+    assert line["timestamp"].endswith("Z")
+
+
+def test_a_secret_that_slips_into_a_value_or_a_traceback_is_redacted(journal, path):
+    journal(redact=lambda text: text.replace("hunter2", "[redacted]"))
+    try:
+        int("hunter2")
+    except ValueError as error:
+        log.get("intake").error("room_crashed", error=str(error), exc_info=error)
+    text = path.read_text(encoding="utf-8")
+    assert "hunter2" not in text
+    assert "[redacted]" in text
+    assert "Traceback" in text
+
+
+def test_the_log_is_private(journal, path):
+    journal()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_what_is_below_the_level_is_not_written(journal):
+    lines = journal(level="warning")
+    log.get("intake").info("events_stored")
+    log.get("intake").warning("line_refused")
+    assert [line["event"] for line in lines()] == ["line_refused"]
+
+
+def test_a_full_log_is_turned_over_and_one_older_log_is_kept(journal, path, tmp_path):
+    journal(max_bytes=2_000)
+    for number in range(100):
+        log.get("intake").info("events_stored", count=number)
+    assert path.stat().st_size <= 2_000
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["memd.log", "memd.log.1"]
+
+
+def test_nothing_reaches_another_program_s_log(journal, caplog):
+    journal()
+    with caplog.at_level("DEBUG"):
+        log.get("intake").info("events_stored")
+    assert not logging.getLogger("memd").propagate
+
+
+def test_without_a_path_the_log_goes_to_stderr(capsys):
+    log.configure(None, level="info", max_bytes=1, redact=str)
+    log.get("daemon").info("daemon_started", pid=1)
+    assert json.loads(capsys.readouterr().err)["pid"] == 1

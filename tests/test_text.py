@@ -1,0 +1,93 @@
+import doctest
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd import text
+
+ANY = st.text(max_size=300)
+
+
+def test_the_examples_in_the_docstrings_hold():
+    assert doctest.testmod(text).failed == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "terms"),
+    [
+        ("running", ("run",)),
+        ("Sessions", ("session",)),
+        ("getUserById", ("getuserbyid", "get", "user", "by", "id")),
+        ("HTTPServer2", ("httpserver2", "http", "server")),
+        ("decode_token", ("decode_token", "decod", "token")),
+        ("__init__", ("init",)),
+        ("v1.2.3", ("1.2.3",)),
+        ("1.2.3", ("1.2.3",)),
+        ("user's", ("user",)),
+        ("Café", ("cafe",)),
+        ("日本語", ("日本", "本語")),
+    ],
+)
+def test_what_a_token_is_indexed_as(token, terms):
+    assert set(terms) <= set(text.terms(token))
+
+
+def test_a_name_with_an_apostrophe_is_found_in_both_spellings():
+    assert set(text.terms("O'Brien")) >= set(text.terms("obrien"))
+
+
+def test_a_version_is_one_word_and_an_underscore_joins():
+    assert text.words("use v1.2.3 of snake_case, not camelCase!") == [
+        "use", "v1.2.3", "of", "snake_case", "not", "camelCase",
+    ]  # fmt: skip
+
+
+def test_stop_words_are_dropped_unless_nothing_else_is_left():
+    assert text.content_stems("why did the login fail") == ["login", "fail"]
+    assert text.content_stems("to be or not to be")
+    assert text.is_stop_word("didn't")
+    assert text.is_stop_word("The")
+    assert not text.is_stop_word("login")
+
+
+def test_a_line_is_cut_at_a_word_and_says_so():
+    cut = text.one_line("one  two\n\nthree four five six seven", 20)
+    assert cut == "one two three four…"
+    assert text.one_line(" short\ntext ", 20) == "short text"
+
+
+def test_normalised_texts_differ_only_in_what_matters():
+    assert text.normalised("Use Redis!") == text.normalised("use   redis")
+    assert text.normalised("Use Redis 7") != text.normalised("Use Redis 6")
+
+
+def test_a_digest_is_stable_and_keeps_its_parts_apart():
+    assert text.digest("a", "b") == text.digest("a", "b")
+    assert text.digest("a", "b") != text.digest("ab")
+    assert len(text.digest("\ud800")) == 32
+
+
+def test_unique_keeps_the_first_of_each():
+    assert text.unique(["b", "a", "b"]) == ("b", "a")
+
+
+@given(ANY)
+def test_nothing_anyone_writes_breaks_the_words(anything):
+    for term in text.stems(anything):
+        assert term
+    text.content_stems(anything)
+    text.normalised(anything)
+
+
+@given(ANY, st.integers(2, 80))
+def test_one_line_is_one_line_and_never_too_long(anything, limit):
+    line = text.one_line(anything, limit)
+    assert len(line) <= limit
+    assert "\n" not in line
+
+
+@given(ANY)
+def test_folding_twice_is_folding_once(anything):
+    once = text.fold(anything)
+    assert text.fold(once) == once
