@@ -5,6 +5,7 @@ pay for a help page. `--vault NAME` is understood anywhere and becomes `MEMD_VAU
 where everything that memd starts looks for it.
 """
 
+import io
 import os
 import sys
 
@@ -23,6 +24,10 @@ def main() -> int:
         from memd import bridge
 
         return bridge.main(rest)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # What was remembered may hold letters that this terminal, or any, cannot show.
+            stream.reconfigure(errors="replace")
     if command == "status" and set(rest) <= {"--json"}:
         from memd.cli import health
 

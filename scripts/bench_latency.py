@@ -17,7 +17,12 @@ import corpus
 import harness
 
 BATCH = 500
-PROMPT = {"session_id": "bench", "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": "hello"}
+PROMPT = {
+    "session_id": "bench",
+    "cwd": "/",
+    "hook_event_name": "UserPromptSubmit",
+    "prompt": "hello",
+}
 
 
 def timed(command: list[str], environ: dict[str, str], stdin: bytes = b"") -> float:
@@ -33,9 +38,13 @@ def first_answer(environ: dict[str, str]) -> float:
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}}  # fmt: skip
     began = time.perf_counter()
     with subprocess.Popen(
-        [sys.executable, "-I", "-m", "memd", "mcp"], env=environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-I", "-m", "memd", "mcp"],
+        env=environ,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as bridge:
-        assert bridge.stdin and bridge.stdout
+        assert bridge.stdin
+        assert bridge.stdout
         bridge.stdin.write(json.dumps(hello).encode() + b"\n")
         bridge.stdin.flush()
         bridge.stdout.readline()
@@ -76,12 +85,18 @@ def measure(count: int, runs: int) -> dict[str, dict[str, float]]:
         for i in range(runs):
             payload = json.dumps({**PROMPT, "prompt_id": str(i)}).encode()
             bare.append(timed([sys.executable, "-I", "-S", "-c", "pass"], daemon.environ))
-            hook.append(timed([sys.executable, "-I", "-m", "memd", "hook"], daemon.environ, payload))
+            hook.append(
+                timed([sys.executable, "-I", "-m", "memd", "hook"], daemon.environ, payload)
+            )
             mcp_first.append(first_answer(daemon.environ))
-            status.append(timed([sys.executable, "-I", "-m", "memd", "status", "--json"], daemon.environ))
+            status.append(
+                timed([sys.executable, "-I", "-m", "memd", "status", "--json"], daemon.environ)
+            )
         figures["bare interpreter"] = harness.milliseconds(bare)
         figures["hook"] = harness.milliseconds(hook)
-        figures["hook"]["ratio"] = round(figures["hook"]["p50"] / figures["bare interpreter"]["p50"], 2)
+        figures["hook"]["ratio"] = round(
+            figures["hook"]["p50"] / figures["bare interpreter"]["p50"], 2
+        )
         figures["memd mcp, first answer"] = harness.milliseconds(mcp_first)
         figures["memd status"] = harness.milliseconds(status)
         figures["idle RSS"] = {"MB": round(daemon.rss_mb(), 1)}
@@ -110,7 +125,9 @@ def main() -> None:
     if options.json:
         print(json.dumps(figures))
         return
-    print(f"{options.summaries:,} summaries · Python {platform.python_version()} · {platform.machine()}")
+    print(
+        f"{options.summaries:,} summaries · Python {platform.python_version()} · {platform.machine()}"
+    )
     for name, values in figures.items():
         shown = "  ".join(f"{key} {value}" for key, value in values.items())
         print(f"{name:<24} {shown:<44} {BARS.get(name, '')}")

@@ -27,6 +27,17 @@ ROWS: dict[str, dict[str, Any]] = {
     "lexical only": {"profile": "lexical"},
     "vector only": {"profile": "vector"},
 }
+ALONE = """
+[profiles.lexical]
+base = "memd"
+legs = {topic = 0.0, lexical = 1.0, vector = 0.0}
+steps = []
+[profiles.vector]
+base = "memd"
+legs = {topic = 0.0, lexical = 0.0, vector = 1.0}
+steps = []
+"""
+"""config.toml: memd's own legs, one at a time and without signals."""
 
 
 def load(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -52,16 +63,29 @@ def store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, 
                 }
                 for d in some
             ]
-            for document, kept in zip(some, client.call("memd/remember", {"memories": memories})["remembered"], strict=True):
+            for document, kept in zip(
+                some,
+                client.call("memd/remember", {"memories": memories})["remembered"],
+                strict=True,
+            ):
                 names[kept["id"]] = document["doc"]
     daemon.settle()
     return names
 
 
-def ask(mcp: harness.Mcp, query: dict[str, Any], names: dict[int, str], row: dict[str, Any]) -> dict[str, Any]:
+def ask(
+    mcp: harness.Mcp, query: dict[str, Any], names: dict[int, str], row: dict[str, Any]
+) -> dict[str, Any]:
     """One query's figures."""
     began = time.perf_counter()
-    answer = mcp.tool("mem_search", query=query["query"][:4000], project=query["corpus"], as_of=query["ts"], k=DEPTH, **row)
+    answer = mcp.tool(
+        "mem_search",
+        query=query["query"][:4000],
+        project=query["corpus"],
+        as_of=query["ts"],
+        k=DEPTH,
+        **row,
+    )
     took = time.perf_counter() - began
     found = [names[hit["id"]] for hit in answer["hits"]]
     gold = set(query["gold"])
@@ -107,9 +131,7 @@ def measure(path: Path, wanted: list[str], *, per_type: bool) -> dict[str, dict[
     """Every row of the table for one file."""
     documents, queries = load(path)
     rows: dict[str, dict[str, float]] = {}
-    own = '[profiles.lexical]\nbase = "memd"\nlegs = {topic = 0.0, lexical = 1.0, vector = 0.0}\nsteps = []\n' \
-          '[profiles.vector]\nbase = "memd"\nlegs = {topic = 0.0, lexical = 0.0, vector = 1.0}\nsteps = []\n'  # fmt: skip
-    with harness.daemon(config=own) as daemon:
+    with harness.daemon(config=ALONE) as daemon:
         names = store(daemon, documents)
         mcp = harness.Mcp(daemon.paths.socket)
         for label in wanted:
@@ -129,7 +151,9 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(prog="scripts/bench retrieval")
     parser.add_argument("files", nargs="+", type=Path)
-    parser.add_argument("--profile", action="append", help="only these rows; may be given several times")
+    parser.add_argument(
+        "--profile", action="append", help="only these rows; may be given several times"
+    )
     parser.add_argument("--per-type", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

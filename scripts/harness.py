@@ -73,16 +73,19 @@ class Daemon:
         """Wait until everything is distilled and indexed."""
         with self.client() as client:
             while True:
-                rooms = {room["name"]: room for room in client.call("memd/status")["rooms"]}
-                waiting = rooms["indexer"].get("pending", 0) or rooms["distiller"].get("pending", 0)
-                if not waiting and rooms["indexer"].get("loaded", True):
+                status = client.call("memd/status")
+                indexer = next(room for room in status["rooms"] if room["name"] == "indexer")
+                waiting = status["events"]["pending"] or status["summaries"]["to_index"]
+                if indexer["loaded"] and not waiting:
                     return
                 time.sleep(0.05)
 
     def rss_mb(self) -> float:
         """Resident memory, mapped files included."""
         assert self.process is not None
-        for line in Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines():
+        for line in (
+            Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines()
+        ):
             if line.startswith("VmRSS:"):
                 return int(line.split()[1]) / 1024
         return float("nan")
@@ -110,7 +113,11 @@ class Mcp:
         self._socket.connect(path)
         self._file = self._socket.makefile("rb")
         self._number = 0
-        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}
+        hello = {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": {"name": "bench", "version": "1"},
+        }
         self._ask("initialize", hello)
         self._send({"method": "notifications/initialized"})
 

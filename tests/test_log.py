@@ -22,7 +22,8 @@ def journal(path):
         return lambda: [json.loads(x) for x in path.read_text(encoding="utf-8").splitlines()]
 
     yield open_log
-    for handler in logging.getLogger("memd").handlers:
+    for handler in tuple(logging.getLogger("memd").handlers):
+        logging.getLogger("memd").removeHandler(handler)
         handler.close()
     log.configure(None, level="info", max_bytes=1, redact=str)
 

@@ -34,6 +34,15 @@ BATCH = 200
 WAITING = 64
 """Calls that may be in hand at once; the others wait their turn."""
 SPOOL_POLL_S = 2.0
+_UNEXPECTED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What only a mistake of ours raises while a payload is prepared."""
 _SOURCES = frozenset({"live", "spool", "import"})
 _AT_MAX = 2**52
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -72,14 +81,14 @@ class Intake:
         clock: Callable[[], int],
         spool_dir: str,
         on_stored: Callable[[], None],
-        redact: bound.Redact = redact_value,
+        redact: bound.Redact | None = None,
     ) -> None:
         self._db = db
         self._config = config
         self._clock = clock
         self._spool_dir = spool_dir
         self._on_stored = on_stored
-        self._redact = redact
+        self._redact = redact or functools.partial(redact_value, entropy=config.entropy)
         self._limits = bound.Limits(field_bytes=config.field_bytes)
         self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
         self._identities = Identities(clock)
@@ -160,7 +169,17 @@ class Intake:
             return await self._commit_shared(prepared)
 
     def _prepare_all(self, items: Sequence[CaptureRequest | Refused]) -> list[Prepared]:
-        return [self._prepare(item) for item in items]
+        return [self._prepare_safely(item) for item in items]
+
+    def _prepare_safely(self, item: CaptureRequest | Refused) -> Prepared:
+        """`_prepare`; a line of the spool that nothing can be made of must not block those behind it."""
+        try:
+            return self._prepare(item)
+        except _UNEXPECTED as error:
+            if not isinstance(item, CaptureRequest) or item.source != "spool":
+                raise
+            log.get(self.name).exception("spool_line_failed")
+            return Prepared("spool", Refused(f"memd failed on it: {type(error).__name__}"))
 
     def _prepare(self, item: CaptureRequest | Refused) -> Prepared:
         """Everything that needs no database: filter, cut, redact, adapt, find the project."""

@@ -58,7 +58,7 @@ _CLOUDS = (
         # Assigned in any notation, or bare: forty characters of all classes in a text about AWS.
         r"(?i:secret[ _-]?(?:access[ _-]?)?key)(?:[^A-Za-z0-9\n/+]{1,12}|\s{1,4}is\s{1,4})"
         r"(?P<s>[A-Za-z0-9/+]{40})" + _VALUE_END,
-        ("secretkey", "secretaccesskey", "secret_", "secret-", "secret access", "secret key"),
+        ("secret",),
         folded=True,
         references=True,
     ),
@@ -66,7 +66,7 @@ _CLOUDS = (
         "aws-bare-secret-key",
         r"(?<![A-Za-z0-9/+_.-])(?=[a-z0-9/+]{0,39}[A-Z])(?=[A-Z0-9/+]{0,39}[a-z])"
         r"(?=[A-Za-z/+]{0,39}[0-9])[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+_.=-])",
-        ("akia", "asia", "aws_", "aws ", "aws-"),
+        ("aws", "akia", "asia"),
         folded=True,
     ),
     Pattern(
@@ -88,7 +88,7 @@ _CLOUDS = (
     Pattern(
         "azure-storage-key",
         r"(?i:account|shared ?access)(?i:key)=(?P<s>[A-Za-z0-9+/]{40,}={0,2})",
-        ("accountkey=", "accesskey=", "access key="),
+        ("key=",),
         folded=True,
     ),
     Pattern(

@@ -30,7 +30,7 @@ SHAPES: tuple[Pattern, ...] = (
         r"(?i:(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|clickhouse)"
         r"(?:\+[a-z0-9]{1,16})?)://[^\s:/@\"'`<>]{0,128}:(?!\d{1,5}/)(?P<s>[^\s\"'`<>]{1,256})"
         r"@(?=[\w.\[({$%-])",
-        ("postgres", "mysql", "mariadb", "mongodb", "redis", "amqp", "mssql", "clickhouse"),
+        ("://",),
         folded=True,
         references=True,
     ),
@@ -49,19 +49,19 @@ SHAPES: tuple[Pattern, ...] = (
     ),
     Pattern(
         "authorization",
-        r"(?i:authorization|x-auth|proxy-auth)[\w-]{0,20}\\{0,7}[\"'`]?\]?\s{0,4}[:=,]\s{0,4}"
+        r"(?i:authorization|x-auth)[\w-]{0,20}\\{0,7}[\"'`]?\]?\s{0,4}[:=,]\s{0,4}"
         r"[frb]{0,2}\\{0,7}[\"'`]?"
         r"(?:(?i:digest|aws4-hmac-sha256)\s{1,4}(?P<s>[^\r\n]{8,})"
         r"|(?i:bearer|basic|token|apikey|bot|negotiate|key|ntlm)\s{1,4}(?P<t>[^\s\"'`\\,;]{3,}))",
-        ("authorization", "x-auth", "proxy-auth"),
+        ("authorization", "x-auth"),
         folded=True,
         references=True,
     ),
     Pattern(
         "authorization-value",
-        r"(?i:authorization|x-auth|proxy-auth)[\w-]{0,20}\\{0,7}[\"'`]?\]?\s{0,4}[:=]\s{0,4}"
+        r"(?i:authorization|x-auth)[\w-]{0,20}\\{0,7}[\"'`]?\]?\s{0,4}[:=]\s{0,4}"
         r"[frb]{0,2}\\{0,7}[\"'`]?(?P<s>(?=[A-Za-z._~+/=-]{0,256}\d)[A-Za-z0-9._~+/=-]{8,})(?![\w(\[])",
-        ("authorization", "x-auth", "proxy-auth"),
+        ("authorization", "x-auth"),
         folded=True,
         references=True,
     ),
@@ -85,7 +85,7 @@ SHAPES: tuple[Pattern, ...] = (
         "curl-user",
         r"(?<![\w-])(?:-u|-U|--user|--proxy-user)[ =]{0,4}\\{0,7}[\"']?[^\s:\"'\\]{1,128}:(?!\d+\b)"
         r"(?P<s>[^\s\"'\\]{1,256})",
-        ("curl", "wget", "--user", "proxy-user"),
+        ("curl", "wget", "-user"),
         folded=True,
         references=True,
     ),
@@ -125,7 +125,7 @@ SHAPES: tuple[Pattern, ...] = (
         EDGE + r"(?i:(?:name|key)\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}\\{0,7}[\"']?[\w.:-]{0,60}"
         r"(?:password|passwd|secret|token|api_?key)\\{0,7}[\"']?[,\s]{1,40}\\{0,7}[\"']?value"
         r"\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}\\{0,7}[\"']?)(?P<s>[^\s\"',<>}\\]{1,512})",
-        ("value:", "value=", 'value"', "value'", "value\\"),
+        ("value:", "value=", 'value"', "value\\"),
         folded=True,
         references=True,
     ),

@@ -24,6 +24,7 @@ from memd.store.database import Connection, Database, sqlite_version
 
 RECENT_S = 60.0
 """A crash is a reason for `degraded` for this long after the room is back."""
+_LOOKS_AT_SPOOL = 3
 SPOOL_LATE_MS = 60_000
 """The spool is drained within seconds; a file that is older than this is stuck."""
 _QUICK_S = 0.005
@@ -248,17 +249,23 @@ def why_degraded(
 
 def weigh_spool(directory: str) -> Spool:
     """Count what lies in a spool directory; nothing if there is none."""
+    for _ in range(_LOOKS_AT_SPOOL):
+        try:
+            return _weighed(directory)
+        except FileNotFoundError:
+            # Never spooled; or the intake took a file away, or put it aside, while we looked.
+            continue
+    return Spool(bytes=0, files=0, oldest_at=None)
+
+
+def _weighed(directory: str) -> Spool:
     sizes, times = [], []
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                if entry.is_file(follow_symlinks=False):
-                    found = entry.stat(follow_symlinks=False)
-                    sizes.append(found.st_size)
-                    times += [found.st_mtime_ns // 1_000_000] if found.st_size else []
-    except FileNotFoundError:
-        # Never spooled; or the intake took the file away while we looked, and the rest is told next time.
-        pass
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_file(follow_symlinks=False):
+                found = entry.stat(follow_symlinks=False)
+                sizes.append(found.st_size)
+                times += [found.st_mtime_ns // 1_000_000] if found.st_size else []
     return Spool(
         bytes=sum(sizes), files=sum(map(bool, sizes)), oldest_at=min(times, default=None)
     )

@@ -1,17 +1,18 @@
 """Vectors of one space, row by row, and which of them are nearest to a question. Pure.
 
-Up to 20,000 rows an exact float32 product over all of them is quickest. Beyond, each vector also has
-a code of one bit a dimension: a first pass counts differing bits, and some 2,000 survivors are scored
-in full. Then the vectors themselves are kept as int16 in units of 1/32767: half the memory of float32,
-about as fine as the float16 that the vault holds (4e-5 on a cosine), and numpy reads it several
-times as fast. A vector is rotated before its signs are taken: the hashing space is so sparse that
-most of its signs would say nothing (recall@50 .15 without, .97 and more with; the rotation is a
-Hadamard transform after random signs, as in Ailon and Chazelle, 2006).
+Up to 4,096 rows an exact float32 product over all of them is quickest. Beyond, a row takes a byte a
+dimension and one scale, a quarter of float32: its cosines are off by 3e-4 on average and by less than
+4e-3 (both in a test), its length stays 1, and equal vectors stay equal. Before that a vector is
+rotated, so that no single large value makes all others coarse; the hashing space is full of those.
+The signs of the rotated values, a bit each, make a first pass: it counts the bits in which a row
+differs from the question, those of the question's large values three times, and 1,500 survivors are
+scored in full. (Random rotations for signs: Ailon and Chazelle, 2006. Without one recall@50 is .15
+in the hashing space; so it is .99, and .92 to .97 if all bits count the same.)
 Not here: which rows a question may see.
 """
 
 import hashlib
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,64 +20,55 @@ from numpy.typing import NDArray
 from memd.index.columns import Rows
 
 EXACT_MAX = 4_096
-_CANDIDATES = 2_000
+_CANDIDATES = 1_500
 _EXACT_SHARE = 2
 """When a mask leaves fewer than this times the candidates, the first pass is not worth it."""
-_BLOCK = 4_096
+_LARGE_SHARE = 1 / 3
+"""Of a question's values, how many count as large; large bits weigh 1 + 2."""
+_BLOCK = 128
+"""Rows that are read as float32 at a time: what is bigger than a cache is slower, and leaves holes."""
+_CODE_BLOCK = 65_536
 _ROWS_FIRST = 64
 _WORD = 64
-_UNITS = 32_767
+_UNITS = 127
 
 Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 Vectors = NDArray[np.float32] | NDArray[np.float16]
-Stored = NDArray[Any]
-"""float32, or int16 in units of 1/32767."""
+_T = TypeVar("_T", bound=np.generic)
 
 
 class Matrix:
     """Vectors of length 1; a row without a vector is all zeros and is never found."""
 
     def __init__(self, dimensions: int, *, rows: int = 0, exact_max: int = EXACT_MAX) -> None:
-        """Make room for `rows` rows and a quarter more."""
-        capacity = max(_ROWS_FIRST, rows + rows // 4)
+        """Make room for `rows` rows and an eighth more."""
+        capacity = max(_ROWS_FIRST, rows + rows // 8)
         self.dimensions = dimensions
         self.n = 0
         self._exact_max = exact_max
-        self._codes = Codes(dimensions) if rows > exact_max else None
-        self._vectors: Stored = np.zeros((capacity, dimensions), self._type())
+        self._rows = (Coded if rows > exact_max else Exact)(dimensions, capacity)
         self._filled = np.zeros(capacity, np.bool_)
-
-    def _type(self) -> type[np.float32 | np.int16]:
-        return np.float32 if self._codes is None else np.int16
 
     def append(self, vectors: Vectors) -> None:
         """Add (m, dimensions) rows; a row of zeros is a missing vector."""
         first, self.n = self.n, self.n + len(vectors)
         if self.n > len(self._filled):
-            # Memory that was never written to is not resident, so doubling is cheap.
-            self._make_room(max(self.n, 2 * len(self._filled)))
-        self._vectors[first : self.n] = _stored(vectors, self._vectors.dtype)
+            self._make_room(self.n + self.n // 4)
+        if self.n > self._exact_max and isinstance(self._rows, Exact):
+            self._encode(first)
+        self._rows.put(first, vectors)
         self._filled[first : self.n] = vectors.any(axis=1)
-        if self._codes is not None:
-            self._codes.append(vectors.astype(np.float32))
-        elif self.n > self._exact_max:
-            self._encode()
 
     def _make_room(self, capacity: int) -> None:
-        wider = np.zeros((capacity, self.dimensions), self._vectors.dtype)
-        wider[: len(self._vectors)] = self._vectors
-        self._vectors = wider
-        self._filled = np.append(self._filled, np.zeros(capacity - len(self._filled), np.bool_))
+        self._rows.grow(capacity)
+        self._filled = _wider(self._filled, capacity)
 
-    def _encode(self) -> None:
-        self._codes = Codes(self.dimensions)
-        small: Stored = np.zeros(self._vectors.shape, np.int16)
-        for first in range(0, self.n, _BLOCK):
-            block = self._vectors[first : min(first + _BLOCK, self.n)]
-            self._codes.append(block)
-            small[first : first + len(block)] = _stored(block, small.dtype)
-        self._vectors = small
+    def _encode(self, count: int) -> None:
+        coded = Coded(self.dimensions, len(self._filled))
+        for first in range(0, count, _BLOCK):
+            coded.put(first, self._rows.vectors(np.arange(first, min(first + _BLOCK, count))))
+        self._rows = coded
 
     def retire(self, rows: Rows) -> None:
         """Let these rows not be found any more."""
@@ -85,21 +77,17 @@ class Matrix:
     def compact(self, mapping: NDArray[np.int32]) -> None:
         """Drop the rows whose new number is -1."""
         kept = np.flatnonzero(mapping >= 0)
-        self._vectors, self._filled = self._vectors[kept], self._filled[kept]
+        self._rows.keep(kept)
+        self._filled = self._filled[kept]
         self.n = len(kept)
-        if self._codes is not None:
-            self._codes.compact(kept)
 
     def vectors(self, rows: Rows) -> Floats:
         """Return the vectors of these rows, (len(rows), dimensions)."""
-        return _read(self._vectors[rows])
+        return self._rows.vectors(rows)
 
     def cosines(self, query: Floats) -> Floats:
-        """Return the exact cosine of every row with a vector of length 1, (n,)."""
-        found = np.empty(self.n, np.float32)
-        for first in range(0, self.n, _BLOCK):
-            block = self._vectors[first : min(first + _BLOCK, self.n)]
-            found[first : first + len(block)] = _product(block, query)
+        """Return the cosine of every row with a vector of length 1, (n,)."""
+        found = self._rows.products(query, np.arange(self.n))
         return np.where(self._filled[: self.n], found, np.float32(0))
 
     def top(self, query: Floats, count: int, mask: Mask | None = None) -> tuple[Rows, Floats]:
@@ -108,30 +96,8 @@ class Matrix:
         Nearest first, of equal ones the lower row. `mask`, (n,), says which rows may be seen.
         """
         seen = self._filled[: self.n] if mask is None else self._filled[: self.n] & mask
-        rows = np.flatnonzero(seen)
-        survivors = max(_CANDIDATES, 4 * count)
-        if self._codes is not None and len(rows) > _EXACT_SHARE * survivors:
-            rows = self._codes.nearest(query, survivors, rows)
-        if self._codes is not None or len(rows) < self.n // 4:
-            cosines = _product(self._vectors[rows], query)
-        else:
-            cosines = (self._vectors[: self.n] @ query)[rows]
-        return _best(rows, cosines, count)
-
-
-def _stored(vectors: Vectors, dtype: np.dtype[Any]) -> Stored:
-    return np.rint(vectors.astype(np.float32) * _UNITS) if dtype == np.int16 else vectors
-
-
-def _read(stored: Stored) -> Floats:
-    if stored.dtype == np.int16:
-        return stored.astype(np.float32) * np.float32(1 / _UNITS)
-    return stored
-
-
-def _product(stored: Stored, query: Floats) -> Floats:
-    found: Floats = stored.astype(np.float32, copy=False) @ query
-    return found if stored.dtype == np.float32 else found * np.float32(1 / _UNITS)
+        rows = self._rows.nearest(query, max(_CANDIDATES, 4 * count), np.flatnonzero(seen))
+        return _best(rows, self._rows.products(query, rows), count)
 
 
 def _best(rows: Rows, cosines: Floats, count: int) -> tuple[Rows, Floats]:
@@ -143,72 +109,189 @@ def _best(rows: Rows, cosines: Floats, count: int) -> tuple[Rows, Floats]:
     return rows[order], cosines[order]
 
 
-class Codes:
-    """One bit a dimension: the sign after a rotation. Bit planes, one array per 64 bits of the code."""
+def _wider(array: NDArray[_T], capacity: int) -> NDArray[_T]:
+    """Copy to a longer one; what is beyond is zero, and not resident before it is written."""
+    wider = np.zeros((capacity, *array.shape[1:]), array.dtype)
+    wider[: len(array)] = array
+    return wider
+
+
+class Exact:
+    """Vectors as they are, in float32."""
+
+    def __init__(self, dimensions: int, capacity: int) -> None:
+        self._vectors = np.zeros((capacity, dimensions), np.float32)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for so many rows in all."""
+        self._vectors = _wider(self._vectors, capacity)
+
+    def put(self, first: int, vectors: Vectors) -> None:
+        """Write rows from `first` on."""
+        self._vectors[first : first + len(vectors)] = vectors
+
+    def keep(self, kept: Rows) -> None:
+        """Keep only these rows."""
+        self._vectors = self._vectors[kept]
+
+    def vectors(self, rows: Rows) -> Floats:
+        """Return these rows."""
+        return self._vectors[rows]
+
+    def nearest(self, _query: Floats, _count: int, rows: Rows) -> Rows:
+        """Return all of these rows: none is left out before its product is known."""
+        return rows
+
+    def products(self, query: Floats, rows: Rows) -> Floats:
+        """Return the product of each of these rows with the query."""
+        if not len(rows):
+            return np.zeros(0, np.float32)
+        if len(rows) < len(self._vectors) // 4:
+            return np.asarray(self._vectors[rows] @ query, np.float32)
+        return np.asarray((self._vectors[: int(rows.max()) + 1] @ query)[rows], np.float32)
+
+
+class Coded:
+    """Rotated vectors: a byte a value, one scale a row, and the signs apart, an array per 64 of them."""
+
+    def __init__(self, dimensions: int, capacity: int) -> None:
+        self._rotation = Rotation(dimensions)
+        width = self._rotation.width
+        self._values = np.zeros((capacity, width), np.int8)
+        self._scales = np.zeros(capacity, np.float32)
+        self._planes = np.zeros((width // _WORD, capacity), np.uint64)
+
+    def grow(self, capacity: int) -> None:
+        """Make room for so many rows in all."""
+        self._values, self._scales = (
+            _wider(self._values, capacity),
+            _wider(self._scales, capacity),
+        )
+        planes = np.zeros((len(self._planes), capacity), np.uint64)
+        planes[:, : self._planes.shape[1]] = self._planes
+        self._planes = planes
+
+    def put(self, first: int, vectors: Vectors) -> None:
+        """Write rows from `first` on."""
+        for start in range(0, len(vectors), _BLOCK):
+            rotated = self._rotation.forward(vectors[start : start + _BLOCK])
+            at = slice(first + start, first + start + len(rotated))
+            highest = np.abs(rotated).max(axis=1, keepdims=True, initial=0)
+            values = np.rint(rotated * (_UNITS / np.where(highest > 0, highest, 1)))
+            length = np.sqrt(np.square(values).sum(axis=1))
+            self._values[at] = values
+            self._scales[at] = 1 / np.where(length > 0, length, 1)
+            self._planes[:, at] = _packed(rotated > 0).T
+
+    def keep(self, kept: Rows) -> None:
+        """Keep only these rows."""
+        self._values, self._scales = self._values[kept], self._scales[kept]
+        self._planes = self._planes[:, kept]
+
+    def vectors(self, rows: Rows) -> Floats:
+        """Return these rows, nearly as they were given."""
+        rotated = self._values[rows].astype(np.float32) * self._scales[rows, np.newaxis]
+        return self._rotation.back(rotated)
+
+    def products(self, query: Floats, rows: Rows) -> Floats:
+        """Return the product of each of these rows with the query."""
+        wanted = self._rotation.forward(query[np.newaxis, :])[0]
+        found = np.empty(len(rows), np.float32)
+        block = np.empty((min(_BLOCK, len(rows)), len(wanted)), np.float32)
+        for first in range(0, len(rows), _BLOCK):
+            some = rows[first : first + _BLOCK]
+            block[: len(some)] = self._values[some]
+            np.dot(block[: len(some)], wanted, out=found[first : first + len(some)])
+        return found * self._scales[rows]
+
+    def nearest(self, query: Floats, count: int, rows: Rows) -> Rows:
+        """Return those `count` of these rows whose signs differ least from the query's, ascending."""
+        if len(rows) <= _EXACT_SHARE * count:
+            return rows
+        distances = self._distances(query, int(rows[-1]) + 1)[rows]
+        # Counting is quicker than sorting: find the distance within which `count` rows lie.
+        limit = int(np.searchsorted(np.cumsum(np.bincount(distances)), count))
+        within = np.flatnonzero(distances <= limit)
+        # Of those that tie at the limit the newest, or a thousand copies would be a thousand products.
+        at_limit = np.flatnonzero(distances[within] == limit)
+        return rows[np.delete(within, at_limit[: len(within) - count])]
+
+    def _distances(self, query: Floats, n: int) -> NDArray[np.uint16]:
+        """Count the bits in which each of the first n rows differs from the query, large ones thrice."""
+        wanted = self._rotation.forward(query[np.newaxis, :])[0]
+        size = np.abs(wanted)
+        least = int(len(size) * (1 - _LARGE_SHARE))
+        signs, large = _packed(wanted > 0), _packed(size > np.partition(size, least)[least])
+        distances = np.zeros(n, np.uint16)
+        for first in range(0, n, _CODE_BLOCK):
+            found = distances[first : first + _CODE_BLOCK]
+            planes = self._planes[:, first : first + len(found)]
+            for plane, sign, big in zip(planes, signs, large, strict=True):
+                differing = plane ^ sign
+                count = np.bitwise_count(differing)
+                differing &= big
+                twice = np.bitwise_count(differing)
+                twice += twice
+                count += twice
+                found += count
+        return distances
+
+
+def _packed(bits: Mask) -> NDArray[np.uint64]:
+    """64 bits to a word."""
+    return np.packbits(bits, axis=-1).view(np.uint64)
+
+
+class Rotation:
+    """A rotation that mixes all dimensions and costs little, the same everywhere.
+
+    Twice: random signs, then a Hadamard transform within blocks of a power of two; in between, every
+    block gets a part of every other.
+    """
 
     def __init__(self, dimensions: int) -> None:
         self._dimensions = dimensions
-        self._padded = max(_WORD, 1 << (dimensions - 1).bit_length())
-        side = 1 << (self._padded.bit_length() // 2)
-        self._left, self._right = _hadamard(side), _hadamard(self._padded // side)
-        self._signs = _signs(self._padded)
-        self._planes = np.zeros((self._padded // _WORD, _ROWS_FIRST), np.uint64)
-        self._n = 0
+        self.width = -(-dimensions // _WORD) * _WORD
+        """Of the rotated vectors: the dimensions, filled up to whole words."""
+        side = self.width & -self.width
+        self._blocks = self.width // side
+        # The transform of a product of two sides is two small products: H(a) · X · H(b).
+        half = 1 << (side.bit_length() // 2)
+        self._left, self._right = _hadamard(half), _hadamard(side // half)
+        self._signs = _signs(2 * self.width).reshape(2, self.width)
 
-    def append(self, vectors: Floats) -> None:
-        """Encode (m, dimensions) rows."""
-        first, self._n = self._n, self._n + len(vectors)
-        if self._n > self._planes.shape[1]:
-            wider = np.zeros(
-                (len(self._planes), max(self._n, 2 * self._planes.shape[1])), np.uint64
-            )
-            wider[:, :first] = self._planes[:, :first]
-            self._planes = wider
-        self._planes[:, first : self._n] = self._encoded(vectors).T
-
-    def compact(self, kept: Rows) -> None:
-        """Keep only these rows."""
-        self._planes = self._planes[:, kept]
-        self._n = len(kept)
-
-    def nearest(self, query: Floats, count: int, rows: Rows) -> Rows:
-        """Find those `count` of these rows whose codes differ least from the query's, ascending."""
-        wanted = self._encoded(query[np.newaxis, :])[0]
-        distances = np.zeros(self._n, np.uint16)
-        for plane, word in zip(self._planes, wanted, strict=True):
-            distances += np.bitwise_count(plane[: self._n] ^ word)
-        seen = distances[rows]
-        # Counting is quicker than sorting: find the distance within which `count` rows lie.
-        within = np.cumsum(np.bincount(seen, minlength=self._padded + 1))
-        limit = int(np.searchsorted(within, count))
-        nearer, at_limit = rows[seen < limit], rows[seen == limit]
-        # Of those that tie at the limit the newest, or a thousand copies would be a thousand products.
-        return np.sort(
-            np.concatenate((nearer, at_limit[len(at_limit) - (count - len(nearer)) :]))
-        )
-
-    def _encoded(self, vectors: Floats) -> NDArray[np.uint64]:
-        """Take the signs of the rotated rows, 64 to a word: (m, words)."""
-        padded = np.zeros((len(vectors), self._padded), np.float32)
+    def forward(self, vectors: Vectors) -> Floats:
+        """Rotate (m, dimensions) to (m, width)."""
+        padded = np.zeros((len(vectors), self.width), np.float32)
         padded[:, : self._dimensions] = vectors
-        padded *= self._signs
-        # The transform of a product of two sides is two small products: H(side) · X · H(side').
-        grid = padded.reshape(len(vectors), len(self._left), len(self._right))
-        rotated = (self._left @ grid @ self._right).reshape(len(vectors), self._padded)
-        return np.packbits(rotated > 0, axis=1).view(np.uint64)
+        mixed = self._mixed(padded * self._signs[0])
+        return self._mixed(self._dealt(mixed, self._blocks) * self._signs[1])
+
+    def back(self, rotated: Floats) -> Floats:
+        """Rotate (m, width) back to (m, dimensions)."""
+        mixed = self._mixed(rotated) * self._signs[1]
+        dealt = self._dealt(mixed, self.width // self._blocks)
+        return (self._mixed(dealt) * self._signs[0])[:, : self._dimensions]
+
+    def _mixed(self, rows: Floats) -> Floats:
+        grid = rows.reshape(-1, len(self._left), len(self._right))
+        return np.asarray((self._left @ grid @ self._right).reshape(rows.shape), np.float32)
+
+    def _dealt(self, rows: Floats, piles: int) -> Floats:
+        """Take the first of each pile, then the second of each, and so on."""
+        dealt = rows.reshape(len(rows), piles, self.width // piles).swapaxes(1, 2)
+        return np.ascontiguousarray(dealt).reshape(rows.shape)
 
 
 def _hadamard(side: int) -> Floats:
-    """Build the Hadamard matrix of a power of two, without its scale: only signs matter here."""
+    """Build the Hadamard matrix of a power of two, scaled to be a rotation."""
     matrix = np.ones((1, 1), np.float32)
     while len(matrix) < side:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
-    return matrix
+    return matrix / np.float32(np.sqrt(side))
 
 
 def _signs(count: int) -> Floats:
     """Draw random signs, the same everywhere: ±1, (count,)."""
-    stream = hashlib.shake_128(b"memd rotation 1").digest(count // 8)
-    return (np.unpackbits(np.frombuffer(stream, np.uint8)).astype(np.float32) * 2 - 1).astype(
-        np.float32
-    )
+    stream = hashlib.shake_128(b"memd rotation 2").digest(count // 8)
+    return np.unpackbits(np.frombuffer(stream, np.uint8)).astype(np.float32) * 2 - 1

@@ -174,4 +174,5 @@ def topic(shelf: Shelf, summary_ids: Sequence[int], mask: Mask) -> Rows:
         if firsts
         else np.empty(0, np.int64)
     )
-    return rows[mask[rows]]
+    kept: Rows = rows[mask[rows]]
+    return kept

@@ -14,7 +14,7 @@ from memd.models import Kind
 ID_MAX = 2**53 - 1
 QUERY_CHARACTERS = 4_000
 NAME_CHARACTERS = 1_000
-TEXT_CHARACTERS = 100_000
+TEXT_CHARACTERS = 65_536
 K_MAX = 50
 IDS_MAX = 20
 BATCH_MAX = 1_000
@@ -67,8 +67,9 @@ class Search(_Arguments):
 
 
 class ControlSearch(Search):
-    """`memd/search`: also a ready vector, and the directory that `current` means."""
+    """`memd/search`: also longer lists, a ready vector, and the directory that `current` means."""
 
+    k: Annotated[int, Field(ge=1, le=BATCH_MAX)] | None = None
     embedding: Annotated[list[float], Field(max_length=8_192)] | None = None
     directory: Name | None = None
 
@@ -125,7 +126,7 @@ class Remember(_Arguments):
     """`mem_remember`."""
 
     text: Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS)]
-    title: Name | None = None
+    title: Annotated[str, Field(max_length=NAME_CHARACTERS)] | None = None
     kind: KindName = Kind.NOTE
     topic_key: Name | None = None
     tags: Annotated[list[Name], Field(max_length=20)] = []

@@ -188,7 +188,7 @@ class Desk:
         now = self.app.clock()
         memory = Memory(
             text=asked.text,
-            title=asked.title,
+            title=asked.title or None,
             kind=asked.kind,
             topic_key=asked.topic_key,
             tags=tuple(asked.tags),

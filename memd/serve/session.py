@@ -11,9 +11,7 @@ import anyio
 import mcp.types as t
 from mcp.server.lowlevel import Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
-from pydantic import ValidationError
 
-from memd.serve import framing
 from memd.serve.framing import Call
 from memd.serve.inflight import InFlight
 from memd.serve.scope import Caller
@@ -48,19 +46,15 @@ class Session:
 
     async def take(self, call: Call) -> None:
         """Hand over a request, which was entered into `in_flight` and leaves it here, or a notification."""
-        message: dict[str, Any] = {"jsonrpc": "2.0", "method": call.method}
-        message |= {"params": dict(call.params)} if call.params else {}
-        message |= {} if call.id is None else {"id": call.id}
-        try:
-            parsed = t.jsonrpc_message_adapter.validate_python(message, by_name=False)
-        except ValidationError:
-            if call.id is not None:
-                self._in_flight.leave()
-            await self._send(
-                framing.error_line(call.id, framing.INVALID_REQUEST, "not an MCP message")
+        message: t.JSONRPCMessage
+        params = dict(call.params) or None
+        if call.id is None:
+            message = t.JSONRPCNotification(jsonrpc="2.0", method=call.method, params=params)
+        else:
+            message = t.JSONRPCRequest(
+                jsonrpc="2.0", id=call.id, method=call.method, params=params
             )
-            return
-        await self._input.send(SessionMessage(parsed, metadata=self._metadata(call)))
+        await self._input.send(SessionMessage(message, metadata=self._metadata(call)))
 
     def close(self) -> None:
         """No more calls: the server ends, with an error for what is still in flight."""

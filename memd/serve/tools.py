@@ -18,7 +18,7 @@ from memd import __version__, log
 from memd.errors import BadRequest, MemdError
 from memd.models import GLOBAL_PROJECT
 from memd.serve import arguments as ask
-from memd.serve import border, deeds, fit, framing, schemas
+from memd.serve import border, deeds, fit, framing, results, schemas
 from memd.serve import format as page
 from memd.serve.check import Checker
 from memd.serve.errands import Desk
@@ -117,13 +117,13 @@ class Tools:
 
     def _all(self) -> list[Tool]:
         return [
-            _tool(SEARCH, schemas.SEARCH, schemas.SEARCH_RESULT, self._search),
-            _tool(TIMELINE, schemas.TIMELINE, schemas.TIMELINE_RESULT, self._timeline),
-            _tool(WHY, schemas.WHY, schemas.WHY_RESULT, self._why),
-            _tool(GET, schemas.GET, schemas.GET_RESULT, self._get),
-            _tool(REMEMBER, schemas.REMEMBER, schemas.REMEMBER_RESULT, self._remember),
-            _tool(FORGET, schemas.FORGET, schemas.FORGET_RESULT, self._forget),
-            _tool(PIN, schemas.PIN, schemas.PIN_RESULT, self._pin),
+            _tool(SEARCH, schemas.SEARCH, results.SEARCH, self._search),
+            _tool(TIMELINE, schemas.TIMELINE, results.TIMELINE, self._timeline),
+            _tool(WHY, schemas.WHY, results.WHY, self._why),
+            _tool(GET, schemas.GET, results.GET, self._get),
+            _tool(REMEMBER, schemas.REMEMBER, results.REMEMBER, self._remember),
+            _tool(FORGET, schemas.FORGET, results.FORGET, self._forget),
+            _tool(PIN, schemas.PIN, results.PIN, self._pin),
         ]
 
     def _view(self, name: str | None = None, note: str | None = None) -> page.View:

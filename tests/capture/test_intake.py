@@ -345,3 +345,33 @@ def broken_spool(spool_dir):
 async def test_a_spool_that_cannot_be_read_is_told_in_our_words(intake):
     with pytest.raises(SpoolBroken):
         await intake.drain()
+
+
+async def test_a_spooled_line_that_memd_fails_on_is_refused_and_blocks_nothing(
+    db, clock, spool_dir
+):
+    def fragile(value):
+        if "poison" in str(value):
+            raise AttributeError
+        return value
+
+    intake = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None, fragile)
+    for request in (prompt(1), prompt(2, "poison"), prompt(3)):
+        spooled(spool_dir, request)
+    await intake.drain()
+    assert [event.payload["prompt"] for event in await stored(db)] == ["hello", "hello"]
+    assert (await balance(db))["refused"] == 1
+    with pytest.raises(AttributeError):
+        await intake.capture([prompt(4, "poison")])
+
+
+async def test_the_entropy_rule_is_a_setting(db, clock, spool_dir):
+    word = "".join(f"{a}{b}" for a, b in zip("qWmZkXvPtRbN", "728164935046", strict=True))
+    strict = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None)
+    lax = Intake(db, CaptureConfig(entropy=False), clock, spool_dir, lambda: None)
+    await strict.capture([prompt(1, f"x {word}")])
+    await lax.capture([prompt(2, f"x {word}")])
+    assert [e.payload["prompt"] for e in await stored(db)] == [
+        "x [REDACTED:high-entropy]",
+        f"x {word}",
+    ]

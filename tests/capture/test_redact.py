@@ -100,6 +100,17 @@ def test_the_sample_prompt_loses_its_secrets_and_keeps_its_question():
     )
 
 
+def test_a_placeholder_is_never_taken_apart():
+    assert (
+        redact(f"https://{draw(32)}@github.com/x")
+        == "https://[REDACTED:url-token]@github.com/x"
+    )
+    assert (
+        redact("https://[REDACTED:a]b2:c3@host/x")
+        == "https://[REDACTED:a][REDACTED:url-password]@host/x"
+    )
+
+
 def test_the_entropy_rule_can_be_turned_off():
     assert redact(f"x {draw(32)}") == "x [REDACTED:high-entropy]"
     assert redact(f"x {draw(32)}", entropy=False) == f"x {draw(32)}"
@@ -311,3 +322,11 @@ def test_the_hook_can_import_it_with_the_standard_library_alone():
     assert not {"dataclasses", "pydantic", "json", "logging", "inspect"} & set(
         loaded.stdout.split()
     )
+
+
+def test_the_entropy_rule_can_be_turned_off_for_whole_payloads():
+    value = {"a": [f"x {draw(32)}"], "password": draw(32)}
+    assert redact_value(value)["a"] == ["x [REDACTED:high-entropy]"]
+    lax = redact_value(value, entropy=False)
+    assert lax["a"] == value["a"]
+    assert lax["password"] != value["password"]

@@ -98,13 +98,15 @@ def machine(tmp_path):
 def served(tmp_path_factory):
     """A machine with a daemon that knows the sample sessions. Shared: leave it as you found it."""
     machine = Machine(tmp_path_factory.mktemp("served"))
-    started = machine.run("start")
-    assert started.status == 0, started.err
-    imported = machine.run("import", "claude-code", SAMPLES)
-    assert imported.status == 0, imported.err
-    machine.settle()
-    yield machine
-    machine.kill()
+    try:
+        started = machine.run("start")
+        assert started.status == 0, started.err
+        imported = machine.run("import", "claude-code", SAMPLES)
+        assert imported.status == 0, imported.err
+        machine.settle()
+        yield machine
+    finally:
+        machine.kill()
 
 
 @pytest.fixture

@@ -124,3 +124,10 @@ def test_a_reader_that_has_seen_enough_is_no_error(machine):
     with machine.popen("--help", stdout=write, stderr=subprocess.PIPE) as process:
         os.close(write)
         assert b"Traceback" not in process.stderr.read()
+
+
+def test_a_letter_that_the_terminal_cannot_show_costs_that_letter_only(machine):
+    machine.environ |= {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    ran = machine.run("get", "\N{SNOWMAN}")
+    assert ran.status == 1
+    assert "an id is a number" in ran.err

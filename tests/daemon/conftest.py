@@ -9,7 +9,10 @@ from memd import log
 
 
 def close_log():
-    for handler in logging.getLogger("memd").handlers:
+    """Close the log and take it away: a handler that was closed opens its file again to write."""
+    logger = logging.getLogger("memd")
+    for handler in tuple(logger.handlers):
+        logger.removeHandler(handler)
         handler.close()
 
 

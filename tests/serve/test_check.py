@@ -1,10 +1,10 @@
 import pytest
 
 from memd.errors import BadRequest, Broken
-from memd.serve import schemas
+from memd.serve import results, schemas
 from memd.serve.check import Checker
 
-search = Checker(schemas.SEARCH, schemas.SEARCH_RESULT)
+search = Checker(schemas.SEARCH, results.SEARCH)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_what_is_wrong_is_said_by_name_and_in_words(arguments, message):
 
 def test_a_missing_argument_is_named():
     with pytest.raises(BadRequest, match=r"^text: is needed$"):
-        Checker(schemas.REMEMBER, schemas.REMEMBER_RESULT).arguments({})
+        Checker(schemas.REMEMBER, results.REMEMBER).arguments({})
 
 
 def test_what_is_right_passes():

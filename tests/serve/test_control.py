@@ -134,7 +134,7 @@ async def test_importers_say_when_where_and_who(house, ask):
             "project": "corpus",
         },
         {"text": "two", "kind": "fact", "directory": "/nowhere"},
-        {"text": "three"},
+        {"text": "three", "title": ""},
     ]
     async with house.open():
         told = (await ask("memd/remember", {"memories": memories}))["result"]["remembered"]

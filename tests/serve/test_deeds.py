@@ -1,6 +1,6 @@
 from memd.consolidate.curator import Forgotten, Remembered
 from memd.models import Kind, Summary, Tier
-from memd.serve import deeds, fit, schemas
+from memd.serve import deeds, fit, results, schemas
 from memd.serve.check import Checker
 
 SUMMARY = Summary(
@@ -12,11 +12,11 @@ SUMMARY = Summary(
 def test_what_was_remembered_names_what_it_replaces():
     shown = deeds.remembered(Remembered(12, "created", (3, 4)), "current")
     assert shown == {"id": 12, "outcome": "created", "project": "current", "superseded": [3, 4]}
-    Checker(schemas.REMEMBER, schemas.REMEMBER_RESULT).result(shown)
+    Checker(schemas.REMEMBER, results.REMEMBER).result(shown)
 
 
 def test_a_dry_run_says_what_to_do_next_and_the_real_thing_does_not():
-    check = Checker(schemas.FORGET, schemas.FORGET_RESULT)
+    check = Checker(schemas.FORGET, results.FORGET)
     shown = deeds.forgotten(Forgotten((SUMMARY,), 7, (1,), (2,), (99,), is_dry_run=True))
     assert shown["would_forget"][0]["id"] == 12
     assert (shown["events"], shown["revived"], shown["also_in"], shown["unknown"]) == (
@@ -42,4 +42,4 @@ def test_forgetting_much_is_still_told_briefly():
 def test_a_pinned_memory_says_so():
     shown = deeds.pinned(SUMMARY)
     assert (shown["id"], shown["pinned"], shown["tier"]) == (12, True, "core")
-    Checker(schemas.PIN, schemas.PIN_RESULT).result(shown)
+    Checker(schemas.PIN, results.PIN).result(shown)

@@ -16,7 +16,7 @@ from memd.recall.answer import (
     WhySource,
     apply_parts,
 )  # fmt: skip
-from memd.serve import fit, schemas
+from memd.serve import fit, results, schemas
 from memd.serve import format as page
 from memd.serve.check import Checker
 from memd.serve.format import View
@@ -118,7 +118,7 @@ def test_any_search_is_under_twenty_kilobytes():
     assert fit.size(shown) < 20_000
     assert len(shown["hits"]) == 50
     assert len(shown["trace"]) + int(shown["trace_left_out"].split()[0]) == 500
-    Checker(schemas.SEARCH, schemas.SEARCH_RESULT).result(shown)
+    Checker(schemas.SEARCH, results.SEARCH).result(shown)
 
 
 def test_the_score_can_be_worked_out_from_the_parts_in_their_order():
@@ -163,7 +163,7 @@ def test_a_timeline_has_a_row_for_each_memory():
     assert shown["rows"][1]["pivot"] is True
     assert shown["rows"][1]["gap"] == "3d"
     assert shown["more"] == "before"
-    Checker(schemas.TIMELINE, schemas.TIMELINE_RESULT).result(shown)
+    Checker(schemas.TIMELINE, results.TIMELINE).result(shown)
 
 
 def test_a_long_timeline_says_what_it_left_out():
@@ -198,7 +198,7 @@ def test_why_tells_verdict_sources_relations_and_edges():
     assert shown["edges"][0] == {
         "from": "#12", "type": "edits", "to": "file:/a/b.py", "rule": "turn", "from_title": "Login",
     }  # fmt: skip
-    Checker(schemas.WHY, schemas.WHY_RESULT).result(shown)
+    Checker(schemas.WHY, results.WHY).result(shown)
 
 
 def test_a_long_why_is_cut_with_a_count():
@@ -211,7 +211,7 @@ def test_a_long_why_is_cut_with_a_count():
 def test_why_of_a_file_needs_no_summary():
     shown = page.why(dataclasses.replace(reasons(), node="file:/a/b.py", summary=None), view)
     assert shown["node"] == "file:/a/b.py"
-    Checker(schemas.WHY, schemas.WHY_RESULT).result(shown)
+    Checker(schemas.WHY, results.WHY).result(shown)
 
 
 names = page.Names({1: "demo"}, {1: "a session"})
@@ -224,7 +224,7 @@ def test_a_memory_is_read_whole():
     assert told["text"] == body
     assert told["pinned"] is True
     assert shown["unknown"] == [99]
-    Checker(schemas.GET, schemas.GET_RESULT).result(shown)
+    Checker(schemas.GET, results.GET).result(shown)
 
 
 def test_twenty_long_memories_share_the_room_and_say_what_is_missing():

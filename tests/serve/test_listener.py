@@ -1,6 +1,7 @@
 import contextlib
 import json
 import os
+import resource
 import socket
 import stat
 import time
@@ -8,12 +9,14 @@ from pathlib import Path
 
 import anyio
 import anyio.lowlevel
+import anyio.to_thread
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.config import ServeConfig
 from memd.errors import Broken, ConfigError
+from memd.serve import framing
 from memd.serve import listener as door
 from memd.serve.listener import Listener
 
@@ -210,3 +213,37 @@ async def test_no_bytes_on_the_wire_stop_the_next_request(house, lines):
         with anyio.fail_after(10):
             while b'"id":"after"' not in seen:
                 seen += await stream.receive()
+
+
+async def test_a_fault_in_one_connection_stays_there(house, connect, monkeypatch):
+    read = framing.read
+
+    def faulty(line):
+        if b"boom" in line:
+            raise ZeroDivisionError
+        return read(line)
+
+    monkeypatch.setattr(framing, "read", faulty)
+    async with house.open(), connect() as good, connect() as bad:
+        await bad.send(b"boom\n")
+        assert await bad.answer() is None
+        assert "result" in await good.call("memd/ping")
+
+
+async def test_a_moment_without_descriptors_is_survived(house):
+    async with house.open():
+        sock = socket.socket(socket.AF_UNIX)
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with sock:
+            sock.settimeout(10)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+            try:
+                sock.connect(house.path)
+                await anyio.sleep(0.05)
+                assert house.listener.status()["accepted"] == 0
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            await anyio.to_thread.run_sync(
+                sock.sendall, b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
+            )
+            assert b"result" in await anyio.to_thread.run_sync(sock.recv, 1_000)

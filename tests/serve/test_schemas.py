@@ -16,7 +16,6 @@ PAIRS = [
     (schemas.FORGET, ask.Forget),
     (schemas.PIN, ask.Pin),
 ]
-RESULTS = [value for name, value in vars(schemas).items() if name.endswith("_RESULT")]
 
 
 @pytest.mark.parametrize(("schema", "model"), PAIRS)
@@ -39,7 +38,7 @@ def test_every_argument_is_described(schema):
         assert len(field["description"]) > 5, name
 
 
-@pytest.mark.parametrize("schema", [schema for schema, _ in PAIRS] + RESULTS)
+@pytest.mark.parametrize("schema", [schema for schema, _ in PAIRS])
 def test_schemas_are_schemas_and_have_no_choice_at_their_top(schema):
     Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"

@@ -1,0 +1,121 @@
+"""A real daemon in a home of its own, and what people do to it: replay hooks, ask, kill, look for secrets."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+from memd.client import Client
+from memd.errors import Unreachable
+from memd.paths import Paths
+
+DATA = pathlib.Path(__file__).parent.parent / "data" / "claude-code"
+LEDGER = DATA / "ledger"
+WAIT_S = 30.0
+
+
+class House:
+    """One vault's files and its daemon."""
+
+    def __init__(self, home):
+        self.home = home
+        self.environ = {"HOME": str(home), "MEMD_HOME": str(home), "PATH": os.environ["PATH"]}
+        if "COVERAGE_PROCESS_START" in os.environ:
+            self.environ["COVERAGE_PROCESS_START"] = os.environ["COVERAGE_PROCESS_START"]
+        self.paths = Paths(self.environ)
+        self.process = None
+
+    def command(self, *words):
+        return [sys.executable, "-m", "memd", *words]
+
+    def start(self):
+        self.process = subprocess.Popen(
+            self.command("serve"),
+            env=self.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        self.wait_for(self.is_up)
+        return self
+
+    def is_up(self):
+        assert self.process.poll() is None, self.process.stderr.read().decode()
+        try:
+            with self.client() as client:
+                client.call("memd/ping")
+        except Unreachable:
+            return False
+        return True
+
+    def wait_for(self, condition):
+        deadline = time.monotonic() + WAIT_S
+        while not (met := condition()):
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.01)
+        return met
+
+    def stop(self, how=signal.SIGTERM):
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(timeout=WAIT_S)
+            self.process.stderr.close()
+            self.process = None
+
+    def client(self):
+        return Client(self.paths.socket, WAIT_S)
+
+    def status(self):
+        with self.client() as client:
+            return client.call("memd/status")
+
+    def settle(self):
+        """Wait until everything captured is distilled and indexed."""
+
+        def settled():
+            status = self.status()
+            indexer = next(room for room in status["rooms"] if room["name"] == "indexer")
+            return (
+                not status["events"]["pending"]
+                and not status["summaries"]["to_index"]
+                and indexer["loaded"]
+            )
+
+        self.wait_for(settled)
+
+    def run(self, *words, stdin=b"", environ=None):
+        return subprocess.run(
+            self.command(*words),
+            env={**self.environ, **(environ or {})},
+            input=stdin,
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
+
+    def replay(self, file):
+        """Each recorded hook call as a process of its own, in order; every one must be silent."""
+        for line in file.read_text(encoding="utf-8").splitlines():
+            call = json.loads(line)
+            done = self.run(
+                "hook",
+                call["stdin"]["hook_event_name"],
+                stdin=json.dumps(call["stdin"]).encode(),
+                environ=call["env"],
+            )
+            assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), call["stdin"][
+                "hook_event_name"
+            ]
+
+    def files_with(self, *secrets):
+        """Every file below the home in which one of these stands."""
+        return [
+            (str(path.relative_to(self.home)), secret)
+            for path in sorted(self.home.rglob("*"))
+            if path.is_file()
+            for secret in secrets
+            if secret.encode() in path.read_bytes()
+        ]

@@ -1,0 +1,97 @@
+"""kill -9 in the middle of a thousand captures: what was acknowledged is there, once."""
+
+import json
+import signal
+import sqlite3
+import threading
+
+import pytest
+
+from memd.client import Client
+from memd.errors import MemdError
+
+CONNECTIONS = 16
+CAPTURES = 1_000
+
+
+def payload(number):
+    return {
+        "session_id": f"session-{number % 7}",
+        "prompt_id": f"prompt-{number}",
+        "hook_event_name": "UserPromptSubmit",
+        "cwd": "/nowhere",
+        "prompt": f"capture number {number}",
+    }
+
+
+class Clients:
+    """Sixteen connections that capture until told to stop, or until their daemon is gone."""
+
+    def __init__(self, house, numbers):
+        self._house = house
+        self._numbers = iter(numbers)
+        self._lock = threading.Lock()
+        self.acknowledged = set()
+        self._threads = [threading.Thread(target=self._run) for _ in range(CONNECTIONS)]
+        for thread in self._threads:
+            thread.start()
+
+    def _next(self):
+        with self._lock:
+            return next(self._numbers, None)
+
+    def _run(self):
+        try:
+            with Client(self._house.paths.socket, 30) as client:
+                while (number := self._next()) is not None:
+                    receipt = client.call(
+                        "memd/capture", {"client": "claude-code", "payload": payload(number)}
+                    )
+                    assert receipt["outcome"] in {"stored", "duplicate"}
+                    with self._lock:
+                        self.acknowledged.add(number)
+        except MemdError:
+            pass
+
+    def join(self):
+        for thread in self._threads:
+            thread.join()
+
+
+def stored(house):
+    connection = sqlite3.connect(f"file:{house.paths.database}?mode=ro", uri=True)
+    rows = connection.execute("SELECT json_extract(payload, '$.prompt') FROM events").fetchall()
+    connection.close()
+    return [int(text.rsplit(" ", 1)[1]) for (text,) in rows]
+
+
+@pytest.mark.parametrize("kill_at", [50, 400])
+def test_every_acknowledged_event_survives_a_kill_once(house, kill_at):
+    house.start()
+    clients = Clients(house, range(CAPTURES))
+    house.wait_for(lambda: len(clients.acknowledged) >= kill_at)
+    house.stop(signal.SIGKILL)
+    clients.join()
+    house.start()
+    survivors = stored(house)
+    assert len(survivors) == len(set(survivors))
+    assert clients.acknowledged <= set(survivors)
+    again = Clients(house, range(CAPTURES))
+    again.join()
+    assert sorted(stored(house)) == list(range(CAPTURES))
+    assert house.status()["books"]["balanced"]
+
+
+def test_half_with_the_daemon_and_half_without_it_all_arrive_once(house):
+    for number in range(24):
+        if number % 6 == 0:
+            house.start()
+        elif number % 6 == 3:
+            house.stop(signal.SIGKILL)
+        done = house.run("hook", stdin=json.dumps(payload(number)).encode())
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    house.start()
+    house.wait_for(lambda: len(stored(house)) == 24)
+    assert sorted(stored(house)) == list(range(24))
+    house.wait_for(lambda: house.status()["spool"]["files"] == 0)
+    assert house.status()["books"]["balanced"]

@@ -1,0 +1,139 @@
+"""From a real Claude Code session to an answer over MCP, in both eras, with nothing played."""
+
+import json
+import pathlib
+
+import pytest
+from mcp import Client, ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from tests.e2e.house import DATA, LEDGER
+
+SECRETS = ("wJalrXUtnFEMI", "AKIAIOSFODNN7EXAMPLE", "Nordwind")
+
+
+@pytest.fixture
+def ledger(house):
+    """The three ledger sessions, replayed through the hook."""
+    house.start()
+    house.replay(LEDGER / "hooks.jsonl")
+    house.settle()
+    return house
+
+
+class Asking:
+    """The same questions whichever era the client speaks."""
+
+    def __init__(self, session):
+        self._session = session
+
+    async def tool(self, name, **arguments):
+        result = await self._session.call_tool(name, arguments)
+        assert not result.is_error, result.content
+        return result.structured_content
+
+    async def first(self, query):
+        return (await self.tool("mem_search", query=query, project="all"))["hits"][0]
+
+
+async def ask_everything(asking):
+    fix = await asking.first("why did login answer 500")
+    assert fix["kind"] == "fix"
+    (whole,) = (await asking.tool("mem_get", ids=[fix["id"]], project="all"))["memories"]
+    assert "token.split" in json.dumps(whole)
+
+    redis = await asking.first("where do we keep sessions")
+    assert redis["kind"] == "decision"
+    assert "Redis" in redis["title"]
+    why = await asking.tool("mem_why", id=redis["id"], project="all")
+    told = json.dumps(why)
+    assert "SQLite" in told
+    assert "stated-reversal" in told
+
+    rule = await asking.first("how should tests be run")
+    assert rule["kind"] == "instruction"
+    assert "python3 -m unittest -q" in rule["title"]
+
+    mended = await asking.first("LIMITS NameError")
+    assert mended["kind"] in {"fix", "failure"}
+    (whole,) = (await asking.tool("mem_get", ids=[mended["id"]], project="all"))["memories"]
+    assert "NameError" in json.dumps(whole)
+    assert "+ LIMIT" in json.dumps(whole)
+
+    for secret in SECRETS:
+        assert (await asking.tool("mem_search", query=secret, project="all"))["hits"] == []
+
+
+def bridge(house):
+    return StdioServerParameters(
+        command=house.command()[0], args=["-m", "memd", "mcp"], env=house.environ
+    )
+
+
+@pytest.mark.parametrize("imported", [False, True], ids=["live", "live and imported"])
+async def test_the_ledger_sessions_answer_in_the_handshake_era(ledger, imported):
+    if imported:
+        import_again(ledger)
+    async with (
+        stdio_client(bridge(ledger)) as (read, write),
+        ClientSession(read, write) as session,
+    ):
+        await session.initialize()
+        await ask_everything(Asking(session))
+    assert ledger.files_with(*SECRETS) == []
+
+
+async def test_the_ledger_sessions_answer_in_the_stateless_era(ledger):
+    async with Client(bridge(ledger), mode="auto") as client:
+        assert client.protocol_version == "2026-07-28"
+        await ask_everything(Asking(client))
+    assert ledger.files_with(*SECRETS) == []
+
+
+def import_again(house):
+    before = house.status()
+    done = house.run("import", "claude-code", str(LEDGER / "projects"))
+    assert done.returncode == 0, done.stderr
+    house.settle()
+    after = house.status()
+    assert after["events"]["count"] == before["events"]["count"]
+    assert after["summaries"]["count"] == before["summaries"]["count"]
+    assert after["books"]["duplicate"] > before["books"]["duplicate"]
+
+
+async def test_transcripts_alone_give_the_same_first_hits(house):
+    house.start()
+    done = house.run("import", "claude-code", str(LEDGER / "projects"))
+    assert done.returncode == 0, done.stderr
+    house.settle()
+    async with Client(bridge(house), mode="auto") as client:
+        await ask_everything(Asking(client))
+    assert house.files_with(*SECRETS) == []
+
+
+def test_a_session_that_fires_every_event_goes_through_without_a_warning(house):
+    house.start()
+    house.replay(DATA / "every-event" / "hook-samples.jsonl")
+    house.settle()
+    status = house.status()
+    assert status["health"] == "healthy"
+    assert status["books"]["balanced"]
+    assert status["books"]["refused"] == 0
+    log = pathlib.Path(house.paths.log).read_text(encoding="utf-8")
+    assert {json.loads(line)["level"] for line in log.splitlines()} == {"info"}
+
+
+def test_a_daemon_that_is_down_loses_nothing(house):
+    house.replay(LEDGER / "hooks.jsonl")
+    assert house.files_with(*SECRETS) == []
+    house.start()
+    house.wait_for(lambda: house.status()["books"]["received"] == 54)
+    house.settle()
+    status = house.status()
+    assert status["spool"]["files"] == 0
+    assert status["books"]["balanced"]
+    with house.client() as client:
+        (hit, *_) = client.call(
+            "memd/search", {"query": "why did login answer 500", "project": "all"}
+        )["hits"]
+    assert hit["kind"] == "fix"
