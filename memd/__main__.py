@@ -16,11 +16,13 @@ def main() -> int:
     if vault is not None:
         os.environ["MEMD_VAULT"] = vault
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
-    if command == "hook":
+    # Whoever asks for help reads the help page, also of what is silent otherwise.
+    asks_help = rest == ["--help"]
+    if command == "hook" and not asks_help:
         from memd import hook
 
         return hook.main(rest)
-    if command == "mcp":
+    if command == "mcp" and not asks_help:
         from memd import bridge
 
         return bridge.main(rest)

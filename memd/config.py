@@ -85,8 +85,9 @@ class RecallConfig(_Branch):
 
     profile: str = "memd"
     k: Annotated[int, Field(ge=1, le=100)] = 5
+    """How many hits, unless the question or its profile says."""
     pool: Annotated[int, Field(ge=1, le=1000)] = 50
-    """Candidates that each leg hands on."""
+    """Candidates that each leg hands on, unless the profile says."""
 
 
 class ServeConfig(_Branch):

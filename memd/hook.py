@@ -23,8 +23,9 @@ CLIENT = "claude-code"
 BUDGET_S = 0.25
 """From the start to the daemon's acknowledgement. Past it the event goes to the spool."""
 STDIN_BYTES_MAX = 16 * 1024 * 1024
-STDIN_S = 5.0
-"""A client that has not finished its payload by then is not waited for."""
+STDIN_S = 1.5
+"""A client that has not finished its payload by then is not waited for. Less than the timeout that it
+gives its hooks: who is killed while waiting spools nothing."""
 _REPLY_BYTES_MAX = 65_536
 _BLOCK = 1 << 18
 _OFF = ("", "0")
@@ -49,7 +50,8 @@ def _take(argv: list[str], stdin: int, environ: dict[str, str], started: float) 
     payload, is_whole = _read(stdin, started + STDIN_S)
     if not payload:
         return
-    directory = environ.get("CLAUDE_PROJECT_DIR") or _cwd()
+    # Without it the daemon takes the payload's own `cwd`; this process may run anywhere.
+    directory = environ.get("CLAUDE_PROJECT_DIR") or None
     reply = None
     if is_whole and payload[:1] == b"{" and payload[-1:] == b"}":
         reply = _send(_request(payload, at, directory), environ, started + BUDGET_S)
@@ -61,13 +63,6 @@ def _take(argv: list[str], stdin: int, environ: dict[str, str], started: float) 
 
 def _inject(argv: list[str], reply: bytes) -> None:
     """The seam for context: what the daemon wants the agent to know would be printed here."""
-
-
-def _cwd() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:
-        return None
 
 
 def _read(stdin: int, deadline: float) -> tuple[bytes, bool]:

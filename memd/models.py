@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+UNTITLED = "remembered:untitled"
+"""The rule of a memory whose title is only the beginning of its text: it says nothing of its own."""
 GLOBAL_PROJECT = "global"
 """The key of the project whose memories are seen from every other one."""
 

@@ -37,6 +37,8 @@ _APOSTROPHE = re.compile(r"['’]")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _TOKEN_MAX = 64
+_WORDS_CACHED = 16_384
+"""At some 170 bytes in each of two caches."""
 _SPACES = re.compile(r"\s+")
 
 _stemmer = snowballstemmer.stemmer("english")
@@ -50,7 +52,7 @@ def fold(text: str) -> str:
     return "".join(c for c in decomposed if not unicodedata.combining(c)).casefold()
 
 
-@functools.lru_cache(maxsize=65_536)
+@functools.lru_cache(maxsize=_WORDS_CACHED)
 def stem(word: str) -> str:
     """The Snowball English stem of one folded word; digits and long tokens stay as they are."""
     if len(word) > _TOKEN_MAX or not word.isalpha():
@@ -58,7 +60,7 @@ def stem(word: str) -> str:
     return str(_stemmer.stemWord(word))
 
 
-@functools.lru_cache(maxsize=65_536)
+@functools.lru_cache(maxsize=_WORDS_CACHED)
 def terms(token: str) -> tuple[str, ...]:
     """The index terms of one raw token: its stem, and those of its parts if it is an identifier.
 
@@ -80,6 +82,12 @@ def terms(token: str) -> tuple[str, ...]:
     if len(parts) <= 1:
         return (whole,) if whole else ()
     return tuple(dict.fromkeys((whole, *(stem(part) for part in parts if len(part) > 1))))
+
+
+def forget_words() -> None:
+    """Empty the caches: after a great deal of text they hold megabytes that nobody will ask for."""
+    stem.cache_clear()
+    terms.cache_clear()
 
 
 def split_identifier(token: str) -> list[str]:

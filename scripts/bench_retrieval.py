@@ -1,6 +1,6 @@
 """Whether the right memory comes back first, through the shipped path.
 
-    scripts/bench retrieval FILE… [--profile P]… [--per-type] [--json]
+    scripts/bench retrieval FILE… [--profile P]… [--config FILE] [--per-type] [--json]
 
 FILE holds JSON lines: {"corpus","doc","text","title"?,"ts","session"?} and {"corpus","query",
 "gold":[doc…],"ts","type"}, `ts` in UTC milliseconds. A corpus is a project, `ts` the event time; each
@@ -46,9 +46,9 @@ def load(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     return [x for x in lines if "doc" in x], [x for x in lines if "query" in x]
 
 
-def store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, str]:
-    """Remember every document; memory id → document."""
-    names: dict[int, str] = {}
+def store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, set[str]]:
+    """Remember every document; memory id → the documents it stands for (equal texts are one memory)."""
+    names: dict[int, set[str]] = defaultdict(set)
     with daemon.client() as client:
         for first in range(0, len(documents), BATCH):
             some = documents[first : first + BATCH]
@@ -68,13 +68,13 @@ def store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, 
                 client.call("memd/remember", {"memories": memories})["remembered"],
                 strict=True,
             ):
-                names[kept["id"]] = document["doc"]
+                names[kept["id"]].add(document["doc"])
     daemon.settle()
     return names
 
 
 def ask(
-    mcp: harness.Mcp, query: dict[str, Any], names: dict[int, str], row: dict[str, Any]
+    mcp: harness.Mcp, query: dict[str, Any], names: dict[int, set[str]], row: dict[str, Any]
 ) -> dict[str, Any]:
     """One query's figures."""
     began = time.perf_counter()
@@ -89,11 +89,11 @@ def ask(
     took = time.perf_counter() - began
     found = [names[hit["id"]] for hit in answer["hits"]]
     gold = set(query["gold"])
-    ranks = [rank for rank, name in enumerate(found, start=1) if name in gold]
+    ranks = [rank for rank, some in enumerate(found, start=1) if some & gold]
     ideal = sum(1 / math.log2(i + 1) for i in range(1, min(len(gold), DEPTH) + 1))
     return {
         "type": query["type"],
-        **{f"recall@{cut}": len(gold & set(found[:cut])) / len(gold) for cut in CUTS},
+        **{f"recall@{cut}": len(gold & set().union(*found[:cut])) / len(gold) for cut in CUTS},
         "MRR": 1 / ranks[0] if ranks else 0.0,
         "nDCG@10": sum(1 / math.log2(rank + 1) for rank in ranks) / ideal,
         "empty": not found,
@@ -127,11 +127,11 @@ def show(name: str, rows: dict[str, dict[str, float]]) -> None:
         print(f"{row:<22}" + "".join(f"{figures[column]:>11}" for column in columns))
 
 
-def measure(path: Path, wanted: list[str], *, per_type: bool) -> dict[str, dict[str, float]]:
+def measure(path: Path, wanted: list[str], own: str, *, per_type: bool) -> dict[str, dict[str, float]]:
     """Every row of the table for one file."""
     documents, queries = load(path)
     rows: dict[str, dict[str, float]] = {}
-    with harness.daemon(config=ALONE) as daemon:
+    with harness.daemon(config=ALONE + own) as daemon:
         names = store(daemon, documents)
         mcp = harness.Mcp(daemon.paths.socket)
         for label in wanted:
@@ -154,11 +154,13 @@ def main() -> None:
     parser.add_argument(
         "--profile", action="append", help="only these rows; may be given several times"
     )
+    parser.add_argument("--config", type=Path, help="a TOML file with profiles of your own")
     parser.add_argument("--per-type", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     wanted = options.profile or [*ROWS, "memd", "siftcoder"]
-    tables = {f.name: measure(f, wanted, per_type=options.per_type) for f in options.files}
+    own = options.config.read_text(encoding="utf-8") if options.config else ""
+    tables = {f.name: measure(f, wanted, own, per_type=options.per_type) for f in options.files}
     if options.json:
         print(json.dumps(tables))
         return

@@ -1,6 +1,7 @@
 """What every test may lean on: the event loop, a vault in a temporary directory, a stopped clock."""
 
 import pytest
+from blockbuster import blockbuster_ctx
 
 from memd.store.database import Database
 
@@ -8,6 +9,30 @@ from memd.store.database import Database
 @pytest.fixture(scope="session")
 def anyio_backend():
     return "asyncio"
+
+
+MAY_BLOCK = {
+    "memd/paths.py": {"__init__", "private_dir"},  # once, at the start
+    "memd/serve/listener.py": {"_bind", "_make_room", "_inode", "_unbind"},  # start and end
+    "memd/daemon/status.py": {"versions"},  # once, then remembered
+    "memd/log.py": {"configure"},
+    "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log
+    "memd/client.py": {"connect", "_send", "_result", "_answer"},  # synchronous; tests call it
+    "memd/capture/spool.py": {
+        "append",
+        "measure",
+    },  # the hook's side, called by tests themselves
+}
+
+
+@pytest.fixture(autouse=True)
+def no_blocking_calls():
+    """Nothing in memd may hold the event loop up: files, sockets and sleeps belong in threads."""
+    with blockbuster_ctx("memd") as watch:
+        for function in watch.functions.values():
+            for file, names in MAY_BLOCK.items():
+                function.can_block_in(file, names)
+        yield
 
 
 class StoppedClock:

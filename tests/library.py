@@ -50,7 +50,16 @@ class Library:
             **{
                 k: v
                 for k, v in more.items()
-                if k in {"tags", "files", "topic_key", "expires_at", "tier"}
+                if k
+                in {
+                    "tags",
+                    "files",
+                    "topic_key",
+                    "expires_at",
+                    "tier",
+                    "confidence",
+                    "quality",
+                }
             },
         )
 
@@ -69,12 +78,16 @@ class Library:
 
         return self.db.write_now(write)
 
+    def asked(self, text, **more):
+        """The question."""
+        return replace(Question(text, NOW), **more)
+
     async def ask(self, text, **more):
         """The answer, everything indexed."""
         if not self.shelf.loaded:
             await self.indexer.load()
         await self.indexer.settle()
-        return await self.recaller.search(replace(Question(text, NOW), **more))
+        return await self.recaller.search(self.asked(text, **more))
 
     async def ids(self, text, **more):
         """The ids of the hits, best first."""

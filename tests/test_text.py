@@ -91,3 +91,10 @@ def test_one_line_is_one_line_and_never_too_long(anything, limit):
 def test_folding_twice_is_folding_once(anything):
     once = text.fold(anything)
     assert text.fold(once) == once
+
+
+def test_words_that_were_forgotten_are_split_and_stemmed_alike():
+    before = text.terms("decodingTokens")
+    text.forget_words()
+    assert text.terms.cache_info().currsize == text.stem.cache_info().currsize == 0
+    assert text.terms("decodingTokens") == before

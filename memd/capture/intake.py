@@ -44,7 +44,8 @@ _UNEXPECTED = (
 )
 """What only a mistake of ours raises while a payload is prepared."""
 _SOURCES = frozenset({"live", "spool", "import"})
-_AT_MAX = 2**52
+_AT_MAX = 253_402_300_800_000
+"""The year 10000: nobody can be shown a later time."""
 _BATCH_BYTES = 4 * 1024 * 1024
 
 
@@ -99,7 +100,7 @@ class Intake:
         self._bell = Bell()
         self._commit: dict[str, int] = {"events": 0, "captures": 0, "total": 0}
         self._spool = spool.Measure(0, 0, 0)
-        self._last_error: str | None = None
+        self._failing: str | None = None
 
     async def capture(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
         """Store these in order; a receipt each, given only after the commit.
@@ -138,7 +139,10 @@ class Intake:
         return total
 
     def status(self) -> dict[str, object]:
-        """`pending` events, the last `commit`'s size and how many there were, what the `spool` held when last looked at."""
+        """`pending` events, the last `commit`'s size and how many there were, what the `spool` held when last looked at.
+
+        `failing` is the error that the last commit ended with; None if it succeeded.
+        """
         return {
             "pending": sum(len(ticket.prepared) for ticket in self._queue),
             "commit": dict(self._commit),
@@ -147,7 +151,7 @@ class Intake:
                 "bytes": self._spool.bytes,
                 "lines": self._spool.lines,
             },
-            "last_error": self._last_error,
+            "failing": self._failing,
         }
 
     async def _drain_file(self, path: str) -> int:
@@ -239,11 +243,11 @@ class Intake:
             receipts = await self._db.write(work)
         except MemdError as failed:
             error = failed
-            self._last_error = type(failed).__name__
+            self._failing = type(failed).__name__
         finally:
             _settle(tickets, receipts, error)
         if receipts is not None:
-            self._last_error = None
+            self._failing = None
             total = self._commit["total"] + 1
             self._commit = {"events": len(everything), "captures": len(tickets), "total": total}
             if any(receipt.outcome == "stored" for receipt in receipts):

@@ -46,7 +46,23 @@ _Misused: Any = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it does not understand, wherever this version keeps it."""
 
 
-class Commands(typer.core.TyperGroup):
+class Plain:
+    """A help page without Python's types: a switch takes nothing, an option takes a NAME."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """List the parameters, each with a word for its value."""
+        listed: list[Any] = super().get_params(ctx)  # type: ignore[misc]  # typer's class beside it
+        for one in listed:
+            if one.metavar is None and one.param_type_name == "option":
+                one.metavar = "" if one.is_flag else one.opts[-1].lstrip("-").upper()
+        return listed
+
+
+class Command(Plain, typer.core.TyperCommand):
+    """One command."""
+
+
+class Commands(Plain, typer.core.TyperGroup):
     """Loads a command's module only when that command, or the help page, needs it."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer's signature
@@ -59,7 +75,8 @@ class Commands(typer.core.TyperGroup):
             return None
         module = importlib.import_module(COMMANDS[cmd_name])
         one = typer.Typer(add_completion=False)
-        one.command(cmd_name, context_settings=getattr(module, "SETTINGS", None))(module.run)
+        settings = getattr(module, "SETTINGS", None)
+        one.command(cmd_name, cls=Command, context_settings=settings)(module.run)
         return typer.main.get_command(one)
 
 
@@ -77,10 +94,16 @@ def build() -> typer.Typer:
     def memd(
         vault: Annotated[  # taken out by __main__.py; here for the help page
             str | None,
-            typer.Option(metavar="NAME", help="Another memory, in a file of its own."),
+            typer.Option(
+                metavar="NAME",
+                help="Another memory in a file of its own, with a daemon of its own.",
+            ),
         ] = None,
         version: Annotated[  # acts in its callback
-            bool, typer.Option("--version", callback=_version, is_eager=True)
+            bool,
+            typer.Option(
+                "--version", callback=_version, is_eager=True, help="Which memd this is."
+            ),
         ] = False,
     ) -> None:
         """Long-term memory for coding agents: local, explained, and never in the way."""
@@ -134,5 +157,6 @@ def _tell(error: BaseException) -> int:
         message = str(error)
     else:
         raise error
+    sys.stdout.flush()  # what was said before stands before it
     print(f"memd: {message}", file=sys.stderr)
     return NOT_RUNNING if isinstance(error, Unreachable) else FAILED

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from memd import client
-from memd.errors import Broken
-from memd.paths import Paths
+from memd.errors import Broken, Unreachable
+from memd.paths import VAULT_DEFAULT, Paths
 
 QUICK_S = 2.0
 """What a health check may wait."""
@@ -25,9 +25,20 @@ def paths() -> Paths:
 def call(method: str, timeout_s: float = PATIENT_S, **params: Any) -> dict[str, Any]:
     """Make one control call; what is None is left out. Raises Unreachable and what the daemon says."""
     given = {name: value for name, value in params.items() if value is not None}
-    with client.Client(paths().socket, timeout_s) as daemon:
-        result: dict[str, Any] = daemon.call(method, given)
+    where = paths()
+    try:
+        with client.Client(where.socket, timeout_s) as daemon:
+            result: dict[str, Any] = daemon.call(method, given)
+    except Unreachable as error:
+        raise Unreachable(_of_this_vault(error.message, where.vault)) from error
     return result
+
+
+def _of_this_vault(message: str, vault: str) -> str:
+    """Advise what starts the daemon that was meant."""
+    if vault == VAULT_DEFAULT:
+        return message
+    return message.replace("`memd start`", f"`memd --vault {vault} start`")
 
 
 def answers(timeout_s: float = QUICK_S) -> bool:
@@ -54,13 +65,17 @@ def number(text: str) -> int:
 
 def numbers(texts: Sequence[str]) -> list[int]:
     """Read ids; exit with a message if one is none."""
-    try:
-        return [number(text) for text in texts]
-    except ValueError:
-        refuse(f"an id is a number such as 12 or #12, not {' '.join(texts)!r}")
+    read = []
+    for text in texts:
+        try:
+            read.append(number(text))
+        except ValueError:
+            refuse(f"an id is a number such as 12 or #12, not {text!r}")
+    return read
 
 
 def refuse(message: str) -> NoReturn:
     """Say on one line what is wrong, and exit."""
+    sys.stdout.flush()  # what was said before stands before it
     sys.stderr.write(f"memd: {message}\n")
     raise SystemExit(1)

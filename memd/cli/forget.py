@@ -10,9 +10,11 @@ from memd.cli import door, show
 
 
 def run(
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="12 or #12.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="12 or #12.")],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs; needs --yes.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="For programs; without --yes only what would go.")
+    ] = False,
 ) -> None:
     """Erase memories and the events that nothing else needs. There is no way back."""
     numbers = door.numbers(ids)

@@ -9,7 +9,7 @@ from memd.cli import door, show
 
 
 def run(
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="12 or #12.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID", help="12 or #12.")],
     as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
 ) -> None:
     """Show memories whole."""

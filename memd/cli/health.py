@@ -6,6 +6,7 @@ the vault and what waits in the spool are told all the same. Not here: deciding 
 
 import contextlib
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -36,10 +37,18 @@ def report(*, as_json: bool) -> int:
         print(f"memd: {error}", file=sys.stderr)
         return DEGRADED
     if as_json:
-        print(json.dumps(status, ensure_ascii=False))
+        _print(json.dumps(status, ensure_ascii=False))
     else:
-        print("\n".join(lines(status, time.time() * 1000, is_tty=sys.stdout.isatty())))
+        _print("\n".join(lines(status, time.time() * 1000, is_tty=sys.stdout.isatty())))
     return {"healthy": HEALTHY, "degraded": DEGRADED}.get(status["health"], NOT_RUNNING)
+
+
+def _print(text: str) -> None:
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # Whoever read us has seen enough; nothing may be flushed into the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def ask(paths: Paths) -> Status:
@@ -86,6 +95,8 @@ def lines(status: Status, now: float, *, is_tty: bool) -> Iterator[str]:
     """Tell a status to a person."""
     health = status["health"]
     word = f"\x1b[{_COLOURS.get(health, _RED)}m{health}\x1b[0m" if is_tty else health
+    if not status["running"] and status["pid"]:
+        word = "not answering"  # for programs it is `not running` all the same
     yield f"memd is {word}" + (_up(status) if status["running"] else "")
     yield from (f"  - {show.line(reason)}" for reason in status["reasons"])
     yield from show.table(_rows(status, now))
@@ -164,4 +175,6 @@ def _last(last: dict[str, Any] | None, now: float) -> list[str]:
     """Tell of a room's last run, if it has runs."""
     if not last:
         return []
-    return [f"last run {show.span((now - last['at']) / 1000)} ago", *_counts(last)]
+    found = ", ".join(_counts(last))
+    ago = f"last run {show.span((now - last['at']) / 1000)} ago"
+    return [f"{ago} ({found})" if found else ago]

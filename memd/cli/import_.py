@@ -18,15 +18,16 @@ _SETTLE_S = 60.0
 
 
 def run(
-    source: Annotated[str, typer.Argument(help="claude-code")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="claude-code.")],
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="PATH…", help="Transcripts or directories of them; else Claude Code's own."
+            metavar="PATH",
+            help="Transcripts or directories of them; if left out, ~/.claude/projects.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be read.")
+        bool, typer.Option("--dry-run", help="Only say what would be read; needs no daemon.")
     ] = False,
 ) -> None:
     """Read the transcripts of past sessions: `memd import claude-code`."""
@@ -39,7 +40,7 @@ def run(
 
     files = carrier.find_transcripts([str(p) for p in paths] if paths else None, os.environ)
     if not files:
-        print("no transcripts found")
+        print(f"no transcripts found in {_places(paths)}")
         return
     marks: MutableMapping[str, tuple[int, int]] = {} if dry_run else Marks(_known())
     carried = Carried()
@@ -50,6 +51,12 @@ def run(
         print(_settle(carried.last_event))
     if report.failed:
         raise typer.Exit(1)
+
+
+def _places(paths: Sequence[Path] | None) -> str:
+    """Name where was looked."""
+    home = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
+    return ", ".join(map(str, paths)) if paths else f"{home}/projects"
 
 
 class Marks(dict[str, tuple[int, int]]):
@@ -160,7 +167,8 @@ class _Lines:
 
 def _lines(report: Any) -> Iterator[str]:
     verb = "would read" if report.is_dry_run else "read"
-    yield f"{verb} {show.plural(len(report.done), 'file')}, {show.plural(len(report.unchanged), 'file')} unchanged since"
+    unchanged = f"; {len(report.unchanged):,} unchanged since the last import"
+    yield f"{verb} {show.plural(len(report.done), 'file')}{unchanged if report.unchanged else ''}"
     yield f"events: {show.counts(report.events) or 'none'}"
     if report.outcomes:
         yield f"outcomes: {show.counts(report.outcomes)}"

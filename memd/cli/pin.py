@@ -9,7 +9,7 @@ from memd.cli import door, show
 
 def run(
     number: Annotated[str, typer.Argument(metavar="ID", help="12 or #12.")],
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Unpin it.")] = False,
 ) -> None:
     """Keep a memory on top: never superseded, always preferred."""
     memory = door.call("memd/pin", id=door.numbers([number])[0], pinned=not off)

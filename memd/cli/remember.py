@@ -6,25 +6,36 @@ from typing import Annotated
 import typer
 
 from memd.cli import door, show
+from memd.cli.search import KINDS
 
 
 def run(  # noqa: PLR0913  # one parameter per option
-    text: Annotated[str, typer.Argument(help="What to remember.")],
+    words: Annotated[
+        list[str], typer.Argument(metavar="TEXT", help="What to remember, complete in itself.")
+    ],
     *,
     title: Annotated[str | None, typer.Option(help="Else the beginning of the text.")] = None,
-    kind: Annotated[str | None, typer.Option(help="decision, preference, fact, note …")] = None,
+    kind: Annotated[str | None, typer.Option(help=f"note if left out. {KINDS}")] = None,
     topic_key: Annotated[
         str | None,
-        typer.Option(help="A slot such as build.command; a new value replaces the old."),
+        typer.Option(
+            metavar="KEY", help="A slot such as build.command; a new value replaces the old."
+        ),
     ] = None,
-    project: Annotated[str | None, typer.Option(help="current, global, or a name.")] = None,
-    expires_in: Annotated[str | None, typer.Option(help="30d, 12h: forgotten by then.")] = None,
+    project: Annotated[
+        str | None,
+        typer.Option(help="current (where you stand) if left out; global, or a name."),
+    ] = None,
+    expires_in: Annotated[
+        str | None,
+        typer.Option(metavar="SPAN", help="12h, 30d, 2w: not shown any more after that."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
     """Keep something in memory."""
     kept = door.call(
         "memd/remember",
-        text=text,
+        text=" ".join(words),
         title=title,
         kind=kind,
         topic_key=topic_key,
@@ -41,4 +52,8 @@ def run(  # noqa: PLR0913  # one parameter per option
         "revived": "revived",
     }
     replaced = "".join(f", replaces #{number}" for number in kept.get("superseded", ()))
-    print(f"#{kept['id']} {outcome.get(kept['outcome'], show.line(kept['outcome']))}{replaced}")
+    # As it stands in the vault: where it was put, and without what was redacted.
+    (memory,) = door.call("memd/get", ids=[kept["id"]])["memories"]
+    said = outcome.get(kept["outcome"], show.line(kept["outcome"]))
+    print(f"#{kept['id']} {said} in {show.line(memory['project'])}{replaced}")
+    print(f"    {show.line(memory['title'])}")

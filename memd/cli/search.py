@@ -7,21 +7,30 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import door, show
+from memd.models import Kind
+
+KINDS = f"One of {', '.join(Kind)}."
 
 
 def run(  # noqa: PLR0913  # one parameter per option
     words: Annotated[
-        list[str], typer.Argument(metavar="WORDS…", help='Also "a phrase", prefix*, OR.')
+        list[str], typer.Argument(metavar="WORDS", help='Also "a phrase", prefix*, OR.')
     ],
     *,
-    project: Annotated[str, typer.Option(help="all, current, or a name.")] = "current",
-    k: Annotated[int | None, typer.Option("-k", help="How many hits.")] = None,
-    kind: Annotated[
-        list[str] | None, typer.Option(help="Only this kind; may be repeated.")
+    project: Annotated[
+        str, typer.Option(help="current (where you stand, and global), all, or a name.")
+    ] = "current",
+    k: Annotated[
+        int | None, typer.Option("-k", metavar="N", help="How many hits; 5 if not configured.")
     ] = None,
-    profile: Annotated[str | None, typer.Option(help="Another retrieval profile.")] = None,
+    kind: Annotated[
+        list[str] | None, typer.Option(help=f"Only this kind; may be repeated. {KINDS}")
+    ] = None,
+    profile: Annotated[
+        str | None, typer.Option(help="Another recipe of ranking: memd, siftcoder, your own.")
+    ] = None,
     superseded: Annotated[
-        bool, typer.Option("--superseded", help="Also what was replaced.")
+        bool, typer.Option("--superseded", help="Also what a newer memory replaced.")
     ] = False,
     explain: Annotated[
         bool, typer.Option("--explain", help="How each score came about.")
@@ -53,7 +62,7 @@ def _lines(answer: dict[str, Any], *, explain: bool) -> list[str]:
         lines += [show.headline(hit), *show.snippet(hit["snippet"], width=width)]
         lines += [show.score(hit)] if explain else []
     lines += [] if answer["hits"] else ["nothing found"]
-    lines += [f"({show.line(note)})" for note in answer.get("notes", ())]
+    lines += [f"({show.note(note)})" for note in answer.get("notes", ())]
     if answer.get("suppressed"):
         lines.append(f"(hidden: {show.counts(answer['suppressed'])})")
     lines += [

@@ -9,7 +9,10 @@ import typer
 
 def run(
     foreground: Annotated[  # noqa: ARG001  # says what happens anyway
-        bool, typer.Option("--foreground", help="Stay in this terminal; it always does.")
+        bool,
+        typer.Option(
+            "--foreground", show_default=False, help="Stay in this terminal; it always does."
+        ),
     ] = True,
 ) -> None:
     """Serve the vault here, until Ctrl-C. `memd start` does it in the background."""

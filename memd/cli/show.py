@@ -12,6 +12,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _KIB = 1024
 _SNIPPET_LINES = 3
+_TIME_MAX = 253_402_214_400_000
+"""The last day of the year 9999, whatever the zone; later times have no date."""
 
 Row = Mapping[str, Any]
 
@@ -37,7 +39,7 @@ def minute(at: int) -> str:
 
 
 def _local(at: int) -> dt.datetime:
-    return dt.datetime.fromtimestamp(at / 1000, tz=dt.UTC).astimezone()
+    return dt.datetime.fromtimestamp(min(max(at, 0), _TIME_MAX) / 1000, tz=dt.UTC).astimezone()
 
 
 def span(seconds: float) -> str:
@@ -67,8 +69,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun if count == 1 else nouns}"
 
 
-def headline(memory: Row) -> str:
-    """Write a memory on one line: `#12 fix  2026-11-20  title`."""
+def note(text: str) -> str:
+    """Put a note on one line, with what it advises as it is typed here."""
+    return line(text).replace("project: all", "--project all")
+
+
+def headline(memory: Row, *, clock: bool = False) -> str:
+    """Write a memory on one line: `#12 fix  2026-11-20  title`; with `clock`, the time of day too."""
     marks = "".join(
         (
             f"  (superseded by #{memory['superseded_by']})"
@@ -77,9 +84,8 @@ def headline(memory: Row) -> str:
             "  (pinned)" if memory.get("pinned_at") else "",
         )
     )
-    return (
-        f"#{memory['id']} {memory['kind']}  {day(memory['at'])}  {line(memory['title'])}{marks}"
-    )
+    at = (minute if clock else day)(memory["at"])
+    return f"#{memory['id']} {memory['kind']}  {at}  {line(memory['title'])}{marks}"
 
 
 def snippet(text: str, *, width: int) -> Iterator[str]:

@@ -17,9 +17,11 @@ def start() -> str:
     paths = door.paths()
     if lock.holder(paths.lock) is not None:
         return _already(paths.lock)
+    check_settings()
+    before = process.size(paths.log)
     child = process.spawn(paths, os.environ)
     try:
-        process.wait_until_ready(child, door.answers, paths.log)
+        process.wait_until_ready(child, door.answers, paths.log, since=before)
     except Broken:
         # Two at once: the other one won, which is as good.
         if lock.holder(paths.lock) is None or child.poll() is None:
@@ -27,6 +29,16 @@ def start() -> str:
         return _already(paths.lock)
     holder = lock.holder(paths.lock)
     return f"started, pid {holder.pid if holder else child.pid}, vault {paths.vault}"
+
+
+def check_settings() -> None:
+    """Raise ConfigError if a daemon would refuse the settings: here it is read."""
+    from memd import config
+    from memd.recall import profiles
+
+    settings = config.load(door.paths().config_file)
+    profiles.resolve_all(settings.profiles)
+    profiles.check_chosen(settings.recall.profile, settings.profiles)
 
 
 def _already(lock_path: str) -> str:

@@ -18,6 +18,7 @@ from memd.bell import Bell
 from memd.config import ConsolidateConfig
 from memd.consolidate.decide import Decision, Pair, Relate, Supersede, decide, refusals
 from memd.consolidate.nearest import Found, NearestRows, rows_of
+from memd.index.indexer import give_back
 from memd.index.shelf import Shelf
 from memd.models import EdgeType, Summary
 from memd.store import links, summaries
@@ -122,6 +123,8 @@ class Consolidator:
             has_more = self._after > 0
             self._last = replace(tick, took_ms=self._clock() - started, has_more=has_more)
             self._superseded += tick.superseded
+        if plan.batch:
+            await anyio.to_thread.run_sync(give_back)
         if tick.superseded:
             self._on_written()
             log.get(self.name).info(

@@ -16,7 +16,7 @@ from memd.consolidate.forgetting import Forgotten
 from memd.consolidate.remembering import Memory, Remembered, remember
 from memd.errors import BadRequest, UnknownId
 from memd.models import Summary
-from memd.store import fulltext, summaries
+from memd.store import fulltext, summaries, turns
 from memd.store.database import Connection, Database
 from memd.text import one_line, storable, unique
 
@@ -71,8 +71,10 @@ class Curator:
             lambda tx: forgetting.apply(tx, forgetting.plan(tx, ids), now)
         )
         self._on_written()
-        # The rows are gone; this takes their words out of the full text's segments, too.
+        # The rows are gone; this takes their words out of the full texts' segments, too.
         await self._db.write(fulltext.purge)
+        await self._db.write(turns.purge)
+        await self._db.scrub()
         return gone
 
     async def pin(self, summary_id: int, pinned: bool) -> Summary:
@@ -102,10 +104,18 @@ class Curator:
             memory,
             text=self._tidy(memory.text),
             title=one_line(self._tidy(memory.title or ""), _TITLE_GIVEN_CHARACTERS) or None,
-            topic_key=self._tidy(memory.topic_key or "") or None,
+            topic_key=self._topic(memory.topic_key or "") or None,
             tags=unique(tag for raw in memory.tags if (tag := self._tidy(raw))),
             files=unique(file for raw in memory.files if (file := self._tidy(raw))),
+            source=self._tidy(memory.source),
         )
+
+    def _topic(self, key: str) -> str:
+        # Redacted, the keys of two secrets are one, and the second value would hide the first.
+        tidy = storable(key).replace("\0", "").strip()
+        if self._redact(tidy) != tidy:
+            raise BadRequest("topic_key: it looks like a secret; name the thing, not its value")
+        return tidy
 
     def _tidy(self, text: str) -> str:
         return self._redact(storable(text).replace("\0", "")).strip()
@@ -120,7 +130,9 @@ def _checked(memory: Memory) -> Memory:
         raise BadRequest(
             f"topic_key: at most {_TOPIC_CHARACTERS} characters and no spaces, such as `build.command`"
         )
-    return replace(memory, title=memory.title or _first_sentence(memory.text))
+    if memory.title:
+        return memory
+    return replace(memory, title=_first_sentence(memory.text), is_titled=False)
 
 
 def _first_sentence(text: str) -> str:

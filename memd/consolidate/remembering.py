@@ -13,6 +13,7 @@ from memd.consolidate.consolidator import RULE as NEAR_DUPLICATE
 from memd.consolidate.guards import compare
 from memd.models import (
     GLOBAL_PROJECT,
+    UNTITLED,
     Draft,
     EdgeType,
     Kind,
@@ -37,6 +38,8 @@ class Memory:
 
     text: str
     title: str | None = None
+    is_titled: bool = True
+    """False: `title` was taken from the text."""
     kind: Kind = Kind.NOTE
     topic_key: str | None = None
     tags: tuple[str, ...] = ()
@@ -143,7 +146,7 @@ def _draft(memory: Memory, at: int) -> Draft:
         title=memory.title or "",
         body=memory.text,
         at=at,
-        rule="remembered",
+        rule="remembered" if memory.is_titled else UNTITLED,
         sources=(),
         tier=Tier.AGENT,
         tags=memory.tags,

@@ -51,17 +51,24 @@ def wait_until_ready(
     ready: Callable[[], bool],
     log: str,
     timeout_s: float = START_S,
+    *,
+    since: int = 0,
 ) -> None:
-    """Return once `ready` says so; raise Broken with the log's last lines if that cannot be."""
+    """Return once `ready` says so; raise Broken with the log's last lines if that cannot be.
+
+    Of the log only what stands behind byte `since` is told: what came before was another daemon's.
+    """
     deadline = time.monotonic() + timeout_s
     while time.monotonic() < deadline:
         if ready():
             return
         if (code := process.poll()) is not None:
-            raise Broken(f"the daemon ended as it started (exit {code}).{_last_words(log)}")
+            raise Broken(
+                f"the daemon ended as it started (exit {code}).{_last_words(log, since)}"
+            )
         time.sleep(_POLL_S)
     raise Broken(
-        f"the daemon (pid {process.pid}) does not answer after {timeout_s:.0f} s.{_last_words(log)}"
+        f"the daemon (pid {process.pid}) does not answer after {timeout_s:.0f} s.{_last_words(log, since)}"
     )
 
 
@@ -101,11 +108,21 @@ def end(lock_path: str, stop_s: float = STOP_S) -> None:
     raise Broken("the daemon does not end; its disk may be hanging")
 
 
-def tail(path: str, lines: int = LOG_LINES) -> list[str]:
-    """Read the last lines of a log; none if it cannot be read."""
+def size(path: str) -> int:
+    """Tell how long a log is by now; 0 if there is none."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def tail(path: str, lines: int = LOG_LINES, since: int = 0) -> list[str]:
+    """Read the last lines of a log, none of them before byte `since`; none if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL_BYTES))
+            end = file.seek(0, os.SEEK_END)
+            # A log that is shorter than it was has been turned over: then all of it is new.
+            file.seek(max(0, end - _TAIL_BYTES, since if since <= end else 0))
             return file.read().decode("utf-8", "replace").splitlines()[-lines:]
     except OSError:
         return []
@@ -127,8 +144,8 @@ def _settled_holder(lock_path: str) -> lock.Holder | None:
     return None
 
 
-def _last_words(log: str) -> str:
-    lines = tail(log)
+def _last_words(log: str, since: int) -> str:
+    lines = tail(log, since=since)
     return (
         f" The end of {log}:\n" + "\n".join(f"  {line}" for line in lines)
         if lines

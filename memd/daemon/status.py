@@ -14,10 +14,13 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
+import anyio
+import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from memd import __version__
 from memd.daemon.supervise import House, Kept
+from memd.errors import Broken
 from memd.paths import Paths
 from memd.store import books, changes, events, migrate, summaries
 from memd.store.database import Connection, Database, sqlite_version
@@ -182,12 +185,23 @@ class Gauge:
         self._seconds = seconds
         self._kept: Counts | None = None
         self._fresh_until = 0.0
+        self.failing: str | None = None
+        """Why the counts could not be read when they were last asked for."""
 
     async def counts(self) -> Counts:
-        """Read the counts, or return those of a moment ago if reading them takes long."""
+        """Read the counts, or return those of a moment ago if reading them takes long.
+
+        A vault that cannot be read has the counts that it had, or none: its daemon lives, and whoever
+        asks how it is must hear of both.
+        """
         started = self._seconds()
         if self._kept is None or started >= self._fresh_until:
-            self._kept = await self.db.read(_count)
+            try:
+                self._kept = await self.db.read(_count)
+                self.failing = None
+            except Broken as error:
+                self.failing = error.message
+                return self._kept or _UNKNOWN
             ended = self._seconds()
             self._fresh_until = ended + (_KEPT_S if ended - started > _QUICK_S else 0.0)
         return self._kept
@@ -196,9 +210,12 @@ class Gauge:
 async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str, Any]:
     """Tell how memd is, as the JSON of a Status."""
     counts = await gauge.counts()
-    spool = weigh_spool(about.paths.spool_dir)
+    # A slow disk may keep these waiting, but nobody else.
+    spool = await anyio.to_thread.run_sync(weigh_spool, about.paths.spool_dir)
+    vault = await anyio.to_thread.run_sync(_vault, about.paths, gauge.db)
     errors = _errors(house)
-    reasons = why_degraded(house.rooms, counts.books, spool, errors, now)
+    unread = [] if gauge.failing is None else [f"the vault cannot be read: {gauge.failing}"]
+    reasons = unread + why_degraded(house.rooms, counts.books, spool, errors, now)
     status = Status(
         health="degraded" if reasons else "healthy",
         reasons=reasons,
@@ -208,7 +225,7 @@ async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str
         uptime_s=round((now - about.started_at) / 1000, 1),
         socket=about.paths.socket,
         log=about.paths.log,
-        vault=_vault(about.paths, gauge.db),
+        vault=vault,
         books=counts.books,
         events=counts.events,
         summaries=counts.summaries,
@@ -236,6 +253,11 @@ def why_degraded(
     ]
     down = {kept.room.name for kept in rooms if kept.state != "running"}
     reasons += [
+        f"{kept.room.name} cannot write: {failing}"
+        for kept in rooms
+        if kept.room.name not in down and (failing := kept.room.status().get("failing"))
+    ]
+    reasons += [
         f"{error.room} crashed {error.ago_s:.0f} s ago: {error.error}"
         for error in errors
         if error.ago_s < RECENT_S and error.room not in down
@@ -245,6 +267,13 @@ def why_degraded(
     if spool.oldest_at is not None and now - spool.oldest_at > SPOOL_LATE_MS:
         reasons.append(f"the spool is not being emptied: {spool.files} files wait")
     return reasons
+
+
+_UNKNOWN = Counts(
+    Books(received=0, stored=0, duplicate=0, filtered=0, refused=0, balanced=True, reasons={}),
+    Events(count=0, pending=0, last_at=None),
+    Summaries(count=0, superseded=0, pinned=0, to_index=0, to_consolidate=0),
+)
 
 
 def weigh_spool(directory: str) -> Spool:

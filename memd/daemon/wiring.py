@@ -103,7 +103,7 @@ def furnish(
     )
     listener = Listener(app, config.serve, paths.socket, clock=clock)
 
-    for room in (intake, distiller, indexer, consolidator, listener):
+    for room in (intake, distiller, indexer, recaller, consolidator, listener):
         house.keep(room)
     return listener
 

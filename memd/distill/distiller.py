@@ -92,7 +92,7 @@ class Distiller:
             partial(events.any_pending_through, event_id=through)
         ):
             return
-        for session_id, _, _ in await self._db.read(events.pending_sessions):
+        for session_id in await self._db.read(partial(pending.sessions, through=through)):
             while await self._distil_batch(session_id, through):
                 await anyio.lowlevel.checkpoint()
 

@@ -50,6 +50,17 @@ class Due:
     """Pending events that belong to no episode and can yield nothing."""
 
 
+def sessions(tx: Connection, through: int | None) -> list[int]:
+    """The sessions that have something pending, eldest first; before them the one of event `through`.
+
+    Somebody waits for that event, and not for long: it may not stand behind a whole import.
+    """
+    waiting = [number for number, _, _ in events.pending_sessions(tx)]
+    asked = events.by_ids(tx, [through]) if through is not None else {}
+    first = {event.session_id for event in asked.values()}
+    return sorted(waiting, key=lambda number: number not in first)
+
+
 def load(tx: Connection, request: Request) -> Due | None:
     """What is due in a session; None if nothing is."""
     session = projects.session(tx, request.session_id)

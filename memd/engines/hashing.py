@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from memd.engines.ports import Vectors
 from memd.models import Space
@@ -30,9 +29,11 @@ _STOP_WEIGHT = 0.1
 _LETTERS_MAX = 32
 """N-grams of a longer token are those of its beginning: nobody searches for the middle of a hash."""
 _WORDS_CACHED = 8_192
+"""At some 300 bytes: what a word weighs is shared by all that have as many features."""
 
-Features = tuple[NDArray[np.int16], NDArray[np.float32]]
-"""Where a word's features fall and what each weighs; a place past DIMENSIONS counts negative."""
+Features = tuple[bytes, bytes]
+"""Where a word's features fall, int16, and what each weighs, float32; a place past DIMENSIONS counts
+negative. Bytes, because two small arrays a word would weigh twice as much and be slower to join."""
 
 
 class HashingEmbedder:
@@ -65,12 +66,13 @@ def _vector(text: str) -> Vectors:
     counts = Counter(token.lower() if token[1:].islower() else token for token in words(text))
     if not counts:
         return np.zeros(DIMENSIONS, np.float32)
-    places, weights = [], []
-    for token, times in counts.items():
-        where, weight = _features(token)
-        places.append(where)
-        weights.append(weight if times == 1 else weight * (1.0 + math.log(times)))
-    sums = np.bincount(np.concatenate(places), np.concatenate(weights), 2 * DIMENSIONS)
+    known = [_features(token) for token in counts]
+    places = np.frombuffer(b"".join(where for where, _ in known), np.int16)
+    weights = np.frombuffer(b"".join(weight for _, weight in known), np.float32)
+    if len(counts) < counts.total():
+        often = np.array([1.0 + math.log(times) for times in counts.values()], np.float32)
+        weights = weights * np.repeat(often, [len(where) // 2 for where, _ in known])
+    sums = np.bincount(places, weights, 2 * DIMENSIONS)
     signed = sums[:DIMENSIONS] - sums[DIMENSIONS:]
     norm = math.sqrt(float(signed @ signed))
     return (signed / norm if norm else signed).astype(np.float32)
@@ -82,8 +84,13 @@ def _features(token: str) -> Features:
     stems = terms(token)
     grams = [] if damp < 1 else list(_grams(fold(token)[:_LETTERS_MAX]))
     names = [f"w:{stem}" for stem in stems] + [f"g:{gram}" for gram in grams]
-    weights = [damp] * len(stems) + [_GRAM_WEIGHT] * len(grams)
-    return np.array([_place(name) for name in names], np.int16), np.array(weights, np.float32)
+    places = np.array([_place(name) for name in names], np.int16)
+    return places.tobytes(), _weights(damp, len(stems), len(grams))
+
+
+@functools.lru_cache(maxsize=256)
+def _weights(damp: float, stems: int, grams: int) -> bytes:
+    return np.array([damp] * stems + [_GRAM_WEIGHT] * grams, np.float32).tobytes()
 
 
 def _grams(word: str) -> Iterator[str]:

@@ -155,12 +155,13 @@ def _lines(path: str, skipped: Counter[str]) -> Iterator[tuple[bytes, int]]:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    """A file itself; of a directory, every transcript in it, however deep."""
+    """A file itself; of a directory, every transcript in it, however deep, but no pipe and no device."""
     if not path.is_dir():
         yield path
         return
     for parent, _, names in os.walk(path):
-        yield from (Path(parent, name) for name in names if name.endswith(_SUFFIX))
+        found = (Path(parent, name) for name in names if name.endswith(_SUFFIX))
+        yield from (file for file in found if file.is_file())
 
 
 def _stamp(path: str) -> tuple[int, int]:

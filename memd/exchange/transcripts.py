@@ -313,6 +313,7 @@ def _milliseconds(timestamp: Any) -> int | None:
     try:
         moment = dt.datetime.fromisoformat(timestamp)
         zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-        return (zoned - _EPOCH) // _MILLISECOND
+        at = (zoned - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
         return None
+    return at if at >= 0 else None  # no clock of a client was ever before 1970

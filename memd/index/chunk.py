@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from memd.models import Summary
+from memd.models import UNTITLED, Summary
 from memd.store.rows import NewPassage, Posting
 from memd.text import WORD, split_identifier, stems, terms, unique, words
 
@@ -27,7 +27,8 @@ _BORDERS = (
 
 def passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> list[NewPassage]:
     """Cut a summary into passages, in order; one at least, however empty its body."""
-    title = Counter(stems(summary.title))
+    # A title that is only the beginning of the text would count those words twice.
+    title = Counter(() if summary.rule == UNTITLED else stems(summary.title))
     about = _about(summary)
     return [
         _passage(summary, seq, span, title, about)

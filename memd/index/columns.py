@@ -89,7 +89,7 @@ class Columns:
         """Add passages, whose ids are higher than all before; their rows. `update` fills in the rest."""
         first, self.n = self.n, self.n + len(passages)
         if self.n > len(self._space["live"]):
-            self._grow(max(self.n, 2 * len(self._space["live"])))
+            self._grow(self.n + self.n // 4)
         self._expose()
         rows = np.arange(first, self.n)
         self.passage_id[rows] = [p.id for p in passages]

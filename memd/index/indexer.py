@@ -9,7 +9,7 @@ the shelf is loaded from the tables. Not here: which changes there are (triggers
 import contextlib
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import anyio
 import anyio.to_thread
@@ -21,17 +21,20 @@ from memd.config import IndexConfig
 from memd.engines.ports import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index.chunk import embedded, passages
+from memd.index.entities import Entity, of_summary
 from memd.index.postings import POSTING
 from memd.index.shelf import Batch, Contents, Shelf
 from memd.models import Space, Summary
-from memd.store import changes, fulltext, summaries, vectors
+from memd.store import changes, entities, fulltext, summaries, turns, vectors
 from memd.store.database import Connection, Database
 from memd.store.rows import NewPassage, StoredPassage
-from memd.text import digest
+from memd.text import digest, forget_words
 
 _LOOK_S = 60.0
 """How long to sleep when nobody rings: another process may have written."""
 
+_QUIET_S = 5.0
+"""After so long without work, memory is given back."""
 _MANY_BATCHES = 10
 
 Halves = NDArray[np.float16]
@@ -60,6 +63,8 @@ class Plan:
     texts: Sequence[str]
     """What to embed: one text per new passage, in order."""
     vectors: Mapping[Space, Halves] = field(default_factory=dict)
+    entities: Mapping[int, Sequence[Entity]] = field(default_factory=dict)
+    """Summary id → what it names, of the rewritten ones."""
 
 
 class Indexer:
@@ -88,6 +93,7 @@ class Indexer:
         self._lock = anyio.Lock()
         self._in_step = False
         """Whether the shelf has followed every commit."""
+        self._has_worked = False
         self._pending = 0
         self._failed: dict[str, str] = {}
 
@@ -95,7 +101,16 @@ class Indexer:
         """Index for ever: what is pending, then whatever somebody rings for."""
         while True:
             await self.settle()
-            await self._bell.wait(_LOOK_S)
+            rung = await self._bell.wait(_QUIET_S if self._has_worked else _LOOK_S)
+            if not rung:
+                await self._rest()
+
+    async def _rest(self) -> None:
+        """Give back what the work since the last rest has used, and what searches have."""
+        if self._has_worked:
+            self._has_worked = False
+            forget_words()
+        await anyio.to_thread.run_sync(give_back)
 
     def nudge(self) -> None:
         """Tell it that summaries changed."""
@@ -125,6 +140,7 @@ class Indexer:
         """Compute every derived row anew, and read the shelf from the result."""
         async with self._lock:
             await self._db.write(changes.everything)
+            await self._db.write(turns.rebuild)
             await self._get_in_step()
             with self._shelf.lock:
                 self._shelf.columns.digest[:] = 0
@@ -142,7 +158,7 @@ class Indexer:
         while await self._batch(last):
             batches += 1
         if batches >= _MANY_BATCHES:
-            await anyio.to_thread.run_sync(_give_back)
+            await self._rest()
 
     async def _load(self) -> None:
         spaces = [embedder.space for embedder in self._embedders]
@@ -150,7 +166,7 @@ class Indexer:
             lambda tx: {s: vectors.ensure_space(tx, s) for s in spaces}
         )
         await self._db.read(lambda tx: _load(tx, self._shelf, numbers))
-        await anyio.to_thread.run_sync(_give_back)
+        await anyio.to_thread.run_sync(give_back)
         self._in_step = True
 
     async def _batch(self, last: int) -> bool:
@@ -159,6 +175,7 @@ class Indexer:
         self._pending = work.waiting
         if not work.changes:
             return False
+        self._has_worked = True
         plan = await anyio.to_thread.run_sync(self._plan, work)
         plan = await self._with_vectors(plan)
         # Who waits for this may give up, but not between the commit and the shelf.
@@ -186,7 +203,9 @@ class Indexer:
             for number, new in rewritten.items()
             for passage in new
         ]
-        return Plan(work, rewritten, {n: digests[n] for n in rewritten}, texts)
+        named = {number: of_summary(work.summaries[number]) for number in rewritten}
+        written = {number: digests[number] for number in rewritten}
+        return Plan(work, rewritten, written, texts, entities=named)
 
     def _known(self, numbers: Mapping[int, Summary]) -> dict[int, int]:
         with self._shelf.lock:
@@ -207,7 +226,7 @@ class Indexer:
                 continue
             found[embedder.space] = rows.astype("<f2")
             self._failed.pop(embedder.space.name, None)
-        return Plan(plan.work, plan.rewritten, plan.digests, plan.texts, found)
+        return replace(plan, vectors=found)
 
 
 async def _embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -252,6 +271,8 @@ def _write(tx: Connection, plan: Plan) -> Batch:
     for space, found in rows.items():
         pairs = ((stored.id, row.tobytes()) for stored, row in zip(added, found, strict=True))
         vectors.put(tx, vectors.ensure_space(tx, space), pairs)
+    for number in plan.entities.keys() & ids.keys():
+        entities.put(tx, number, plan.entities[number])
     changes.learnt(tx, current)
     return Batch(
         removed=removed, added=added, numbers=_numbers(new, added), vectors=rows,
@@ -273,7 +294,7 @@ def _load(tx: Connection, shelf: Shelf, spaces: Mapping[Space, int]) -> None:
     shelf.load(
         Contents(
             passages=fulltext.load(tx),
-            numbers=fulltext.vocabulary(tx),
+            numbers=fulltext.terms_in_order(tx),
             facts=fulltext.index_rows(tx),
             vectors={space: vectors.load(tx, number) for space, number in spaces.items()},
         )
@@ -281,10 +302,10 @@ def _load(tx: Connection, shelf: Shelf, spaces: Mapping[Space, int]) -> None:
     tx.release_memory()
 
 
-def _give_back() -> None:
-    """Return to the system what a big piece of work has used and freed: a third of the index else.
+def give_back() -> None:
+    """Return to the system what a piece of work has used and freed: a third of the index else.
 
-    Only glibc has to be asked, and other C libraries do not know the question.
+    Only glibc has to be asked, and other C libraries do not know the question. Takes milliseconds.
     """
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -160,6 +160,8 @@ class Coded:
         self._values = np.zeros((capacity, width), np.int8)
         self._scales = np.zeros(capacity, np.float32)
         self._planes = np.zeros((width // _WORD, capacity), np.uint64)
+        self._block = np.empty((_BLOCK, width), np.float32)
+        """Where rows are read to; made once, for the system's pages cost as much as the products."""
 
     def grow(self, capacity: int) -> None:
         """Make room for so many rows in all."""
@@ -190,14 +192,18 @@ class Coded:
 
     def vectors(self, rows: Rows) -> Floats:
         """Return these rows, nearly as they were given."""
-        rotated = self._values[rows].astype(np.float32) * self._scales[rows, np.newaxis]
-        return self._rotation.back(rotated)
+        found = np.empty((len(rows), self._rotation.dimensions), np.float32)
+        for first in range(0, len(rows), _BLOCK):
+            some = rows[first : first + _BLOCK]
+            rotated = self._values[some] * self._scales[some, np.newaxis]
+            found[first : first + len(some)] = self._rotation.back(rotated)
+        return found
 
     def products(self, query: Floats, rows: Rows) -> Floats:
         """Return the product of each of these rows with the query."""
         wanted = self._rotation.forward(query[np.newaxis, :])[0]
         found = np.empty(len(rows), np.float32)
-        block = np.empty((min(_BLOCK, len(rows)), len(wanted)), np.float32)
+        block = self._block
         for first in range(0, len(rows), _BLOCK):
             some = rows[first : first + _BLOCK]
             block[: len(some)] = self._values[some]
@@ -250,7 +256,7 @@ class Rotation:
     """
 
     def __init__(self, dimensions: int) -> None:
-        self._dimensions = dimensions
+        self.dimensions = dimensions
         self.width = -(-dimensions // _WORD) * _WORD
         """Of the rotated vectors: the dimensions, filled up to whole words."""
         side = self.width & -self.width
@@ -263,7 +269,7 @@ class Rotation:
     def forward(self, vectors: Vectors) -> Floats:
         """Rotate (m, dimensions) to (m, width)."""
         padded = np.zeros((len(vectors), self.width), np.float32)
-        padded[:, : self._dimensions] = vectors
+        padded[:, : self.dimensions] = vectors
         mixed = self._mixed(padded * self._signs[0])
         return self._mixed(self._dealt(mixed, self._blocks) * self._signs[1])
 
@@ -271,7 +277,8 @@ class Rotation:
         """Rotate (m, width) back to (m, dimensions)."""
         mixed = self._mixed(rotated) * self._signs[1]
         dealt = self._dealt(mixed, self.width // self._blocks)
-        return (self._mixed(dealt) * self._signs[0])[:, : self._dimensions]
+        vectors: Floats = self._mixed(dealt) * self._signs[0]
+        return vectors[:, : self.dimensions]
 
     def _mixed(self, rows: Floats) -> Floats:
         grid = rows.reshape(-1, len(self._left), len(self._right))
@@ -294,4 +301,5 @@ def _hadamard(side: int) -> Floats:
 def _signs(count: int) -> Floats:
     """Draw random signs, the same everywhere: ±1, (count,)."""
     stream = hashlib.shake_128(b"memd rotation 2").digest(count // 8)
-    return np.unpackbits(np.frombuffer(stream, np.uint8)).astype(np.float32) * 2 - 1
+    bits = np.unpackbits(np.frombuffer(stream, np.uint8))
+    return np.where(bits, np.float32(1), np.float32(-1))

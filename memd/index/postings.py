@@ -23,6 +23,8 @@ POSTING = np.dtype([("term", "<u4"), ("title", "u1"), ("body", "u1")])
 """One posting as the store keeps it."""
 _MERGE_RATIO = 4
 _SEGMENT_MIN = 4_096
+_RECALLED_MAX = 64
+"""Words whose rows are kept at hand: those of one question are asked for three or four times."""
 
 Counts = NDArray[np.uint8]
 Floats = NDArray[np.float32]
@@ -76,6 +78,8 @@ class Postings:
         self._lengths = np.zeros(0, np.float32)
         self._live = np.zeros(0, np.bool_)
         self._norms: dict[tuple[float, float], Floats] = {}
+        self._recalled: dict[int, tuple[Rows, Counts, Counts]] = {}
+        self._recalled_rows = 0
 
     @property
     def n(self) -> int:
@@ -92,7 +96,12 @@ class Postings:
             self._merge()
         self._lengths = np.append(self._lengths, np.asarray(lengths, np.float32))
         self._live = np.append(self._live, np.ones(len(blobs), np.bool_))
+        self._changed()
+
+    def _changed(self) -> None:
         self._norms.clear()
+        self._recalled.clear()
+        self._recalled_rows = 0
 
     def _merge(self) -> None:
         count = 1
@@ -108,13 +117,13 @@ class Postings:
     def retire(self, rows: Rows) -> None:
         """Let these rows count for nothing any more."""
         self._live[rows] = False
-        self._norms.clear()
+        self._changed()
 
     def compact(self, mapping: NDArray[np.int32]) -> None:
         """Drop the retired rows; `mapping` tells each row's new number, -1 for none."""
         kept = mapping >= 0
         self._lengths, self._live = self._lengths[kept], self._live[kept]
-        self._norms.clear()
+        self._changed()
         if self._segments:
             old = _joined(self._segments)
             stay = kept[old.rows]
@@ -129,6 +138,17 @@ class Postings:
 
     def term(self, term: int) -> tuple[Rows, Counts, Counts]:
         """Return the live rows with a term, ascending, and how often it is in their title and body."""
+        known = self._recalled.get(term)
+        if known is None:
+            known = self._look_up(term)
+            self._recalled_rows += len(known[0])
+            if len(self._recalled) == _RECALLED_MAX or self._recalled_rows > 4 * self.n:
+                self._recalled.clear()
+                self._recalled_rows = len(known[0])
+            self._recalled[term] = known
+        return known
+
+    def _look_up(self, term: int) -> tuple[Rows, Counts, Counts]:
         found = [self._live_slice(segment, term) for segment in self._segments]
         if not found:
             none = np.zeros(0, np.uint8)
@@ -169,16 +189,27 @@ class Postings:
         return False
 
     def scores(
-        self, terms: Mapping[int, float], *, k1: float, b: float, title_weight: float
+        self,
+        terms: Mapping[int, float],
+        *,
+        k1: float,
+        b: float,
+        title_weight: float,
+        among: NDArray[np.bool_] | None = None,
     ) -> Floats:
-        """Return BM25 of every row, (n,), for term number → weight in the query; see the top of the file."""
+        """BM25 of every row, (n,), for term number → weight in the query; see the top of the file.
+
+        `among`, (n,), says which rows a word's rarity is counted over: what is common in one project
+        may be rare in the vault, and says nothing there.
+        """
         scores = np.zeros(self.n, np.float32)
         norms = self._norm(k1, b)
-        count = int(np.count_nonzero(self._live))
+        count = int(np.count_nonzero(self._live if among is None else among))
         for term, weight in terms.items():
             rows, title, body = self.term(term)
             tf = np.float32(title_weight) * title + body
-            idf = math.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5))
+            having = len(rows) if among is None else int(np.count_nonzero(among[rows]))
+            idf = math.log(1 + (count - having + 0.5) / (having + 0.5))
             scores[rows] += np.float32(weight * idf * (k1 + 1)) * tf / (tf + norms[rows])
         return scores
 

@@ -25,7 +25,7 @@ from memd.store.rows import IndexRow, StoredPassage
 
 Neighbours = tuple[NDArray[np.int32], NDArray[np.int32]]
 _BLOCK = 1_024
-_STREAM_BLOCK = 4_096
+_STREAM_BLOCK = 512
 _T = TypeVar("_T")
 
 
@@ -35,7 +35,8 @@ class Contents:
 
     passages: Iterable[StoredPassage]
     """In order of id."""
-    numbers: Mapping[str, int]
+    numbers: Iterable[tuple[str, int]]
+    """Each term and its number, in order of the terms' UTF-8."""
     facts: Iterable[IndexRow]
     vectors: Mapping[Space, Iterable[tuple[int, bytes]]]
     """By space, (passage id, float16 blob) in order of id."""
@@ -80,7 +81,7 @@ class Shelf:
     def load(self, contents: Contents) -> None:
         """Start anew from what the vault holds. Passages whose summary is gone are dead at once."""
         fresh = Shelf()
-        fresh.vocabulary.learn(contents.numbers)
+        fresh.vocabulary.load(contents.numbers)
         for passages in _blocks(contents.passages):
             fresh._append(passages)
         known = array("q")

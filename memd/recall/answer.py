@@ -36,6 +36,10 @@ class Question:
     explain: bool = False
     embedding: tuple[float, ...] | None = None
     """A ready vector of the active space, instead of embedding `text`."""
+    include_turns: bool = False
+    """Also search what was said, word for word; see `Answer.turns`."""
+    count_use: bool = True
+    """Whether what is returned counts as used. With `explain` or `as_of` it never does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,19 @@ class Traced:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """A verbatim passage of a conversation. `at` is UTC milliseconds; rank counts from 1."""
+
+    event_id: int
+    session_title: str | None
+    role: str
+    """`user` or `assistant`."""
+    at: int
+    snippet: str
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What a search found, and what it hid, lacked and used."""
 
@@ -109,6 +126,8 @@ class Answer:
     notes: tuple[str, ...] = ()
     """In words, what a reader should know: `asked for the latest: recency leads`."""
     trace: tuple[Traced, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    """What was said about it, word for word; ranked by itself, never among the hits."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,5 +46,8 @@ class Asked:
         if self.intent.is_recent and self.profile.when_recent:
             notes.append("the question asks for the latest: recency leads")
         if self.intent.kinds and any(step.signal == "intent" for step in self.profile.steps):
-            notes.append(f"the question asks for a {' or '.join(self.intent.kinds)}")
+            kinds = " or ".join(self.intent.kinds)
+            notes.append(
+                f"the question asks for {'an' if kinds[0] in 'aeiou' else 'a'} {kinds}"
+            )
         return tuple(notes)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from memd.models import Summary
 from memd.recall.answer import Answer, Part, Question
 from memd.recall.asked import Asked
-from memd.recall.page import hit
+from memd.recall.page import hit, look_beside
 from memd.recall.query import fts_expression
 from memd.store import fulltext, summaries
 from memd.store.database import Connection
@@ -27,10 +27,12 @@ def answer(tx: Connection, asked: Asked) -> Answer:
         best.setdefault(owners[passage_id], (passage_id, bm25))
     rows = summaries.by_ids(tx, list(best))
     kept = [number for number in best if is_wanted(rows[number], asked.question)]
+    page = range(asked.question.offset, min(asked.last, len(kept)))
+    beside = look_beside(tx, rows.values(), [best[kept[rank]][0] for rank in page])
     hits = []
-    for rank in range(asked.question.offset, min(asked.last, len(kept))):
+    for rank in page:
         passage_id, bm25 = best[kept[rank]]
-        shown = hit(tx, asked.query, rows[kept[rank]], passage_id, (Part("bm25", bm25),))
+        shown = hit(asked.query, rows[kept[rank]], passage_id, (Part("bm25", bm25),), beside)
         hits.append(replace(shown, channels=("lexical",), lexical_rank=rank + 1))
     return Answer(
         hits=tuple(hits),

@@ -2,7 +2,8 @@
 
 A leg is (candidate indexes, scores), best first. Reciprocal rank fusion: weight/(k + rank), rank
 from 1 (Cormack, Clarke and Büttcher 2009). `max`: weight × score/best. `zscore`: weight × (score −
-mean)/deviation over that leg's own candidates. A leg that did not return a candidate adds nothing.
+mean)/deviation over that leg's own candidates. `squared`, MemU's: weight × cosine² for the vector
+leg, for the others weight/(1 + 0.2 · (rank − 1)). A leg that did not return a candidate adds nothing.
 """
 
 from collections.abc import Mapping
@@ -49,16 +50,20 @@ def shares(
         weight = weights.get(leg, 0.0)
         added = np.zeros(count)
         if weight > 0 and len(ranking.candidates):
-            added[ranking.candidates] = weight * _standing(ranking.scores, fusion, rrf_k)
+            added[ranking.candidates] = weight * _standing(leg, ranking.scores, fusion, rrf_k)
         result[leg] = added
     return result
 
 
-def _standing(scores: Floats, fusion: str, rrf_k: int) -> Floats:
+def _standing(leg: str, scores: Floats, fusion: str, rrf_k: int) -> Floats:
     if fusion == "rrf":
         return np.asarray(1.0 / (rrf_k + np.arange(1, len(scores) + 1)), dtype=np.float64)
     if fusion == "max":
         best = float(scores.max())
         return np.maximum(scores, 0.0) / best if best > _TINY else np.zeros(len(scores))
+    if fusion == "squared":
+        if leg == "vector":
+            return np.square(np.maximum(scores, 0.0))
+        return np.asarray(1.0 / (1.0 + 0.2 * np.arange(len(scores))), dtype=np.float64)
     deviation = float(scores.std())
     return (scores - scores.mean()) / deviation if deviation > _TINY else np.zeros(len(scores))

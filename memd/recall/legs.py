@@ -107,18 +107,38 @@ def terms_of(shelf: Shelf, query: Query, phrase_passages: Sequence[Sequence[int]
     return Terms(numbers, tuple(groups))
 
 
-def lexical_scores(shelf: Shelf, terms: Terms, lexical: Lexical) -> Floats:
-    """BM25 of every row, shape (n,). A phrase or prefix counts like one word that stands there once."""
+def lexical_scores(shelf: Shelf, terms: Terms, lexical: Lexical, among: Mask) -> Floats:
+    """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that are seen.
+
+    A phrase or prefix counts like one word that stands there once.
+    """
     scores = np.asarray(
         shelf.postings.scores(
-            terms.numbers, k1=lexical.k1, b=lexical.b, title_weight=lexical.title_weight
+            terms.numbers,
+            k1=lexical.k1,
+            b=lexical.b,
+            title_weight=lexical.title_weight,
+            among=among,
         ),
         dtype=np.float64,
     )
-    count = shelf.columns.live_count
     for rows in terms.groups:
-        scores[rows] += math.log(1 + (count - len(rows) + 0.5) / (len(rows) + 0.5))
+        scores[rows] += rarity(among, rows)
     return scores
+
+
+def rarity(among: Mask, rows: Rows) -> float:
+    """BM25's idf of a word that stands in `rows`, counted over the rows that are seen."""
+    count, having = int(np.count_nonzero(among)), int(np.count_nonzero(among[rows]))
+    return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+
+def is_among(rows: Rows, others: Rows) -> Mask:
+    """Tell of each of `rows`, few, whether it is one of `others`, many and ascending."""
+    if not len(others):
+        return np.zeros(len(rows), np.bool_)
+    places = np.minimum(np.searchsorted(others, rows), len(others) - 1)
+    return np.asarray(others[places] == rows, np.bool_)
 
 
 def best(shelf: Shelf, scores: Floats, mask: Mask, pool: int) -> Rows:

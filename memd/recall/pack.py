@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from memd.recall.profiles import Diversity
 from memd.recall.query import Query
-from memd.text import fold, normalised, one_line, stem
+from memd.text import fold, normalised, one_line, stem, words
 
 SNIPPET_CHARACTERS = 150
+_LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
 _SENTENCE = re.compile(r".+?(?:[.!?]+[\"')”’]*(?=\s|$)|$)", re.MULTILINE)
 
 
@@ -60,9 +61,16 @@ def snippet(title: str, passage: str, query: Query, limit: int = SNIPPET_CHARACT
     sentences = [s.strip() for s in _SENTENCE.findall(passage) if s.strip()]
     wanted = {stem(word) for word in query.words} | set(query.terms)
     known = fold(title)
-    fresh = [s for s in sentences if fold(s).rstrip(".!?") not in known] or sentences
+    fresh = [
+        s for s in sentences if _LABEL.sub("", fold(s)).rstrip(".!?") not in known
+    ] or sentences
     if not fresh:
         return ""
-    weights = [len(wanted & {stem(token) for token in normalised(s).split()}) for s in fresh]
+    # Stemming is what costs here, and a stem begins as its word does.
+    begins = {term[:2] for term in wanted}
+    weights = [
+        len(wanted & {stem(token) for token in words(fold(s)) if token[:2] in begins})
+        for s in fresh
+    ]
     start = max(range(len(fresh)), key=lambda i: (weights[i], -i))
     return one_line(" ".join(fresh[start:]), limit)

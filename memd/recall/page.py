@@ -1,10 +1,10 @@
 """The hits of one page, fetched from the vault. Knows no ranking."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from memd.models import Summary
+from memd.models import Project, Session, Summary
 from memd.recall.answer import Hit, Part, apply_parts
 from memd.recall.pack import snippet
 from memd.recall.query import Query
@@ -27,13 +27,14 @@ def hits(
 ) -> tuple[Hit, ...]:
     """A hit for each entry of `page`: summary id → index of the candidate, in the order to be shown."""
     rows = summaries.by_ids(tx, list(page))
+    beside = look_beside(tx, rows.values(), [passage_ids[i] for i in page.values()])
     ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
     found = []
     for number, i in page.items():
         standing = {leg: int(values[i]) for leg, values in ranks.items() if values[i]}
         found.append(
             replace(
-                hit(tx, query, rows[number], passage_ids[i], scored.parts(i)),
+                hit(query, rows[number], passage_ids[i], scored.parts(i), beside),
                 channels=tuple(standing),
                 lexical_rank=standing.get("lexical"),
                 vector_rank=standing.get("vector"),
@@ -45,13 +46,33 @@ def hits(
     return tuple(found)
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What stands beside the summaries of a page, each by its id."""
+
+    spans: Mapping[int, tuple[int, int]]
+    projects: Mapping[int, Project | None]
+    sessions: Mapping[int, Session]
+
+
+def look_beside(
+    tx: Connection, rows: Collection[Summary], passage_ids: Sequence[int]
+) -> Beside:
+    """Fetch what the hits of a page need, all of them at once."""
+    return Beside(
+        fulltext.spans(tx, passage_ids),
+        {number: projects.project(tx, number) for number in {s.project_id for s in rows}},
+        projects.sessions(tx, {s.session_id for s in rows if s.session_id}),
+    )
+
+
 def hit(
-    tx: Connection, query: Query, summary: Summary, passage_id: int, parts: tuple[Part, ...]
+    query: Query, summary: Summary, passage_id: int, parts: tuple[Part, ...], beside: Beside
 ) -> Hit:
     """A summary as a hit by one of its passages; ranks are left open."""
-    start, stop = fulltext.spans(tx, [passage_id]).get(passage_id, (0, len(summary.body)))
-    project = projects.project(tx, summary.project_id)
-    session = projects.session(tx, summary.session_id) if summary.session_id else None
+    start, stop = beside.spans.get(passage_id, (0, len(summary.body)))
+    project = beside.projects.get(summary.project_id)
+    session = beside.sessions.get(summary.session_id or 0)
     return Hit(
         summary=summary,
         project=project.name if project else "",

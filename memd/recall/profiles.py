@@ -50,19 +50,24 @@ class Step(_Data):
     """One signal applied to every candidate's score."""
 
     signal: Literal[
-        "recency", "tier", "title", "intent", "context", "pin", "cap", "confidence",
-        "quality", "length", "frequency",
+        "recency", "tier", "title", "intent", "context", "coverage", "pin", "cap", "confidence",
+        "quality", "length", "frequency", "title_all", "cap_pinned", "coactivation", "significance",
+        "reinforcement", "entity",
     ]  # fmt: skip
     op: Literal["+", "*", "<"] = "+"
     weight: Weight = 1.0
-    """`+`: the value is multiplied by it. `*`: not used. `<`: the cap itself."""
-    shape: Literal["exponential", "hyperbolic", "logarithmic"] = "hyperbolic"
-    """recency: exp(−age/days), 1/(1 + age/days), 1 − log10(1 + age in days)/10."""
+    """`+`: weight · value is added. `*`: the score is multiplied by 1 − weight + weight · value.
+    `<`: the cap itself."""
+    shape: Literal["exponential", "hyperbolic", "logarithmic", "half_life"] = "hyperbolic"
+    """recency: exp(−age/days), 1/(1 + age/days), 1 − log10(1 + age in days)/10, or 2^(−age/half-life)
+    with a half-life by kind (kinds.py), prolonged by use."""
     days: Days = 365.0
     previous: Weight = 0.4
     next: Weight = 0.2
-    session: Weight = 0.4
+    session: Weight = 0.5
     """context: how much of the neighbours' and the whole session's lexical score counts."""
+    rerank: bool = False
+    """Whether it belongs to a second stage: left out if what it needs cannot be looked up."""
 
 
 class Diversity(_Data):
@@ -77,8 +82,9 @@ class Diversity(_Data):
 class Profile(_Data):
     """A named recipe."""
 
-    fusion: Literal["rrf", "max", "zscore"] = "rrf"
-    """rrf: weight/(rrf_k + rank). max: weight × score/best score. zscore: weight × standardised score."""
+    fusion: Literal["rrf", "max", "zscore", "squared"] = "rrf"
+    """rrf: weight/(rrf_k + rank). max: weight × score/best score. zscore: weight × standardised score.
+    squared: weight × cosine² by meaning, weight/(1 + 0.2 · (rank − 1)) by words."""
     rrf_k: Annotated[int, Field(ge=1)] = 60
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """The vector leg returns nothing below it: an empty answer is better than a padded one."""
@@ -100,37 +106,121 @@ class Profile(_Data):
         return self
 
 
+def _clawmem(search: float, recency: float, confidence: float) -> dict[str, Any]:
+    """ClawMem's composite with these three weights.
+
+    Open in the publication: the scale of `search`. It must reach 1 for the weights to mean anything, so
+    the fused score is divided by that of a double first rank, 2/61. The cap is for pinned ones alone:
+    one that scores above 1 without its pin loses by it.
+    """
+    return {
+        "scale": search * 61 / 2,
+        "steps": [
+            {"signal": "recency", "shape": "half_life", "weight": recency},
+            {"signal": "confidence", "weight": confidence},
+            {"signal": "quality", "op": "*"},
+            {"signal": "length", "op": "*"},
+            {"signal": "frequency", "op": "*"},
+            {"signal": "pin", "weight": 0.3},
+            {"signal": "cap_pinned", "op": "<", "weight": 1.0},
+            {"signal": "coactivation", "op": "*"},
+        ],
+    }
+
+
+_FTS5 = {"k1": 1.2, "b": 0.75}
+"""What FTS5's bm25() has built in; all five published systems use it."""
+
 PUBLISHED: Mapping[str, Mapping[str, Any]] = {
     # (wb/(60+rb) + wv/(60+rv)) · exp(−age/7 d)
     "siftcoder": {
         "fusion": "rrf",
         "legs": {"lexical": 1.0, "vector": 1.0},
-        "lexical": {"k1": 1.2, "b": 0.75},
+        "lexical": _FTS5,
         "steps": [{"signal": "recency", "op": "*", "shape": "exponential", "days": 7.0}],
+        "pool": 50,
+        "k": 5,
+    },
+    # 0.90·(1/(60+rv) + 1/(60+rf) + 0.20/(60+tier) + 0.01 if all words are in the title)
+    #   + 0.10·0.033/(1 + age_h/8760)
+    # Open: which words the bonus asks for. "Every word from the query": as typed, stop words too.
+    "covalence": {
+        "fusion": "rrf",
+        "legs": {"lexical": 1.0, "vector": 1.0},
+        "lexical": {**_FTS5, "title_weight": 5.0},
+        "scale": 0.90,
+        "steps": [
+            {"signal": "tier", "weight": 0.90 * 0.20},
+            {"signal": "title_all", "weight": 0.90 * 0.01},
+            {"signal": "recency", "shape": "hyperbolic", "days": 365.0, "weight": 0.10 * 0.033},
+        ],
+        "k": 5,
+    },
+    # (w_s·search + w_r·recency + w_c·confidence) · quality · length · (1 + frequency)
+    #   [+ 0.3 pinned, cap 1] · co-activation; near-duplicates demoted
+    # Open: the weight of the path, which ClawMem's BM25 counts tenfold; a memory has none.
+    "clawmem": {
+        "fusion": "rrf",
+        "legs": {"lexical": 1.0, "vector": 1.0},
+        "lexical": _FTS5,
+        **_clawmem(0.50, 0.25, 0.25),
+        "when_recent": _clawmem(0.10, 0.70, 0.20),
+        "diversity": {"jaccard": 0.6},
+        "k": 10,
+    },
+    # 2/(60+rt) + 1/(60+rf) + 1/(60+rv); ties: the newer first, as all profiles have it. Each channel
+    # hands on 5·k.
+    "memoturn": {
+        "fusion": "rrf",
+        "legs": {"topic": 2.0, "lexical": 1.0, "vector": 1.0},
+        "lexical": _FTS5,
+        "pool": 40,
+        "k": 8,
+    },
+    # fts·0.3 + sim²·0.7 + significance; then, as a second stage, recency, log2 reinforcement, entities
+    # Open: how much significance adds (here at most 0.1), and the second stage's formula. "A slight
+    # boost" for recency: at most a tenth, half of it gone after 30 days. The others multiply, as in
+    # MemU's own scoring modes: log2(1 + n), and 1.3 for an entity that the question names.
+    "memu": {
+        "fusion": "squared",
+        "legs": {"lexical": 0.3, "vector": 0.7},
+        "lexical": _FTS5,
+        "steps": [
+            {"signal": "significance", "weight": 0.1},
+            {"signal": "recency", "op": "*", "shape": "exponential", "days": 30 / math.log(2),
+             "weight": 0.1, "rerank": True},
+            {"signal": "reinforcement", "op": "*", "rerank": True},
+            {"signal": "entity", "op": "*", "rerank": True},
+        ],
+        "k": 10,
     },
     "memd": {
         "fusion": "max",
         "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.1},
         "cosine_floor": 0.2,
-        "lexical": {"k1": 0.9, "b": 0.4, "title_weight": 2.0},
+        "lexical": {"k1": 1.2, "b": 0.4, "title_weight": 2.0},
         "steps": [
-            {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.4},
+            {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.5},
+            {"signal": "coverage", "weight": 0.5},
             {"signal": "title", "weight": 0.1},
             {"signal": "intent", "weight": 0.35},
-            {"signal": "recency", "shape": "hyperbolic", "days": 365.0, "weight": 0.05},
             {"signal": "pin", "weight": 0.1},
+            {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.3},
         ],
         "when_recent": {
             "steps": [
-                {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.4},
-                {"signal": "intent", "weight": 0.2},
+                {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.5},
+                {"signal": "coverage", "weight": 0.5},
+                {"signal": "intent", "weight": 0.35},
                 {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.5},
             ],
         },
         "diversity": {"per_episode": 1},
     },
 }  # fmt: skip
-"""The recipes that come with memd; see the README for where each was published."""
+"""The recipes that come with memd. Five are published ones, to be measured and not improved: they keep
+their faults. All of them stand on memd's legs, so words are joined by OR and filters come before the
+pool is cut, also where the original did neither."""
 
 
 def resolve(name: str, own: Mapping[str, Mapping[str, Any]]) -> Profile:
@@ -148,6 +238,18 @@ def resolve_all(own: Mapping[str, Mapping[str, Any]]) -> dict[str, Profile]:
     return {name: resolve(name, own) for name in (*PUBLISHED, *own)}
 
 
+def check_chosen(name: str, own: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise ConfigError if the settings choose a profile that is not there or not valid."""
+    if name not in PUBLISHED and name not in own:
+        raise ConfigError(f"recall.profile: {_unknown(name, own)}")
+    resolve(name, own)
+
+
+def _unknown(name: str, own: Mapping[str, Mapping[str, Any]]) -> str:
+    known = ", ".join(sorted({*PUBLISHED, *own}))
+    return f"there is no profile {name!r}; there are {known}"
+
+
 def _merged(
     name: str, own: Mapping[str, Mapping[str, Any]], via: tuple[str, ...]
 ) -> dict[str, Any]:
@@ -157,12 +259,9 @@ def _merged(
         )
     data = own.get(name) or PUBLISHED.get(name)
     if data is None:
-        known = ", ".join(sorted({*PUBLISHED, *own}))
         if via:
-            raise ConfigError(
-                f"profiles.{via[-1]}.base: there is no profile {name!r}; there are {known}"
-            )
-        raise BadRequest(f"there is no profile {name!r}; there are {known}")
+            raise ConfigError(f"profiles.{via[-1]}.base: {_unknown(name, own)}")
+        raise BadRequest(f"profile: {_unknown(name, own)}")
     base = data.get("base")
     if base is None:
         return dict(data)

@@ -11,13 +11,14 @@ import numpy as np
 
 from memd.index.columns import KIND_CODES
 from memd.index.shelf import Shelf
-from memd.recall import context, signals
+from memd.recall import context, signals, weigh
 from memd.recall.answer import Part
 from memd.recall.fuse import Ranking, shares
-from memd.recall.intent import Intent
-from memd.recall.legs import Floats, Masks, Rows, Terms
+from memd.recall.legs import Floats, Masks, Rows, is_among, rarity
 from memd.recall.profiles import Profile, Step
-from memd.recall.query import Query
+from memd.recall.view import Circumstances, View
+
+_NOWHERE: Rows = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,21 +50,8 @@ class Scored:
         return tuple(
             Part(name, float(values[index]), op)
             for name, op, values in self.steps
-            if not (op == "+" and values[index] == 0.0)
+            if not (op == "+" and values[index] == 0.0) and values[index] != np.inf
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Circumstances:
-    """What the steps of a profile need to know about the question."""
-
-    query: Query
-    intent: Intent
-    terms: Terms
-    masks: Masks
-    now: int
-    titles: Mapping[int, str]
-    """Summary id → folded title, of every candidate."""
 
 
 def candidates(shelf: Shelf, found: Found, masks: Masks, profile: Profile) -> Rows:
@@ -76,32 +64,11 @@ def candidates(shelf: Shelf, found: Found, masks: Masks, profile: Profile) -> Ro
     return rows[np.sort(first)]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
-    """The candidates as a signal sees them: one row each."""
-
-    shelf: Shelf
-    rows: Rows
-    lexical_all: Floats
-    profile: Profile
-    about: Circumstances
-
-    @property
-    def relevance(self) -> Floats:
-        """Each candidate's lexical score as a part of the best one's."""
-        scores = self.lexical_all[self.rows]
-        best = float(scores.max(initial=0.0))
-        return scores / best if best > 0 else scores
-
-    @property
-    def ages(self) -> Floats:
-        """In days."""
-        return signals.ages_in_days(self.shelf.columns.at[self.rows], self.about.now)
-
-
 def _recency(step: Step, view: View) -> Floats:
     if step.shape == "exponential":
         return signals.exponential(view.ages, step.days)
+    if step.shape == "half_life":
+        return weigh.half_life(view)
     if step.shape == "hyperbolic":
         return signals.hyperbolic(view.ages, step.days)
     return signals.logarithmic(view.ages)
@@ -122,12 +89,27 @@ def _intent(_: Step, view: View) -> Floats:
     return signals.kind_share(view.shelf.columns.kind[view.rows], wanted) * view.relevance
 
 
+def _coverage(_: Step, view: View) -> Floats:
+    """How much of what was asked stands in a candidate, squared, so that most of it says most."""
+    terms, seen = view.about.terms.numbers, view.about.masks.evidence
+    # A word that stands nowhere was asked for, too: it is the rarest of all.
+    asked = rarity(seen, _NOWHERE) * (len(view.about.query.terms) - len(terms))
+    found = np.zeros(len(view.rows))
+    for number in terms:
+        rows = view.shelf.postings.rows_of(number)
+        weight = rarity(seen, rows)
+        found += weight * is_among(view.rows, rows)
+        asked += weight
+    return np.square(found / asked) if asked > 0 else found
+
+
 SIGNALS: Mapping[str, Callable[[Step, View], Floats]] = {
     "recency": _recency,
     "tier": lambda _, v: signals.tier_share(v.shelf.columns.tier[v.rows], v.profile.rrf_k),
     "title": _title,
     "intent": _intent,
     "pin": lambda _, v: v.shelf.columns.pinned[v.rows].astype(np.float64),
+    "coverage": _coverage,
     "cap": lambda s, v: np.full(len(v.rows), s.weight),
     "confidence": lambda _, v: v.shelf.columns.confidence[v.rows].astype(np.float64),
     "quality": lambda _, v: signals.quality_factor(
@@ -140,6 +122,7 @@ SIGNALS: Mapping[str, Callable[[Step, View], Floats]] = {
         v.shelf.columns.revisions[v.rows].astype(np.int64),
         v.shelf.columns.duplicates[v.rows].astype(np.int64),
     ),
+    **weigh.SIGNALS,
 }
 
 
@@ -155,10 +138,13 @@ def score(
         rrf_k=profile.rrf_k,
         count=len(rows),
     )
-    view = View(shelf, rows, found.lexical_all, profile, about)
+    together = sum(fused.values(), start=np.zeros(len(rows)))
+    view = View(shelf, rows, found.lexical_all, profile, about, together)
     steps = [(leg, "+", profile.scale * values) for leg, values in fused.items()]
     for step in profile.steps:
-        steps.extend(_apply(step, view))
+        # A second stage that cannot do its work leaves the order of the first.
+        if not (step.rerank and about.background.failed):
+            steps.extend(_apply(step, view))
     recency = [values for name, _, values in steps if name == "recency"]
     unknown = np.full(len(rows), np.nan)
     return Scored(
@@ -207,7 +193,11 @@ def _apply(step: Step, view: View) -> list[tuple[str, str, Floats]]:
     if step.signal == "context":
         return _context(step, view)
     values = SIGNALS[step.signal](step, view)
-    return [(step.signal, step.op, step.weight * values if step.op == "+" else values)]
+    if step.op == "+":
+        values = step.weight * values
+    elif step.op == "*":
+        values = (1.0 - step.weight) + step.weight * values
+    return [(step.signal, step.op, values)]
 
 
 def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:

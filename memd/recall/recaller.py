@@ -4,7 +4,8 @@ The way of a question: its words become terms, each leg ranks what the filters l
 fuses and weighs, diversity orders, and the page is fetched from the vault. All of that happens in
 one read transaction in one thread (search.py), so that an answer is of one moment; only embedding
 the question comes before. A leg that cannot answer is named in `degraded`, and the others answer
-without it.
+without it. What was returned is counted in memory and written in the background, never on the way
+of an answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,15 +16,23 @@ import anyio
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.bell import Bell
 from memd.config import RecallConfig
 from memd.engines.ports import Embedder
-from memd.errors import BadRequest, EngineFailed
+from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.shelf import Shelf
-from memd.recall import cold, intent, query, search
+from memd.recall import cold, intent, query, search, verbatim
 from memd.recall.answer import Answer, Question
 from memd.recall.asked import Asked
-from memd.recall.profiles import Profile, for_recent, resolve, resolve_all
+from memd.recall.profiles import Profile, check_chosen, for_recent, resolve, resolve_all
+from memd.recall.tally import Tally
+from memd.store import uses
 from memd.store.database import Connection, Database
+
+FLUSH_S = 5.0
+"""How long uses are gathered before they are written down."""
+FLUSH_HITS = 200
+"""So many are written down at once."""
 
 
 class Recaller:
@@ -46,8 +55,35 @@ class Recaller:
         self._config = config
         self._profiles = resolve_all(own_profiles)
         self._own = own_profiles
-        resolve(config.profile, own_profiles)
+        check_chosen(config.profile, own_profiles)
         self._answered = 0
+        self._tally = Tally()
+        self._counted, self._enough = Bell(), Bell()
+
+    async def run(self) -> None:
+        """Write down for ever what was used, and once more when asked to stop."""
+        try:
+            while True:
+                await self._counted.wait()
+                await self._enough.wait(FLUSH_S)
+                await self.flush()
+        except anyio.get_cancelled_exc_class():
+            await self.flush()
+            raise
+
+    async def flush(self) -> None:
+        """Write down what was used until now; raises a VaultError and keeps it if that fails."""
+        if not self._tally.pending:
+            return
+        counts = self._tally.take()
+        try:
+            # Who stops the room meanwhile must not lose what was taken out of the tally.
+            with anyio.CancelScope(shield=True):
+                await self._db.write(lambda tx: uses.record(tx, counts.uses, counts.pairs))
+        except VaultError:
+            self._tally.give_back(counts)
+            self._counted.ring()
+            raise
 
     @property
     def space(self) -> str:
@@ -60,6 +96,7 @@ class Recaller:
             "answered": self._answered,
             "profile": self._config.profile,
             "space": self.space,
+            "uses_pending": self._tally.pending,
         }
 
     async def search(self, question: Question) -> Answer:
@@ -68,12 +105,28 @@ class Recaller:
         asked = await self._read(question)
         answer = await self._db.read(lambda tx: self._answer(tx, asked))
         self._answered += 1
+        self._count(question, answer)
         return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
 
     def _answer(self, tx: Connection, asked: Asked) -> Answer:
-        if not self._shelf.loaded:
-            return cold.answer(tx, asked)
-        return search.answer(tx, self._shelf, asked)
+        found = (
+            search.answer(tx, self._shelf, asked)
+            if self._shelf.loaded
+            else cold.answer(tx, asked)
+        )
+        if not asked.question.include_turns:
+            return found
+        return replace(found, turns=verbatim.turns(tx, asked))
+
+    def _count(self, question: Question, answer: Answer) -> None:
+        """What a person looked into, or a benchmark asked of the past, was not used."""
+        if question.explain or question.as_of is not None or not question.count_use:
+            return
+        if answer.hits:
+            self._tally.add([hit.summary.id for hit in answer.hits], question.now)
+            self._counted.ring()
+        if self._tally.pending >= FLUSH_HITS:
+            self._enough.ring()
 
     async def _read(self, question: Question) -> Asked:
         parsed = query.parse(question.text)
@@ -83,9 +136,7 @@ class Recaller:
             )
         meant = intent.read(question.text)
         name = question.profile or self._config.profile
-        profile = self._profiles.get(name) or resolve(name, self._own)
-        if meant.is_recent:
-            profile = for_recent(profile)
+        profile = self._profile(name, is_recent=meant.is_recent)
         if question.legs is not None:
             profile = _with_legs(profile, question.legs)
         vector, degraded = await self._embed(question, parsed, profile)
@@ -95,10 +146,22 @@ class Recaller:
             intent=meant,
             profile=profile,
             profile_name=name,
-            k=question.k or self._config.k,
+            k=question.k or profile.k,
             space=self.space,
             vector=vector,
             degraded=degraded,
+        )
+
+    def _profile(self, name: str, *, is_recent: bool) -> Profile:
+        """The profile of this name; what it does not say of `k` and `pool`, the settings do."""
+        profile = self._profiles.get(name) or resolve(name, self._own)
+        said = profile.model_fields_set
+        if is_recent:
+            said = said | (profile.when_recent or {}).keys()
+            profile = for_recent(profile)
+        settings = {"k": self._config.k, "pool": self._config.pool}
+        return profile.model_copy(
+            update={key: value for key, value in settings.items() if key not in said}
         )
 
     async def _embed(

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from memd.index.shelf import Shelf
-from memd.recall import legs, pack, page, rank
+from memd.recall import background, legs, pack, page, rank
 from memd.recall.answer import Answer, Traced, apply_parts
 from memd.recall.asked import Asked
 from memd.recall.query import phrase_expression
+from memd.recall.view import Circumstances
 from memd.store import fulltext, summaries
 from memd.store.database import Connection
 from memd.text import fold, one_line
@@ -36,6 +37,7 @@ class _Ranked:
     hidden: dict[str, int]
     matched: Sequence[tuple[str, ...]]
     """Per candidate the terms that stand there; empty unless somebody wants to know."""
+    degraded: Mapping[str, str]
 
 
 def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
@@ -53,7 +55,7 @@ def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
         took_ms=0.0,
         candidates=len(order),
         suppressed=ranked.hidden,
-        degraded=asked.degraded,
+        degraded={**asked.degraded, **ranked.degraded},
         notes=asked.notes,
         trace=_trace(asked, ranked, order, verdicts) if asked.question.explain else (),
     )
@@ -75,7 +77,8 @@ def _rank(
     ids = tuple(int(i) for i in shelf.columns.summary_id[rows])
     heads = summaries.heads(tx, ids)
     titles = {number: fold(head.title) for number, head in heads.items()}
-    about = rank.Circumstances(asked.query, asked.intent, terms, seen, asked.now, titles)
+    known = background.look(tx, ids, asked)
+    about = Circumstances(asked.query, asked.intent, terms, seen, asked.now, titles, known)
     scored = rank.score(shelf, rows, found, asked.profile, about)
     best_first = _best_first(shelf, scored)
     return _Ranked(
@@ -86,6 +89,7 @@ def _rank(
         heads=heads,
         hidden=_hidden(shelf, seen, found, scored.rows[list(best_first[: asked.k])]),
         matched=_matched(shelf, scored, terms) if asked.question.explain else (),
+        degraded={"rerank": known.failed} if known.failed else {},
     )
 
 
@@ -95,7 +99,7 @@ def _find(
     """Ask each leg that the profile has."""
     profile = asked.profile
     pool = max(profile.pool, asked.last)
-    scores = legs.lexical_scores(shelf, terms, profile.lexical)
+    scores = legs.lexical_scores(shelf, terms, profile.lexical, seen.evidence)
     lexical, vector, topic, cosines = _NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_SCORES
     if profile.legs.get("lexical", 0.0) > 0:
         lexical = legs.best(shelf, scores, seen.wanted, pool)

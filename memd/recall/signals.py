@@ -47,8 +47,8 @@ def title_share(titles: Sequence[str], query_words: Sequence[str]) -> Floats:
     """
     if not query_words:
         return np.zeros(len(titles))
-    shares = [sum(word in title for word in query_words) / len(query_words) for title in titles]
-    return np.square(np.array(shares, dtype=np.float64))
+    found = np.array([[word in title for title in titles] for word in query_words], np.float64)
+    return np.asarray(np.square(found.sum(axis=0) / len(query_words)), dtype=np.float64)
 
 
 def kind_share(kind_codes: NDArray[np.int8], wanted: NDArray[np.float64]) -> Floats:
@@ -71,3 +71,40 @@ def frequency_factor(revisions: NDArray[np.int64], duplicates: NDArray[np.int64]
     """1 + min(0.10, 0.03 · ln(1 + 2(revisions − 1) + (duplicates − 1))): ClawMem's."""
     signal = np.maximum(2 * (revisions - 1) + (duplicates - 1), 0)
     return np.asarray(1.0 + np.minimum(0.10, 0.03 * np.log1p(signal)), dtype=np.float64)
+
+
+def halving(age_days: Floats, half_lives: Floats) -> Floats:
+    """2^(−age/half-life): ClawMem's recency; 1 for ever where the half-life is infinite."""
+    return np.exp2(-age_days / half_lives)
+
+
+def stretch(uses: Floats, unused_days: Floats) -> Floats:
+    """By how much use prolongs a half-life: ClawMem's, at most 3.
+
+    1 + 0.3 · ln(1 + uses · freshness); freshness falls from 1 to 0 in a line over 90 days without use.
+    """
+    freshness = np.maximum(1.0 - unused_days / 90.0, 0.0)
+    return np.minimum(1.0 + 0.3 * np.log1p(uses * freshness), 3.0)
+
+
+def coactivation_factor(counts: Floats) -> Floats:
+    """1 + min(n/10, 0.15): ClawMem's, n how often a memory was returned with the best ones."""
+    return 1.0 + np.minimum(counts / 10.0, 0.15)
+
+
+def title_bonus(titles: Sequence[str], query_words: Sequence[str]) -> Floats:
+    """1 if every word of the query is a substring of the title, else 0: Covalence's; titles folded."""
+    if not query_words:
+        return np.zeros(len(titles))
+    found = [all(word in title for word in query_words) for title in titles]
+    return np.array(found, dtype=np.float64)
+
+
+def reinforcement(counts: Floats) -> Floats:
+    """log2(1 + n): MemU's, n how often it was said or recalled; 1 for what was said once."""
+    return np.log2(1.0 + counts)
+
+
+def entity_factor(named: Floats) -> Floats:
+    """1.3 if the question names an entity of the memory, else 1: MemU's 1 + 0.3 · bond, bond 1."""
+    return 1.0 + 0.3 * named

@@ -28,7 +28,11 @@ Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
 
 
 def _kind(name: object) -> object:
-    return Kind(name) if isinstance(name, str) else name
+    if not isinstance(name, str):
+        return name
+    if name not in set(Kind):
+        raise ValueError(f"there is no {name[:40]!r}; there are {', '.join(Kind)}")
+    return Kind(name)
 
 
 KindName = Annotated[Kind, BeforeValidator(_kind)]
@@ -59,6 +63,7 @@ class Search(_Arguments):
     tags: Annotated[list[Name], Field(max_length=20)] = []
     topic_key: Name | None = None
     include_superseded: bool = False
+    include_turns: bool = False
     legs: list[Leg] = []
     profile: Name | None = None
     explain: bool = False

@@ -52,6 +52,12 @@ def told(error: BaseException) -> Told:
 def unfit(error: ValidationError) -> BadRequest:
     """The first thing that pydantic found wrong, with the field named and no value repeated."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
+    # Which branch of a union pydantic tried is its own business.
+    where = ".".join(str(part) for part in first["loc"] if not _is_branch(part))
     said = "there is no such parameter" if first["type"] == "extra_forbidden" else first["msg"]
+    said = said.removeprefix("Value error, ")
     return BadRequest(f"{where}: {said[:1].lower()}{said[1:]}" if where else said)
+
+
+def _is_branch(part: int | str) -> bool:
+    return isinstance(part, str) and (part in {"int", "str"} or part.startswith("constrained-"))

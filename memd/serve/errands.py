@@ -165,6 +165,7 @@ class Desk:
             tags=tuple(asked.tags),
             topic_key=asked.topic_key,
             include_superseded=asked.include_superseded,
+            include_turns=asked.include_turns,
             as_of=None if asked.as_of is None else when.until(asked.as_of, now, "as_of"),
             k=asked.k,
             offset=asked.offset,

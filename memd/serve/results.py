@@ -43,7 +43,7 @@ _PARTS = {
 SEARCH = _output(
     {
         "hits": _rows(
-            "Best first.",
+            "Best first; a second one of the same turn comes after the others.",
             {
                 "id": _NUMBER,
                 "title": _TITLE,
@@ -65,6 +65,20 @@ SEARCH = _output(
             ("id", "title", "kind", "at", "age", "score", "parts"),
         ),
         "left_out": _LEFT_OUT,
+        "turns": _rows(
+            "What was said, word for word, best first; ranked apart from the hits.",
+            {
+                "event": _is("integer", "The event's sequence number; see mem_why event:7."),
+                "role": {"type": "string", "enum": ["user", "assistant"]},
+                "at": _AT,
+                "age": _AGE,
+                "rank": _is("integer", "Its rank among the turns, from 1."),
+                "snippet": _is("string", "The words that matched."),
+                "session": _SESSION,
+            },
+            ("event", "role", "at", "age", "rank", "snippet"),
+        ),
+        "turns_left_out": _LEFT_OUT,
         "notes": _NOTES,
         "suppressed": {
             "type": "object",

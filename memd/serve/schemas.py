@@ -82,6 +82,10 @@ SEARCH = _input(
         "tags": _many(_text("A tag."), "Only memories with all of these tags.", 20),
         "topic_key": _text("The exact name of one slot of knowledge, such as build.command."),
         "include_superseded": _flag("Also show what a newer memory replaced.", default=False),
+        "include_turns": _flag(
+            "Also search what was said in past sessions, word for word; shown apart, as turns.",
+            default=False,
+        ),
         "legs": _many(
             {"type": "string", "enum": ["topic", "lexical", "vector"]},
             "Rank by these legs only.",
@@ -150,7 +154,7 @@ REMEMBER = _input(
             "default": "current",
         },
         "expires_in": _text(
-            "Forget to show it after this long: 12h, 30d, 2w. Never if left out."
+            "Do not show it any more after this long: 12h, 30d, 2w. Shown for ever if left out."
         ),
     },
     ("text",),

@@ -16,13 +16,12 @@ from pydantic import BaseModel, ValidationError
 
 from memd import __version__, log
 from memd.errors import BadRequest, MemdError
-from memd.models import GLOBAL_PROJECT
 from memd.serve import arguments as ask
 from memd.serve import border, deeds, fit, framing, results, schemas
 from memd.serve import format as page
 from memd.serve.check import Checker
 from memd.serve.errands import Desk
-from memd.serve.scope import Caller
+from memd.serve.scope import ALL, Caller
 
 Context = Any
 """The SDK's request context; its `request` is our Caller."""
@@ -157,8 +156,8 @@ class Tools:
     async def _remember(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         asked = typed(ask.Remember, given)
         (kept,) = await self._desk.remember([asked], caller)
-        nowhere = asked.project == "current" and caller.directory is None
-        return deeds.remembered(kept, GLOBAL_PROJECT if nowhere else asked.project)
+        read = await self._desk.get(ask.Get(ids=[kept.id], project=ALL), caller)
+        return deeds.remembered(kept, read.projects[read.memories[0].project_id])
 
     async def _forget(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
         return deeds.forgotten(await self._desk.forget(typed(ask.Forget, given), caller))

@@ -19,6 +19,7 @@ MONTH = 30 * DAY
 YEAR = 365 * DAY
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
+DURATION_MAX = 1_000 * YEAR
 _LOOKS_LIKE_SECONDS = range(10**8, 10**11)
 
 _DATE_DIGITS = 8
@@ -57,6 +58,8 @@ def duration(text: str, name: str) -> int:
     length = _duration(text.strip().lower())
     if length is None:
         raise BadRequest(f"{name}: {_shown(text)} is no duration; write 30d, 12h or 2w")
+    if not 0 < length <= DURATION_MAX:
+        raise BadRequest(f"{name}: {_shown(text)} is not between a second and a thousand years")
     return length
 
 

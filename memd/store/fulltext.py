@@ -133,6 +133,12 @@ def vocabulary(tx: apsw.Connection) -> dict[str, int]:
     return {term: int(number) for number, term in tx.execute("SELECT id, term FROM terms")}
 
 
+def terms_in_order(tx: apsw.Connection) -> Iterator[tuple[str, int]]:
+    """Every term and its number, one after the other in order of the terms' UTF-8."""
+    for term, number in tx.execute("SELECT term, id FROM terms ORDER BY term"):
+        yield term, int(number)
+
+
 def numbers_of(tx: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
     """The numbers of those terms that are in the vocabulary."""
     found: dict[str, int] = {}

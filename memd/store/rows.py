@@ -1,4 +1,4 @@
-"""The rows of the index as values: what the index writes and what it loads. Pure."""
+"""Rows as values: what the index writes and loads, and how memories are used. Pure."""
 
 from dataclasses import dataclass
 
@@ -64,3 +64,15 @@ class IndexRow:
     title_length: int
     body_length: int
     tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """How often answers returned a summary, and when last (UTC milliseconds)."""
+
+    count: int
+    last_at: int
+
+
+Pair = tuple[int, int]
+"""Two summary ids, the lower one first."""

@@ -259,10 +259,10 @@ async def test_every_waiting_capture_learns_of_a_full_disk_and_the_next_is_tried
         for number in range(1, 6):
             group.start_soon(capture, number)
     assert sorted(refused) == [1, 2, 3, 4, 5]
-    assert intake.status()["last_error"] == "VaultFull"
+    assert intake.status()["failing"] == "VaultFull"
     db._writer.pragma("max_page_count", 1_000_000)
     assert (await intake.capture([prompt(1)]))[0].outcome == "stored"
-    assert intake.status()["last_error"] is None
+    assert intake.status()["failing"] is None
     assert (await balance(db))["received"] == 2
     assert len(rings) == 2
 

@@ -33,13 +33,26 @@ def test_help_names_every_command(alone):
     assert all(name in ran.out for name in app.COMMANDS)
 
 
+@pytest.mark.parametrize("name", ["hook", "mcp"])
+def test_a_side_door_explains_itself_too(machine, name):
+    ran = machine.run(name, "--help")
+    assert ran.status == 0
+    assert f"Usage: memd {name}" in ran.out
+    assert machine.run("status").status == 2
+
+
+@pytest.mark.parametrize("name", ["search", "status"])
+def test_a_help_page_speaks_no_python(alone, name):
+    assert not any(word in alone(name, "--help").out for word in ("<bool>", "<str>", "<int>"))
+
+
 def test_memd_alone_shows_the_help(alone):
     assert alone().out == alone("--help").out
 
 
 @pytest.mark.parametrize("name", sorted(app.COMMANDS))
 def test_every_command_explains_itself(alone, name):
-    ran = alone(name, "--help") if name not in {"hook", "mcp"} else alone("--help")
+    ran = alone(name, "--help")
     assert ran.status == 0
     assert name in ran.out
 
@@ -73,6 +86,13 @@ def test_without_a_daemon_every_question_exits_2_and_says_what_to_do(alone, argu
     assert ran.status == 2
     assert "memd start" in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_another_vault_s_daemon_is_started_by_its_name(machine):
+    for command in (["status"], ["search", "x"]):
+        ran = machine.run("--vault", "work", *command)
+        assert ran.status == 2
+        assert "`memd --vault work start`" in ran.out + ran.err
 
 
 def test_a_vault_s_name_that_is_none_is_refused(machine):

@@ -13,7 +13,9 @@ def test_what_is_no_id_is_refused_on_one_line(capsys):
     with pytest.raises(SystemExit) as caught:
         door.numbers(["12", "twelve"])
     assert caught.value.code == 1
-    assert capsys.readouterr().err.count("\n") == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "'twelve'" in err
 
 
 def test_a_call_without_a_daemon_says_so(tmp_path, monkeypatch):

@@ -79,6 +79,16 @@ def test_a_daemon_that_holds_the_vault_in_silence_is_named(alone, tmp_path):
     assert f"pid {os.getpid()}" in ran.out
 
 
+@pytest.mark.parametrize("how", [(), ("--json",)])
+def test_a_reader_that_has_seen_enough_gets_no_traceback(machine, how):
+    reader, writer = os.pipe()
+    os.close(reader)
+    with machine.popen("status", *how, stdout=writer, stderr=-1) as process:
+        os.close(writer)
+        assert process.stderr.read() == b""
+    assert process.returncode == 2
+
+
 @pytest.mark.parametrize("state", ["healthy", "degraded", "not running"])
 def test_the_exit_status_says_it_all(alone, monkeypatch, state):
     monkeypatch.setattr(health, "ask", lambda _: HEALTHY | {"health": state})
@@ -94,7 +104,7 @@ def test_a_running_daemon_s_json_keeps_to_the_documented_schema(served):
     )
     assert found.health == "healthy"
     assert [room.name for room in found.rooms] == [
-        "intake", "distiller", "indexer", "consolidator", "listener",
+        "intake", "distiller", "indexer", "recaller", "consolidator", "listener",
     ]  # fmt: skip
     assert found.books.balanced
     assert found.events.count > 10

@@ -17,13 +17,13 @@ def test_an_import_says_what_it_read_and_a_second_one_reads_nothing(machine):
     machine.run("start")
     first = machine.run("import", "claude-code", SAMPLES)
     assert first.status == 0, first.err
-    assert "read 3 files, 0 files unchanged since" in first.out
+    assert "read 3 files\n" in first.out
     assert "stored " in first.out
     assert "all of them can be found" in first.out
     assert first.err.count("\n") == 3
     before = counts(machine)
     again = machine.run("import", "claude-code", SAMPLES)
-    assert "read 0 files, 3 files unchanged since" in again.out
+    assert "read 0 files; 3 unchanged since the last import\n" in again.out
     assert counts(machine) == before
 
 
@@ -54,7 +54,7 @@ def test_the_client_s_own_transcripts_are_the_default(machine):
 def test_nothing_to_import_is_said(alone, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    assert alone("import", "claude-code").out == "no transcripts found\n"
+    assert alone("import", "claude-code").out == "no transcripts found in ~/.claude/projects\n"
 
 
 @pytest.mark.parametrize(

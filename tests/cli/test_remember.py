@@ -14,10 +14,18 @@ def test_a_new_value_of_a_topic_says_what_it_replaces(memd, noted):
     memd("forget", "--yes", ran.out.split()[0])
 
 
+def test_words_need_no_quotes_and_what_was_kept_is_shown(memd):
+    ran = memd("remember", "the", "harbour", "is", "closed", "--project", "global")
+    number, said = ran.out.splitlines()
+    assert number.endswith("remembered in global")
+    assert said == "    the harbour is closed"
+    memd("forget", "--yes", number.split()[0])
+
+
 def test_a_kind_that_there_is_not_is_refused(memd):
     ran = memd("remember", "x", "--kind", "nonsense")
     assert ran.status == 1
-    assert "kind" in ran.err
+    assert ran.err.startswith("memd: kind: there is no 'nonsense'; there are decision, fix, ")
 
 
 def test_an_empty_text_is_refused(memd):

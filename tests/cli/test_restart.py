@@ -11,6 +11,18 @@ def test_a_restart_is_another_daemon_with_the_same_memory(machine):
     assert "make all" in machine.run("search", "build", "command", "--project", "all").out
 
 
+def test_a_wrong_setting_leaves_the_daemon_that_runs(machine):
+    machine.run("start")
+    before = machine.run("status", "--json").json
+    config = machine.home / "config.toml"
+    for text in ("[recall]\nkk = 3\n", '[recall]\nprofile = "mine"\n'):
+        config.write_text(text, encoding="utf-8")
+        ran = machine.run("restart")
+        assert (ran.status, ran.out) == (1, "")
+        assert ran.err.count("\n") == 1
+        assert machine.run("status", "--json").json["pid"] == before["pid"]
+
+
 def test_a_restart_of_nothing_is_a_start(machine):
     ran = machine.run("restart")
     assert ran.status == 0

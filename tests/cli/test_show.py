@@ -82,3 +82,8 @@ def test_a_score_shows_the_steps_that_make_it():
 
 def test_a_table_aligns_and_continues():
     assert list(show.table([("books", "1"), ("", "2")])) == ["books      1", "           2"]
+
+
+@pytest.mark.parametrize("at", [-1, 10**15, 2**62])
+def test_a_time_without_a_date_does_not_stop_the_page(at):
+    assert show.day(at) in {"1969-12-31", "1970-01-01", "9999-12-30", "9999-12-31"}

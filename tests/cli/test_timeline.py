@@ -19,6 +19,15 @@ def test_a_memory_that_there_is_not_is_told(memd):
     assert "#999999" in ran.err
 
 
+def test_a_project_that_nothing_is_known_of_is_told_with_what_to_type(
+    memd, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    ran = memd("timeline")
+    assert ran.out.startswith("nothing happened there\n(nothing is known of ")
+    assert "--project all searches everything" in ran.out
+
+
 def test_a_quiet_time_is_told(memd):
     ran = memd(
         "timeline", "--at", "2001-01-01", "--before", "1", "--after", "0", "--project", "all"
@@ -29,3 +38,4 @@ def test_a_quiet_time_is_told(memd):
 def test_only_one_place_may_be_given(memd):
     ran = memd("timeline", "--around", "1", "--at", "yesterday")
     assert ran.status == 1
+    assert "--around, --session and --at" in ran.err

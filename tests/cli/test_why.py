@@ -5,6 +5,9 @@ def test_a_memory_is_told_with_the_events_it_came_from(memd):
     assert ran.out.startswith(f"#{hit['id']} ")
     assert "  from event " in ran.out
     assert "by rule" in ran.out
+    # An event that was quoted is not told again as an edge; a neighbour is told by its title.
+    assert f"#{hit['id']} derives_from event:" not in ran.out
+    assert " is “" in ran.out
 
 
 def test_a_hash_before_the_id_is_understood(memd):

@@ -96,6 +96,23 @@ def test_a_daemon_that_dies_as_it_starts_is_told_with_the_end_of_its_log(paths):
     assert "line 50" not in caught.value.message
 
 
+def test_of_the_log_only_what_this_daemon_said_is_told(paths):
+    log = Path(paths.log)
+    log.parent.mkdir(parents=True)
+    log.write_text("the trouble of yesterday\n", encoding="utf-8")
+    before = process.size(paths.log)
+    with log.open("a", encoding="utf-8") as file:
+        file.write("the trouble of today\n")
+    with pytest.raises(Broken, match="today") as caught:
+        process.wait_until_ready(dies(1), lambda: False, paths.log, since=before)
+    assert "yesterday" not in caught.value.message
+    assert process.tail(paths.log, since=10_000) == process.tail(paths.log)  # turned over
+
+
+def test_a_log_that_is_not_there_is_empty(paths):
+    assert process.size(paths.log) == 0
+
+
 def test_a_daemon_that_never_answers_is_told_after_the_deadline(paths):
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as child:
         with pytest.raises(Broken, match=rf"pid {child.pid}.*does not answer"):

@@ -6,6 +6,7 @@ import pytest
 from memd.daemon import status
 from memd.daemon.status import About, Books, Embedder, Gauge, RoomError, Spool, gather
 from memd.daemon.supervise import Kept, supervise
+from memd.errors import VaultCorrupt
 from memd.paths import Paths
 from memd.store import books
 
@@ -22,6 +23,16 @@ class Room:
 
     def status(self):
         return self.said
+
+
+class Stumbling:
+    """A vault whose file was damaged under it."""
+
+    def __init__(self, db):
+        self.path, self.size = db.path, db.size
+
+    async def read(self, _):
+        raise VaultCorrupt("it is damaged")
 
 
 def kept(name, state="running", last_error=None):
@@ -107,11 +118,37 @@ async def test_a_slow_count_is_kept_for_a_moment_and_a_quick_one_is_not(db):
     assert await gauge.counts() is not slow
 
 
+async def test_a_vault_that_cannot_be_read_is_told_and_its_daemon_is_not_called_dead(db, about):
+    gauge = Gauge(db)
+    async with supervise(str) as house:
+        await gather(gauge, house, about, now=1)
+        gauge.db = Stumbling(db)
+        shown = await gather(gauge, house, about, now=1)
+        assert (shown["health"], shown["running"]) == ("degraded", True)
+        assert shown["reasons"] == ["the vault cannot be read: it is damaged"]
+        gauge.db = db
+        assert (await gather(gauge, house, about, now=1))["health"] == "healthy"
+
+
+async def test_a_vault_that_could_never_be_read_is_told_without_counts(db, about):
+    async with supervise(str) as house:
+        shown = await gather(Gauge(Stumbling(db)), house, about, now=1)
+    assert shown["reasons"] == ["the vault cannot be read: it is damaged"]
+    assert shown["events"]["count"] == 0
+
+
 @pytest.mark.parametrize("state", ["backing off", "stopped"])
 def test_a_room_that_does_not_run_is_a_reason(state):
     rooms = [kept("intake"), kept("indexer", state, "ValueError: no")]
     (reason,) = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
     assert reason == f"indexer is {state}: ValueError: no"
+
+
+def test_a_room_that_runs_and_cannot_write_is_a_reason():
+    """What agents say is refused or spooled meanwhile: no health check may call that healthy."""
+    rooms = [Kept(Room("intake", failing="VaultBusy")), Kept(Room("indexer", failing=None))]
+    (reason,) = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    assert reason == "intake cannot write: VaultBusy"
 
 
 def test_a_recent_crash_is_a_reason_and_an_old_one_is_history():

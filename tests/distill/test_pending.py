@@ -1,6 +1,6 @@
 import pytest
 
-from memd.distill.pending import Request, load, plans
+from memd.distill.pending import Request, load, plans, sessions
 from memd.store import events, projects
 from tests.make import AT, make_new_event
 
@@ -91,3 +91,13 @@ def test_the_rules_know_the_session_the_project_and_its_commands(happens, due):
     assert context.session_title == "Add a parser"
     assert context.roots == ("/home/dev/ledger",)
     assert context.descriptions == {"make": "Build"}
+
+
+def test_who_waits_for_an_event_does_not_stand_behind_an_import(happens, db):
+    first, *_ = happens(make_new_event(session="old", prompt="x"))
+    happens(make_new_event(session="older", prompt="x", turn="t2"))
+    asked, *_ = happens(make_new_event(session="new", prompt="x", turn="t3"))
+    assert db.read_now(lambda tx: sessions(tx, None)) == [1, 2, 3]
+    assert db.read_now(lambda tx: sessions(tx, asked)) == [3, 1, 2]
+    assert db.read_now(lambda tx: sessions(tx, first)) == [1, 2, 3]
+    assert db.read_now(lambda tx: sessions(tx, 99)) == [1, 2, 3]

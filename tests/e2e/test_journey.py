@@ -137,3 +137,27 @@ def test_a_daemon_that_is_down_loses_nothing(house):
             "memd/search", {"query": "why did login answer 500", "project": "all"}
         )["hits"]
     assert hit["kind"] == "fix"
+
+
+async def test_what_is_forgotten_is_gone_from_every_file(house):
+    house.start()
+    with house.client() as client:
+        kept = client.call(
+            "memd/remember",
+            {
+                "memories": [
+                    {"text": f"The Zanzibar protocol {word} holds."}
+                    for word in ("xylophone", "marimba")
+                ]
+            },
+        )["remembered"]
+        assert house.files_with("xylophone")
+        client.call("memd/forget", {"ids": [kept[0]["id"]], "dry_run": False})
+        assert house.files_with("xylophone") == []
+        assert house.files_with("marimba")
+        hits = client.call("memd/search", {"query": "Zanzibar protocol", "project": "all"})[
+            "hits"
+        ]
+    assert [hit["id"] for hit in hits] == [kept[1]["id"]]
+    house.stop()
+    assert house.files_with("xylophone") == []

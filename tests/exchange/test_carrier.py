@@ -116,6 +116,15 @@ def test_one_bad_file_never_stops_the_rest(files, tmp_path):
     assert report.skipped["broken line"] == 2
 
 
+def test_pipes_devices_and_dangling_links_of_a_directory_are_not_waited_for(tmp_path):
+    prompts(tmp_path / "real.jsonl", 1)
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "endless.jsonl").symlink_to("/dev/zero")
+    (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "circle").symlink_to(tmp_path)
+    assert find_transcripts([str(tmp_path)], {}) == [str(tmp_path / "real.jsonl")]
+
+
 def test_a_file_whose_events_were_not_taken_is_not_marked(files):
     listener = Listener()
 

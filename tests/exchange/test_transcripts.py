@@ -136,6 +136,14 @@ def test_times_and_directories_are_those_of_the_session():
     assert {p.directory for p in read(*LEDGER)} == {"/home/dev/ledger"}
 
 
+@pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", 5, "soon"])
+def test_a_time_that_cannot_be_is_no_time(stamp):
+    """One of them in a batch would be refused, and the whole file with it."""
+    line = {"type": "user", "sessionId": "s", "timestamp": stamp, "message": {"content": "hi"}}
+    (payload,) = TranscriptReader().feed(json.dumps(line))
+    assert payload.at is None
+
+
 def test_a_turn_is_its_prompt_its_results_and_its_last_word():
     payloads, _ = told(
         user("Fix it"),

@@ -14,8 +14,9 @@ from memd.index.indexer import Indexer
 from memd.index.postings import POSTING
 from memd.index.shelf import Shelf
 from memd.models import Draft, Kind, SessionRef, Space
-from memd.store import changes, fulltext, links, projects, summaries
+from memd.store import changes, entities, events, fulltext, links, projects, summaries, turns
 from memd.store.database import Database
+from tests.make import make_new_event
 
 HASHING = HashingEmbedder().space.name
 LONG = "\n\n".join(f"Paragraph {n} says something about ledgers and totals." for n in range(90))
@@ -395,3 +396,40 @@ async def tell(path, steps):
 def test_the_index_kept_in_step_equals_one_made_anew_whatever_happens_to_the_summaries(steps):
     with tempfile.TemporaryDirectory() as home:
         anyio.run(tell, str(Path(home) / "v.db"), steps)
+
+
+async def test_what_a_memory_names_follows_its_text_and_goes_with_it(db):
+    indexer = make(db)
+    number = put(db, "u", body="`decode_token` in app/login.py")
+    await indexer.settle()
+    named = db.read_now(lambda tx: entities.of(tx, [number]))[number]
+    assert named == {"decode_token", "app/login.py", "login.py"}
+    put(db, "u", body="`parse_header` instead")
+    await indexer.settle()
+    assert db.read_now(lambda tx: entities.of(tx, [number])) == {number: {"parse_header"}}
+    db.write_now(lambda tx: summaries.delete(tx, number))
+    await indexer.settle()
+    assert db.read_now(lambda tx: entities.of(tx, [number])) == {}
+
+
+async def test_reindexing_finds_the_same_names_and_the_same_turns(db):
+    def say(tx):
+        project = projects.ensure_project(tx, "/a", "a", "", 1)
+        session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
+        events.append(tx, make_new_event(prompt="the kettle"), session)
+
+    def derived(tx):
+        return (
+            list(tx.execute("SELECT * FROM entities ORDER BY 1, 2, 3")),
+            turns.match(tx, '"kettle"', turns.Where(), 5),
+        )
+
+    indexer = make(db)
+    put(db, "u", body="`decode_token` in app/login.py")
+    db.write_now(say)
+    await indexer.settle()
+    before = db.read_now(derived)
+    db.write_now(lambda tx: tx.execute("DELETE FROM entities"))
+    await indexer.reindex()
+    assert db.read_now(derived) == before
+    assert all(before)

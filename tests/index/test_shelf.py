@@ -29,7 +29,7 @@ def filled():
     shelf.load(
         Contents(
             [stored(1, 10), stored(3, 10, 1, (1, 2)), stored(4, 11, 0, (3,)), stored(9, 12, 0, (4,))],
-            {"a": 1, "b": 2, "c": 3, "d": 4},
+            [("a", 1), ("b", 2), ("c", 3), ("d", 4)],
             [facts(10, 5, 1), facts(11, 5, 1), facts(12, 2, 1)],
             {SPACE: [(1, half(1, 0).tobytes()), (4, half(0, 1).tobytes()), (8, b""), (9, half(1, 0).tobytes())]},
         )
@@ -62,7 +62,7 @@ def test_loading_puts_every_array_in_step():
 
 def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
     shelf = Shelf()
-    shelf.load(Contents([stored(1, 10), stored(2, 99)], {"a": 1}, [facts(10)], {SPACE: []}))
+    shelf.load(Contents([stored(1, 10), stored(2, 99)], [("a", 1)], [facts(10)], {SPACE: []}))
     assert shelf.columns.live.tolist() == [True, False]
     assert shelf.postings.df(1) == 1
 
@@ -97,7 +97,7 @@ def test_a_batch_without_vectors_leaves_their_rows_empty():
 
 def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
     shelf = Shelf()
-    numbers = {f"word{n}": n for n in range(1, 401)}
+    numbers = sorted((f"word{n}", n) for n in range(1, 401))
     passages = [stored(n, n, 0, (n,)) for n in range(1, 401)]
     shelf.load(Contents(passages, numbers, [facts(n) for n in range(1, 401)], {SPACE: []}))
     shelf.apply(Batch(removed=list(range(1, 300))))

@@ -1,3 +1,7 @@
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from memd.index.vocabulary import Vocabulary
 
 
@@ -58,3 +62,59 @@ def test_what_is_not_kept_is_forgotten():
     made = vocabulary({1: 1, 2: 1}, {"one": 1, "only": 2})
     made.keep({2})
     assert (made.number("one"), made.term(1), made.expand("on")) == (None, None, [2])
+
+
+def test_a_vocabulary_is_loaded_in_one_go_and_learns_on():
+    words = sorted((f"word{n}", n) for n in range(1, 2_000))
+    made = vocabulary(dict.fromkeys(range(3_000), 1))
+    made.load(iter(words))
+    assert all(made.number(term) == number for term, number in words)
+    assert all(made.term(number) == term for term, number in words)
+    made.learn({f"new{n}": n for n in range(2_000, 2_500)})
+    assert (made.number("new2300"), made.number("word7"), len(made)) == (2_300, 7, 2_499)
+    assert len(made.expand("new", limit=1_000)) == 500
+
+
+def test_terms_that_are_not_in_order_are_not_loaded():
+    with pytest.raises(AssertionError):
+        vocabulary({}).load([("b", 1), ("a", 2)])
+
+
+def test_words_of_other_scripts_lie_in_the_order_of_their_bytes():
+    made = vocabulary(dict.fromkeys(range(9), 1))
+    made.load([("a", 1), ("z", 2), ("é", 3), ("東京", 4), ("\U0001f600", 5)])
+    assert [made.number(t) for t in ("é", "東京", "\U0001f600", "東")] == [3, 4, 5, None]
+    assert made.expand("東") == [4]
+
+
+_WORDS = st.text("abß東", min_size=1, max_size=3)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.dictionaries(_WORDS, st.integers(0, 12), max_size=6).filter(
+            lambda made: len(set(made.values())) == len(made)
+        ),
+        max_size=8,
+    ),
+    st.booleans(),
+)
+def test_it_is_a_dictionary_in_which_each_number_has_one_word(batches, packs):
+    made, wanted = vocabulary(dict.fromkeys(range(13), 1)), {}
+    for batch in batches:
+        made.learn(batch)
+        if packs:
+            made._merge()
+        for term, number in batch.items():
+            wanted = {t: n for t, n in wanted.items() if t != term and n != number}
+            wanted[term] = number
+    assert len(made) == len(wanted)
+    assert {term: made.number(term) for term in wanted} == wanted
+    assert {n: made.term(n) for n in range(13)} == {
+        **dict.fromkeys(range(13)),
+        **{n: t for t, n in wanted.items()},
+    }
+    assert set(made.expand("a")) == {n for t, n in wanted.items() if t.startswith("a")}
+    made.keep(range(6))
+    assert len(made) == sum(n < 6 for n in wanted.values())

@@ -60,7 +60,23 @@ def test_standardised_scores_have_mean_nought_and_deviation_one():
     assert added["lexical"] == pytest.approx([2, -2])
 
 
-@pytest.mark.parametrize("fusion", ["rrf", "max", "zscore"])
+def test_memus_fusion_squares_the_cosine_and_ranks_the_words():
+    # by meaning 0.7·0.8² = 0.448 and 0.7·0.5² = 0.175, below nought: 0; by words 0.3/(1 + 0.2·i), i from 0
+    added = shares(
+        {
+            "vector": ranking((1, 0.8), (0, 0.5), (2, -0.1)),
+            "lexical": ranking((0, 7.0), (1, 3.0), (2, 1.0)),
+        },
+        {"vector": 0.7, "lexical": 0.3},
+        fusion="squared",
+        rrf_k=60,
+        count=4,
+    )
+    assert added["vector"] == pytest.approx([0.175, 0.448, 0, 0])
+    assert added["lexical"] == pytest.approx([0.3, 0.25, 0.3 / 1.4, 0])
+
+
+@pytest.mark.parametrize("fusion", ["rrf", "max", "zscore", "squared"])
 def test_equal_scores_empty_legs_and_weights_of_nought_make_no_trouble(fusion):
     legs = {
         "lexical": ranking((0, 2.0), (1, 2.0)),
@@ -80,7 +96,7 @@ def test_ranks_count_from_one_and_absence_is_said():
 
 @given(
     st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30),
-    st.sampled_from(["rrf", "max", "zscore"]),
+    st.sampled_from(["rrf", "max", "zscore", "squared"]),
 )
 def test_a_leg_never_puts_a_lower_score_above_a_higher_one(scores, fusion):
     scores = sorted(scores, reverse=True)

@@ -63,3 +63,10 @@ def test_a_snippet_is_one_short_line():
 def test_a_file_name_is_no_end_of_a_sentence():
     text = "It raised in auth.py (login). Then it was mended."
     assert snippet("t", text, parse("auth raised")) == text
+
+
+def test_a_labelled_repetition_of_the_title_is_no_snippet():
+    text = "Asked: Login answers 500. Find out why.\nCause and fix: The token was not split."
+    assert not snippet("Fixed: Login answers 500", text, parse("login 500")).startswith(
+        "Asked: Login"
+    )

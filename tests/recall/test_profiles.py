@@ -1,7 +1,14 @@
 import pytest
 
 from memd.errors import BadRequest, ConfigError
-from memd.recall.profiles import PUBLISHED, for_recent, overlaid, resolve, resolve_all
+from memd.recall.profiles import (
+    PUBLISHED,
+    check_chosen,
+    for_recent,
+    overlaid,
+    resolve,
+    resolve_all,
+)
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
@@ -38,6 +45,16 @@ def test_bases_are_followed():
             {"x": {"base": "memd", "steps": [{"signal": "magic"}]}},
             r"profiles\.x\.steps\.0\.signal",
         ),
+        (
+            {"x": {"base": "memu", "steps": [{"signal": "pin", "weight": float("nan")}]}},
+            r"profiles\.x\.steps\.0\.weight",
+        ),
+        (
+            {"x": {"base": "clawmem", "steps": [{"signal": "pin", "weight": -0.1}]}},
+            r"profiles\.x\.steps\.0\.weight",
+        ),
+        ({"x": {"base": "covalence", "scale": float("inf")}}, r"profiles\.x\.scale"),
+        ({"x": {"base": "memoturn", "legs": {"smell": 1}}}, r"profiles\.x\.legs\.smell"),
     ],
 )
 def test_a_mistake_is_told_with_its_key(own, said):
@@ -46,7 +63,7 @@ def test_a_mistake_is_told_with_its_key(own, said):
 
 
 def test_an_unknown_profile_is_the_callers_mistake_and_the_answer_names_what_there_is():
-    with pytest.raises(BadRequest, match=r"there are .*memd, siftcoder"):
+    with pytest.raises(BadRequest, match=r"there are .*memd, .*siftcoder"):
         resolve("nosuch", {})
 
 
@@ -61,3 +78,28 @@ def test_the_latest_is_asked_for_with_other_weights():
     profile = resolve("memd", {})
     assert for_recent(profile).steps != profile.steps
     assert for_recent(resolve("siftcoder", {})) == resolve("siftcoder", {})
+
+
+def test_a_choice_in_the_settings_that_is_not_there_names_its_key():
+    with pytest.raises(ConfigError, match=r"recall\.profile: there is no profile 'nosuch'"):
+        check_chosen("nosuch", {})
+    check_chosen("mine", {"mine": {"base": "memu"}})
+
+
+def test_the_latest_changes_clawmems_three_weights():
+    usual, recent = resolve("clawmem", {}), for_recent(resolve("clawmem", {}))
+    for profile, weights in ((usual, (0.50, 0.25, 0.25)), (recent, (0.10, 0.70, 0.20))):
+        search = profile.scale * 2 / 61
+        recency, confidence = (step.weight for step in profile.steps[:2])
+        assert (search, recency, confidence) == pytest.approx(weights)
+    assert usual.steps[2:] == recent.steps[2:]
+
+
+def test_the_published_numbers():
+    published = {name: resolve(name, {}) for name in PUBLISHED}
+    assert published["memoturn"].legs == {"topic": 2.0, "lexical": 1.0, "vector": 1.0}
+    assert published["memoturn"].k == 8
+    assert {published[name].rrf_k for name in ("siftcoder", "covalence", "memoturn")} == {60}
+    assert published["covalence"].lexical.title_weight == 5.0
+    assert published["clawmem"].diversity.jaccard == 0.6
+    assert (published["siftcoder"].pool, published["siftcoder"].k) == (50, 5)

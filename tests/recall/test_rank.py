@@ -56,3 +56,33 @@ async def test_every_score_is_the_sum_of_its_parts(tmp_path_factory, words, prof
             assert apply_parts(hit.parts) == hit.score
         scores = [t.score for t in answer.trace if t.verdict == "hit"]
         assert scores == sorted(scores, reverse=True) or profile == "memd"
+
+
+async def test_having_more_of_what_was_asked_counts_beyond_the_words_themselves(library):
+    most = library.put("kettle colour", "teal it is, says the harbour master")
+    library.put("kettle kettle kettle", "kettle kettle kettle kettle")
+    answer = await library.ask("kettle colour harbour", explain=True)
+    parts = {t.summary_id: {p.name: p.value for p in t.parts} for t in answer.trace}
+    assert answer.hits[0].summary.id == most
+    # all three words stand there: weight 0.5 times the square of 1
+    assert parts[most]["coverage"] == pytest.approx(0.5)
+
+
+async def test_a_factor_with_a_weight_leaves_the_rest_of_the_score_alone(library):
+    library.put("kettle", days_ago=365)
+    (hit,) = (await library.ask("kettle")).hits
+    # a year old: 1 - 0.3 + 0.3 * 1/(1 + 365/365) = 0.85
+    assert hit.parts[-1] == Part("recency", pytest.approx(0.85), "*")
+
+
+async def test_a_word_is_as_rare_as_it_is_where_the_question_looks(library):
+    for i in range(20):
+        library.put(f"kettle {i}", project="/a")
+    for i in range(200):
+        library.put(f"harbour {i}", project="/b")
+    wanted = library.put("the colour of it", "teal", project="/a")
+    project = library.db.read_now(
+        lambda tx: tx.execute("SELECT id FROM projects WHERE key = '/a'").get
+    )
+    answer = await library.ask("kettle colour", project_ids=(project,))
+    assert answer.hits[0].summary.id == wanted

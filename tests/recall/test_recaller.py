@@ -1,7 +1,11 @@
+import anyio
 import pytest
 
-from memd.errors import BadRequest, ConfigError
-from tests.library import Library
+from memd.errors import BadRequest, ConfigError, VaultError
+from memd.recall import recaller
+from memd.store import summaries, uses
+from memd.store.rows import Use
+from tests.library import NOW, Library
 
 
 @pytest.fixture
@@ -63,5 +67,91 @@ async def test_a_profile_of_ones_own_is_used_and_a_bad_one_refused_at_the_start(
         await library.ask("kettle", profile="nosuch")
     with pytest.raises(ConfigError, match="circle"):
         Library(db, {"mine": {"base": "mine"}})
-    with pytest.raises(BadRequest, match="nosuch"):
+    with pytest.raises(ConfigError, match=r"recall\.profile: there is no profile 'nosuch'"):
         Library(db, profile="nosuch")
+
+
+def counted(db, *ids):
+    return db.read_now(lambda tx: (uses.of(tx, ids), uses.together(tx, ids)))
+
+
+async def test_what_an_answer_returns_is_counted_and_written_behind_its_back(library, db):
+    one, two = library.put("kettle teal"), library.put("kettle")
+    await library.ask("kettle")
+    assert counted(db, one, two) == ({}, {})
+    assert library.recaller.status()["uses_pending"] == 2
+    await library.recaller.flush()
+    assert counted(db, one, two) == ({one: Use(1, NOW), two: Use(1, NOW)}, {(one, two): 1})
+    await library.recaller.flush()
+    await library.ask("teal", k=1)
+    await library.recaller.flush()
+    assert counted(db, one)[0] == {one: Use(2, NOW)}
+
+
+@pytest.mark.parametrize("more", [{"explain": True}, {"as_of": NOW}, {"count_use": False}])
+async def test_looking_into_it_and_measuring_it_is_no_use(library, db, more):
+    one = library.put("kettle")
+    assert (await library.ask("kettle", **more)).hits
+    await library.recaller.flush()
+    assert counted(db, one) == ({}, {})
+
+
+async def test_uses_are_written_after_a_while_at_once_if_many_and_at_a_clean_stop(
+    library, db, monkeypatch
+):
+    one = library.put("kettle")
+
+    async def written(count):
+        with anyio.fail_after(10):
+            while counted_now(await db.read(lambda tx: uses.of(tx, [one]))) < count:  # noqa: ASYNC110  # the vault rings no bell
+                await anyio.sleep(0.01)
+
+    def counted_now(found):
+        return found[one].count if one in found else 0
+
+    async with anyio.create_task_group() as group:
+        monkeypatch.setattr(recaller, "FLUSH_S", 0.01)
+        group.start_soon(library.recaller.run)
+        await library.ask("kettle")
+        await written(1)
+        monkeypatch.setattr(recaller, "FLUSH_S", 3600.0)
+        monkeypatch.setattr(recaller, "FLUSH_HITS", 3)
+        for _ in range(3):
+            await library.ask("kettle")
+        await written(4)
+        await library.ask("kettle")
+        await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    assert counted_now(await db.read(lambda tx: uses.of(tx, [one]))) == 5
+
+
+async def test_what_cannot_be_written_is_kept_for_the_next_time(library, db):
+    one = library.put("kettle")
+    await library.ask("kettle")
+    await db.write(lambda tx: tx.execute("ALTER TABLE uses RENAME TO away"))
+    with pytest.raises(VaultError):
+        await library.recaller.flush()
+    await db.write(lambda tx: tx.execute("ALTER TABLE away RENAME TO uses"))
+    await library.recaller.flush()
+    assert (await db.read(lambda tx: uses.of(tx, [one]))) == {one: Use(1, NOW)}
+
+
+async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_trouble(
+    library, db
+):
+    one = library.put("kettle")
+    await library.ask("kettle")
+    await db.write(lambda tx: summaries.delete(tx, one))
+    await library.recaller.flush()
+    assert (await db.read(lambda tx: uses.of(tx, [one]))) == {}
+
+
+async def test_a_profile_that_says_nothing_of_k_takes_the_settings(db):
+    library = Library(
+        db, {"mine": {"legs": {"lexical": 1}}, "two": {"base": "mine", "k": 2}}, k=3
+    )
+    for i in range(9):
+        library.put(f"kettle {i}")
+    assert len(await library.ids("kettle", profile="mine")) == 3
+    assert len(await library.ids("kettle", profile="two")) == 2
+    assert len(await library.ids("kettle", profile="two", k=4)) == 4

@@ -66,3 +66,38 @@ def test_clawmems_frequency():
 def test_a_kind_that_nobody_asks_for_is_worth_nothing():
     wanted = np.array([0.0, 1.0])
     assert signals.kind_share(np.array([0, 1, 1], dtype=np.int8), wanted).tolist() == [0, 1, 1]
+
+
+def test_clawmems_recency_halves_and_an_infinite_half_life_never_does():
+    # 2^(-60/60) = 0.5; 2^(-90/30) = 0.125; no age: 1; never: 1
+    assert signals.halving(f(60, 90, 0, 9999), f(60, 30, 60, np.inf)) == pytest.approx(
+        [0.5, 0.125, 1, 1]
+    )
+
+
+def test_clawmems_stretch_by_use():
+    # never used: 1 + 0.3*ln(1) = 1; once, today: 1 + 0.3*ln 2 = 1.207944
+    # four times, 45 days ago: freshness 0.5, 1 + 0.3*ln 3 = 1.329584; 90 days ago: freshness 0 -> 1
+    # 1000 times: 1 + 0.3*ln 1001 = 3.07263 -> 3
+    stretch = signals.stretch(f(0, 1, 4, 4, 1000), f(np.inf, 0, 45, 90, 0))
+    assert stretch == pytest.approx([1, 1.207944, 1.329584, 1, 3], abs=1e-6)
+
+
+def test_clawmems_coactivation():
+    # never together: 1; once: 1 + 1/10; twice: 1 + min(2/10, 0.15); from then on capped
+    assert signals.coactivation_factor(f(0, 1, 2, 99)) == pytest.approx([1, 1.1, 1.15, 1.15])
+
+
+def test_covalences_title_bonus_wants_every_word():
+    titles = ["v1.4-roadmap", "roadmap", ""]
+    assert signals.title_bonus(titles, ["roadmap", "1.4"]).tolist() == [1, 0, 0]
+    assert signals.title_bonus(titles, []).tolist() == [0, 0, 0]
+
+
+def test_memus_reinforcement():
+    # log2(1 + 1) = 1; log2(1 + 3) = 2; log2(1 + 7) = 3
+    assert signals.reinforcement(f(1, 3, 7)) == pytest.approx([1, 2, 3])
+
+
+def test_memus_entity_boost():
+    assert signals.entity_factor(f(0, 1)) == pytest.approx([1, 1.3])

@@ -36,3 +36,9 @@ def test_what_pydantic_found_is_told_by_name_and_without_the_value():
     with pytest.raises(ValidationError) as wrong:
         Search.model_validate({"que": "secret"})
     assert border.unfit(wrong.value).message == "que: there is no such parameter"
+
+
+def test_the_branches_that_pydantic_tried_are_not_told():
+    with pytest.raises(ValidationError) as wrong:
+        Search.model_validate({"since": ["yesterday"]}, strict=True)
+    assert border.unfit(wrong.value).message.startswith("since: input should be a valid string")

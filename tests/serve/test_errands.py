@@ -28,7 +28,7 @@ async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
     asked = ask.Search(
         query="login", k=7, offset=3, kinds=[Kind.FIX], session="s1", source="user", since="7d", until="now",
         tags=["a"], topic_key="t", include_superseded=True, legs=["lexical"], profile="siftcoder",
-        explain=True, as_of="yesterday",
+        explain=True, as_of="yesterday", include_turns=True,
     )  # fmt: skip
     await desk.search(asked, NOBODY)
     (question,) = house.recaller.asked
@@ -46,6 +46,8 @@ async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
         frozenset({"lexical"}),
     )
     assert question.include_superseded
+    assert question.include_turns
+    assert question.count_use
     assert question.explain
     assert question.profile == "siftcoder"
 

@@ -12,6 +12,7 @@ from memd.recall.answer import (
     Timeline,
     TimelineRow,
     Traced,
+    Turn,
     Why,
     WhySource,
     apply_parts,
@@ -106,6 +107,39 @@ def test_a_default_search_is_under_two_kilobytes_whatever_the_letters(letter):
     assert shown["hits"]
 
 
+def said(count, letter="w"):
+    return tuple(
+        Turn(10**6 + i, letter * 90, "assistant", NOW - DAY, letter * 200, i + 1)
+        for i in range(count)
+    )
+
+
+def test_what_was_said_stands_apart_from_the_hits():
+    turn = Turn(7, "Fix the login", "user", NOW - 3 * DAY, "why does login answer 500", 1)
+    plain = page.search(answer([hit()]), view)
+    shown = page.search(answer([hit()], turns=(turn,)), view)
+    assert shown["turns"] == [
+        {
+            "event": 7, "role": "user", "at": page.when.iso(NOW - 3 * DAY), "age": "3d", "rank": 1,
+            "snippet": "why does login answer 500", "session": "Fix the login",
+        }
+    ]  # fmt: skip
+    assert {key: value for key, value in shown.items() if key != "turns"} == plain
+    Checker(schemas.SEARCH, results.SEARCH).result(shown)
+
+
+@pytest.mark.parametrize("letter", ["w", "ä", "漢", '"'])
+def test_what_was_said_adds_less_than_two_kilobytes_and_counts_what_it_leaves_out(letter):
+    hits = [hit(1234 + i) for i in range(5)]
+    shown = page.search(answer(hits, turns=said(20, letter)), view)
+    assert fit.size(shown) - fit.size(page.search(answer(hits), view)) < 2_000
+    assert shown["turns"]
+    assert f"{20 - len(shown['turns'])} more turns" in shown["turns_left_out"]
+    Checker(schemas.SEARCH, results.SEARCH).result(shown)
+    many = page.search(answer([hit(i) for i in range(50)], turns=said(20, letter)), view)
+    assert fit.size(many) < 20_000
+
+
 def test_any_search_is_under_twenty_kilobytes():
     trace = [
         Traced(i, "a title " * 20, 0.01, PARTS, {"lexical": i}, 0.5, ("login",), "rank")
@@ -196,9 +230,19 @@ def test_why_tells_verdict_sources_relations_and_edges():
     assert shown["relations"][0]["is"] == "superseded by"
     assert shown["relations"][0]["undone_at"].startswith("20")
     assert shown["edges"][0] == {
-        "from": "#12", "type": "edits", "to": "file:/a/b.py", "rule": "turn", "from_title": "Login",
+        "from": "#12", "type": "edits", "to": "file:/a/b.py", "rule": "turn",
     }  # fmt: skip
     Checker(schemas.WHY, results.WHY).result(shown)
+
+
+def test_why_says_once_what_a_neighbour_is_called():
+    titles = {"summary:12": "Login", "summary:13": "Login again"}
+    edge = Edge(1, "summary", "12", EdgeType.CAUSES, "summary", "13", 1.0, "turn", NOW)
+    shown = page.why(dataclasses.replace(reasons(), edges=(edge, edge), titles=titles), view)
+    first, second = shown["edges"]
+    assert first["to_title"] == "Login again"
+    assert not {"from_title", "to_title"} & set(second)
+    assert "from_title" not in first
 
 
 def test_a_long_why_is_cut_with_a_count():

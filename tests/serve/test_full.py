@@ -1,7 +1,7 @@
 import json
 
 from memd.models import Kind, Summary, Tier
-from memd.recall.answer import Answer, Hit, Part
+from memd.recall.answer import Answer, Hit, Part, Turn
 from memd.serve import full
 
 SUMMARY = Summary(
@@ -25,3 +25,12 @@ def test_an_answer_is_whole_and_flat():
 def test_anything_becomes_plain():
     assert full.plain({Kind.FIX: (1, {2}), "x": object}) == {"fix": [1, [2]], "x": str(object)}
     assert full.memory(SUMMARY, "demo", "")["session_title"] is None
+
+
+def test_what_was_said_is_there_whole():
+    turn = Turn(7, "a session", "user", 5, "the kettle", 1)
+    shown = full.answer(Answer((), "memd", None, 1.0, turns=(turn,)), waited=None, note=None)
+    assert shown["turns"] == [
+        {"event_id": 7, "session_title": "a session", "role": "user", "at": 5, "snippet": "the kettle",
+         "rank": 1}
+    ]  # fmt: skip

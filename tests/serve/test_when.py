@@ -94,6 +94,12 @@ def test_durations_are_lengths():
         when.duration("tomorrow", "expires_in")
 
 
+@pytest.mark.parametrize("text", ["0d", "0 s", "999999y", "1001y"])
+def test_a_duration_that_ends_at_once_or_never_is_refused(text):
+    with pytest.raises(BadRequest, match=r"^expires_in: .* is not between"):
+        when.duration(text, "expires_in")
+
+
 @pytest.mark.parametrize(
     ("length", "age"),
     [

@@ -5,8 +5,10 @@ import apsw
 import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
-from memd.store import migrate
+from memd.store import changes, entities, events, links, migrate, summaries, turns, uses
 from memd.store.database import Database
+from memd.store.rows import Use
+from tests.library import Library
 
 
 def dump(connection):
@@ -113,3 +115,44 @@ def test_a_crash_in_the_very_first_transaction_is_not_taken_for_a_foreign_file(t
     connection.close()
     Path(str(path) + "-wal").touch()
     Database(str(path), 1).close()
+
+
+VAULTS = Path(__file__).parent.parent / "data" / "vaults"
+
+
+@pytest.fixture
+def version_1(tmp_path):
+    """A vault that version 1 wrote, opened by this one; see tests/data/vaults/make.py."""
+    path = tmp_path / "v.db"
+    path.write_bytes((VAULTS / "version-1.vault").read_bytes())
+    assert path.read_bytes()[60:64] == (1).to_bytes(4, "big")
+    db = Database(str(path), 1)
+    yield db
+    db.close()
+
+
+def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(version_1):
+    db = version_1
+    declared = apsw.Connection(":memory:")
+    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
+    assert db.read_now(dump) == dump(declared)
+    older, newer = db.read_now(lambda tx: summaries.by_ids(tx, [1, 2])).values()
+    assert (older.title, older.superseded_by) == ("Sessions live in SQLite", 2)
+    assert (newer.title, newer.pinned_at is None) == ("Sessions live in Redis", False)
+    assert db.read_now(lambda tx: links.sources_of(tx, 2)) == [(1, "")]
+    assert db.read_now(events.counts)["events"] == 6
+    # What was said before the upgrade is found: of six events, four carry words.
+    said = db.read_now(lambda tx: turns.match(tx, '"redis"', turns.Where(), 9))
+    assert {spoken.event_id for spoken in said} == {3, 5}
+    assert db.read_now(turns.count) == 4
+    # Every memory waits for the index once more, which finds its entities.
+    assert {number for _, number in db.read_now(lambda tx: changes.pending(tx, 9))} == {1, 2}
+    db.write_now(lambda tx: uses.record(tx, {1: Use(1, 1), 2: Use(1, 1)}, {(1, 2): 1}))
+
+
+async def test_the_index_of_an_upgraded_vault_is_whole_again(version_1):
+    library = Library(version_1)
+    (hit, *_) = (await library.ask("sessions redis")).hits
+    assert hit.summary.id == 2
+    named = version_1.read_now(lambda tx: entities.of(tx, [2]))[2]
+    assert {"store_session", "sessions.py"} <= named

@@ -1,0 +1,85 @@
+"""What a signal may look at: the candidates, the question, and what the vault knows of both. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from memd.index.shelf import Shelf
+from memd.recall import signals
+from memd.recall.intent import Intent
+from memd.recall.legs import Floats, Masks, Rows, Terms
+from memd.recall.profiles import Profile
+from memd.recall.query import Query
+from memd.store.rows import Pair, Use
+
+
+@dataclass(frozen=True, slots=True)
+class Background:
+    """What the vault knows of the candidates beside the shelf; empty where no signal asks for it."""
+
+    uses: Mapping[int, Use] = field(default_factory=dict)
+    """Summary id → how often answers returned it."""
+    together: Mapping[Pair, int] = field(default_factory=dict)
+    """Two summary ids → how often one answer returned both."""
+    entities: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Summary id → the names in it."""
+    failed: str | None = None
+    """Why it could not be looked up; then the steps of the second stage are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Circumstances:
+    """What the steps of a profile need to know about the question."""
+
+    query: Query
+    intent: Intent
+    terms: Terms
+    masks: Masks
+    now: int
+    titles: Mapping[int, str]
+    """Summary id → folded title, of every candidate."""
+    background: Background = field(default_factory=Background)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """The candidates as a signal sees them: one row each."""
+
+    shelf: Shelf
+    rows: Rows
+    lexical_all: Floats
+    profile: Profile
+    about: Circumstances
+    fused: Floats
+    """What the legs alone make of each candidate."""
+
+    @property
+    def ids(self) -> list[int]:
+        """The summary of each candidate."""
+        return [int(number) for number in self.shelf.columns.summary_id[self.rows]]
+
+    @property
+    def relevance(self) -> Floats:
+        """Each candidate's lexical score as a part of the best one's."""
+        scores = self.lexical_all[self.rows]
+        best = float(scores.max(initial=0.0))
+        return scores / best if best > 0 else scores
+
+    @property
+    def ages(self) -> Floats:
+        """In days."""
+        return signals.ages_in_days(self.shelf.columns.at[self.rows], self.about.now)
+
+    @property
+    def used(self) -> Floats:
+        """How often an answer returned each candidate."""
+        uses = self.about.background.uses
+        return np.array([uses[i].count if i in uses else 0 for i in self.ids], np.float64)
+
+    @property
+    def unused_for(self) -> Floats:
+        """For how many days none has; infinite if none ever did."""
+        uses = self.about.background.uses
+        last = np.array([uses[i].last_at if i in uses else -1 for i in self.ids], np.int64)
+        return np.where(last < 0, np.inf, signals.ages_in_days(last, self.about.now))
