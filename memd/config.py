@@ -88,6 +88,8 @@ class RecallConfig(_Branch):
     """How many hits, unless the question or its profile says."""
     pool: Annotated[int, Field(ge=1, le=1000)] = 50
     """Candidates that each leg hands on, unless the profile says."""
+    rerank_s: Annotated[float, Field(gt=0, le=60)] = 2.0
+    """How long a model may take to look at the hits again, where a profile has `rerank = "model"`."""
 
 
 class ServeConfig(_Branch):

@@ -99,9 +99,14 @@ def measure(count: int, runs: int) -> dict[str, dict[str, float]]:
         )
         figures["memd mcp, first answer"] = harness.milliseconds(mcp_first)
         figures["memd status"] = harness.milliseconds(status)
-        figures["idle RSS"] = {"MB": round(daemon.rss_mb(), 1)}
+        filled = round(daemon.rss_mb(), 1)
         daemon.stop()
         figures["start to first answer"] = {"s": round(daemon.start(), 2)}
+        daemon.settle()
+        figures["idle RSS"] = {
+            "MB": round(daemon.rss_mb(), 1),
+            "after filling and searching": filled,
+        }
     return figures
 
 

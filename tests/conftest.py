@@ -3,12 +3,19 @@
 import pytest
 from blockbuster import blockbuster_ctx
 
+from memd import log
 from memd.store.database import Database
 
 
 @pytest.fixture(scope="session")
 def anyio_backend():
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def plain_log():
+    """Log lines as the daemon writes them; structlog's own default reads source files to be pretty."""
+    log.configure(None, level="info", max_bytes=1, redact=str)
 
 
 MAY_BLOCK = {

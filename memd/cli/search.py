@@ -33,7 +33,8 @@ def run(  # noqa: PLR0913  # one parameter per option
         bool, typer.Option("--superseded", help="Also what a newer memory replaced.")
     ] = False,
     explain: Annotated[
-        bool, typer.Option("--explain", help="How each score came about.")
+        bool,
+        typer.Option("--explain", help="How each score came about, and what missed the cut."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
 ) -> None:
@@ -53,6 +54,11 @@ def run(  # noqa: PLR0913  # one parameter per option
         print(json.dumps(answer, ensure_ascii=False))
     else:
         print("\n".join(_lines(answer, explain=explain)))
+    if explain and not as_json:
+        from memd.cli import trace
+
+        print()
+        trace.draw(answer)
 
 
 def _lines(answer: dict[str, Any], *, explain: bool) -> list[str]:
@@ -69,15 +75,4 @@ def _lines(answer: dict[str, Any], *, explain: bool) -> list[str]:
         f"({leg} could not answer: {show.line(why)})"
         for leg, why in answer.get("degraded", {}).items()
     ]
-    if explain:
-        lines += ["", *_trace(answer)]
     return lines
-
-
-def _trace(answer: dict[str, Any]) -> list[str]:
-    head = f"profile {answer['profile']}, space {answer['space']}, {answer['took_ms']:.1f} ms"
-    rows = [
-        f"#{one['summary_id']}  {one['score']:.4g}  {one['verdict']}  {show.line(one['title'])}"
-        for one in answer.get("trace", ())
-    ]
-    return [f"{head}, {show.plural(answer['candidates'], 'candidate')}", *rows]

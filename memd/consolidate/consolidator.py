@@ -18,7 +18,7 @@ from memd.bell import Bell
 from memd.config import ConsolidateConfig
 from memd.consolidate.decide import Decision, Pair, Relate, Supersede, decide, refusals
 from memd.consolidate.nearest import Found, NearestRows, rows_of
-from memd.index.indexer import give_back
+from memd.index.heap import give_back
 from memd.index.shelf import Shelf
 from memd.models import EdgeType, Summary
 from memd.store import links, summaries

@@ -6,8 +6,6 @@ the shelf up to date. A crash before the commit repeats a batch, a crash after i
 the shelf is loaded from the tables. Not here: which changes there are (triggers in the store).
 """
 
-import contextlib
-import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -22,6 +20,7 @@ from memd.engines.ports import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index.chunk import embedded, passages
 from memd.index.entities import Entity, of_summary
+from memd.index.heap import give_back
 from memd.index.postings import POSTING
 from memd.index.shelf import Batch, Contents, Shelf
 from memd.models import Space, Summary
@@ -300,12 +299,3 @@ def _load(tx: Connection, shelf: Shelf, spaces: Mapping[Space, int]) -> None:
         )
     )
     tx.release_memory()
-
-
-def give_back() -> None:
-    """Return to the system what a piece of work has used and freed: a third of the index else.
-
-    Only glibc has to be asked, and other C libraries do not know the question. Takes milliseconds.
-    """
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)

@@ -11,6 +11,16 @@ from memd.models import Edge, Event, Kind, Summary, Supersession
 
 
 @dataclass(frozen=True, slots=True)
+class Surface:
+    """What a hit must be to be shown unasked; see surface.py. Both from 0 to 1."""
+
+    floor: float = 0.4
+    """The coverage that one of the hits must have, else none is shown."""
+    ratio: float = 0.5
+    """The part of the best score that a hit must have."""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
     """A search. `text` may be empty only if `topic_key` or `embedding` is given. Times: UTC ms."""
 
@@ -38,6 +48,10 @@ class Question:
     """A ready vector of the active space, instead of embedding `text`."""
     include_turns: bool = False
     """Also search what was said, word for word; see `Answer.turns`."""
+    focus: tuple[str, ...] = ()
+    """Words and globs of files: what they fit is weighed up; see focus.py."""
+    surface: Surface | None = None
+    """Leave out what is weak, all of it if need be."""
     count_use: bool = True
     """Whether what is returned counts as used. With `explain` or `as_of` it never does."""
 
@@ -80,6 +94,8 @@ class Hit:
     topic_rank: int | None = None
     cosine: float | None = None
     recency: float | None = None
+    coverage: float | None = None
+    """The share of the question that stands in it, 0 to 1; counted only for `Question.surface`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,11 +40,7 @@ class Masks:
 def masks(shelf: Shelf, question: Question) -> Masks:
     """The question's filters as masks over all rows."""
     c = shelf.columns
-    seen = c.live.copy()
-    if question.as_of is not None:
-        seen &= c.at <= question.as_of
-    if question.project_ids is not None:
-        seen &= np.isin(c.project_id, np.array(question.project_ids, dtype=np.int32))
+    seen = visible(shelf, question)
     expired = c.expires_at <= question.now
     superseded = c.superseded
     # A supersession may be younger than `as_of`: then only the recaller can tell, from the vault.
@@ -53,7 +49,9 @@ def masks(shelf: Shelf, question: Question) -> Masks:
         if question.include_superseded or question.as_of is not None
         else expired | superseded
     )
-    chosen = seen & _chosen(shelf, question)
+    chosen = seen.copy()
+    for mask in filters(shelf, question).values():
+        chosen &= mask
     return Masks(
         wanted=chosen & ~hidden,
         evidence=seen & ~hidden,
@@ -62,23 +60,34 @@ def masks(shelf: Shelf, question: Question) -> Masks:
     )
 
 
-def _chosen(shelf: Shelf, question: Question) -> Mask:
-    """What the question asks for by kind, session, source, time and tags."""
+def visible(shelf: Shelf, question: Question) -> Mask:
+    """What lies in the projects asked for and was known at the time, whatever else is filtered."""
     c = shelf.columns
-    mask: Mask = np.ones(c.n, dtype=np.bool_)
+    seen = c.live.copy()
+    if question.as_of is not None:
+        seen &= c.at <= question.as_of
+    if question.project_ids is not None:
+        seen &= np.isin(c.project_id, np.array(question.project_ids, dtype=np.int32))
+    return seen
+
+
+def filters(shelf: Shelf, question: Question) -> dict[str, Mask]:
+    """What the question asks for by kind, session, source, time and tags: a mask a filter."""
+    c = shelf.columns
+    masks: dict[str, Mask] = {}
     if question.kinds:
-        mask &= np.isin(c.kind, [KIND_CODES[kind.value] for kind in question.kinds])
+        masks["kind"] = np.isin(c.kind, [KIND_CODES[kind.value] for kind in question.kinds])
     if question.session_id is not None:
-        mask &= c.session_id == question.session_id
+        masks["session"] = c.session_id == question.session_id
     if question.source is not None:
-        mask &= c.source == c.source_code(question.source)
+        masks["source"] = c.source == c.source_code(question.source)
     if question.since is not None:
-        mask &= c.at >= question.since
+        masks["since"] = c.at >= question.since
     if question.until is not None:
-        mask &= c.at <= question.until
+        masks["until"] = c.at <= question.until
     if question.tags:
-        mask &= c.with_tags(question.tags)
-    return mask
+        masks["tags"] = c.with_tags(question.tags)
+    return masks
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +140,14 @@ def rarity(among: Mask, rows: Rows) -> float:
     """BM25's idf of a word that stands in `rows`, counted over the rows that are seen."""
     count, having = int(np.count_nonzero(among)), int(np.count_nonzero(among[rows]))
     return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+
+def rarities(shelf: Shelf, terms: Terms, among: Mask) -> dict[str, float]:
+    """Term → its idf over the rows that are seen, of the words of a query that stand somewhere."""
+    return {
+        shelf.vocabulary.term(number) or "": rarity(among, shelf.postings.rows_of(number))
+        for number in terms.numbers
+    }
 
 
 def is_among(rows: Rows, others: Rows) -> Mask:

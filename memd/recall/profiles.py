@@ -70,6 +70,17 @@ class Step(_Data):
     """Whether it belongs to a second stage: left out if what it needs cannot be looked up."""
 
 
+class Reranking(_Data):
+    """The weights of `rerank = "terms"`; the formula is in rerank.py."""
+
+    terms: Weight = 1.0
+    matched: Weight = 0.1
+    phrase: Weight = 0.4
+    length: Weight = 0.01
+    fused: Weight = 0.5
+    proximity: Weight = 0.0
+
+
 class Diversity(_Data):
     """What keeps one story from filling the answer."""
 
@@ -95,6 +106,10 @@ class Profile(_Data):
     steps: tuple[Step, ...] = ()
     when_recent: Mapping[str, Any] | None = None
     """What differs when the question asks for the latest."""
+    rerank: Literal["none", "terms", "model"] = "none"
+    """A second look after all steps. terms: a formula over the words of every candidate. model: the
+    scores of a language model, if there is one and it answers in time; else the order stays."""
+    reranking: Reranking = Reranking()
     diversity: Diversity = Diversity()
     pool: Annotated[int, Field(ge=1, le=1_000)] = 50
     k: Annotated[int, Field(ge=1, le=100)] = 5
@@ -201,16 +216,16 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "lexical": {"k1": 1.2, "b": 0.4, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.5},
-            {"signal": "coverage", "weight": 0.5},
+            {"signal": "coverage", "weight": 0.6},
             {"signal": "title", "weight": 0.1},
             {"signal": "intent", "weight": 0.35},
             {"signal": "pin", "weight": 0.1},
-            {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.3},
+            {"signal": "recency", "op": "*", "shape": "hyperbolic", "days": 365.0, "weight": 0.45},
         ],
         "when_recent": {
             "steps": [
                 {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.5},
-                {"signal": "coverage", "weight": 0.5},
+                {"signal": "coverage", "weight": 0.6},
                 {"signal": "intent", "weight": 0.35},
                 {"signal": "recency", "shape": "hyperbolic", "days": 7.0, "weight": 1.5},
             ],

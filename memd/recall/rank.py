@@ -5,7 +5,7 @@ kept by name, so that the score of each can be taken apart again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def _recency(step: Step, view: View) -> Floats:
 
 def _title(_: Step, view: View) -> Floats:
     titles = [
-        view.about.titles.get(int(i), "") for i in view.shelf.columns.summary_id[view.rows]
+        view.about.titles.get(i, "") for i in view.shelf.columns.summary_id[view.rows].tolist()
     ]
     return signals.title_share(titles, view.about.query.words)
 
@@ -170,10 +170,16 @@ def _total(steps: Sequence[tuple[str, str, Floats]], count: int) -> Floats:
     return total
 
 
+def with_steps(scored: Scored, more: Sequence[tuple[str, str, Floats]]) -> Scored:
+    """The same after some more steps."""
+    steps = (*scored.steps, *more)
+    return replace(scored, steps=steps, scores=_total(steps, len(scored.rows)))
+
+
 def _rankings(shelf: Shelf, rows: Rows, found: Found) -> dict[str, Ranking]:
     """The legs' rankings in terms of candidate indexes."""
     summary_ids = shelf.columns.summary_id
-    index = {int(summary_ids[row]): i for i, row in enumerate(rows)}
+    index = {number: i for i, number in enumerate(summary_ids[rows].tolist())}
     legs = {
         "topic": (found.topic, np.ones(len(found.topic))),
         "lexical": (found.lexical, found.lexical_all[found.lexical]),
@@ -181,7 +187,7 @@ def _rankings(shelf: Shelf, rows: Rows, found: Found) -> dict[str, Ranking]:
     }
     return {
         leg: Ranking(
-            np.array([index[int(summary_ids[row])] for row in leg_rows], dtype=np.int64), scores
+            np.array([index[n] for n in summary_ids[leg_rows].tolist()], dtype=np.int64), scores
         )
         for leg, (leg_rows, scores) in legs.items()
         if len(leg_rows)
@@ -209,9 +215,11 @@ def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
     )
     weight = step.weight * float(view.profile.legs.get("lexical", 0.0))
     highest = float(sessions.max(initial=0.0)) or 1.0
-    of_session = sessions[view.shelf.columns.session_id[view.rows]]
+    session_ids = view.shelf.columns.session_id[view.rows]
+    # What was said outside any session is a session of its own: it speaks for itself as much.
+    of_session = np.where(session_ids > 0, sessions[session_ids] / highest, view.relevance)
     return [
         ("previous", "+", weight * step.previous * before / best),
         ("next", "+", weight * step.next * after / best),
-        ("session", "+", weight * step.session * of_session / highest),
+        ("session", "+", weight * step.session * of_session),
     ]

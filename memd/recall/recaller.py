@@ -18,13 +18,14 @@ from numpy.typing import NDArray
 
 from memd.bell import Bell
 from memd.config import RecallConfig
-from memd.engines.ports import Embedder
+from memd.engines.ports import Embedder, Reranker
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.shelf import Shelf
-from memd.recall import cold, intent, query, search, verbatim
+from memd.recall import cold, intent, query, rerank, search, verbatim
 from memd.recall.answer import Answer, Question
 from memd.recall.asked import Asked
 from memd.recall.profiles import Profile, check_chosen, for_recent, resolve, resolve_all
+from memd.recall.surface import surfaced
 from memd.recall.tally import Tally
 from memd.store import uses
 from memd.store.database import Connection, Database
@@ -33,6 +34,10 @@ FLUSH_S = 5.0
 """How long uses are gathered before they are written down."""
 FLUSH_HITS = 200
 """So many are written down at once."""
+MODEL_HITS = 20
+"""So many hits a model looks at again, each cut to"""
+MODEL_CHARACTERS = 1_200
+"""siftcoder's own cut."""
 
 
 class Recaller:
@@ -47,8 +52,10 @@ class Recaller:
         shelf: Shelf,
         config: RecallConfig,
         own_profiles: Mapping[str, Mapping[str, Any]],
+        reranker: Reranker | None = None,
     ) -> None:
         """Raise ConfigError if any profile is not valid, whether or not it is used."""
+        self._reranker = reranker
         self._db = db
         self._embedder = embedders[-1]
         self._shelf = shelf
@@ -103,7 +110,12 @@ class Recaller:
         """Answer a question; BadRequest if it asks for nothing or for an unknown profile."""
         started = anyio.current_time()
         asked = await self._read(question)
-        answer = await self._db.read(lambda tx: self._answer(tx, asked))
+        if asked.profile.rerank == "model":
+            answer = await self._looked_at_again(asked)
+        else:
+            answer = await self._db.read(lambda tx: self._answer(tx, asked))
+        if question.surface is not None:
+            answer = surfaced(answer, question.surface, asked.k)
         self._answered += 1
         self._count(question, answer)
         return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
@@ -117,6 +129,42 @@ class Recaller:
         if not asked.question.include_turns:
             return found
         return replace(found, turns=verbatim.turns(tx, asked))
+
+    async def _looked_at_again(self, asked: Asked) -> Answer:
+        """The page by the scores of a model over the first 20 hits; without it, as it was."""
+        wide = replace(
+            asked,
+            k=max(MODEL_HITS, asked.last),
+            question=replace(asked.question, offset=0, include_turns=False),
+        )
+        answer = await self._db.read(lambda tx: self._answer(tx, wide))
+        if asked.question.include_turns:
+            said = await self._db.read(lambda tx: verbatim.turns(tx, asked))
+            answer = replace(answer, turns=said)
+        offset = asked.question.offset
+        scores, failed = await self._ask_model(asked.question.text, answer)
+        if failed is None:
+            return rerank.by_model(answer, scores, offset, asked.k)
+        answer = replace(answer, degraded={**answer.degraded, "rerank": failed})
+        return rerank.page(answer, offset, asked.k)
+
+    async def _ask_model(self, text: str, answer: Answer) -> tuple[Sequence[float], str | None]:
+        """A score per hit, or why there is none."""
+        if self._reranker is None:
+            return (), "there is no model to rerank with"
+        texts = [
+            f"{hit.summary.title}\n{hit.summary.body}"[:MODEL_CHARACTERS] for hit in answer.hits
+        ]
+        try:
+            with anyio.fail_after(self._config.rerank_s):
+                scores = await self._reranker.rerank(text, texts)
+        except TimeoutError:
+            return (), f"the model took longer than {self._config.rerank_s:g} s"
+        except EngineFailed as error:
+            return (), error.message
+        if len(scores) != len(texts) or not np.isfinite(scores).all():
+            return (), "the model's scores cannot be read"
+        return scores, None
 
     def _count(self, question: Question, answer: Answer) -> None:
         """What a person looked into, or a benchmark asked of the past, was not used."""

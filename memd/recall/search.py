@@ -4,12 +4,12 @@ The shelf's lock is held while rows are used, and let go before anything is fetc
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from memd.index.shelf import Shelf
-from memd.recall import background, legs, pack, page, rank
+from memd.recall import background, focus, legs, missed, pack, page, rank, rerank, surface
 from memd.recall.answer import Answer, Traced, apply_parts
 from memd.recall.asked import Asked
 from memd.recall.query import phrase_expression
@@ -38,6 +38,10 @@ class _Ranked:
     matched: Sequence[tuple[str, ...]]
     """Per candidate the terms that stand there; empty unless somebody wants to know."""
     degraded: Mapping[str, str]
+    missed: Sequence[Traced] = ()
+    """What matches and was not to be seen; empty unless somebody wants to know."""
+    coverage: legs.Floats | None = None
+    """Per candidate; None unless somebody wants to know."""
 
 
 def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
@@ -48,8 +52,11 @@ def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
     order, verdicts = _order(tx, asked, ranked)
     place = {number: i for i, number in enumerate(ranked.ids)}
     shown = {number: place[number] for number in order[asked.question.offset : asked.last]}
+    hits = page.hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown)
+    if (share := ranked.coverage) is not None:
+        hits = tuple(replace(hit, coverage=float(share[place[hit.summary.id]])) for hit in hits)
     return Answer(
-        hits=page.hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown),
+        hits=hits,
         profile=asked.profile_name,
         space=None if asked.vector is None else asked.space,
         took_ms=0.0,
@@ -74,23 +81,99 @@ def _rank(
     terms = legs.terms_of(shelf, asked.query, phrases)
     found = _find(tx, shelf, asked, seen, terms)
     rows = rank.candidates(shelf, found, seen, asked.profile)
-    ids = tuple(int(i) for i in shelf.columns.summary_id[rows])
+    ids = tuple(shelf.columns.summary_id[rows].tolist())
     heads = summaries.heads(tx, ids)
     titles = {number: fold(head.title) for number, head in heads.items()}
     known = background.look(tx, ids, asked)
     about = Circumstances(asked.query, asked.intent, terms, seen, asked.now, titles, known)
     scored = rank.score(shelf, rows, found, asked.profile, about)
+    passage_ids = tuple(int(p) for p in shelf.columns.passage_id[rows])
+    scored = _looked_at_again(tx, shelf, asked, about, scored, (ids, passage_ids))
     best_first = _best_first(shelf, scored)
     return _Ranked(
         scored=scored,
         ids=ids,
-        passage_ids=tuple(int(p) for p in shelf.columns.passage_id[rows]),
+        passage_ids=passage_ids,
         best_first=best_first,
         heads=heads,
         hidden=_hidden(shelf, seen, found, scored.rows[list(best_first[: asked.k])]),
         matched=_matched(shelf, scored, terms) if asked.question.explain else (),
         degraded={"rerank": known.failed} if known.failed else {},
+        missed=_missed(tx, shelf, asked, about, (found.lexical_all, set(ids)))
+        if asked.question.explain
+        else (),
+        coverage=_coverage(shelf, rows, about) if asked.question.surface else None,
     )
+
+
+def _missed(
+    tx: Connection,
+    shelf: Shelf,
+    asked: Asked,
+    about: Circumstances,
+    found: tuple[legs.Floats, set[int]],
+) -> list[Traced]:
+    """What matches by its words and was not to be seen, with no score; `found`: of all rows, and ids."""
+    ones = missed.missed(shelf, asked.question, about.masks, *found)
+    heads = summaries.heads(tx, [one.summary_id for one in ones])
+    traced = []
+    for one in ones:
+        head = heads.get(one.summary_id)
+        if head is None:
+            continue
+        by = f" by #{head.superseded_by}" if one.why == "superseded" else ""
+        traced.append(
+            Traced(
+                summary_id=one.summary_id,
+                title=one_line(head.title, 90),
+                score=0.0,
+                parts=(),
+                ranks={},
+                cosine=None,
+                terms=_terms(shelf, one.row, about.terms),
+                verdict=f"{one.why}{by}",
+            )
+        )
+    return traced
+
+
+def _coverage(shelf: Shelf, rows: legs.Rows, about: Circumstances) -> legs.Floats:
+    unknown = len(about.query.terms) - len(about.terms.numbers)
+    return surface.coverage(shelf, rows, about.terms, unknown, about.masks.evidence)
+
+
+def _looked_at_again(
+    tx: Connection,
+    shelf: Shelf,
+    asked: Asked,
+    about: Circumstances,
+    scored: rank.Scored,
+    ids: tuple[tuple[int, ...], tuple[int, ...]],
+) -> rank.Scored:
+    """The scores after the steps that read the candidates' texts, if the question asks for any.
+
+    `ids` are the summary ids and the passage ids of the candidates.
+    """
+    patterns, profile = asked.question.focus, asked.profile
+    if not ids[0] or not (patterns or profile.rerank == "terms"):
+        return scored
+    known = summaries.by_ids(tx, ids[0])
+    found = [known.get(number) for number in ids[0]]  # None: forgotten a moment ago
+    if profile.rerank == "terms":
+        spans = fulltext.spans(tx, ids[1])
+        texts = [
+            f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
+            for one, passage_id in zip(found, ids[1], strict=True)
+        ]
+        rarities = legs.rarities(shelf, about.terms, about.masks.evidence)
+        scored = rank.with_steps(
+            scored, rerank.steps(about.query.text, rarities, texts, profile.reranking)
+        )
+    if patterns:
+        fitting = [one is not None and focus.fits(one, patterns) for one in found]
+        factors = focus.factors(fitting, scored.scores)
+        scored = rank.with_steps(scored, [("focus", "*", factors)])
+    return scored
 
 
 def _find(
@@ -117,7 +200,7 @@ def _best_first(shelf: Shelf, scored: rank.Scored) -> tuple[int, ...]:
     """Candidate indexes by falling score; ties: the newer first, then the higher id."""
     c = shelf.columns
     order = np.lexsort((-c.summary_id[scored.rows], -c.at[scored.rows], -scored.scores))
-    return tuple(int(i) for i in order)
+    return tuple(order.tolist())
 
 
 def _hidden(
@@ -136,13 +219,14 @@ def _hidden(
 
 
 def _matched(shelf: Shelf, scored: rank.Scored, terms: legs.Terms) -> list[tuple[str, ...]]:
-    return [
-        tuple(
-            shelf.vocabulary.term(number) or "?"
-            for number in shelf.postings.matched(int(row), terms.numbers)
-        )
-        for row in scored.rows
-    ]
+    return [_terms(shelf, int(row), terms) for row in scored.rows]
+
+
+def _terms(shelf: Shelf, row: int, terms: legs.Terms) -> tuple[str, ...]:
+    return tuple(
+        shelf.vocabulary.term(number) or "?"
+        for number in shelf.postings.matched(row, terms.numbers)
+    )
 
 
 def _order(tx: Connection, asked: Asked, ranked: _Ranked) -> tuple[list[int], dict[int, str]]:
@@ -183,7 +267,7 @@ def _dropped(asked: Asked, head: summaries.Head | None) -> str | None:
 def _trace(
     asked: Asked, ranked: _Ranked, order: Sequence[int], verdicts: Mapping[int, str]
 ) -> tuple[Traced, ...]:
-    """Every candidate, in the order in which it is shown or would be, the dropped ones last."""
+    """Every candidate in the order in which it is shown or would be, then the dropped, then the missed."""
     scored = ranked.scored
     ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
     place = {number: i for i, number in enumerate(ranked.ids)}
@@ -206,4 +290,4 @@ def _trace(
                 verdict="hit" if is_hit else verdicts.get(number, f"rank {position + 1}"),
             )
         )
-    return tuple(trace)
+    return (*trace, *ranked.missed)

@@ -66,16 +66,25 @@ class Search(_Arguments):
     include_turns: bool = False
     legs: list[Leg] = []
     profile: Name | None = None
+    focus: Annotated[list[Name], Field(max_length=20)] = []
     explain: bool = False
     as_of: Time | None = None
     min_event: Annotated[int, Field(ge=0, le=ID_MAX)] | None = None
 
 
+class Surface(_Arguments):
+    """What is worth showing unasked: a share of the question, and a part of the best score."""
+
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.4
+    ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
 class ControlSearch(Search):
-    """`memd/search`: also longer lists, a ready vector, and the directory that `current` means."""
+    """`memd/search`: also longer lists, a ready vector, the directory that `current` means, `surface`."""
 
     k: Annotated[int, Field(ge=1, le=BATCH_MAX)] | None = None
     embedding: Annotated[list[float], Field(max_length=8_192)] | None = None
+    surface: Surface | None = None
     directory: Name | None = None
 
 

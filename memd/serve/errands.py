@@ -13,7 +13,7 @@ import anyio
 from memd.consolidate.curator import Forgotten, Memory, Remembered
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, SessionRef, Summary
-from memd.recall.answer import Answer, Question, Timeline, Why
+from memd.recall.answer import Answer, Question, Surface, Timeline, Why
 from memd.recall.provenance import why as explain_node
 from memd.recall.timeline import timeline as show_timeline
 from memd.serve import arguments as ask
@@ -171,6 +171,8 @@ class Desk:
             offset=asked.offset,
             legs=frozenset(asked.legs) or None,
             profile=asked.profile,
+            focus=tuple(asked.focus),
+            surface=_surface(asked),
             explain=asked.explain,
             embedding=_embedding(asked),
         )
@@ -261,6 +263,11 @@ def _known(unknown: list[int]) -> None:
 def _embedding(asked: ask.Search) -> tuple[float, ...] | None:
     vector = asked.embedding if isinstance(asked, ask.ControlSearch) else None
     return tuple(vector) if vector else None
+
+
+def _surface(asked: ask.Search) -> Surface | None:
+    wanted = asked.surface if isinstance(asked, ask.ControlSearch) else None
+    return None if wanted is None else Surface(wanted.floor, wanted.ratio)
 
 
 def _session(asked: ask.Remember, caller: Caller) -> SessionRef | None:

@@ -94,6 +94,11 @@ SEARCH = _input(
         "profile": _text(
             "A named ranking recipe: memd, siftcoder, … The configured one if left out."
         ),
+        "focus": _many(
+            _text("A word, or a glob of files."),
+            "What you are working on, such as billing or src/auth/**: what it fits counts 1.4 times.",
+            20,
+        ),
         "explain": _flag("Also show every candidate and why it missed the cut.", default=False),
         "as_of": _time("See only what was known then, and count ages from there"),
         "min_event": _whole(

@@ -2,6 +2,8 @@ import re
 
 import pytest
 
+from memd.cli import door
+
 
 def test_hits_are_told_with_id_kind_day_and_title(memd):
     ran = memd("search", "why", "did", "login", "answer", "500", "--project", "all")
@@ -18,9 +20,20 @@ def test_the_full_form_is_for_programs(memd):
 
 
 def test_an_explanation_shows_the_steps_of_each_score_and_who_missed_the_cut(memd):
-    ran = memd("search", "login 500", "--project", "all", "--explain")
+    ran = memd("search", "login 500", "--project", "all", "--explain", "-k", "1")
     assert re.search(r"^ +[\d.e-]+ = \S+ [\d.e-]+", ran.out, re.MULTILINE)
     assert "profile memd" in ran.out
+    assert re.search(r"^ *#\d+ .* l+.* hit  .*[Ll]ogin", ran.out, re.MULTILINE)
+    assert re.search(r" (?:diversity|rank \d)", ran.out)
+
+
+def test_what_an_explanation_draws_is_what_the_full_form_says(memd):
+    asked = ("search", "login 500", "--project", "all", "--explain")
+    trace = memd(*asked, "--json").json["trace"]
+    drawn = memd(*asked).out.partition("candidates\n")[2]
+    assert trace
+    for one in trace:
+        assert re.search(rf"^ *#{one['summary_id']} .*{one['score']:.4g} ", drawn, re.MULTILINE)
 
 
 def test_only_the_kinds_asked_for_are_found(memd):
@@ -47,3 +60,18 @@ def test_operators_are_no_syntax_errors(memd, query):
     """There may be no word in it; then that is what is said."""
     ran = memd("search", "--project", "all", "--", query)
     assert ran.status == 0 or "no word" in ran.err
+
+
+@pytest.mark.usefixtures("memd")
+def test_a_program_can_ask_for_a_focus_and_for_what_is_worth_showing():
+    """The control call itself: neither has an option."""
+    asked = {"query": "which tests run", "project": "all"}
+    (hit, *_) = door.call("memd/search", **asked, focus=["auth.py"])["hits"]
+    assert {"name": "focus", "value": 1.4, "op": "*"} in hit["parts"]
+    strong = door.call("memd/search", query="login answers 500", project="all", surface={})
+    assert strong["hits"][0]["coverage"] >= 0.4
+    weak = door.call(
+        "memd/search", query="zebra crossing tests", project="all", surface={"floor": 0.9}
+    )
+    assert weak["hits"] == []
+    assert weak["suppressed"]["weak"] > 0

@@ -1,8 +1,11 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from memd.consolidate import nearest
 from memd.consolidate.nearest import PAIRS_MAX, ArrayRows
+from memd.index.matrix import Matrix
 from memd.index.shelf import Shelf
 
 
@@ -83,3 +86,21 @@ def test_only_what_has_all_its_vectors_can_be_compared():
 
 def test_a_shelf_that_is_not_loaded_has_no_rows():
     assert nearest.rows_of(Shelf(), "hashing") is None
+
+
+def test_a_tick_needs_little_memory_however_many_rows_there_are():
+    """What a tick takes at its peak, the process keeps in part."""
+    count = 6_000
+    random = np.random.default_rng(3)
+    matrix = Matrix(256, rows=count)
+    for _ in range(12):
+        vectors = random.normal(size=(500, 256)).astype(np.float32)
+        matrix.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
+    numbers = np.arange(1, count + 1)
+    ones = np.ones(count, np.int32)
+    given = ArrayRows(numbers, ones, 0 * ones, ones.astype(np.bool_), matrix.vectors)
+    tracemalloc.start()
+    assert given.pairs(list(range(1, 301)), 0.9) == []
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 3_000_000

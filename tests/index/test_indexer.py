@@ -2,6 +2,7 @@ import tempfile
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -433,3 +434,22 @@ async def test_reindexing_finds_the_same_names_and_the_same_turns(db):
     await indexer.reindex()
     assert db.read_now(derived) == before
     assert all(before)
+
+
+async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db, monkeypatch):
+    given_back = []
+    monkeypatch.setattr("memd.index.indexer._QUIET_S", 0.001)
+    monkeypatch.setattr("memd.index.indexer.give_back", lambda: given_back.append(1))
+    monkeypatch.setattr("memd.index.indexer.forget_words", rested.set)
+    rested = anyio.Event()
+    indexer = make(db)
+    await indexer.settle()
+    given_back.clear()
+    put(db, "new")
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(indexer.run)
+        with anyio.fail_after(10):
+            await rested.wait()
+            while not given_back:
+                await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()

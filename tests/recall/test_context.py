@@ -31,3 +31,13 @@ async def test_neighbours_that_may_not_be_seen_are_no_evidence(library):
     library.put("answer kettle", session="s1", days_ago=2)
     answer = await library.ask("kettle", as_of=NOW - int(1.5 * DAY), explain=True)
     assert [{p.name for p in t.parts} & {"previous", "next"} for t in answer.trace] == [set()]
+
+
+async def test_what_was_said_outside_any_session_is_a_session_of_its_own(library):
+    alone = library.put("kettle colour", "the kettle is teal")
+    library.put("kettle", "harbour talk", session="s1")
+    answer = await library.ask("kettle colour", explain=True)
+    parts = {t.summary_id: {p.name: p.value for p in t.parts} for t in answer.trace}
+    assert answer.hits[0].summary.id == alone
+    # the best match speaks for itself as much as the best session would
+    assert parts[alone]["session"] == pytest.approx(0.5)

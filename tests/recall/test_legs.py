@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from memd.models import Kind
+from memd.recall.legs import is_among
 from tests.library import DAY, NOW, Library
 
 
@@ -53,3 +55,9 @@ async def test_phrases_must_stand_as_they_are_and_prefixes_may_go_on(library):
     configured = library.put("Three", "configuration of things")
     assert await library.ids('"model router"', legs=frozenset({"lexical"})) == [wanted]
     assert await library.ids("confi*", legs=frozenset({"lexical"})) == [configured]
+
+
+def test_membership_in_many_ascending_rows():
+    rows = np.array([5, 0, 9, 3])
+    assert is_among(rows, np.array([0, 3, 4, 8])).tolist() == [False, True, False, True]
+    assert is_among(rows, np.array([], np.int64)).tolist() == [False] * 4

@@ -64,15 +64,15 @@ async def test_having_more_of_what_was_asked_counts_beyond_the_words_themselves(
     answer = await library.ask("kettle colour harbour", explain=True)
     parts = {t.summary_id: {p.name: p.value for p in t.parts} for t in answer.trace}
     assert answer.hits[0].summary.id == most
-    # all three words stand there: weight 0.5 times the square of 1
-    assert parts[most]["coverage"] == pytest.approx(0.5)
+    # all three words stand there: weight 0.6 times the square of 1
+    assert parts[most]["coverage"] == pytest.approx(0.6)
 
 
 async def test_a_factor_with_a_weight_leaves_the_rest_of_the_score_alone(library):
     library.put("kettle", days_ago=365)
     (hit,) = (await library.ask("kettle")).hits
-    # a year old: 1 - 0.3 + 0.3 * 1/(1 + 365/365) = 0.85
-    assert hit.parts[-1] == Part("recency", pytest.approx(0.85), "*")
+    # a year old: 1 - 0.45 + 0.45 * 1/(1 + 365/365) = 0.775
+    assert hit.parts[-1] == Part("recency", pytest.approx(0.775), "*")
 
 
 async def test_a_word_is_as_rare_as_it_is_where_the_question_looks(library):

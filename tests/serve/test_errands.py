@@ -1,7 +1,10 @@
+import dataclasses
+
 import pytest
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, SessionRef
+from memd.recall.answer import Surface
 from memd.serve import arguments as ask
 from memd.serve.errands import Desk
 from memd.serve.scope import Caller
@@ -28,7 +31,7 @@ async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
     asked = ask.Search(
         query="login", k=7, offset=3, kinds=[Kind.FIX], session="s1", source="user", since="7d", until="now",
         tags=["a"], topic_key="t", include_superseded=True, legs=["lexical"], profile="siftcoder",
-        explain=True, as_of="yesterday", include_turns=True,
+        explain=True, as_of="yesterday", include_turns=True, focus=["src/**", "billing"],
     )  # fmt: skip
     await desk.search(asked, NOBODY)
     (question,) = house.recaller.asked
@@ -50,6 +53,15 @@ async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
     assert question.count_use
     assert question.explain
     assert question.profile == "siftcoder"
+    assert question.focus == ("src/**", "billing")
+    assert question.surface is None
+
+
+async def test_only_the_control_call_can_ask_for_what_is_worth_showing(house, desk):
+    await desk.search(ask.ControlSearch(query="x", surface={"floor": 0.2}), NOBODY)
+    assert house.recaller.asked[-1].surface == Surface(floor=0.2, ratio=0.5)
+    assert ask.Surface().model_dump() == dataclasses.asdict(Surface())
+    assert "surface" not in ask.Search.model_fields
 
 
 async def test_a_topic_or_a_vector_is_question_enough(house, desk):

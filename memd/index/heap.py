@@ -1,0 +1,29 @@
+"""How the process comes by its memory and gives it back. Only glibc has to be told.
+
+Left to itself glibc gives every thread a heap of its own, and once a big array was freed it takes the
+next one of that size from a heap, too, where it leaves a hole: an index of 25 MB costs 60 that way.
+Other C libraries do not know these calls, and need none of them.
+"""
+
+import contextlib
+import ctypes
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
+_ARENAS = 2
+_BIG = 1024 * 1024
+"""Bytes. What is bigger is mapped apart, and gone when it is freed."""
+
+
+def tighten() -> None:
+    """Hold together what threads allocate. For the start of a process, before its first thread."""
+    with contextlib.suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        mallopt(_ARENA_MAX, _ARENAS)
+        mallopt(_MMAP_THRESHOLD, _BIG)
+        mallopt(_TRIM_THRESHOLD, _BIG)
+
+
+def give_back() -> None:
+    """Return to the system what was used and freed. Takes milliseconds, or nothing."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)

@@ -1,0 +1,53 @@
+"""What matches a question's words and was not to be seen: for the trace of an explained search. Pure.
+
+Superseded, expired or left out by a filter. Nothing later than `as_of` and nothing of a project that
+was not asked for: what the question must not see, its explanation must not tell.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from memd.index.shelf import Shelf
+from memd.recall import legs
+from memd.recall.answer import Question
+
+MISSED_MAX = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A memory that would have been a candidate."""
+
+    summary_id: int
+    row: int
+    why: str
+    """`superseded`, `expired` or `filtered: kind, time`."""
+
+
+def missed(
+    shelf: Shelf,
+    question: Question,
+    seen: legs.Masks,
+    scores: legs.Floats,
+    candidates: Collection[int],
+) -> Sequence[Missed]:
+    """The 20 that match best by their words, best first; none of the `candidates`, summary ids."""
+    filters = legs.filters(shelf, question)
+    rows = np.flatnonzero(legs.visible(shelf, question) & ~seen.wanted & (scores > 0))
+    found = []
+    for row in legs.first_of_each(shelf, legs.in_order(shelf, rows, scores)).tolist():
+        number = int(shelf.columns.summary_id[row])
+        if number not in candidates:
+            names = [name for name, mask in filters.items() if not mask[row]]
+            found.append(Missed(number, row, _why(seen, row, names)))
+        if len(found) == MISSED_MAX:
+            break
+    return found
+
+
+def _why(seen: legs.Masks, row: int, filtered_by: Sequence[str]) -> str:
+    if filtered_by:
+        return f"filtered: {', '.join(filtered_by)}"
+    return "expired" if seen.expired[row] else "superseded"

@@ -1,0 +1,97 @@
+"""A second look at the candidates: a formula over their words, or the scores of a model. Pure.
+
+The formula is siftcoder's deterministic reranker: Σ tf/length · ln(1 + (N − df + ½)/(df + ½)) over the
+words asked, + 0.1 for each that is there, + 0.4 if the whole question of four characters or more stands
+there as it is, − 0.01 · ln(1 + length), + 0.5 · the score so far. Length is in words. Open in the
+publication, and decided here: a word is memd's (stemmed, identifiers split), N and df count what the
+question may see, where the original takes the newest 2,000. Proximity is ours and 0 unless a profile
+says: 1 if the words that were found stand side by side, less the further they are apart. Not here:
+asking the model (recaller.py).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from memd.recall.answer import Answer, Hit, Part, apply_parts
+from memd.recall.legs import Floats
+from memd.recall.profiles import Reranking
+from memd.text import normalised, stems
+
+PHRASE_CHARACTERS_MIN = 4
+Steps = list[tuple[str, str, Floats]]
+
+
+def steps(
+    question: str, rarities: Mapping[str, float], texts: Sequence[str], weights: Reranking
+) -> Steps:
+    """What the formula makes of each text, as steps of a score; `rarities`: term → idf."""
+    looked = [_look(question, rarities, text) for text in texts]
+    column = np.array(looked, dtype=np.float64).reshape(len(texts), 5).T
+    return [
+        ("rerank", "*", np.full(len(texts), weights.fused)),
+        ("terms", "+", weights.terms * column[0]),
+        ("matched", "+", weights.matched * column[1]),
+        ("phrase", "+", weights.phrase * column[2]),
+        ("brevity", "+", -weights.length * column[3]),
+        ("proximity", "+", weights.proximity * column[4]),
+    ]
+
+
+def _look(
+    question: str, rarities: Mapping[str, float], text: str
+) -> tuple[float, int, bool, float, float]:
+    """(Σ tf · idf, words found, whether the question stands there, ln(1 + length), proximity)."""
+    tokens = list(stems(text))
+    length = len(tokens)
+    places = [(place, token) for place, token in enumerate(tokens) if token in rarities]
+    found = {token for _, token in places}
+    tfidf = sum(rarities[token] for _, token in places) / length if length else 0.0
+    asked = normalised(question)
+    whole = len(asked) >= PHRASE_CHARACTERS_MIN and f" {asked} " in f" {normalised(text)} "
+    return tfidf, len(found), whole, math.log1p(length), proximity(places)
+
+
+def proximity(places: Sequence[tuple[int, str]]) -> float:
+    """(n − 1)/(width − 1) of the narrowest window with all n words, in order of place; 0 below two words."""
+    wanted = len({word for _, word in places})
+    if wanted <= 1:
+        return 0.0
+    last: dict[str, int] = {}
+    width = math.inf
+    for place, word in places:
+        last[word] = place
+        if len(last) == wanted:
+            width = min(width, place - min(last.values()))
+    return (wanted - 1) / max(width, wanted - 1)
+
+
+def by_model(answer: Answer, scores: Sequence[float], offset: int, k: int) -> Answer:
+    """The page of an answer whose hits, all of them, got these scores of a model instead of their own."""
+    rated = [_rated(hit, score) for hit, score in zip(answer.hits, scores, strict=True)]
+    return page(replace(answer, hits=tuple(sorted(rated, key=lambda h: -h.score))), offset, k)
+
+
+def _rated(hit: Hit, score: float) -> Hit:
+    parts = (*hit.parts, Part("rerank", 0.0, "*"), Part("model", score))
+    return replace(hit, parts=parts, score=apply_parts(parts))
+
+
+def page(answer: Answer, offset: int, k: int) -> Answer:
+    """One page of a longer answer, its trace in order of the hits."""
+    shown = answer.hits[offset : offset + k]
+    place = {hit.summary.id: rank for rank, hit in enumerate(answer.hits)}
+    hits = {hit.summary.id: hit for hit in answer.hits}
+    traced = []
+    for one in answer.trace:
+        hit = hits.get(one.summary_id)
+        if hit is None:
+            traced.append(one)
+            continue
+        rank = place[one.summary_id]
+        verdict = "hit" if offset <= rank < offset + k else f"rank {rank + 1}"
+        traced.append(replace(one, score=hit.score, parts=hit.parts, verdict=verdict))
+    traced.sort(key=lambda one: place.get(one.summary_id, len(place)))
+    return replace(answer, hits=shown, trace=tuple(traced))

@@ -1,0 +1,128 @@
+import math
+
+import anyio
+import numpy as np
+import pytest
+
+from memd.errors import EngineFailed
+from memd.recall.answer import apply_parts
+from memd.recall.profiles import Reranking
+from memd.recall.rerank import proximity, steps
+from tests.library import Library
+
+OWN = {
+    "terms": {"base": "siftcoder", "rerank": "terms"},
+    "near": {"base": "memd", "rerank": "terms", "reranking": {"proximity": 0.2}},
+    "model": {"base": "memd", "rerank": "model"},
+}
+
+
+@pytest.fixture
+def library(db):
+    return Library(db, OWN)
+
+
+class Rater:
+    """Gives the scores it was told to, or fails."""
+
+    def __init__(self, scores=None, failure=None):
+        self.scores, self.failure, self.asked = scores, failure, []
+
+    async def rerank(self, query, texts):
+        self.asked.append((query, texts))
+        if self.failure:
+            raise self.failure
+        if self.scores is None:
+            await anyio.sleep_forever()
+        return self.scores
+
+
+def test_the_formula_by_hand():
+    found = steps(
+        "red kettle",
+        {"red": 2.0, "kettl": 0.5},
+        ["A red kettle", "the kettle kettle x"],
+        Reranking(),
+    )
+    values = {name: column.tolist() for name, _, column in found}
+    assert values["rerank"] == [0.5, 0.5]
+    # 1/3 · 2 + 1/3 · 0.5 = 0.8333; 2/4 · 0.5 = 0.25
+    assert values["terms"] == pytest.approx([0.8333, 0.25], abs=1e-4)
+    assert values["matched"] == pytest.approx([0.2, 0.1])
+    assert values["phrase"] == [0.4, 0.0]
+    assert values["brevity"] == pytest.approx([-0.01 * math.log(4), -0.01 * math.log(5)])
+    assert values["proximity"] == [0.0, 0.0]
+
+
+def test_a_question_below_four_characters_is_no_phrase_and_no_text_has_no_words():
+    found = {name: column for name, _, column in steps("abc", {}, ["abc", ""], Reranking())}
+    assert found["phrase"].tolist() == [0.0, 0.0]
+    assert found["terms"].tolist() == [0.0, 0.0]
+    assert steps("x", {}, [], Reranking())[0][2].tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("places", "near"),
+    [
+        ([], 0.0), ([(3, "a"), (4, "a")], 0.0), ([(3, "a"), (4, "b")], 1.0),
+        ([(0, "a"), (4, "b")], 0.25), ([(0, "a"), (4, "b"), (6, "a")], 0.5),
+        ([(0, "a"), (1, "b"), (4, "c")], 0.5),
+    ],
+)  # fmt: skip
+def test_words_that_stand_together_are_near(places, near):
+    assert proximity(places) == near
+
+
+@pytest.mark.parametrize("profile", ["terms", "near"])
+async def test_the_second_look_is_part_of_the_score(library, profile):
+    library.put("Tea", "put the red one on the table next to the kettle, please", days_ago=1)
+    wanted = library.put("Tea", "The red kettle is broken", days_ago=2)
+    answer = await library.ask("red kettle", profile=profile, explain=True)
+    assert answer.hits[0].summary.id == wanted
+    assert {"rerank", "terms", "matched", "phrase", "brevity"} <= {
+        p.name for p in answer.hits[0].parts
+    }
+    for one in answer.trace:
+        assert one.score == pytest.approx(apply_parts(one.parts))
+
+
+async def test_a_model_has_the_last_word_over_the_hits_it_was_shown(library):
+    ids = [library.put(f"kettle {n}", "kettle", days_ago=n) for n in range(4)]
+    plain = await library.ids("kettle", k=4)
+    assert plain == ids
+    rater = library.recaller._reranker = Rater([0.1, 0.9, 0.5, 0.7])
+    answer = await library.ask("kettle", profile="model", k=2, explain=True)
+    assert [h.summary.id for h in answer.hits] == [ids[1], ids[3]]
+    assert [h.score for h in answer.hits] == [0.9, 0.7]
+    assert [t.verdict for t in answer.trace] == ["hit", "hit", "rank 3", "rank 4"]
+    assert all(t.score == pytest.approx(apply_parts(t.parts)) for t in answer.trace)
+    assert rater.asked[0][1][0] == "kettle 0\nkettle"
+    assert await library.ids("kettle", profile="model", k=2, offset=2) == [ids[2], ids[0]]
+
+
+@pytest.mark.parametrize(
+    ("rater", "why"),
+    [
+        (None, "no model"),
+        (Rater(failure=EngineFailed("the model is away")), "away"),
+        (Rater(), "longer than 0.01 s"),
+        (Rater([1.0]), "cannot be read"),
+        (Rater([math.nan, 1.0, 1.0]), "cannot be read"),
+    ],
+    ids=["none", "fails", "late", "too few", "no number"],
+)
+async def test_without_the_model_the_order_stays_and_the_answer_says_so(db, rater, why):
+    library = Library(db, OWN, rerank_s=0.01)
+    ids = [library.put(f"kettle {n}", "kettle", days_ago=n) for n in range(3)]
+    library.recaller._reranker = rater
+    answer = await library.ask("kettle", profile="model", k=2, explain=True)
+    assert [h.summary.id for h in answer.hits] == ids[:2]
+    assert why in answer.degraded["rerank"]
+    assert [t.verdict for t in answer.trace] == ["hit", "hit", "rank 3"]
+
+
+async def test_a_profile_without_a_second_look_has_no_part_of_it(library):
+    library.put("kettle")
+    (hit,) = (await library.ask("kettle", profile="siftcoder")).hits
+    assert not {"rerank", "terms"} & {part.name for part in hit.parts}
+    assert np.isfinite(hit.score)
