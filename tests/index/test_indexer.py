@@ -440,8 +440,8 @@ async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db,
     given_back = []
     monkeypatch.setattr("memd.index.indexer._QUIET_S", 0.001)
     monkeypatch.setattr("memd.index.indexer.give_back", lambda: given_back.append(1))
-    monkeypatch.setattr("memd.index.indexer.forget_words", rested.set)
     rested = anyio.Event()
+    monkeypatch.setattr("memd.index.indexer.forget_words", rested.set)
     indexer = make(db)
     await indexer.settle()
     given_back.clear()
