@@ -102,7 +102,7 @@ def measure(count: int, runs: int) -> dict[str, dict[str, float]]:
         filled = round(daemon.rss_mb(), 1)
         daemon.stop()
         figures["start to first answer"] = {"s": round(daemon.start(), 2)}
-        daemon.settle()
+        daemon.settle(is_distilled=False)
         figures["idle RSS"] = {
             "MB": round(daemon.rss_mb(), 1),
             "after filling and searching": filled,

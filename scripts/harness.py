@@ -69,13 +69,18 @@ class Daemon:
         """A control client of this daemon."""
         return Client(self.paths.socket, timeout_s)
 
-    def settle(self) -> None:
-        """Wait until everything is distilled and indexed."""
+    def settle(self, *, is_distilled: bool = True) -> None:
+        """Wait until everything is indexed and, unless told otherwise, distilled.
+
+        A turn without an end is not distilled before it has been idle for ten minutes.
+        """
         with self.client() as client:
             while True:
                 status = client.call("memd/status")
                 indexer = next(room for room in status["rooms"] if room["name"] == "indexer")
-                waiting = status["events"]["pending"] or status["summaries"]["to_index"]
+                waiting = status["summaries"]["to_index"]
+                if is_distilled:
+                    waiting += status["events"]["pending"]
                 if indexer["loaded"] and not waiting:
                     return
                 time.sleep(0.05)

@@ -25,6 +25,7 @@ from memd.daemon.status import About, Embedder, Gauge, gather
 from memd.daemon.supervise import House, supervise
 from memd.distill.distiller import Distiller
 from memd.engines.hashing import HashingEmbedder
+from memd.index import heap
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
 from memd.paths import Paths, private_dir
@@ -41,6 +42,7 @@ def clock() -> int:
 
 async def serve(config: Config, paths: Paths, clock: Callable[[], int] = clock) -> None:
     """Serve one vault until asked to leave. Raises AlreadyRunning, or a VaultError."""
+    heap.tighten()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
     with lock.held(paths.lock, clock()), open_database(paths.database, clock()) as db:
