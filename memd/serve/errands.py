@@ -6,7 +6,7 @@ showing results (format.py for agents, full.py for programs).
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import anyio
 
@@ -25,6 +25,10 @@ from memd.store.database import Connection
 
 _SUMMARY = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
 _NODE = re.compile(r"(file|event|summary):(.+)", re.DOTALL)
+
+
+_FOCUS_MS = 24 * 3_600_000
+_FOCUSES_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,8 @@ class Desk:
 
     app: App
     min_event_s: float
+    focuses: dict[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
+    """Session → what it said to weigh up, and when. Kept in memory: a session's focus is not a memory."""
 
     async def search(self, asked: ask.Search, caller: Caller) -> Found:
         """Answer a question; BadRequest if there is none in it."""
@@ -146,6 +152,18 @@ class Desk:
             self.app.db, directory, scope.ALL if by_session else asked.project
         )
 
+    def _focus(self, asked: ask.Search, caller: Caller, now: int) -> tuple[str, ...]:
+        """What this call says to weigh up, or its session said within a day; an empty list ends it."""
+        if caller.session is None:
+            return tuple(asked.focus)
+        if "focus" in asked.model_fields_set:
+            self.focuses.pop(caller.session, None)
+            self.focuses[caller.session] = (tuple(asked.focus), now)
+            while len(self.focuses) > _FOCUSES_MAX:
+                del self.focuses[next(iter(self.focuses))]
+        patterns, since = self.focuses.get(caller.session, ((), now))
+        return patterns if now - since < _FOCUS_MS else ()
+
     async def _question(self, asked: ask.Search, caller: Caller, reach: Reach) -> Question:
         now = self.app.clock()
         session = (
@@ -171,7 +189,7 @@ class Desk:
             offset=asked.offset,
             legs=frozenset(asked.legs) or None,
             profile=asked.profile,
-            focus=tuple(asked.focus),
+            focus=self._focus(asked, caller, now),
             surface=_surface(asked),
             explain=asked.explain,
             embedding=_embedding(asked),

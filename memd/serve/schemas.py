@@ -96,7 +96,8 @@ SEARCH = _input(
         ),
         "focus": _many(
             _text("A word, or a glob of files."),
-            "What you are working on, such as billing or src/auth/**: what it fits counts 1.4 times.",
+            "What you work on, such as billing or src/auth/**: what it fits counts 1.4 times, for the"
+            " rest of the session too; [] ends it.",
             20,
         ),
         "explain": _flag("Also show every candidate and why it missed the cut.", default=False),

@@ -146,3 +146,28 @@ async def test_a_path_is_a_project_too(house, desk, tmp_path):
 async def test_a_memory_belongs_to_the_session_that_said_it(house, desk, asked, session):
     await desk.remember([ask.Remember(text="x", project="global")], asked)
     assert house.curator.memories[0].session == session
+
+
+async def test_a_focus_holds_for_its_session_until_it_is_ended_or_a_day_old(house, desk, clock):
+    mine, other = Caller(session="mine"), Caller(session="other")
+
+    async def focus_of(caller, **more):
+        await desk.search(ask.Search(query="login", **more), caller)
+        return house.recaller.asked[-1].focus
+
+    assert await focus_of(mine, focus=["billing"]) == ("billing",)
+    assert await focus_of(mine) == ("billing",)
+    assert await focus_of(other) == ()
+    assert await focus_of(NOBODY, focus=["once"]) == ("once",)
+    assert await focus_of(NOBODY) == ()
+    clock.advance(s=24 * 3600)
+    assert await focus_of(mine) == ()
+    assert await focus_of(mine, focus=["src/**"]) == ("src/**",)
+    assert await focus_of(mine, focus=[]) == ()
+    assert await focus_of(mine) == ()
+
+
+async def test_focuses_do_not_pile_up(desk):
+    for number in range(300):
+        await desk.search(ask.Search(query="login", focus=["a"]), Caller(session=str(number)))
+    assert len(desk.focuses) == 256
