@@ -142,11 +142,6 @@ class Shelf:
         for matrix in self.matrices.values():
             matrix.compact(mapping)
 
-    def row_of(self, passage_id: int) -> int | None:
-        """Return the row of a passage, or None if it is not here."""
-        rows = self.columns.rows_with([passage_id])
-        return int(rows[0]) if len(rows) else None
-
     def neighbours(self) -> Neighbours:
         """Return for each row the previous and the next of the same session, (n,) each; -1: none.
 

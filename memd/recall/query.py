@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from memd.text import content_stems, fold, is_stop_word, terms, words
+from memd.text import content_stems, fold, is_stop_word, words
 
 QUERY_CHARACTERS_MAX = 4_000
 _TERMS_MAX = 64
@@ -76,8 +76,3 @@ def phrase_expression(phrase: tuple[str, ...]) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', " ") + '"'
-
-
-def phrase_terms(phrase: tuple[str, ...]) -> tuple[str, ...]:
-    """The index terms of a phrase's words."""
-    return tuple(term for word in phrase for term in terms(word))

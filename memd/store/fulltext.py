@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
@@ -137,16 +137,6 @@ def terms_in_order(tx: apsw.Connection) -> Iterator[tuple[str, int]]:
     """Every term and its number, one after the other in order of the terms' UTF-8."""
     for term, number in tx.execute("SELECT term, id FROM terms ORDER BY term"):
         yield term, int(number)
-
-
-def numbers_of(tx: apsw.Connection, terms: Iterable[str]) -> dict[str, int]:
-    """The numbers of those terms that are in the vocabulary."""
-    found: dict[str, int] = {}
-    for term in terms:
-        number = tx.execute("SELECT id FROM terms WHERE term = ?", (term,)).get
-        if number is not None:
-            found[term] = int(number)
-    return found
 
 
 def match(tx: apsw.Connection, expression: str, limit: int) -> list[tuple[int, float]]:

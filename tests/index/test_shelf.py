@@ -55,8 +55,7 @@ def test_loading_puts_every_array_in_step():
         0,
         1,
     ]
-    assert shelf.row_of(9) == 3
-    assert shelf.row_of(2) is None
+    assert shelf.columns.rows_with([9, 2]).tolist() == [3]
     assert shelf.vocabulary.expand("a") == [1]
 
 
@@ -102,7 +101,7 @@ def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
     shelf.load(Contents(passages, numbers, [facts(n) for n in range(1, 401)], {SPACE: []}))
     shelf.apply(Batch(removed=list(range(1, 300))))
     assert shelf.columns.n == shelf.postings.n == shelf.matrices[SPACE.name].n == 101
-    assert shelf.row_of(300) == 0
+    assert shelf.columns.rows_with([300]).tolist() == [0]
     assert shelf.postings.rows_of(300).tolist() == [0]
     assert shelf.vocabulary.number("word1") is None
     assert len(shelf.vocabulary) == 101

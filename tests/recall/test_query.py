@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.recall.query import Query, fts_expression, parse, phrase_expression, phrase_terms
+from memd.recall.query import Query, fts_expression, parse, phrase_expression
 from memd.store import fulltext
 
 
@@ -26,7 +26,6 @@ def test_phrases_prefixes_and_or_are_understood():
 
 def test_identifiers_are_asked_for_whole_and_in_parts():
     assert set(parse("decode_token").terms) == {"decode_token", "decod", "token"}
-    assert phrase_terms(("decode_token", "fails")) == ("decode_token", "decod", "token", "fail")
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "!!!", '""', "*", "\x00", "AND OR NOT"])
