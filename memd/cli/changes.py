@@ -1,0 +1,90 @@
+"""What `memd install` and `memd uninstall` share: the places they know, and showing a plan or carrying it out."""
+
+import importlib
+import os
+import shlex
+import subprocess
+import sys
+import time
+from typing import Any
+
+from memd import installed
+from memd.cli import door
+from memd.errors import Broken
+from memd.setup import files
+from memd.setup.plan import Place, Plan
+
+PLACES = {
+    "claude-code": "memd.setup.claude_code",
+    "claude-desktop": "memd.setup.claude_desktop",
+    "systemd": "memd.setup.systemd",
+    "launchd": "memd.setup.launchd",
+}
+"""Where memd can be installed, and the module that plans it: `install(place)` and `uninstall(place)`."""
+
+COMMAND_S = 120.0
+
+
+def planner(what: str) -> Any:
+    """Return the module that plans for a place; exit with a message if there is none."""
+    if what not in PLACES:
+        door.refuse(f"memd knows {', '.join(PLACES)}, not {what!r}")
+    return importlib.import_module(PLACES[what])
+
+
+def place() -> Place:
+    """Look where memd runs."""
+    return Place(dict(os.environ), installed.python(), installed.PACKAGE, sys.platform)
+
+
+def show(plan: Plan) -> None:
+    """Print what would be done, as diffs and command lines; no secret with them."""
+    from memd.capture.redact import redact
+
+    for command in plan.before:
+        print(f"would run: {shlex.join(command)}")
+    for change in plan.changes:
+        print(redact(files.diff(change)), end="")
+    for command in plan.after:
+        print(f"would run: {shlex.join(command)}")
+    _end(plan)
+
+
+def carry_out(plan: Plan) -> None:
+    """Do what is planned and say what was done. Raises Broken where it had to stop."""
+    for change in plan.changes:
+        files.check(change)  # half a plan is worse than none
+    for command in plan.before:
+        _run(command)
+    for change in plan.changes:
+        backup = files.apply(change, time.time_ns() // 1_000_000)
+        if change.is_needed:
+            verb = "removed" if change.after is None else "wrote"
+            print(f"{verb} {change.path}" + (f" (as it was: {backup.name})" if backup else ""))
+    for command in plan.after:
+        _run(command)
+    _end(plan)
+
+
+def _end(plan: Plan) -> None:
+    if plan.is_empty and not plan.notes:
+        print("nothing to do: it is so already")
+    for note in plan.notes:
+        print(note)
+
+
+def _run(command: tuple[str, ...]) -> None:
+    line = shlex.join(command)
+    print(f"$ {line}", flush=True)
+    try:
+        ended = subprocess.run(  # noqa: S603  # a program that the plan names by its path
+            command, stdin=subprocess.DEVNULL, timeout=COMMAND_S, check=False
+        )
+    except OSError as error:
+        raise Broken(f"`{line}` cannot be run ({error.strerror})") from error
+    except subprocess.TimeoutExpired as error:
+        raise Broken(
+            f"`{line}` did not end in {COMMAND_S:.0f} s; end it and run it by hand"
+        ) from error
+    if ended.returncode:
+        raise Broken(f"`{line}` failed (exit {ended.returncode}); mend that and run this again")

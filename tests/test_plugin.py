@@ -1,0 +1,200 @@
+"""The plugin as package data: well-formed, in step with the code, and its launcher as a real process."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import memd
+from memd import installed
+from memd.capture import spool
+from memd.paths import Paths
+from memd.serve import tools
+from memd.setup import hooks
+
+ROOT = Path(__file__).parent.parent
+PLUGIN = ROOT / "memd" / "plugin"
+LAUNCHER = PLUGIN / "scripts" / "memd"
+STOP = {
+    "session_id": "s",
+    "hook_event_name": "Stop",
+    "prompt_id": "p",
+    "last_assistant_message": "ok",
+}
+
+
+def read(path):
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+# ── What it consists of ──────────────────────────────────────────────────────────────────────────
+
+
+def test_the_hooks_are_those_of_the_table():
+    command = ("/bin/sh", "${CLAUDE_PLUGIN_ROOT}/scripts/memd", "hook")
+    listed = {event: [group] for event, group in hooks.groups(command)}
+    assert read(PLUGIN / "hooks" / "hooks.json")["hooks"] == listed
+
+
+def test_every_file_that_is_run_exists_and_can_be_run():
+    servers = read(PLUGIN / ".mcp.json")["mcpServers"]
+    assert servers["memd"]["args"] == ["${CLAUDE_PLUGIN_ROOT}/scripts/memd", "mcp"]
+    assert os.access(LAUNCHER, os.X_OK)
+    assert not (PLUGIN / "bin").exists(), "Cowork refuses a plugin that has one"
+
+
+def test_every_version_is_memd_s():
+    assert read(PLUGIN / ".claude-plugin" / "plugin.json")["version"] == memd.__version__
+    for path in (ROOT, ROOT / "memd"):
+        (plugin,) = read(path / ".claude-plugin" / "marketplace.json")["plugins"]
+        assert plugin["version"] == memd.__version__
+
+
+def test_both_marketplaces_lead_to_the_plugin():
+    for path in (ROOT, ROOT / "memd"):
+        market = read(path / ".claude-plugin" / "marketplace.json")
+        assert market["name"] == "memd"
+        assert (path / market["plugins"][0]["source"]).resolve() == PLUGIN
+
+
+def test_skills_name_tools_that_exist():
+    served = {face.name for face in vars(tools).values() if isinstance(face, tools.Face)}
+    for path in (PLUGIN / "skills").glob("*/SKILL.md"):
+        text = path.read_text(encoding="utf-8")
+        assert text.startswith(f"---\nname: {path.parent.name}\ndescription: ")
+        named = set(re.findall(r"mem_[a-z]+", text))
+        assert named
+        assert named <= served
+
+
+def test_all_of_it_is_kept_by_git_and_so_goes_into_the_wheel():
+    """The wheel holds what stands below memd/ and is not ignored."""
+    git = shutil.which("git")
+    if git is None or not (ROOT / ".git").exists():
+        pytest.skip("not a repository")
+    files = [str(path) for path in (*PLUGIN.rglob("*"), ROOT / "memd" / ".claude-plugin")]
+    ignored = subprocess.run(
+        [git, "-C", str(ROOT), "check-ignore", *files], capture_output=True, check=False
+    )
+    assert ignored.stdout == b""
+    assert len(files) > 10
+
+
+# ── The launcher ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def home(tmp_path):
+    return {"HOME": str(tmp_path), "MEMD_HOME": str(tmp_path / "m"), "PATH": ""}
+
+
+def leave_note(home, text=None):
+    note = Path(Paths(home).installed)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    if text is None:
+        installed.leave(str(note))
+    else:
+        note.write_text(text, encoding="utf-8")
+
+
+def launch(home, *words, stdin=STOP):
+    return subprocess.run(
+        ["/bin/sh", str(LAUNCHER), *words],
+        input=json.dumps(stdin).encode(), env=home, capture_output=True, timeout=30, check=False,
+    )  # fmt: skip
+
+
+def is_silent(done):
+    return (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def spooled(home):
+    directory = Paths(home).spool_dir
+    lines = [line for path in spool.drainable(directory) for line in spool.read(path)]
+    return [json.loads(line)["payload"] for line in lines]
+
+
+def program(path, says):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {says} $*\n", encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_with_an_empty_path_the_note_leads_to_the_hook(home):
+    leave_note(home)
+    assert is_silent(launch(home, "hook", "Stop"))
+    assert spooled(home) == [STOP]
+
+
+def test_the_note_leads_to_the_bridge_too(home):
+    leave_note(home)
+    done = launch({**home, "MEMD_START": "0"}, "mcp", "--vault", "not a name")
+    assert done.returncode == 1
+    assert b"a vault's name is" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "note",
+    [
+        "/gone/python\n/gone/memd\n",
+        f"{sys.executable}\n/gone/memd\n",
+        f"/gone/python\n{installed.PACKAGE}\n",
+        f"{sys.executable}\n",
+        "",
+    ],
+)
+def test_a_note_that_has_become_untrue_is_passed_over(home, tmp_path, note):
+    leave_note(home, note)
+    assert is_silent(launch(home, "hook", "Stop"))
+    program(tmp_path / ".local" / "bin" / "memd", "local")
+    assert launch(home, "hook", "Stop").stdout == b"local hook Stop\n"
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ".local/bin/memd",
+        ".local/share/uv/tools/memd/bin/memd",
+        ".local/share/pipx/venvs/memd/bin/memd",
+        ".local/pipx/venvs/memd/bin/memd",
+    ],
+)
+def test_it_is_found_where_installers_put_it(home, tmp_path, where):
+    program(tmp_path / where, "found")
+    assert launch(home, "mcp").stdout == b"found mcp\n"
+
+
+def test_what_is_named_comes_before_the_note_and_the_note_before_the_path(home, tmp_path):
+    on_path = program(tmp_path / "bin" / "memd", "path")
+    home["PATH"] = str(on_path.parent)
+    assert launch(home, "hook", "Stop").stdout == b"path hook Stop\n"
+    leave_note(home)
+    assert is_silent(launch(home, "hook", "Stop"))
+    home["MEMD_BIN"] = str(program(tmp_path / "named" / "memd", "named"))
+    assert launch(home, "hook", "Stop").stdout == b"named hook Stop\n"
+    home["MEMD_BIN"] = "${user_config.program}"
+    assert is_silent(launch(home, "hook", "Stop"))
+
+
+def test_the_launcher_never_finds_itself(home):
+    home["PATH"] = str(LAUNCHER.parent)
+    assert is_silent(launch(home, "hook", "Stop"))
+
+
+def test_without_memd_a_hook_is_silent_and_takes_a_large_payload(home):
+    assert is_silent(launch(home, "hook", "Stop", stdin={**STOP, "text": "x" * 1_000_000}))
+    del home["HOME"]
+    assert is_silent(launch(home, "hook", "Stop"))
+
+
+def test_without_memd_the_server_says_how_to_get_it(home):
+    done = launch(home, "mcp")
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"memd is not installed" in done.stderr
+    assert b"memd start" in done.stderr
