@@ -13,7 +13,8 @@ import socket
 import sys
 import time
 
-from memd.paths import Paths, private_dir
+from memd import launch
+from memd.paths import Paths
 
 WAIT_S = 10.0
 """How long to wait for the daemon."""
@@ -100,7 +101,7 @@ def _quoted(text: str) -> str:
 def _connect(paths: Paths) -> socket.socket | None:
     """A connection to the daemon, started if need be; None after `WAIT_S` seconds without one."""
     deadline = time.monotonic() + WAIT_S
-    may_start = os.environ.get("MEMD_START") != "0"
+    has_started = False
     while True:
         link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -108,62 +109,17 @@ def _connect(paths: Paths) -> socket.socket | None:
         except OSError as error:
             link.close()
             is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
-            if may_start and is_absent:
-                may_start = False
-                _start(paths)
+            if is_absent and not has_started:
+                has_started = True
+                # Whoever starts a child must bury it; nobody waits for this one.
+                signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+                launch.start(paths, os.environ)
         else:
             link.setblocking(False)
             return link
         if time.monotonic() > deadline:
             return None
         time.sleep(_RETRY_S)
-
-
-def _start(paths: Paths) -> None:
-    """Start a daemon that outlives us: its own session, no terminal, none of our descriptors.
-
-    `-P` and the change of directory, because the client works in a directory that we do not know:
-    no module of it may be mistaken for one of ours.
-    """
-    environ = {**os.environ, "MEMD_VAULT": paths.vault}
-    if "MEMD_HOME" in environ:
-        environ["MEMD_HOME"] = os.path.abspath(environ["MEMD_HOME"])
-    # Whoever starts a child must bury it; nobody waits for this one.
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    try:
-        log = os.path.abspath(
-            os.path.join(private_dir(paths.state_dir), os.path.basename(paths.log))
-        )
-        os.chdir("/")
-        os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-P", "-m", "memd", "serve"],
-            environ,
-            file_actions=_file_actions(log),
-            setsid=True,
-            setsigdef=[signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE],
-        )
-    except OSError:
-        # Then it is for somebody else to start; we go on waiting for it.
-        return
-
-
-def _file_actions(log: str) -> list[tuple[int, ...] | tuple[int, int, str, int, int]]:
-    """Nothing on stdin and stdout, the log on stderr, and whatever else we were given closed."""
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 2, log, append, 0o600),
-    ]
-    for name in os.listdir("/dev/fd"):
-        number = int(name)
-        try:
-            if number > 2 and os.get_inheritable(number):  # noqa: PLR2004  # stdin, stdout, stderr
-                actions.append((os.POSIX_SPAWN_CLOSE, number))
-        except OSError:
-            continue  # the descriptor of the listing itself
-    return actions
 
 
 class _Pump:

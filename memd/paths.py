@@ -36,6 +36,9 @@ class Paths:
             self.runtime_dir = os.path.join(root, "run")
             return
         user = environ.get("HOME") or os.path.expanduser("~")
+        if not os.path.isabs(user):
+            # Whatever was made below it would lie wherever somebody happens to work.
+            raise ValueError("memd finds no home directory; set HOME or MEMD_HOME")
         mac = sys.platform == "darwin"
         support = os.path.join(user, "Library", "Application Support", "memd")
         self.config_file = os.path.join(
@@ -76,6 +79,11 @@ class Paths:
         return os.path.join(self.data_dir, f"{self.vault}.db")
 
     @property
+    def projects_file(self) -> str:
+        """Which directories a person has given to a project by hand."""
+        return os.path.join(os.path.dirname(self.config_file), "projects.toml")
+
+    @property
     def socket(self) -> str:
         """Where the daemon listens."""
         return os.path.join(self.runtime_dir, self._named("memd", ".sock"))
@@ -91,9 +99,25 @@ class Paths:
         return os.path.join(self.state_dir, self._named("spool", ""))
 
     @property
+    def spool_fallbacks(self) -> tuple[str, ...]:
+        """Where events wait if they cannot there: beside the vault, then beside the socket."""
+        name = self._named("spool", "")
+        return os.path.join(self.data_dir, name), os.path.join(self.runtime_dir, name)
+
+    @property
+    def spools(self) -> tuple[str, ...]:
+        """Every place where events may wait."""
+        return self.spool_dir, *self.spool_fallbacks
+
+    @property
     def log(self) -> str:
         """What the daemon tells."""
         return os.path.join(self.state_dir, self._named("memd", ".log"))
+
+    @property
+    def installed(self) -> str:
+        """Where memd says which interpreter runs it; the same for every vault."""
+        return os.path.join(self.state_dir, "installed")
 
 
 def private_dir(path: str) -> str:

@@ -247,7 +247,7 @@ def test_it_starts_a_daemon_that_owes_it_nothing(start, home):
     fake = home / "fake" / "memd"
     fake.mkdir(parents=True)
     real = Path(bridge.__file__).parent
-    for name in ("__init__.py", "bridge.py", "paths.py"):
+    for name in ("__init__.py", "bridge.py", "launch.py", "paths.py"):
         (fake / name).write_text((real / name).read_text(encoding="utf-8"), encoding="utf-8")
     (fake / "__main__.py").write_text(FAKE_DAEMON, encoding="utf-8")
     # Modules that a hostile directory might hold are never looked at.

@@ -1,7 +1,10 @@
-"""The hook as a real process: it acknowledges or spools, says nothing, and never fails the agent."""
+"""The hook as a real process: it acknowledges or spools, shows what the daemon says, never fails the agent."""
 
 import json
 import os
+import resource
+import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -15,9 +18,15 @@ import pytest
 from memd import hook
 from memd.capture import spool
 from memd.capture.intake import CaptureRequest, Intake
+from memd.client import Client
 from memd.config import CaptureConfig
+from memd.daemon import lock
+from memd.errors import Unreachable
+from memd.models import Kind
 from memd.paths import Paths
 from memd.store import events
+from memd.store.database import open_database
+from tests import library
 
 HOOK = str(Path(hook.__file__))
 DATA = Path(__file__).parent / "data" / "claude-code"
@@ -28,29 +37,63 @@ STOP = {
     "prompt_id": "p",
     "last_assistant_message": "ok",
 }
+PROMPT = {
+    "session_id": "s",
+    "hook_event_name": "UserPromptSubmit",
+    "prompt_id": "p",
+    "prompt": "hi",
+}
+START = {"session_id": "s", "hook_event_name": "SessionStart", "source": "startup"}
 STORED = b'{"jsonrpc":"2.0","id":1,"result":{"outcome":"stored","seq":1,"reason":null}}\n'
 
 
 @pytest.fixture
 def home(tmp_path):
-    return {"MEMD_HOME": str(tmp_path / "m"), "CLAUDE_PROJECT_DIR": "/p"}
+    return {
+        "HOME": str(tmp_path),
+        "MEMD_HOME": str(tmp_path / "m"),
+        "MEMD_START": "0",
+        "CLAUDE_PROJECT_DIR": "/p",
+    }
 
 
-def run(home, stdin, *flags, **more):
-    """Run the hook as Claude Code does; it must be silent and exit 0 whatever happens."""
+def printed(home, stdin, *flags, limit=None, **more):
+    """Run the hook as Claude Code does; it must exit 0 without a complaint whatever happens."""
     payload = stdin if isinstance(stdin, bytes) else json.dumps(stdin).encode()
     done = subprocess.run(
         [sys.executable, *(flags or ("-I", "-S", HOOK))],
-        input=payload, env=home | more, capture_output=True, timeout=60, check=False,
+        input=payload, env=home | more, capture_output=True, timeout=60, check=False, preexec_fn=limit,
     )  # fmt: skip
-    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout
 
 
-def spooled(home):
-    directory = Paths(home).spool_dir
-    return [
-        json.loads(line) for path in spool.drainable(directory) for line in spool.read(path)
-    ]
+def run(home, stdin, *flags, **more):
+    """The same where nothing may be printed either."""
+    assert printed(home, stdin, *flags, **more) == b""
+
+
+def inside(home, stdin):
+    """The same in this process."""
+    reader, writer = os.pipe()
+    os.write(writer, json.dumps(stdin).encode())
+    os.close(writer)
+    try:
+        assert hook.main([], reader, home) == 0
+    finally:
+        os.close(reader)
+
+
+def spooled(home, directory=None):
+    files = spool.drainable(directory or Paths(home).spool_dir)
+    return [json.loads(line) for path in files for line in spool.read(path)]
+
+
+def showing(event, text, **more):
+    """The reply of a daemon that has something to say."""
+    output = {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
+    result = {"outcome": "stored", "seq": 1, "reason": None, "output": output, **more}
+    return json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}).encode() + b"\n"
 
 
 def active(home):
@@ -160,6 +203,85 @@ def test_an_answer_that_comes_too_late_is_not_waited_for(home):
     assert line["at"] == json.loads(heard[0])["params"]["at"]
 
 
+def test_a_daemon_that_never_lets_it_in_is_not_waited_for(home):
+    path = Path(Paths(home).socket)
+    path.parent.mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen(1)
+        run(home, PROMPT)
+    assert len(spooled(home)) == 1
+
+
+@pytest.mark.parametrize("event", [PROMPT, START])
+def test_what_the_daemon_has_to_say_is_printed_and_no_more(home, event):
+    text = '"outcome" and "error": 1\n' + "é\U0001f600" * 4_000
+    reply = showing(event["hook_event_name"], text)
+    with daemon(home, lambda _: reply) as heard:
+        said = printed(home, event)
+    assert said.count(b"\n") == 1
+    assert json.loads(said) == json.loads(reply)["result"]["output"]
+    assert json.loads(heard[0])["params"]["inject"] is True
+    assert spooled(home) == []
+
+
+def test_after_a_stop_nothing_is_printed_for_the_agent_would_go_on_for_ever(home):
+    with daemon(home, lambda _: showing("Stop", "go on")):
+        run(home, STOP)
+
+
+@pytest.mark.parametrize("output", [None, [1], "text", 7])
+def test_an_output_that_is_no_object_is_not_printed(home, output):
+    with daemon(home, lambda _: showing("", "", output=output)):
+        run(home, PROMPT)
+    assert spooled(home) == []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [b'{"outcome":"stored","output":{"a\n', b'["outcome","output":\n', b'{"result":["outcome"],"output":1}\n'],
+    ids=["torn", "garbage", "no result"],
+)  # fmt: skip
+def test_a_reply_that_makes_no_sense_is_no_acknowledgement(home, reply):
+    with daemon(home, lambda _: reply):
+        run(home, PROMPT)
+    assert [line["payload"] for line in spooled(home)] == [PROMPT]
+
+
+def test_where_context_may_come_it_waits_a_little_longer(home, monkeypatch, capfd):
+    monkeypatch.setattr(hook, "BUDGET_S", 0.0)
+    monkeypatch.setattr(hook, "CONTEXT_BUDGET_S", 20.0)
+    with daemon(home, lambda _: showing("", "remembered")):
+        inside(home, PROMPT)
+        assert "remembered" in capfd.readouterr().out
+        assert spooled(home) == []
+        inside(home, STOP)
+    assert len(spooled(home)) == 1
+
+
+def test_without_a_reader_it_leaves_as_quietly(home):
+    with daemon(home, lambda _: showing("", "remembered")):
+        done = shell(home, PROMPT, ">&-")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_showing_can_be_switched_off(home):
+    with daemon(home, lambda _: showing("", "remembered")) as heard:
+        run(home, PROMPT, MEMD_INJECT="0")
+    assert "inject" not in json.loads(heard[0])["params"]
+
+
+def test_keeping_can_be_switched_off(home):
+    with daemon(home, lambda _: showing("", "remembered")) as heard:
+        assert b"remembered" in printed(home, PROMPT, MEMD_CAPTURE="0")
+        run(home, STOP, MEMD_CAPTURE="0")
+        run(home, PROMPT, MEMD_CAPTURE="0", MEMD_INJECT="0")
+    (line,) = heard  # what is neither kept nor answered is not even said
+    assert json.loads(line)["params"]["capture"] is False
+    run(home, PROMPT, MEMD_CAPTURE="0")
+    assert not Path(Paths(home).state_dir).exists()
+
+
 def test_a_stale_socket_is_no_daemon(home):
     path = Path(Paths(home).socket)
     path.parent.mkdir(parents=True)
@@ -186,14 +308,243 @@ def test_garbage_is_kept_for_the_books(home, garbage):
     assert len(spooled(home)) == 1
 
 
+def shell(home, stdin, redirection):
+    command = f"exec '{sys.executable}' -I -S '{HOOK}' {redirection}"
+    return subprocess.run(
+        ["/bin/sh", "-c", command],
+        input=json.dumps(stdin).encode(), env=home, capture_output=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("closed", ["<&-", "<&- >&- 2>&-"])
+def test_a_closed_stdin_is_nothing_said(home, closed):
+    done = shell(home, STOP, closed)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert spooled(home) == []
+
+
+def test_arguments_that_it_does_not_know_change_nothing(home):
+    run(home, STOP, "-I", "-S", HOOK, "Stop", "--client", "somebody", "--unheard-of")
+    assert [line["payload"] for line in spooled(home)] == [STOP]
+
+
+def test_without_a_home_it_takes_the_directories_that_it_is_told(tmp_path):
+    environ = {f"XDG_{name}_HOME": str(tmp_path / name) for name in ("STATE", "DATA", "CONFIG")}
+    environ["XDG_RUNTIME_DIR"] = str(tmp_path / "run")
+    run(environ, STOP)
+    assert len(spooled(environ)) == 1
+
+
+def block(path):
+    """Make this directory one that nobody, not even root, can write into."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text("in the way")
+
+
+def test_what_cannot_be_spooled_in_one_place_is_in_the_next(home):
+    first, second = Paths(home).spool_fallbacks
+    block(Paths(home).state_dir)
+    run(home, STOP)
+    assert [line["payload"] for line in spooled(home, first)] == [STOP]
+    shutil.rmtree(first)
+    block(first)
+    run(home, PROMPT)
+    assert [line["payload"] for line in spooled(home, second)] == [PROMPT]
+
+
+def test_what_is_lost_leaves_a_line_in_the_log_that_says_nothing_of_it(home):
+    paths = Paths(home)
+    for place in (paths.spool_dir, *paths.spool_fallbacks):
+        block(place)
+    run(home, STOP)
+    (line,) = Path(paths.log).read_text().splitlines()
+    told = json.loads(line)
+    assert (told["event"], told["level"], told["room"]) == ("event_lost", "error", "hook")
+    assert told["reason"].startswith("the spool cannot be written: ")
+    assert "last_assistant_message" not in line
+
+
+def test_a_full_disk_is_survived_and_leaves_no_torn_line(home):
+    run(home, STOP, limit=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+    assert spooled(home) == []
+    run(home, STOP)
+    assert len(spooled(home)) == 1
+
+
+def daemons(home):
+    """Whoever serves this home, by the process list: the lock would only tell of one."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            environ, command = (
+                (entry / "environ").read_bytes(),
+                (entry / "cmdline").read_bytes(),
+            )
+        except OSError:
+            continue
+        if f"MEMD_HOME={home['MEMD_HOME']}\0".encode() in environ and b"serve" in command:
+            found.append(entry)
+    return found
+
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not (met := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+    return met
+
+
+@pytest.fixture
+def may_start(home):
+    """A home in which the hook may start the daemon; whatever it started is stopped."""
+    environ = {**home, "MEMD_START": "1"}
+    yield environ
+    for entry in daemons(environ):
+        os.kill(int(entry.name), signal.SIGTERM)
+    until(lambda: not daemons(environ))
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="looks into /proc")
+def test_sessions_that_begin_without_a_daemon_start_one_and_no_more(may_start):
+    reader, writer = os.pipe()
+    begun = [
+        subprocess.Popen(
+            [sys.executable, "-I", "-S", HOOK], env=may_start, pass_fds=[writer],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    for number, one in enumerate(begun):
+        one.stdin.write(json.dumps({**START, "session_id": f"s{number}"}).encode())
+        one.stdin.close()
+        one.stdin = None
+    assert [one.communicate(timeout=30) for one in begun] == [(b"", b"")] * 2
+    assert [one.returncode for one in begun] == [0, 0]
+    os.close(writer)
+    paths = Paths(may_start)
+    with until(lambda: answering(paths)) as client:
+        until(lambda: client.call("memd/status")["events"]["count"] == 2)
+    (one,) = until(lambda: (found := daemons(may_start)) and len(found) == 1 and found)
+    assert lock.holder(paths.lock).pid == int(one.name)
+    assert os.read(reader, 1) == b""  # nobody holds the other end any more
+    os.close(reader)
+    assert [str((one / "fd" / number).readlink()) for number in "01"] == [os.devnull] * 2
+    assert str((one / "fd" / "2").readlink()) == paths.log
+    assert (one / "cwd").readlink() == Path("/")
+    assert spooled(may_start) == []
+
+
+def test_a_session_that_begins_without_a_daemon_gets_its_context_all_the_same(
+    may_start, monkeypatch, capfd
+):
+    # However busy this machine is.
+    monkeypatch.setattr(hook, "START_WAIT_S", 30.0)
+    Path(may_start["MEMD_HOME"]).mkdir()
+    Path(Paths(may_start).config_file).write_text("[inject]\nsession_s = 5.0\n")
+    monkeypatch.chdir(may_start["HOME"])
+    database = Path(Paths(may_start).database)
+    database.parent.mkdir(parents=True)
+    with open_database(str(database), library.NOW) as db:
+        library.Library(db).put(
+            "We chose apsw over sqlite3", kind=Kind.DECISION, project="/p", days_ago=100
+        )
+    inside(may_start, START)
+    said = json.loads(capfd.readouterr().out)["hookSpecificOutput"]
+    assert said["hookEventName"] == "SessionStart"
+    assert "We chose apsw over sqlite3" in said["additionalContext"]
+
+
+def answering(paths):
+    try:
+        client = Client(paths.socket, 30.0)
+        client.connect()
+    except Unreachable:
+        return None
+    else:
+        return client
+
+
+@pytest.mark.parametrize("event", [STOP, PROMPT, {**STOP, "x": "SessionStart"}])
+def test_in_the_middle_of_a_session_nothing_is_started(may_start, event):
+    run(may_start, event)
+    assert daemons(may_start) == []
+    assert not Path(Paths(may_start).log).exists()
+
+
+def test_a_session_that_begins_waits_for_nothing_where_nothing_may_be_started(home, tmp_path):
+    run(home, START)
+    units = tmp_path / ".config" / "systemd" / "user"
+    units.mkdir(parents=True)
+    (units / "memd.socket").write_text(f"ListenStream={Paths(home).socket}")
+    run(home, START, MEMD_START="1")
+    assert len(spooled(home)) == 2
+    assert not Path(Paths(home).log).exists()
+
+
+FALSE_DAEMON = """
+import json, os, socket, sys
+if os.environ.get("FAKE") == "dies":
+    sys.exit("no daemon today")
+home = os.environ["MEMD_HOME"]
+os.makedirs(f"{home}/run", exist_ok=True)
+with socket.socket(socket.AF_UNIX) as door:
+    door.bind(f"{home}/run/memd.sock")
+    door.listen(1)
+    link, _ = door.accept()
+    heard = b""
+    while not heard.endswith(b"\\n"):
+        heard += link.recv(65_536)
+    asked = json.loads(heard)
+    said = {"id": 1, "result": {"outcome": "filtered", "output": {"asked": asked["params"]}}}
+    link.sendall(json.dumps(said).encode() + b"\\n")
+    link.close()
+"""
+
+
+@pytest.fixture
+def false_daemon(may_start, tmp_path, monkeypatch):
+    """A `memd` package that stands in for the real one where the hook starts a daemon."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hook, "START_WAIT_S", 60.0)  # only what we wait for may end the waiting
+    package = tmp_path / "fake" / "memd"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(FALSE_DAEMON)
+    return {**may_start, "PYTHONPATH": str(package.parent)}
+
+
+def test_a_daemon_that_it_started_is_asked_for_the_context_alone(false_daemon, capfd):
+    inside(false_daemon, START)
+    asked = json.loads(capfd.readouterr().out)["asked"]
+    assert (asked["payload"], asked["inject"], asked["capture"]) == (START, True, False)
+    assert [line["payload"] for line in spooled(false_daemon)] == [START]
+
+
+def test_a_daemon_that_dies_as_it_starts_is_not_waited_for(false_daemon, capfd):
+    inside({**false_daemon, "FAKE": "dies"}, START)
+    assert capfd.readouterr().out == ""
+    assert Path(Paths(false_daemon).log).read_text() == "no daemon today\n"
+    assert len(spooled(false_daemon)) == 1
+
+
+def test_who_wants_no_context_starts_a_daemon_and_does_not_wait(
+    false_daemon, monkeypatch, capfd
+):
+    monkeypatch.setattr(hook, "_RETRY_S", 60.0)
+    inside({**false_daemon, "MEMD_INJECT": "0", "FAKE": "dies"}, START)
+    assert capfd.readouterr().out == ""
+    assert until(lambda: Path(Paths(false_daemon).log).read_text()) == "no daemon today\n"
+
+
 def test_nothing_said_is_nothing_kept(home):
     run(home, b"")
     run(home, b" \n ")
     assert spooled(home) == []
 
 
-def test_twenty_megabytes_are_survived_and_cut(home):
-    run(home, json.dumps({**STOP, "prompt": f"{SECRET} " + "word " * 4_000_000}).encode())
+def test_fifty_megabytes_are_survived_and_cut(home):
+    run(home, json.dumps({**STOP, "prompt": f"{SECRET} " + "word " * 10_000_000}).encode())
     ((size, line),) = [(len(json.dumps(line)), line) for line in spooled(home)]
     assert set(line["payload"]) == {"raw"}
     assert size < 300_000
@@ -293,7 +644,15 @@ async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once
 ):
     for number in range(5):
         run(home, {**STOP, "prompt_id": f"p{number}"})
-    intake = Intake(db, CaptureConfig(), clock, Paths(home).spool_dir, lambda: None)
+    paths = Paths(home)
+    intake = Intake(
+        db,
+        CaptureConfig(),
+        clock,
+        paths.spool_dir,
+        lambda: None,
+        spool_fallbacks=paths.spool_fallbacks,
+    )
     # One of them had reached the daemon after all, too late for its hook to know.
     late = active(home)[2]
     await intake.capture(
@@ -303,3 +662,18 @@ async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once
     found = await db.read(lambda tx: events.by_ids(tx, range(1, 20)))
     assert sorted(event.turn for event in found.values()) == ["p0", "p1", "p2", "p3", "p4"]
     assert [found[n].turn for n in sorted(found)] == ["p2", "p0", "p1", "p3", "p4"]
+
+
+def test_a_hook_that_is_told_to_end_still_keeps_what_it_was_told(home):
+    payload = json.dumps({**STOP, "last_assistant_message": "word " * 50_000}).encode()
+    with subprocess.Popen(
+        [sys.executable, "-I", "-S", HOOK], stdin=subprocess.PIPE, env=home
+    ) as hooked:
+        # More than a pipe holds: once it is written, the hook is reading.
+        hooked.stdin.write(payload[:-1])
+        hooked.stdin.flush()
+        hooked.terminate()
+        hooked.stdin.write(payload[-1:])
+        hooked.stdin.close()
+        assert hooked.wait(timeout=30) == 0
+    assert len(active(home)) == 1

@@ -61,6 +61,22 @@ def test_two_vaults_share_no_file_but_the_settings():
     assert one.config_file == other.config_file
 
 
+def test_events_wait_beside_the_vault_or_the_socket_if_they_cannot_with_the_state(tmp_path):
+    environ = {"MEMD_HOME": str(tmp_path)}
+    assert Paths(environ).spool_fallbacks == (
+        f"{tmp_path}/vaults/spool",
+        f"{tmp_path}/run/spool",
+    )
+    assert Paths(environ, "work").spool_fallbacks[1] == f"{tmp_path}/run/spool-work"
+
+
+def test_who_has_no_home_gets_no_directory_that_lies_where_somebody_works(monkeypatch):
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    with pytest.raises(ValueError, match="HOME"):
+        Paths({})
+    assert Paths({"MEMD_HOME": "/m"}).database == "/m/vaults/default.db"
+
+
 def test_a_vault_is_named_by_the_caller_then_by_the_environment_then_by_default():
     assert Paths({"MEMD_VAULT": "work"}, "demo").vault == "demo"
     assert Paths({"MEMD_VAULT": "work"}).vault == "work"
@@ -84,3 +100,14 @@ def test_a_directory_that_others_can_enter_is_closed_to_them(tmp_path):
     private_dir(str(loose))
     assert stat.S_IMODE(loose.stat().st_mode) == 0o700
     assert loose.stat().st_uid == os.getuid()
+
+
+def test_a_persons_word_on_projects_lies_beside_the_configuration():
+    assert Paths({"MEMD_HOME": "/m"}, "work").projects_file == "/m/projects.toml"
+    assert Paths({"HOME": "/home/u"}).projects_file.endswith("/memd/projects.toml")
+
+
+def test_where_memd_is_installed_is_the_same_for_every_vault(tmp_path):
+    environ = {"MEMD_HOME": str(tmp_path)}
+    assert Paths(environ).installed == str(tmp_path / "state" / "installed")
+    assert Paths(environ, "work").installed == Paths(environ).installed

@@ -1,0 +1,172 @@
+"""A daemon started from a side door: it owes its starter nothing, and nobody starts it twice or unasked."""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from memd import launch
+from memd.paths import Paths
+
+REAL = Path(launch.__file__).parent
+SAYS = """
+import json, os, signal, sys
+fds = [int(name) for name in os.listdir("/dev/fd")]
+told = {
+    "argv": sys.argv[1:], "cwd": os.getcwd(), "environ": dict(os.environ), "sid": os.getsid(0) == os.getpid(),
+    "fds": [fd for fd in fds if fd > 2], "ignores": signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN,
+    "reads": os.fstat(0).st_rdev == os.fstat(1).st_rdev == os.stat(os.devnull).st_rdev,
+}
+print(json.dumps(told), file=sys.stderr)
+"""
+"""Stands in for the daemon, and only tells how it was started."""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # which also brings the tests back from `/`
+    package = tmp_path / "fake" / "memd"
+    package.mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "__main__.py").write_text(SAYS)
+    return {
+        "HOME": str(tmp_path),
+        "MEMD_HOME": str(tmp_path / "m"),
+        "PYTHONPATH": str(package.parent),
+    }
+
+
+def told(home):
+    """Start it, bury it, and read what it said."""
+    paths = Paths(home)
+    pid = launch.start(paths, home)
+    assert pid is not None
+    deadline = time.monotonic() + 20
+    while not launch.has_ended(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return json.loads(Path(paths.log).read_text())
+
+
+def test_it_owes_its_starter_nothing(home, tmp_path):
+    (tmp_path / "json.py").write_text("raise SystemExit('of the directory we were in')")
+    kept = os.dup(1)
+    os.set_inheritable(kept, True)
+    before = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        said = told(home)
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+        os.close(kept)
+    assert said["argv"] == ["serve"]
+    assert (said["cwd"], said["sid"], said["reads"], said["ignores"]) == (
+        "/",
+        True,
+        True,
+        False,
+    )
+    assert len(said["fds"]) <= 1  # the listing's own
+    assert Path(Paths(home).log).stat().st_mode & 0o777 == 0o600
+
+
+def test_it_gets_its_vault_and_nothing_of_the_agent_s(home):
+    session = {
+        "CLAUDE_CODE_MESSAGING_TOKEN": "a secret", "CLAUDE_PROJECT_DIR": "/p", "CLAUDECODE": "1",
+        "CLAUDE_CONFIG_DIR": "/c", "MEMD_HOME": "m", "MEMD_VAULT": "work",
+    }  # fmt: skip
+    environ = told({**home, **session})["environ"]
+    assert {name for name in environ if name.startswith("CLAUDE")} == {"CLAUDE_CONFIG_DIR"}
+    assert environ["MEMD_HOME"] == home["MEMD_HOME"]
+    assert environ["MEMD_VAULT"] == "work"
+
+
+def test_an_agent_below_the_daemon_has_a_hook_that_does_nothing(home):
+    assert told(home)["environ"]["MEMD_DISABLE"] == "1"
+
+
+def test_it_can_be_forbidden(home):
+    assert launch.start(Paths(home), {**home, "MEMD_START": "0"}) is None
+    assert not Path(home["MEMD_HOME"]).exists()
+
+
+def test_what_cannot_be_started_is_none(home, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    assert launch.start(Paths(home), home) is None
+
+
+def test_a_state_that_cannot_be_made_is_none(home):
+    Path(home["MEMD_HOME"]).write_text("in the way")
+    assert launch.start(Paths(home), home) is None
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="systemd is Linux")
+@pytest.mark.parametrize("kind", ["socket", "service"])
+@pytest.mark.parametrize("has_xdg", [False, True])
+def test_where_a_service_manager_runs_it_nobody_else_starts_it(tmp_path, kind, has_xdg):
+    environ = {"HOME": str(tmp_path)}
+    if has_xdg:
+        environ["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
+    units = tmp_path / ("xdg" if has_xdg else ".config") / "systemd" / "user"
+    assert not launch.is_managed(environ)
+    units.mkdir(parents=True)
+    (units / f"other-memd.{kind}").touch()
+    assert not launch.is_managed(environ)
+    (units / f"memd.{kind}").touch()
+    assert launch.is_managed(environ)
+    assert launch.start(Paths(environ), environ) is None
+    assert not Path(Paths(environ).state_dir).exists()
+
+
+def test_on_a_mac_it_is_an_agent(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    agents = tmp_path / "Library" / "LaunchAgents"
+    agents.mkdir(parents=True)
+    environ = {"HOME": str(tmp_path)}
+    (agents / "local.memd.work.plist").touch()
+    assert [launch.is_managed(environ, vault) for vault in (None, "work")] == [False, True]
+    (agents / "local.memd.plist").touch()
+    assert launch.is_managed(environ)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="systemd is Linux")
+def test_the_unit_of_another_vault_or_home_says_nothing_about_this_one(tmp_path):
+    units = tmp_path / ".config" / "systemd" / "user"
+    units.mkdir(parents=True)
+    (units / "memd.service").write_text(f"Environment=MEMD_HOME={tmp_path}/here\n")
+    environ = {"HOME": str(tmp_path), "MEMD_HOME": str(tmp_path / "here")}
+    assert launch.is_managed(environ)
+    assert not launch.is_managed(environ, "work")
+    assert not launch.is_managed({**environ, "MEMD_VAULT": "work"})
+    assert not launch.is_managed({**environ, "MEMD_HOME": str(tmp_path / "there")})
+    (units / "memd-work.socket").write_text(
+        f"ListenStream={tmp_path}/here/run/memd-work.sock\n"
+    )
+    assert launch.is_managed(environ, "work")
+
+
+@contextmanager
+def lock_of(path):
+    handle = os.open(path, os.O_RDWR | os.O_CREAT)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def test_whether_a_daemon_has_the_vault_is_asked_of_its_lock(tmp_path):
+    path = str(tmp_path / "lock")
+    assert not launch.is_held(path)
+    with lock_of(path):
+        assert launch.is_held(path)
+    assert not launch.is_held(path)
+
+
+def test_one_that_was_never_ours_has_ended():
+    assert launch.has_ended(os.getpid())
