@@ -1,4 +1,7 @@
-"""`memd import`: past sessions into memory. Idempotent and resumable; memd's own hook adds to it."""
+"""`memd import`: past sessions, and what other memories know. Idempotent and resumable.
+
+Not here: the memories of other programs (importing.py).
+"""
 
 import contextlib
 import os
@@ -10,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import door, show
+from memd.cli import door, importing, show
 
 Progress = Callable[[str, int, int], None]
 _NANO_PER_MICRO = 1_000
@@ -18,24 +21,58 @@ _SETTLE_S = 60.0
 
 
 def run(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="claude-code.")],
+    source: Annotated[
+        str, typer.Argument(metavar="SOURCE", help=f"One of {', '.join(importing.NAMES)}.")
+    ],
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
             metavar="PATH",
-            help="Transcripts or directories of them; if left out, ~/.claude/projects.",
+            help="Files, or directories of them; if left out, where the source keeps them.",
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be read; needs no daemon.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Only say what would be stored; with no daemon, only what would be read.",
+        ),
     ] = False,
+    project: Annotated[
+        str | None,
+        typer.Option(
+            help="Keep all of it in this project: global, current, a name or a directory. "
+            "Not for transcripts, which know their own."
+        ),
+    ] = None,
 ) -> None:
-    """Read the transcripts of past sessions: `memd import claude-code`."""
-    if source != "claude-code":
-        door.refuse(f"import knows claude-code, not {source!r}")
+    """Bring in what was there before memd. A second time, only what is new or has changed counts.
+
+    claude-code: the transcripts of past sessions, from ~/.claude/projects.
+
+    claude-memory: Claude Code's own MEMORY.md and notes, from ~/.claude/projects/*/memory.
+
+    claude-mem: its observations and summaries, from ~/.claude-mem/claude-mem.db.
+
+    knowledge-graph: the reference MCP memory server's memory.jsonl, wherever Claude keeps it.
+
+    markdown: the notes of a folder; PATH says which.
+    """
+    if source not in importing.NAMES:
+        door.refuse(f"import knows {', '.join(importing.NAMES)}, not {source!r}")
     for path in paths or ():
         if not path.exists():
             door.refuse(f"there is no {path}")
+    if source in importing.SOURCES:
+        importing.run(source, paths or (), project, _progress, dry_run=dry_run)
+        return
+    if project is not None:
+        door.refuse("transcripts know their projects; --project is for the other sources")
+    _transcripts(paths, dry_run=dry_run)
+
+
+def _transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
+    """Read the transcripts of past sessions."""
     from memd.exchange import carrier
 
     files = carrier.find_transcripts([str(p) for p in paths] if paths else None, os.environ)
@@ -43,9 +80,17 @@ def run(
         print(f"no transcripts found in {_places(paths)}")
         return
     marks: MutableMapping[str, tuple[int, int]] = {} if dry_run else Marks(_known())
-    carried = Carried()
-    with _progress() as progress:
-        report = carrier.carry(files, carried.send, marks, progress, dry_run=dry_run)
+    carried = Carried(dry_run=dry_run)
+    send = None if dry_run and not door.answers() else carried.send
+    report = carrier.ImportReport(is_dry_run=dry_run)
+    now = time.time_ns() // 1_000_000
+    try:
+        with _progress() as progress:
+            carrier.carry(files, send, marks, progress, report=report, now=now)
+    except KeyboardInterrupt:
+        print("\n".join(_lines(report)))
+        print("interrupted; the same command goes on from here")
+        raise
     print("\n".join(_lines(report)))
     if carried.last_event:
         print(_settle(carried.last_event))
@@ -55,8 +100,9 @@ def run(
 
 def _places(paths: Sequence[Path] | None) -> str:
     """Name where was looked."""
-    home = os.environ.get("CLAUDE_CONFIG_DIR") or "~/.claude"
-    return ", ".join(map(str, paths)) if paths else f"{home}/projects"
+    home = os.environ.get("CLAUDE_CONFIG_DIR")
+    own = f"{home}/projects" if home else "~/.claude/projects or ~/.config/claude/projects"
+    return ", ".join(map(str, paths)) if paths else own
 
 
 class Marks(dict[str, tuple[int, int]]):
@@ -94,17 +140,17 @@ def _known() -> dict[str, tuple[int, int]]:
 
 
 class Carried:
-    """What has been handed to the daemon."""
+    """What has been handed to the daemon; with a dry run, what it was asked about."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, dry_run: bool) -> None:
         self.last_event = 0
+        self._asked = {"dry_run": True} if dry_run else {}
 
     def send(self, events: list[dict[str, Any]]) -> Sequence[Mapping[str, Any]]:
         """Hand over a batch; one receipt each."""
-        receipts: Sequence[Mapping[str, Any]] = door.call("memd/capture", events=events)[
-            "receipts"
-        ]
-        stored = [one["seq"] for one in receipts if one["outcome"] == "stored"]
+        answer = door.call("memd/capture", events=events, **self._asked)
+        receipts: Sequence[Mapping[str, Any]] = answer["receipts"]
+        stored = [one["seq"] or 0 for one in receipts if one["outcome"] == "stored"]
         self.last_event = max([self.last_event, *stored])
         return receipts
 
@@ -168,11 +214,28 @@ class _Lines:
 def _lines(report: Any) -> Iterator[str]:
     verb = "would read" if report.is_dry_run else "read"
     unchanged = f"; {len(report.unchanged):,} unchanged since the last import"
-    yield f"{verb} {show.plural(len(report.done), 'file')}{unchanged if report.unchanged else ''}"
+    growing = f"; {len(report.growing):,} of them may still grow"
+    yield (
+        f"{verb} {show.plural(len(report.done), 'file')}"
+        f"{growing if report.growing else ''}{unchanged if report.unchanged else ''}"
+    )
     yield f"events: {show.counts(report.events) or 'none'}"
-    if report.outcomes:
-        yield f"outcomes: {show.counts(report.outcomes)}"
+    yield from _became(report)
     if report.skipped:
         yield f"lines left out: {show.counts(report.skipped)}"
     for path, why in report.failed.items():
         yield f"failed: {path}: {show.line(why)}"
+
+
+def _became(report: Any) -> Iterator[str]:
+    """Say what became of the events, or would."""
+    if report.is_dry_run and not report.outcomes and report.events:
+        yield "no daemon runs that could say which of them are stored already"
+    elif report.is_dry_run:
+        said = {"stored": "would be stored", "duplicate": "known already"}
+        told = {said.get(name, name): count for name, count in report.outcomes.items()}
+        yield f"outcomes: {show.counts(told) or 'none'}"
+    elif report.outcomes:
+        yield f"outcomes: {show.counts(report.outcomes)}"
+    if report.reasons:
+        yield f"not kept: {show.counts(report.reasons)}"

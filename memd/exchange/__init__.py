@@ -1,1 +1,1 @@
-"""In from elsewhere, out to elsewhere: transcripts of the past."""
+"""In from elsewhere, out to elsewhere: transcripts of the past, what other memories know."""

@@ -2,38 +2,27 @@
 
 The format is internal to the client and changes: what is not understood is skipped and counted, and
 nothing raises. A payload carries the ids that its hook carried, so both end in one row. What a
-person did not say and the agent did not do is left out: injected lines, reminders, thinking, command
-wrappers, calls that never ran. A file that a session was forked into repeats its lines under the same
-uuids; give both readers one `seen` and only the first one speaks.
+person did not say and the agent did not do is left out: injected lines, reminders, thinking, calls
+that never ran, the agents that the client runs for itself, its titles (a session is titled by its
+first prompt) and its log of requests. A line that a fork copied is told of the session it came from.
 """
 
-import datetime as dt
 import json
-import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-_WRAPPER = re.compile(
-    r"<(?:command-(?:name|message|args)|local-command-[a-z]+|bash-(?:input|stdout|stderr)"
-    r"|user-memory-input|task-notification)>"
-)
+from memd.exchange import dress
+
 _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = ("<tool_use_error>", "The user doesn't want to ")
-_SUMMARY_START = "Summary:\n"
-_SUMMARY_ENDS = (
-    "\n\nIf you need specific details from before compaction",
-    "\n\nPlease continue the conversation from where",
-    "\nContinue the conversation from where",
-    "\nPlease continue the conversation from where",
-)
 _OWN_TOOLS = ("mcp__memd__", "mcp__plugin_memd_")
+_CLIENTS_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-", "asession_memory-")
+"""How the ids of agents begin that no one asked for: they repeat the conversation to sum it up."""
+_LAST_WORDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
 _SIDECHAIN = "sidechain"
 _CALLS_MAX = 1_000
-_MILLISECOND = dt.timedelta(milliseconds=1)
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +32,35 @@ class Payload:
     payload: Mapping[str, Any]
     at: int | None
     directory: str | None
+    saved: str | None = None
+    """Where the client says it put the whole of a result that is only a preview here."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A text of the agent, or a command of the person, that may yet turn out to be no such."""
+
+    text: str
+    uuid: str | None
+    at: int | None
+    is_final: bool = False
+    turn: str | None = None
 
 
 @dataclass(slots=True)
 class _Thread:
     """The session's own agent, or one subagent, in the course of its turn."""
 
+    session: str
     agent: str | None
     agent_type: str = ""
     prompt_id: str | None = None
-    last: tuple[str, str, int | None] | None = None
-    """Text, uuid and time of what was said last, while nothing has followed it."""
+    is_private: bool = False
+    """Whether its prompt says nothing but what is private: then nobody is told of the rest."""
+    last: _Said | None = None
+    """What was said last, while nothing has followed it."""
+    command: _Said | None = None
+    """What was typed last, while it is open whether an agent or the client itself answers it."""
 
 
 @dataclass(slots=True)
@@ -61,6 +68,7 @@ class _Line:
     """A line of conversation, taken apart."""
 
     raw: Mapping[str, Any]
+    message: Mapping[str, Any]
     blocks: list[Mapping[str, Any]]
     text: str
     thread: _Thread
@@ -68,15 +76,24 @@ class _Line:
 
 @dataclass(slots=True)
 class TranscriptReader:
-    """Reads one file. Feed it every line, then finish. `skipped` counts what was left out, by reason."""
+    """Reads one file. Feed it every line, then finish. `skipped` counts what was left out, by reason.
 
-    seen: set[int] = field(default_factory=set)
+    `agent` and `agent_type` are those of a subagent's file. With `seen`, lines whose uuid is in it
+    are left out, and the others' are added.
+    """
+
+    agent: str | None = None
+    agent_type: str | None = None
+    seen: set[int] | None = None
     skipped: Counter[str] = field(default_factory=Counter)
-    _threads: dict[str | None, _Thread] = field(default_factory=dict)
+    is_open: bool = False
+    """After finishing: whether a turn was left without an end, for it may be going on."""
+    _threads: dict[tuple[str, str | None], _Thread] = field(default_factory=dict)
     _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    _directories: dict[str, str] = field(default_factory=dict)
+    _was_private: bool = False
     _trigger: str | None = None
     _session: str | None = None
-    _directory: str | None = None
     _at: int | None = None
     _out: list[Payload] = field(default_factory=list)
 
@@ -87,10 +104,17 @@ class TranscriptReader:
             self._read(raw)
         return self._taken()
 
-    def finish(self) -> list[Payload]:
-        """The ends of turns that only the end of the file shows."""
+    def finish(self, *, is_growing: bool = False) -> list[Payload]:
+        """The ends of turns that only the end of the file shows.
+
+        Of a file that may still grow, an end is told only where the client said that it is one.
+        """
         for thread in list(self._threads.values()):
-            self._end(thread)
+            if is_growing and thread.last is not None and not thread.last.is_final:
+                self.is_open = True
+                self.skipped["may not be the last word yet"] += 1
+            else:
+                self._end(thread)
         return self._taken()
 
     def _taken(self) -> list[Payload]:
@@ -113,7 +137,7 @@ class TranscriptReader:
 
     def _read(self, raw: Mapping[str, Any]) -> None:
         kind = raw.get("type")
-        if kind not in ("user", "assistant", "system"):
+        if kind not in ("user", "assistant", "system", "attachment"):
             self.skipped["not conversation"] += 1
             return
         if raw.get("isMeta") is True:
@@ -122,61 +146,99 @@ class TranscriptReader:
         self._locate(raw)
         if self._session is None:
             self.skipped["no session"] += 1
+            return
+        thread = self._thread(raw, self._session)
+        if (thread.agent or "").startswith(_CLIENTS_AGENTS):
+            self.skipped["the client's own agent"] += 1
         elif kind == "system":
-            self._read_system(raw)
+            self._read_system(raw, thread)
+        elif kind == "attachment":
+            self._read_attachment(raw, thread)
         else:
-            message = raw.get("message")
-            content = message.get("content") if isinstance(message, Mapping) else None
-            line = _Line(raw, _blocks(content), _text(content), self._thread(raw))
-            (self._read_user if kind == "user" else self._read_assistant)(line)
-            if self._was_seen(raw):
-                self.skipped["copied from another session"] += 1
-                self._out.clear()
-                line.thread.last = None
+            self._read_message(raw, thread)
+
+    def _read_message(self, raw: Mapping[str, Any], thread: _Thread) -> None:
+        message = raw.get("message")
+        message = message if isinstance(message, Mapping) else {}
+        content = message.get("content")
+        line = _Line(raw, message, dress.blocks(content), dress.words(content), thread)
+        (self._read_user if raw.get("type") == "user" else self._read_assistant)(line)
+        if self._was_seen(raw):
+            self.skipped["copied from another session"] += 1
+            self._out.clear()
+            thread.last = thread.command = None
 
     def _locate(self, raw: Mapping[str, Any]) -> None:
-        self._session = _string(raw, "sessionId") or self._session
-        # The first one: an agent that changes directory is still in the same project.
-        self._directory = self._directory or _string(raw, "cwd")
-        at = _milliseconds(raw.get("timestamp"))
+        """Learn of which session, where and when this is. What a line does not say, the last one said."""
+        source = raw.get("forkedFrom")
+        forked = _string(source, "sessionId") if isinstance(source, Mapping) else None
+        self._session = forked or _string(raw, "sessionId") or self._session
+        directory = _string(raw, "cwd")
+        if self._session is not None and directory is not None:
+            # The first one: an agent that changes directory is still in the same project.
+            self._directories.setdefault(self._session, directory)
+        at = dress.milliseconds(raw.get("timestamp"))
         self._at = self._at if at is None else at
 
     def _was_seen(self, raw: Mapping[str, Any]) -> bool:
         uuid = _string(raw, "uuid")
-        if uuid is None:
+        if uuid is None or self.seen is None:
             return False
         name = hash(uuid)
         was_seen = name in self.seen
         self.seen.add(name)
         return was_seen
 
-    def _thread(self, raw: Mapping[str, Any]) -> _Thread:
-        agent = _string(raw, "agentId") or (
-            _SIDECHAIN if raw.get("isSidechain") is True else None
-        )
-        thread = self._threads.setdefault(agent, _Thread(agent))
-        thread.agent_type = _string(raw, "attributionAgent") or thread.agent_type
+    def _thread(self, raw: Mapping[str, Any], session: str) -> _Thread:
+        agent = _string(raw, "agentId") or self.agent
+        if agent is None and raw.get("isSidechain") is True:
+            agent = _SIDECHAIN
+        thread = self._threads.setdefault((session, agent), _Thread(session, agent))
+        said = _string(raw, "attributionAgent") or thread.agent_type
+        thread.agent_type = (self.agent_type or said) if agent is not None else ""
         return thread
 
-    def _read_system(self, raw: Mapping[str, Any]) -> None:
+    def _read_system(self, raw: Mapping[str, Any], thread: _Thread) -> None:
         if raw.get("subtype") == "compact_boundary":
             about = raw.get("compactMetadata")
             self._trigger = _string(about, "trigger") if isinstance(about, Mapping) else None
         elif raw.get("subtype") == "stop_hook_summary":
-            self._end(self._thread(raw))
+            self._end(thread)
+
+    def _read_attachment(self, raw: Mapping[str, Any], thread: _Thread) -> None:
+        """Of all that the client attaches, only what the person typed while the agent worked was said."""
+        held = raw.get("attachment")
+        held = held if isinstance(held, Mapping) else {}
+        origin = held.get("origin")
+        sender = origin.get("kind", "human") if isinstance(origin, Mapping) else "human"
+        is_typed = held.get("type") == "queued_command" and held.get("isMeta") is not True
+        if not is_typed or held.get("commandMode", "prompt") != "prompt" or sender != "human":
+            self.skipped["not conversation"] += 1
+            return
+        text = dress.words(held.get("prompt"))
+        if not text or thread.agent is not None or dress.is_wrapped(text):
+            self.skipped["no text"] += 1
+        elif self._was_seen(raw):
+            self.skipped["copied from another session"] += 1
+        else:
+            # It has no prompt id: under the one of the turn it breaks into, it would be that prompt.
+            aside = _Thread(thread.session, None)
+            self._say(aside, "UserPromptSubmit", self._at, uuid=_uuid(raw), prompt=text)
 
     def _read_assistant(self, line: _Line) -> None:
-        message = line.raw.get("message")
-        model = message.get("model") if isinstance(message, Mapping) else None
+        model = line.message.get("model")
         if line.raw.get("isApiErrorMessage") is True or model == "<synthetic>":
             self.skipped["error of the API"] += 1
             return
+        self._answer_command(line.thread)
+        why = line.message.get("stop_reason")
         for block in line.blocks:
-            if block.get("type") == "text" and line.text:
-                line.thread.last = (line.text, _string(line.raw, "uuid") or "", self._at)
-            elif block.get("type") == "tool_use":
+            if block.get("type") == "tool_use":
                 line.thread.last = None  # it went on working: that was not its last word
                 self._remember_call(block)
+            elif block.get("type") == "text" and line.text and why != "tool_use":
+                is_final = isinstance(why, str) and why in _LAST_WORDS
+                line.thread.last = _Said(line.text, _uuid(line.raw), self._at, is_final)
 
     def _remember_call(self, block: Mapping[str, Any]) -> None:
         use, name = _string(block, "id"), _string(block, "name")
@@ -192,58 +254,71 @@ class TranscriptReader:
         turn = _string(raw, "promptId")
         results = [block for block in line.blocks if block.get("type") == "tool_result"]
         if raw.get("isCompactSummary") is True:
-            self._read_compaction(raw, turn)
+            self._read_compaction(line, turn)
         elif results:
             thread.prompt_id = turn or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
-        elif raw.get("repeatsCompactSummary") is True or _WRAPPER.match(line.text):
-            self.skipped["command"] += 1
+        elif raw.get("repeatsCompactSummary") is True or dress.is_wrapped(line.text):
+            self._read_command(line, turn)
         elif line.text.startswith(_INTERRUPTED):
+            thread.last = None  # no hook is told of an end that was no end
             self.skipped["interruption"] += 1
         elif not line.text:
             self.skipped["no text"] += 1
         else:
             self._read_prompt(line, turn)
 
+    def _read_command(self, line: _Line, turn: str | None) -> None:
+        """A command is a prompt if an agent answers it, and nothing if the client does."""
+        typed, thread = dress.command(line.text), line.thread
+        if dress.is_local(line.text):
+            thread.command = None
+        elif typed and thread.agent is None and (turn is None or turn != thread.prompt_id):
+            self._end(thread)
+            thread.command = _Said(typed, _uuid(line.raw), self._at, turn=turn)
+        self.skipped["command"] += 1
+
+    def _answer_command(self, thread: _Thread) -> None:
+        typed, thread.command = thread.command, None
+        if typed is not None:
+            thread.prompt_id, thread.is_private = typed.turn, False
+            self._say(thread, "UserPromptSubmit", typed.at, uuid=typed.uuid, prompt=typed.text)
+
     def _read_prompt(self, line: _Line, turn: str | None) -> None:
         thread = line.thread
         is_repeated = turn is not None and turn == thread.prompt_id
         if not is_repeated:
             self._end(thread)
+            thread.command = None
+            thread.is_private = dress.is_private(line.text)
         thread.prompt_id = turn
         if thread.agent is not None or is_repeated:
             self.skipped[
                 "a subagent's task" if thread.agent is not None else "part of a prompt"
             ] += 1
             return
-        self._say(
-            thread,
-            "UserPromptSubmit",
-            self._at,
-            uuid=_string(line.raw, "uuid"),
-            prompt=line.text,
-        )
+        said = {"uuid": _uuid(line.raw), "prompt": line.text}
+        self._say(thread, "UserPromptSubmit", self._at, **said)
 
-    def _read_compaction(self, raw: Mapping[str, Any], turn: str | None) -> None:
-        message = raw.get("message")
-        content = message.get("content") if isinstance(message, Mapping) else None
-        summary = _summary(_text(content))
+    def _read_compaction(self, line: _Line, turn: str | None) -> None:
         trigger, self._trigger = self._trigger, None
-        thread = _Thread(None, prompt_id=turn)
+        if self._was_private:
+            self.skipped["of a private turn"] += 1
+            return
         self._say(
-            thread,
+            _Thread(line.thread.session, None, prompt_id=turn),
             "PostCompact",
             self._at,
-            uuid=_string(raw, "uuid"),
+            uuid=_uuid(line.raw),
             trigger=trigger,
-            compact_summary=summary,
+            compact_summary=dress.summary(line.text),
         )
 
     def _read_result(self, line: _Line, block: Mapping[str, Any], *, is_only: bool) -> None:
         use = _string(block, "tool_use_id")
         name, given = self._calls.pop(use, (None, None)) if use is not None else (None, None)
-        text = _text(block.get("content"))
+        text = dress.words(block.get("content"))
         if name is None:
             self.skipped["a result without its call"] += 1
         elif name.startswith(_OWN_TOOLS):
@@ -256,28 +331,35 @@ class TranscriptReader:
                 self._say(line.thread, "PostToolUseFailure", self._at, **call, error=text)
             else:
                 known = line.raw.get("toolUseResult") if is_only else None
-                response = block.get("content") if known is None else known
+                response = dress.without_images(
+                    block.get("content") if known is None else known
+                )
                 self._say(line.thread, "PostToolUse", self._at, **call, tool_response=response)
 
     def _end(self, thread: _Thread) -> None:
         """The turn is over: what was said last is what it ended with."""
-        if thread.last is None:
-            return
-        text, uuid, at = thread.last
-        thread.last = None
-        name = "Stop" if thread.agent is None else "SubagentStop"
-        self._say(thread, name, at, uuid=uuid or None, last_assistant_message=text)
+        said, thread.last = thread.last, None
+        if said is not None:
+            name = "Stop" if thread.agent is None else "SubagentStop"
+            self._say(thread, name, said.at, uuid=said.uuid, last_assistant_message=said.text)
 
     def _say(self, thread: _Thread, name: str, at: int | None, **fields: Any) -> None:
-        payload: dict[str, Any] = {"session_id": self._session, "hook_event_name": name}
-        if self._directory is not None:
-            payload["cwd"] = self._directory
+        if thread.is_private:
+            # A copy of the session has the turn under other names, where nothing tells that it is.
+            self._was_private = True
+            if name != "UserPromptSubmit":
+                self.skipped["of a private turn"] += 1
+                return
+        payload: dict[str, Any] = {"session_id": thread.session, "hook_event_name": name}
+        directory = self._directories.get(thread.session)
+        if directory is not None:
+            payload["cwd"] = directory
         if thread.prompt_id is not None:
             payload["prompt_id"] = thread.prompt_id
         if thread.agent is not None:
             payload |= {"agent_id": thread.agent, "agent_type": thread.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
-        self._out.append(Payload(payload, at, self._directory))
+        self._out.append(Payload(payload, at, directory, dress.saved_path(payload)))
 
 
 def _string(value: Mapping[str, Any], name: str) -> str | None:
@@ -285,35 +367,8 @@ def _string(value: Mapping[str, Any], name: str) -> str | None:
     return found if isinstance(found, str) and found else None
 
 
-def _blocks(content: Any) -> list[Mapping[str, Any]]:
-    return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
-
-
-def _text(content: Any) -> str:
-    """The text of a message, without the client's reminders."""
-    if isinstance(content, str):
-        texts = [content]
-    else:
-        found = (block.get("text") for block in _blocks(content) if block.get("type") == "text")
-        texts = [text for text in found if isinstance(text, str)]
-    return _REMINDER.sub("", "\n".join(texts)).strip()
-
-
-def _summary(text: str) -> str:
-    """A compaction's summary without the words that the client puts around it."""
-    start = text.find(_SUMMARY_START)
-    body = text[start + len(_SUMMARY_START) :] if start >= 0 else text
-    ends = [at for mark in _SUMMARY_ENDS if (at := body.rfind(mark)) >= 0]
-    return body[: min(ends)].strip() if ends else body.strip()
-
-
-def _milliseconds(timestamp: Any) -> int | None:
-    if not isinstance(timestamp, str):
-        return None
-    try:
-        moment = dt.datetime.fromisoformat(timestamp)
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-        at = (zoned - _EPOCH) // _MILLISECOND
-    except (ValueError, OverflowError):
-        return None
-    return at if at >= 0 else None  # no clock of a client was ever before 1970
+def _uuid(raw: Mapping[str, Any]) -> str | None:
+    """The line's name in the session that it was first written to."""
+    source = raw.get("forkedFrom")
+    first = _string(source, "messageUuid") if isinstance(source, Mapping) else None
+    return first or _string(raw, "uuid")

@@ -1,5 +1,9 @@
+import json
 import os
+import re
 import shutil
+import signal
+import subprocess
 
 import pytest
 
@@ -43,6 +47,68 @@ def test_a_dry_run_needs_no_daemon_and_changes_nothing(machine):
     assert ran.status == 0, ran.err
     assert "would read 3 files" in ran.out
     assert "UserPromptSubmit" in ran.out
+    assert "no daemon runs" in ran.out
+
+
+def test_a_dry_run_asks_a_daemon_what_it_knows_already(memd, tmp_path):
+    ran = memd("import", "claude-code", SAMPLES, "--dry-run")
+    assert ran.status == 0, ran.err
+    assert "outcomes: known already 25\n" in ran.out
+    line = {"type": "user", "sessionId": "new", "uuid": "u", "message": {"content": "Hello?"}}
+    (tmp_path / "new.jsonl").write_text(json.dumps(line), encoding="utf-8")
+    for _ in range(2):
+        ran = memd("import", "claude-code", tmp_path, "--dry-run")
+        assert "outcomes: would be stored 1\n" in ran.out
+
+
+def sessions(folder, count):
+    """As many copies of the sample sessions, each with names of its own."""
+    samples = [path.read_text(encoding="utf-8") for path in sorted(SAMPLES.rglob("*.jsonl"))]
+    folder.mkdir(parents=True)
+    for number in range(count):
+        for place, text in enumerate(samples):
+            own = text.replace("toolu_", f"toolu_{number:04d}")
+            for name in set(re.findall(r'"(?:sessionId|promptId|uuid)": ?"(.{8})', own)):
+                own = own.replace(f'"{name}', f'"{number:04x}{name[4:]}')
+            (folder / f"{number}-{place}.jsonl").write_text(own, encoding="utf-8")
+
+
+def test_an_import_that_is_broken_off_says_so_and_goes_on_the_next_time(machine, tmp_path):
+    sessions(tmp_path / "many", 6)
+    machine.run("start")
+    command = ("import", "claude-code", tmp_path / "many")
+    broken = machine.popen(*command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    for _ in range(4):  # by then three files are in the vault
+        broken.stderr.readline()
+    broken.send_signal(signal.SIGINT)
+    out, err = broken.communicate(timeout=30)
+    assert broken.returncode == 130, err
+    assert "interrupted; the same command goes on from here" in out
+    rest = machine.run(*command)
+    assert rest.status == 0, rest.err
+    assert "unchanged since the last import" in rest.out
+    assert machine.settle()["events"]["count"] == 6 * 25
+
+
+def test_two_imports_at_once_store_everything_once(machine, tmp_path):
+    sessions(tmp_path / "many", 3)
+    machine.run("start")
+    both = [
+        machine.popen("import", "claude-code", tmp_path / "many", stdout=subprocess.PIPE,
+                      stderr=subprocess.DEVNULL, text=True)
+        for _ in range(2)
+    ]  # fmt: skip
+    for one in both:
+        out, _ = one.communicate(timeout=60)
+        assert one.returncode == 0, out
+    status = machine.settle()
+    assert status["events"]["count"] == 3 * 25
+
+
+def test_without_a_daemon_nothing_is_imported_and_the_status_says_why(machine):
+    ran = machine.run("import", "claude-code", SAMPLES)
+    assert ran.status == 2
+    assert "not running" in ran.err
 
 
 def test_the_client_s_own_transcripts_are_the_default(machine):
@@ -54,13 +120,14 @@ def test_the_client_s_own_transcripts_are_the_default(machine):
 def test_nothing_to_import_is_said(alone, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
-    assert alone("import", "claude-code").out == "no transcripts found in ~/.claude/projects\n"
+    said = "no transcripts found in ~/.claude/projects or ~/.config/claude/projects\n"
+    assert alone("import", "claude-code").out == said
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["cursor"], "knows claude-code, not 'cursor'"),
+        (["cursor"], "markdown, not 'cursor'"),
         (["claude-code", "/no/such"], "there is no /no/such"),
     ],
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from memd.capture.intake import CaptureRequest, Intake
 from memd.config import CaptureConfig
 from memd.exchange.transcripts import TranscriptReader
-from memd.store import books, events
+from memd.store import books, events, projects
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 LEDGER = sorted((DATA / "ledger/projects/-home-dev-ledger").glob("*.jsonl"))
@@ -30,15 +30,16 @@ def read(*files, seen=None):
     return found
 
 
-def told(*lines):
+def told(*lines, reader=None, is_growing=False):
     """What a reader makes of these lines, given as dicts or raw text."""
-    reader = TranscriptReader()
+    reader = reader or TranscriptReader()
     found = [
         p
         for line in lines
         for p in reader.feed(line if isinstance(line, str) else json.dumps(line))
     ]
-    return [p.payload for p in found + reader.finish()], reader.skipped
+    found += reader.finish(is_growing=is_growing)
+    return [p.payload for p in found], reader.skipped
 
 
 def user(content, turn="p1", **fields):
@@ -51,11 +52,11 @@ def user(content, turn="p1", **fields):
     }
 
 
-def assistant(*blocks, **fields):
+def assistant(*blocks, why=None, **fields):
     return {
         "type": "assistant",
         "sessionId": "s",
-        "message": {"content": list(blocks)},
+        "message": {"content": list(blocks), "stop_reason": why},
         **fields,
     }
 
@@ -134,14 +135,6 @@ def test_times_and_directories_are_those_of_the_session():
     assert first.at == 1_795_188_370_158
     assert last.at > first.at
     assert {p.directory for p in read(*LEDGER)} == {"/home/dev/ledger"}
-
-
-@pytest.mark.parametrize("stamp", ["0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z", 5, "soon"])
-def test_a_time_that_cannot_be_is_no_time(stamp):
-    """One of them in a batch would be refused, and the whole file with it."""
-    line = {"type": "user", "sessionId": "s", "timestamp": stamp, "message": {"content": "hi"}}
-    (payload,) = TranscriptReader().feed(json.dumps(line))
-    assert payload.at is None
 
 
 def test_a_turn_is_its_prompt_its_results_and_its_last_word():
@@ -268,6 +261,200 @@ def test_a_transcript_of_an_old_client_hangs_on_its_uuids():
     )
     assert [payload["uuid"] for payload in payloads] == ["u1", "u2", "u3"]
     assert all("prompt_id" not in payload for payload in payloads)
+
+
+def fork(file, session, *, marked):
+    """The lines of a session as a fork has them: another session's name over the same uuids."""
+    for line in map(json.loads, file.read_bytes().splitlines()):
+        if line.get("uuid") and marked:
+            line["forkedFrom"] = {"sessionId": line["sessionId"], "messageUuid": line["uuid"]}
+        yield {**line, "sessionId": session}
+
+
+def captures(payloads):
+    return [CaptureRequest("claude-code", p, 1, "/home/dev/ledger", "import") for p in payloads]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("fork_first", [True, False])
+async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
+    db, clock, tmp_path, marked, fork_first
+):
+    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    original = captures(p.payload for p in read(LEDGER[0]))
+    own = user("And now?", turn="0d2f51e2-1a7c-4a41-9d3a-c2f0f1c0a001", sessionId="f0")
+    copied, _ = told(*fork(LEDGER[0], "f0", marked=marked), own)
+    assert len(copied) == len(original) + 1
+    first, second = original, captures(copied)
+    if fork_first:
+        first, second = second, first
+    assert {r.outcome for r in await intake.capture(first)} == {"stored"}
+    again = [r.outcome for r in await intake.capture(second)]
+    assert again.count("stored") == (0 if fork_first else 1)
+    sessions = await db.read(lambda tx: projects.find_sessions(tx, ""))
+    by_key = {session.key: session for session in sessions}
+    if marked:
+        assert by_key[LEDGER[0].stem].title.startswith("Login answers 500")
+        assert by_key["f0"].title == "And now?"
+
+
+async def test_a_fork_of_a_session_that_only_the_hooks_told_stores_its_own_lines_alone(
+    db, clock, tmp_path
+):
+    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    await intake.capture(of_hooks("ledger/hooks.jsonl"))
+    copied, _ = told(*(line for file in LEDGER for line in fork(file, "f0", marked=False)))
+    assert {r.outcome for r in await intake.capture(captures(copied))} == {"duplicate"}
+
+
+async def test_what_memd_itself_put_before_an_agent_is_not_imported(db, clock, tmp_path):
+    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    block = '<recalled-memory source="memd" project="p">\nWe chose Redis.\n</recalled-memory>'
+    payloads, _ = told(
+        {"type": "attachment", "sessionId": "s", "attachment": {"type": "hook_additional_context", "content": [block]}},
+        user(f"{block} Go on"), assistant(text(f"As remembered: {block}"), why="end_turn"),
+    )  # fmt: skip
+    await intake.capture(captures(payloads))
+    found = await db.read(lambda tx: events.by_ids(tx, range(9)))
+    assert [e.payload.get("prompt", "").strip() for e in found.values()] == ["Go on", ""]
+    assert "Redis" not in str(found)
+
+
+def test_what_followed_a_private_prompt_is_told_to_nobody():
+    payloads, skipped = told(
+        user("<private>Call Anna.</private>"),
+        assistant(call("t1")), user([result("t1", "Anna: 555")]), assistant(text("Called Anna.")),
+        user("Now the tests", turn="p2"), assistant(text("Green.")),
+        user("Summary:\nAnna was called.", turn="p3", isCompactSummary=True),
+    )  # fmt: skip
+    assert names(payloads) == ["UserPromptSubmit", "UserPromptSubmit", "Stop"]
+    assert skipped["of a private turn"] == 3
+
+
+def test_a_command_that_an_agent_answers_is_what_was_typed():
+    wrapped = "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>auth.py</command-args>"
+    payloads, _ = told(
+        user("Before", turn="p0"), assistant(text("Yes.")),
+        user(wrapped), user("Review this thoroughly …", isMeta=True), assistant(text("Fine.")),
+        user("<command-name>/model</command-name>", turn="p2"),
+        user("<local-command-stdout>Set model</local-command-stdout>", turn="p2"),
+        user("Thanks", turn="p2"), assistant(text("Bye.")),
+    )  # fmt: skip
+    assert [p.get("prompt") or p.get("last_assistant_message") for p in payloads] == [
+        "Before", "Yes.", "/review auth.py", "Fine.", "Thanks", "Bye.",
+    ]  # fmt: skip
+    assert payloads[2]["prompt_id"] == payloads[3]["prompt_id"] == "p1"
+
+
+def test_what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own():
+    def queued(**held):
+        about = {"type": "queued_command", "commandMode": "prompt", **held}
+        return {"type": "attachment", "sessionId": "s", "uuid": "q1", "attachment": about}
+
+    payloads, skipped = told(
+        {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": "Use tabs"},
+        user("Fix it"), assistant(call("t1")), user([result("t1")]),
+        queued(prompt="Use tabs", origin={"kind": "human"}),
+        queued(prompt=[{"type": "text", "text": "and no pytest"}]),
+        queued(prompt="a task ended", commandMode="task-notification"),
+        queued(prompt="a note", origin={"kind": "coordinator"}),
+        queued(prompt="meta", isMeta=True),
+        assistant(text("Done.")),
+    )  # fmt: skip
+    asides = [p for p in payloads if p["hook_event_name"] == "UserPromptSubmit"][1:]
+    assert [p["prompt"] for p in asides] == ["Use tabs", "and no pytest"]
+    assert all("prompt_id" not in p and p["uuid"] == "q1" for p in asides)
+    assert payloads[-1]["prompt_id"] == "p1"
+    assert skipped["not conversation"] == 4
+
+
+def test_text_before_more_work_is_no_last_word_even_at_the_end_of_the_file():
+    payloads, _ = told(user("Go"), assistant(text("Let me look."), why="tool_use"))
+    assert names(payloads) == ["UserPromptSubmit"]
+
+
+def test_a_session_that_may_go_on_ends_only_where_the_client_says_so():
+    reader = TranscriptReader()
+    open_end, skipped = told(
+        user("Go"), assistant(text("So far …")), reader=reader, is_growing=True
+    )
+    assert names(open_end) == ["UserPromptSubmit"]
+    assert reader.is_open
+    assert skipped["may not be the last word yet"] == 1
+    reader = TranscriptReader()
+    ended, _ = told(
+        user("Go"), assistant(text("Done."), why="end_turn"), reader=reader, is_growing=True
+    )
+    assert names(ended) == ["UserPromptSubmit", "Stop"]
+    assert not reader.is_open
+
+
+def test_text_that_was_broken_off_is_no_last_word():
+    payloads, _ = told(
+        user("Go"), assistant(text("I would")), user([text("[Request interrupted by user]")])
+    )
+    assert names(payloads) == ["UserPromptSubmit"]
+
+
+def test_a_subagent_s_file_says_by_its_name_and_description_whose_it_is():
+    reader = TranscriptReader(agent="a1", agent_type="Explore")
+    payloads, _ = told(
+        user("task", isSidechain=True), assistant(text("Found."), why="end_turn"), reader=reader
+    )
+    assert [(p["hook_event_name"], p["agent_id"], p["agent_type"]) for p in payloads] == [
+        ("SubagentStop", "a1", "Explore")
+    ]
+
+
+def test_a_sidechain_of_an_old_client_stays_apart_from_the_session():
+    side = {"isSidechain": True}
+    payloads, _ = told(
+        user("Fix it", turn=None, uuid="u1"), assistant(call("t1", "Task")),
+        user("look around", turn=None, **side), assistant(text("Found."), **side),
+        user([result("t1", "Found.")], turn=None), assistant(text("Fixed."), uuid="u2"),
+    )  # fmt: skip
+    assert [(p["hook_event_name"], p.get("agent_id")) for p in payloads] == [
+        ("UserPromptSubmit", None), ("PostToolUse", None), ("Stop", None), ("SubagentStop", "sidechain"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", ["acompact-f5b7ac", "aprompt_suggestion-d60234"])
+def test_the_agents_that_the_client_runs_for_itself_are_left_out(agent):
+    payloads, skipped = told(
+        user("everything again", agentId=agent), assistant(text("<summary>"), agentId=agent)
+    )
+    assert payloads == []
+    assert skipped == {"the client's own agent": 2}
+
+
+def test_a_result_that_is_only_a_preview_says_where_the_rest_is():
+    preview = "<persisted-output>\nOutput too large (9MB). Full output saved to: /s/tool-results/b1.txt\n\nPreview:\nx\n</persisted-output>"
+    reader = TranscriptReader()
+    reader.feed(json.dumps(assistant(call("t1"))))
+    (found,) = reader.feed(json.dumps(user([result("t1", preview)])))
+    assert found.saved == "/s/tool-results/b1.txt"
+
+
+def test_no_image_is_carried_as_letters():
+    shot = {"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}
+    payloads, _ = told(
+        user([shot, text("Like this")]), assistant(call("t1", "mcp__browser__shot")),
+        user([result("t1", [shot])], toolUseResult=[shot]),
+    )  # fmt: skip
+    assert payloads[0]["prompt"] == "Like this"
+    assert payloads[1]["tool_response"] == [{"type": "image", "characters": 9_000}]
+
+
+def test_a_session_is_where_it_began_and_its_times_may_run_backwards():
+    lines = [
+        user("One", cwd="/p", timestamp="2026-11-20T10:00:05Z"),
+        user("Two", turn="p2", cwd="/p/sub", timestamp="2026-11-20T10:00:01Z"),
+        user("Three", turn="p3"),
+    ]
+    reader = TranscriptReader()
+    found = [p for line in lines for p in reader.feed(json.dumps(line))]
+    assert {p.directory for p in found} == {"/p"}
+    assert [p.at - found[1].at for p in found] == [4_000, 0, 0]
 
 
 FIELDS = ["type", "sessionId", "promptId", "message", "content", "timestamp", "agentId", "subtype",
