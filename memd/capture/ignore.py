@@ -94,7 +94,7 @@ def compile_rule(pattern: str) -> Rule | None:
     if not body:
         return None
     front = "" if is_anchored else "(?:[^/]+/)*"
-    core = front + _translated(body)
+    core = front + translated(body)
     below = r"(?:/.*)?"
     return Rule(
         pattern=pattern,
@@ -112,8 +112,8 @@ def _compiled(source: str, body: str) -> re.Pattern[str]:
         return re.compile("(?:[^/]+/)*" + re.escape(body) + "(?:/.*)?", re.DOTALL)
 
 
-def _translated(body: str) -> str:
-    """The body of a pattern as a regular expression."""
+def translated(body: str) -> str:
+    """The body of a pattern as a regular expression; one that re refuses may come of a class."""
     out: list[str] = []
     at = 0
     while at < len(body):

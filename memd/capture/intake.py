@@ -8,7 +8,7 @@ that goes away takes nobody with it.
 import contextlib
 import functools
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ from memd.bell import Bell
 from memd.capture import bound, ignore, spool
 from memd.capture.adapters import Ignored, Refused, adapter
 from memd.capture.identity import Identities
-from memd.capture.record import Prepared, Receipt, record
+from memd.capture.record import Prepared, Receipt, record, rehearse
 from memd.capture.redact import redact_value
 from memd.config import CaptureConfig
 from memd.errors import Broken, MemdError, SpoolBroken
@@ -51,13 +51,17 @@ _BATCH_BYTES = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class CaptureRequest:
-    """One payload as its client sent it. `at` is UTC ms; None: when it arrives."""
+    """One payload as its client sent it. `at` is UTC ms; None: when it arrives.
+
+    `capture=False`: its sender wants it counted and not kept.
+    """
 
     client: str
     payload: Any
     at: int | None = None
     directory: str | None = None
     source: str = "live"
+    capture: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +79,7 @@ class Intake:
 
     name = "intake"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what an intake rests on
         self,
         db: Database,
         config: CaptureConfig,
@@ -83,23 +87,26 @@ class Intake:
         spool_dir: str,
         on_stored: Callable[[], None],
         redact: bound.Redact | None = None,
+        *,
+        spool_fallbacks: Sequence[str] = (),
+        identities: Identities | None = None,
     ) -> None:
         self._db = db
         self._config = config
         self._clock = clock
-        self._spool_dir = spool_dir
+        self._spools = (spool_dir, *spool_fallbacks)
         self._on_stored = on_stored
         self._redact = redact or functools.partial(redact_value, entropy=config.entropy)
         self._limits = bound.Limits(field_bytes=config.field_bytes)
         self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
-        self._identities = Identities(clock)
+        self._identities = identities or Identities(clock)
         self._door = anyio.Semaphore(WAITING)
         self._hands = anyio.CapacityLimiter(2)
         self._turn = anyio.Lock()
         self._queue: deque[_Ticket] = deque()
         self._bell = Bell()
         self._commit: dict[str, int] = {"events": 0, "captures": 0, "total": 0}
-        self._spool = spool.Measure(0, 0, 0)
+        self._waiting: dict[str, spool.Measure] = {}
         self._failing: str | None = None
 
     async def capture(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
@@ -113,6 +120,14 @@ class Intake:
             receipts += await self._admit(requests[start : start + BATCH])
         return receipts
 
+    async def rehearse(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
+        """What `capture` would answer now, with nothing stored."""
+        prepared = await anyio.to_thread.run_sync(
+            self._prepare_all, requests, limiter=self._hands
+        )
+        work = functools.partial(rehearse, everything=prepared, now=self._clock())
+        return await self._db.write(work)
+
     async def run(self) -> None:
         """Drain the spool, now and whenever something is in it."""
         while True:
@@ -124,35 +139,53 @@ class Intake:
         self._bell.ring()
 
     async def drain(self) -> int:
-        """Store what the spool holds, file by file in order; how many lines that was."""
-        total = 0
-        with _spool_errors():
-            self._spool = await self._in_thread(spool.measure, self._spool_dir)
-            if not self._spool.files:
-                return 0
-            for path in await self._in_thread(spool.drainable, self._spool_dir):
-                total += await self._drain_file(path)
-                # Only now: until its events are committed, the file is the promise.
-                await self._in_thread(spool.remove, path)
-            self._spool = await self._in_thread(spool.measure, self._spool_dir)
-        log.get(self.name).info("spool_drained", count=total)
+        """Store what the spool holds, file by file in order; how many lines that was.
+
+        Raises SpoolBroken if a place of it cannot be read; the others are drained first.
+        """
+        total, broken = 0, []
+        for directory in self._spools:
+            try:
+                total += await self._drain_directory(directory)
+            except SpoolBroken as error:
+                broken.append(error)
+        if total:
+            log.get(self.name).info("spool_drained", count=total)
+        if broken:
+            raise broken[0]
         return total
 
     def status(self) -> dict[str, object]:
         """`pending` events, the last `commit`'s size and how many there were, what the `spool` held when last looked at.
 
-        `failing` is the error that the last commit ended with; None if it succeeded.
+        `failing` is the error that the last commit ended with; None if it succeeded. `trouble` is
+        what is wrong with projects.toml; None if nothing is.
         """
+        waiting = self._waiting.values()
         return {
             "pending": sum(len(ticket.prepared) for ticket in self._queue),
             "commit": dict(self._commit),
             "spool": {
-                "files": self._spool.files,
-                "bytes": self._spool.bytes,
-                "lines": self._spool.lines,
+                "files": sum(one.files for one in waiting),
+                "bytes": sum(one.bytes for one in waiting),
+                "lines": sum(one.lines for one in waiting),
             },
             "failing": self._failing,
+            "trouble": self._identities.trouble,
         }
+
+    async def _drain_directory(self, directory: str) -> int:
+        total = 0
+        with _spool_errors():
+            self._waiting[directory] = await self._in_thread(spool.measure, directory)
+            if not self._waiting[directory].files:
+                return 0
+            for path in await self._in_thread(spool.drainable, directory):
+                total += await self._drain_file(path)
+                # Only now: until its events are committed, the file is the promise.
+                await self._in_thread(spool.remove, path)
+            self._waiting[directory] = await self._in_thread(spool.measure, directory)
+        return total
 
     async def _drain_file(self, path: str) -> int:
         lines = _batches(path)
@@ -193,6 +226,11 @@ class Intake:
         adapt = adapter(item.client)
         if adapt is None:
             return Prepared(source, Refused("unknown client"))
+        if not item.capture:
+            return Prepared(source, Ignored("switched off by its sender"))
+        # An import is a person's own act; this is about what comes by itself.
+        if not self._config.enabled and source != "import":
+            return Prepared(source, Ignored("switched off in config.toml"))
         directory = item.directory or _own_directory(item.payload)
         if reason := self._ignore.reason(item.payload, directory):
             return Prepared(source, Ignored(reason))
@@ -250,6 +288,8 @@ class Intake:
             self._failing = None
             total = self._commit["total"] + 1
             self._commit = {"events": len(everything), "captures": len(tickets), "total": total}
+            for reason, count in _refusals(receipts).items():
+                log.get(self.name).warning("event_refused", reason=reason, count=count)
             if any(receipt.outcome == "stored" for receipt in receipts):
                 self._on_stored()
 
@@ -265,6 +305,10 @@ def _settle(
             ticket.receipts = receipts[at : at + len(ticket.prepared)]
             at += len(ticket.prepared)
         ticket.is_settled = True
+
+
+def _refusals(receipts: Sequence[Receipt]) -> Counter[str]:
+    return Counter(receipt.reason or "" for receipt in receipts if receipt.outcome == "refused")
 
 
 def _own_directory(payload: Any) -> str | None:
@@ -314,4 +358,5 @@ def _request(line: bytes | None) -> CaptureRequest | Refused:
         at=at if isinstance(at, int) else None,
         directory=directory if isinstance(directory, str) else None,
         source="spool",
+        capture=said.get("capture") is not False,
     )

@@ -1,23 +1,31 @@
 """One transaction of the intake: events, the sessions they belong to, and the books. Knows no waiting.
 
 Nothing is entered that is not counted, and nothing counted that is not entered: received is always
-stored + duplicate + filtered + refused, even after a crash in mid-commit.
+stored + duplicate + filtered + refused, even after a crash in mid-commit. What a person switched off
+for a project or session is filtered here, whoever brings it: hook, spool or import. So is all that
+follows a prompt in which everything was private; that prompt is kept as a bare mark, so that the
+turn stays private when an import brings it again.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture.adapters import Ignored, Refused
 from memd.capture.identity import Identity
 from memd.models import EventKind, NewEvent
-from memd.store import books, events, projects
+from memd.store import books, events, links, projects, switches
 from memd.store.database import Connection
-from memd.text import one_line
+from memd.text import PRIVATE, is_private, one_line
 
 Outcome = Literal["stored", "duplicate", "filtered", "refused"]
 _TITLE_CHARACTERS = 80
+_PRIVATE_TURN = "private turn"
+_OF_THE_SESSION = frozenset({EventKind.PROMPT, EventKind.SESSION_START, EventKind.SESSION_END})
+"""They belong to no turn that could make them private, whatever id they carry."""
+_BARE = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +59,19 @@ def record(tx: Connection, everything: Sequence[Prepared], now: int) -> list[Rec
     return receipts
 
 
+class _Undone(Exception):
+    """Ends a rehearsal."""
+
+
+def rehearse(tx: Connection, everything: Sequence[Prepared], now: int) -> list[Receipt]:
+    """What `record` would answer, with nothing entered: its numbers are not kept."""
+    receipts: list[Receipt] = []
+    with contextlib.suppress(_Undone), tx:
+        receipts = [replace(receipt, seq=None) for receipt in record(tx, everything, now)]
+        raise _Undone
+    return receipts
+
+
 def _record_one(tx: Connection, prepared: Prepared, now: int) -> Receipt:
     event, project = prepared.verdict, prepared.project
     if isinstance(event, Refused):
@@ -58,15 +79,56 @@ def _record_one(tx: Connection, prepared: Prepared, now: int) -> Receipt:
     if isinstance(event, Ignored):
         return Receipt("filtered", reason=event.reason)
     assert project is not None  # an event is only made where its project is known
-    if books.is_forgotten(tx, event.key):
+    if any(books.is_forgotten(tx, key) for key in (event.key, *event.former_keys)):
         return Receipt("filtered", reason="forgotten")
+    if reason := _unwanted(tx, event, project):
+        return Receipt("filtered", reason=reason)
     project_id = projects.ensure_project(tx, project.key, project.name, project.reason, now)
     session_id = projects.ensure_session(tx, event.session, project_id, event.at)
-    seq, is_new = events.append(tx, event, session_id)
+    is_bare = event.kind is EventKind.PROMPT and is_private(event.payload.get("prompt"))
+    seq, is_new = events.append(tx, _bare(event) if is_bare else event, session_id)
     if not is_new:
         return Receipt("duplicate", seq)
-    projects.session_happened(tx, session_id, event.at, _title(event))
+    projects.session_happened(tx, session_id, event.at, None if is_bare else _title(event))
+    if is_bare and event.turn:
+        _erase_rest(tx, session_id, event.turn, now)
     return Receipt("stored", seq)
+
+
+def _unwanted(tx: Connection, event: NewEvent, project: Identity) -> str | None:
+    """Why a person does not want this event kept; None if nothing speaks against it."""
+    known = projects.known_session(tx, event.session)
+    switch = switches.effective(tx, known[1] if known else project.key, event.session.key)
+    if not switch.captures:
+        return f"switched off for this {switch.scope}"
+    return _PRIVATE_TURN if known and _is_in_private_turn(tx, event, known[0]) else None
+
+
+def _is_in_private_turn(tx: Connection, event: NewEvent, session_id: int) -> bool:
+    """Whether this followed a prompt in which everything was private."""
+    if event.kind in _OF_THE_SESSION:
+        return False
+    if event.kind is EventKind.COMPACT_END:
+        # It tells the whole session again, the private turns too.
+        return any(map(is_private, events.prompts_before(tx, session_id, event.at)))
+    return is_private(events.prompt_of(tx, session_id, event.turn, event.at))
+
+
+def _bare(event: NewEvent) -> NewEvent:
+    """The prompt without anything that may have come with it."""
+    kept = {name: event.payload[name] for name in _BARE if name in event.payload}
+    return replace(event, payload={**kept, "prompt": PRIVATE})
+
+
+def _erase_rest(tx: Connection, session_id: int, turn: str, now: int) -> None:
+    """Take out what came before its private prompt did, which had to wait in the spool.
+
+    What was distilled of it goes when the turn is distilled again, with its prompt.
+    """
+    early = events.rest_of_turn(tx, session_id, turn)
+    for event_id in early:
+        links.drop_node(tx, "event", str(event_id))
+    events.forget(tx, early, now)
 
 
 def _title(event: NewEvent) -> str | None:

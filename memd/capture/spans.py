@@ -1,4 +1,4 @@
-"""Blocks over many lines: `<private>` and private keys, found in one walk of the text. Pure.
+"""Blocks over many lines: `<private>`, private keys, memd's own echo, found in one walk. Pure.
 
 Capture runs this on the whole of a text before it is cut to head and tail, so a block that
 straddles the cut never survives. A block that was cut already is taken whole: without its end it
@@ -7,6 +7,7 @@ reaches to the end of the text, without its beginning it starts where the text d
 
 from typing import NamedTuple
 
+from memd.capture.echo import without_echo
 from memd.capture.patterns import compiled
 
 _OPEN = r"(?:<|&lt;|\\{1,7}u003c)"
@@ -28,10 +29,11 @@ class _Mark(NamedTuple):
 
 
 def redact_spans(text: str) -> str:
-    """The text without `<private>` blocks and private keys; nothing else is touched.
+    """The text without `<private>` blocks, private keys and what memd put in; nothing else is touched.
 
     Linear in the text: one look for each needle, and one walk over the marks if there are any.
     """
+    text = without_echo(text)
     if "private" in text or "PRIVATE" in text or "rivate" in text.lower():
         text = _without(text, _tags(text))
     if "PRIVATE KEY" in text or "SECRET KEY" in text:

@@ -6,19 +6,21 @@ forgotten one (forgetting.py).
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 import anyio.to_thread
 
-from memd.consolidate import forgetting
+from memd.consolidate import forgetting, merging, origins
 from memd.consolidate.forgetting import Forgotten
+from memd.consolidate.merging import Merged
+from memd.consolidate.origins import Origin
 from memd.consolidate.remembering import Memory, Remembered, remember
 from memd.errors import BadRequest, UnknownId
-from memd.models import Summary
+from memd.models import Project, Summary
 from memd.store import fulltext, summaries, turns
 from memd.store.database import Connection, Database
-from memd.text import one_line, storable, unique
+from memd.text import digest, one_line, storable, unique
 
 __all__ = ["Curator", "Forgotten", "Memory", "Remembered"]
 
@@ -60,6 +62,14 @@ class Curator:
             self._on_written()
         return kept
 
+    async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
+        """Let the memories that were read from a file expire, but for those that it still says."""
+        now = self._clock()
+        gone = await self._db.write(lambda tx: origins.withdraw(tx, path, staying, now))
+        if gone:
+            self._on_written()
+        return gone
+
     async def forget(self, ids: Sequence[int], *, dry_run: bool) -> Forgotten:
         """Erase memories, or say what would go. UnknownId if none of them exists."""
         now = self._clock()
@@ -83,6 +93,20 @@ class Curator:
         summary = await self._db.write(lambda tx: _pin(tx, summary_id, now if pinned else None))
         self._on_written()
         return summary
+
+    async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> Merged:
+        """Make two projects one, or say what would move. BadRequest if that makes no sense."""
+        now = self._clock()
+        if dry_run:
+            return await self._db.read(lambda tx: merging.plan(tx, source_key, into_key, now))
+        merged = await self._db.write(lambda tx: _merge(tx, source_key, into_key, now))
+        self._on_written()
+        return merged
+
+    async def rename(self, key: str, name: str) -> Project:
+        """Call a project something else. BadRequest if it cannot be called that."""
+        tidy = self._tidy(name)
+        return await self._db.write(lambda tx: merging.rename(tx, key, tidy))
 
     def _clean(self, memories: Sequence[Memory]) -> list[Memory]:
         several = len(memories) > 1
@@ -108,7 +132,15 @@ class Curator:
             tags=unique(tag for raw in memory.tags if (tag := self._tidy(raw))),
             files=unique(file for raw in memory.files if (file := self._tidy(raw))),
             source=self._tidy(memory.source),
+            origin=memory.origin and self._place(memory.origin),
         )
+
+    def _place(self, origin: Origin) -> Origin:
+        part = self._tidy(origin.part)
+        if part != origin.part:
+            # Redacted, two places would be one.
+            part = f"{part} {digest(origin.part)}"
+        return replace(origin, part=part)
 
     def _topic(self, key: str) -> str:
         # Redacted, the keys of two secrets are one, and the second value would hide the first.
@@ -141,6 +173,12 @@ def _first_sentence(text: str) -> str:
     return (
         one_line((found.group() if found else line).rstrip("."), _TITLE_CHARACTERS) or line[:1]
     )
+
+
+def _merge(tx: Connection, source_key: str, into_key: str, now: int) -> Merged:
+    plan = merging.plan(tx, source_key, into_key, now)
+    merging.apply(tx, plan, now)
+    return replace(plan, is_dry_run=False)
 
 
 def _pin(tx: Connection, summary_id: int, pinned_at: int | None) -> Summary:

@@ -8,6 +8,7 @@ erased only a hash remains, so that no import brings it back. Not here: the WAL,
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from memd.consolidate import origins
 from memd.errors import BadRequest, UnknownId
 from memd.models import EventKind, Summary, Supersession
 from memd.store import books, events, fulltext, links, projects, summaries
@@ -122,6 +123,7 @@ def _staying_above(tx: Connection, summary_id: int, going: Mapping[int, Summary]
 def apply(tx: Connection, plan: Plan, now: int) -> Forgotten:
     """Erase what was planned in this same transaction."""
     for summary in plan.summaries:
+        origins.forget(tx, summary.id, now)
         fulltext.remove(tx, summary.id)
         summaries.delete(tx, summary.id)
         books.forget(tx, summary.uid, now)

@@ -2,15 +2,18 @@
 
 The same thing again strengthens what is there; another value under the same topic key supersedes the
 old one at once; an older value that returns is revived, and what had replaced it gives way. What is
-pinned is never hidden. Everything here happens in the caller's transaction. Not here: redaction and
-what is refused (curator.py), near-duplicates (decide.py).
+pinned is never hidden. What was read from a place elsewhere is asked first what that place said before
+(origins.py). Everything here happens in the caller's transaction. Not here: redaction and what is
+refused (curator.py), near-duplicates (decide.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memd.consolidate import origins
 from memd.consolidate.consolidator import RULE as NEAR_DUPLICATE
 from memd.consolidate.guards import compare
+from memd.consolidate.origins import Origin
 from memd.models import (
     GLOBAL_PROJECT,
     UNTITLED,
@@ -53,6 +56,9 @@ class Memory:
     expires_at: int | None = None
     source: str = "agent"
     """Who said so: `agent`, `user`, or an importer's name."""
+    tier: Tier = Tier.AGENT
+    origin: Origin | None = None
+    """Where it was read, if it was; what a place says now is newer than what it said before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,37 +68,85 @@ class Remembered:
     id: int
     """0 if nothing was kept."""
     outcome: str
-    """`created`, `duplicate` (it strengthened #id), `revived`, or `forgotten` (an import may not bring
-    back what was forgotten on purpose)."""
+    """`created`, `duplicate` (it strengthened #id), `revised` (a place elsewhere titles or tags it
+    differently now), `revived`, or `forgotten` (an import may not bring back what was forgotten on
+    purpose)."""
     superseded: tuple[int, ...] = ()
 
 
 def remember(tx: Connection, memory: Memory, now: int) -> Remembered:
     """Write down one memory that is redacted, checked and titled."""
-    key, project_id = _project(tx, memory, now)
-    uid, known = _recognised(tx, memory, key)
+    if memory.origin is None:
+        return _remember(tx, memory, now)
+    there = origins.holder(tx, memory.origin)
+    is_same = there is not None and origins.says(there, memory.kind, memory.text)
+    if there is not None and is_same and not memory.origin.moves:
+        # Whichever project would be chosen for it now: it stays where it is.
+        return _revise(tx, there, memory, memory.origin, now)
+    if origins.is_forgotten(tx, memory.origin):
+        return Remembered(0, "forgotten")
+    kept = _remember(tx, memory, now)
+    mine = summaries.get(tx, kept.id)
+    gone = origins.stand(tx, mine, memory.origin, now) if mine else ()
+    return replace(kept, superseded=tuple(dict.fromkeys((*kept.superseded, *gone))))
+
+
+def _revise(
+    tx: Connection, there: Summary, memory: Memory, origin: Origin, now: int
+) -> Remembered:
+    """Give what a place still says the title, tags and files that it has there now."""
+    origins.stand(tx, there, origin, now)
+    if (there.title, there.tags, there.files) == (memory.title, memory.tags, memory.files):
+        return Remembered(there.id, "duplicate")
+    owner = summaries.Owner(there.project_id, there.session_id, there.source)
+    draft = _draft(memory, there.at if memory.at is None else memory.at)
+    summaries.put(tx, there.uid, draft, owner, now)
+    _refer(tx, there.id, memory, now)
+    return Remembered(there.id, "revised")
+
+
+def _remember(tx: Connection, memory: Memory, now: int) -> Remembered:
+    keys, project_id = _project(tx, memory, now)
+    uid, known = _recognised(tx, memory, keys)
     if known is None:
         return _create(tx, uid, memory, project_id, now)
     said_at = now if memory.at is None else memory.at
     if known.superseded_by is None:
         return _strengthen(tx, known, memory, said_at, now)
+    if memory.origin is not None and origins.gave_way(tx, known):
+        return _revive(tx, known, memory, said_at, now)
     if memory.at is not None and memory.at <= _at(tx, known.superseded_by):
         # Said before it was superseded: an import tells old news, and the newer value stays.
         return Remembered(known.id, "duplicate")
     return _revive(tx, known, memory, said_at, now)
 
 
-def _project(tx: Connection, memory: Memory, now: int) -> tuple[str, int]:
+def _project(tx: Connection, memory: Memory, now: int) -> tuple[Sequence[str], int]:
+    """(the keys that its project is or was known by, its id)."""
     if memory.project_key in {None, GLOBAL_PROJECT}:
-        return GLOBAL_PROJECT, projects.ensure_global(tx, now)
+        return (GLOBAL_PROJECT,), projects.ensure_global(tx, now)
     key = storable(memory.project_key or "")
     name = memory.project_name or key.rstrip("/").rsplit("/", 1)[-1] or key
     reason = memory.project_reason or "named when something was remembered"
-    return key, projects.ensure_project(tx, key, name, reason, now)
+    number = projects.ensure_project(tx, key, name, reason, now)
+    whole = projects.project(tx, number)
+    assert whole is not None
+    return (whole.key, *projects.aliases(tx).get(number, ())), number
 
 
-def _recognised(tx: Connection, memory: Memory, key: str) -> tuple[str, Summary | None]:
+def _recognised(
+    tx: Connection, memory: Memory, keys: Sequence[str]
+) -> tuple[str, Summary | None]:
     """The memory's uid, and who has it already.
+
+    A project that others were merged into has memories, and hashes of forgotten ones, by their keys.
+    """
+    found = [_recognised_by(tx, memory, key) for key in keys]
+    return next((f for f in found if f[1] or books.is_forgotten(tx, f[0])), found[0])
+
+
+def _recognised_by(tx: Connection, memory: Memory, key: str) -> tuple[str, Summary | None]:
+    """The same by one key.
 
     Texts that differ in case and punctuation alone share a uid; but punctuation can mean something
     (`> 5`, `< 5`), and then the letter of the text counts.
@@ -116,6 +170,11 @@ def _create(tx: Connection, uid: str, memory: Memory, project_id: int, now: int)
         project_id, _session(tx, memory, project_id, at), storable(memory.source)
     )
     number, _ = summaries.put(tx, uid, _draft(memory, at), owner, now)
+    _refer(tx, number, memory, at)
+    return Remembered(number, "created", _take_topic(tx, number, memory, now))
+
+
+def _refer(tx: Connection, number: int, memory: Memory, at: int) -> None:
     links.link(
         tx,
         [
@@ -125,7 +184,6 @@ def _create(tx: Connection, uid: str, memory: Memory, project_id: int, now: int)
             for file in memory.files
         ],
     )
-    return Remembered(number, "created", _take_topic(tx, number, memory, now))
 
 
 def _session(tx: Connection, memory: Memory, project_id: int, at: int) -> int | None:
@@ -146,9 +204,9 @@ def _draft(memory: Memory, at: int) -> Draft:
         title=memory.title or "",
         body=memory.text,
         at=at,
-        rule="remembered" if memory.is_titled else UNTITLED,
+        rule=_rule(memory),
         sources=(),
-        tier=Tier.AGENT,
+        tier=memory.tier,
         tags=memory.tags,
         files=memory.files,
         topic_key=memory.topic_key,
@@ -157,14 +215,22 @@ def _draft(memory: Memory, at: int) -> Draft:
     )
 
 
+def _rule(memory: Memory) -> str:
+    if not memory.is_titled:
+        return UNTITLED
+    if memory.origin is None:
+        return "remembered"
+    return origins.IMPORTED_FILE if memory.tier is Tier.FILE else origins.IMPORTED
+
+
 def _strengthen(
     tx: Connection, known: Summary, memory: Memory, at: int, now: int
 ) -> Remembered:
-    if memory.source in _ON_PURPOSE or at > known.at:
+    if memory.source in _ON_PURPOSE or (at > known.at and memory.origin is None):
         # The same line of the same import again is no second voice.
         summaries.strengthen(tx, known.id, now)
     is_over = known.expires_at is not None and known.expires_at <= now
-    if known.expires_at != memory.expires_at and at >= known.at:
+    if known.expires_at != memory.expires_at and (at >= known.at or memory.origin is not None):
         summaries.renew(
             tx, known.id, at=at if is_over else known.at, expires_at=memory.expires_at, now=now
         )

@@ -10,6 +10,11 @@ from memd.models import Event, EventKind, NewEvent
 from memd.text import storable
 
 _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
+_MARKS = "kind IN ('prompt', 'session_start', 'compact_start')"
+"""As the index of marks says it. The planner knows nothing of how few they are: it has to be told."""
+_PROMPTS = (
+    f"events INDEXED BY events_marks WHERE session_id = ? AND {_MARKS} AND kind = 'prompt'"
+)
 
 
 def _event(row: tuple[Any, ...]) -> Event:
@@ -25,7 +30,11 @@ def _storable(text: str | None) -> str | None:
 
 
 def append(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
-    """Store an event unless one with its key is there; its sequence number, and whether it is new."""
+    """Store an event unless it is there under its key or a former one; its number, and if it is new."""
+    for former in event.former_keys:
+        found = tx.execute("SELECT id FROM events WHERE key = ?", (former,)).get
+        if found is not None:
+            return int(found), False
     row = tx.execute(
         "INSERT INTO events (key, session_id, kind, name, at, source, turn, tool, agent, payload)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING RETURNING id",
@@ -38,6 +47,44 @@ def append(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, 
     if row is not None:
         return int(row), True
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
+
+
+def prompt_of(tx: apsw.Connection, session_id: int, turn: str | None, at: int) -> str | None:
+    """The text of the prompt that an event of this turn and time follows; None if there is none.
+
+    It is the turn's own; if the event, or that prompt, names no turn: the last prompt before it.
+    """
+    if turn is not None:
+        own = tx.execute(
+            f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ?",
+            (session_id, storable(turn)),
+        ).fetchone()
+        if own is not None:
+            return str(own[0])
+    last = tx.execute(
+        f"SELECT payload ->> '$.prompt', turn FROM {_PROMPTS} AND at <= ?"
+        " ORDER BY at DESC, id DESC LIMIT 1",
+        (session_id, at),
+    ).fetchone()
+    return None if last is None or (turn and last[1]) else str(last[0])
+
+
+def prompts_before(tx: apsw.Connection, session_id: int, at: int) -> list[str]:
+    """The text of every prompt of a session up to a time."""
+    rows = tx.execute(
+        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND at <= ?", (session_id, at)
+    )
+    return [str(text) for (text,) in rows]
+
+
+def rest_of_turn(tx: apsw.Connection, session_id: int, turn: str) -> list[int]:
+    """The ids of a turn's events, without its prompt and without the session's own start and end."""
+    rows = tx.execute(
+        "SELECT id FROM events WHERE session_id = ? AND turn = ?"
+        " AND kind NOT IN ('prompt', 'session_start', 'session_end')",
+        (session_id, storable(turn)),
+    )
+    return [int(row[0]) for row in rows]
 
 
 def by_ids(tx: apsw.Connection, event_ids: Sequence[int]) -> dict[int, Event]:
@@ -91,13 +138,19 @@ def of_turns(
     return [_event(row) for row in rows]
 
 
-def pending_kinds(tx: apsw.Connection, session_id: int) -> dict[EventKind, tuple[int, int]]:
-    """Of a session's events that were not distilled yet: kind → (how many, time of the first)."""
+def pending_kinds(
+    tx: apsw.Connection, session_id: int
+) -> dict[EventKind, tuple[int, int, int]]:
+    """Of a session's events that were not distilled yet: kind → how many, times of first and last."""
     rows = tx.execute(
-        "SELECT kind, count(*), min(at) FROM events WHERE session_id = ? AND distilled = 0 GROUP BY kind",
+        "SELECT kind, count(*), min(at), max(at) FROM events"
+        " WHERE session_id = ? AND distilled = 0 GROUP BY kind",
         (session_id,),
     )
-    return {EventKind(kind): (int(count), int(at)) for kind, count, at in rows}
+    return {
+        EventKind(kind): (int(count), int(first), int(last))
+        for kind, count, first, last in rows
+    }
 
 
 def pending_count(tx: apsw.Connection) -> int:
@@ -139,6 +192,37 @@ def command_descriptions(
         (project_id, limit),
     )
     return {str(command): str(said) for command, said in rows if command and said}
+
+
+def last_break(tx: apsw.Connection, session_id: int) -> int | None:
+    """When the agent last lost what it had seen: its session was compacted or cleared."""
+    found = tx.execute(
+        f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_MARKS} AND (kind = 'compact_start'"
+        " OR kind = 'session_start' AND payload ->> '$.source' IN ('compact', 'clear'))",
+        (session_id,),
+    ).get
+    return None if found is None else int(found)
+
+
+def last_besides(tx: apsw.Connection, session_id: int, event_id: int | None) -> int | None:
+    """When something happened in a session last, not counting this event nor that it began again."""
+    found = tx.execute(
+        "SELECT at FROM events WHERE session_id = ? AND id IS NOT ? AND kind <> 'session_start'"
+        " ORDER BY at DESC LIMIT 1",
+        (session_id, event_id),
+    ).get
+    return None if found is None else int(found)
+
+
+def prompts_besides(
+    tx: apsw.Connection, session_id: int, event_id: int | None, limit: int
+) -> list[str]:
+    """The latest prompts of a session, not counting this event's."""
+    rows = tx.execute(
+        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?",
+        (session_id, event_id, limit),
+    )
+    return [str(text) for (text,) in rows if text]
 
 
 def forget(tx: apsw.Connection, event_ids: Sequence[int], now: int) -> int:

@@ -1,7 +1,7 @@
 """Supersessions and edges: how memories relate, and by which rule."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -93,6 +93,21 @@ def supersessions_of(tx: apsw.Connection, summary_id: int) -> list[Supersession]
     return [Supersession(*row) for row in rows]
 
 
+def hidden_by(
+    tx: apsw.Connection, summary_ids: Sequence[int], limit: int = 3
+) -> dict[int, list[int]]:
+    """Which older summaries each of these hides now, the latest `limit` of them."""
+    found: dict[int, list[int]] = {}
+    for newer, older in tx.execute(
+        "SELECT newer_id, older_id FROM supersessions WHERE undone_at IS NULL"
+        f" AND newer_id IN ({','.join('?' * len(summary_ids))}) ORDER BY older_id DESC",
+        tuple(summary_ids),
+    ):
+        if len(found.setdefault(int(newer), [])) < limit:
+            found[int(newer)].append(int(older))
+    return found
+
+
 def newest(tx: apsw.Connection, summary_id: int) -> int:
     """Who finally supersedes this summary; itself if nobody does."""
     current = summary_id
@@ -131,6 +146,16 @@ def edges_at(tx: apsw.Connection, kind: str, node_id: str, limit: int = 200) -> 
     return [_edge(row) for row in rows]
 
 
+def edges_below(tx: apsw.Connection, kind: str, stem: str) -> list[Edge]:
+    """The edges that end at a node of this kind whose id begins with `stem`, oldest first."""
+    rows = tx.execute(
+        f"SELECT {_EDGE} FROM edges WHERE to_kind = ?1 AND to_id >= ?2 AND to_id < ?2 || char(1114111)"
+        " ORDER BY id",
+        (kind, stem),
+    )
+    return [_edge(row) for row in rows]
+
+
 def sources_of(tx: apsw.Connection, summary_id: int) -> list[tuple[int, str]]:
     """(event id, quote) of each event that a summary derives from, in order of the event."""
     rows = tx.execute(
@@ -155,6 +180,16 @@ def unlink_from(tx: apsw.Connection, summary_id: int) -> None:
     """Drop the edges that begin at a summary, before a revision writes them anew."""
     tx.execute(
         "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
+    )
+
+
+def drop_edge(
+    tx: apsw.Connection, start: tuple[str, str], type_: EdgeType, end: tuple[str, str]
+) -> None:
+    """Drop one edge, if it is there. Nodes are (kind, id as text)."""
+    tx.execute(
+        "DELETE FROM edges WHERE from_kind = ? AND from_id = ? AND type = ? AND to_kind = ? AND to_id = ?",
+        (*start, type_.value, *end),
     )
 
 

@@ -1,6 +1,11 @@
-"""Projects and sessions: where events and memories belong."""
+"""Projects and sessions: where events and memories belong.
+
+A project that was merged into another lives on as an alias: whatever still says its key means the
+other one, so every look-up by key goes through `by_key`. Not here: what a merge decides.
+"""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import apsw
 
@@ -11,12 +16,30 @@ _PROJECT = "id, key, name, reason"
 _SESSION = "id, uid, client, key, project_id, directory, title, started_at, last_event_at"
 
 
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How much there is of a project. `last_event_at` is None if nothing ever happened there."""
+
+    sessions: int = 0
+    memories: int = 0
+    events: int = 0
+    last_event_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What went from one project to another."""
+
+    sessions: int
+    memories: int
+    aliases: int
+
+
 def ensure_project(tx: apsw.Connection, key: str, name: str, reason: str, now: int) -> int:
-    """The id of the project with this key; made if it is new."""
+    """The id of the project with this key, or of the one it was merged into; made if it is new."""
     key, name = storable(key), storable(name)
-    found = tx.execute("SELECT id FROM projects WHERE key = ?", (key,)).get
-    if found is not None:
-        return int(found)
+    if (found := by_key(tx, key)) is not None:
+        return found.id
     return int(
         tx.execute(
             "INSERT INTO projects (key, name, reason, created_at) VALUES (?, ?, ?, ?) RETURNING id",
@@ -38,17 +61,112 @@ def project(tx: apsw.Connection, project_id: int) -> Project | None:
     return Project(*row) if row else None
 
 
+def by_key(tx: apsw.Connection, key: str) -> Project | None:
+    """The project with this key, or the one that it was merged into; None if there is neither."""
+    rows = tx.execute(
+        f"SELECT {_PROJECT} FROM projects WHERE key = ?1"
+        " OR id = (SELECT project_id FROM aliases WHERE key = ?1)",
+        (storable(key),),
+    )
+    return next((Project(*row) for row in rows), None)
+
+
 def projects(tx: apsw.Connection) -> list[Project]:
     """Every project, oldest first."""
     return [Project(*row) for row in tx.execute(f"SELECT {_PROJECT} FROM projects ORDER BY id")]
 
 
 def find_projects(tx: apsw.Connection, name: str) -> list[Project]:
-    """The projects whose key or name is exactly this."""
+    """The projects whose key or name is exactly this, the one with this key first.
+
+    Failing these, those that a project of this name was merged into.
+    """
     rows = tx.execute(
-        f"SELECT {_PROJECT} FROM projects WHERE key = ?1 OR name = ?1 ORDER BY id", (name,)
+        f"SELECT {_PROJECT} FROM projects WHERE key = ?1 OR name = ?1"
+        " OR id = (SELECT project_id FROM aliases WHERE key = ?1) ORDER BY key <> ?1, id",
+        (name,),
+    )
+    if found := [Project(*row) for row in rows]:
+        return found
+    rows = tx.execute(
+        f"SELECT {_PROJECT} FROM projects WHERE id IN (SELECT project_id FROM aliases"
+        " WHERE substr(key, -length(?1) - 1) = '/' || ?1) ORDER BY id",
+        (name,),
     )
     return [Project(*row) for row in rows]
+
+
+def aliases(tx: apsw.Connection) -> dict[int, list[str]]:
+    """Project → the keys of what was merged into it, oldest first."""
+    found: dict[int, list[str]] = {}
+    for project_id, key in tx.execute("SELECT project_id, key FROM aliases ORDER BY at, key"):
+        found.setdefault(project_id, []).append(key)
+    return found
+
+
+def tallies(tx: apsw.Connection) -> dict[int, Tally]:
+    """How much there is of every project, by its id."""
+    happened = {
+        project_id: (sessions, last_at)
+        for project_id, sessions, last_at in tx.execute(
+            "SELECT project_id, count(*), max(last_event_at) FROM sessions GROUP BY project_id"
+        )
+    }
+    memories = _counted(tx, "SELECT project_id, count(*) FROM summaries GROUP BY project_id")
+    events = _counted(
+        tx,
+        "SELECT s.project_id, sum(n) FROM sessions s JOIN (SELECT session_id, count(*) n"
+        " FROM events GROUP BY session_id) e ON e.session_id = s.id GROUP BY s.project_id",
+    )
+    never = (0, None)
+    return {
+        one.id: Tally(
+            happened.get(one.id, never)[0],
+            memories.get(one.id, 0),
+            events.get(one.id, 0),
+            happened.get(one.id, never)[1],
+        )
+        for one in projects(tx)
+    }
+
+
+def _counted(tx: apsw.Connection, sql: str) -> dict[int, int]:
+    return {int(project_id): int(count) for project_id, count in tx.execute(sql)}
+
+
+def shared_topics(tx: apsw.Connection, one_id: int, other_id: int) -> list[str]:
+    """The topic keys that both projects have memories of one kind on."""
+    rows = tx.execute(
+        "SELECT DISTINCT a.topic_key FROM summaries a JOIN summaries b ON b.topic_key = a.topic_key"
+        " AND b.kind = a.kind AND b.project_id = ?2 WHERE a.project_id = ?1"
+        " AND a.topic_key IS NOT NULL ORDER BY 1",
+        (one_id, other_id),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def rename(tx: apsw.Connection, project_id: int, name: str) -> None:
+    """Call a project something else; its key stays."""
+    tx.execute("UPDATE projects SET name = ? WHERE id = ?", (storable(name), project_id))
+
+
+def absorb(tx: apsw.Connection, source: Project, into: Project, now: int) -> Moved:
+    """Give everything of one project to another, and let its keys mean that one from now on.
+
+    Its memories wait to be compared with their new neighbours.
+    """
+    tx.execute("UPDATE sessions SET project_id = ? WHERE project_id = ?", (into.id, source.id))
+    sessions = tx.changes()
+    tx.execute(
+        "UPDATE summaries SET project_id = ?, consolidated = 0 WHERE project_id = ?",
+        (into.id, source.id),
+    )
+    memories = tx.changes()
+    tx.execute("UPDATE aliases SET project_id = ? WHERE project_id = ?", (into.id, source.id))
+    moved = Moved(sessions, memories, tx.changes())
+    tx.execute("DELETE FROM projects WHERE id = ?", (source.id,))
+    tx.execute("INSERT INTO aliases VALUES (?, ?, ?)", (source.key, into.id, now))
+    return moved
 
 
 def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: int) -> int:
@@ -76,6 +194,16 @@ def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: in
             ),
         ).get
     )
+
+
+def known_session(tx: apsw.Connection, ref: SessionRef) -> tuple[int, str] | None:
+    """(id, key of its project) of a client's session; None if it is new."""
+    row = tx.execute(
+        "SELECT s.id, p.key FROM sessions s JOIN projects p ON p.id = s.project_id"
+        " WHERE s.client = ? AND s.key = ?",
+        (storable(ref.client), storable(ref.key)),
+    ).fetchone()
+    return (int(row[0]), str(row[1])) if row else None
 
 
 def session_happened(tx: apsw.Connection, session_id: int, at: int, title: str | None) -> None:
@@ -115,3 +243,21 @@ def find_sessions(tx: apsw.Connection, key: str) -> list[Session]:
         (key,),
     )
     return [Session(*row) for row in rows]
+
+
+def of_project(tx: apsw.Connection, project_id: int, limit: int) -> list[Session]:
+    """The sessions of a project that began last, newest first."""
+    rows = tx.execute(
+        f"SELECT {_SESSION} FROM sessions WHERE project_id = ? ORDER BY started_at DESC LIMIT ?",
+        (project_id, limit),
+    )
+    return [Session(*row) for row in rows]
+
+
+def session_of_client(tx: apsw.Connection, client: str, key: str) -> Session | None:
+    """The session that a client calls this, or None."""
+    row = tx.execute(
+        f"SELECT {_SESSION} FROM sessions WHERE client = ? AND key = ?",
+        (storable(client), storable(key)),
+    ).fetchone()
+    return Session(*row) if row else None

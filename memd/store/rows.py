@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from memd.models import Kind
+
 
 @dataclass(frozen=True, slots=True)
 class Posting:
@@ -76,3 +78,21 @@ class Use:
 
 Pair = tuple[int, int]
 """Two summary ids, the lower one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What an index says of a memory, and what its place there is decided by. Times: UTC ms."""
+
+    id: int
+    project_id: int
+    session_id: int | None
+    kind: Kind
+    title: str
+    at: int
+    created_at: int
+    is_pinned: bool = False
+    repeats: int = 0
+    """How often it was said again or revised."""
+    uses: int = 0
+    """How often an answer returned it to somebody who had asked."""

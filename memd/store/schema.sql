@@ -43,6 +43,8 @@ CREATE TABLE events (
 
 CREATE INDEX events_by_session ON events (session_id, at, id);
 CREATE INDEX events_pending ON events (session_id, id) WHERE distilled = 0;
+CREATE INDEX events_marks ON events (session_id, kind, at, turn)
+  WHERE kind IN ('prompt', 'session_start', 'compact_start');
 
 CREATE TABLE summaries (
   id INTEGER PRIMARY KEY AUTOINCREMENT,  -- never used twice: people write #12 down
@@ -75,6 +77,8 @@ CREATE INDEX summaries_by_time ON summaries (at, id);
 CREATE INDEX summaries_by_session ON summaries (session_id, at, id);
 CREATE INDEX summaries_by_topic ON summaries (topic_key, project_id) WHERE topic_key IS NOT NULL;
 CREATE INDEX summaries_to_consolidate ON summaries (id) WHERE consolidated = 0;
+CREATE INDEX summaries_by_kind ON summaries (project_id, kind, at);
+CREATE INDEX summaries_pinned ON summaries (project_id, at) WHERE pinned_at IS NOT NULL;
 
 CREATE TABLE supersessions (
   id INTEGER PRIMARY KEY,
@@ -121,6 +125,35 @@ CREATE TABLE coactivations (           -- how often one answer returned both
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX coactivations_by_high ON coactivations (high_id);
+
+CREATE TABLE injections (              -- what an agent was shown unasked: never the same twice
+  id INTEGER PRIMARY KEY,
+  session_id INTEGER NOT NULL REFERENCES sessions (id),
+  summary_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
+  moment TEXT NOT NULL,                -- startup, resume, clear, compact or prompt
+  at INTEGER NOT NULL,
+  reason TEXT NOT NULL                 -- why this one, in words
+) STRICT;
+
+CREATE INDEX injections_by_session ON injections (session_id, at);
+CREATE INDEX injections_by_summary ON injections (summary_id);
+
+CREATE TABLE switches (                -- where a person wants less of memd than everywhere
+  scope TEXT NOT NULL,                 -- project or session
+  target TEXT NOT NULL,                -- the project's key, or the client's own id of the session
+  captures INTEGER NOT NULL,           -- 0: nothing new is kept
+  recalls INTEGER NOT NULL,            -- 0: nothing is shown unasked
+  at INTEGER NOT NULL,
+  PRIMARY KEY (scope, target)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE aliases (                 -- keys of projects that were merged into another
+  key TEXT PRIMARY KEY,
+  project_id INTEGER NOT NULL REFERENCES projects (id),
+  at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX aliases_by_project ON aliases (project_id);
 
 CREATE TABLE receipts (                -- the books: received = stored + duplicate + filtered + refused
   source TEXT NOT NULL,
@@ -239,6 +272,14 @@ CREATE TABLE entities (                -- what a memory names; the index writes 
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX entities_by_name ON entities (name);
+
+CREATE TABLE cues (                    -- by which words a rule or a decision is found again
+  cue TEXT NOT NULL,                   -- a stem, or = and a hash of the whole title
+  summary_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
+  PRIMARY KEY (cue, summary_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX cues_by_summary ON cues (summary_id);
 
 CREATE VIEW turns AS                   -- what was said, word for word; its id is the event's
 SELECT id, kind, text FROM (

@@ -8,6 +8,7 @@ from typing import Any
 import apsw
 
 from memd.models import Draft, Kind, Summary, Tier
+from memd.store import cues
 from memd.text import storable
 
 _COLUMNS = (
@@ -64,6 +65,7 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
             (draft.kind.value, title, body, tags, files, draft.at, now,
              draft.confidence, draft.quality, draft.rule, old[0]),
         )  # fmt: skip
+        cues.put(tx, int(old[0]), draft.kind, title, body)
         return int(old[0]), "revised"
     number = tx.execute(
         "INSERT INTO summaries (uid, project_id, session_id, episode, kind, tier, source, title, body,"
@@ -73,6 +75,7 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
          owner.source, title, body, draft.topic_key, tags, files, draft.at, now, now,
          draft.expires_at, draft.confidence, draft.quality, draft.rule),
     ).get  # fmt: skip
+    cues.put(tx, int(number), draft.kind, title, body)
     return int(number), "created"
 
 
@@ -254,7 +257,9 @@ def pin(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
     """Pin a summary (its tier becomes core), or unpin it with None."""
     tx.execute(
         "UPDATE summaries SET pinned_at = ?1, tier = CASE WHEN ?1 IS NOT NULL THEN 'core'"
-        " WHEN source IN ('agent', 'user') THEN 'agent' ELSE 'captured' END WHERE id = ?2",
+        " WHEN rule = 'imported:file' THEN 'file'"
+        " WHEN rule = 'imported' OR source IN ('agent', 'user') THEN 'agent'"
+        " ELSE 'captured' END WHERE id = ?2",
         (pinned_at, summary_id),
     )
 

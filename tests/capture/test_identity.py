@@ -6,7 +6,9 @@ import subprocess
 
 import pytest
 
-from memd.capture.identity import SCRATCH, Identities, resolve
+from memd.capture.identity import Identities, resolve
+from memd.capture.overrides import Overrides
+from memd.models import SCRATCH_PROJECT
 
 GIT = shutil.which("git") or "git"
 
@@ -64,6 +66,7 @@ def test_worktrees_of_a_bare_repository_share_it(tmp_path):
     bare, tree = tmp_path / "proj" / ".bare", tmp_path / "proj" / "main"
     (bare / "worktrees" / "main").mkdir(parents=True)
     (bare / "worktrees" / "main" / "commondir").write_text("../..\n")
+    (bare / "worktrees" / "main" / "gitdir").write_text(f"{tree}/.git\n")
     tree.mkdir()
     (tree / ".git").write_text(f"gitdir: {bare}/worktrees/main\n")
     found = resolve(str(tree))
@@ -79,12 +82,12 @@ def test_a_plain_or_missing_directory_is_its_own_project(tmp_path):
 
 @pytest.mark.parametrize("directory", [None, "", "a\0b", "/x" * 5_000])
 def test_no_directory_is_the_scratch_project(directory):
-    assert resolve(directory).key == SCRATCH
+    assert resolve(directory).key == SCRATCH_PROJECT
 
 
 def test_a_directory_made_for_one_session_is_the_scratch_project():
     path = "/home/u/.config/Claude/scratch-workspaces/a/b/scratch-2026-01-01-ff"
-    assert resolve(path).key == SCRATCH
+    assert resolve(path).key == SCRATCH_PROJECT
 
 
 @pytest.mark.parametrize(
@@ -135,3 +138,72 @@ def test_the_memory_of_directories_is_bounded(clock):
     for number in range(1_000):
         identities.of(f"/nowhere/{number}")
     assert len(identities._known) <= 256
+
+
+@pytest.fixture
+def given(tmp_path):
+    """Write the projects.toml of somebody who lives in `tmp_path`."""
+    file = tmp_path / "projects.toml"
+
+    def wrote(*lines):
+        file.write_text("[projects]\n" + "\n".join(lines))
+        return Overrides(str(file), str(tmp_path))
+
+    return wrote
+
+
+def test_a_persons_word_comes_before_git(repository, given):
+    top, _ = repository
+    found = resolve(str(top), given('"~/ledger" = "money"'))
+    assert (found.key, found.name) == ("money", "money")
+    assert found.reason == "projects.toml says so for ~/ledger"
+
+
+def test_a_worktree_elsewhere_belongs_to_what_was_said_of_its_repository(
+    repository, given, tmp_path
+):
+    _, git = repository
+    git("worktree", "add", "-q", str(tmp_path / "elsewhere"))
+    overrides = given('"~/ledger" = "money"', '"~/other*" = "other"')
+    assert resolve(str(tmp_path / "elsewhere"), overrides).key == "money"
+
+
+def test_a_worktree_is_the_same_one_through_a_link(repository, tmp_path):
+    top, git = repository
+    git("worktree", "add", "-q", str(tmp_path / "elsewhere"))
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    assert resolve(str(tmp_path / "link")).key == str(top)
+
+
+def test_a_directory_that_only_claims_to_be_a_worktree_sees_nothing_of_the_repository(
+    repository, tmp_path
+):
+    """An archive can hold any `.git` file; only the repository's owner can list a worktree."""
+    top, git = repository
+    git("worktree", "add", "-q", str(tmp_path / "elsewhere"))
+    archive = tmp_path / "archive"
+    fake = archive / "fake"
+    fake.mkdir(parents=True)
+    (fake / "commondir").write_text(f"{top}/.git")
+    (fake / "gitdir").write_text(f"{archive}/.git")
+    for git_dir in (fake, top / ".git" / "worktrees" / "elsewhere"):
+        (archive / ".git").write_text(f"gitdir: {git_dir}")
+        found = resolve(str(archive))
+        assert found.key == str(archive)
+        assert "repository does not know" in found.reason
+
+
+def test_a_file_of_overrides_in_a_repository_says_nothing(repository):
+    top, _ = repository
+    (top / "projects.toml").write_text('[projects]\n"/" = "theirs"\n')
+    assert resolve(str(top)).key == str(top)
+
+
+def test_a_change_of_the_overrides_is_seen_at_once(clock, given, tmp_path):
+    identities = Identities(clock, given('"~/a" = "one"'))
+    assert identities.of(str(tmp_path / "a")).key == "one"
+    given('"~/a" = "other"')
+    assert identities.of(str(tmp_path / "a")).key == "other"
+    given("nonsense")
+    assert identities.of(str(tmp_path / "a")).key == str(tmp_path / "a")
+    assert "not valid TOML" in identities.trouble

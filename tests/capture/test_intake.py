@@ -1,5 +1,6 @@
 """The intake: acknowledged means committed, once, whoever else fails, waits or goes away."""
 
+import dataclasses
 import json
 import threading
 from pathlib import Path
@@ -7,13 +8,16 @@ from pathlib import Path
 import anyio
 import anyio.lowlevel
 import pytest
+from structlog.testing import capture_logs
 
 from memd.capture import spool
+from memd.capture.identity import Identities
 from memd.capture.intake import WAITING, CaptureRequest, Intake
+from memd.capture.overrides import Overrides
 from memd.config import CaptureConfig
 from memd.errors import SpoolBroken, VaultFull
 from memd.models import EventKind
-from memd.store import books, events, projects
+from memd.store import books, events, projects, switches
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 LEDGER = [json.loads(line) for line in (DATA / "ledger/hooks.jsonl").read_text().splitlines()]
@@ -72,6 +76,10 @@ async def until(condition):
 def appended(spool_dir, torn):
     with Path(spool_dir, "active").open("ab") as file:
         file.write(torn)
+
+
+def file_of(db):
+    return Path(db.path).read_bytes()
 
 
 def on_disk(db):
@@ -347,6 +355,37 @@ async def test_a_spool_that_cannot_be_read_is_told_in_our_words(intake):
         await intake.drain()
 
 
+@pytest.mark.usefixtures("broken_spool")
+async def test_every_place_of_the_spool_is_drained_though_one_cannot_be_read(
+    db, clock, spool_dir, tmp_path
+):
+    others = [str(tmp_path / "second"), str(tmp_path / "third")]
+    intake = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None, spool_fallbacks=others)
+    for number, place in enumerate(others):
+        spooled(place, prompt(number))
+    with pytest.raises(SpoolBroken):
+        await intake.drain()
+    assert [event.turn for event in await stored(db)] == ["p0", "p1"]
+    assert [spool.measure(place).files for place in others] == [0, 0]
+    assert intake.status()["spool"]["lines"] == 1  # what lies in the one that is broken
+
+
+async def test_what_is_refused_is_told_in_the_log_without_its_text(intake):
+    with capture_logs() as told:
+        await intake.capture(
+            [prompt(1), CaptureRequest("somebody", "a"), CaptureRequest("somebody", "b")]
+        )
+    assert told == [
+        {
+            "room": "intake",
+            "log_level": "warning",
+            "event": "event_refused",
+            "reason": "unknown client",
+            "count": 2,
+        }
+    ]
+
+
 async def test_a_spooled_line_that_memd_fails_on_is_refused_and_blocks_nothing(
     db, clock, spool_dir
 ):
@@ -375,3 +414,169 @@ async def test_the_entropy_rule_is_a_setting(db, clock, spool_dir):
         "x [REDACTED:high-entropy]",
         f"x {word}",
     ]
+
+
+def turn(number, *events_):
+    """Events of one turn as hook payloads, after its prompt."""
+    common = {"session_id": "s", "cwd": "/nowhere/p", "prompt_id": f"p{number}"}
+    return [CaptureRequest("claude-code", common | event) for event in events_]
+
+
+TOOL = {
+    "hook_event_name": "PostToolUse", "tool_name": "Bash", "tool_use_id": "t1",
+    "tool_input": {"command": "cat diary"}, "tool_response": {"stdout": "dear diary"},
+}  # fmt: skip
+STOP = {"hook_event_name": "Stop", "last_assistant_message": "Your diary says hello."}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<private>read my diary</private>",
+        "<private>a</private>\n<private>b</private> .",
+        "<private>read my diary",
+        "read my diary</private>",
+        "&lt;private>read my diary&lt;/private>",
+    ],
+)
+async def test_all_of_a_private_turn_is_private_until_the_next_prompt(intake, db, text):
+    asked = await intake.capture([prompt(1, text), *turn(1, TOOL, STOP)])
+    assert [receipt.outcome for receipt in asked] == ["stored", "filtered", "filtered"]
+    assert {receipt.reason for receipt in asked[1:]} == {"private turn"}
+    late = await intake.capture(
+        [prompt(2, "and now?"), *turn(1, TOOL | {"tool_use_id": "t2"}), *turn(2, STOP)]
+    )
+    assert [receipt.outcome for receipt in late] == ["stored", "filtered", "stored"]
+    assert [event.payload.get("prompt") for event in await stored(db)] == [
+        "[REDACTED:private]", "and now?", None,
+    ]  # fmt: skip
+    (session,) = (await db.read(lambda tx: projects.sessions(tx, [1]))).values()
+    assert session.title == "and now?"
+    assert b"diary" not in on_disk(db).replace(b"Your diary", b"")
+    assert (await balance(db))["filtered"] == 3
+
+
+async def test_a_prompt_with_something_public_in_it_is_an_ordinary_one(intake):
+    receipts = await intake.capture(
+        [prompt(1, "read <private>my diary</private> please"), *turn(1, TOOL, STOP)]
+    )
+    assert {receipt.outcome for receipt in receipts} == {"stored"}
+
+
+async def test_an_import_does_not_bring_a_private_turn_back(intake, db):
+    live = [prompt(1, "<private>x</private>"), *turn(1, TOOL, STOP)]
+    await intake.capture(live)
+    again = [dataclasses.replace(request, source="import", at=5) for request in live]
+    assert [r.outcome for r in await intake.capture(again)] == ["duplicate", "filtered", "filtered"]  # fmt: skip
+    assert len(await stored(db)) == 1
+
+
+async def test_an_import_alone_keeps_a_private_turn_private(intake, db):
+    requests = [prompt(1, "<private>x</private>"), *turn(1, TOOL, STOP)]
+    await intake.capture([dataclasses.replace(one, source="import") for one in requests])
+    assert len(await stored(db)) == 1
+
+
+async def test_what_overtook_its_private_prompt_is_taken_out_again(intake, db, spool_dir):
+    spooled(spool_dir, prompt(1, "<private>x</private>", at=5))
+    await intake.capture([prompt(0), *turn(1, TOOL, STOP)])
+    assert len(await stored(db)) == 3
+    await intake.drain()
+    assert [event.turn for event in await stored(db)] == ["p0", "p1"]
+    again = await intake.capture(turn(1, TOOL))
+    assert again[0].outcome == "filtered"
+    assert b"dear diary" not in file_of(db)
+
+
+async def test_where_no_turn_is_named_the_last_prompt_decides(intake, clock):
+    def nameless(event):
+        return CaptureRequest("claude-code", {"session_id": "s", **event}, at=clock())
+
+    first = {"hook_event_name": "UserPromptSubmit", "prompt": "<private>x", "uuid": "u1"}
+    assert (await intake.capture([nameless(first)]))[0].outcome == "stored"
+    clock.advance(s=1)
+    found = await intake.capture([nameless(TOOL), nameless({"hook_event_name": "SessionEnd"})])
+    assert [receipt.reason for receipt in found] == ["private turn", None]
+    clock.advance(s=1)
+    other = {"hook_event_name": "UserPromptSubmit", "prompt": "hello", "uuid": "u2"}
+    found = await intake.capture([nameless(other), nameless(STOP)])
+    assert [receipt.outcome for receipt in found] == ["stored", "stored"]
+
+
+async def test_a_compaction_tells_a_private_turn_again_and_is_dropped(intake, clock):
+    summary = {"hook_event_name": "PostCompact", "compact_summary": "The diary says hello."}
+    await intake.capture([prompt(1, "<private>x</private>")])
+    clock.advance(s=1)
+    asked = await intake.capture([prompt(2, "go on"), *turn(2, summary, STOP)])
+    assert [receipt.outcome for receipt in asked] == ["stored", "filtered", "stored"]
+
+
+def switch(db, scope, target, captures):
+    db.write_now(lambda tx: switches.put(tx, scope, target, captures, True, 1))
+
+
+@pytest.mark.parametrize("source", ["live", "spool", "import"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        ("project", "/nowhere/p", "switched off for this project"),
+        ("session", "s", "switched off for this session"),
+    ],
+)
+async def test_nothing_is_kept_where_memd_is_switched_off(intake, db, spool_dir, source, said):
+    scope, target, reason = said
+    switch(db, scope, target, captures=False)
+    if source == "spool":
+        spooled(spool_dir, prompt(1))
+        await intake.drain()
+    else:
+        (receipt,) = await intake.capture([prompt(1, source=source)])
+        assert (receipt.outcome, receipt.reason) == ("filtered", reason)
+    assert await stored(db) == []
+    assert await db.read(projects.projects) == []
+    assert await db.read(lambda tx: books.reasons(tx, "filtered")) == {reason: 1}
+    switch(db, scope, target, captures=True)
+    assert (await intake.capture([prompt(1)]))[0].outcome == "stored"
+    await balance(db)
+
+
+async def test_a_session_is_let_into_a_project_that_is_off(intake, db):
+    switch(db, "project", "/nowhere/p", captures=False)
+    switch(db, "session", "s", captures=True)
+    found = await intake.capture([prompt(1), prompt(1, session="other")])
+    assert [receipt.outcome for receipt in found] == ["stored", "filtered"]
+
+
+async def test_capture_disabled_keeps_nothing_but_what_a_person_imports(db, clock, spool_dir):
+    intake = Intake(db, CaptureConfig(enabled=False), clock, spool_dir, lambda: None)
+    spooled(spool_dir, prompt(1))
+    await intake.drain()
+    found = await intake.capture([prompt(2), prompt(3, source="import")])
+    assert [receipt.outcome for receipt in found] == ["filtered", "stored"]
+    assert found[0].reason == "switched off in config.toml"
+    assert (await balance(db))["filtered"] == 2
+
+
+async def test_a_sender_may_ask_not_to_be_kept(intake, db, spool_dir):
+    (receipt,) = await intake.capture([prompt(1, capture=False)])
+    assert (receipt.outcome, receipt.reason) == ("filtered", "switched off by its sender")
+    line = {"client": "claude-code", "payload": prompt(2).payload, "capture": False}
+    spool.append(spool_dir, json.dumps(line).encode())
+    await intake.drain()
+    assert await stored(db) == []
+    assert (await balance(db))["filtered"] == 2
+
+
+async def test_a_persons_own_word_names_the_project(db, clock, spool_dir, tmp_path):
+    file = tmp_path / "projects.toml"
+    file.write_text('[projects]\n"/nowhere/p" = "mine"')
+    identities = Identities(clock, Overrides(str(file), "/"))
+    intake = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None, identities=identities)
+    await intake.capture([prompt(1)])
+    (project,) = await db.read(projects.projects)
+    assert (project.key, project.reason) == ("mine", "projects.toml says so for /nowhere/p")
+    assert intake.status()["trouble"] is None
+    file.write_text("[projects")
+    await intake.capture([prompt(2, session="s2")])
+    assert "is not used: it is not valid TOML" in intake.status()["trouble"]
+    assert len(await db.read(projects.projects)) == 2

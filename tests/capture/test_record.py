@@ -1,8 +1,10 @@
 """Recording: one transaction in which what is stored and what is counted agree."""
 
+from dataclasses import replace
+
 from memd.capture.adapters import Ignored, Refused
 from memd.capture.identity import Identity
-from memd.capture.record import Prepared, Receipt, record
+from memd.capture.record import Prepared, Receipt, record, rehearse
 from memd.models import EventKind, NewEvent, SessionRef
 from memd.store import books, events, projects
 
@@ -59,3 +61,24 @@ async def test_what_was_forgotten_does_not_come_back(db):
 async def test_nothing_that_was_not_stored_makes_a_session(db):
     await db.write(lambda tx: record(tx, [Prepared("live", Ignored("x"))], 1))
     assert await db.read(projects.projects) == []
+
+
+async def test_a_rehearsal_says_what_would_become_of_everything_and_leaves_no_trace(db):
+    everything = [prompt("a"), prompt("a"), Prepared("import", Refused("not an object"))]
+    for _ in range(2):
+        foreseen = await db.write(lambda tx: rehearse(tx, everything, 1))
+        assert [receipt.outcome for receipt in foreseen] == ["stored", "duplicate", "refused"]
+        assert {receipt.seq for receipt in foreseen} == {None}
+    assert await db.read(projects.projects) == []
+    assert (await db.read(books.balance))["received"] == 0
+    recorded = await db.write(lambda tx: record(tx, everything, 1))
+    assert [receipt.outcome for receipt in recorded] == ["stored", "duplicate", "refused"]
+
+
+async def test_what_was_forgotten_under_a_former_key_does_not_come_back(db):
+    await db.write(lambda tx: record(tx, [prompt("old")], 1))
+    await db.write(lambda tx: events.forget(tx, [1], 2))
+    again = prompt("new")
+    again = replace(again, verdict=replace(again.verdict, former_keys=("old",)))
+    receipts = await db.write(lambda tx: record(tx, [again], 3))
+    assert receipts == [Receipt("filtered", reason="forgotten")]

@@ -3,6 +3,7 @@ import dataclasses
 import pytest
 
 from memd.consolidate.curator import Curator, Memory
+from memd.consolidate.origins import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import UNTITLED, EdgeType, SessionRef, Tier
 from memd.store import events, links, projects, summaries, turns
@@ -176,3 +177,25 @@ async def test_nothing_of_what_was_said_stays_once_its_memory_is_forgotten(vault
     await curator.forget([number], dry_run=False)
     assert vault.db.read_now(turns.count) == 0
     assert b"zzyzx" not in vault.db.read_now(words)
+
+
+async def test_a_place_that_is_named_by_a_secret_keeps_apart_without_it(vault, curator):
+    def note(part, text):
+        return dataclasses.replace(NOTE, text=text, title="t", origin=Origin("/a.md", part))
+
+    one = await curator.remember(note("pass hunter2", "one"))
+    other = await curator.remember(note("pass [REDACTED]", "two"))
+    assert other.superseded == ()
+    assert all("hunter2" not in edge.to_id for edge in vault.edges(one.id))
+    assert (await curator.remember(note("pass hunter2", "three"))).superseded == (one.id,)
+
+
+async def test_what_a_file_does_not_say_any_more_is_withdrawn_and_the_index_told(
+    vault, curator, rung
+):
+    kept = await curator.remember(dataclasses.replace(NOTE, origin=Origin("/a.md", "x")))
+    assert await curator.withdraw("/a.md", {kept.id}) == ()
+    assert rung == [1]
+    assert await curator.withdraw("/a.md", ()) == (kept.id,)
+    assert rung == [1, 1]
+    assert vault.get(kept.id).expires_at is not None

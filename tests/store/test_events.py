@@ -1,7 +1,11 @@
+import dataclasses
+from dataclasses import replace
+
 import pytest
 
 from memd.models import EventKind, NewEvent, SessionRef
 from memd.store import books, events, projects
+from tests.make import AT, make_new_event
 
 REF = SessionRef("claude-code", "s")
 
@@ -95,3 +99,102 @@ def test_half_of_a_surrogate_pair_is_stored_as_a_question_mark(db, session):
     assert db.read_now(lambda tx: events.by_ids(tx, [number]))[number].payload == {
         "prompt": "half ?"
     }
+
+
+def marks(db, *found):
+    def write(tx):
+        project = projects.ensure_project(tx, "/p", "p", "", AT)
+        session = projects.ensure_session(tx, found[0].session, project, AT)
+        return [events.append(tx, event, session)[0] for event in found]
+
+    return db.write_now(write)
+
+
+def test_a_session_loses_its_context_when_it_is_compacted_or_cleared(db):
+    marks(db, make_new_event("session_start", at=1), make_new_event(at=2))
+    assert db.read_now(lambda tx: events.last_break(tx, 1)) is None
+    marks(db, make_new_event("compact_start", at=3), make_new_event("compact_end", at=5))
+    assert db.read_now(lambda tx: events.last_break(tx, 1)) == 3
+    cleared = make_new_event("session_start", at=9)
+    marks(db, replace(cleared, payload={"source": "clear"}))
+    assert db.read_now(lambda tx: events.last_break(tx, 1)) == 9
+
+
+def test_what_happened_and_was_asked_last_leaves_the_asking_event_out(db):
+    first, _, third, start = marks(
+        db,
+        make_new_event(at=1, prompt="one"),
+        make_new_event("stop", at=2),
+        make_new_event(at=3, prompt="two"),
+        make_new_event("session_start", at=4),
+    )
+    assert db.read_now(lambda tx: events.last_besides(tx, 1, start)) == 3
+    assert db.read_now(lambda tx: events.last_besides(tx, 1, third)) == 2
+    assert db.read_now(lambda tx: events.prompts_besides(tx, 1, third, 9)) == ["one"]
+    assert db.read_now(lambda tx: events.prompts_besides(tx, 1, None, 9)) == ["two", "one"]
+    assert db.read_now(lambda tx: events.last_besides(tx, 7, first)) is None
+
+
+def test_what_a_session_was_asked_is_found_by_the_marks_alone(db):
+    marks(db, make_new_event(prompt="one"))
+    asked = []
+
+    def planned(tx):
+        tx.exec_trace = lambda _, sql, values: asked.append((sql, values)) or True
+        try:
+            events.prompts_besides(tx, 1, None, 9)
+            events.last_break(tx, 1)
+        finally:
+            tx.exec_trace = None
+        return [
+            " ".join(row[3] for row in tx.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+            for sql, values in asked
+        ]
+
+    assert all("events_marks" in plan for plan in db.read_now(planned))
+
+
+def said(key, text, *, at, turn=None):
+    event = new(key, at=at, kind=EventKind.PROMPT, payload={"prompt": text})
+    return dataclasses.replace(event, turn=turn)
+
+
+def test_an_event_follows_the_prompt_of_its_turn_or_the_last_one_before_it(db, session):
+    def fill(tx):
+        for event in (
+            said("a", "first", at=10, turn="t1"),
+            said("b", "second", at=20, turn="t2"),
+            said("c", "nameless", at=30),
+        ):
+            events.append(tx, event, session)
+
+    db.write_now(fill)
+
+    def prompt_of(turn, at):
+        return db.read_now(lambda tx: events.prompt_of(tx, session, turn, at))
+
+    assert prompt_of("t1", 99) == "first"
+    assert prompt_of("t2", 1) == "second"
+    assert prompt_of(None, 25) == "second"
+    assert prompt_of(None, 5) is None
+    assert prompt_of("t3", 25) is None  # that prompt is another turn's
+    assert prompt_of("t3", 35) == "nameless"
+    assert db.read_now(lambda tx: events.prompts_before(tx, session, 20)) == ["first", "second"]
+
+
+def test_the_rest_of_a_turn_is_what_its_prompt_brought_about(db, session):
+    def fill(tx):
+        kinds = (EventKind.PROMPT, EventKind.TOOL_RESULT, EventKind.STOP, EventKind.SESSION_END)
+        for n, kind in enumerate(kinds):
+            for turn in ("t1", "t2"):
+                event = dataclasses.replace(new(f"{turn}{n}", kind=kind), turn=turn)
+                events.append(tx, event, session)
+
+    db.write_now(fill)
+    assert db.read_now(lambda tx: events.rest_of_turn(tx, session, "t1")) == [3, 5]
+
+
+def test_an_event_that_is_stored_under_a_former_key_is_the_same_event(db, session):
+    old, _ = append(db, session, new("old"))
+    renamed = dataclasses.replace(new("new"), former_keys=("older", "old"))
+    assert append(db, session, renamed) == (old, False)

@@ -77,3 +77,26 @@ def test_sources_are_edges_with_a_quote(db):
     assert db.read_now(lambda tx: links.derived_from(tx, 9)) == [1]
     db.write_now(lambda tx: links.unlink_from(tx, 1))
     assert db.read_now(lambda tx: links.sources_of(tx, 1)) == []
+
+
+def test_edges_are_found_by_the_beginning_of_where_they_end_and_dropped_one_by_one(db):
+    def link(tx):
+        ends = ("/a.md#x", "/a.md#\U0010fffd", "/a.md.bak#x", "/a")
+        new = [
+            links.NewEdge("summary", "1", EdgeType.DERIVES_FROM, "origin", end, "r", 1)
+            for end in ends
+        ]
+        links.link(tx, new)
+
+    db.write_now(link)
+
+    def below():
+        edges = db.read_now(lambda tx: links.edges_below(tx, "origin", "/a.md#"))
+        return [edge.to_id for edge in edges]
+
+    assert below() == ["/a.md#x", "/a.md#\U0010fffd"]
+    start, end = ("summary", "1"), ("origin", "/a.md#x")
+    db.write_now(lambda tx: links.drop_edge(tx, start, EdgeType.REFERENCES, end))
+    assert len(below()) == 2
+    db.write_now(lambda tx: links.drop_edge(tx, start, EdgeType.DERIVES_FROM, end))
+    assert below() == ["/a.md#\U0010fffd"]

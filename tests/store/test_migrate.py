@@ -5,7 +5,19 @@ import apsw
 import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
-from memd.store import changes, entities, events, links, migrate, summaries, turns, uses
+from memd.store import (
+    books,
+    changes,
+    entities,
+    events,
+    links,
+    migrate,
+    projects,
+    summaries,
+    switches,
+    turns,
+    uses,
+)
 from memd.store.database import Database
 from memd.store.rows import Use
 from tests.library import Library
@@ -148,6 +160,49 @@ def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(version_1):
     # Every memory waits for the index once more, which finds its entities.
     assert {number for _, number in db.read_now(lambda tx: changes.pending(tx, 9))} == {1, 2}
     db.write_now(lambda tx: uses.record(tx, {1: Use(1, 1), 2: Use(1, 1)}, {(1, 2): 1}))
+
+
+@pytest.fixture
+def version_2(tmp_path):
+    """A vault that version 2 wrote, opened by this one."""
+    path = tmp_path / "v.db"
+    path.write_bytes((VAULTS / "version-2.vault").read_bytes())
+    assert path.read_bytes()[60:64] == (2).to_bytes(4, "big")
+    db = Database(str(path), 1)
+    yield db
+    db.close()
+
+
+def test_a_vault_of_version_2_keeps_everything_and_gains_its_places(version_2):
+    db = version_2
+    declared = apsw.Connection(":memory:")
+    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
+    assert db.read_now(dump) == dump(declared)
+    older, newer = db.read_now(lambda tx: summaries.by_ids(tx, [1, 2])).values()
+    assert (older.superseded_by, newer.pinned_at is None) == (2, False)
+    assert db.read_now(events.counts)["events"] == 6
+    assert db.read_now(turns.count) == 4
+    assert db.read_now(books.balance)["received"] == 6
+    (project,) = db.read_now(projects.projects)
+    assert db.read_now(projects.aliases) == {}
+    assert db.read_now(lambda tx: switches.effective(tx, project.key, "first")).captures
+    # What is new can be written beside what was there.
+    db.write_now(lambda tx: switches.put(tx, switches.PROJECT, project.key, False, True, 1))
+
+    def merge(tx):
+        into = projects.ensure_project(tx, "/home/dev/books", "books", "", 1)
+        projects.absorb(tx, project, projects.project(tx, into), 2)
+        return into
+
+    into = db.write_now(merge)
+    assert db.read_now(lambda tx: projects.by_key(tx, project.key)).id == into
+    assert db.read_now(lambda tx: summaries.get(tx, 1)).project_id == into
+
+
+async def test_a_vault_of_version_2_is_searched_as_before(version_2):
+    library = Library(version_2)
+    (hit, *_) = (await library.ask("sessions redis")).hits
+    assert hit.summary.id == 2
 
 
 async def test_the_index_of_an_upgraded_vault_is_whole_again(version_1):

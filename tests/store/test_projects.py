@@ -1,5 +1,6 @@
 from memd.models import SessionRef
-from memd.store import projects
+from memd.store import events, projects
+from tests.make import make_new_event
 
 REF = SessionRef("claude-code", "abc", "/home/dev/ledger")
 
@@ -52,3 +53,70 @@ def test_a_session_is_found_by_the_beginning_of_its_key(db):
     db.write_now(lambda tx: projects.ensure_session(tx, REF, make(tx), 10))
     assert [s.key for s in db.read_now(lambda tx: projects.find_sessions(tx, "ab"))] == ["abc"]
     assert db.read_now(lambda tx: projects.find_sessions(tx, "%")) == []
+
+
+def merged(tx, source="/a", into="/b", now=2):
+    return projects.absorb(tx, projects.by_key(tx, source), projects.by_key(tx, into), now)
+
+
+def test_a_merged_key_means_the_project_that_stayed(db):
+    def write(tx):
+        for key, name in (("/a", "a"), ("/b", "b"), ("/c", "c")):
+            make(tx, key, name)
+        projects.ensure_session(tx, REF, projects.by_key(tx, "/a").id, 10)
+        return merged(tx), merged(tx, "/b", "/c", 3)
+
+    first, second = db.write_now(write)
+    assert (first.sessions, first.memories, first.aliases) == (1, 0, 0)
+    assert (second.sessions, second.aliases) == (1, 1)
+    (left,) = db.read_now(projects.projects)
+    assert db.write_now(make) == left.id
+    assert [db.read_now(lambda tx, k=k: projects.by_key(tx, k)) for k in ("/a", "/b", "/c")] == [
+        left, left, left,
+    ]  # fmt: skip
+    assert db.read_now(projects.aliases) == {left.id: ["/a", "/b"]}
+
+
+def test_a_project_is_found_by_the_name_and_key_of_what_was_merged_into_it(db):
+    def write(tx):
+        make(tx, "/dev/shop-api", "shop-api")
+        make(tx, "/dev/shop", "shop")
+        merged(tx, "/dev/shop-api", "/dev/shop")
+
+    db.write_now(write)
+    for name in ("shop-api", "/dev/shop-api", "shop"):
+        found = db.read_now(lambda tx, name=name: projects.find_projects(tx, name))
+        assert [one.key for one in found] == ["/dev/shop"], name
+    assert db.read_now(lambda tx: projects.find_projects(tx, "api")) == []
+
+
+def test_the_project_with_this_key_comes_before_those_with_this_name(db):
+    db.write_now(lambda tx: make(tx, "/dev/shop", "shop"))
+    db.write_now(lambda tx: make(tx, "shop", "shop"))
+    found = db.read_now(lambda tx: projects.find_projects(tx, "shop"))
+    assert [one.key for one in found] == ["shop", "/dev/shop"]
+
+
+def test_a_project_is_counted_and_renamed(db):
+    def write(tx):
+        number = make(tx)
+        session = projects.ensure_session(tx, REF, number, 10)
+        for kind in ("prompt", "stop"):
+            events.append(tx, make_new_event(kind), session)
+        projects.session_happened(tx, session, 50, None)
+        projects.rename(tx, number, "money")
+        return number, make(tx, "/b", "b")
+
+    number, other = db.write_now(write)
+    tallies = db.read_now(projects.tallies)
+    assert tallies[number] == projects.Tally(1, 0, 2, 50)
+    assert tallies[other] == projects.Tally()
+    assert db.read_now(lambda tx: projects.project(tx, number)).name == "money"
+    assert db.write_now(make) == number
+    assert db.read_now(lambda tx: projects.project(tx, number)).name == "money"
+
+
+def test_a_known_session_says_where_it_belongs(db):
+    assert db.read_now(lambda tx: projects.known_session(tx, REF)) is None
+    number = db.write_now(lambda tx: projects.ensure_session(tx, REF, make(tx), 10))
+    assert db.read_now(lambda tx: projects.known_session(tx, REF)) == (number, "/a")

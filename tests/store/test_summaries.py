@@ -146,3 +146,15 @@ def test_an_episode_is_found_whole(db, owner):
     number, _ = put(db, session_owner, "u")
     assert db.read_now(lambda tx: summaries.by_ids(tx, [number]))[number].episode == "e"
     assert db.read_now(lambda tx: summaries.of_episode(tx, 1, "e")) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "tier"),
+    [("imported:file", Tier.FILE), ("imported", Tier.AGENT), ("turn", Tier.CAPTURED)],
+)
+def test_unpinning_gives_what_was_imported_its_own_tier_back(db, owner, rule, tier):
+    owner = dataclasses.replace(owner, source="import:markdown")
+    number, _ = put(db, owner, "u", tier=tier, rule=rule)
+    for pinned_at in (5, None):
+        db.write_now(lambda tx, at=pinned_at: summaries.pin(tx, number, at))
+    assert get(db, number).tier is tier

@@ -1,7 +1,9 @@
 """Claude Code's hook payloads, as events with their idempotence keys. Pure.
 
 Keys are made of what the hook and the transcript both say, so that live capture, a second copy of
-the hook and a later import converge on one row. A prompt may end more than once (a stop hook that
+the hook and a later import converge on one row. A session that is forked or resumed elsewhere takes
+its lines along under another session's name, so an id that is like no other in the world names its
+event alone; only a weak one needs its session beside it. A prompt may end more than once (a stop hook that
 lets the agent go on, two compactions in a long turn), so what was said is part of those keys: its
 words alone, for the transcript keeps the text in another dress. Unknown fields and events are kept.
 The payload is expected to be clean already (bound.py).
@@ -34,12 +36,18 @@ _KINDS: Mapping[str, EventKind] = {
     "Notification": EventKind.NOTIFICATION,
 }
 _NOISE = frozenset({"env", "environ", "environment"})
-_DRAFT_SESSION = "empty-state-draft"
+DRAFT_SESSION = "empty-state-draft"
 """What another editor that runs Claude Code's hooks calls the session that it has not begun."""
 _SAID_CHARACTERS = 4_000
 _SAID_WORDS = 100
 _NAME_CHARACTERS = 200
 _COPIES_MS = 2_000
+_UNIQUE_ID = re.compile(
+    r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_[A-Za-z0-9]{16,}"
+    r"|a(?:[a-z_]+-)?[0-9a-f]{16}|id-[0-9a-f]{32}"
+)
+"""Ids of prompts, lines, calls and agents that no two sessions share unless one copied the other's.
+A gateway to other models may number its calls anew in every session; those are not among them."""
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 
 
@@ -55,14 +63,17 @@ def adapt(
         return Refused("the payload is not JSON" if raw else "the payload has no session_id")
     if name is None:
         return Refused("the payload has no hook_event_name")
-    if session == _DRAFT_SESSION:
+    if session == DRAFT_SESSION:
         return Ignored("a session that has not begun")
     if _is_compaction_agent(name, payload):
         return Ignored("the compaction's own agent")
     kept = {key: value for key, value in payload.items() if key not in _NOISE}
+    parts = _key(name, kept, at)
+    bound_key = digest(CLIENT, session, name, *parts)
+    is_alone = bool(_UNIQUE_ID.fullmatch(parts[1]))
     return NewEvent(
         session=SessionRef(CLIENT, session, directory or _text(payload, "cwd")),
-        key=digest(CLIENT, session, name, *_key(name, kept, at)),
+        key=digest(CLIENT, name, *parts) if is_alone else bound_key,
         kind=_KINDS.get(name, EventKind.OTHER),
         name=name[:_NAME_CHARACTERS],
         at=at,
@@ -71,6 +82,7 @@ def adapt(
         turn=_text(payload, "prompt_id"),
         tool=_text(payload, "tool_name"),
         agent=_text(payload, "agent_id"),
+        former_keys=(bound_key,) if is_alone else (),
     )
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from memd.capture.adapters import Ignored, Refused, adapter, claude_code
 from memd.models import EventKind, NewEvent
+from memd.text import digest
 
 DATA = Path(__file__).parents[2] / "data" / "claude-code"
 FILES = ("every-event/hook-samples.jsonl", "ledger/hooks.jsonl")
@@ -169,3 +170,35 @@ SAID = st.sampled_from(["Stop", "PostCompact", "PreToolUse", "SubagentStop", "No
 @given(st.dictionaries(NAMES, JSON | SAID) | JSON, st.integers(0, 2**52))
 def test_no_json_makes_it_raise(payload, at):
     assert isinstance(adapt(payload, at), NewEvent | Ignored | Refused)
+
+
+PROMPT = "75983f12-0b58-413a-9a26-aabd688dc3b3"
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"hook_event_name": "UserPromptSubmit", "prompt_id": PROMPT},
+        {"hook_event_name": "UserPromptSubmit", "uuid": PROMPT},
+        {"hook_event_name": "PostToolUse", "tool_use_id": "toolu_10bf108d20744d5b99c938"},
+        {"hook_event_name": "Stop", "prompt_id": PROMPT, "last_assistant_message": "Done."},
+        {"hook_event_name": "SubagentStop", "agent_id": "af012c2095c5380bf"},
+    ],
+    ids=["prompt", "prompt of an old client", "call", "stop", "subagent"],
+)
+def test_what_a_fork_took_along_has_the_key_of_the_original(fields):
+    assert key(**fields) == key(**fields, session_id="the-fork")
+
+
+def test_an_id_that_another_session_may_use_too_holds_in_its_own_only():
+    call = {"hook_event_name": "PostToolUse", "tool_use_id": "call_0"}
+    assert key(**call) != key(**call, session_id="other")
+    ended = {"hook_event_name": "SessionEnd", "reason": "other"}
+    assert key(**ended) != key(**ended, session_id="other")
+
+
+def test_a_key_of_its_own_still_knows_what_an_older_memd_called_it():
+    payload = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt_id": PROMPT}
+    former = digest(claude_code.CLIENT, "s", "UserPromptSubmit", "turn", PROMPT)
+    assert adapt(payload).former_keys == (former,)
+    assert adapt({**payload, "prompt_id": "weak"}).former_keys == ()

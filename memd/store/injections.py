@@ -1,0 +1,62 @@
+"""What an agent was shown unasked, so that it is never shown the same twice. Says nothing of use."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import apsw
+
+from memd.text import storable
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One memory that was put before a session. `at` is UTC milliseconds."""
+
+    session_id: int
+    summary_id: int
+    moment: str
+    """`startup`, `resume`, `clear`, `compact` or `prompt`."""
+    at: int
+    reason: str
+    """Why this one, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """A row with what the memory is called."""
+
+    summary_id: int
+    kind: str
+    title: str
+    moment: str
+    at: int
+    reason: str
+
+
+def record(tx: apsw.Connection, shown: Sequence[Shown]) -> None:
+    """Write down what was shown. What was forgotten meanwhile is left out."""
+    tx.executemany(
+        "INSERT INTO injections (session_id, summary_id, moment, at, reason)"
+        " SELECT ?1, id, ?3, ?4, ?5 FROM summaries WHERE id = ?2",
+        [(s.session_id, s.summary_id, s.moment, s.at, storable(s.reason)) for s in shown],
+    )
+
+
+def times(tx: apsw.Connection, session_id: int) -> dict[int, int]:
+    """Summary id → when it was last shown to this session."""
+    rows = tx.execute(
+        "SELECT summary_id, max(at) FROM injections WHERE session_id = ? GROUP BY summary_id",
+        (session_id,),
+    )
+    return {int(number): int(at) for number, at in rows}
+
+
+def of_session(tx: apsw.Connection, session_id: int, limit: int = 1_000) -> list[Injection]:
+    """What a session was shown, oldest first; of more than `limit`, the latest."""
+    rows = tx.execute(
+        "SELECT i.summary_id, s.kind, s.title, i.moment, i.at, i.reason FROM injections i"
+        " JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
+        " ORDER BY i.at DESC, i.id DESC LIMIT ?",
+        (session_id, limit),
+    ).fetchall()
+    return [Injection(*row) for row in reversed(rows)]

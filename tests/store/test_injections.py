@@ -1,0 +1,44 @@
+from memd.models import SessionRef
+from memd.store import injections, projects, summaries, uses
+from memd.store.injections import Shown
+from tests.make import make_draft
+
+
+def filled(tx):
+    project = projects.ensure_project(tx, "/p", "p", "", 1)
+    for name in ("s1", "s2"):
+        projects.ensure_session(tx, SessionRef("claude-code", name), project, 1)
+    owner = summaries.Owner(project, 1, "claude-code")
+    for number in range(3):
+        summaries.put(tx, f"u{number}", make_draft(f"Title {number}"), owner, 1)
+
+
+def shown(number, *, session=1, at=5, moment="startup"):
+    return Shown(session, number, moment, at, "pinned")
+
+
+def test_what_was_shown_is_known_by_session(db):
+    db.write_now(filled)
+    rows = [shown(1), shown(2, at=6), shown(1, at=9, moment="prompt"), shown(3, session=2)]
+    db.write_now(lambda tx: injections.record(tx, rows))
+    assert db.read_now(lambda tx: injections.times(tx, 1)) == {1: 9, 2: 6}
+    found = db.read_now(lambda tx: injections.of_session(tx, 1))
+    assert [(i.summary_id, i.title, i.moment, i.at, i.reason) for i in found] == [
+        (1, "Title 0", "startup", 5, "pinned"),
+        (2, "Title 1", "startup", 6, "pinned"),
+        (1, "Title 0", "prompt", 9, "pinned"),
+    ]
+    assert [i.at for i in db.read_now(lambda tx: injections.of_session(tx, 1, 1))] == [9]
+
+
+def test_what_was_forgotten_is_left_out_and_goes_with_its_memory(db):
+    db.write_now(filled)
+    db.write_now(lambda tx: injections.record(tx, [shown(1), shown(99)]))
+    db.write_now(lambda tx: summaries.delete(tx, 1))
+    assert db.read_now(lambda tx: injections.times(tx, 1)) == {}
+
+
+def test_to_be_shown_is_not_to_be_used(db):
+    db.write_now(filled)
+    db.write_now(lambda tx: injections.record(tx, [shown(1)]))
+    assert db.read_now(lambda tx: uses.of(tx, [1])) == {}
