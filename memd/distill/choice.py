@@ -6,6 +6,7 @@ two decisions can be compared without knowing what they mean. Not here: whether 
 decision at all (decisions.py), or which earlier one it replaces (reverse.py).
 """
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -14,6 +15,8 @@ from memd.text import is_stop_word, one_line, stem, terms, words
 
 Stems = frozenset[str]
 _QUOTE_CHARACTERS = 300
+_KEPT = 2_048
+"""A decision is compared with every later one that shares a word with it."""
 
 _REASON = re.compile(
     r"[,;(–—-]*\s+(?:because|since|as (?:it|we|they|that|this|the)|so that|so (?:we|it|that)|due to"  # dashes as people type them
@@ -121,10 +124,11 @@ def clause(statement: str) -> str:
     )
 
 
+@functools.lru_cache(maxsize=_KEPT)
 def choice(statement: str) -> Choice:
     """What a statement chooses, passes over, and is about."""
     about = _ABOUT.search(statement)
-    named = _telling(about.group(1)) if about else frozenset()
+    named = telling(about.group(1)) if about else frozenset()
     text = clause(statement)
     for pattern in (_FROM_TO, _REPLACE, _DROP, _AGAINST):
         if match := pattern.search(text):
@@ -142,8 +146,8 @@ def choice(statement: str) -> Choice:
 def _moved(text: str, match: re.Match[str], named: Stems) -> Choice:
     rejected, _ = _value(match.group("old"))
     chosen, around = _value(match.group("new") or "")
-    before = _telling(text[: match.start()])
-    what = _telling(match.groupdict().get("what") or "")
+    before = telling(text[: match.start()])
+    what = telling(match.groupdict().get("what") or "")
     return Choice(
         (before | what | around | named) - chosen - rejected, chosen - rejected, rejected
     )
@@ -152,25 +156,26 @@ def _moved(text: str, match: re.Match[str], named: Stems) -> Choice:
 def _value(text: str) -> tuple[Stems, Stems]:
     """`spaces for indentation` is the value `spaces`, about `indentation`."""
     parts = _TAIL.split(text, maxsplit=1)
-    rest = _telling(parts[1]) if len(parts) > 1 else frozenset()
-    return _telling(parts[0]), rest
+    rest = telling(parts[1]) if len(parts) > 1 else frozenset()
+    return telling(parts[0]), rest
 
 
 def _placed(text: str) -> tuple[Stems, Stems]:
     """(subject, chosen) of the part of a statement that says what is done."""
     found = _OBJECT.search(text)
     if found and not _TAIL.search(found.group("value")):
-        return _telling(text[: found.start()]), _telling(found.group("value"))
+        return telling(text[: found.start()]), telling(found.group("value"))
     if found and re.search(r"\b(?:for|as)\b", found.group("value"), re.IGNORECASE):
         value, around = _value(found.group("value"))
-        return _telling(text[: found.start()]) | around, value
+        return telling(text[: found.start()]) | around, value
     if placed := _PLACED.fullmatch(text):
         value, around = _value(placed.group("value"))
-        return _telling(placed.group("what")) | around, value
-    return _telling(text), frozenset()
+        return telling(placed.group("what")) | around, value
+    return telling(text), frozenset()
 
 
-def _telling(text: str) -> Stems:
+def telling(text: str) -> Stems:
+    """The stems of a text that say what is chosen or what it is about; every set of a Choice is of these."""
     kept = (term for word in words(text) if not is_stop_word(word) for term in terms(word))
     return frozenset(s for s in kept if s not in _GENERAL and s.strip("0123456789"))
 
@@ -186,7 +191,7 @@ def reversal(statements: tuple[str, ...]) -> Reversal | None:
     subject = choices[0].subject
     for statement in stated:
         if about := _ABOUT.search(statement):
-            subject |= _telling(about.group(1))
+            subject |= telling(about.group(1))
     gives_up -= chosen
     return Reversal(
         subject - gives_up - chosen, gives_up, one_line(stated[0], _QUOTE_CHARACTERS)

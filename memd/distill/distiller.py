@@ -18,11 +18,13 @@ from memd.bell import Bell
 from memd.config import DistillConfig
 from memd.distill import pending
 from memd.distill.pending import Due, Request
-from memd.distill.record import record
+from memd.distill.record import record_all
 from memd.errors import MemdError
 from memd.store import events
 from memd.store.database import Database
 
+_EPISODES = 8
+"""In one transaction: of an import's many, each would wait for the disk; more would hold a capture up."""
 _WRITTEN = ("created", "revised", "strengthened", "deleted")
 
 
@@ -114,11 +116,11 @@ class Distiller:
         plans = await anyio.to_thread.run_sync(pending.plans, due)
         if due.loose:
             await self._db.write(partial(events.mark_distilled, event_ids=due.loose))
-        for plan in plans:
-            outcomes = await self._db.write(
-                partial(record, plan=plan, session=due.session, now=now)
-            )
-            self._count(outcomes, len(plan.event_ids))
+        for start in range(0, len(plans), _EPISODES):
+            some = plans[start : start + _EPISODES]
+            work = partial(record_all, plans=some, session=due.session, now=now)
+            for plan, outcomes in zip(some, await self._db.write(work), strict=True):
+                self._count(outcomes, len(plan.event_ids))
 
     def _count(self, outcomes: Mapping[str, int], event_count: int) -> None:
         self._episodes += 1

@@ -9,10 +9,13 @@ from memd.distill import decisions, failures, standing, story, turn
 from memd.distill.segment import Episode
 from memd.distill.story import Context
 from memd.models import Draft
+from memd.text import is_private
 
 
 def distil(episode: Episode, context: Context) -> list[Draft]:
-    """What this episode is remembered as; an empty list is an answer."""
+    """What this episode is remembered as; an empty list is an answer, and that of a private turn."""
+    if any(is_private(event.payload.get("prompt")) for event in episode.events):
+        return []
     told = story.read(episode.events, context)
     decided = decisions.drafts(told, context)
     sentences = frozenset(statement.sentence for statement in decisions.statements(told))

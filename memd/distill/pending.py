@@ -8,7 +8,7 @@ again never sees less of it than the first time.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from memd.distill import extract, standing
+from memd.distill import extract, passing, standing
 from memd.distill.record import Plan
 from memd.distill.segment import NOISE, Episode, segment
 from memd.distill.story import Context, text_at
@@ -22,7 +22,7 @@ SEEDS_MAX = 500
 """Pending events that one batch begins from."""
 TURNS_MAX = 50
 """Turns that are read whole in one batch."""
-_ENDS = frozenset({EventKind.STOP, EventKind.COMPACT_END}) | NOISE
+_ENDS = frozenset({EventKind.STOP, EventKind.COMPACT_START, EventKind.COMPACT_END}) | NOISE
 """Kinds that end an episode, or that wait for none."""
 
 
@@ -82,14 +82,19 @@ def load(tx: Connection, request: Request) -> Due | None:
 
 
 def _may_be_due(
-    kinds: Mapping[EventKind, tuple[int, int]], session: Session, request: Request
+    kinds: Mapping[EventKind, tuple[int, int, int]], session: Session, request: Request
 ) -> bool:
     """A cheap no for a turn that is still going on, so that its events are not read at each of them."""
     if request.through is not None or kinds.keys() & _ENDS:
         return True
-    count, at = kinds.get(EventKind.PROMPT, (0, 0))
-    begins_later = count > 0 and at > min(first for _, first in kinds.values())
-    return count > 1 or begins_later or request.now - session.last_event_at >= request.idle_ms
+    first = min(time for _, time, _ in kinds.values())
+    last = max(time for _, _, time in kinds.values())
+    # What came after it was distilled without it.
+    is_late = last < session.last_event_at
+    count, at, _ = kinds.get(EventKind.PROMPT, (0, 0, 0))
+    begins_later = count > 0 and at > first
+    is_idle = request.now - session.last_event_at >= request.idle_ms
+    return is_late or count > 1 or begins_later or is_idle
 
 
 def _read(
@@ -152,6 +157,7 @@ def plans(due: Due) -> list[Plan]:
             episode.key,
             tuple(extract.distil(episode, due.context)),
             tuple(event.id for event in episode.events if event.id in due.pending),
+            passing.passed(episode.events, due.context),
         )
         for episode in due.episodes
     ]

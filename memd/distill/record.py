@@ -12,11 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.distill import choice
+from memd.distill.closing import close
+from memd.distill.passing import Passed
 from memd.distill.reverse import Reversed, find_reversed
 from memd.models import Draft, EdgeType, Kind, Session, Summary
-from memd.store import events, links, summaries
+from memd.store import cues, events, links, projects, summaries
+from memd.store.cards import PASSED_LATER
 from memd.store.database import Connection
-from memd.text import digest, normalised
+from memd.text import digest
 
 STATED_REVERSAL = "stated-reversal"
 OTHER_CHOICE = "other-choice"
@@ -25,6 +28,9 @@ REPEAT = "repeat"
 _REPEATABLE = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT})
 _JUDGED = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType.SUPERSEDES})
 """Edges that somebody else may have written; a revision of the text keeps them."""
+_KEPT = (REPEAT, PASSED_LATER)
+"""Rules of edges that other turns have written."""
+_AKIN_MAX = 500
 _QUOTED = re.compile(r"“(.+?)”$", re.MULTILINE)
 
 
@@ -36,10 +42,21 @@ class Plan:
     drafts: tuple[Draft, ...]
     event_ids: tuple[int, ...]
     """The pending events that it accounts for."""
+    passed: tuple[Passed, ...] = ()
+    """The checks that passed in it: what failed of them before is no longer open."""
+
+
+def record_all(
+    tx: Connection, plans: Sequence[Plan], session: Session, now: int
+) -> list[Mapping[str, int]]:
+    """Write several episodes of a session, in order; for each what `record` says."""
+    return [record(tx, plan, session, now) for plan in plans]
 
 
 def record(tx: Connection, plan: Plan, session: Session, now: int) -> Mapping[str, int]:
     """Write an episode; how many summaries were created, revised, strengthened or deleted."""
+    # Its project may have been merged into another since the episode was read.
+    session = projects.session(tx, session.id) or session
     known = {s.uid: s for s in summaries.of_episode(tx, session.id, plan.episode)}
     owner = summaries.Owner(session.project_id, session.id, session.client, plan.episode)
     outcomes: Counter[str] = Counter()
@@ -66,6 +83,7 @@ def record(tx: Connection, plan: Plan, session: Session, now: int) -> Mapping[st
     for draft in written:
         if draft.kind is Kind.DECISION:
             _relate(tx, ids[draft.slot], draft, session.project_id)
+    close(tx, plan.passed, session.project_id)
     events.mark_distilled(tx, plan.event_ids)
     return outcomes
 
@@ -74,9 +92,8 @@ def _twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
     """A live memory of the project that says the same already."""
     if draft.kind not in _REPEATABLE:
         return None
-    words = normalised(draft.title)
-    same = summaries.live(tx, project_id, (draft.kind,))
-    return next((s for s in same if normalised(s.title) == words), None)
+    same = cues.titled(tx, project_id, draft.kind, draft.title)
+    return summaries.get(tx, same[0]) if same else None
 
 
 def _strengthen(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
@@ -103,7 +120,7 @@ def _unlink(tx: Connection, summary_id: int) -> None:
         for e in links.edges_at(tx, "summary", str(summary_id))
         if (e.from_kind, e.from_id) == ("summary", str(summary_id))
     ]
-    kept = [e for e in begins if e.type in _JUDGED or e.rule == REPEAT]
+    kept = [e for e in begins if e.type in _JUDGED or e.rule in _KEPT]
     links.unlink_from(tx, summary_id)
     links.link(
         tx,
@@ -144,7 +161,7 @@ def _edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdge]:
 
 def _relate(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> None:
     """Let a decision replace or contradict others of its project, whichever was written first."""
-    others = [s for s in summaries.live(tx, project_id, (Kind.DECISION,)) if s.id != summary_id]
+    others = _akin(tx, summary_id, draft, project_id)
     for verdict in find_reversed(draft, others):
         _apply(tx, summary_id, verdict.older_id, verdict, draft.at)
     itself = summaries.get(tx, summary_id)
@@ -155,6 +172,16 @@ def _relate(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> N
         if later.at > draft.at:
             for verdict in find_reversed(_as_draft(later), [itself]):
                 _apply(tx, later.id, summary_id, verdict, later.at)
+
+
+def _akin(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> list[Summary]:
+    """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
+    stems = choice.telling(draft.title)
+    if draft.reversal is not None:
+        stems |= draft.reversal.subject | draft.reversal.gives_up
+    ids = cues.sharing(tx, project_id, draft.kind, stems, limit=_AKIN_MAX)
+    found = summaries.by_ids(tx, ids)
+    return [found[number] for number in ids if number != summary_id]
 
 
 def _as_draft(summary: Summary) -> Draft:

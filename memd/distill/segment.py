@@ -101,7 +101,8 @@ def _ended_by(
     last = max(telling, key=_when)
     if last.kind is EventKind.STOP:
         return "stop"
-    if last.kind is EventKind.COMPACT_END:
+    if last.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END):
+        # The agent is about to lose what it knows: what the turn has decided so far must be there.
         return "compact"
     own = {event.id for event in telling}
     for boundary in boundaries:

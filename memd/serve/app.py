@@ -3,15 +3,19 @@
 Not here: any of the rooms. A test may stand in for each of them.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from memd.capture.intake import CaptureRequest, Receipt
+from memd.capture.overrides import Overrides
 from memd.consolidate.curator import Forgotten, Memory, Remembered
-from memd.models import Summary
+from memd.consolidate.merging import Merged
+from memd.models import Project, Summary
 from memd.recall.answer import Answer, Question
+from memd.serve.openings import Looked, Opening
 from memd.store.database import Database
+from memd.store.injections import Injection
 
 
 class Captures(Protocol):
@@ -19,6 +23,9 @@ class Captures(Protocol):
 
     async def capture(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
         """One receipt for each request, in order."""
+
+    async def rehearse(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
+        """What `capture` would answer, with nothing stored."""
 
 
 class Searches(Protocol):
@@ -34,11 +41,20 @@ class Curates(Protocol):
     async def remember_many(self, memories: Sequence[Memory]) -> list[Remembered]:
         """What became of each, in order."""
 
+    async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
+        """The memories that were read from this file and are hidden, for it says only those staying."""
+
     async def forget(self, ids: Sequence[int], *, dry_run: bool) -> Forgotten:
         """What was, or would be, erased."""
 
     async def pin(self, summary_id: int, *, pinned: bool) -> Summary:
         """The memory afterwards; UnknownId if there is none."""
+
+    async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> Merged:
+        """What moved, or would move."""
+
+    async def rename(self, key: str, name: str) -> Project:
+        """The project afterwards."""
 
 
 class Indexes(Protocol):
@@ -68,6 +84,19 @@ class Consolidates(Protocol):
         """What a round would do, without doing it."""
 
 
+class Offers(Protocol):
+    """Shows agents what they did not ask for."""
+
+    async def offer(self, asked: Opening, event_id: int | None) -> str | None:
+        """The text for this moment, in time; None if there is none. Raises nothing that goes wrong."""
+
+    async def rehearse(self, asked: Opening, *, explain: bool) -> Looked:
+        """What would be shown; with `explain` also what would not."""
+
+    async def injected(self, session_id: int) -> list[Injection]:
+        """What a session was shown, oldest first."""
+
+
 @dataclass(frozen=True, slots=True)
 class App:
     """Everything that the front door leads to."""
@@ -83,3 +112,6 @@ class App:
     shutdown: Callable[[], None]
     """Asks the daemon to leave; returns at once."""
     clock: Callable[[], int]
+    injector: Offers = field(kw_only=True)
+    overrides: Overrides = field(default_factory=lambda: Overrides(None, "/"))
+    """Which directories a person has given to a project by hand."""

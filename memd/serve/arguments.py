@@ -14,10 +14,12 @@ from memd.models import Kind
 ID_MAX = 2**53 - 1
 QUERY_CHARACTERS = 4_000
 NAME_CHARACTERS = 1_000
+PATH_CHARACTERS = 4_096
 TEXT_CHARACTERS = 65_536
 K_MAX = 50
 IDS_MAX = 20
 BATCH_MAX = 1_000
+WITHDRAW_MAX = 200_000
 AROUND_MAX = 50
 DEPTH_MAX = 6
 AROUND = 5
@@ -46,6 +48,43 @@ class _Arguments(BaseModel):
 
 class Nothing(_Arguments):
     """A call without arguments."""
+
+
+class Status(_Arguments):
+    """`memd/status`: with a directory, also which project that is."""
+
+    directory: Name | None = None
+
+
+class Project(_Arguments):
+    """`memd/project`: the one that a directory belongs to, or that is called so."""
+
+    project: Name = "current"
+    directory: Name | None = None
+
+
+class MergeProjects(_Arguments):
+    """`memd/project/merge`: names, keys or directories; what is in `project` goes into `into`."""
+
+    project: Name
+    into: Name
+    dry_run: bool = True
+
+
+class RenameProject(_Arguments):
+    """`memd/project/rename`: what it is called from now on."""
+
+    project: Name
+    name: Name
+
+
+class SwitchPlace(_Arguments):
+    """`memd/switch`: without a state, all that was said; else for a session, or for a project."""
+
+    state: Literal["on", "off", "capture-only", "recall-only"] | None = None
+    project: Name = "current"
+    session: Name | None = None
+    directory: Name | None = None
 
 
 class Search(_Arguments):
@@ -149,13 +188,28 @@ class Remember(_Arguments):
     expires_in: Name | None = None
 
 
+class Place(_Arguments):
+    """Where a memory was read: a file, what names the part of it for good, and the line it was in.
+
+    `moves` says that the caller chose the project: what the place said in another one gives way.
+    """
+
+    path: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
+    part: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
+    line: Annotated[int, Field(ge=1, le=ID_MAX)] | None = None
+    moves: bool = False
+
+
 class ControlMemory(Remember):
-    """One memory of `memd/remember`: importers also say when, in which session, and who said it."""
+    """One memory of `memd/remember`: importers also say when, in which session, who said it, and where."""
 
     at: Time | None = None
     session: Name | None = None
+    client: Name | None = None
     source: Name | None = None
     directory: Name | None = None
+    tier: Literal["agent", "file"] = "agent"
+    origin: Place | None = None
 
 
 class ControlMemories(_Arguments):
@@ -203,18 +257,31 @@ class Captured(_Arguments):
     at: Annotated[int, Field(ge=0, le=ID_MAX)] | None = None
     directory: Name | None = None
     source: Literal["live", "spool", "import"] = "live"
+    inject: bool = False
+    """Whether its client can show its agent something: then the reply may have an `output`."""
+    capture: bool = True
+    """False: count it, and keep nothing of it."""
 
 
 class CapturedBatch(_Arguments):
     """A batch of `memd/capture`."""
 
     events: Annotated[list[Captured], Field(max_length=BATCH_MAX)]
+    dry_run: bool = False
+    """Only say what would become of them."""
+
+
+class Withdraw(_Arguments):
+    """`memd/imports/withdraw`: of all that was read from this file, it says these memories alone."""
+
+    path: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
+    staying: Annotated[list[Id], Field(max_length=WITHDRAW_MAX)]
 
 
 class ImportMark(_Arguments):
     """`memd/imports/mark`: this file was read to its end, as it was then."""
 
-    path: Annotated[str, Field(min_length=1, max_length=4_096)]
+    path: Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
     size: Annotated[int, Field(ge=0, le=ID_MAX)]
     modified_at: Annotated[int, Field(ge=0, le=ID_MAX)]
 
@@ -223,3 +290,19 @@ class Consolidate(_Arguments):
     """`memd/consolidate`."""
 
     dry_run: bool = False
+
+
+class Context(_Arguments):
+    """`memd/context`: what would be shown unasked; without a session, to a new one."""
+
+    directory: Name | None = None
+    session: Name | None = None
+    moment: Literal["startup", "resume", "clear", "compact", "prompt"] | None = None
+    prompt: Annotated[str, Field(max_length=TEXT_CHARACTERS)] = ""
+    explain: bool = False
+
+
+class Injected(_Arguments):
+    """`memd/injected`: what this session was shown; the beginning of its id is enough."""
+
+    session: Name

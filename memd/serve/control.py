@@ -17,8 +17,10 @@ from memd.serve import arguments as ask
 from memd.serve import border, framing, full
 from memd.serve.errands import Desk
 from memd.serve.framing import Call
+from memd.serve.places import Places
 from memd.serve.scope import Caller
-from memd.store import books, projects
+from memd.serve.unasked import Unasked
+from memd.store import books
 
 PREFIX = "memd/"
 Handler = Callable[[Any, Caller], Awaitable[Any]]
@@ -30,6 +32,8 @@ class Control:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._app = desk.app
+        self._places = Places(desk.app)
+        self._unasked = Unasked(desk.app)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -71,7 +75,9 @@ class Control:
         return {
             "memd/ping": (_one(ask.Nothing), self._ping),
             "memd/capture": ({"events": ask.CapturedBatch, "": ask.Captured}, self._capture),
-            "memd/status": (_one(ask.Nothing), self._status),
+            "memd/context": (_one(ask.Context), self._unasked.context),
+            "memd/injected": (_one(ask.Injected), self._unasked.injected),
+            "memd/status": (_one(ask.Status), self._status),
             "memd/search": (_one(ask.ControlSearch), self._search),
             "memd/timeline": (_one(ask.ControlTimeline), self._timeline),
             "memd/why": (_one(ask.ControlWhy), self._why),
@@ -82,9 +88,14 @@ class Control:
             ),
             "memd/forget": (_one(ask.ControlForget), self._forget),
             "memd/pin": (_one(ask.ControlPin), self._pin),
-            "memd/projects": (_one(ask.Nothing), self._projects),
+            "memd/project": (_one(ask.Project), self._places.project),
+            "memd/projects": (_one(ask.Nothing), self._places.projects),
+            "memd/project/merge": (_one(ask.MergeProjects), self._places.merge),
+            "memd/project/rename": (_one(ask.RenameProject), self._places.rename),
+            "memd/switch": (_one(ask.SwitchPlace), self._places.switch),
             "memd/imports": (_one(ask.Nothing), self._imports),
             "memd/imports/mark": (_one(ask.ImportMark), self._mark_imported),
+            "memd/imports/withdraw": (_one(ask.Withdraw), self._withdraw),
             "memd/reindex": (_one(ask.Nothing), self._reindex),
             "memd/consolidate": (_one(ask.Consolidate), self._consolidate),
             "memd/shutdown": (_one(ask.Nothing), self._shutdown),
@@ -96,14 +107,19 @@ class Control:
     async def _capture(
         self, asked: ask.Captured | ask.CapturedBatch, caller: Caller
     ) -> dict[str, Any]:
-        events = asked.events if isinstance(asked, ask.CapturedBatch) else [asked]
-        receipts = await self._app.intake.capture([_request(event, caller) for event in events])
-        if isinstance(asked, ask.CapturedBatch):
-            return {"receipts": [_receipt(receipt) for receipt in receipts]}
-        return _receipt(receipts[0])
+        intake = self._app.intake
+        if isinstance(asked, ask.Captured):
+            (receipt,) = await intake.capture([_request(asked, caller)])
+            return {**_receipt(receipt), **await self._unasked.output(asked, receipt, caller)}
+        work = intake.rehearse if asked.dry_run else intake.capture
+        receipts = await work([_request(event, caller) for event in asked.events])
+        return {"receipts": [_receipt(receipt) for receipt in receipts]}
 
-    async def _status(self, _: ask.Nothing, __: Caller) -> Any:
-        return full.plain(await self._app.status())
+    async def _status(self, asked: ask.Status, _: Caller) -> Any:
+        status = full.plain(await self._app.status())
+        if asked.directory is None:
+            return status
+        return {**status, "here": await self._places.here(asked.directory)}
 
     async def _search(self, asked: ask.ControlSearch, caller: Caller) -> dict[str, Any]:
         found = await self._desk.search(asked, caller)
@@ -144,9 +160,6 @@ class Control:
     async def _pin(self, asked: ask.ControlPin, caller: Caller) -> Any:
         return full.plain(await self._desk.pin(asked, caller))
 
-    async def _projects(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
-        return {"projects": full.plain(await self._app.db.read(projects.projects))}
-
     async def _imports(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
         marks = await self._app.db.read(books.imported)
         return {"imports": {path: list(mark) for path, mark in marks.items()}}
@@ -157,6 +170,9 @@ class Control:
             lambda tx: books.mark_imported(tx, asked.path, asked.size, asked.modified_at, now)
         )
         return {"marked": asked.path}
+
+    async def _withdraw(self, asked: ask.Withdraw, _: Caller) -> dict[str, Any]:
+        return {"withdrawn": list(await self._desk.withdraw(asked))}
 
     async def _reindex(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
         return {"report": full.plain(await self._app.indexer.reindex())}
@@ -191,6 +207,7 @@ def _request(event: ask.Captured, caller: Caller) -> CaptureRequest:
         at=event.at,
         directory=event.directory or caller.directory,
         source=event.source,
+        capture=event.capture,
     )
 
 

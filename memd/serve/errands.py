@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from memd.consolidate.curator import Forgotten, Memory, Remembered
+from memd.consolidate.origins import Origin
 from memd.errors import BadRequest, UnknownId
-from memd.models import GLOBAL_PROJECT, SessionRef, Summary
+from memd.models import GLOBAL_PROJECT, SessionRef, Summary, Tier
 from memd.recall.answer import Answer, Question, Surface, Timeline, Why
 from memd.recall.provenance import why as explain_node
 from memd.recall.timeline import timeline as show_timeline
@@ -24,7 +25,7 @@ from memd.store import projects, summaries
 from memd.store.database import Connection
 
 _SUMMARY = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
-_NODE = re.compile(r"(file|event|summary):(.+)", re.DOTALL)
+_NODE = re.compile(r"(file|event|summary|origin):(.+)", re.DOTALL)
 
 
 _FOCUS_MS = 24 * 3_600_000
@@ -124,6 +125,12 @@ class Desk:
         await self.app.indexer.settle()
         return kept
 
+    async def withdraw(self, asked: ask.Withdraw) -> tuple[int, ...]:
+        """Hide what a file does not say any more, and return once it is."""
+        gone = await self.app.curator.withdraw(asked.path, frozenset(asked.staying))
+        await self.app.indexer.settle()
+        return gone
+
     async def forget(self, asked: ask.Forget, caller: Caller) -> Forgotten:
         """Erase memories, or say what would go."""
         reach = await self._reach(asked, caller)
@@ -149,7 +156,10 @@ class Desk:
             and "project" not in asked.model_fields_set
         )
         return await scope.reach(
-            self.app.db, directory, scope.ALL if by_session else asked.project
+            self.app.db,
+            directory,
+            scope.ALL if by_session else asked.project,
+            self.app.overrides,
         )
 
     def _focus(self, asked: ask.Search, caller: Caller, now: int) -> tuple[str, ...]:
@@ -221,7 +231,13 @@ class Desk:
         )
         if isinstance(asked, ask.ControlMemory):
             at = None if asked.at is None else when.since(asked.at, now, "at")
-            memory = replace(memory, at=at, source=asked.source or "user")
+            memory = replace(
+                memory,
+                at=at,
+                source=asked.source or "user",
+                tier=Tier(asked.tier),
+                origin=_origin(asked.origin),
+            )
         return await self._placed(memory, asked, caller)
 
     async def _placed(self, memory: Memory, asked: ask.Remember, caller: Caller) -> Memory:
@@ -236,7 +252,7 @@ class Desk:
         elif asked.project != scope.CURRENT:
             return await self._in_named(memory, asked)
         assert directory is not None
-        here = await scope.resolve(directory)
+        here = await scope.resolve(directory, self.app.overrides)
         return replace(
             memory, project_key=here.key, project_name=here.name, project_reason=here.reason
         )
@@ -288,9 +304,13 @@ def _surface(asked: ask.Search) -> Surface | None:
     return None if wanted is None else Surface(wanted.floor, wanted.ratio)
 
 
+def _origin(place: ask.Place | None) -> Origin | None:
+    return None if place is None else Origin(place.path, place.part, place.line, place.moves)
+
+
 def _session(asked: ask.Remember, caller: Caller) -> SessionRef | None:
     if isinstance(asked, ask.ControlMemory) and asked.session is not None:
-        return SessionRef(asked.source or "user", asked.session)
+        return SessionRef(asked.client or asked.source or "user", asked.session)
     if caller.session is None or caller.client is None:
         return None
     return SessionRef(caller.client, caller.session, caller.directory)

@@ -44,7 +44,9 @@ _PAUSE_S = 0.1
 class Listener:
     """The doer of the room. `run` raises ConfigError or Broken if it cannot listen at `socket_path`.
 
-    Whoever runs it holds the vault's lock: a socket file that is there already is a dead daemon's.
+    Whoever runs it holds the vault's lock: a socket file that is there already is a dead daemon's, or
+    a service manager's, which is left alone. A socket that a manager `passed` on listens already, and
+    stays the manager's: it outlives this room, and the process.
     """
 
     name = "listener"
@@ -57,10 +59,12 @@ class Listener:
         *,
         clock: Callable[[], int],
         send_s: float = SEND_S,
+        passed: socket.socket | None = None,
     ) -> None:
         desk = Desk(app, config.min_event_s)
         self._config = config
         self._path = socket_path
+        self._passed = passed
         self._clock = clock
         self._tools = Tools(desk)
         self._speaks = Vocabularies(self._tools.server(), Control(desk))
@@ -75,8 +79,11 @@ class Listener:
 
     async def run(self) -> None:
         """Listen until cancelled."""
-        door = await anyio.to_thread.run_sync(_bind, self._path)
-        inode = await anyio.to_thread.run_sync(_inode, self._path)
+        if self._passed is None:
+            door = await anyio.to_thread.run_sync(_bind, self._path)
+            ours = await anyio.to_thread.run_sync(_inode, self._path)
+        else:
+            door, ours = self._passed.dup(), None
         self._since = self._clock()
         self._log.info("listening_started", path=self._path)
         self.listening.set()
@@ -91,7 +98,7 @@ class Listener:
         finally:
             self._since = None
             self.listening = anyio.Event()
-            _unbind(self._path, inode)
+            _unbind(self._path, ours)
 
     def status(self) -> dict[str, object]:
         """Connections now, and calls since the start."""
@@ -207,7 +214,25 @@ def _make_room(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(Path(path).lstat().st_mode):
             raise Broken(f"{path} is in the way and no socket; move it away")
+        if _is_heard(path):
+            raise ConfigError(
+                f"a service manager listens at {path}: it starts memd by itself when somebody"
+                " connects. To run memd by hand, let `systemctl --user stop memd.socket` go before"
+            )
         Path(path).unlink()
+
+
+def _is_heard(path: str) -> bool:
+    """Whether somebody listens at this socket. No daemon can: its lock would be held."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.setblocking(False)
+        try:
+            caller.connect(path)
+        except BlockingIOError:
+            return True  # its queue is full
+        except ConnectionRefusedError:
+            return False
+    return True
 
 
 def _inode(path: str) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ import anyio.to_thread
 
 from memd.capture import identity
 from memd.capture.identity import Identity
+from memd.capture.overrides import Overrides
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Project, Session, Summary
 from memd.store import projects, summaries
@@ -50,19 +51,21 @@ class Reach:
     """What the caller should know about it, in words."""
 
 
-async def resolve(directory: str) -> Identity:
+async def resolve(directory: str, overrides: Overrides | None = None) -> Identity:
     """The project of a directory. Looks at the disk, so not on the event loop."""
-    return await anyio.to_thread.run_sync(identity.resolve, directory)
+    return await anyio.to_thread.run_sync(identity.resolve, directory, overrides)
 
 
-async def reach(db: Database, directory: str | None, asked: str) -> Reach:
+async def reach(
+    db: Database, directory: str | None, asked: str, overrides: Overrides | None = None
+) -> Reach:
     """The projects that `asked` means to a caller in `directory`; BadRequest if there is no such."""
     if asked == ALL or (asked == CURRENT and directory is None):
         return Reach(None)
     if asked == CURRENT and directory is not None:
-        here = await resolve(directory)
+        here = await resolve(directory, overrides)
         return await db.read(lambda tx: _current(tx, here))
-    key = (await resolve(asked)).key if asked.startswith("/") else asked
+    key = (await resolve(asked, overrides)).key if asked.startswith("/") else asked
     return await db.read(lambda tx: _named(tx, asked, key))
 
 
@@ -71,10 +74,10 @@ def _global(tx: Connection) -> tuple[int, ...]:
 
 
 def _current(tx: Connection, here: Identity) -> Reach:
-    found = [p for p in projects.find_projects(tx, here.key) if p.key == here.key]
-    ids = tuple(dict.fromkeys((*(p.id for p in found), *_global(tx))))
+    found = projects.by_key(tx, here.key)
+    ids = tuple(dict.fromkeys((*((found.id,) if found else ()), *_global(tx))))
     if found:
-        return Reach(ids, here.name)
+        return Reach(ids, found.name)
     note = f"nothing is known of {here.name} yet; project: {ALL} searches everything"
     return Reach(ids, here.name, note)
 
@@ -87,10 +90,32 @@ def _named(tx: Connection, asked: str, key: str) -> Reach:
     return Reach(ids, found[0].name)
 
 
+async def one_project(db: Database, asked: str, overrides: Overrides | None = None) -> Project:
+    """The one project that a directory, key or name means; BadRequest if it is none, or several."""
+    key = (await resolve(asked, overrides)).key if asked.startswith("/") else asked
+    return await db.read(lambda tx: _one(tx, asked, key))
+
+
+def _one(tx: Connection, asked: str, key: str) -> Project:
+    if (exact := projects.by_key(tx, key) or projects.by_key(tx, asked)) is not None:
+        return exact
+    found = projects.find_projects(tx, asked)
+    if len(found) > 1:
+        keys = ", ".join(project.key for project in found[:_SHOWN_MAX])
+        raise BadRequest(f"project: {len(found)} are called {asked!r}; say which: {keys}")
+    if not found:
+        raise BadRequest(f"project: there is no {asked!r}; {_names(projects.projects(tx))}")
+    return found[0]
+
+
 def _there_is(known: list[Project]) -> str:
+    return f"{_names(known)}; or use {CURRENT} or {ALL}"
+
+
+def _names(known: list[Project]) -> str:
     names = list(dict.fromkeys(project.name for project in known))
     shown = ", ".join(names[:_SHOWN_MAX]) + (", …" if len(names) > _SHOWN_MAX else "")
-    return f"there is {shown or 'none yet'}; or use {CURRENT} or {ALL}"
+    return f"there is {shown or 'none yet'}"
 
 
 async def session(db: Database, asked: str, caller: Caller) -> Session:

@@ -396,3 +396,52 @@ async def test_an_idle_turn_is_distilled_at_last(home, clock):
     clock.now = AT + 600_001
     await home.distils()
     assert len(await home.all()) == 1
+
+
+async def test_a_compaction_saves_what_the_open_turn_has_decided(home):
+    answer = "We chose Redis over SQLite because three machines share the sessions."
+    await home.happens(
+        *turn("Where shall the sessions live?", answer, stop=False),
+        make_new_event(
+            "subagent_stop", at=AT + 1, last_assistant_message=answer, agent_id="a1"
+        ),
+        make_new_event(prompt="Use Redis, not SQLite: we decided that on Monday.", at=AT + 2),
+    )
+    await home.distils()
+    assert await home.all() == []
+    await home.happens(make_new_event("compact_start", at=AT + 3, trigger="auto"))
+    await home.distils()
+    assert await home.pending() == 0
+    assert await home.all()
+
+
+async def test_a_check_that_passes_in_a_later_turn_closes_the_failure(home):
+    def ran(kind, at, name, **more):
+        return make_new_event(
+            kind,
+            at=at,
+            turn=name,
+            tool_name="Bash",
+            tool_input={"command": "pytest -q"},
+            **more,
+        )
+
+    failed = ran("tool_failure", AT + 1, "t1", error="ValueError: not enough values")
+    first = turn("Run the tests", "They fail.", name="t1")
+    await home.happens(first[0], failed, make_new_event("stop", at=AT + 2, turn="t1"))
+    await home.distils()
+    (failure,) = await home.of_kind(Kind.FAILURE)
+    passes = ran("tool_result", AT + 11, "t2", tool_response={"stdout": "2 passed"})
+    second = turn("Try again", "They pass.", name="t2", at=AT + 10)
+    await home.happens(second[0], passes, make_new_event("stop", at=AT + 12, turn="t2"))
+    await home.distils()
+    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(failure.id)))
+    assert "passed-later" in {edge.rule for edge in edges}
+    # What the turn of the failure says later does not open it again.
+    late = make_new_event(
+        "stop", at=AT + 3, turn="t1", last_assistant_message="A ValueError it is."
+    )
+    await home.happens(late)
+    await home.distils()
+    edges = await home.db.read(lambda tx: links.edges_at(tx, "summary", str(failure.id)))
+    assert "passed-later" in {edge.rule for edge in edges}

@@ -62,3 +62,12 @@ def test_no_payload_however_strange_stops_the_distiller(rows):
 def test_an_episode_of_nothing_yields_nothing():
     (episode,) = segment([make_event(prompt="ok")], AT, 1)
     assert distil(episode, Context()) == []
+
+
+def test_nothing_is_remembered_of_a_private_turn():
+    events = [
+        make_event("prompt", id=1, prompt="[REDACTED:private]"),
+        make_event("stop", id=2, last_assistant_message="From now on always run make check."),
+    ]
+    (episode,) = segment(events, AT * 2, 1)
+    assert distil(episode, Context()) == []

@@ -65,6 +65,14 @@ def test_a_late_event_brings_its_whole_turn_along(db, happens, due):
     assert [event.kind.value for event in episode.events] == ["prompt", "stop", "tool_result"]
 
 
+def test_a_prompt_that_comes_after_its_turn_was_distilled_is_due_at_once(db, happens, due):
+    numbers = happens(make_new_event("stop", at=AT + 1, last_assistant_message="Done."))
+    db.write_now(lambda tx: events.mark_distilled(tx, numbers))
+    happens(make_new_event(prompt="x", at=AT))
+    (episode,) = due().episodes
+    assert [event.kind.value for event in episode.events] == ["prompt", "stop"]
+
+
 def test_a_plan_accounts_for_the_pending_events_of_its_episode(db, happens, due):
     numbers = happens(
         make_new_event(prompt="Explain the parser to me."),

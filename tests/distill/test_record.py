@@ -1,22 +1,26 @@
 import pytest
 
+from memd.distill import choice
+from memd.distill import record as recording
 from memd.distill.record import Plan, record
 from memd.models import DraftEdge, EdgeType, Kind, Session, Source
 from memd.store import events, links, projects, summaries
+from memd.store.database import Database
 from tests.make import AT, make_draft, make_new_event
+
+
+def begin(tx):
+    project = projects.ensure_project(tx, "/p", "p", "", AT)
+    event = make_new_event(prompt="x")
+    number = projects.ensure_session(tx, event.session, project, AT)
+    for _ in range(3):
+        events.append(tx, make_new_event(prompt="x"), number)
+    return projects.session(tx, number)
 
 
 @pytest.fixture
 def session(db):
-    def store(tx):
-        project = projects.ensure_project(tx, "/p", "p", "", AT)
-        event = make_new_event(prompt="x")
-        number = projects.ensure_session(tx, event.session, project, AT)
-        for _ in range(3):
-            events.append(tx, make_new_event(prompt="x"), number)
-        return projects.session(tx, number)
-
-    found = db.write_now(store)
+    found = db.write_now(begin)
     assert isinstance(found, Session)
     return found
 
@@ -101,3 +105,83 @@ def test_an_edge_that_another_episode_gave_survives_a_revision(db, session):
         make_draft("Always run make", "More.", slot="instruction/0", kind=Kind.INSTRUCTION),
     )
     assert ("1", "derives_from", "event", "2") in edges(db, 1)
+
+
+def test_a_project_that_was_merged_meanwhile_does_not_come_back(db, session):
+    def merge(tx):
+        into = projects.project(tx, projects.ensure_project(tx, "/q", "q", "", AT))
+        projects.absorb(tx, projects.by_key(tx, "/p"), into, AT)
+        return into.id
+
+    into = db.write_now(merge)
+    put(db, session, make_draft("Said"))
+    assert db.read_now(lambda tx: summaries.get(tx, 1)).project_id == into
+
+
+CHOICES = (
+    "We keep sessions in SQLite rather than Redis", "Sessions move from SQLite to Redis",
+    "We use npm for the frontend", "We switched from npm to pnpm", "We chose tabs over spaces",
+    "Sessions live in Postgres", "The cache stays in memory", "Use Redis for the cache instead of memory",
+    "We're going back to SQLite for sessions", "We drop tabs in favour of spaces",
+    "Logging goes through structlog", "We no longer use structlog, and logging goes to stderr",
+)  # fmt: skip
+
+
+def decision(statement, number):
+    return make_draft(
+        statement, f"“{statement}”", kind=Kind.DECISION, slot="decision/0", at=AT + number,
+        reversal=choice.reversal((statement,)),
+    )  # fmt: skip
+
+
+def verdicts(db):
+    def found(tx):
+        judged = tx.execute(
+            "SELECT newer_id, older_id, undone_at FROM supersessions"
+        ).fetchall()
+        gainsaid = tx.execute(
+            "SELECT from_id, to_id FROM edges WHERE type = 'contradicts'"
+        ).fetchall()
+        return sorted(judged), sorted(gainsaid)
+
+    return db.read_now(found)
+
+
+@pytest.mark.parametrize("order", [1, -1, 5])
+def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
+    db, session, monkeypatch, order, tmp_path
+):
+    def everything(tx, summary_id, _, project_id):
+        live = summaries.live(tx, project_id, (Kind.DECISION,))
+        return [s for s in live if s.id != summary_id]
+
+    numbers = [(n * order) % len(CHOICES) for n in range(len(CHOICES))]
+    for n in numbers:
+        put(db, session, decision(CHOICES[n], n), episode=f"t{n}")
+    quick = verdicts(db)
+    assert quick[0]
+    assert quick[1]
+    other = Database(str(tmp_path / "other.db"), AT)
+    try:
+        twin = other.write_now(begin)
+        monkeypatch.setattr(recording, "_akin", everything)
+        for n in numbers:
+            put(other, twin, decision(CHOICES[n], n), episode=f"t{n}")
+        assert verdicts(other) == quick
+    finally:
+        other.close()
+
+
+def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
+    for n in range(200):
+        put(db, session, decision(f"Module m{n}x lives in folder f{n}x", n), episode=f"m{n}")
+    compared = []
+    real = recording.find_reversed
+    monkeypatch.setattr(
+        recording,
+        "find_reversed",
+        lambda d, others: compared.append(len(others)) or real(d, others),
+    )
+    put(db, session, decision(CHOICES[0], 1_000), episode="a")
+    put(db, session, decision(CHOICES[1], 1_001), episode="b")
+    assert max(compared) == 1

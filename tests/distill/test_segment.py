@@ -124,3 +124,25 @@ def test_the_order_of_arrival_never_matters_and_no_event_is_in_two_episodes(rows
     assert segment(events, AT, IDLE) == found
     ids = [event.id for episode in found for event in episode.events]
     assert len(ids) == len(set(ids))
+
+
+def test_a_compaction_in_the_midst_of_a_turn_closes_it_at_once():
+    before = (
+        make_event(id=1),
+        make_event("tool_result", id=2),
+        make_event("compact_start", id=3),
+    )
+    assert episodes(*before) == [("t1", [1, 2, 3], "compact")]
+    start = make_event("session_start", id=4, turn="t1")
+    assert episodes(*before, start) == [("t1", [1, 2, 3, 4], "compact")]
+
+
+def test_a_turn_that_goes_on_after_its_compaction_is_open_again():
+    events = (
+        make_event(id=1),
+        make_event("compact_start", id=2),
+        make_event("compact_end", id=3),
+        make_event("tool_result", id=4),
+    )
+    assert episodes(*events) == [("t1", [1, 2, 3, 4], None)]
+    assert episodes(*events, make_event("stop", id=5)) == [("t1", [1, 2, 3, 4, 5], "stop")]

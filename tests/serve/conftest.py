@@ -16,7 +16,9 @@ from memd.models import Draft, EdgeType, Kind, Source
 from memd.recall.answer import Answer, Hit, Part
 from memd.serve.app import App
 from memd.serve.listener import Listener
+from memd.serve.openings import Looked
 from memd.store import links, projects, summaries
+from memd.store.injections import Injection
 from memd.store.links import NewEdge
 
 
@@ -101,6 +103,25 @@ class PlayedWorker:
         return {"superseded": 2}
 
 
+@dataclass
+class PlayedInjector:
+    """Offers what it was given; remembers who asked."""
+
+    text: str | None = None
+    asked: list = field(default_factory=list)
+
+    async def offer(self, asked, event_id):
+        self.asked.append((asked, event_id))
+        return self.text
+
+    async def rehearse(self, asked, *, explain):
+        self.asked.append((asked, explain))
+        return Looked("played", self.text, "demo")
+
+    async def injected(self, session_id):
+        return [Injection(session_id, "note", "a title", "prompt", 1, "played")]
+
+
 class House:
     """An App, its vault and its socket; `open()` puts a listener in front of it."""
 
@@ -111,12 +132,13 @@ class House:
         self.recaller = PlayedRecaller(db)
         self.curator = WatchedCurator(db, clock)
         self.worker = PlayedWorker()
+        self.injector = PlayedInjector()
         self.left = []
         intake = Intake(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
         self.app = App(
             db=db, intake=intake, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,
-            shutdown=lambda: self.left.append(True), clock=clock,
+            shutdown=lambda: self.left.append(True), clock=clock, injector=self.injector,
         )  # fmt: skip
         self.listener = None
 

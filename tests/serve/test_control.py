@@ -187,3 +187,24 @@ async def test_a_payload_with_half_a_surrogate_is_captured(house, connect):
             f'{{"jsonrpc":"2.0","id":1,"method":"memd/capture","params":{params}}}\n'.encode()
         )
         assert (await line.answer())["result"]["outcome"] == "stored"
+
+
+async def test_what_is_read_elsewhere_comes_with_its_place_and_can_be_withdrawn(house, ask):
+    place = {"path": "/n/a.md", "part": "Install", "line": 3}
+    memory = {"text": "make", "source": "import:x", "session": "s", "client": "claude-code",
+              "tier": "file", "origin": place, "project": "global"}  # fmt: skip
+    async with house.open():
+        (kept,) = (await ask("memd/remember", {"memories": [memory]}))["result"]["remembered"]
+        (sent,) = house.curator.memories
+        assert (sent.tier.value, sent.session.client) == ("file", "claude-code")
+        assert (sent.origin.path, sent.origin.part, sent.origin.line) == (
+            "/n/a.md",
+            "Install",
+            3,
+        )
+        told = await ask("memd/why", {"id": "origin:/n/a.md#Install"})
+        assert told["result"]["edges"][0]["from_id"] == str(kept["id"])
+        gone = await ask("memd/imports/withdraw", {"path": "/n/a.md", "staying": []})
+        assert gone["result"] == {"withdrawn": [kept["id"]]}
+        wrong = await ask("memd/remember", {**memory, "origin": {"path": ""}})
+        assert "origin" in wrong["error"]["message"]

@@ -41,6 +41,37 @@ async def test_a_dead_daemons_socket_is_replaced(house, connect):
         assert "result" in await line.call("memd/ping")
 
 
+async def test_a_service_managers_socket_is_not_taken_from_it(house):
+    Path(house.path).parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as managers:
+        managers.bind(house.path)
+        managers.listen(0)
+        for _ in range(2):  # the second finds the queue full
+            with pytest.raises(ConfigError, match="a service manager listens"):
+                await Listener(house.app, ServeConfig(), house.path, clock=house.clock).run()
+    assert await anyio.Path(house.path).is_socket()
+
+
+async def test_a_passed_socket_is_served_again_and_again_and_stays_its_owners(house, connect):
+    Path(house.path).parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as passed:
+        passed.bind(house.path)
+        passed.listen()
+        passed.setblocking(False)
+        listener = Listener(
+            house.app, ServeConfig(), house.path, clock=house.clock, passed=passed
+        )
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(listener.run)
+                async with connect() as line:
+                    assert "result" in await line.call("memd/ping")
+                tasks.cancel_scope.cancel()
+        assert await anyio.Path(house.path).is_socket()
+        async with connect():
+            passed.accept()[0].close()
+
+
 async def test_a_file_in_the_way_is_left_alone(house):
     path = Path(house.path)
     path.parent.mkdir(mode=0o700)

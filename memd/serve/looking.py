@@ -1,0 +1,271 @@
+"""What an agent could be shown at one moment: look, choose, and put it behind the fence.
+
+Nothing is written here and nothing remembered: the same moment asked twice gives the same answer,
+which is how a person asks what would be shown. Not here: deadlines, and what was shown (injecting.py).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import anyio
+
+from memd.capture.overrides import Overrides
+from memd.capture.redact import redact_spans
+from memd.config import InjectConfig
+from memd.models import Session
+from memd.recall import briefing, digest, offer, worth
+from memd.recall.answer import Question, Surface
+from memd.recall.briefing import Candidates, Place, Situation
+from memd.recall.offer import Offer
+from memd.recall.worth import Worth
+from memd.serve import fence, scope, when
+from memd.serve.app import Distils, Searches
+from memd.serve.fence import Line, Part
+from memd.serve.openings import Looked, Opening, Verdict
+from memd.store import links, summaries
+from memd.store.database import Connection, Database
+from memd.store.rows import Card
+from memd.text import one_line
+
+SETTLE_S = 0.1
+"""How long a compacted session waits for what it did itself to be distilled."""
+_SPARE = 2
+"""Hits looked at beyond those that may be shown, and if that is too few"""
+_LOOKED_AT_MAX = 40
+_SNIPPET_CHARACTERS = 450
+_SNIPPET_BEGINNING = 50
+"""By so many of its characters a snippet is found in its body again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the daemon remembers of a session and the vault does not know yet. Times: UTC ms."""
+
+    shown: Mapping[int, int]
+    broke_at: int | None = None
+
+
+class Looker:
+    """Looks, for the agent whose moment it is and for a person who wants to know beforehand."""
+
+    def __init__(
+        self,
+        db: Database,
+        recaller: Searches,
+        distiller: Distils,
+        config: InjectConfig,
+        clock: Callable[[], int],
+        overrides: Overrides | None = None,
+    ) -> None:
+        self._db = db
+        self._recaller = recaller
+        self._distiller = distiller
+        self._config = config
+        self._clock = clock
+        self._overrides = overrides
+
+    async def look(
+        self, asked: Opening, event_id: int | None, known: Known, *, explain: bool = False
+    ) -> Looked:
+        """What would be shown now. `event_id` is the event that asks, if it was stored.
+
+        Raises a VaultError. With `explain` also every candidate that is left out.
+        """
+        if asked.moment == "prompt":
+            return await self._prompt(asked, event_id, known, explain=explain)
+        return await self._beginning(asked, event_id, known)
+
+    async def _beginning(self, asked: Opening, event_id: int | None, known: Known) -> Looked:
+        if not self._config.session_start:
+            return Looked("switched off in config.toml: inject.session_start")
+        if asked.moment == "compact" and event_id is not None:
+            with anyio.move_on_after(SETTLE_S):
+                await self._distiller.settle(event_id)
+        now = self._clock()
+        here = await self._situate(asked, event_id, known)
+        if asked.moment in ("compact", "clear"):
+            here = replace(here, broke_at=now)
+        if not here.switch.recalls:
+            return Looked(here.switch.reason, project=here.name)
+        found = await self._db.read(
+            partial(briefing.candidates, here=here, moment=asked.moment, now=now)
+        )
+        return _index(here, found, self._config.tokens, now)
+
+    async def _prompt(
+        self, asked: Opening, event_id: int | None, known: Known, *, explain: bool
+    ) -> Looked:
+        if not self._config.prompt:
+            return Looked("switched off in config.toml: inject.prompt")
+        prompt = _readable(asked.prompt)
+        wanted = worth.judge(prompt)
+        if not wanted.text:
+            return Looked(wanted.reason)
+        here = await self._situate(asked, event_id, known)
+        if not here.switch.recalls:
+            return Looked(here.switch.reason, project=here.name)
+        if worth.repeats(prompt, here.prompts):
+            return Looked("the same was asked before in this session", project=here.name)
+        return await self._hits(wanted, here, explain=explain)
+
+    async def _hits(self, wanted: Worth, here: Situation, *, explain: bool) -> Looked:
+        topic = await self._topic(wanted)
+        few = self._config.prompt_hits + _SPARE
+        offers: list[Offer] = []
+        for k in (_LOOKED_AT_MAX,) if explain else (few, _LOOKED_AT_MAX):
+            offers = await self._offers(wanted, here, topic, k)
+            # Most often the first few decide; with every further hit its text is read.
+            if len(offers) < k or not _is_worth_more(offers, self._config.prompt_hits):
+                break
+        chosen = [one for one in offers if one.is_shown]
+        verdicts = tuple(map(_verdict_of_hit, offers))
+        if not chosen:
+            reason = offers[0].why if offers else "nothing known fits it"
+            return Looked(reason, None, here.name, _id(here.session), verdicts)
+        ids = [one.hit.summary.id for one in chosen]
+        replaced = await self._db.read(partial(links.hidden_by, summary_ids=ids))
+        lines = [_hit_line(one, replaced) for one in chosen]
+        text = fence.hits(here.name, lines)
+        return Looked(f"{len(lines)} fit it", text, here.name, _id(here.session), verdicts)
+
+    async def _offers(
+        self, wanted: Worth, here: Situation, topic: str | None, k: int
+    ) -> list[Offer]:
+        answer = await self._recaller.search(
+            Question(
+                text=wanted.text,
+                now=self._clock(),
+                project_ids=here.project_ids,
+                topic_key=topic,
+                k=k,
+                surface=Surface(floor=0.0, ratio=0.0),
+                # Who is shown what nobody asked for has not used it: else it would rise by itself.
+                count_use=False,
+            )
+        )
+        seen = {
+            hit.summary.id: why
+            for hit in answer.hits
+            if (why := here.seen(hit.summary.id, hit.summary.session_id, hit.summary.at))
+        }
+        limits = offer.Limits(self._config.floor, self._config.ratio, self._config.prompt_hits)
+        return offer.choose(answer.hits, wanted, seen, limits)
+
+    async def _topic(self, wanted: Worth) -> str | None:
+        """The topic key that a prompt names, if there is such a topic."""
+        if not wanted.topics:
+            return None
+
+        def known(tx: Connection) -> str | None:
+            return next((t for t in wanted.topics if summaries.ids_on_topic(tx, t)), None)
+
+        return await self._db.read(known)
+
+    async def _situate(self, asked: Opening, event_id: int | None, known: Known) -> Situation:
+        place = Place(asked.client, asked.session or None)
+        read = partial(
+            briefing.situate, event_id=event_id, with_prompts=asked.moment == "prompt"
+        )
+        here = await self._db.read(partial(read, place=place))
+        if here.session is None and asked.directory:
+            at = await scope.resolve(asked.directory, self._overrides)
+            place = replace(place, project_key=at.key, project_name=at.name)
+            here = await self._db.read(partial(read, place=place))
+        times = dict(here.shown)
+        for number, shown_at in known.shown.items():
+            times[number] = max(shown_at, times.get(number, 0))
+        broke = max((at for at in (here.broke_at, known.broke_at) if at), default=None)
+        return replace(here, shown=times, broke_at=broke)
+
+
+def _readable(prompt: str) -> str:
+    """A prompt without its private parts; of a huge one the two ends."""
+    if len(prompt) <= 2 * worth.READ_CHARACTERS:
+        return redact_spans(prompt)
+    head, tail = prompt[: worth.READ_CHARACTERS], prompt[-worth.READ_CHARACTERS :]
+    # Each without the line that the cut went through.
+    head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
+    return f"{redact_spans(head)}\n{redact_spans(tail)}"
+
+
+def _index(here: Situation, found: Candidates, tokens: int, now: int) -> Looked:
+    """The index of a project within its budget; no text if nothing is known."""
+    whole = fence.room(tokens, here.name)
+    last = _about(found.last)
+
+    def cost(card: Card) -> int:
+        return fence.cost(_line(card), whole)
+
+    def heading(group: str) -> int:
+        return fence.heading_cost(last if group == briefing.LAST else group)
+
+    chosen = digest.select(found.groups, whole, now, cost, heading)
+    verdicts = tuple(
+        Verdict(c.card.id, c.card.kind, c.card.title, c.card.at, c.group, c.is_shown, c.why)
+        for c in (*chosen, *found.left_out)
+    )
+    parts: Sequence[Part] = [
+        Part(
+            last if group.name == briefing.LAST else group.name,
+            tuple(_line(c.card) for c in chosen if c.is_shown and c.group == group.name),
+        )
+        for group in found.groups
+    ]
+    session_id = _id(here.session)
+    count = sum(len(part.lines) for part in parts)
+    if not count:
+        why = "nothing new is known" if verdicts else "nothing is known"
+        return Looked(why, None, here.name, session_id, verdicts)
+    text = fence.index(here.name, parts, whole)
+    return Looked(f"{count} of {len(verdicts)} shown", text, here.name, session_id, verdicts)
+
+
+def _about(session: Session | None) -> str:
+    """The heading of the last session: when it was left, and what it was about."""
+    if session is None:
+        return briefing.LAST
+    title = f", “{fence.plain(session.title, 80)}”" if session.title else ""
+    return f"{briefing.LAST}, left {when.iso(session.last_event_at)}{title}, ended with"
+
+
+def _line(card: Card) -> Line:
+    return Line(card.id, card.kind, card.title, card.at, is_pinned=card.is_pinned)
+
+
+def _is_worth_more(offers: Sequence[Offer], wanted: int) -> bool:
+    """Whether there may be further hits to show behind these: they were only passed over."""
+    return sum(one.is_shown for one in offers) < wanted and offers[-1].is_near
+
+
+def _hit_line(one: Offer, replaced: Mapping[int, Sequence[int]]) -> Line:
+    summary = one.hit.summary
+    older = ", ".join(f"#{number}" for number in replaced.get(summary.id, ()))
+    by = f"superseded by #{summary.superseded_by}" if summary.superseded_by else ""
+    return Line(
+        summary.id,
+        summary.kind,
+        summary.title,
+        summary.at,
+        is_pinned=summary.pinned_at is not None,
+        note=by or (f"replaces {older}" if older else ""),
+        snippet=_longer(one.hit.snippet, summary.body),
+    )
+
+
+def _longer(snippet: str, body: str) -> str:
+    """A hit's snippet with more of what follows it in the body."""
+    flat = " ".join(body.split())
+    at = flat.find(snippet[:_SNIPPET_BEGINNING].rstrip("…"))
+    return snippet if at < 0 else one_line(flat[at:], _SNIPPET_CHARACTERS)
+
+
+def _verdict_of_hit(one: Offer) -> Verdict:
+    summary = one.hit.summary
+    return Verdict(
+        summary.id, summary.kind, summary.title, summary.at, "", one.is_shown, one.why
+    )
+
+
+def _id(session: Session | None) -> int | None:
+    return session.id if session else None

@@ -1,0 +1,118 @@
+"""What agents are shown unasked, over the wire of a real daemon, and that it never comes back in."""
+
+import json
+
+import apsw
+import pytest
+
+from memd.capture.echo import OPENING
+from tests.e2e.house import LEDGER
+
+PROJECT = "/home/dev/ledger"
+
+
+@pytest.fixture
+def ledger(house):
+    """A daemon that knows the ledger sessions."""
+    house.start()
+    house.run("import", "claude-code", str(LEDGER / "projects"))
+    house.settle()
+    return house
+
+
+def capture(house, name, session="fresh", **fields):
+    payload = {"session_id": session, "cwd": PROJECT, "hook_event_name": name, **fields}
+    with house.client() as client:
+        return client.call(
+            "memd/capture", {"client": "claude-code", "payload": payload, "inject": True}
+        )
+
+
+def text_of(told):
+    output = told.get("output")
+    return output and output["hookSpecificOutput"]["additionalContext"]
+
+
+def ids(text):
+    return {line.split()[1] for line in (text or "").splitlines() if line.startswith("- #")}
+
+
+def test_a_session_is_shown_what_is_known_and_nothing_twice(ledger):
+    begun = capture(ledger, "SessionStart", source="startup")
+    text = text_of(begun)
+    assert begun["output"]["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    assert "unittest" in text
+    assert "Redis" in text
+    assert len(text) <= 4_000
+    shown = ids(text)
+    told = capture(
+        ledger, "UserPromptSubmit", prompt="Why did login answer 500?", prompt_id="p1"
+    )
+    assert "Login answers 500" in text_of(told)
+    assert not ids(text_of(told)) & shown
+    shown |= ids(text_of(told))
+    for number, small in enumerate(
+        ("thanks", "ok go on", "/clear", "Why did login answer 500?")
+    ):
+        assert (
+            text_of(capture(ledger, "UserPromptSubmit", prompt=small, prompt_id=f"s{number}"))
+            is None
+        )
+    again = capture(ledger, "UserPromptSubmit", prompt="login answered 500 why", prompt_id="p2")
+    assert not ids(text_of(again)) & shown
+    assert text_of(capture(ledger, "SessionStart", source="resume")) is None
+    assert text_of(capture(ledger, "SessionStart", source="fork")) is None
+    # A compaction takes it all away, and brings it back.
+    capture(ledger, "PreCompact", trigger="auto")
+    assert ids(text_of(capture(ledger, "SessionStart", source="compact"))) >= shown
+    rows = json.loads(ledger.run("injected", "fres", "--json").stdout)["injections"]
+    assert {row["moment"] for row in rows} == {"startup", "prompt", "compact"}
+
+
+def test_what_was_shown_outlives_the_daemon(ledger):
+    first = ids(text_of(capture(ledger, "SessionStart", source="startup")))
+    assert first
+    ledger.stop()
+    ledger.start()
+    assert not ids(text_of(capture(ledger, "SessionStart", source="startup"))) & first
+
+
+def test_what_was_put_in_never_becomes_a_memory(house):
+    """By the hook, and by a transcript that carries it: in a prompt, an answer and an attachment."""
+    house.start()
+    block = f'{OPENING} project="x">\n- #1 2026-11-20 decision: kettleword\n</recalled-memory>'
+    prompt = f"We chose Postgres over Oracle for billing.\n{block}"
+    base = {"session_id": "echo", "cwd": PROJECT, "prompt_id": "p1"}
+    for payload in (
+        {**base, "hook_event_name": "UserPromptSubmit", "prompt": prompt},
+        {
+            **base,
+            "hook_event_name": "Stop",
+            "last_assistant_message": f"{block} Decided: Postgres.",
+        },
+    ):
+        done = house.run("hook", stdin=json.dumps(payload).encode())
+        assert done.returncode == 0
+    line = {"sessionId": "other", "cwd": PROJECT, "promptId": "p2"}
+    lines = [
+        {**line, "type": "attachment", "attachment": {"type": "hook_additional_context", "content": [block]}},
+        {**line, "type": "user", "uuid": "u1", "message": {"content": prompt}},
+        {**line, "type": "user", "uuid": "u2", "isMeta": True, "message": {"content": block}},
+        {**line, "type": "assistant", "uuid": "u3",
+         "message": {"content": [{"type": "text", "text": f"{block}\nPostgres it is."}]}},
+    ]  # fmt: skip
+    folder = house.home / "transcripts" / "-home-dev-ledger"
+    folder.mkdir(parents=True)
+    (folder / "other.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    assert house.run("import", "claude-code", str(folder.parent)).returncode == 0
+    house.settle()
+    house.stop()
+    connection = apsw.Connection(str(house.paths.database))
+    payloads = [row[0] for row in connection.execute("SELECT payload FROM events")]
+    texts = [row[0] for row in connection.execute("SELECT title || body FROM summaries")]
+    connection.close()
+    assert any("Postgres" in payload for payload in payloads)
+    assert any("Postgres" in text for text in texts)
+    assert not any(
+        "kettleword" in text or "recalled-memory" in text for text in (*payloads, *texts)
+    )
