@@ -24,6 +24,8 @@ class _Branch(BaseModel):
 class CaptureConfig(_Branch):
     """What is kept of what agents say."""
 
+    enabled: bool = True
+    """Whether anything is, but for what `memd import` brings; `memd switch` says it for one place."""
     field_bytes: Positive = 32_768
     """A longer text field keeps its head and tail, with the cut said."""
     keep_reads: bool = False
@@ -92,6 +94,27 @@ class RecallConfig(_Branch):
     """How long a model may take to look at the hits again, where a profile has `rerank = "model"`."""
 
 
+class InjectConfig(_Branch):
+    """What an agent is shown unasked. `memd switch` says it for one project or session."""
+
+    session_start: bool = True
+    """Whether a session begins with an index of what is known about its project."""
+    prompt: bool = True
+    """Whether a prompt brings what clearly fits it."""
+    tokens: Annotated[int, Field(ge=100, le=2_500)] = 1_000
+    """At most so many at the start of a session, at four characters each."""
+    prompt_hits: Annotated[int, Field(ge=1, le=10)] = 3
+    prompt_s: Annotated[float, Field(gt=0, le=5)] = 0.15
+    """How long looking may take; past it nothing is shown, and the prompt goes on.
+    More than 0.3 is of no use: the hook itself gives up after 0.4."""
+    session_s: Annotated[float, Field(gt=0, le=5)] = 0.2
+    """The same at the start of a session."""
+    floor: Ratio = 0.4
+    """The share of a prompt's words, by rarity, that the best hit must hold."""
+    ratio: Ratio = 0.5
+    """A further hit is shown if its score is at least this part of the best one's."""
+
+
 class ServeConfig(_Branch):
     """The front door."""
 
@@ -124,6 +147,7 @@ class Config(_Branch):
     recall: RecallConfig = RecallConfig()
     profiles: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     """Own retrieval profiles: `[profiles.mine] base = "memd"`, then what differs."""
+    inject: InjectConfig = InjectConfig()
     serve: ServeConfig = ServeConfig()
     daemon: DaemonConfig = DaemonConfig()
 

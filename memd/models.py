@@ -15,6 +15,8 @@ UNTITLED = "remembered:untitled"
 """The rule of a memory whose title is only the beginning of its text: it says nothing of its own."""
 GLOBAL_PROJECT = "global"
 """The key of the project whose memories are seen from every other one."""
+SCRATCH_PROJECT = "scratch"
+"""The key of the project of sessions that have no directory, or one made for a single day."""
 
 
 class EventKind(enum.StrEnum):
@@ -127,6 +129,8 @@ class NewEvent:
     tool: str | None = None
     agent: str | None = None
     """The subagent that did it; None for the session's own agent."""
+    former_keys: tuple[str, ...] = ()
+    """Keys that an older memd would have stored it under: what has one of them is this event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,17 @@ _WORDS_CACHED = 16_384
 """At some 170 bytes in each of two caches."""
 _SPACES = re.compile(r"\s+")
 
+PRIVATE = "[REDACTED:private]"
+"""What capture's redaction leaves of text between `<private>` and `</private>`."""
+
 _stemmer = snowballstemmer.stemmer("english")
+
+
+def is_private(text: object) -> bool:
+    """Whether a redacted text says nothing but what was private."""
+    if not isinstance(text, str) or PRIVATE not in text:
+        return False
+    return not any(c.isalnum() for c in text.replace(PRIVATE, ""))
 
 
 def fold(text: str) -> str:

@@ -98,3 +98,19 @@ def test_words_that_were_forgotten_are_split_and_stemmed_alike():
     text.forget_words()
     assert text.terms.cache_info().currsize == text.stem.cache_info().currsize == 0
     assert text.terms("decodingTokens") == before
+
+
+@pytest.mark.parametrize(
+    ("said", "is_so"),
+    [
+        ("[REDACTED:private]", True),
+        (" [REDACTED:private]\n[REDACTED:private]. ", True),
+        ("please [REDACTED:private]", False),
+        ("[REDACTED:private] [REDACTED:aws-key]", False),
+        ("[REDACTED:aws-key]", False),
+        ("", False),
+        (None, False),
+    ],
+)
+def test_a_text_is_private_if_nothing_else_is_said(said, is_so):
+    assert text.is_private(said) is is_so

@@ -23,10 +23,16 @@ COMMANDS = {
     "timeline": "memd.cli.timeline",
     "why": "memd.cli.why",
     "get": "memd.cli.get",
+    "context": "memd.cli.context",
+    "injected": "memd.cli.injected",
     "remember": "memd.cli.remember",
     "forget": "memd.cli.forget",
     "pin": "memd.cli.pin",
+    "project": "memd.cli.project",
+    "switch": "memd.cli.switch",
     "import": "memd.cli.import_",
+    "install": "memd.cli.install",
+    "uninstall": "memd.cli.uninstall",
     "status": "memd.cli.status",
     "start": "memd.cli.start",
     "stop": "memd.cli.stop",
@@ -36,7 +42,8 @@ COMMANDS = {
     "mcp": "memd.cli.mcp",
     "hook": "memd.cli.hook",
 }
-"""Every command and the module whose `run` it is, in the order of the help page."""
+"""Every command and the module whose `run` it is, in the order of the help page. A module with
+`PARTS` (name → function) is a command with parts of its own."""
 
 FAILED = 1
 NOT_RUNNING = 2
@@ -75,9 +82,24 @@ class Commands(Plain, typer.core.TyperGroup):
             return None
         module = importlib.import_module(COMMANDS[cmd_name])
         one = typer.Typer(add_completion=False)
+        if parts := getattr(module, "PARTS", None):
+            return _group(cmd_name, module.run, parts)
         settings = getattr(module, "SETTINGS", None)
         one.command(cmd_name, cls=Command, context_settings=settings)(module.run)
         return typer.main.get_command(one)
+
+
+class Group(Plain, typer.core.TyperGroup):
+    """A command with parts of its own, all in one module."""
+
+
+def _group(name: str, run: Any, parts: dict[str, Any]) -> Any:
+    """Build a command whose `run` acts where none of its parts is named."""
+    app = typer.Typer(name=name, cls=Group, add_completion=False, invoke_without_command=True)
+    app.callback()(run)
+    for part, function in parts.items():
+        app.command(part, cls=Command)(function)
+    return typer.main.get_command(app)
 
 
 def _version(asked: bool) -> None:

@@ -50,12 +50,28 @@ def answers(timeout_s: float = QUICK_S) -> bool:
     return True
 
 
+def listens() -> bool:
+    """Whether somebody listens at the socket: a daemon, or a service manager that now starts one."""
+    try:
+        with client.Client(paths().socket, QUICK_S):
+            return True
+    except Unreachable:
+        return False
+
+
 def here() -> str | None:
     """Return where the user stands, for what `current` means; None if that place is gone."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:
         return None
+
+
+def place(text: str) -> str:
+    """Return a project as the daemon understands it: what looks like a directory is made absolute."""
+    if text[:1] not in {".", "/", "~"}:
+        return text
+    return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111  # links are the daemon's to follow
 
 
 def number(text: str) -> int:

@@ -9,13 +9,13 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from memd.cli import door, show
 from memd.daemon import lock
-from memd.errors import Broken
+from memd.errors import BadRequest, Broken
 from memd.paths import Paths
 
 HEALTHY, DEGRADED, NOT_RUNNING = 0, 1, 2
@@ -25,6 +25,10 @@ _ROOM_FACTS = 4
 _TIMES_FROM = 10**11
 """Milliseconds: no room counts that far."""
 _NO_COUNTS = {"restarts", "interval_s", "took_ms"}
+_STARTERS = {
+    "hand": "hand, a hook or an agent",
+    "systemd socket": "systemd, when somebody connected",
+}
 
 Status = dict[str, Any]
 
@@ -54,6 +58,9 @@ def _print(text: str) -> None:
 def ask(paths: Paths) -> Status:
     """Return what the daemon says of itself, or what can be seen without one."""
     try:
+        return door.call("memd/status", door.QUICK_S, directory=door.here())
+    except BadRequest:
+        # A daemon of an older version, until it is restarted.
         return door.call("memd/status", door.QUICK_S)
     except Broken as error:
         return _absent(paths, error.message)
@@ -63,7 +70,7 @@ def _absent(paths: Paths, reason: str) -> Status:
     holder = lock.holder(paths.lock)
     if holder is not None:
         reason = f"a daemon (pid {holder.pid}) holds the vault and does not answer; it may be starting"
-    files, size = _spooled(paths.spool_dir)
+    files, size = _spooled(paths.spools)
     vault = sum(_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
     return {
         "running": False,
@@ -83,11 +90,12 @@ def _size(path: Path) -> int:
     return 0
 
 
-def _spooled(directory: str) -> tuple[int, int]:
+def _spooled(directories: Sequence[str]) -> tuple[int, int]:
     """Count the files that hold something, and their bytes."""
     sizes: list[int] = []
-    with contextlib.suppress(OSError):
-        sizes = [size for path in Path(directory).iterdir() if (size := _size(path))]
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            sizes += [size for path in Path(directory).iterdir() if (size := _size(path))]
     return len(sizes), sum(sizes)
 
 
@@ -112,17 +120,30 @@ def _up(status: Status) -> str:
 
 def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
     vault, spool = status["vault"], status["spool"]
+    if status.get("here"):
+        yield "here", place(status["here"])
     schema = f", schema {vault['schema']}" if "schema" in vault else ""
     exists = show.size(vault["bytes"]) if vault["bytes"] else "not made yet"
     yield "vault", f"{vault['name']}, {exists}{schema}, {vault['path']}"
     yield "socket", status["socket"]
     yield "log", status["log"]
     if status["running"]:
+        starter: str = status.get("started_by", "hand")
+        yield "started by", _STARTERS.get(starter, starter)
         yield from _contents(status, now)
     waiting = f"{show.size(spool['bytes'])} in {show.plural(spool['files'], 'file')}"
     yield "spool", f"{waiting} for the daemon to take in" if spool["files"] else "empty"
     if status["running"]:
         yield "rooms", ""
+
+
+def place(here: dict[str, Any]) -> str:
+    """Tell which project a directory belongs to, and why, and what is switched off there."""
+    is_noun = here["reason"].startswith("the ") and not here["reason"].startswith("the session")
+    told = f"{here['name']}, because {'it is ' if is_noun else ''}{here['reason']}"
+    switch = here["switch"]
+    is_on = switch["captures"] and switch["recalls"]
+    return show.line(told if is_on else f"{told}; {switch['reason']}")
 
 
 def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:

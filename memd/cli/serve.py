@@ -2,6 +2,7 @@
 
 import os
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -17,21 +18,31 @@ def run(
 ) -> None:
     """Serve the vault here, until Ctrl-C. `memd start` does it in the background."""
     os.umask(0o077)  # whatever this process makes is for its user alone
+    # An agent that memd itself might start must not be remembered by memd.
+    os.environ["MEMD_DISABLE"] = "1"
     # Before numpy is loaded: pools of threads that fight over two cores cost more than they give.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import anyio
 
-    from memd import config
+    from memd import config, installed
     from memd.cli import door
-    from memd.daemon import wiring
+    from memd.daemon import notify, process, wiring
+    from memd.paths import private_dir
 
     paths = door.paths()
+    private_dir(paths.state_dir)
+    installed.leave(paths.installed)
+    starter = notify.take(os.environ, os.getpid(), paths.socket)
     settings = config.load(paths.config_file)
+    if starter.door is not None:
+        # The manager's socket has taken the place of the one that a daemon started by hand listens
+        # at: nobody reaches that daemon any more, and it keeps this one out.
+        process.end(paths.lock)
     if sys.stderr.isatty():
         print(
             f"memd serves the vault {paths.vault}; log: {paths.log}; Ctrl-C ends it",
             file=sys.stderr,
         )
-    anyio.run(wiring.serve, settings, paths)
+    anyio.run(partial(wiring.serve, settings, paths, starter=starter))

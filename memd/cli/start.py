@@ -5,6 +5,7 @@ import os
 from memd.cli import door
 from memd.daemon import lock, process
 from memd.errors import Broken
+from memd.paths import Paths
 
 
 def run() -> None:
@@ -15,9 +16,14 @@ def run() -> None:
 def start() -> str:
     """Start the daemon unless one runs; say in words what was done. Raises Broken with the reason."""
     paths = door.paths()
+    is_heard = (
+        door.listens()
+    )  # before the lock is looked at: a daemon locks first, then it listens
     if lock.holder(paths.lock) is not None:
         return _already(paths.lock)
     check_settings()
+    if is_heard and (said := _by_its_manager(paths)):
+        return said
     before = process.size(paths.log)
     child = process.spawn(paths, os.environ)
     try:
@@ -39,6 +45,20 @@ def check_settings() -> None:
     settings = config.load(door.paths().config_file)
     profiles.resolve_all(settings.profiles)
     profiles.check_chosen(settings.recall.profile, settings.profiles)
+
+
+def _by_its_manager(paths: Paths) -> str | None:
+    """Wait for the daemon that a service manager starts when somebody connects; None if none listens."""
+    process.wait_until(lambda: door.answers() or not door.listens(), process.START_S)
+    if door.answers():
+        holder = lock.holder(paths.lock)
+        return f"started by its service manager, pid {holder.pid if holder else '?'}, vault {paths.vault}"
+    if not door.listens():
+        return None
+    raise Broken(
+        f"a service manager listens at {paths.socket}, but the daemon that it starts does not answer;"
+        f" see `systemctl --user status memd.service` and {paths.log}"
+    )
 
 
 def _already(lock_path: str) -> str:

@@ -4,6 +4,10 @@ from memd.cli import door
 from memd.daemon import lock, process
 from memd.errors import MemdError
 
+_RETURNS = (
+    "; systemd starts it again when somebody connects (`memd uninstall systemd` ends that)"
+)
+
 
 def run() -> None:
     """Stop the daemon. Nothing acknowledged is lost."""
@@ -16,11 +20,14 @@ def stop() -> str:
     holder = lock.holder(path)
     if holder is None:
         return "not running"
+    returns = ""
     try:
+        if door.call("memd/status", door.QUICK_S).get("started_by") == "systemd socket":
+            returns = _RETURNS
         door.call("memd/shutdown", door.QUICK_S)
         has_left = process.wait_until(lambda: lock.holder(path) != holder, process.STOP_S)
     except MemdError:
         has_left = False  # it is starting, or hangs: signals do not need its attention
     if not has_left:
         process.end(path)
-    return f"stopped, pid {holder.pid}"
+    return f"stopped, pid {holder.pid}{returns}"

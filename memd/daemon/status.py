@@ -19,6 +19,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from memd import __version__
+from memd.daemon.notify import StartedBy
 from memd.daemon.supervise import House, Kept
 from memd.errors import Broken
 from memd.paths import Paths
@@ -144,6 +145,8 @@ class Status(_Shown):
     versions: Versions
     pid: int
     started_at: int
+    started_by: StartedBy
+    """The service manager that keeps it; `hand` when it is a person, a hook or the bridge."""
     uptime_s: float
     socket: str
     log: str
@@ -157,6 +160,9 @@ class Status(_Shown):
     """The last run and its counts, as the consolidator tells them."""
     spool: Spool
     errors: list[RoomError]
+    here: dict[str, Any] | None = None
+    """Only for who says in which directory: `key`, `name` and `reason` of its project, whether it
+    `is_known`, and its `switch`: `captures`, `recalls`, `reason`, `scope`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,7 @@ class About:
     paths: Paths
     started_at: int
     embedder: Embedder
+    started_by: StartedBy = "hand"
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +218,7 @@ async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str
     """Tell how memd is, as the JSON of a Status."""
     counts = await gauge.counts()
     # A slow disk may keep these waiting, but nobody else.
-    spool = await anyio.to_thread.run_sync(weigh_spool, about.paths.spool_dir)
+    spool = await anyio.to_thread.run_sync(weigh_spools, about.paths.spools)
     vault = await anyio.to_thread.run_sync(_vault, about.paths, gauge.db)
     errors = _errors(house)
     unread = [] if gauge.failing is None else [f"the vault cannot be read: {gauge.failing}"]
@@ -222,6 +229,7 @@ async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str
         versions=versions(),
         pid=os.getpid(),
         started_at=about.started_at,
+        started_by=about.started_by,
         uptime_s=round((now - about.started_at) / 1000, 1),
         socket=about.paths.socket,
         log=about.paths.log,
@@ -251,6 +259,9 @@ def why_degraded(
         for kept in rooms
         if kept.state != "running"
     ]
+    reasons += [
+        str(trouble) for kept in rooms if (trouble := kept.room.status().get("trouble"))
+    ]
     down = {kept.room.name for kept in rooms if kept.state != "running"}
     reasons += [
         f"{kept.room.name} cannot write: {failing}"
@@ -274,6 +285,16 @@ _UNKNOWN = Counts(
     Events(count=0, pending=0, last_at=None),
     Summaries(count=0, superseded=0, pinned=0, to_index=0, to_consolidate=0),
 )
+
+
+def weigh_spools(directories: Sequence[str]) -> Spool:
+    """Count what lies in all of these together."""
+    found = [weigh_spool(directory) for directory in directories]
+    return Spool(
+        bytes=sum(one.bytes for one in found),
+        files=sum(one.files for one in found),
+        oldest_at=min((one.oldest_at for one in found if one.oldest_at), default=None),
+    )
 
 
 def weigh_spool(directory: str) -> Spool:

@@ -9,18 +9,22 @@ import os
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
 
 from memd import log
+from memd.capture.identity import Identities
 from memd.capture.intake import Intake
+from memd.capture.overrides import Overrides
 from memd.capture.redact import redact
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.daemon import lock
 from memd.daemon.leave import Leave
+from memd.daemon.notify import BY_HAND, Herald, Starter
 from memd.daemon.status import About, Embedder, Gauge, gather
 from memd.daemon.supervise import House, supervise
 from memd.distill.distiller import Distiller
@@ -31,7 +35,9 @@ from memd.index.shelf import Shelf
 from memd.paths import Paths, private_dir
 from memd.recall.recaller import Recaller
 from memd.serve.app import App
+from memd.serve.injecting import Injector
 from memd.serve.listener import Listener
+from memd.serve.looking import Looker
 from memd.store.database import Database, open_database
 
 
@@ -40,7 +46,12 @@ def clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-async def serve(config: Config, paths: Paths, clock: Callable[[], int] = clock) -> None:
+async def serve(
+    config: Config,
+    paths: Paths,
+    clock: Callable[[], int] = clock,
+    starter: Starter = BY_HAND,
+) -> None:
     """Serve one vault until asked to leave. Raises AlreadyRunning, or a VaultError."""
     heap.tighten()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
@@ -56,8 +67,9 @@ async def serve(config: Config, paths: Paths, clock: Callable[[], int] = clock) 
         log.get("daemon").info("daemon_started", vault=paths.vault, pid=os.getpid())
         async with anyio.create_task_group() as signals, supervise(redact) as house:
             signals.start_soon(leave.heed_signals)
-            listener = furnish(house, config, paths, db, clock, leave)
+            listener = furnish(house, config, paths, db, clock, leave, starter=starter)
             await leave.wait()
+            starter.tell("STOPPING=1", "STATUS=leaves")
             log.get("daemon").info("daemon_asked_to_leave", pid=os.getpid())
             # First the door: answers in flight leave while every other room still works.
             await house.stop(listener)
@@ -66,13 +78,15 @@ async def serve(config: Config, paths: Paths, clock: Callable[[], int] = clock) 
     log.get("daemon").info("daemon_stopped", pid=os.getpid())
 
 
-def furnish(
+def furnish(  # noqa: PLR0913  # what all rooms have in common
     house: House,
     config: Config,
     paths: Paths,
     db: Database,
     clock: Callable[[], int],
     leave: Leave,
+    *,
+    starter: Starter,
 ) -> Listener:
     """Put every room into the house, and return the one at the door."""
     embedders = (HashingEmbedder(),)
@@ -82,15 +96,29 @@ def furnish(
     # Events → summaries → index → answers. Each room rings the next; so they are made from the end.
     indexer = Indexer(db, embedders, shelf, config.index)
     distiller = Distiller(db, config.distill, clock, indexer.nudge)
-    intake = Intake(db, config.capture, clock, paths.spool_dir, distiller.nudge)
+    overrides = Overrides(paths.projects_file, str(Path.home()))
+    intake = Intake(
+        db,
+        config.capture,
+        clock,
+        paths.spool_dir,
+        distiller.nudge,
+        spool_fallbacks=paths.spool_fallbacks,
+        identities=Identities(clock, overrides),
+    )
     recaller = Recaller(db, embedders, shelf, config.recall, config.profiles)
 
     # Summaries → fewer, better summaries: by rule, and by a person's word.
     consolidator = Consolidator(db, shelf, space, config.consolidate, clock, indexer.nudge)
     curator = Curator(db, redact, clock, indexer.nudge)
 
+    # Answers → agents, unasked.
+    looker = Looker(db, recaller, distiller, config.inject, clock, overrides)
+    injector = Injector(db, looker, config.inject, clock)
+
     # The outside.
-    status = partial(_status, Gauge(db), house, _about(config, paths, space, clock()), clock)
+    about = _about(config, paths, space, clock(), starter)
+    status = partial(_status, Gauge(db), house, about, clock)
     app = App(
         db,
         intake,
@@ -102,11 +130,15 @@ def furnish(
         status,
         leave.ask,
         clock,
+        overrides,
+        injector=injector,
     )
-    listener = Listener(app, config.serve, paths.socket, clock=clock)
+    listener = Listener(app, config.serve, paths.socket, clock=clock, passed=starter.door)
 
-    for room in (intake, distiller, indexer, recaller, consolidator, listener):
+    for room in (intake, distiller, indexer, recaller, injector, consolidator, listener):
         house.keep(room)
+    if starter.address is not None:
+        house.keep(Herald(starter, listener.listening, indexer.loaded))
     return listener
 
 
@@ -116,9 +148,9 @@ async def _status(
     return await gather(gauge, house, about, clock())
 
 
-def _about(config: Config, paths: Paths, space: str, now: int) -> About:
+def _about(config: Config, paths: Paths, space: str, now: int, starter: Starter) -> About:
     why = "this version has no learned engine"
     embedder = Embedder(
         configured=config.engines.embedder, active="hashing", space=space, why=why
     )
-    return About(paths, now, embedder)
+    return About(paths, now, embedder, starter.by)

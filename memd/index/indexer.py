@@ -95,6 +95,8 @@ class Indexer:
         self._has_worked = False
         self._pending = 0
         self._failed: dict[str, str] = {}
+        self.loaded = anyio.Event()
+        """Set once the shelf has been read from the vault."""
 
     async def run(self) -> None:
         """Index for ever: what is pending, then whatever somebody rings for."""
@@ -167,6 +169,7 @@ class Indexer:
         await self._db.read(lambda tx: _load(tx, self._shelf, numbers))
         await anyio.to_thread.run_sync(give_back)
         self._in_step = True
+        self.loaded.set()
 
     async def _batch(self, last: int) -> bool:
         """Index one batch of the changes up to number `last`; whether there was one."""

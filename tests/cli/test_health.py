@@ -7,6 +7,7 @@ import pytest
 from memd.cli import health
 from memd.daemon import lock
 from memd.daemon.status import Status
+from memd.errors import BadRequest
 from memd.paths import Paths
 
 NOW = 1_800_000_000_000
@@ -104,7 +105,7 @@ def test_a_running_daemon_s_json_keeps_to_the_documented_schema(served):
     )
     assert found.health == "healthy"
     assert [room.name for room in found.rooms] == [
-        "intake", "distiller", "indexer", "recaller", "consolidator", "listener",
+        "intake", "distiller", "indexer", "recaller", "injector", "consolidator", "listener",
     ]  # fmt: skip
     assert found.books.balanced
     assert found.events.count > 10
@@ -125,3 +126,53 @@ def test_a_status_is_quick_enough_for_a_health_check(served):
         served.run("status", "--json")
         took.append(time.monotonic() - started)
     assert min(took) < 0.25
+
+
+@pytest.mark.parametrize(
+    ("reason", "switch", "said"),
+    [
+        (
+            "the git repository's top level",
+            "",
+            "shop, because it is the git repository's top level",
+        ),
+        (
+            "projects.toml says so for ~/shop",
+            "",
+            "shop, because projects.toml says so for ~/shop",
+        ),
+        ("the session has no directory", "", "shop, because the session has no directory"),
+        (
+            "x",
+            "switched off for project shop",
+            "shop, because x; switched off for project shop",
+        ),
+    ],
+)
+def test_where_one_stands_is_told_with_its_reason(reason, switch, said):
+    holds = {"captures": not switch, "recalls": True, "reason": switch}
+    here = {"name": "shop", "reason": reason, "switch": holds}
+    assert f"here       {said}\n" in shown(HEALTHY | {"here": here})
+
+
+def test_status_says_where_one_stands(served):
+    told = served.run("status", "--json").json["here"]
+    assert told["name"] == served.home.name
+    assert (
+        f"here       {served.home.name}, because it is the directory"
+        in served.run("status").out
+    )
+
+
+def test_an_older_daemon_that_knows_no_directory_is_asked_again(monkeypatch, tmp_path):
+    asked = []
+
+    def call(method, _timeout_s, **params):
+        asked.append(params)
+        if params:
+            raise BadRequest("directory: there is no such")
+        return {"method": method}
+
+    monkeypatch.setattr(health.door, "call", call)
+    found = health.ask(Paths({"MEMD_HOME": str(tmp_path)}))
+    assert (found, len(asked)) == ({"method": "memd/status"}, 2)

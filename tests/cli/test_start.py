@@ -1,12 +1,16 @@
 import os
 import re
+import shutil
 import signal
 import socket
 import stat
+import subprocess
 import time
 from pathlib import Path
 
-from memd.daemon import lock
+import pytest
+
+from memd.daemon import lock, process
 from memd.paths import Paths
 
 
@@ -103,3 +107,31 @@ def test_two_vaults_are_two_daemons(machine):
     assert len(pids) == 2
     assert machine.run("--vault", "work", "stop").status == 0
     assert machine.run("status").status == 0
+
+
+@pytest.mark.skipif(
+    shutil.which("systemd-socket-activate") is None, reason="there is no systemd here"
+)
+def test_where_a_service_manager_listens_it_starts_the_daemon(machine):
+    Path(paths(machine).runtime_dir).mkdir(mode=0o700)
+    told = [word for pair in machine.environ.items() for word in ("-E", "=".join(pair))]
+    command = ["systemd-socket-activate", "-l", paths(machine).socket, *told]
+    manager = subprocess.Popen([*command, *machine.command("serve")], stderr=subprocess.DEVNULL)
+    with manager:
+        try:
+            assert process.wait_until(Path(paths(machine).socket).exists, 10)
+            by_hand = machine.run("serve")
+            assert (by_hand.status, by_hand.err.count("\n")) == (1, 1)
+            started = machine.run("start")
+            assert (
+                started.out
+                == f"started by its service manager, pid {manager.pid}, vault default\n"
+            )
+            assert "systemd, when somebody connected" in machine.run("status").out
+            stopped = machine.run("stop")
+            assert stopped.out.startswith(
+                f"stopped, pid {manager.pid}; systemd starts it again"
+            )
+            assert manager.wait(10) == 0
+        finally:
+            manager.kill()

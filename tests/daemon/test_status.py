@@ -1,3 +1,4 @@
+import itertools
 import json
 import os
 
@@ -63,6 +64,7 @@ async def test_a_new_vault_is_healthy_and_its_status_is_plain_json(db, about):
     assert (shown["health"], shown["reasons"], shown["running"]) == ("healthy", [], True)
     assert shown["uptime_s"] == 5.5
     assert shown["pid"] == os.getpid()
+    assert shown["started_by"] == "hand"
     assert shown["vault"]["schema"] >= 1
     assert shown["vault"]["bytes"] > 0
     assert shown["books"]["balanced"]
@@ -119,7 +121,7 @@ async def test_a_slow_count_is_kept_for_a_moment_and_a_quick_one_is_not(db):
 
 
 async def test_a_vault_that_cannot_be_read_is_told_and_its_daemon_is_not_called_dead(db, about):
-    gauge = Gauge(db)
+    gauge = Gauge(db, seconds=itertools.count(step=10).__next__)  # nothing is kept for long
     async with supervise(str) as house:
         await gather(gauge, house, about, now=1)
         gauge.db = Stumbling(db)
@@ -170,9 +172,17 @@ def test_the_spool_is_weighed_without_its_empty_files(tmp_path):
     os.utime(tmp_path / "a.jsonl", (5, 5))
     assert status.weigh_spool(str(tmp_path)) == Spool(bytes=5, files=1, oldest_at=5_000)
     assert status.weigh_spool(str(tmp_path / "none")) == NOTHING_SPOOLED
+    everywhere = status.weigh_spools([str(tmp_path), str(tmp_path / "none"), str(tmp_path)])
+    assert everywhere == Spool(bytes=10, files=2, oldest_at=5_000)
 
 
 def test_every_field_of_the_schema_that_needs_words_has_them():
     schema = status.Status.model_json_schema(mode="serialization")
     assert schema["properties"]["reasons"]["description"]
     assert "schema" in schema["$defs"]["Vault"]["properties"]
+
+
+def test_what_is_wrong_with_a_persons_own_file_is_a_reason():
+    rooms = [Kept(Room("intake", trouble="projects.toml is not used: no")), kept("indexer")]
+    found = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    assert found == ["projects.toml is not used: no"]

@@ -71,7 +71,8 @@ async def test_every_room_is_kept_and_healthy(house):
     status = await house("memd/status")
     assert status["health"] == "healthy"
     assert {room["name"]: room["state"] for room in status["rooms"]} == dict.fromkeys(
-        ["intake", "distiller", "indexer", "recaller", "consolidator", "listener"], "running"
+        ["intake", "distiller", "indexer", "recaller", "injector", "consolidator", "listener"],
+        "running",
     )
 
 

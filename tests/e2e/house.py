@@ -22,7 +22,13 @@ class House:
 
     def __init__(self, home):
         self.home = home
-        self.environ = {"HOME": str(home), "MEMD_HOME": str(home), "PATH": os.environ["PATH"]}
+        # Its daemon is started by the test alone, never by a hook or a bridge.
+        self.environ = {
+            "HOME": str(home),
+            "MEMD_HOME": str(home),
+            "MEMD_START": "0",
+            "PATH": os.environ["PATH"],
+        }
         if "COVERAGE_PROCESS_START" in os.environ:
             self.environ["COVERAGE_PROCESS_START"] = os.environ["COVERAGE_PROCESS_START"]
         self.paths = Paths(self.environ)
@@ -97,14 +103,14 @@ class House:
         )
 
     def replay(self, file):
-        """Each recorded hook call as a process of its own, in order; every one must be silent."""
+        """Each recorded hook call as a process of its own, in order, without context: so all are silent."""
         for line in file.read_text(encoding="utf-8").splitlines():
             call = json.loads(line)
             done = self.run(
                 "hook",
                 call["stdin"]["hook_event_name"],
                 stdin=json.dumps(call["stdin"]).encode(),
-                environ=call["env"],
+                environ=call["env"] | {"MEMD_INJECT": "0"},
             )
             assert (done.returncode, done.stdout, done.stderr) == (0, b"", b""), call["stdin"][
                 "hook_event_name"
