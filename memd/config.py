@@ -65,10 +65,32 @@ class IndexConfig(_Branch):
 
 
 class EnginesConfig(_Branch):
-    """Which models turn text into vectors."""
+    """Which models turn text into vectors, and text into text."""
 
-    embedder: Literal["auto", "hashing"] = "auto"
-    """`auto` uses the best engine that answers; the hashing one always does."""
+    embedder: Literal["auto", "ollama", "openai", "hashing"] = "auto"
+    """`auto`: hashing at once, and Ollama beside it whenever it answers and has the model. `ollama` and
+    `openai` (any server with /v1/embeddings) say so in the status when it does not. `hashing`: no model."""
+    url: str = "http://127.0.0.1:11434"
+    """Where the model is served. Another machine only with `remote = true`: what is remembered goes there."""
+    remote: bool = False
+    model: str = "nomic-embed-text"
+    dimensions: Annotated[int, Field(ge=0, le=4_096)] = 0
+    """Cut vectors to their first so many values, for models trained for it (768, 512, 256 or 128 for
+    nomic-embed-text); 0: all of them."""
+    keep_alive: str = "30m"
+    """How long Ollama keeps the model in memory after a call."""
+    query_s: Annotated[float, Field(gt=0, le=10)] = 0.3
+    """How long a question's vector may take; past it the hashing space answers alone."""
+    batch_s: Annotated[float, Field(gt=0, le=600)] = 60.0
+    batch: Annotated[int, Field(ge=1, le=64)] = 32
+    """Texts in one request."""
+    concurrency: Annotated[int, Field(ge=1, le=8)] = 2
+    """Requests at a time; questions come first."""
+    api_key_env: str = "OPENAI_API_KEY"
+    """The environment variable with the key that `openai` sends; none is sent if it is not set."""
+    active_from: Ratio = 0.95
+    """A learned space leads once so much of what is remembered has a vector in it; until then both
+    spaces are asked."""
 
 
 class ConsolidateConfig(_Branch):

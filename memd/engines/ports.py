@@ -44,6 +44,36 @@ class LocalEmbedder(Embedder, Protocol):
         ...
 
 
+class Learned(Protocol):
+    """A learned model that may not be there: it says so, and comes back. Never asked without a deadline."""
+
+    @property
+    def current(self) -> Space | None:
+        """The space of the model as it last answered; None before it ever did. Outages do not change it."""
+        ...
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether asking now is worth it: the model answered last time, or is due to be tried again."""
+        ...
+
+    @property
+    def why_not(self) -> str:
+        """Why it is not ready, in words, with what to do; empty if it is."""
+        ...
+
+    async def documents(self, texts: Sequence[str]) -> Vectors:
+        """Return one row per text, (n, dimensions), each of length 1. Raises EngineFailed.
+
+        A text that the model cannot take at all has a row of zeros.
+        """
+        ...
+
+    async def query(self, text: str) -> Vectors:
+        """Return the vector of a question, (dimensions,), of length 1, in time. Raises EngineFailed."""
+        ...
+
+
 class Writer(Protocol):
     """Text to text."""
 
