@@ -1,0 +1,302 @@
+"""memd with the real Claude Code: what no test of memd's own can show, in about a minute.
+
+    scripts/e2e-claude [--plugin] [--keep] [--claude PATH]
+
+The client is the published one, the model a script on 127.0.0.1. A temporary home holds its settings
+and memd's files; of yours only the client's own installation is written, once, into ~/.cache/memd
+(npm and the network are needed for that). The story: without a daemon running, a failing test is
+mended and a decision taken; a new session asks about both; that one is compacted and goes on. Then
+the vault is looked into. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import aftermath
+import claude_code
+from claude_code import ClaudeCode, Impossible
+from scripted_api import Say, ScriptedApi, Use
+from stage import Memd, Over, Report, repository, waited_for
+from story import MEMORY_TOOLS, Story, ids
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {
+    "ledger.py": '"""A ledger."""\n\n\ndef balance(entries):\n    """What is left."""\n'
+    "    return sum(abs(entry) for entry in entries)\n",
+    "test_ledger.py": "from ledger import balance\n\nfound = balance([100, -30])\n"
+    'assert found == 70, f"balance is {found}, expected 70"\nprint("1 passed")\n',
+}
+CHECK = Use("Bash", {"command": "python3 -B test_ledger.py", "description": "Run the test"})
+WRONG, RIGHT = "sum(abs(entry) for entry in entries)", "sum(entries)"
+MENDED = (
+    "Fixed: balance() summed absolute values, so a withdrawal was added instead of subtracted. "
+    "It sums the signed entries now, and test_ledger.py passes."
+)
+DECIDED = "We chose SQLite over Redis because the entries must survive a restart without a server to run."
+QUESTION = "Why did test_ledger.py say that the balance is 130, expected 70?"
+COMPACTED = "<analysis>Short.</analysis><summary>The user asked about an old failure.</summary>"
+THINK_S = 0.3
+"""No model answers at once. One that did would make the hooks beside the agent overtake each other."""
+
+
+# ── The acts ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def installing(story: Story, *, as_plugin: bool) -> None:
+    """Connect memd, twice: the second time must change nothing."""
+    check, home = story.report.check, story.claude.home
+    if as_plugin:
+        plugin = str(ROOT / "memd" / "plugin")
+        done = story.claude.command("plugin", "validate", plugin, "--strict")
+        check("claude plugin validate --strict", not done.returncode, done)
+    words = ("install", "claude-code", *(("--plugin",) if as_plugin else ()))
+    done = story.memd.run(*words)
+    if not check(f"memd {' '.join(words)}", not done.returncode, done):
+        raise Over
+    before = settings(home)
+    done = story.memd.run(*words)
+    is_same = not done.returncode and settings(home) == before
+    check("once more, and nothing changes", is_same, done)
+
+
+def uninstalling(story: Story) -> None:
+    """Nothing of memd may be left in what the client reads."""
+    done = story.memd.run("uninstall", "claude-code")
+    story.report.check("memd uninstall claude-code", not done.returncode, done)
+    left = {
+        name: said for name, said in settings(story.claude.home).items() if "memd" in str(said)
+    }
+    story.report.check("no word of memd is left in the client's settings", not left, left)
+
+
+def settings(home: Path) -> dict[str, Any]:
+    """What the client reads at its start, as far as an installation may write it."""
+    file = home / ".claude" / "settings.json"
+    said = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    known = json.loads((home / ".claude.json").read_text(encoding="utf-8"))
+    return {"settings.json": said, ".claude.json": known.get("mcpServers", {})}
+
+
+def first_session(story: Story) -> str:
+    """A failure is mended; then, with nothing but the hook to start a daemon, a decision is taken."""
+    check, project = story.report.check, story.claude.project
+    check("no daemon runs", not story.daemons(), story.daemons())
+    ledger = str(project / "ledger.py")
+    scene = story.ask(
+        "The balance test fails. Find out why and fix it.",
+        CHECK,
+        Use("Read", {"file_path": ledger}),
+        Use("Edit", {"file_path": ledger, "old_string": WRONG, "new_string": RIGHT}),
+        CHECK,
+        Say(MENDED),
+    )
+    said = [
+        (is_error, text.split("\n<system-reminder>")[0]) for is_error, text in scene.results
+    ]
+    outcome = [is_error for is_error, _ in said]
+    check(
+        "the test fails, the file is edited, it passes", outcome == [True, *[False] * 3], said
+    )
+    story.report.note(f"servers: {scene.run.servers}")
+    # Hook and bridge may both have started one; the second finds the vault taken, and leaves.
+    is_one = waited_for(lambda: len(story.daemons()) == 1)
+    check("one daemon runs now", is_one, claude_code.processes(story.claude.home))
+    expected = {story.server + name for name in MEMORY_TOOLS}
+    told = "mem_search, mem_timeline and mem_why are among the first request's tools"
+    check(told, expected <= scene.tools, sorted(scene.tools))
+    done = story.memd.run("stop")
+    check("memd stop", not done.returncode and waited_for(lambda: not story.daemons()), done)
+
+    journal = {"file_path": str(project / "STORAGE.md"), "content": f"{DECIDED}\n"}
+    scene = story.ask(
+        "Where should the ledger keep its entries? Decide, and write it down.",
+        Use("Write", journal),
+        Say(DECIDED),
+        session=scene.run.session,
+        bare=True,
+    )
+    check("  no MCP server is there", not scene.run.servers, scene.run.servers)
+    check("the hook alone starts one daemon", len(story.daemons()) == 1, story.daemons())
+    return scene.run.session
+
+
+def second_session(story: Story) -> tuple[str, int]:
+    """Another session is told of the first one unasked, and asks itself."""
+    check = story.report.check
+    if not check(
+        "everything is distilled and indexed", story.memd.settle(), story.memd.status()
+    ):
+        raise Over
+    fix, decision = (
+        story.find("balance", "--kind", "fix"),
+        story.find("SQLite", "--kind", "decision"),
+    )
+    check(f"a fix (#{fix}) and a decision (#{decision}) are remembered", fix and decision)
+    scene = story.ask(
+        QUESTION,
+        Use(f"{story.server}mem_search", {"query": QUESTION}),
+        Use(f"{story.server}mem_why", {"id": fix}),
+        Say("It was mended in an earlier session: withdrawals had been added."),
+    )
+    start = [hook for hook in scene.run.hooks if hook.event == "SessionStart"]
+    prompt = [hook for hook in scene.run.hooks if hook.event == "UserPromptSubmit"]
+    for hook in (*start, *prompt):
+        story.report.note(
+            f"{hook.name} injects {ids(hook.context)} in {len(hook.context)} characters"
+        )
+        check(f"  {hook.name}: all of it reaches the model", hook.context in scene.first)
+    known, brought = (
+        set().union(*(ids(hook.context) for hook in hooks)) for hooks in (start, prompt)
+    )
+    check("the session begins with the decision", decision in known, known)
+    check("the prompt brings the fix", fix in brought, brought)
+    check("and nothing that was there already", not known & brought, known & brought)
+    found = [text for is_error, text in scene.results if not is_error]
+    check(
+        "mem_search gives the model the fix", found and f'"id":{fix}' in found[0], scene.results
+    )
+    check(
+        "mem_why gives it the events",
+        len(found) > 1 and "test_ledger" in found[1],
+        scene.results,
+    )
+    return scene.run.session, fix
+
+
+def compaction(story: Story, session: str) -> None:
+    """What a compaction loses is there again, and nothing twice."""
+    check = story.report.check
+    lost = set().union(*(ids(text) for text in story.contexts(session)))
+    story.ask("/compact", Say(COMPACTED), session=session)
+    scene = story.ask(
+        "Did we choose SQLite or Redis for the entries, and why?",
+        Say("SQLite, as decided before."),
+        session=session,
+    )
+    carried = [text for text in story.contexts(session) if text in scene.first]
+    again = set().union(*(ids(text) for text in carried))
+    check(
+        "the compacted session is told again what it lost",
+        lost and lost <= again,
+        (lost, again),
+    )
+    twice = [number for number in again if sum(number in ids(text) for text in carried) > 1]
+    check("the model sees nothing twice", not twice, twice)
+    whole = [text for text in carried if scene.first.count(text) > 1]
+    check("no context stands twice in a request", not whole, whole)
+
+
+def health_check(story: Story) -> None:
+    """What the client says of the server."""
+    done = story.claude.command("mcp", "list")
+    lines = [line for line in done.stdout.splitlines() if "memd" in line]
+    story.report.check("claude mcp list: Connected", lines and "Connected" in lines[0], done)
+
+
+# ── The stage ────────────────────────────────────────────────────────────────────────────────────
+
+
+def play(story: Story, *, as_plugin: bool) -> None:
+    """The whole story."""
+    report = story.report
+    report.act("memd is connected to Claude Code")
+    installing(story, as_plugin=as_plugin)
+    report.act("first session: a fix and a decision, and no daemon at the start")
+    one = first_session(story)
+    report.act("second session: what is known comes unasked, and when asked")
+    two, fix = second_session(story)
+    report.act("second session, compacted")
+    compaction(story, two)
+    report.act("the client's own health check")
+    health_check(story)
+    report.act("what the vault says")
+    aftermath.look(report, story.memd, story.claude.home, fix=fix)
+    for session in (one, two):
+        shown = [sorted(ids(text)) for text in story.contexts(session)]
+        aftermath.injections(report, story.memd, session, shown)
+    report.act("the end")
+    uninstalling(story)
+    done = story.memd.run("stop")
+    report.check("memd stop", not done.returncode, done)
+    is_quiet = waited_for(lambda: not claude_code.processes(story.claude.home))
+    report.check("no process is left", is_quiet, claude_code.processes(story.claude.home))
+    aftermath.files(report, story.memd, story.claude.home)
+
+
+def main() -> int:
+    """Set the stage, play, tell."""
+    options = arguments()
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memd"
+    began = time.monotonic()
+    try:
+        kept = cache / f"claude-code-{claude_code.VERSION}"
+        program = named(options.claude) if options.claude else claude_code.installed(kept)
+        top = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-e2e-")))
+    except Impossible as error:
+        print(f"scripts/e2e-claude: {error}", file=sys.stderr)
+        return 2
+    home, project, report = top / "home", top / "ledger", Report()
+    home.mkdir()
+    repository(project, FILES)
+    try:
+        with ScriptedApi(think_s=THINK_S) as api:
+            claude = ClaudeCode(program, home, project, api.url)
+            memd = Memd(claude.environ, project)
+            server = "mcp__plugin_memd_memd__" if options.plugin else "mcp__memd__"
+            print(f"Claude Code {claude.command('--version').stdout.strip()}, {program}")
+            story = Story(report, api, claude, memd, server)
+            try:
+                play(story, as_plugin=options.plugin)
+            except Over:
+                report.note("the rest was not tried; the end of memd's log:")
+                for line in aftermath.tail(Path(memd.paths.log)):
+                    report.note(f"  {line}")
+    finally:
+        claude_code.end(home)
+        if options.keep:
+            print(f"\nkept: {top}")
+        else:
+            shutil.rmtree(top, ignore_errors=True)
+    print(
+        f"\n{report.passed} ok, {len(report.failed)} failed, {time.monotonic() - began:.0f} s"
+    )
+    for what in report.failed:
+        print(f"  FAIL {what}")
+    return 1 if report.failed else 0
+
+
+def named(program: Path) -> Path:
+    """The client that the caller names, wherever we are going to stand. Raises Impossible."""
+    if not os.access(program, os.X_OK):
+        raise Impossible(f"{program} is no program; name a claude, or leave --claude out")
+    return program.absolute()
+
+
+def arguments() -> argparse.Namespace:
+    """What the caller wants."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/e2e-claude",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--plugin", action="store_true", help="connect memd as a plugin, not by `memd install`"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="leave home, project and logs behind, to look at"
+    )
+    parser.add_argument(
+        "--claude", type=Path, metavar="PATH", help="this program instead of the cached one"
+    )
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
