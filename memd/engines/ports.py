@@ -4,8 +4,8 @@ Vectors of two spaces never meet, so an embedder names its space. A model that d
 EngineFailed, and nothing else; who asked decides what to do without it. Not here: any model.
 """
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,8 +77,16 @@ class Learned(Protocol):
 class Writer(Protocol):
     """Text to text."""
 
-    async def write(self, prompt: str) -> str:
-        """Return the model's reply to a prompt, as it came. Raises EngineFailed."""
+    @property
+    def name(self) -> str:
+        """Who writes, as `mem_why` shall say it: `ollama/qwen2.5:3b`."""
+        ...
+
+    async def write(self, system: str, text: str, schema: Mapping[str, Any]) -> str:
+        """Return the model's reply as it came, in time. Raises EngineFailed.
+
+        `schema` is the JSON schema that the reply should fit; who asked checks whether it does.
+        """
         ...
 
 

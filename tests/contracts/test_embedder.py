@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from memd.engines.hashing import HashingEmbedder
-
-EMBEDDERS = [HashingEmbedder]
+from memd.engines.learned import learned_of
+from tests.fakes.ollama import Ollama
 
 TEXTS = [
     "Sessions are kept in Redis, not in SQLite",
@@ -13,38 +13,77 @@ TEXTS = [
     "Die Prüfung schlägt fehl: naïve Größe",
     "数据库迁移失败",
 ]
-WITHOUT_FEATURES = ["", "   \n", "!?… --- \x00"]
+BLANK = ["", "   \n"]
 
 
-@pytest.fixture(params=EMBEDDERS, ids=lambda kind: kind.__name__)
-def embedder(request):
-    return request.param()
+@pytest.fixture(params=["hashing", "ollama", "openai"])
+async def embedder(request, clock):
+    if request.param == "hashing":
+        yield HashingEmbedder()
+        return
+    with Ollama() as server:
+        config = server.engines(embedder=request.param, query_s=5)
+        learned = learned_of(config, {}, clock, lambda: 0.5)
+        await learned.probe()
+        assert learned.is_ready, learned.why_not
+        yield learned
+        await learned._server.close()
 
 
-async def test_a_row_comes_back_for_each_text_in_order(embedder):
+@pytest.fixture
+def space(embedder):
+    return embedder.space if isinstance(embedder, HashingEmbedder) else embedder.current
+
+
+async def test_a_row_comes_back_for_each_text_in_order(embedder, space):
     together = await embedder.documents(TEXTS)
-    assert together.shape == (len(TEXTS), embedder.space.dimensions)
+    assert together.shape == (len(TEXTS), space.dimensions)
     assert together.dtype == np.float32
     for text, row in zip(TEXTS, together, strict=True):
         alone = await embedder.documents([text])
         assert np.allclose(alone[0], row, atol=1e-5)
 
 
-async def test_no_texts_are_no_rows(embedder):
-    assert (await embedder.documents([])).shape == (0, embedder.space.dimensions)
+async def test_no_texts_are_no_rows(embedder, space):
+    assert (await embedder.documents([])).shape == (0, space.dimensions)
 
 
-async def test_every_vector_has_length_one(embedder):
+async def test_more_texts_than_fit_into_a_request_come_back_in_order(embedder):
+    texts = [f"{text} {number}" for number in range(30) for text in TEXTS]
+    rows = await embedder.documents(texts)
+    for at in (0, 31, 32, 33, len(texts) - 1):
+        alone = await embedder.documents([texts[at]])
+        assert np.allclose(alone[0], rows[at], atol=1e-5)
+
+
+async def test_every_vector_has_length_one(embedder, space):
     documents = await embedder.documents(TEXTS)
     query = await embedder.query(TEXTS[0])
-    assert query.shape == (embedder.space.dimensions,)
+    assert query.shape == (space.dimensions,)
     assert query.dtype == np.float32
     assert np.allclose(np.linalg.norm([*documents, query], axis=1), 1, atol=1e-5)
 
 
-async def test_a_text_without_any_feature_is_all_zeros_and_never_nan(embedder):
-    assert not (await embedder.documents(WITHOUT_FEATURES)).any()
+async def test_the_same_text_has_the_same_vector_every_time(embedder):
+    assert np.array_equal(await embedder.documents(TEXTS), await embedder.documents(TEXTS))
+    assert np.array_equal(await embedder.query(TEXTS[0]), await embedder.query(TEXTS[0]))
+
+
+async def test_a_blank_text_is_all_zeros_and_never_nan(embedder):
+    assert not (await embedder.documents(BLANK)).any()
     assert not (await embedder.query("")).any()
+
+
+async def test_a_blank_text_among_others_leaves_them_their_rows(embedder):
+    rows = await embedder.documents([BLANK[0], TEXTS[0], BLANK[1], TEXTS[1]])
+    assert np.allclose(rows[[1, 3]], await embedder.documents(TEXTS[:2]), atol=1e-5)
+    assert not rows[[0, 2]].any()
+
+
+async def test_a_text_without_a_word_is_one_direction_or_none(embedder):
+    (row,) = await embedder.documents(["!?… --- \x00"])
+    assert np.isfinite(row).all()
+    assert np.linalg.norm(row) == pytest.approx(1, abs=1e-5) or not row.any()
 
 
 async def test_a_question_is_nearest_to_the_text_that_answers_it(embedder):
@@ -56,8 +95,11 @@ async def test_a_question_is_nearest_to_the_text_that_answers_it(embedder):
 async def test_lone_surrogates_and_very_long_texts_are_embedded_like_any_other(embedder):
     found = await embedder.documents(["broken \ud800 text", "word " * 20_000, "x" * 100_000])
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
+    assert np.linalg.norm(await embedder.query("word \udfff" * 9_000)) == pytest.approx(
+        1, abs=1e-5
+    )
 
 
-async def test_the_space_says_what_the_vectors_can_be_compared_with(embedder):
-    assert embedder.space == type(embedder)().space
-    assert embedder.space.name.startswith(embedder.space.provider)
+async def test_the_space_says_what_the_vectors_can_be_compared_with(space):
+    assert space.name.startswith(space.provider)
+    assert space.dimensions == 768

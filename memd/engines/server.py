@@ -1,0 +1,169 @@
+"""A model's server: one request, one JSON reply, bounded; the border where foreign errors end.
+
+Whatever the network, HTTP or JSON does wrong is an EngineFailed from here on, EngineAbsent if nobody
+listens at all; a status is a value, for the providers to read. What is remembered goes to this
+machine alone unless a person said otherwise, so there is no proxy, no redirect and no other host.
+A deadline is whoever asks's: cancel the scope, and the connection is closed.
+Not here: what a route or a status means.
+"""
+
+import ipaddress
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+import anyio
+import anyio.to_thread
+import httpx
+
+from memd import __version__
+from memd.errors import ConfigError, EngineAbsent, EngineFailed
+from memd.text import one_line
+
+REPLY_BYTES = 32 * 1024 * 1024
+"""64 vectors of 4,096 numbers are some 6 MB."""
+_CONNECT_S = 2.0
+_LARGE_BYTES = 64 * 1024
+"""Parsed in a thread: a megabyte of JSON holds the loop up for 15 ms."""
+_SAID_CHARACTERS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a server answered."""
+
+    status: int
+    value: Any
+    """The JSON; None if it is none."""
+
+    @property
+    def said(self) -> str:
+        """Why it refused, in its own words if it found any."""
+        error = self.value.get("error") if isinstance(self.value, dict) else None
+        if error is None and isinstance(self.value, dict):
+            error = self.value.get("message")
+        if isinstance(error, dict):
+            error = error.get("message")
+        told = one_line(error, _SAID_CHARACTERS) if isinstance(error, str) else ""
+        return told or f"HTTP status {self.status}"
+
+
+class ModelServer:
+    """A server at a base URL. Connections are kept for the next request until `close`."""
+
+    def __init__(self, url: str, *, is_remote_allowed: bool, key: str = "") -> None:
+        self.url = checked(url, is_remote_allowed=is_remote_allowed)
+        if not key.isascii() or not key.isprintable():
+            raise ConfigError(
+                "engines.api_key_env: the key in it has characters no header takes"
+            )
+        self._headers = {"accept-encoding": "identity", "user-agent": f"memd/{__version__}"}
+        if key:
+            self._headers["authorization"] = f"Bearer {key}"
+        self._client: httpx.AsyncClient | None = None
+        self._is_closed = False
+
+    async def ask(self, path: str, body: Mapping[str, Any] | None = None) -> Reply:
+        """Return what the server answers: to a POST if there is a body, else to a GET.
+
+        Raises EngineAbsent if nobody listens, EngineFailed for whatever else goes wrong on the way.
+        """
+        if self._is_closed:
+            raise EngineFailed("the daemon is about to leave")
+        try:
+            client = self._client or await self._connect()
+            # ASCII: half of a surrogate pair, which UTF-8 cannot say, must not stop a batch.
+            content = None if body is None else json.dumps(body).encode("ascii")
+            async with client.stream(
+                "GET" if content is None else "POST",
+                self.url + path,
+                content=content,
+                headers={"content-type": "application/json"} if content else None,
+            ) as response:
+                raw = await self._read(response)
+        except httpx.ConnectError as error:
+            raise EngineAbsent(f"nothing answers at {self.url}") from error
+        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+            told = one_line(str(error), _SAID_CHARACTERS) or type(error).__name__
+            raise EngineFailed(f"{self.url} broke off: {told}") from error
+        return Reply(response.status_code, await self._parsed(raw, response.status_code))
+
+    async def _read(self, response: httpx.Response) -> bytes:
+        whole = bytearray()
+        async for piece in response.aiter_bytes():
+            whole += piece
+            if len(whole) > REPLY_BYTES:
+                raise EngineFailed(f"{self.url} sent more than {REPLY_BYTES >> 20} MiB")
+        return bytes(whole)
+
+    async def _parsed(self, raw: bytes, status: int) -> Any:
+        try:
+            if len(raw) > _LARGE_BYTES:
+                return await anyio.to_thread.run_sync(json.loads, raw)
+            return json.loads(raw)
+        except (ValueError, RecursionError) as error:
+            if status < httpx.codes.BAD_REQUEST:
+                raise EngineFailed(f"{self.url} answered something that is not JSON") from error
+            return None
+
+    async def _connect(self) -> httpx.AsyncClient:
+        """Make the client; the certificates for https are read in a thread."""
+        is_tls = self.url.startswith("https:")
+        context = await anyio.to_thread.run_sync(_certificates) if is_tls else _NO_CERTIFICATES
+        if self._client is None:
+            self._client = httpx.AsyncClient(
+                headers=self._headers,
+                verify=context,
+                trust_env=False,
+                follow_redirects=False,
+                timeout=httpx.Timeout(None, connect=_CONNECT_S),
+            )
+        return self._client
+
+    async def close(self) -> None:
+        """Close every connection; nothing is asked after that until `reopen`."""
+        self._is_closed = True
+        client, self._client = self._client, None
+        if client is not None:
+            await client.aclose()
+
+    def reopen(self) -> None:
+        """Be of use again after a `close`."""
+        self._is_closed = False
+
+
+_NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For plain http, where none are needed: httpx would read its whole list from disk."""
+
+
+def _certificates() -> ssl.SSLContext:
+    return httpx.create_ssl_context(trust_env=False)
+
+
+def checked(url: str, *, is_remote_allowed: bool) -> str:
+    """Return a base URL without its last slash. Raises ConfigError, naming the key that is wrong."""
+    try:
+        parts = urlsplit(url)
+        is_whole = parts.port != 0 and bool(parts.hostname)
+    except ValueError:
+        parts, is_whole = SplitResult("", "", "", "", ""), False
+    if parts.scheme not in ("http", "https") or not is_whole or parts.query or parts.fragment:
+        raise ConfigError(f"engines.url: {url!r} is not like http://127.0.0.1:11434")
+    if not is_remote_allowed and not _is_loopback(parts.hostname or ""):
+        raise ConfigError(
+            f"engines.url: {parts.hostname} is not this machine; what is remembered goes there only"
+            " with engines.remote = true"
+        )
+    return url.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    if host.lower().rstrip(".") == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,129 @@
+import pytest
+
+from memd.engines.ollama import Ollama, duration, refusal
+from memd.engines.provider import NotServed, Refused, Served
+from memd.engines.server import ModelServer, Reply
+from memd.errors import EngineAbsent, EngineFailed
+from tests.fakes.ollama import Model
+
+
+@pytest.fixture
+async def open_servers():
+    opened = []
+    yield opened
+    for one in opened:
+        await one.close()
+
+
+@pytest.fixture
+def ollama(server, open_servers):
+    def make(**settings):
+        config = server.engines(**settings)
+        open_servers.append(ModelServer(config.url, is_remote_allowed=config.remote))
+        return Ollama(open_servers[-1], config)
+
+    return make
+
+
+async def test_a_model_is_told_with_what_makes_it_this_one(ollama):
+    digest = Model().digest
+    expected = Served("ollama", "nomic-embed-text", digest, context=2_048, dimensions=768)
+    assert await ollama().look() == expected
+
+
+async def test_a_name_without_a_tag_is_the_latest_and_one_with_a_tag_is_that(server, ollama):
+    server.pull("hf.co/someone/nomic-embed-text", seed=3)
+    server.pull("nomic-embed-text:v1.5", seed=4)
+    for model, seed in [
+        ("nomic-embed-text", 1),
+        ("hf.co/someone/nomic-embed-text", 3),
+        ("nomic-embed-text:v1.5", 4),
+    ]:
+        found = await ollama(model=model).look()
+        assert found.digest == Model(seed=seed).digest
+
+
+async def test_a_model_is_asked_about_in_full_once_per_digest(server, ollama):
+    looked = ollama()
+    await looked.look()
+    await looked.look()
+    assert len(server.calls("/api/show")) == 1
+    server.pull(seed=2, dimensions=384)
+    assert (await looked.look()).dimensions == 384
+
+
+async def test_a_model_that_was_not_pulled_is_told_with_what_to_do(server, ollama):
+    server.models.clear()
+    found = await ollama().look()
+    assert found == NotServed(
+        "no model",
+        "Ollama does not have nomic-embed-text: `ollama pull nomic-embed-text`",
+    )
+
+
+async def test_a_model_in_somebody_s_cloud_is_not_asked_unless_a_person_said_so(server, ollama):
+    server.models["nomic-embed-text:latest"].remote_host = "https://models.example:443"
+    found = await ollama().look()
+    assert (found.state, "engines.remote = true" in found.why) == ("remote refused", True)
+    assert isinstance(await ollama(remote=True).look(), Served)
+
+
+async def test_no_ollama_is_told_with_what_to_do(server, ollama):
+    server.kill()
+    with pytest.raises(
+        EngineAbsent, match="start Ollama, and `ollama pull nomic-embed-text` once"
+    ):
+        await ollama().look()
+
+
+async def test_texts_are_sent_together_with_the_settings(server, ollama):
+    raw = await ollama(dimensions=256, keep_alive="90").embed(["one", "two"])
+    assert [len(vector) for vector in raw] == [256, 256]
+    assert server.calls("/api/embed") == [
+        {"model": "nomic-embed-text", "input": ["one", "two"], "truncate": True,
+         "keep_alive": 90, "dimensions": 256}
+    ]  # fmt: skip
+
+
+async def test_a_text_that_is_too_long_is_a_refusal_of_these_texts(server, ollama):
+    server.models["nomic-embed-text:latest"].context_tokens = 10
+    refused = await ollama().embed(["x" * 100])
+    assert refused == Refused("the input length exceeds the context length", is_length=True)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "is_length"),
+    [
+        (400, "input after truncation exceeds maximum context length", True),
+        (500, "input is too large to process. increase the physical batch size", True),
+        (413, "This model's maximum context length is 512 tokens", True),
+        (400, "invalid input type", False),
+        (500, "failed to encode response: json: unsupported value: NaN", False),
+    ],
+)
+def test_what_is_about_the_texts_is_told_apart_by_length(status, said, is_length):
+    assert refusal(Reply(status, {"error": said})) == Refused(said, is_length=is_length)
+
+
+@pytest.mark.parametrize("status", [302, 401, 403, 404, 429, 503])
+def test_what_is_not_about_the_texts_is_a_failure(status):
+    with pytest.raises(EngineFailed):
+        refusal(Reply(status, None))
+
+
+@pytest.mark.parametrize("value", [[], {"models": 7}, {"models": [1]}, {"models": None}])
+async def test_whoever_is_not_ollama_is_not_taken_for_it(ollama, monkeypatch, value):
+    async def ask(*_):
+        return Reply(200, value)
+
+    asked = ollama()
+    monkeypatch.setattr(asked._server, "ask", ask)
+    if isinstance(value, list):
+        with pytest.raises(EngineFailed, match="not Ollama"):
+            await asked.look()
+    else:
+        assert (await asked.look()).state == "no model"
+
+
+def test_seconds_without_a_unit_are_a_number():
+    assert (duration("30m"), duration("-1"), duration("60")) == ("30m", -1, 60)

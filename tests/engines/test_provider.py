@@ -1,0 +1,17 @@
+from memd.config import EnginesConfig
+from memd.engines.ollama import Ollama
+from memd.engines.openai import OpenAI
+from memd.engines.provider import Provider, Served
+from memd.engines.server import ModelServer
+
+URL = "http://127.0.0.1:9"
+
+
+def test_both_protocols_are_providers():
+    server = ModelServer(URL, is_remote_allowed=False)
+    providers: list[Provider] = [kind(server, EnginesConfig()) for kind in (Ollama, OpenAI)]
+    assert [type(provider).name for provider in providers] == ["ollama", "openai"]
+
+
+def test_the_same_model_with_another_digest_is_not_the_same():
+    assert Served("ollama", "m", "a") != Served("ollama", "m", "b")
