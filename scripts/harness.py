@@ -1,4 +1,4 @@
-"""A real daemon on a fresh vault for benches and checks, and a plain MCP client to ask it with.
+"""A real daemon on a fresh vault for benches and checks, a model server, and a plain MCP client.
 
 Everything goes through the door that Claude Code uses: the socket, or `memd mcp`. Not here: figures.
 """
@@ -7,12 +7,14 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,10 +58,10 @@ class Daemon:
                     raise SystemExit("the daemon did not answer") from None
                 time.sleep(0.01)
 
-    def stop(self) -> None:
-        """Ask it to leave, and wait."""
+    def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """Ask it to leave, or kill it, and wait."""
         if self.process is not None:
-            self.process.terminate()
+            self.process.send_signal(how)
             self.process.wait(timeout=30)
             if self.process.stderr:
                 self.process.stderr.close()
@@ -85,6 +87,30 @@ class Daemon:
                     return
                 time.sleep(0.05)
 
+    def wait_learned(self) -> None:
+        """Wait until the model has seen everything, and its space leads."""
+        with self.client() as client:
+            while True:
+                rooms = client.call("memd/status")["rooms"]
+                backfill = next(room for room in rooms if room["name"] == "backfill")
+                if backfill["active"] and not backfill["missing"]:
+                    return
+                time.sleep(0.05)
+
+    def wait_ready(self) -> None:
+        """Wait until the model answers."""
+        with self.client() as client:
+            while True:
+                rooms = client.call("memd/status")["rooms"]
+                if any(
+                    room["name"] == "embedder"
+                    and room["state"] == "running"
+                    and not room["why_not"]
+                    for room in rooms
+                ):
+                    return
+                time.sleep(0.05)
+
     def rss_mb(self) -> float:
         """Resident memory, mapped files included."""
         assert self.process is not None
@@ -102,12 +128,95 @@ def daemon(config: str = "") -> Iterator[Daemon]:
     home = tempfile.mkdtemp(prefix="memd-bench-")
     Path(home, "config.toml").write_text(config, encoding="utf-8")
     it = Daemon(home)
+    try:
+        it.start()
+        yield it
+    finally:
+        it.stop()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+class ModelServer:
+    """standin.py as a process: a model behind Ollama's protocol, on one port for as long as this lives."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.url = "http://127.0.0.1:0"
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, digest: str = "", rate: float = 0.0) -> None:
+        """Serve; another digest is another model, a rate is how many texts a second it takes."""
+        script = str(Path(__file__).with_name("standin.py"))
+        port = self.url.rpartition(":")[2]
+        named = ["--model", self.model, "--port", port, "--digest", digest, "--rate", str(rate)]
+        self._process = subprocess.Popen(
+            [sys.executable, script, *named],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout is not None
+        url = self._process.stdout.readline().strip()
+        if not url:
+            raise SystemExit("the model server did not start")
+        self.url = url
+
+    def stop(self) -> None:
+        """Kill it, as a crash would: connections break, new ones are refused."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(timeout=30)
+            if self._process.stdout:
+                self._process.stdout.close()
+            self._process = None
+
+    def freeze(self) -> None:
+        """Have it hang: its connections are accepted and never answered."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Have it go on."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
+
+    def spent(self) -> dict[str, float]:
+        """Texts `asked` for and `computed`, and the `seconds` that computing took, since its start."""
+        with urllib.request.urlopen(self.url + "/spent", timeout=30) as answer:  # noqa: S310  # ours
+            told: dict[str, float] = json.load(answer)
+        return told
+
+    def ask(self, text: str) -> float:
+        """Seconds until the vector of a text is here, without memd."""
+        body = json.dumps({"model": self.model, "input": text}).encode()
+        request = urllib.request.Request(self.url + "/api/embed", body)  # noqa: S310  # ours
+        began = time.perf_counter()
+        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  # ours
+            answer.read()
+        return time.perf_counter() - began
+
+    def engines(self, query_s: float = 0.3) -> str:
+        """config.toml: this server, and how long a question's vector may take."""
+        return (
+            f'\n[engines]\nembedder = "ollama"\nurl = "{self.url}"\nmodel = "{self.model}"\n'
+            f"query_s = {query_s}\n"
+        )
+
+
+@contextlib.contextmanager
+def model_server(model: str) -> Iterator[ModelServer]:
+    """A running model server, gone afterwards."""
+    it = ModelServer(model)
     it.start()
     try:
         yield it
     finally:
         it.stop()
-        shutil.rmtree(home, ignore_errors=True)
+
+
+class Failed(SystemExit):
+    """A call that was answered with an error; ends the bench unless it counts them."""
 
 
 class Mcp:
@@ -134,7 +243,7 @@ class Mcp:
         self._send({"id": self._number, "method": method, "params": params})
         reply: dict[str, Any] = json.loads(self._file.readline())
         if "error" in reply:
-            raise SystemExit(f"{method} failed: {reply['error']}")
+            raise Failed(f"{method} failed: {reply['error']}")
         result: dict[str, Any] = reply["result"]
         return result
 
@@ -142,7 +251,7 @@ class Mcp:
         """The structured content of a tool's answer; a failed call ends the bench."""
         result = self._ask("tools/call", {"name": name, "arguments": arguments})
         if result.get("isError"):
-            raise SystemExit(f"{name} failed: {result['content']}")
+            raise Failed(f"{name} failed: {result['content']}")
         content: dict[str, Any] = result["structuredContent"]
         return content
 

@@ -36,9 +36,10 @@ def passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> list[NewPassa
     ]
 
 
-def embedded(summary: Summary, passage: NewPassage) -> str:
-    """Return the text that stands for a passage in a vector space."""
-    return f"{summary.title}\n{summary.body[passage.start : passage.stop]}"
+def embedded(summary: Summary, span: tuple[int, int]) -> str:
+    """Return the text that stands for a passage, [start, stop) of the body, in a vector space."""
+    start, stop = span
+    return f"{summary.title}\n{summary.body[start:stop]}"
 
 
 def spans(body: str, *, tokens_max: int = TOKENS_MAX) -> list[tuple[int, int]]:

@@ -156,6 +156,11 @@ class Columns:
         """Return the live rows of a summary, in order of their passages."""
         return np.flatnonzero((self.summary_id == summary_id) & self.live)
 
+    def rows_of_any(self, summary_ids: Sequence[int]) -> Rows:
+        """Return the live rows of these summaries, ascending; unknown ids are left out."""
+        wanted = np.asarray(summary_ids, np.int64)
+        return np.flatnonzero(np.isin(self.summary_id, wanted) & self.live)
+
     def rows_with(self, passage_ids: Sequence[int]) -> Rows:
         """Return the live rows of these passages, ascending; unknown ids are left out."""
         wanted = np.unique(np.asarray(passage_ids, np.int64))

@@ -8,6 +8,7 @@ the shelf is loaded from the tables. Not here: which changes there are (triggers
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -18,6 +19,7 @@ from memd.bell import Bell
 from memd.config import IndexConfig
 from memd.engines.ports import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
+from memd.index import gaps
 from memd.index.chunk import embedded, passages
 from memd.index.entities import Entity, of_summary
 from memd.index.heap import give_back
@@ -92,6 +94,8 @@ class Indexer:
         self._lock = anyio.Lock()
         self._in_step = False
         """Whether the shelf has followed every commit."""
+        self._is_complete = False
+        """Whether local spaces are known to lack nothing."""
         self._has_worked = False
         self._pending = 0
         self._failed: dict[str, str] = {}
@@ -158,18 +162,47 @@ class Indexer:
         batches = 0
         while await self._batch(last):
             batches += 1
+        if not self._is_complete:
+            await self._complete()
         if batches >= _MANY_BATCHES:
             await self._rest()
 
     async def _load(self) -> None:
         spaces = [embedder.space for embedder in self._embedders]
+        learned = self._shelf.learned_space
+        if learned is not None:
+            spaces.append(learned)
         numbers = await self._db.write(
             lambda tx: {s: vectors.ensure_space(tx, s) for s in spaces}
         )
-        await self._db.read(lambda tx: _load(tx, self._shelf, numbers))
+        await self._db.read(lambda tx: _load(tx, self._shelf, numbers, learned))
         await anyio.to_thread.run_sync(give_back)
         self._in_step = True
+        self._is_complete = False
         self.loaded.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._on_indexed is not None:
+            self._on_indexed()
+
+    async def _complete(self) -> None:
+        """Embed what a local space lacks: all of it, where the vault was written by another version."""
+        for embedder in self._embedders:
+            if isinstance(embedder, LocalEmbedder):
+                await self._fill(embedder)
+        self._is_complete = True
+
+    async def _fill(self, embedder: LocalEmbedder) -> None:
+        space = embedder.space
+        lacking = await anyio.to_thread.run_sync(
+            self._shelf.lacking, space.name, self._shelf.columns.n
+        )
+        for first in range(0, len(lacking), self._config.batch):
+            some = lacking[first : first + self._config.batch]
+            texts = await self._db.read(partial(gaps.texts, passage_ids=some))
+            rows = await _embed(embedder, list(texts.values()))
+            await gaps.bring(self._db, self._shelf, space, list(texts), rows)
 
     async def _batch(self, last: int) -> bool:
         """Index one batch of the changes up to number `last`; whether there was one."""
@@ -187,8 +220,7 @@ class Indexer:
             await anyio.to_thread.run_sync(self._shelf.apply, batch)
             self._in_step = True
         self._pending -= len(work.changes)
-        if self._on_indexed is not None:
-            self._on_indexed()
+        self._tell()
         return True
 
     def _plan(self, work: Work) -> Plan:
@@ -201,7 +233,7 @@ class Indexer:
             if known.get(number) != digests[number]
         }
         texts = [
-            embedded(work.summaries[number], passage)
+            embedded(work.summaries[number], (passage.start, passage.stop))
             for number, new in rewritten.items()
             for passage in new
         ]
@@ -277,7 +309,8 @@ def _write(tx: Connection, plan: Plan) -> Batch:
         entities.put(tx, number, plan.entities[number])
     changes.learnt(tx, current)
     return Batch(
-        removed=removed, added=added, numbers=_numbers(new, added), vectors=rows,
+        removed=removed, gone=[n for n in ids if n not in plan.work.summaries],
+        added=added, numbers=_numbers(new, added), vectors=rows,
         facts=list(fulltext.index_rows(tx, list(ids))),
         digests={number: found for number, found in plan.digests.items() if number in ids},
     )  # fmt: skip
@@ -292,13 +325,20 @@ def _numbers(new: Sequence[NewPassage], stored: Sequence[StoredPassage]) -> dict
     return numbers
 
 
-def _load(tx: Connection, shelf: Shelf, spaces: Mapping[Space, int]) -> None:
+def _load(
+    tx: Connection, shelf: Shelf, spaces: Mapping[Space, int], learned: Space | None
+) -> None:
     shelf.load(
         Contents(
             passages=fulltext.load(tx),
             numbers=fulltext.terms_in_order(tx),
             facts=fulltext.index_rows(tx),
-            vectors={space: vectors.load(tx, number) for space, number in spaces.items()},
+            vectors={
+                space: vectors.load(tx, number)
+                for space, number in spaces.items()
+                if space != learned
+            },
+            learned=None if learned is None else (learned, vectors.load(tx, spaces[learned])),
         )
     )
     tx.release_memory()

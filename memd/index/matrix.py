@@ -39,7 +39,10 @@ _T = TypeVar("_T", bound=np.generic)
 
 
 class Matrix:
-    """Vectors of length 1; a row without a vector is all zeros and is never found."""
+    """Vectors of length 1; a row without a vector is all zeros and is never found.
+
+    A row is known once its text was embedded, also when there was nothing in it to make a vector of.
+    """
 
     def __init__(self, dimensions: int, *, rows: int = 0, exact_max: int = EXACT_MAX) -> None:
         """Make room for `rows` rows and an eighth more."""
@@ -49,46 +52,66 @@ class Matrix:
         self._exact_max = exact_max
         self._rows = (Coded if rows > exact_max else Exact)(dimensions, capacity)
         self._filled = np.zeros(capacity, np.bool_)
+        self._known = np.zeros(capacity, np.bool_)
+
+    @property
+    def known(self) -> Mask:
+        """Which rows were embedded, (n,)."""
+        return self._known[: self.n]
 
     def append(self, vectors: Vectors) -> None:
-        """Add (m, dimensions) rows; a row of zeros is a missing vector."""
-        first, self.n = self.n, self.n + len(vectors)
+        """Add (m, dimensions) rows that were embedded; a row of zeros has no vector."""
+        first = self.n
+        self.extend(len(vectors))
+        self.put(np.arange(first, self.n), vectors)
+
+    def extend(self, count: int) -> None:
+        """Add rows that were not embedded yet."""
+        first, self.n = self.n, self.n + count
         if self.n > len(self._filled):
             self._make_room(self.n + self.n // 4)
         if self.n > self._exact_max and isinstance(self._rows, Exact):
             self._encode(first)
-        self._rows.put(first, vectors)
-        self._filled[first : self.n] = vectors.any(axis=1)
+
+    def put(self, rows: Rows, vectors: Vectors) -> None:
+        """Give these rows their vectors, (len(rows), dimensions); a row of zeros has none."""
+        self._rows.put(rows, vectors)
+        self._filled[rows] = vectors.any(axis=1)
+        self._known[rows] = True
 
     def _make_room(self, capacity: int) -> None:
         self._rows.grow(capacity)
         self._filled = _wider(self._filled, capacity)
+        self._known = _wider(self._known, capacity)
 
     def _encode(self, count: int) -> None:
         coded = Coded(self.dimensions, len(self._filled))
         for first in range(0, count, _BLOCK):
-            coded.put(first, self._rows.vectors(np.arange(first, min(first + _BLOCK, count))))
+            rows = np.arange(first, min(first + _BLOCK, count))
+            coded.put(rows, self._rows.vectors(rows))
         self._rows = coded
 
     def retire(self, rows: Rows) -> None:
         """Let these rows not be found any more."""
         self._filled[rows] = False
+        self._known[rows] = False
 
     def compact(self, mapping: NDArray[np.int32]) -> None:
         """Drop the rows whose new number is -1."""
         kept = np.flatnonzero(mapping >= 0)
         self._rows.keep(kept)
-        self._filled = self._filled[kept]
+        self._filled, self._known = self._filled[kept], self._known[kept]
         self.n = len(kept)
 
     def vectors(self, rows: Rows) -> Floats:
         """Return the vectors of these rows, (len(rows), dimensions)."""
         return self._rows.vectors(rows)
 
-    def cosines(self, query: Floats) -> Floats:
-        """Return the cosine of every row with a vector of length 1, (n,)."""
-        found = self._rows.products(query, np.arange(self.n))
-        return np.where(self._filled[: self.n], found, np.float32(0))
+    def cosines(self, query: Floats, rows: Rows | None = None) -> Floats:
+        """Return the cosine of every row, or of these, with a vector of length 1; 0 without a vector."""
+        wanted = np.arange(self.n) if rows is None else rows
+        found = self._rows.products(query, wanted)
+        return np.where(self._filled[wanted], found, np.float32(0))
 
     def top(self, query: Floats, count: int, mask: Mask | None = None) -> tuple[Rows, Floats]:
         """Find the `count` nearest rows that have a vector, and their cosines.
@@ -126,9 +149,9 @@ class Exact:
         """Make room for so many rows in all."""
         self._vectors = _wider(self._vectors, capacity)
 
-    def put(self, first: int, vectors: Vectors) -> None:
-        """Write rows from `first` on."""
-        self._vectors[first : first + len(vectors)] = vectors
+    def put(self, rows: Rows, vectors: Vectors) -> None:
+        """Write these rows."""
+        self._vectors[rows] = vectors
 
     def keep(self, kept: Rows) -> None:
         """Keep only these rows."""
@@ -173,11 +196,11 @@ class Coded:
         planes[:, : self._planes.shape[1]] = self._planes
         self._planes = planes
 
-    def put(self, first: int, vectors: Vectors) -> None:
-        """Write rows from `first` on."""
+    def put(self, rows: Rows, vectors: Vectors) -> None:
+        """Write these rows."""
         for start in range(0, len(vectors), _BLOCK):
             rotated = self._rotation.forward(vectors[start : start + _BLOCK])
-            at = slice(first + start, first + start + len(rotated))
+            at = rows[start : start + _BLOCK]
             highest = np.abs(rotated).max(axis=1, keepdims=True, initial=0)
             values = np.rint(rotated * (_UNITS / np.where(highest > 0, highest, 1)))
             length = np.sqrt(np.square(values).sum(axis=1))

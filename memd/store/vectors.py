@@ -1,6 +1,6 @@
 """Spaces, and the vectors in them. A vector is stored as little-endian float16. Derived."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
 
@@ -40,14 +40,28 @@ def load(tx: apsw.Connection, space_id: int) -> Iterator[tuple[int, bytes]]:
         yield int(passage_id), blob
 
 
-def missing(tx: apsw.Connection, space_id: int, limit: int) -> list[int]:
-    """Passages that have no vector in this space yet, oldest first."""
+def put_where_wanted(
+    tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
+) -> list[int]:
+    """Store (passage id, float16 blob) pairs of the passages that are still there; which those are."""
+    pairs = dict(vectors)
+    there = [
+        passage_id
+        for passage_id in pairs
+        if tx.execute("SELECT 1 FROM passages WHERE id = ?", (passage_id,)).get
+    ]
+    put(tx, space_id, ((passage_id, pairs[passage_id]) for passage_id in there))
+    return there
+
+
+def of(tx: apsw.Connection, space_name: str, passage_ids: Sequence[int]) -> dict[int, bytes]:
+    """Passage id → float16 blob, of those of these that have a vector in a space."""
     rows = tx.execute(
-        "SELECT p.id FROM passages p WHERE NOT EXISTS"
-        " (SELECT 1 FROM vectors v WHERE v.passage_id = p.id AND v.space_id = ?) ORDER BY p.id LIMIT ?",
-        (space_id, limit),
+        "SELECT v.passage_id, v.vector FROM vectors v JOIN spaces s ON s.id = v.space_id"
+        f" WHERE s.name = ? AND v.passage_id IN ({','.join('?' * len(passage_ids))})",
+        (space_name, *passage_ids),
     )
-    return [int(row[0]) for row in rows]
+    return {int(passage_id): blob for passage_id, blob in rows}
 
 
 def count(tx: apsw.Connection, space_id: int) -> int:

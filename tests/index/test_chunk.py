@@ -67,7 +67,7 @@ def test_the_title_is_repeated_with_every_passage_and_leads_its_embedded_text():
         assert passage.title == "Ledger totals"
         assert counts(passage)["ledger"] == (1, 0)
         assert (
-            embedded(whole, passage)
+            embedded(whole, (passage.start, passage.stop))
             == f"Ledger totals\n{whole.body[passage.start : passage.stop]}"
         )
 

@@ -15,7 +15,18 @@ from memd.index.indexer import Indexer
 from memd.index.postings import POSTING
 from memd.index.shelf import Shelf
 from memd.models import Draft, Kind, SessionRef, Space
-from memd.store import changes, entities, events, fulltext, links, projects, summaries, turns
+from memd.store import (
+    changes,
+    entities,
+    events,
+    fulltext,
+    links,
+    projects,
+    spaces,
+    summaries,
+    turns,
+    vectors,
+)
 from memd.store.database import Database
 from tests.make import make_new_event
 
@@ -167,6 +178,19 @@ async def test_a_pin_keeps_the_passages_and_is_known_at_once(db):
     assert shelf.columns.pinned.tolist() == [True]
 
 
+async def test_what_is_said_again_is_known_at_once_and_not_read_again(db):
+    shelf, embedder = Shelf(), Scripted()
+    indexer = make(db, embedder, shelf=shelf)
+    number = put(db, "a")
+    await indexer.settle()
+    began = float(shelf.columns.confidence[0])
+    db.write_now(lambda tx: summaries.strengthen(tx, number, 5))
+    await indexer.settle()
+    assert shelf.columns.duplicates.tolist() == [2]
+    assert float(shelf.columns.confidence[0]) > began
+    assert len(embedder.asked) == 1
+
+
 async def test_a_changed_word_order_is_a_changed_text(db):
     shelf = Shelf()
     indexer = make(db, shelf=shelf)
@@ -195,6 +219,22 @@ async def test_a_revision_replaces_and_a_deletion_removes_every_passage(db):
     assert passage_ids(db, number) == []
     assert shelf.columns.live_count == 0
     assert db.read_now(fulltext.vocabulary) == {}
+
+
+async def test_a_memory_whose_passages_were_erased_with_it_is_off_the_shelf_too(db):
+    shelf = Shelf()
+    indexer = make(db, shelf=shelf)
+    number, other = put(db, "one"), put(db, "two")
+    await indexer.settle()
+
+    def erase(tx):
+        fulltext.remove(tx, number)
+        summaries.delete(tx, number)
+
+    db.write_now(erase)
+    await indexer.settle()
+    assert shelf.columns.summary_id[shelf.columns.live].tolist() == [other]
+    assert indexer.status()["passages"] == 1
 
 
 async def test_a_summary_that_is_deleted_while_it_is_embedded_leaves_nothing(db):
@@ -260,12 +300,12 @@ async def test_a_shelf_that_missed_a_batch_is_loaded_again(db):
     assert shelf.columns.live_count == 1
 
 
-async def test_small_batches_index_everything_and_tell_after_each(db):
+async def test_small_batches_index_everything_and_it_tells_after_loading_and_after_each(db):
     told, shelf = [], Shelf()
     for n in range(25):
         put(db, str(n))
     await make(db, shelf=shelf, batch=2, on_indexed=lambda: told.append(1)).settle()
-    assert (shelf.columns.live_count, len(told)) == (25, 13)
+    assert (shelf.columns.live_count, len(told)) == (25, 14)
 
 
 async def test_it_sleeps_until_it_is_nudged_and_settling_beside_it_is_safe(db):
@@ -453,3 +493,43 @@ async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db,
             while not given_back:
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
+
+
+class Former(HashingEmbedder):
+    """What a version before this one had."""
+
+    @property
+    def space(self):
+        return Space("hashing", "words-ngrams", "0", 768)
+
+
+async def test_a_vault_from_before_gets_the_vectors_of_this_version_and_keeps_the_rest(db):
+    for n in range(5):
+        number = put(db, str(n))
+    put(db, "long", LONG)
+    former = Indexer(db, (Former(),), Shelf(), IndexConfig())
+    await former.settle()
+    before = passage_ids(db, number)
+    model = Space("ollama", "m", "1", 4)
+
+    def write(tx):
+        pairs = [(passage.id, bytes(8)) for passage in fulltext.load(tx)]
+        vectors.put(tx, vectors.ensure_space(tx, model), pairs)
+
+    db.write_now(write)
+    told, shelf = [], Shelf()
+    indexer = make(db, shelf=shelf, batch=2, on_indexed=lambda: told.append(1))
+    await indexer.load()
+    assert (shelf.active, shelf.coverage(HASHING)) == (HASHING, 0)
+    await indexer.settle()
+    assert shelf.coverage(HASHING) == 1
+    assert passage_ids(db, number) == before
+    counts = {weight.name: weight.vectors for weight in db.read_now(spaces.weigh)}
+    assert counts == {Former().space.name: 7, HASHING: 7, model.name: 7}
+    text = "Title 4\nSessions are kept in Redis"
+    rows, cosines = shelf.matrices[HASHING].top(HashingEmbedder().embed([text])[0], 1)
+    assert (rows.tolist(), cosines[0]) == (
+        shelf.columns.rows_of(number).tolist(),
+        pytest.approx(1, abs=1e-3),
+    )
+    await agree(db, shelf)

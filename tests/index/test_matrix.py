@@ -22,6 +22,8 @@ def test_cosines_are_exact_and_a_missing_vector_has_none(rng):
     for first in range(0, 300, 70):
         matrix.append(vectors[first : first + 70])
     assert np.allclose(matrix.cosines(vectors[3]), vectors @ vectors[3], atol=1e-6)
+    some = np.array([3, 0, 7])
+    assert np.allclose(matrix.cosines(vectors[3], some), vectors[some] @ vectors[3], atol=1e-6)
     assert matrix.vectors(np.array([5, 2])).tolist() == vectors[[5, 2]].tolist()
     rows, _ = matrix.top(vectors[3], 300)
     assert 7 not in rows
@@ -181,3 +183,31 @@ def test_codes_find_nearly_all_that_an_exact_search_finds_in_the_hashing_space(r
         true = exact.cosines(query)[coded.top(query, 50)[0]]
         found.append(np.count_nonzero(true >= least - 1e-4) / 50)
     assert np.mean(found) >= 0.98
+
+
+@pytest.mark.parametrize("exact_max", [1_000, 10], ids=["exact", "coded"])
+def test_rows_that_are_filled_in_later_equal_those_that_came_with_their_vectors(rng, exact_max):
+    vectors = unit(rng, 200).astype(np.float16)
+    vectors[9] = 0
+    whole, late = Matrix(96, exact_max=exact_max), Matrix(96, exact_max=exact_max)
+    whole.append(vectors)
+    late.extend(200)
+    assert not late.known.any()
+    assert len(late.top(vectors[3].astype(np.float32), 5)[0]) == 0
+    for rows in np.array_split(rng.permutation(200), 7):
+        late.put(rows, vectors[rows])
+    assert late.known.all()
+    rows = np.arange(200)
+    assert late.vectors(rows).tobytes() == whole.vectors(rows).tobytes()
+    query = vectors[3].astype(np.float32)
+    assert late.top(query, 5)[0].tolist() == whole.top(query, 5)[0].tolist()
+    assert 9 not in late.top(query, 200)[0]
+
+
+def test_a_retired_row_is_not_known_and_known_rows_move_with_the_others(rng):
+    matrix = Matrix(96)
+    matrix.extend(4)
+    matrix.put(np.array([0, 3]), unit(rng, 2))
+    matrix.retire(np.array([0]))
+    matrix.compact(np.array([-1, 0, 1, 2], np.int32))
+    assert matrix.known.tolist() == [False, False, True]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 
 from memd.index.postings import POSTING
@@ -129,3 +131,127 @@ def test_summaries_without_a_session_have_no_neighbours():
     shelf = filled()
     shelf.apply(Batch(facts=[facts(10), facts(11), facts(12)]))
     assert set(np.concatenate(shelf.neighbours()).tolist()) == {-1}
+
+
+LEARNED = Space("ollama", "m", "1", 3, "d1")
+ANOTHER = Space("ollama", "m", "1", 3, "d2")
+
+
+def fill(shelf, *passage_ids, value=1):
+    rows = np.zeros((len(passage_ids), 3), np.float16)
+    rows[:, 0] = value
+    shelf.fill(LEARNED.name, passage_ids, rows)
+
+
+def test_without_a_learned_space_the_complete_one_leads():
+    assert (Shelf().active, Shelf().learned) == ("", None)
+    shelf = filled()
+    assert (shelf.active, shelf.learned) == (SPACE.name, None)
+    assert shelf.coverage(SPACE.name) == 0.75
+    assert shelf.coverage("unheard of") == 0
+
+
+def test_a_learned_space_is_filled_in_any_order_and_the_rest_is_left_alone():
+    shelf = filled()
+    shelf.adopt(LEARNED)
+    version = shelf.version
+    assert (shelf.learned, shelf.coverage(LEARNED.name)) == (LEARNED.name, 0)
+    fill(shelf, 9, 1, 77)
+    assert shelf.counts(LEARNED.name) == (2, 4)
+    assert shelf.matrices[LEARNED.name].known.tolist() == [True, False, False, True]
+    assert shelf.matrices[SPACE.name].n == 4
+    assert shelf.version == version
+    shelf.fill("unheard of", [1], np.ones((1, 3), np.float16))
+
+
+def test_a_text_that_has_no_vector_is_covered_and_never_found():
+    shelf = filled()
+    shelf.adopt(LEARNED)
+    fill(shelf, 1, value=0)
+    assert shelf.counts(LEARNED.name) == (1, 4)
+    assert len(shelf.matrices[LEARNED.name].top(np.ones(3, np.float32), 5)[0]) == 0
+
+
+def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
+    shelf = Shelf(active_from=0.9)
+    count = 20
+    passages = [stored(n, n) for n in range(1, count + 1)]
+    known = [facts(n) for n in range(1, count + 1)]
+    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}))
+    shelf.adopt(LEARNED)
+    fill(shelf, *range(1, 18))
+    assert shelf.active == SPACE.name
+    fill(shelf, 18)
+    assert shelf.active == LEARNED.name
+    added = [stored(n, n) for n in range(21, 25)]
+    shelf.apply(Batch(added=added, numbers={"a": 1}, facts=[facts(n) for n in range(21, 25)]))
+    assert (shelf.coverage(LEARNED.name), shelf.active) == (0.75, LEARNED.name)
+    shelf.apply(Batch(removed=[1, 2, 3]))
+    assert shelf.coverage(LEARNED.name) < 0.72
+    assert shelf.active == SPACE.name
+    fill(shelf, *range(18, 24))
+    assert shelf.coverage(LEARNED.name) > 0.9
+    assert shelf.active == LEARNED.name
+
+
+def test_another_model_begins_anew_and_the_same_one_goes_on():
+    shelf = filled()
+    shelf.adopt(LEARNED)
+    fill(shelf, 1, 3, 4, 9)
+    assert shelf.active == LEARNED.name
+    shelf.adopt(LEARNED)
+    assert shelf.counts(LEARNED.name) == (4, 4)
+    shelf.adopt(ANOTHER)
+    assert set(shelf.matrices) == {SPACE.name, ANOTHER.name}
+    assert (shelf.active, shelf.counts(ANOTHER.name)) == (SPACE.name, (0, 4))
+    fill(shelf, 1)
+    assert shelf.counts(ANOTHER.name) == (0, 4)
+
+
+def test_an_emptied_space_lacks_everything():
+    shelf = filled()
+    shelf.empty()
+    shelf.adopt(LEARNED)
+    fill(shelf, 1, 3, 4, 9)
+    shelf.empty()
+    assert (shelf.active, shelf.counts(LEARNED.name)) == (SPACE.name, (0, 4))
+
+
+def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
+    shelf = Shelf()
+    times = {1: 50, 2: 90, 3: 70, 4: 99}
+    known = [replace(facts(n, at), is_superseded=n == 4) for n, at in times.items()]
+    passages = [stored(n, n) for n in times]
+    shelf.load(Contents([*passages, stored(5, 2, 1)], [("a", 1)], known, {SPACE: []}))
+    shelf.adopt(LEARNED)
+    assert shelf.lacking(LEARNED.name, 9) == [5, 2, 3, 1, 4]
+    assert shelf.lacking(LEARNED.name, 3) == [5, 2, 3]
+    fill(shelf, 2, 5, 4)
+    assert shelf.lacking(LEARNED.name, 9) == [3, 1]
+    assert shelf.lacking("unheard of", 9) == []
+
+
+def test_a_load_takes_the_learned_space_along_or_begins_it_if_it_has_changed_meanwhile():
+    shelf = filled()
+    shelf.adopt(LEARNED)
+    passages, known = [stored(1, 10), stored(2, 10, 1)], [facts(10)]
+    learned = (LEARNED, [(2, half(1, 0, 0).tobytes())])
+    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}, learned))
+    assert shelf.matrices[LEARNED.name].known.tolist() == [False, True]
+    shelf.adopt(ANOTHER)
+    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}, (LEARNED, [])))
+    assert set(shelf.matrices) == {SPACE.name, ANOTHER.name}
+    assert shelf.counts(ANOTHER.name) == (0, 2)
+
+
+def test_gaps_that_are_closed_keep_every_space_in_step():
+    shelf = Shelf()
+    passages = [stored(n, n) for n in range(1, 401)]
+    known = [facts(n) for n in range(1, 401)]
+    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}))
+    shelf.adopt(LEARNED)
+    fill(shelf, 300, 350)
+    shelf.apply(Batch(removed=list(range(1, 300))))
+    assert shelf.columns.n == shelf.matrices[LEARNED.name].n == 101
+    found = np.flatnonzero(shelf.matrices[LEARNED.name].known)
+    assert shelf.columns.passage_id[found].tolist() == [300, 350]

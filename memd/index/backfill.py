@@ -1,0 +1,199 @@
+"""The doer behind the index: gives passages their vectors in the space of a learned model, newest first.
+
+The index never waits for a model. What lacks a vector is embedded here, a batch at a time and outside
+any transaction, so a new memory, a model that comes back, another model (another space) and a start
+are the same case. A crash at any line costs a batch that is asked for again. A text that the model
+cannot take has a row of zeros, and is not asked for again; one that makes it fail is found by asking
+for ever fewer at a time, so that it does not hold up the others. Not here: how the model is reached,
+and when it is asked again after it failed (engines).
+"""
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+
+import anyio
+import anyio.to_thread
+import numpy as np
+
+from memd import log
+from memd.bell import Bell
+from memd.config import EnginesConfig
+from memd.engines.ports import Learned, Vectors
+from memd.errors import EngineAbsent, EngineFailed
+from memd.index import gaps
+from memd.index.shelf import Shelf
+from memd.models import Space
+from memd.store.database import Database
+
+_REST = 0.5
+"""Of the time that a batch took: who searches meanwhile shares the interpreter with us."""
+_LOOK_S = 60.0
+"""How long to sleep when nobody rings."""
+_AGAIN_S = (1.0, 2.0, 5.0, 15.0, 30.0)
+"""How long to sleep when the model does not answer, unless it rings."""
+_READ_AT_ONCE = 512
+"""Vectors that are read from the vault for one look at the shelf."""
+_RATED = 20
+"""Batches by which the rate is told."""
+_FAILURES_ALONE = 3
+_PROBE = "Is anybody there?"
+
+
+class Backfill:
+    """Keeps the learned space of the shelf, and of the vault, as complete as the model allows."""
+
+    name = "backfill"
+
+    def __init__(
+        self,
+        db: Database,
+        learned: Learned,
+        shelf: Shelf,
+        config: EnginesConfig,
+        clock: Callable[[], int],
+    ) -> None:
+        self._db = db
+        self._learned = learned
+        self._shelf = shelf
+        self._config = config
+        self._clock = clock
+        self._bell = Bell()
+        self._lock = anyio.Lock()
+        """Held while the vault and the shelf differ; never while a model is asked."""
+        self._failures = 0
+        self._why = ""
+        self._size = config.batch
+        """Texts to ask for at once: half as many after a failure, twice as many after a success."""
+        self._suspect = (0, 0)
+        """The passage that was asked for alone last, and how often it failed."""
+        self._rates: deque[tuple[int, int]] = deque(maxlen=_RATED)
+        """(ms, passages) of the last batches."""
+        self._begun: int | None = None
+        """When the work at hand began; None while there is none."""
+
+    async def run(self) -> None:
+        """Fill for ever: what is missing now, then whatever somebody rings for."""
+        while True:
+            await self._bell.wait(await self._work())
+
+    def nudge(self) -> None:
+        """Tell it that memories were indexed, or that the model answers."""
+        self._bell.ring()
+
+    def status(self) -> dict[str, object]:
+        """Tell `space`, `active`, `done`, `missing`, `rate_per_s`, `eta_s`, and `why` it waits, if it does."""
+        space = self._shelf.learned
+        done, rows = self._shelf.counts(space or "")
+        missing = rows - done
+        rate = self._rate() if missing else None
+        return {
+            "space": space,
+            "active": space is not None and self._shelf.active == space,
+            "done": done,
+            "missing": missing,
+            "rate_per_s": rate and round(rate, 1),
+            "eta_s": round(missing / rate) if rate else None,
+            "why": self._why,
+        }
+
+    def _rate(self) -> float | None:
+        took = sum(ms for ms, _ in self._rates)
+        return 1000 * sum(count for _, count in self._rates) / took if took else None
+
+    async def reembed(self) -> dict[str, object]:
+        """Drop the vectors of the model's space and begin anew, in the background: `space`, `missing`.
+
+        Raises EngineFailed, with nothing dropped, if the model does not answer now.
+        """
+        await self._learned.documents([_PROBE])
+        space = self._learned.current
+        if space is None:
+            raise EngineFailed(f"no learned model has answered yet: {self._learned.why_not}")
+        async with self._lock:
+            await anyio.to_thread.run_sync(self._shelf.adopt, space)
+            await gaps.clear(self._db, space.name)
+            await anyio.to_thread.run_sync(self._shelf.empty)
+        self._begun = None
+        self.nudge()
+        return {"space": space.name, "missing": self._shelf.columns.live_count}
+
+    async def _work(self) -> float:
+        """Fill what is missing for as long as the model answers; how long to sleep then."""
+        try:
+            started = anyio.current_time()
+            while await self._batch():
+                self._failures, self._why = 0, ""
+                await anyio.sleep(_REST * (anyio.current_time() - started))
+                started = anyio.current_time()
+        except EngineFailed as error:
+            self._failures += 1
+            self._why = error.message
+            return _AGAIN_S[min(self._failures, len(_AGAIN_S)) - 1]
+        return _LOOK_S
+
+    async def _batch(self) -> bool:
+        """Give some passages their vectors; whether there may be more to do."""
+        space = self._learned.current
+        if space is None or not self._shelf.loaded:
+            self._why = "" if self._learned.is_ready else self._learned.why_not
+            return False
+        await anyio.to_thread.run_sync(self._shelf.adopt, space)
+        lacking = await anyio.to_thread.run_sync(self._shelf.lacking, space.name, _READ_AT_ONCE)
+        if not lacking:
+            self._finish(space)
+            return False
+        async with self._lock:
+            gap = await self._db.read(lambda tx: gaps.look(tx, space, lacking, self._size))
+            if gap.stored:
+                await gaps.restore(self._shelf, space, gap.stored)
+                return True
+        # A memory that has just gone leaves passages on the shelf until the index follows, and rings.
+        return bool(gap.texts) and await self._embed(space, gap)
+
+    async def _embed(self, space: Space, gap: gaps.Gap) -> bool:
+        """Ask the model; False if it is no use asking."""
+        if not self._learned.is_ready:
+            raise EngineFailed(self._learned.why_not)
+        started = self._clock()
+        self._begun = self._begun or started
+        rows = await self._ask(gap.texts, space)
+        if self._learned.current != space:
+            # Another model may have answered: nobody can say whose vectors these are.
+            return True
+        async with self._lock:
+            kept = await gaps.bring(self._db, self._shelf, space, list(gap.texts), rows)
+        self._rates.append((self._clock() - started, kept))
+        return True
+
+    async def _ask(self, texts: Mapping[int, str], space: Space) -> Vectors:
+        """Return a row a text; of zeros for a text that alone makes a model fail that is there."""
+        try:
+            rows = await self._learned.documents(list(texts.values()))
+        except EngineAbsent:
+            raise
+        except EngineFailed as error:
+            if not self._is_at_fault(list(texts)):
+                raise
+            (number,) = texts
+            log.get(self.name).warning("text_not_taken", passage=number, reason=error.message)
+            return np.zeros((1, space.dimensions), np.float32)
+        self._size = min(self._config.batch, 2 * self._size)
+        return rows
+
+    def _is_at_fault(self, passage_ids: Sequence[int]) -> bool:
+        """Whether it was the text: it was asked alone, and failed again and again.
+
+        In between the model was ready each time, so it had taken another text.
+        """
+        if len(passage_ids) > 1:
+            self._size = len(passage_ids) // 2
+            return False
+        again = self._suspect[0] == passage_ids[0]
+        self._suspect = (passage_ids[0], self._suspect[1] + 1 if again else 1)
+        return self._suspect[1] >= _FAILURES_ALONE
+
+    def _finish(self, space: Space) -> None:
+        self._why = ""
+        if self._begun is not None:
+            took, self._begun = self._clock() - self._begun, None
+            log.get(self.name).info("space_completed", space=space.name, took_ms=took)

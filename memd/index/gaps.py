@@ -1,0 +1,90 @@
+"""Passages that have no vector in a space yet: what is to be embedded, and how the vectors get there.
+
+A vector that the vault has and the shelf lacks is no gap: it is read, not computed again. So a crash
+between the two, a model that comes back, and a start are the same case. Not here: who embeds, when.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.index.chunk import embedded
+from memd.index.shelf import Shelf
+from memd.models import Space
+from memd.store import fulltext, spaces, summaries, vectors
+from memd.store.database import Connection, Database
+
+_CLEARED_AT_ONCE = 500
+"""Vectors that one transaction drops: captures must not wait for all of them."""
+
+Halves = NDArray[np.float16]
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What to do for some passages that the shelf lacks."""
+
+    stored: Mapping[int, bytes]
+    """Passage id → the vector that the vault has."""
+    texts: Mapping[int, str] = field(default_factory=dict)
+    """Passage id → what to embed."""
+
+
+def look(tx: Connection, space: Space, passage_ids: Sequence[int], limit: int) -> Gap:
+    """Look these passages up; texts only if no vector is stored, and of the first `limit` alone."""
+    stored = vectors.of(tx, space.name, passage_ids)
+    return Gap(stored) if stored else Gap({}, texts(tx, passage_ids[:limit]))
+
+
+def texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
+    """Passage id → what to embed, in the order given; those that have gone are left out."""
+    spans = fulltext.spans(tx, passage_ids)
+    owners = fulltext.owners(tx, passage_ids)
+    found = summaries.by_ids(tx, list(set(owners.values())))
+    return {
+        number: embedded(found[owners[number]], spans[number])
+        for number in passage_ids
+        if number in owners and owners[number] in found
+    }
+
+
+async def bring(
+    db: Database,
+    shelf: Shelf,
+    space: Space,
+    passage_ids: Sequence[int],
+    rows: NDArray[np.float32],
+) -> int:
+    """Store one row per passage and put it on the shelf; how many passages were still there.
+
+    A row of zeros is kept, too: it says that there is nothing to embed.
+    """
+    halves = rows.astype("<f2")
+    pairs = [(number, row.tobytes()) for number, row in zip(passage_ids, halves, strict=True)]
+    # Who waits for this may give up, but not between the commit and the shelf.
+    with anyio.CancelScope(shield=True):
+        kept = await db.write(
+            lambda tx: vectors.put_where_wanted(tx, vectors.ensure_space(tx, space), pairs)
+        )
+        there = set(kept)
+        at = [at for at, number in enumerate(passage_ids) if number in there]
+        await anyio.to_thread.run_sync(shelf.fill, space.name, kept, halves[at])
+    return len(kept)
+
+
+async def restore(shelf: Shelf, space: Space, stored: Mapping[int, bytes]) -> None:
+    """Put vectors on the shelf as the vault has them."""
+    rows = np.frombuffer(b"".join(stored.values()), "<f2").reshape(-1, space.dimensions)
+    await anyio.to_thread.run_sync(shelf.fill, space.name, list(stored), rows)
+
+
+async def clear(db: Database, space_name: str) -> None:
+    """Take all vectors of a space out of the vault, a part at a time."""
+    part = partial(spaces.clear, name=space_name, limit=_CLEARED_AT_ONCE)
+    while await db.write(part):
+        pass

@@ -1,0 +1,214 @@
+"""Ollama's protocol on 127.0.0.1 for the models of minilm.py: a real learned leg without Ollama.
+
+    python scripts/standin.py [--model all-minilm|wordllama|noise] [--port N] [--digest TEXT]
+        [--rate N] [--no-cache]
+
+Prints its URL, then serves /api/embed, /api/tags, /api/show and /api/version until it is stopped. A text
+is computed once: its vector is kept in the cache. Another --digest is another model: the same vectors,
+their dimensions moved round, so that the two cannot be compared. --rate makes it as slow as a larger model
+on a processor of its own would be. GET /spent tells what computing took.
+Not here: Ollama's queue and errors; tests/fakes/ollama.py has those.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import minilm
+import numpy as np
+from minilm import CACHE, Floats
+
+
+class Kept:
+    """Vectors by the hash of their text, in memory and, if there is a file, across runs."""
+
+    def __init__(self, file: Path | None, dimensions: int) -> None:
+        self._rows: dict[bytes, Floats] = {}
+        self._file = file
+        if file is not None and file.exists():
+            record = np.dtype([("key", "V32"), ("row", np.float32, dimensions)])
+            # What was written when it was killed may be half a record.
+            os.truncate(file, file.stat().st_size // record.itemsize * record.itemsize)
+            for one in np.fromfile(file, record):
+                self._rows[one["key"].tobytes()] = one["row"]
+
+    def get(self, text: str) -> Floats | None:
+        """The vector of a text, if it was ever computed."""
+        return self._rows.get(hashlib.sha256(text.encode()).digest())
+
+    def put(self, texts: Sequence[str], rows: Floats) -> None:
+        """Keep these."""
+        keys = [hashlib.sha256(text.encode()).digest() for text in texts]
+        self._rows.update(zip(keys, rows, strict=True))
+        if self._file is not None:
+            pairs = zip(keys, rows, strict=True)
+            with self._file.open("ab", buffering=0) as file:
+                file.write(b"".join(key + row.tobytes() for key, row in pairs))
+
+
+class StandIn:
+    """A model as Ollama has it: with a name and a digest."""
+
+    def __init__(self, name: str, salt: str, rate: float, *, is_kept: bool) -> None:
+        self.model = minilm.load(name)
+        self.name = name
+        self.digest = digest(self.model, salt)
+        self._salt = salt
+        self._text_s = 1 / rate if rate else 0.0
+        file = CACHE / f"{name}-{self.model.digest[:12]}.vectors" if is_kept else None
+        self._kept = Kept(file, self.model.dimensions)
+        self._computing = threading.Lock()
+        self.spent = {"asked": 0, "computed": 0, "seconds": 0.0}
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        """One row per text; only what was never computed before takes time, one request at a time."""
+        self.spent["asked"] += len(texts)
+        if any(self._kept.get(text) is None for text in texts):
+            with self._computing:
+                self._compute(
+                    [text for text in dict.fromkeys(texts) if self._kept.get(text) is None]
+                )
+        found = [row for text in texts if (row := self._kept.get(text)) is not None]
+        return turned(np.array(found, np.float32), self._salt)
+
+    def _compute(self, texts: Sequence[str]) -> None:
+        began = time.perf_counter()
+        self._kept.put(texts, self.model.vectors(texts))
+        time.sleep(max(0.0, began + self._text_s * len(texts) - time.perf_counter()))
+        self.spent["computed"] += len(texts)
+        self.spent["seconds"] += time.perf_counter() - began
+
+    def details(self) -> dict[str, Any]:
+        """The entry of the model in /api/tags."""
+        return {
+            "name": f"{self.name}:latest",
+            "model": f"{self.name}:latest",
+            "modified_at": "2025-01-01T00:00:00Z",
+            "size": 0,
+            "digest": self.digest,
+            "details": {"format": "gguf", "family": "bert", "families": ["bert"]},
+        }
+
+
+def digest(model: minilm.Model, salt: str) -> str:
+    """The digest of a model, or of another that has its vectors turned."""
+    return hashlib.sha256((model.digest + salt).encode()).hexdigest() if salt else model.digest
+
+
+def turned(rows: Floats, salt: str) -> Floats:
+    """The rows as the model with this salt has them: moved round; as they are if there is none."""
+    places = int(hashlib.sha256(salt.encode()).hexdigest(), 16) % (rows.shape[1] - 1) + 1
+    return np.roll(rows, places, axis=1) if salt else rows
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Ollama's endpoints, as far as embeddings need them."""
+
+    protocol_version = "HTTP/1.1"
+    standin: StandIn
+    # Headers and body leave in two writes; the second would wait for the first one's receipt.
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name in the base class
+        """Say nothing."""
+
+    def do_GET(self) -> None:
+        """Tell what there is."""
+        answers: dict[str, Any] = {
+            "/api/version": {"version": "0.0.0-standin"},
+            "/api/tags": {"models": [self.standin.details()]},
+            "/spent": self.standin.spent,
+        }
+        if self.path in answers:
+            self._answer(200, answers[self.path])
+        else:
+            self._answer(404, {"error": f"no such path: {self.path}"})
+
+    def do_POST(self) -> None:
+        """Embed, or show the model."""
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"{}")
+        if str(asked.get("model", "")).removesuffix(":latest") != self.standin.name:
+            self._answer(404, {"error": f"model {asked.get('model')!r} not found"})
+        elif self.path == "/api/embed":
+            self._embed(asked)
+        elif self.path == "/api/show":
+            sizes = {
+                "general.architecture": "bert",
+                "bert.context_length": self.standin.model.context,
+                "bert.embedding_length": self.standin.model.dimensions,
+            }
+            shown = {"capabilities": ["embedding"], "model_info": sizes}
+            self._answer(200, {**self.standin.details(), **shown})
+        else:
+            self._answer(404, {"error": f"no such path: {self.path}"})
+
+    def _embed(self, asked: dict[str, Any]) -> None:
+        began = time.perf_counter_ns()
+        given = asked.get("input") or []
+        texts = [given] if isinstance(given, str) else given
+        rows = self.standin.embed(texts) if texts else np.zeros((0, 0), np.float32)
+        if 0 < (wanted := int(asked.get("dimensions") or 0)) < rows.shape[1]:
+            rows = minilm.unit(rows[:, :wanted])
+        took = time.perf_counter_ns() - began
+        self._answer(
+            200,
+            {
+                "model": asked["model"],
+                "embeddings": np.round(rows.astype(np.float64), 7).tolist(),
+                "total_duration": took,
+                "load_duration": 0,
+                "prompt_eval_count": 0,
+            },
+        )
+
+    def _answer(self, status: int, body: dict[str, Any]) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class Server(ThreadingHTTPServer):
+    """Many connections, none of which keeps it from stopping."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that went away; anything else is a fault of ours."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
+def main() -> None:
+    """Serve."""
+    parser = argparse.ArgumentParser(prog="scripts/standin.py")
+    parser.add_argument("--model", choices=minilm.MODELS, default="all-minilm")
+    parser.add_argument("--port", type=int, default=0, help="default: a free one")
+    parser.add_argument("--digest", default="", help="serve another model than without it")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="at most so many texts a second"
+    )
+    parser.add_argument(
+        "--no-cache", action="store_true", help="compute every text in this run"
+    )
+    options = parser.parse_args()
+    is_kept = options.model in minilm.WHEELS and not options.no_cache
+    Handler.standin = StandIn(options.model, options.digest, options.rate, is_kept=is_kept)
+    with Server(("127.0.0.1", options.port), Handler) as server:
+        print(f"http://127.0.0.1:{server.server_port}", flush=True)
+        server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""A model that dies, hangs or changes under a real daemon: searches go on, and it is picked up again."""
+
+import contextlib
+import signal
+import sqlite3
+import time
+
+import numpy as np
+import pytest
+
+from tests.fakes.ollama import Model, Ollama
+
+SEARCHES = 40
+MEMORIES = 60
+DEADLINE_S = 0.3
+SLACK_S = 0.02
+BACK_S = 10
+WORDS = ("queue", "worker", "socket", "schema", "invoice", "header", "buffer", "ledger")
+
+
+@pytest.fixture
+def ollama():
+    with Ollama() as server:
+        yield server
+
+
+@pytest.fixture
+def asking(house, ollama):
+    """A house with sixty memories, all of which the model has seen."""
+    (house.home / "config.toml").write_text(
+        f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nquery_s = {DEADLINE_S}\nbatch = 8\n'
+    )
+    house.start()
+    with house.client() as client:
+        client.call("memd/remember", {"memories": [memory(n) for n in range(MEMORIES)]})
+    house.settle()
+    house.wait_for(lambda: is_complete(house))
+    return house
+
+
+def memory(number):
+    words = f"The {WORDS[number % 8]} number {number} waits for the {WORDS[number // 8]}."
+    return {"text": words, "source": "test"}
+
+
+def backfill(house):
+    return next(room for room in house.status()["rooms"] if room["name"] == "backfill")
+
+
+def is_complete(house):
+    told = backfill(house)
+    return told["active"] and not told["missing"]
+
+
+def search(client, number):
+    """(seconds, why the model had no part in it, or None) of a question that was not asked before."""
+    began = time.perf_counter()
+    answer = client.call(
+        "memd/search", {"query": f"what waits for the ledger {number}", "project": "all"}
+    )
+    took = time.perf_counter() - began
+    assert answer["hits"]
+    return took, answer.get("degraded", {}).get("vector")
+
+
+def outage(house, begin, end):
+    """Forty searches, a quarter before the fault and a quarter after; seconds until the model is back."""
+    with house.client() as client:
+        numbers = iter(range(10_000))
+        before = [search(client, next(numbers)) for _ in range(SEARCHES // 4)]
+        begin()
+        during = [search(client, next(numbers)) for _ in range(SEARCHES // 2)]
+        end()
+        began = time.perf_counter()
+        house.wait_for(lambda: search(client, next(numbers))[1] is None)
+        back_s = time.perf_counter() - began
+        after = [search(client, next(numbers)) for _ in range(SEARCHES // 4)]
+    assert [why for _, why in before + after] == [None] * (SEARCHES // 2)
+    assert all(why for _, why in during)
+    slowest = sorted(took for took, _ in before + during + after)
+    assert slowest[int(len(slowest) * 0.95)] <= DEADLINE_S + SLACK_S
+    assert back_s <= BACK_S
+
+
+def test_a_model_that_dies_between_searches_costs_no_answer_and_is_taken_back(asking, ollama):
+    outage(asking, ollama.kill, ollama.start)
+
+
+def test_a_model_that_hangs_costs_no_answer_and_is_taken_back(asking, ollama):
+    def hang():
+        ollama.fault = "hang"
+
+    def heal():
+        ollama.fault = None
+        # What hung goes on hanging until its connection is cut, as when Ollama is started anew.
+        ollama.kill()
+        ollama.start()
+
+    outage(asking, hang, heal)
+
+
+def stored(house, digest):
+    """(passage, vector) of every vector in the space of the model with this digest."""
+    path = f"file:{house.paths.database}?mode=ro"
+    with contextlib.closing(sqlite3.connect(path, uri=True)) as vault:
+        rows = vault.execute(
+            "SELECT passage_id, vector FROM vectors JOIN spaces s ON s.id = space_id"
+            " WHERE s.digest != '' AND s.digest = substr(?, 1, length(s.digest))",
+            (digest,),
+        ).fetchall()
+    return [(number, np.frombuffer(blob, "<f2")) for number, blob in rows]
+
+
+def test_a_changed_model_sees_everything_anew_once_though_the_daemon_is_killed_meanwhile(
+    asking, ollama
+):
+    old, new = Model(seed=1), Model(seed=2)
+    assert len(stored(asking, old.digest)) == MEMORIES
+
+    ollama.requests.clear()
+    ollama.delay_s = 0.05
+    ollama.pull(seed=2)
+    with asking.client() as client:
+        # The next memory finds the change out, and none waits for the next look at the model.
+        client.call("memd/remember", {"memories": [memory(MEMORIES)]})
+    asking.wait_for(lambda: len(stored(asking, new.digest)) >= MEMORIES // 3)
+    asking.stop(signal.SIGKILL)
+    kept = len(stored(asking, new.digest))
+    assert kept < MEMORIES
+    ollama.delay_s = 0.0
+    asking.start()
+    asking.wait_for(lambda: is_complete(asking))
+
+    found = stored(asking, new.digest)
+    assert len({number for number, _ in found}) == len(found) == MEMORIES + 1
+    # Each of them is what the new model makes of one of the texts, and no two of the same.
+    asked = [text for text in ollama.texts if "number" in text]
+    texts = list(dict.fromkeys(asked))
+    likeness = np.array([row for _, row in found], np.float32) @ new.vectors(texts).T
+    assert sorted(likeness.argmax(axis=1)) == list(range(MEMORIES + 1))
+    assert likeness.max(axis=1).min() > 0.999
+    assert len(asked) <= len(texts) + 4 * 8

@@ -1,0 +1,191 @@
+"""Learned vectors behind a real daemon: filled in, carried on after kill -9, made anew, dropped."""
+
+import contextlib
+import re
+import signal
+import sqlite3
+import threading
+
+import numpy as np
+import pytest
+
+from memd.errors import MemdError
+from tests.fakes.ollama import Model, Ollama
+
+MEMORIES = 160
+BATCH = 8
+PLACES = ("ledger", "gateway", "scheduler", "importer", "parser")
+PREFIX = "search_document: "
+SEEDS = (1, 2)
+
+
+@pytest.fixture
+def ollama():
+    with Ollama() as server:
+        yield server
+
+
+@pytest.fixture
+def house(house, ollama):
+    (house.home / "config.toml").write_text(
+        f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nbatch = {BATCH}\n'
+    )
+    return house
+
+
+def remember(house, count=MEMORIES):
+    memories = [
+        {
+            "text": f"The {PLACES[n % 5]} retries job {n} after {n % 7} seconds.",
+            "source": "test",
+        }
+        for n in range(count)
+    ]
+    with house.client() as client:
+        client.call("memd/remember", {"memories": memories})
+
+
+def backfill(house):
+    return next(room for room in house.status()["rooms"] if room["name"] == "backfill")
+
+
+def is_complete(house):
+    told = backfill(house)
+    return told["active"] and not told["missing"] and told["done"] >= MEMORIES
+
+
+def stored(house):
+    """Seed → {passage: (its text, its vector)}, of the spaces of the models that are known here."""
+    uri = f"file:{house.paths.database}?mode=ro"
+    found = {seed: {} for seed in SEEDS}
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as vault:
+        rows = vault.execute(
+            "SELECT s.digest, p.id, m.title, m.body, p.start, p.stop, v.vector FROM vectors v"
+            " JOIN spaces s ON s.id = v.space_id JOIN passages p ON p.id = v.passage_id"
+            " JOIN summaries m ON m.id = p.summary_id WHERE s.provider = 'ollama'"
+        ).fetchall()
+    for digest, number, title, body, start, stop, blob in rows:
+        (seed,) = (one for one in SEEDS if Model(one).digest.startswith(digest))
+        assert number not in found[seed]
+        found[seed][number] = (f"{title}\n{body[start:stop]}", np.frombuffer(blob, "<f2"))
+    return found
+
+
+def assert_made_by(seed, found):
+    """Every vector is what this very model makes of the text of its passage."""
+    texts = [PREFIX + text for text, _ in found.values()]
+    vectors = np.stack([vector for _, vector in found.values()]).astype(np.float64)
+    assert np.einsum("ij,ij->i", Model(seed).vectors(texts), vectors).min() > 0.99
+
+
+class User:
+    """Somebody who searches and captures until told to stop."""
+
+    def __init__(self, house):
+        self._house = house
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        self.count = 0
+        self.failed = []
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._is_over.set()
+        self._thread.join()
+
+    def _run(self):
+        with self._house.client() as client:
+            while not self._is_over.is_set():
+                self.count += 1
+                try:
+                    self._use(client)
+                except MemdError as error:
+                    self.failed.append(error)
+                    return
+
+    def _use(self, client):
+        question = {"query": f"importer retries job {self.count % 50}", "project": "all"}
+        if not client.call("memd/search", question)["hits"]:
+            self.failed.append(question)
+        payload = {
+            "session_id": "s",
+            "prompt_id": f"p{self.count}",
+            "prompt": "go on",
+            "hook_event_name": "UserPromptSubmit",
+            "cwd": "/nowhere",
+        }
+        client.call("memd/capture", {"client": "claude-code", "payload": payload})
+
+
+def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mixed(
+    house, ollama
+):
+    ollama.delay_s = 0.02
+    house.start()
+    remember(house)
+    house.settle()
+    house.wait_for(lambda: BATCH < backfill(house)["done"] < MEMORIES // 2)
+    house.stop(signal.SIGKILL)
+    kept = len(stored(house)[1])
+    assert 0 < kept < MEMORIES
+    before = len(ollama.texts)
+    ollama.delay_s = 0.0
+    house.start()
+    house.wait_for(lambda: is_complete(house))
+    found = stored(house)
+    assert len(found[1]) == MEMORIES
+    assert_made_by(1, found[1])
+    asked = [text for text in ollama.texts[before:] if "retries job" in text]
+    # What was on its way when it was killed may still be counted.
+    assert 0 <= len(asked) - (MEMORIES - kept) <= BATCH
+
+
+def test_another_model_fills_a_space_of_its_own_and_a_vacuum_drops_that_of_the_former(
+    house, ollama
+):
+    house.start()
+    remember(house)
+    house.wait_for(lambda: is_complete(house))
+    ollama.delay_s = 0.01
+    ollama.pull(seed=2)
+    with house.client() as client:
+        client.call(
+            "memd/remember", {"text": "The importer has a new memory.", "source": "test"}
+        )
+    with User(house) as user:
+        house.wait_for(lambda: len(stored(house)[2]) > MEMORIES and is_complete(house))
+    assert user.failed == []
+    assert user.count > 1
+    found = stored(house)
+    for seed in SEEDS:
+        assert_made_by(seed, found[seed])
+
+    rehearsed = house.run("vacuum", "--dry-run").stdout.decode()
+    assert re.search(rf"^would drop ollama/.+: {MEMORIES} vectors", rehearsed, re.MULTILINE)
+    assert len(stored(house)[1]) == len(found[1])
+    done = house.run("vacuum")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert re.search(r"^freed .+ → ", done.stdout.decode(), re.MULTILINE)
+    assert [len(space) for space in stored(house).values()] == [0, len(found[2])]
+    assert is_complete(house)
+
+
+def test_reindexing_embeddings_makes_them_anew_and_tells_how_far_it_is(house, ollama):
+    house.start()
+    remember(house)
+    house.wait_for(lambda: is_complete(house))
+    before = len(ollama.texts)
+    ran = house.run("reindex", "--embeddings")
+    assert ran.returncode == 0, ran.stderr
+    assert re.match(rf"done in [\d.]+ s: {MEMORIES} passages in ollama/", ran.stdout.decode())
+    assert f"{MEMORIES} of {MEMORIES}" in ran.stderr.decode()
+    assert len(ollama.texts) - before >= MEMORIES
+    assert_made_by(1, stored(house)[1])
+    ollama.kill()
+    ran = house.run("reindex", "--embeddings")
+    assert ran.returncode == 1
+    assert ran.stderr.startswith(b"memd: ")
+    assert len(stored(house)[1]) == MEMORIES

@@ -1,0 +1,81 @@
+import anyio
+import numpy as np
+
+from memd.config import IndexConfig
+from memd.engines.hashing import HashingEmbedder
+from memd.index import gaps
+from memd.index.indexer import Indexer
+from memd.index.shelf import Shelf
+from memd.models import Draft, Kind, Space
+from memd.store import fulltext, projects, summaries, vectors
+
+SPACE = Space("ollama", "m", "1", 4)
+
+
+def put(db, uid, body="Sessions are kept in Redis"):
+    def write(tx):
+        project = projects.ensure_project(tx, "/a", "a", "", 1)
+        draft = Draft("turn", Kind.NOTE, f"Title {uid}", body, 1, "r", ())
+        return summaries.put(tx, uid, draft, summaries.Owner(project, None, "agent"), 1)[0]
+
+    return db.write_now(write)
+
+
+async def shelved(db):
+    shelf = Shelf()
+    shelf.adopt(SPACE)
+    await Indexer(db, (HashingEmbedder(),), shelf, IndexConfig()).settle()
+    return shelf
+
+
+def ids(db):
+    return db.read_now(lambda tx: [p.id for p in fulltext.load(tx)])
+
+
+def rows(count):
+    return np.full((count, 4), 0.5, np.float32)
+
+
+async def test_what_to_embed_is_what_the_indexer_embeds(db):
+    for uid in "abc":
+        put(db, uid)
+    await shelved(db)
+    gap = db.read_now(lambda tx: gaps.look(tx, SPACE, ids(db)[::-1], 2))
+    assert list(gap.texts.values()) == [f"Title {u}\nSessions are kept in Redis" for u in "cb"]
+    assert gap.stored == {}
+
+
+async def test_what_the_vault_has_is_not_asked_for_again(db):
+    put(db, "a")
+    put(db, "b")
+    shelf = await shelved(db)
+    one, other = ids(db)
+    await gaps.bring(db, Shelf(), SPACE, [one], rows(1))
+    assert shelf.lacking(SPACE.name, 9) == [other, one]
+    gap = db.read_now(lambda tx: gaps.look(tx, SPACE, [other, one], 9))
+    assert (list(gap.stored), gap.texts) == ([one], {})
+    await gaps.restore(shelf, SPACE, gap.stored)
+    assert shelf.lacking(SPACE.name, 9) == [other]
+    assert shelf.matrices[SPACE.name].vectors(np.array([0])).tolist() == [[0.5] * 4]
+
+
+async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
+    number = put(db, "a")
+    put(db, "b")
+    shelf = await shelved(db)
+    one, other = ids(db)
+    db.write_now(lambda tx: fulltext.remove(tx, number))
+    assert list(db.read_now(lambda tx: gaps.look(tx, SPACE, [one, other], 9)).texts) == [other]
+    distinct = np.eye(4, dtype=np.float32)[:2]
+    assert await gaps.bring(db, shelf, SPACE, [one, other], distinct) == 1
+    assert list(db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one, other]))) == [other]
+    assert shelf.matrices[SPACE.name].vectors(np.array([1])).tolist() == [[0, 1, 0, 0]]
+
+
+async def test_who_waits_may_give_up_but_not_between_the_vault_and_the_shelf(db):
+    put(db, "a")
+    shelf = await shelved(db)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await gaps.bring(db, shelf, SPACE, ids(db), rows(1))
+    assert shelf.counts(SPACE.name) == (1, 1)
