@@ -7,7 +7,7 @@ and `cli` show them. Not here: any wire format.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memd.models import Edge, Event, Kind, Summary, Supersession
+from memd.models import Edge, Event, Judgment, Kind, Summary, Supersession
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,15 @@ class Traced:
     cosine: float | None
     terms: tuple[str, ...]
     verdict: str
-    """`hit`, or why not: `rank`, `diversity: like #n`, `superseded by #n`, `expired`, `filtered: …`."""
+    """`hit`, or why not: `rank`, `diversity: like #n`, `superseded by #n`, `expired`, `filtered: …`.
+
+    `hit; diversity: like #n` was moved down, and is a hit all the same.
+    """
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether it is among what was answered."""
+        return self.verdict.partition(";")[0] == "hit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +163,10 @@ class TimelineRow:
     is_pivot: bool = False
     gap_ms: int | None = None
     """Time since the row before, if it is long enough to be told."""
+    begins_session: bool = False
+    """Whether it is the first of its session here, or the first again after another one."""
+    contradicted_by: tuple[int, ...] = ()
+    """Memories that say otherwise and that nothing hides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +177,24 @@ class Timeline:
     pivot_at: int
     more_before: bool
     more_after: bool
+    is_span: bool = False
+    """Whether it is a stretch of days: the latest rows matter most then, not the middle."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where an event stands in what its client wrote down; each as far as the event says it."""
+
+    transcript: str = ""
+    """The path of the session's transcript."""
+    session: str = ""
+    """The client's own id of the session."""
+    line: str = ""
+    """The `uuid` of the line."""
+    prompt: str = ""
+    """The id of the prompt that it belongs to."""
+    tool_use: str = ""
+    """The id of the tool call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +203,7 @@ class WhySource:
 
     event: Event
     quote: str
+    position: Position = Position()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +217,42 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """What somebody said of a memory and another one."""
+
+    judgment: Judgment
+    other: Summary
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """A time when an agent was shown a memory unasked. `at` is UTC milliseconds."""
+
+    session: str
+    """The client's own id of it."""
+    session_title: str | None
+    moment: str
+    """`startup`, `resume`, `clear`, `compact` or `prompt`."""
+    at: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How a memory was used: returned by answers, and shown unasked."""
+
+    count: int = 0
+    """How many answers returned it."""
+    last_at: int | None = None
+    shown: int = 0
+    """How often it was shown unasked."""
+    sessions: int = 0
+    """To how many sessions."""
+    latest: tuple[Showing, ...] = ()
+    """The last few of those times, the latest first."""
+
+
+@dataclass(frozen=True, slots=True)
 class Why:
     """Why a memory exists, and whether it is still true."""
 
@@ -193,9 +260,16 @@ class Why:
     """`summary:12`, `file:/a/b.py`, …"""
     summary: Summary | None
     verdict: str
-    """`current`, `superseded by #n`, `contradicted by #n`, `expired`, …"""
+    """`current`, `superseded by #n`, `contradicted by #n`, `expired`, `unconfirmed`, …"""
     sources: tuple[WhySource, ...]
     relations: tuple[Relation, ...]
     edges: tuple[Edge, ...]
     titles: Mapping[str, str] = field(default_factory=dict)
     """Node → a title for it, where there is one."""
+    rule: str = ""
+    """In words, by what it was written."""
+    access: Access = Access()
+    judgments: tuple[Judged, ...] = ()
+    """What somebody said of it and others, oldest first; undone ones, too."""
+    contradicted_by: tuple[int, ...] = ()
+    """Memories that say otherwise and that nothing hides."""

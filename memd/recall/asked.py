@@ -1,4 +1,4 @@
-"""A question that has been read: its terms, its intent, its profile, its vector. Pure."""
+"""A question that has been read: its terms, its intent, its profile, its vectors. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +13,16 @@ from memd.recall.query import Query
 
 
 @dataclass(frozen=True, slots=True)
+class Aim:
+    """A question's vector, and the name of the space that it belongs to."""
+
+    space: str
+    vector: NDArray[float32]
+    unrelated: NDArray[float32] | None = None
+    """Its cosines with what it is not about, if they are known; see meaning.py."""
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
     """A question, read."""
 
@@ -23,10 +33,10 @@ class Asked:
     """As it is for this question: its legs, its intent."""
     profile_name: str
     k: int
-    space: str
-    """The name of the space that `vector` belongs to."""
-    vector: NDArray[float32] | None
-    """None: the vector leg has nothing to compare with."""
+    local: Aim | None
+    """In the space that is always whole. None: no leg compares vectors, or the other one was brought."""
+    learned: Aim | None
+    """In a learned space. None: there is none, or `degraded` says why not."""
     degraded: Mapping[str, str]
 
     @property

@@ -136,9 +136,13 @@ def lexical_scores(shelf: Shelf, terms: Terms, lexical: Lexical, among: Mask) ->
     return scores
 
 
-def rarity(among: Mask, rows: Rows) -> float:
-    """BM25's idf of a word that stands in `rows`, counted over the rows that are seen."""
+def rarity(among: Mask, rows: Rows, rows_min: int = 0) -> float:
+    """BM25's idf of a word that stands in `rows`, counted over the rows that are seen.
+
+    As if these were at least `rows_min`: of three memories chance says how rare a word is.
+    """
     count, having = int(np.count_nonzero(among)), int(np.count_nonzero(among[rows]))
+    count = max(count, rows_min)
     return math.log(1 + (count - having + 0.5) / (having + 0.5))
 
 

@@ -9,7 +9,7 @@ from memd.recall.answer import Hit, Part, apply_parts
 from memd.recall.pack import snippet
 from memd.recall.query import Query
 from memd.recall.rank import Scored
-from memd.store import fulltext, projects, summaries
+from memd.store import fulltext, links, projects, summaries
 from memd.store.database import Connection
 
 
@@ -26,7 +26,7 @@ def hits(
     page: Mapping[int, int],
 ) -> tuple[Hit, ...]:
     """A hit for each entry of `page`: summary id → index of the candidate, in the order to be shown."""
-    rows = summaries.by_ids(tx, list(page))
+    rows = links.flattened(tx, summaries.by_ids(tx, list(page)))
     beside = look_beside(tx, rows.values(), [passage_ids[i] for i in page.values()])
     ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
     found = []

@@ -81,6 +81,20 @@ class Reranking(_Data):
     proximity: Weight = 0.0
 
 
+class Learned(_Data):
+    """What a learned space adds to every candidate's score, where there is one; see meaning.py.
+
+    Once it leads, it takes the place of the `vector` leg; while it is being filled, it stands beside it.
+    """
+
+    weight: Weight = 0.9
+    """Of the nearest; the mean of what may be seen gets 0."""
+    context: Weight = 0.8
+    """Where there is a `context` step: the same of the neighbours, beside what their words count there."""
+    floor: Number = 1.5
+    """How far, in deviations, a memory must stand out to come in with no word in common."""
+
+
 class Diversity(_Data):
     """What keeps one story from filling the answer."""
 
@@ -100,6 +114,8 @@ class Profile(_Data):
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """The vector leg returns nothing below it: an empty answer is better than a padded one."""
     legs: Mapping[Leg, Weight]
+    learned: Learned | None = None
+    """None: a learned space that leads is the `vector` leg, fused as the hashing one is."""
     scale: Weight = 1.0
     """What the fused score is multiplied by before the steps."""
     lexical: Lexical = Lexical()
@@ -213,6 +229,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "fusion": "max",
         "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.1},
         "cosine_floor": 0.2,
+        "learned": {"weight": 0.9, "context": 0.8, "floor": 1.5},
         "lexical": {"k1": 1.2, "b": 0.4, "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.4, "next": 0.2, "session": 0.5},

@@ -9,28 +9,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from memd.errors import BadRequest, UnknownId
-from memd.models import Edge, EdgeType, Event, Summary, Supersession
-from memd.recall.answer import Relation, Why, WhySource
-from memd.store import events, links, projects, summaries
+from memd.models import Edge, Event, Judgment, Kind, Stance, Summary, Supersession, Tier
+from memd.recall import access, testimony, wording
+from memd.recall.answer import Judged, Relation, Why, WhySource
+from memd.store import ageing, doubts, events, graph, judgments, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import storable
 
 DEPTH_MAX = 6
 EDGES_MAX = 200
 RELATIONS_MAX = 200
-QUOTE_CHARACTERS = 400
 _INT_MAX = 2**63 - 1
 _CHUNK = 500
-_TELLING = (
-    "prompt",
-    "last_assistant_message",
-    "message",
-    "error",
-    "command",
-    "file_path",
-    "summary",
-)
-"""Where an event's own words are, if no quote of it was kept."""
+_CLAIMS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT, Kind.TASK})
+"""Kinds that say how things are or should be; the others tell what happened, which needs no confirming."""
+_STATED_FIX = "stated-fix"
+_CONFIRMING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE, Stance.COMPATIBLE})
 
 Node = tuple[str, str]
 """(kind, id as text): (`summary`, `12`), (`file`, `/a/b.py`)."""
@@ -68,6 +62,8 @@ class _Walk:
     summaries: dict[int, Summary] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
     visible: dict[Node, bool] = field(default_factory=dict)
+    told: dict[Node, bool] = field(default_factory=dict)
+    """Of nodes that are neither memories nor events: whether a visible memory tells of them."""
 
     def explain(self, node: Node, depth: int, now: int | None) -> Why:
         self._learn([node])
@@ -82,20 +78,35 @@ class _Walk:
             return self._other(node, edges if depth else ())
         edges = tuple(self._edges(node, depth))
         relations = tuple(self._relations(summary))
+        said = self._judgments(summary)
         return Why(
             node=_name(node),
             summary=summary,
-            verdict=self._verdict(summary, relations, now),
+            verdict=self._verdict(summary, relations, said, now),
             sources=self._sources(summary),
             relations=relations,
             edges=edges,
             titles=self._titles(edges),
+            rule=wording.of_rule(summary.rule),
+            access=access.read(self.tx, summary.id, self.project_ids),
+            judgments=said,
+            contradicted_by=self._contradicting(summary),
+        )
+
+    def _judgments(self, summary: Summary) -> tuple[Judged, ...]:
+        found = judgments.of(self.tx, summary.id)
+        pairs = [(one, _opposite(one, summary.id)) for one in found]
+        self._learn(("summary", str(other)) for _, other in pairs)
+        return tuple(
+            Judged(one, self.summaries[other])
+            for one, other in pairs
+            if self.visible["summary", str(other)]
         )
 
     def _other(self, node: Node, edges: tuple[Edge, ...]) -> Why:
         """A node that is no memory: an event is its own source, a file is known by its edges."""
         event = self.events.get(_number(node)) if node[0] == "event" else None
-        sources = (WhySource(event, _told(event)),) if event else ()
+        sources = (_witness(event),) if event else ()
         verdict = "recorded" if event else "known by its edges"
         return Why(_name(node), None, verdict, sources, (), edges, self._titles(edges))
 
@@ -164,7 +175,20 @@ class _Walk:
     def _edges_at(self, node: Node) -> list[Edge]:
         edges = links.edges_at(self.tx, *node, limit=EDGES_MAX)
         self._learn(end for edge in edges for end in _ends(edge))
-        return [edge for edge in edges if all(self.visible[end] for end in _ends(edge))]
+        return [
+            edge
+            for edge in edges
+            if all(self.visible[end] for end in _ends(edge)) and self._is_told(edge)
+        ]
+
+    def _is_told(self, edge: Edge) -> bool:
+        """Whether an edge between files is known by a memory that the asker may see."""
+        if self.project_ids is None or {edge.from_kind, edge.to_kind} & {"summary", "event"}:
+            return True
+        start = (edge.from_kind, edge.from_id)
+        if start not in self.told:
+            self.told[start] = graph.told_of(self.tx, *start, self.project_ids)
+        return self.told[start]
 
     def _relations(self, summary: Summary) -> Iterator[Relation]:
         """What supersedes it and what it supersedes, through any number of others; nearest first.
@@ -200,7 +224,13 @@ class _Walk:
             self.visible["summary", str(number)] for number in (one.newer_id, one.older_id)
         )]  # fmt: skip
 
-    def _verdict(self, summary: Summary, relations: Sequence[Relation], now: int | None) -> str:
+    def _verdict(
+        self,
+        summary: Summary,
+        relations: Sequence[Relation],
+        said: Sequence[Judged],
+        now: int | None,
+    ) -> str:
         above = [r for r in relations if r.is_newer and r.supersession.undone_at is None]
         if above:
             first, newest = above[0], above[-1].other.id
@@ -210,29 +240,23 @@ class _Walk:
             return "superseded by a memory of another project"
         if now is not None and summary.expires_at is not None and summary.expires_at <= now:
             return "expired"
+        if ageing.is_archived(self.tx, summary.id):
+            return "archived"
         against = self._contradicting(summary)
         if against:
             return f"contradicted by {', '.join(f'#{number}' for number in against)}"
-        return "current"
+        return "unconfirmed" if _is_unconfirmed(summary, said) else "current"
 
-    def _contradicting(self, summary: Summary) -> list[int]:
-        """Live memories that contradict this one and were not there before it: the edge goes from them."""
-        me = ("summary", str(summary.id))
-        edges = [
-            edge
-            for edge in self._edges_at(me)
-            if edge.type is EdgeType.CONTRADICTS
-            and (edge.to_kind, edge.to_id) == me
-            and edge.from_kind == "summary"
-        ]
-        others = [self.summaries[int(edge.from_id)] for edge in edges]
-        return [other.id for other in others if other.superseded_by is None]
+    def _contradicting(self, summary: Summary) -> tuple[int, ...]:
+        """Memories that say otherwise, as far as the asker may see them, and that nothing hides."""
+        found = doubts.contradicted_by(self.tx, [summary.id], self.project_ids)
+        return found.get(summary.id, ())
 
     def _sources(self, summary: Summary) -> tuple[WhySource, ...]:
         quotes = links.sources_of(self.tx, summary.id)
         self._learn(("event", str(number)) for number, _ in quotes)
         return tuple(
-            WhySource(self.events[number], _cut(quote) or _told(self.events[number]))
+            _witness(self.events[number], quote)
             for number, quote in quotes
             if number in self.events
         )
@@ -240,6 +264,25 @@ class _Walk:
     def _titles(self, edges: Iterable[Edge]) -> dict[str, str]:
         nodes = {end for edge in edges for end in _ends(edge) if end[0] == "summary"}
         return {_name(node): self.summaries[_number(node)].title for node in sorted(nodes)}
+
+
+def _is_unconfirmed(summary: Summary, said: Sequence[Judged]) -> bool:
+    """Whether a claim was picked up from a conversation, said once, and never borne out by anybody."""
+    if summary.tier is not Tier.CAPTURED or summary.duplicates > 1 or summary.pinned_at:
+        return False
+    if summary.kind not in _CLAIMS and summary.rule != _STATED_FIX:
+        return False
+    held = (one.judgment for one in said if one.judgment.undone_at is None)
+    return not any(one.relation in _CONFIRMING for one in held)
+
+
+def _witness(event: Event, quote: str = "") -> WhySource:
+    return WhySource(event, testimony.quoted(quote, event), testimony.position(event))
+
+
+def _opposite(judgment: Judgment, summary_id: int) -> int:
+    is_newer = judgment.newer_id == summary_id
+    return judgment.older_id if is_newer else judgment.newer_id
 
 
 def _ends(edge: Edge) -> tuple[Node, Node]:
@@ -260,18 +303,3 @@ def _number(node: Node) -> int:
 def _chunks(ids: Sequence[int]) -> Iterator[Sequence[int]]:
     for first in range(0, len(ids), _CHUNK):
         yield ids[first : first + _CHUNK]
-
-
-def _cut(text: str) -> str:
-    flat = text.strip()
-    return (
-        flat if len(flat) <= QUOTE_CHARACTERS else flat[: QUOTE_CHARACTERS - 1].rstrip() + "…"
-    )
-
-
-def _told(event: Event) -> str:
-    """The event's own words, if it has any."""
-    given = event.payload.get("tool_input")
-    inner = given if isinstance(given, dict) else {}
-    found = (source.get(key) for source in (event.payload, inner) for key in _TELLING)
-    return _cut(next((text for text in found if isinstance(text, str) and text.strip()), ""))

@@ -3,9 +3,9 @@
 The way of a question: its words become terms, each leg ranks what the filters leave, the profile
 fuses and weighs, diversity orders, and the page is fetched from the vault. All of that happens in
 one read transaction in one thread (search.py), so that an answer is of one moment; only embedding
-the question comes before. A leg that cannot answer is named in `degraded`, and the others answer
-without it. What was returned is counted in memory and written in the background, never on the way
-of an answer.
+the question comes before. A learned model has its own deadline for that; without it the hashing space
+answers alone. A leg that cannot answer is named in `degraded`, and the others answer without it. What
+was returned is counted in memory and written in the background, never on the way of an answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,16 +14,15 @@ from typing import Any
 
 import anyio
 import numpy as np
-from numpy.typing import NDArray
 
 from memd.bell import Bell
 from memd.config import RecallConfig
-from memd.engines.ports import Embedder, Reranker
+from memd.engines.ports import Embedder, Learned, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.shelf import Shelf
-from memd.recall import cold, intent, query, rerank, search, verbatim
+from memd.recall import cold, intent, meaning, query, rerank, search, verbatim
 from memd.recall.answer import Answer, Question
-from memd.recall.asked import Asked
+from memd.recall.asked import Aim, Asked
 from memd.recall.profiles import Profile, check_chosen, for_recent, resolve, resolve_all
 from memd.recall.surface import surfaced
 from memd.recall.tally import Tally
@@ -38,6 +37,7 @@ MODEL_HITS = 20
 """So many hits a model looks at again, each cut to"""
 MODEL_CHARACTERS = 1_200
 """siftcoder's own cut."""
+_ALONE = "the hashing space answered alone"
 
 
 class Recaller:
@@ -45,7 +45,7 @@ class Recaller:
 
     name = "recaller"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what it answers from, and two models that may not be there
         self,
         db: Database,
         embedders: Sequence[Embedder],
@@ -53,11 +53,16 @@ class Recaller:
         config: RecallConfig,
         own_profiles: Mapping[str, Mapping[str, Any]],
         reranker: Reranker | None = None,
+        *,
+        learned: Learned | None = None,
     ) -> None:
         """Raise ConfigError if any profile is not valid, whether or not it is used."""
         self._reranker = reranker
         self._db = db
-        self._embedder = embedders[-1]
+        self._embedder = embedders[0]
+        self._learned = learned
+        self._unrelated: tuple[str, Vectors] | None = None
+        """The space of a learned model, and the sentences in it that no question is about."""
         self._shelf = shelf
         self._config = config
         self._profiles = resolve_all(own_profiles)
@@ -65,13 +70,14 @@ class Recaller:
         check_chosen(config.profile, own_profiles)
         self._answered = 0
         self._tally = Tally()
-        self._counted, self._enough = Bell(), Bell()
+        self._due, self._enough = Bell(), Bell()
 
     async def run(self) -> None:
         """Write down for ever what was used, and once more when asked to stop."""
         try:
             while True:
-                await self._counted.wait()
+                await self._due.wait()
+                await self.prepare()
                 await self._enough.wait(FLUSH_S)
                 await self.flush()
         except anyio.get_cancelled_exc_class():
@@ -89,13 +95,13 @@ class Recaller:
                 await self._db.write(lambda tx: uses.record(tx, counts.uses, counts.pairs))
         except VaultError:
             self._tally.give_back(counts)
-            self._counted.ring()
+            self._due.ring()
             raise
 
     @property
     def space(self) -> str:
-        """The name of the space whose vectors are compared."""
-        return self._embedder.space.name
+        """The name of the space that leads."""
+        return self._shelf.active or self._embedder.space.name
 
     def status(self) -> dict[str, object]:
         """What `memd status` shows of this room."""
@@ -151,7 +157,7 @@ class Recaller:
     async def _ask_model(self, text: str, answer: Answer) -> tuple[Sequence[float], str | None]:
         """A score per hit, or why there is none."""
         if self._reranker is None:
-            return (), "there is no model to rerank with"
+            return (), "there is no model to rerank with: set recall.rerank_model"
         texts = [
             f"{hit.summary.title}\n{hit.summary.body}"[:MODEL_CHARACTERS] for hit in answer.hits
         ]
@@ -172,7 +178,7 @@ class Recaller:
             return
         if answer.hits:
             self._tally.add([hit.summary.id for hit in answer.hits], question.now)
-            self._counted.ring()
+            self._due.ring()
         if self._tally.pending >= FLUSH_HITS:
             self._enough.ring()
 
@@ -187,7 +193,7 @@ class Recaller:
         profile = self._profile(name, is_recent=meant.is_recent)
         if question.legs is not None:
             profile = _with_legs(profile, question.legs)
-        vector, degraded = await self._embed(question, parsed, profile)
+        local, learned, degraded = await self._aims(question, parsed, profile)
         return Asked(
             question=question,
             query=parsed,
@@ -195,8 +201,8 @@ class Recaller:
             profile=profile,
             profile_name=name,
             k=question.k or profile.k,
-            space=self.space,
-            vector=vector,
+            local=local,
+            learned=learned,
             degraded=degraded,
         )
 
@@ -212,30 +218,85 @@ class Recaller:
             update={key: value for key, value in settings.items() if key not in said}
         )
 
-    async def _embed(
+    async def _aims(
         self, question: Question, parsed: query.Query, profile: Profile
-    ) -> tuple[NDArray[np.float32] | None, dict[str, str]]:
-        """The question's vector if a leg wants it, and what could not be done."""
+    ) -> tuple[Aim | None, Aim | None, dict[str, str]]:
+        """The question in the hashing space and in a learned one, and what could not be done."""
         if not profile.legs.get("vector"):
-            return None, {}
+            return None, None, {}
         if question.embedding is not None:
-            return self._ready(question.embedding), {}
+            return *self._brought(question.embedding), {}
         if parsed.is_empty:
-            return None, {}
-        try:
-            return await self._embedder.query(question.text), {}
-        except EngineFailed as error:
-            return None, {"vector": error.message}
+            return None, None, {}
+        local = Aim(self._embedder.space.name, await self._embedder.query(question.text))
+        # What is shown unasked is judged by its words and has no time for a model; and a profile that
+        # ranks by the leading space alone has no use for another.
+        is_unused = profile.learned is None and self._shelf.learned != self._shelf.active
+        if question.surface is not None or is_unused:
+            return local, None, {}
+        learned, why = await self._ask_learned(question.text)
+        return local, learned, {"vector": f"{why}; {_ALONE}"} if why else {}
 
-    def _ready(self, embedding: Sequence[float]) -> NDArray[np.float32]:
-        """A vector that the caller brings, as a unit vector of the active space."""
-        wanted = self._embedder.space.dimensions
+    async def _ask_learned(self, text: str) -> tuple[Aim | None, str]:
+        """The question in the learned space that is filled, or why not; neither if none is."""
+        model, filled = self._learned, self._shelf.learned
+        if model is None or filled is None:
+            return None, ""
+        if not model.is_ready:
+            return None, model.why_not or "the model is not ready"
+        try:
+            vector = await model.query(text)
+        except EngineFailed as error:
+            return None, error.message
+        space = model.current
+        if space is None or space.name != filled:
+            return (
+                None,
+                "the model has changed, and what is remembered has no vectors of it yet",
+            )
+        if vector.shape != (space.dimensions,):
+            return None, f"the model gave {len(vector)} numbers instead of {space.dimensions}"
+        return Aim(filled, vector, self._unlike(filled, vector)), ""
+
+    def _unlike(self, space: str, vector: Vectors) -> Vectors | None:
+        """The cosines with what no question is about; if they are not known, who runs finds out."""
+        if self._unrelated is None or self._unrelated[0] != space:
+            self._due.ring()
+            return None
+        return np.asarray(self._unrelated[1] @ vector, np.float32)
+
+    async def prepare(self) -> None:
+        """Find out where unrelated sentences lie in the learned space; if that fails, a later question asks.
+
+        Until then nothing comes in by its meaning alone.
+        """
+        model = self._learned
+        if model is None or model.current is None or not model.is_ready:
+            return
+        space = model.current
+        if self._unrelated is not None and self._unrelated[0] == space.name:
+            return
+        try:
+            found = await model.documents(meaning.UNRELATED)
+        except EngineFailed:
+            return
+        if model.current == space and found.shape[1:] == (space.dimensions,):
+            self._unrelated = (space.name, found)
+
+    def _brought(self, embedding: Sequence[float]) -> tuple[Aim | None, Aim | None]:
+        """A vector that the caller brings, of length 1, in the hashing or in the learned space."""
+        space, local = self.space, self._embedder.space
+        matrix = self._shelf.matrices.get(space)
+        wanted = local.dimensions if matrix is None else matrix.dimensions
         vector = np.asarray(embedding, dtype=np.float32)
         if len(vector) != wanted or not np.isfinite(vector).all():
             raise BadRequest(
-                f"embedding: {len(vector)} numbers; the space {self.space} has {wanted}, all finite"
+                f"embedding: {len(vector)} numbers; the space {space} has {wanted}, all finite"
             )
-        return np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
+        vector = np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
+        if space == local.name:
+            return Aim(space, vector), None
+        return None, Aim(space, vector, self._unlike(space, vector))
 
 
 def _with_legs(profile: Profile, wanted: frozenset[str]) -> Profile:

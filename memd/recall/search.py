@@ -9,9 +9,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memd.index.shelf import Shelf
-from memd.recall import background, focus, legs, missed, pack, page, rank, rerank, surface
+from memd.recall import (
+    background,
+    focus,
+    legs,
+    meaning,
+    missed,
+    pack,
+    page,
+    rank,
+    rerank,
+    surface,
+)
 from memd.recall.answer import Answer, Traced, apply_parts
-from memd.recall.asked import Asked
+from memd.recall.asked import Aim, Asked
 from memd.recall.query import phrase_expression
 from memd.recall.view import Circumstances
 from memd.store import fulltext, summaries
@@ -37,6 +48,8 @@ class _Ranked:
     hidden: dict[str, int]
     matched: Sequence[tuple[str, ...]]
     """Per candidate the terms that stand there; empty unless somebody wants to know."""
+    spaces: Sequence[str]
+    """Whose vectors were compared, the leading one first."""
     degraded: Mapping[str, str]
     missed: Sequence[Traced] = ()
     """What matches and was not to be seen; empty unless somebody wants to know."""
@@ -58,7 +71,7 @@ def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
     return Answer(
         hits=hits,
         profile=asked.profile_name,
-        space=None if asked.vector is None else asked.space,
+        space=" + ".join(ranked.spaces) or None,
         took_ms=0.0,
         candidates=len(order),
         suppressed=ranked.hidden,
@@ -79,7 +92,7 @@ def _rank(
 ) -> _Ranked:
     seen = legs.masks(shelf, asked.question)
     terms = legs.terms_of(shelf, asked.query, phrases)
-    found = _find(tx, shelf, asked, seen, terms)
+    found, spaces = _find(tx, shelf, asked, seen, terms)
     rows = rank.candidates(shelf, found, seen, asked.profile)
     ids = tuple(shelf.columns.summary_id[rows].tolist())
     heads = summaries.heads(tx, ids)
@@ -98,6 +111,7 @@ def _rank(
         heads=heads,
         hidden=_hidden(shelf, seen, found, scored.rows[list(best_first[: asked.k])]),
         matched=_matched(shelf, scored, terms) if asked.question.explain else (),
+        spaces=spaces,
         degraded={"rerank": known.failed} if known.failed else {},
         missed=_missed(tx, shelf, asked, about, (found.lexical_all, set(ids)))
         if asked.question.explain
@@ -121,7 +135,8 @@ def _missed(
         head = heads.get(one.summary_id)
         if head is None:
             continue
-        by = f" by #{head.superseded_by}" if one.why == "superseded" else ""
+        by = f" by #{head.superseded_by}" if head.superseded_by is not None else ""
+        is_archived = one.why == "superseded" and not by
         traced.append(
             Traced(
                 summary_id=one.summary_id,
@@ -131,7 +146,7 @@ def _missed(
                 ranks={},
                 cosine=None,
                 terms=_terms(shelf, one.row, about.terms),
-                verdict=f"{one.why}{by}",
+                verdict="archived" if is_archived else one.why + by * (one.why == "superseded"),
             )
         )
     return traced
@@ -178,22 +193,53 @@ def _looked_at_again(
 
 def _find(
     tx: Connection, shelf: Shelf, asked: Asked, seen: legs.Masks, terms: legs.Terms
-) -> rank.Found:
-    """Ask each leg that the profile has."""
+) -> tuple[rank.Found, Sequence[str]]:
+    """Ask each leg that the profile has; also the spaces that were asked."""
     profile = asked.profile
     pool = max(profile.pool, asked.last)
     scores = legs.lexical_scores(shelf, terms, profile.lexical, seen.evidence)
-    lexical, vector, topic, cosines = _NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_SCORES
+    lexical, topic = _NO_ROWS, _NO_ROWS
     if profile.legs.get("lexical", 0.0) > 0:
         lexical = legs.best(shelf, scores, seen.wanted, pool)
-    if asked.vector is not None and asked.space in shelf.matrices:
-        rows, near = legs.vector_scores(shelf, asked.space, asked.vector, seen.wanted, pool)
-        kept = (near >= profile.cosine_floor) & (near != 0.0)
-        vector, cosines = legs.nearest(shelf, rows[kept], near[kept], pool)
     if asked.question.topic_key is not None and profile.legs.get("topic", 0.0) > 0:
         numbers = summaries.ids_on_topic(tx, asked.question.topic_key)
         topic = legs.topic(shelf, numbers, seen.wanted)[:pool]
-    return rank.Found(lexical, vector, topic, scores, cosines)
+    (vector, cosines), near, spaces = _by_meaning(shelf, asked, seen.wanted, pool)
+    return rank.Found(lexical, vector, topic, scores, cosines, near), spaces
+
+
+def _by_meaning(
+    shelf: Shelf, asked: Asked, wanted: legs.Mask, pool: int
+) -> tuple[tuple[legs.Rows, legs.Floats], meaning.Near | None, Sequence[str]]:
+    """The vector leg, what a learned space says beside or as it, and the spaces that were asked.
+
+    A space may have gone since the question was read: then it is as if it had not been asked.
+    """
+    local, learned = (
+        aim if aim is not None and aim.space in shelf.matrices else None
+        for aim in (asked.local, asked.learned)
+    )
+    weighed = asked.profile.learned
+    near = None
+    if learned is not None and weighed is not None:
+        near = meaning.near(shelf, learned, wanted, weighed, pool)
+    if near is not None and near.leads:
+        return (near.rows, near.cosines), near, [near.aim.space]
+    is_leg = learned is not None and weighed is None and learned.space == shelf.active
+    leading = learned if is_leg else local
+    found = _vector_leg(shelf, leading, asked.profile.cosine_floor, wanted, pool)
+    asked_of = (leading, None if near is None else near.aim)
+    return found, near, [aim.space for aim in asked_of if aim is not None]
+
+
+def _vector_leg(
+    shelf: Shelf, aim: Aim | None, floor: float, wanted: legs.Mask, pool: int
+) -> tuple[legs.Rows, legs.Floats]:
+    if aim is None:
+        return _NO_ROWS, _NO_SCORES
+    rows, cosines = legs.vector_scores(shelf, aim.space, aim.vector, wanted, pool)
+    kept = (cosines >= floor) & (cosines != 0.0)
+    return legs.nearest(shelf, rows[kept], cosines[kept], pool)
 
 
 def _best_first(shelf: Shelf, scored: rank.Scored) -> tuple[int, ...]:
@@ -277,6 +323,8 @@ def _trace(
         i = place[number]
         head = ranked.heads.get(number)
         is_hit = asked.question.offset <= position < min(asked.last, len(order))
+        moved = verdicts.get(number)
+        hit = f"hit; {moved}" if moved else "hit"
         parts = scored.parts(i)
         trace.append(
             Traced(
@@ -287,7 +335,7 @@ def _trace(
                 ranks={leg: int(values[i]) for leg, values in ranks.items() if values[i]},
                 cosine=page.known(scored.cosines[i]),
                 terms=ranked.matched[i],
-                verdict="hit" if is_hit else verdicts.get(number, f"rank {position + 1}"),
+                verdict=hit if is_hit else moved or f"rank {position + 1}",
             )
         )
     return (*trace, *ranked.missed)

@@ -19,6 +19,9 @@ from memd.recall.answer import Answer, Hit, Surface
 from memd.recall.legs import Floats, Mask, Rows, Terms, is_among, rarity
 
 ASKED_MAX = 8
+ROWS_MIN = 50
+"""A young vault counts its words as if it had so many rows; else one word that it does not know would
+weigh more than all that it does."""
 _NOWHERE: Rows = np.empty(0, dtype=np.int64)
 
 
@@ -30,11 +33,11 @@ def coverage(shelf: Shelf, rows: Rows, terms: Terms, unknown: int, seen: Mask) -
     counts like a word.
     """
     groups = [*(shelf.postings.rows_of(number) for number in terms.numbers), *terms.groups]
-    weights = [rarity(seen, group) for group in groups]
+    weights = [rarity(seen, group, ROWS_MIN) for group in groups]
     found = np.zeros(len(rows))
     for weight, group in zip(weights, groups, strict=True):
         found += weight * is_among(rows, group)
-    asked = sorted([*weights, *[rarity(seen, _NOWHERE)] * unknown], reverse=True)
+    asked = sorted([*weights, *[rarity(seen, _NOWHERE, ROWS_MIN)] * unknown], reverse=True)
     most = sum(asked[:ASKED_MAX])
     return np.minimum(found / most, 1.0) if most > 0 else found
 
@@ -71,9 +74,7 @@ def surfaced(answer: Answer, wanted: Surface, limit: int) -> Answer:
         hits=tuple(kept),
         suppressed={**answer.suppressed, "weak": weak},
         trace=tuple(
-            replace(one, verdict=why)
-            if one.verdict == "hit" and one.summary_id not in shown
-            else one
+            replace(one, verdict=why) if one.is_hit and one.summary_id not in shown else one
             for one in answer.trace
         ),
     )

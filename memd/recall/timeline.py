@@ -1,7 +1,9 @@
 """What happened around a memory, a moment or a session: memories by event time, oldest first.
 
-A superseded memory is part of what happened, so it is shown and names its successor; a pause of an
-hour or more is told, because what comes after it is often something else. Not here: ranking.
+A superseded memory is part of what happened, so it is shown and names its successor, and one that
+is contradicted names who says otherwise. A pause of an hour or more is told, and where another session
+begins, because what comes after is often something else. Everything is counted in UTC milliseconds, so
+no clock change moves a row. Not here: ranking, and where a day begins.
 """
 
 from collections.abc import Sequence
@@ -10,7 +12,7 @@ from dataclasses import dataclass, replace
 from memd.errors import BadRequest, UnknownId
 from memd.models import Summary
 from memd.recall.answer import Timeline, TimelineRow
-from memd.store import projects, summaries
+from memd.store import doubts, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.summaries import Scope
 
@@ -42,15 +44,20 @@ async def timeline(  # noqa: PLR0913  # the question's own words; each is named 
     scope: Scope,
     before: int = 5,
     after: int = 5,
+    between: tuple[int, int] | None = None,
     now: int,
 ) -> Timeline:
     """The neighbourhood of a memory (`around`), of a time (`at`), or a session from its start.
 
     Without any of them: the latest. A session and one of the others: around it, within the session.
+    `between` two times, both included: all that happened there, of more than 200 memories the latest;
+    then no memory and no time is to be given, and before and after mean nothing.
     Times are UTC milliseconds. Raises UnknownId for an id that is not there or not in the scope.
     """
     if around is not None and at is not None:
         raise BadRequest("give either the id of a memory or a time, not both")
+    if between is not None and (around is not None or at is not None):
+        raise BadRequest("give either days or a place, not both")
     if not (0 <= before <= ROWS_MAX and 0 <= after <= ROWS_MAX):
         raise BadRequest(f"before and after: between 0 and {ROWS_MAX}")
     if at is not None and not _FIRST < at < _LAST:
@@ -61,6 +68,8 @@ async def timeline(  # noqa: PLR0913  # the question's own words; each is named 
 
     def look(tx: Connection) -> Timeline:
         _check_session(tx, scope)
+        if between is not None:
+            return _span(tx, scope, between)
         if around is not None:
             pivot = _pivot(tx, scope, around)
             return _gather(tx, scope, _Place(pivot.at, pivot.at, before, after, pivot))
@@ -116,18 +125,35 @@ def _gather(tx: Connection, scope: Scope, place: _Place) -> Timeline:
     shown = older[max(0, len(older) - place.before) :] if place.before else []
     line = [*shown, *([place.pivot] if place.pivot else []), *newer[: place.after]]
     return Timeline(
-        rows=_rows(tx, line, pivot_id),
+        rows=_rows(tx, scope, line, pivot_id),
         pivot_at=place.shown_at,
         more_before=len(older) > place.before,
         more_after=len(newer) > place.after,
     )
 
 
-def _rows(tx: Connection, line: Sequence[Summary], pivot_id: int) -> tuple[TimelineRow, ...]:
+def _span(tx: Connection, scope: Scope, between: tuple[int, int]) -> Timeline:
+    since, until = between
+    found = summaries.around(tx, scope, until + 1, before=ROWS_MAX + 1, after=0)
+    line = [one for one in found if one.at >= since]
+    return Timeline(
+        rows=_rows(tx, scope, line[-ROWS_MAX:], 0),
+        pivot_at=until,
+        more_before=len(line) > ROWS_MAX,
+        more_after=False,
+        is_span=True,
+    )
+
+
+def _rows(
+    tx: Connection, scope: Scope, line: Sequence[Summary], pivot_id: int
+) -> tuple[TimelineRow, ...]:
     known = projects.sessions(tx, {s.session_id for s in line if s.session_id is not None})
+    against = doubts.contradicted_by(tx, [s.id for s in line], scope.project_ids)
     rows = []
     for place, summary in enumerate(line):
-        gap = summary.at - line[place - 1].at if place else 0
+        previous = line[place - 1] if place else None
+        gap = summary.at - previous.at if previous else 0
         session = known.get(summary.session_id or 0)
         rows.append(
             TimelineRow(
@@ -135,6 +161,9 @@ def _rows(tx: Connection, line: Sequence[Summary], pivot_id: int) -> tuple[Timel
                 session.title if session else None,
                 is_pivot=summary.id == pivot_id,
                 gap_ms=gap if gap >= GAP_MS else None,
+                begins_session=summary.session_id is not None
+                and (previous is None or previous.session_id != summary.session_id),
+                contradicted_by=against.get(summary.id, ()),
             )
         )
     return tuple(rows)

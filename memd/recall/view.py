@@ -9,6 +9,7 @@ from memd.index.shelf import Shelf
 from memd.recall import signals
 from memd.recall.intent import Intent
 from memd.recall.legs import Floats, Masks, Rows, Terms
+from memd.recall.meaning import Near
 from memd.recall.profiles import Profile
 from memd.recall.query import Query
 from memd.store.rows import Pair, Use
@@ -53,6 +54,8 @@ class View:
     about: Circumstances
     fused: Floats
     """What the legs alone make of each candidate."""
+    near: Near | None = None
+    """What a learned space says, if the profile weighs that."""
 
     @property
     def ids(self) -> list[int]:

@@ -23,7 +23,8 @@ READ_CHARACTERS = 20_000
 _GIST_CHARACTERS = 500
 _END_SENTENCES = 2
 _END_CHARACTERS = 400
-_COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)|[!#]")
+_COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)|(?:!|#\s)[^\n]*\Z")
+"""`# Task` with more below it is somebody's document, and `#12` a number."""
 _REDACTED = re.compile(r"\[REDACTED:[\w#-]*\]")
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _PASTED = re.compile(
@@ -39,10 +40,25 @@ _COURTESIES = frozenset(
     evening lgtm awesome claude bye""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 """Words that are for the agent and not about anything: never looked for."""
-_STEERING = _COURTESIES | frozenset(
-    """k sure go going ahead continue proceed keep carry next night great perfect nice cool good fine looks
+_ELSEWHERE = frozenset(
+    map(
+        fold,
+        """hallo guten morgen abend danke schön vielen dank bitte mach mache weiter weitermachen ja nein genau
+        gerne bonjour bonsoir salut merci beaucoup oui vas hola buenos buenas días tardes gracias por favor sí
+        vale perfecto continúa sigue olá obrigado obrigada sim ciao grazie avanti привет спасибо большое
+        пожалуйста продолжай да хорошо 你好 好的 继续 谢谢 谢谢你 はい ありがとう ありがとうございます
+        続けて お願いします""".split(),  # noqa: SIM905  # as above
+    )
+)
+"""The same in other languages: looked for beside other words, for they may mean something there."""
+_STEERING = (
+    _COURTESIES
+    | _ELSEWHERE
+    | frozenset(
+        """k sure go going ahead continue proceed keep carry next night great perfect nice cool good fine looks
     sounds right correct exactly agreed try retry stop wait never mind lot much well ship make want need
     way thing things back work works""".split()  # noqa: SIM905  # as above
+    )
 )
 """Words that steer, beside the stop words: they alone are no reason to look."""
 

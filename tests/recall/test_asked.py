@@ -14,7 +14,7 @@ def asked(text="kettle", intent=None, profile="memd", **question):
         resolve(profile, {}),
         profile,
         5,
-        "s",
+        None,
         None,
         {},
     )

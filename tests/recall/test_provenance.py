@@ -1,9 +1,12 @@
 import pytest
 
 from memd.errors import BadRequest, UnknownId
-from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef
-from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, why
-from memd.store import events, links, projects, summaries
+from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Stance, Tier
+from memd.recall.provenance import EDGES_MAX, why
+from memd.recall.testimony import QUOTE_CHARACTERS
+from memd.store import events, injections, judgments, links, projects, summaries, uses
+from memd.store.injections import Shown
+from memd.store.rows import Use
 
 
 class Graph:
@@ -17,9 +20,9 @@ class Graph:
     def _project(self, key):
         return self.db.write_now(lambda tx: projects.ensure_project(tx, key, key, "", 1))
 
-    def summary(self, title, project_id=None, **more):
+    def summary(self, title, project_id=None, kind=Kind.NOTE, **more):
         owner = summaries.Owner(project_id or self.here, None, "c")
-        draft = Draft("slot", Kind.FACT, title, "", 1, "rule", (), **more)
+        draft = Draft("slot", kind, title, "", 1, more.pop("rule", "rule"), (), **more)
         return self.db.write_now(
             lambda tx: summaries.put(tx, f"{title}{project_id}", draft, owner, 1)
         )[0]
@@ -122,11 +125,12 @@ async def test_an_undone_supersession_is_told_and_no_longer_counts(graph):
     assert found.verdict == "current"
 
 
-async def test_what_a_newer_memory_contradicts_says_so_until_that_one_goes(graph):
+async def test_two_that_contradict_each_other_both_say_so_until_one_goes(graph):
     old, new, newest = (graph.summary(title) for title in ("old", "new", "newest"))
     graph.contradicts(new, old)
     assert (await graph.why(old)).verdict == f"contradicted by #{new}"
-    assert (await graph.why(new)).verdict == "current"
+    assert (await graph.why(new)).verdict == f"contradicted by #{old}"
+    assert (await graph.why(new)).contradicted_by == (old,)
     graph.supersede(newest, new)
     assert (await graph.why(old)).verdict == "current"
 
@@ -220,3 +224,98 @@ async def test_an_id_may_be_written_with_leading_zeros(graph):
 async def test_a_depth_has_bounds(graph, depth):
     with pytest.raises(BadRequest, match="depth"):
         await graph.why(graph.summary("x"), depth=depth)
+
+
+async def test_a_claim_that_was_said_once_is_unconfirmed_until_somebody_bears_it_out(graph):
+    said, other = graph.summary("said", kind=Kind.DECISION), graph.summary("other")
+    assert (await graph.why(said)).verdict == "unconfirmed"
+    assert (await graph.why(other)).verdict == "current"
+    row = graph.db.write_now(
+        lambda tx: judgments.put(
+            tx, newer_id=said, older_id=other, relation=Stance.COMPATIBLE, reason="both hold",
+            who="user", at=5,
+        )
+    )  # fmt: skip
+    assert row
+    found = await graph.why(said)
+    assert (found.verdict, found.judgments[0].judgment.reason) == ("current", "both hold")
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "tier", "verdict"),
+    [
+        (Kind.INSTRUCTION, "instruction:always", Tier.CAPTURED, "unconfirmed"),
+        (Kind.FIX, "stated-fix", Tier.CAPTURED, "unconfirmed"),
+        (Kind.FIX, "same-command", Tier.CAPTURED, "current"),
+        (Kind.FACT, "remembered", Tier.AGENT, "current"),
+        (Kind.CHANGE, "turn", Tier.CAPTURED, "current"),
+    ],
+)
+async def test_only_what_was_picked_up_and_may_be_wrong_needs_confirming(
+    graph, kind, rule, tier, verdict
+):
+    number = graph.summary("x", kind=kind, rule=rule, tier=tier)
+    assert (await graph.why(number)).verdict == verdict
+
+
+async def test_what_was_said_again_or_pinned_is_confirmed(graph):
+    again, pinned = graph.summary("a", kind=Kind.FACT), graph.summary("b", kind=Kind.FACT)
+    graph.db.write_now(lambda tx: summaries.strengthen(tx, again, 2))
+    graph.db.write_now(lambda tx: summaries.pin(tx, pinned, 2))
+    assert {(await graph.why(number)).verdict for number in (again, pinned)} == {"current"}
+
+
+async def test_a_source_says_where_it_stands_in_the_transcript(graph):
+    number = graph.summary("x")
+    event = graph.event(
+        "k", prompt="hi", transcript_path="/t/s.jsonl", session_id="s", uuid="u"
+    )
+    graph.derives(number, event)
+    (source,) = (await graph.why(number)).sources
+    assert (source.position.transcript, source.position.session, source.position.line) == (
+        "/t/s.jsonl",
+        "s",
+        "u",
+    )
+
+
+async def test_the_rule_is_told_in_words(graph):
+    number = graph.summary("x", rule="same-command")
+    assert "the same command passed" in (await graph.why(number)).rule
+
+
+async def test_how_it_was_used_is_told_but_not_to_whom_in_another_project(graph):
+    number = graph.summary("x")
+    graph.event("k1", prompt="hi")
+    graph.event("k2", graph.there, prompt="hi")
+
+    def use(tx):
+        uses.record(tx, {number: Use(3, 70)}, {})
+        shown = [
+            Shown(1, number, "prompt", 80, "it fits"),
+            Shown(2, number, "startup", 90, "rule"),
+        ]
+        injections.record(tx, shown)
+
+    graph.db.write_now(use)
+    told = (await graph.why(number)).access
+    assert (told.count, told.last_at, told.shown, told.sessions) == (3, 70, 2, 2)
+    assert [(one.moment, one.at) for one in told.latest] == [("prompt", 80)]
+    everywhere = (await graph.why(number, project_ids=None)).access
+    assert [one.moment for one in everywhere.latest] == ["startup", "prompt"]
+    assert (await graph.why(graph.summary("y"))).access.count == 0
+
+
+async def test_edges_between_files_are_seen_by_who_knows_the_file_they_begin_at(graph):
+    mine, theirs = graph.summary("mine"), graph.summary("theirs", graph.there)
+    graph.link(("summary", str(mine)), EdgeType.EDITS, ("file", "/a.py"))
+    graph.link(("summary", str(theirs)), EdgeType.EDITS, ("file", "/b.py"))
+    graph.link(("file", "/a.py"), EdgeType.IMPORTS, ("file", "/lib.py"))
+    graph.link(("file", "/b.py"), EdgeType.IMPORTS, ("file", "/lib.py"))
+    found = await graph.why("/lib.py", kind="file")
+    assert [edge.from_id for edge in found.edges] == ["/a.py"]
+    assert len((await graph.why("/lib.py", kind="file", project_ids=None)).edges) == 2
+    assert [e.type.value for e in (await graph.why(mine, depth=2)).edges] == [
+        "edits",
+        "imports",
+    ]

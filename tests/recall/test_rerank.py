@@ -4,10 +4,12 @@ import anyio
 import numpy as np
 import pytest
 
+from memd.engines.chat import OllamaChat
 from memd.errors import EngineFailed
 from memd.recall.answer import apply_parts
 from memd.recall.profiles import Reranking
 from memd.recall.rerank import proximity, steps
+from tests.fakes.ollama import Ollama
 from tests.library import Library
 
 OWN = {
@@ -119,6 +121,23 @@ async def test_without_the_model_the_order_stays_and_the_answer_says_so(db, rate
     assert [h.summary.id for h in answer.hits] == ids[:2]
     assert why in answer.degraded["rerank"]
     assert [t.verdict for t in answer.trace] == ["hit", "hit", "rank 3"]
+
+
+async def test_a_served_model_rates_the_hits_and_its_failure_is_told(library):
+    ids = [library.put(f"kettle {n}", "kettle", days_ago=n) for n in range(3)]
+    with Ollama() as server:
+        server.pull("rater")
+        library.recaller._reranker = OllamaChat(server.engines(), "rater", 5)
+        server.replies = ['{"scores": [1, 3, 2]}', '{"scores": [1]}']
+        answer = await library.ask("kettle", profile="model")
+        assert [h.summary.id for h in answer.hits] == [ids[1], ids[2], ids[0]]
+        assert not answer.degraded
+        answer = await library.ask("kettle", profile="model")
+        assert [h.summary.id for h in answer.hits] == ids
+        assert "one finite score for each of 3 texts" in answer.degraded["rerank"]
+        server.models.clear()
+        answer = await library.ask("kettle", profile="model")
+        assert "ollama pull rater" in answer.degraded["rerank"]
 
 
 async def test_a_profile_without_a_second_look_has_no_part_of_it(library):

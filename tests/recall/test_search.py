@@ -63,6 +63,19 @@ async def test_pages_follow_each_other_without_gap_or_overlap(library):
     assert await library.ids("kettle", k=3, offset=100) == []
 
 
+async def test_a_hit_that_stands_below_a_weaker_one_says_why(library):
+    first = library.put("kettle kettle", "kettle", session="one", episode="e1")
+    moved = library.put("kettle kettle", "kettle, again", session="one", episode="e1")
+    library.put("other", "a kettle among many other words", session="two", episode="e2")
+    answer = await library.ask("kettle", explain=True)
+    *_, last = [t for t in answer.trace if t.is_hit]
+    assert last.summary_id in {first, moved}
+    assert (
+        last.verdict
+        == f"hit; diversity: same turn as #{({first, moved} - {last.summary_id}).pop()}"
+    )
+
+
 async def test_an_explained_answer_shows_every_candidate_and_why_it_was_not_chosen(library):
     for i in range(8):
         library.put(f"kettle {i}", "kettle " * i)

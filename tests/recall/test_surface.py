@@ -93,8 +93,8 @@ async def test_coverage_does_not_depend_on_the_profile(library, profile):
     answer = await library.ask("redis sessions", profile=profile, surface=Surface(0.0, 0.0))
     shares = {hit.summary.id: hit.coverage for hit in answer.hits}
     assert shares[1] == pytest.approx(1.0)
-    # of 2 memories 2 have redis, 1 has sessions: ln(1 + 0.5/2.5), ln(1 + 1.5/1.5)
-    assert shares[2] == pytest.approx(0.1823 / (0.1823 + 0.6931), abs=1e-3)
+    # as if of 50 memories 2 had redis, 1 had sessions: ln(1 + 48.5/2.5), ln(1 + 49.5/1.5)
+    assert shares[2] == pytest.approx(3.0155 / (3.0155 + 3.5264), abs=1e-3)
 
 
 async def test_a_long_text_is_measured_by_its_eight_rarest_words(library):
@@ -104,5 +104,13 @@ async def test_a_long_text_is_measured_by_its_eight_rarest_words(library):
     (short,) = (await library.ask("alpha bravo charlie delta", **asked)).hits
     (long,) = (await library.ask(f"alpha bravo charlie delta {words}", **asked)).hits
     assert short.coverage == pytest.approx(1.0)
-    # four words of idf ln(1 + 0.5/1.5) against eight of ln(1 + 1.5/0.5)
-    assert long.coverage == pytest.approx(4 * 0.2877 / (8 * 1.3863), abs=1e-3)
+    # as if of 50: four words of idf ln(1 + 49.5/1.5) against eight of ln(1 + 50.5/0.5)
+    assert long.coverage == pytest.approx(4 * 3.5264 / (8 * 4.6250), abs=1e-3)
+
+
+async def test_a_young_vault_is_not_silenced_by_one_word_that_it_does_not_know(library):
+    library.put("Chose SQLite over Redis", "One file is enough.")
+    library.put("The linter runs first")
+    library.put("Redis is down on Sundays")
+    answer = await library.ask("why did we choose sqlite over redis", surface=Surface(0.4, 0.5))
+    assert answer.hits[0].summary.title == "Chose SQLite over Redis"

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.errors import BadRequest, UnknownId
-from memd.models import Draft, Kind, SessionRef
+from memd.models import Draft, EdgeType, Kind, SessionRef
 from memd.recall.timeline import GAP_MS, timeline
 from memd.store import links, projects, summaries
 from memd.store.summaries import Scope
@@ -161,3 +161,43 @@ async def test_a_question_that_makes_no_sense_is_refused(past, asked):
 async def test_an_empty_vault_has_an_empty_past(past):
     found = await past.ask()
     assert (found.rows, found.more_before, found.more_after) == ((), False, False)
+
+
+async def test_a_contradicted_memory_names_who_says_otherwise(past):
+    old, new = past.put(100), past.put(200)
+    elsewhere = past.put(300, project_id=past.there)
+    for number in (new, elsewhere):
+        edge = links.NewEdge(
+            "summary", str(number), EdgeType.CONTRADICTS, "summary", str(old), "r", 1
+        )
+        past.db.write_now(lambda tx, edge=edge: links.link(tx, [edge]))
+    found = await past.ask(around=new)
+    assert [row.contradicted_by for row in found.rows] == [(new,), (old,)]
+
+
+async def test_where_another_session_begins_is_told(past):
+    one, two = past.session("one"), past.session("two")
+    for at, session in ((1, one), (2, one), (3, two), (4, None), (5, one)):
+        past.put(at, session_id=session)
+    rows = (await past.ask()).rows
+    assert [row.begins_session for row in rows] == [True, False, True, False, True]
+
+
+async def test_a_stretch_of_days_shows_all_that_happened_in_it(past):
+    session = past.session("s")
+    past.put(99)
+    inside = [past.put(100), past.put(150, session_id=session), past.put(200)]
+    past.put(201)
+    found = await past.ask(between=(100, 200))
+    assert (ids(found), found.is_span, found.more_before) == (inside, True, False)
+    assert ids(await past.ask(between=(100, 200), session_id=session)) == inside[1:2]
+    assert (await past.ask(between=(500, 600))).rows == ()
+
+
+async def test_of_a_long_stretch_the_latest_are_shown(past):
+    numbers = [past.put(at) for at in range(1, 204)]
+    found = await past.ask(between=(1, 203))
+    assert ids(found) == numbers[3:]
+    assert found.more_before
+    with pytest.raises(BadRequest, match="days or a place"):
+        await past.ask(between=(1, 2), around=numbers[0])

@@ -10,7 +10,9 @@ from tests.make import make_summary
     "prompt",
     ["hi", "Hello!", "good morning Claude", "yes", "ok, go on", "continue", "thanks", "do it",
      "yes please, go ahead and do that", "looks good to me, ship it", "1", "2 and 3", "👍", "try again",
-     "please", "no", "deploy", "what?", "fix"],
+     "please", "no", "deploy", "what?", "fix", "guten Morgen", "ja, mach weiter bitte", "merci beaucoup",
+     "buenos días", "sí, por favor continúa", "спасибо большое", "продолжай пожалуйста", "好的，继续",
+     "ありがとうございます"],
 )  # fmt: skip
 def test_greetings_and_acknowledgements_are_not_worth_a_look(prompt):
     assert worth.judge(prompt).text == ""
@@ -23,6 +25,14 @@ def test_greetings_and_acknowledgements_are_not_worth_a_look(prompt):
 )  # fmt: skip
 def test_commands_to_the_client_are_not_worth_a_look(prompt):
     assert worth.judge(prompt).reason == "a command to the client"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["# Login\n\nThe session expires too early.", "#12 fails on postgres, why?", "!!! login is broken\nwhy?"],
+)  # fmt: skip
+def test_a_heading_or_a_number_is_no_command(prompt):
+    assert worth.judge(prompt).text
 
 
 def test_a_path_is_no_command():

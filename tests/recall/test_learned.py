@@ -1,0 +1,236 @@
+"""The learned leg from the question to the answer: with the model there, away, late, changed."""
+
+import anyio
+import pytest
+
+from memd.engines.learned import learned_of
+from memd.errors import BadRequest
+from memd.recall.answer import Surface, apply_parts
+from memd.recall.profiles import PUBLISHED
+from tests.fakes.ollama import Ollama
+from tests.library import NOW, Library
+from tests.make import Synonyms
+
+HASHING = "hashing/words-ngrams/1/768"
+LEARNED = "made/synonyms/1/96/d1"
+
+
+@pytest.fixture
+def model():
+    return Synonyms("database postgres", "deploy rollout ship", "colour teal paint")
+
+
+@pytest.fixture
+def library(db, model):
+    library = Library(db, learned=model)
+    for i in range(12):
+        library.put(f"Note {i}", f"chapter{i} of handbook{i}, about garden{i} and river{i}")
+    return library
+
+
+def by_name(hit):
+    return {part.name: part.value for part in hit.parts}
+
+
+async def test_once_it_leads_the_learned_space_stands_for_the_vector_leg(library):
+    wanted = library.put("Postgres it is", "for the ledger")
+    await library.learn()
+    answer = await library.ask("database for the ledger")
+    (hit, *_) = answer.hits
+    assert (answer.space, answer.degraded) == (LEARNED, {})
+    assert (hit.summary.id, hit.channels, hit.vector_rank) == (wanted, ("lexical", "vector"), 1)
+    assert by_name(hit)["learned"] == pytest.approx(0.9)
+    assert "vector" not in by_name(hit)
+    assert library.recaller.space == LEARNED
+
+
+async def test_while_it_is_being_filled_both_spaces_are_asked(library):
+    filled = library.put("Postgres", "ledger")
+    missing = library.put("database", "ledger of old")
+    await library.learn(filled)
+    answer = await library.ask("database", explain=True)
+    first, second = answer.hits
+    assert answer.space == f"{HASHING} + {LEARNED}"
+    assert {first.summary.id, second.summary.id} == {filled, missing}
+    hits = {hit.summary.id: hit for hit in answer.hits}
+    assert hits[filled].channels == ("learned",)
+    assert hits[missing].channels == ("lexical", "vector")
+    # one of fourteen has a vector
+    assert by_name(hits[filled])["learned"] == pytest.approx(0.9 / 14)
+    assert by_name(hits[missing])["unlearned"] == pytest.approx(0.9 / 14)
+    assert library.recaller.space == HASHING
+
+
+async def test_a_model_that_is_away_is_named_and_the_hashing_space_answers(library, model):
+    wanted = library.put("Postgres", "ledger")
+    await library.learn()
+    model.why_not = "ollama does not answer"
+    answer = await library.ask("postgres")
+    assert answer.degraded == {
+        "vector": "ollama does not answer; the hashing space answered alone"
+    }
+    assert (answer.space, answer.hits[0].summary.id) == (HASHING, wanted)
+    assert model.asked == []
+    assert by_name(answer.hits[0])["vector"] == pytest.approx(0.1)
+    model.why_not = ""
+    assert (await library.ask("postgres")).degraded == {}
+
+
+async def test_a_model_that_fails_in_the_middle_is_named_too(library, model):
+    await library.learn()
+    model.fails = "synonyms did not answer within 0.3 s"
+    answer = await library.ask("note")
+    assert answer.degraded["vector"].startswith("synonyms did not answer within 0.3 s; ")
+    assert len(answer.hits) == 5
+
+
+async def test_a_model_that_nobody_has_read_anything_with_is_no_trouble(library, model):
+    model.why_not = "ollama does not answer"
+    answer = await library.ask("note")
+    assert (answer.degraded, answer.space) == ({}, HASHING)
+
+
+async def test_a_model_that_was_replaced_is_not_compared_with_the_old_vectors(library, model):
+    await library.learn()
+    model.digest = "d2"
+    answer = await library.ask("note")
+    assert "has changed" in answer.degraded["vector"]
+    assert answer.space == HASHING
+    await library.learn()
+    assert (await library.ask("note")).space == "made/synonyms/1/96/d2"
+
+
+async def test_a_space_that_goes_between_question_and_answer_is_not_missed(library, model):
+    wanted = library.put("Postgres", "ledger")
+    await library.learn()
+    ask = model.query
+
+    async def ask_and_lose(text):
+        found = await ask(text)
+        del library.shelf.matrices[LEARNED]
+        return found
+
+    model.query = ask_and_lose
+    answer = await library.ask("postgres")
+    assert (answer.space, answer.hits[0].summary.id) == (HASHING, wanted)
+
+
+async def test_a_vector_of_the_wrong_length_is_refused_and_said(library, model):
+    await library.learn()
+    model.more = 2
+    answer = await library.ask("note")
+    assert "98 numbers instead of 96" in answer.degraded["vector"]
+    assert len(answer.hits) == 5
+
+
+async def test_a_ready_vector_is_one_of_the_leading_space(library, model):
+    wanted = library.put("Postgres", "ledger")
+    await library.learn()
+    vector = tuple(float(x) for x in await model.query("database"))
+    assert (await library.ask("", embedding=vector)).hits[0].summary.id == wanted
+    with pytest.raises(BadRequest, match=f"768 numbers; the space {LEARNED} has 96"):
+        await library.ask("", embedding=(1.0,) * 768)
+
+
+@pytest.mark.parametrize("filled", ["all", "some"])
+@pytest.mark.parametrize("profile", sorted(PUBLISHED))
+async def test_every_score_is_what_its_parts_make(library, profile, filled):
+    some = [library.put(f"Postgres {i}", "teal rollout", days_ago=i) for i in range(4)]
+    library.put("database", "paint")
+    await library.learn(*(some if filled == "some" else ()))
+    answer = await library.ask("database rollout colour", profile=profile, explain=True)
+    assert answer.hits
+    for hit in (*answer.hits, *answer.trace):
+        assert apply_parts(hit.parts) == hit.score
+
+
+async def test_a_published_profile_ranks_by_the_leading_space_and_keeps_its_formula(
+    library, model
+):
+    wanted = library.put("Postgres", "ledger")
+    await library.learn(wanted)
+    asked = len(model.asked)
+    assert (await library.ask("database", profile="siftcoder")).space == HASHING
+    assert len(model.asked) == asked
+    await library.learn()
+    answer = await library.ask("database", profile="siftcoder")
+    assert (answer.space, answer.hits[0].summary.id) == (LEARNED, wanted)
+    assert answer.hits[0].score == pytest.approx(1 / 61)
+
+
+async def test_who_asks_for_words_alone_does_not_wait_for_a_model(library, model):
+    await library.learn()
+    assert (await library.ask("note", legs=frozenset({"lexical"}))).space is None
+    assert (await library.ask("note", surface=Surface())).space == HASHING
+    assert model.asked == []
+
+
+async def test_a_filter_holds_for_the_learned_leg_as_for_any_other(library):
+    library.put("Postgres", "ledger", project="/b")
+    wanted = library.put("Postgres here", "ledger", project="/a")
+    await library.learn()
+    project = library.db.read_now(
+        lambda tx: tx.execute("SELECT id FROM projects WHERE key = '/a'").get
+    )
+    assert await library.ids("database", project_ids=(project,)) == [wanted]
+    assert await library.ids("database", project_ids=()) == []
+
+
+async def test_a_long_memory_stands_where_its_nearest_passage_stands(db, model):
+    library = Library(db, learned=model)
+    long = "\n\n".join(f"word{i} " * 300 for i in range(3))
+    wanted = library.put("A long one", f"database {long}")
+    other = library.put("Another", "database and more")
+    await library.learn()
+    rows = library.shelf.columns.rows_of(wanted)
+    passage = int(library.shelf.columns.passage_id[rows[-1]])
+    vectors = await model.documents(["postgres"])
+    library.shelf.fill(LEARNED, [passage], vectors.astype("<f2"))
+    hits = {hit.summary.id: hit for hit in (await library.ask("database")).hits}
+    assert hits[wanted].cosine == pytest.approx(1.0, abs=0.01)
+    assert hits[wanted].vector_rank == 1
+    assert other in hits
+
+
+async def test_what_stands_beside_a_memory_speaks_for_it_by_its_meaning(library):
+    asked = library.put("Postgres", "ledger", session="s", days_ago=2)
+    answer = library.put("note", "as ever", session="s", days_ago=1)
+    alone = library.put("note", "as always", days_ago=1)
+    await library.learn()
+    hits = {hit.summary.id: hit for hit in (await library.ask("database note", k=20)).hits}
+    # the question's own share has the weight .9; of it .8 of the context step's .4 for the previous one
+    share = by_name(hits[asked])["learned"] / 0.9
+    assert by_name(hits[answer])["learned_previous"] == pytest.approx(0.32 * share, rel=0.01)
+    assert "learned_next" in by_name(hits[asked])
+    assert "learned_previous" not in by_name(hits[alone])
+
+
+async def test_what_no_question_is_about_is_learnt_behind_the_answers(library, model):
+    wanted = library.put("Postgres", "ledger")
+    await library.learn()
+    library.recaller._unrelated = None
+    model.fails = "busy"
+    await library.recaller.prepare()
+    model.fails = None
+    async with anyio.create_task_group() as group:
+        group.start_soon(library.recaller.run)
+        with anyio.fail_after(5):
+            while await library.ids("database") != [wanted]:  # noqa: ASYNC110  # it rings no bell
+                await anyio.sleep(0.01)
+        group.cancel_scope.cancel()
+
+
+async def test_a_model_that_hangs_costs_one_deadline(db):
+    with Ollama() as server:
+        learned = learned_of(server.engines(query_s=0.1), {}, lambda: NOW, lambda: 0.5)
+        library = Library(db, learned=learned)
+        wanted = library.put("Postgres", "ledger")
+        await learned.probe()
+        await library.learn()
+        assert (await library.ask("postgres")).degraded == {}
+        server.delay_s = 30.0
+        began = anyio.current_time()
+        answer = await library.ask("postgres ledger")
+        assert anyio.current_time() - began < 2.0
+    assert "did not answer within 0.1 s; the hashing space" in answer.degraded["vector"]
+    assert answer.hits[0].summary.id == wanted
