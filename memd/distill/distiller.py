@@ -1,4 +1,4 @@
-"""Distils what sessions did into summaries, in the background. The one file in this room that waits.
+"""Distils what sessions did into summaries, in the background. By rules alone; so it waits for nobody.
 
 It asks the vault what is pending, works one bounded batch of one session at a time, and sleeps until
 it is nudged or an open turn may have gone idle. Whoever needs an event to be remembered now calls
@@ -103,7 +103,7 @@ class Distiller:
         async with self._lock:
             request = Request(
                 session_id, self._clock(), self._config.idle_s * 1000,
-                self._config.body_characters, through,
+                self._config.body_characters, through, self._config.task_days,
             )  # fmt: skip
             due = await self._db.read(partial(pending.load, request=request))
             if due is None:

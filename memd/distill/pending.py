@@ -8,12 +8,12 @@ again never sees less of it than the first time.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from memd.distill import extract, passing, standing
+from memd.distill import extract, files, passing, standing
 from memd.distill.record import Plan
 from memd.distill.segment import NOISE, Episode, segment
 from memd.distill.story import Context, text_at
 from memd.models import Event, EventKind, Session
-from memd.store import events, projects
+from memd.store import events, graph, projects
 from memd.store.database import Connection
 from memd.text import unique
 
@@ -36,6 +36,7 @@ class Request:
     body_characters: int
     through: int | None = None
     """Open episodes too, if they have pending events up to this number; None: ended ones only."""
+    task_days: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,8 @@ class Due:
     pending: frozenset[int]
     loose: tuple[int, ...]
     """Pending events that belong to no episode and can yield nothing."""
+    known_files: tuple[str, ...] = ()
+    """Paths that the session has seen before."""
 
 
 def sessions(tx: Connection, through: int | None) -> list[int]:
@@ -78,7 +81,13 @@ def load(tx: Connection, request: Request) -> Due | None:
     loose = tuple(e.id for e in found if e.id in pending and e.id not in inside)
     if not due and not loose:
         return None
-    return Due(session, tuple(due), _context(tx, session, due, request), pending, loose)
+    context = _context(tx, session, due, request)
+    seen = graph.files_of_session(tx, session.id) if _names_files(due) else ()
+    return Due(session, tuple(due), context, pending, loose, tuple(seen))
+
+
+def _names_files(due: list[Episode]) -> bool:
+    return any(text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
 
 
 def _may_be_due(
@@ -143,6 +152,7 @@ def _context(tx: Connection, session: Session, due: list[Episode], request: Requ
         project_name=project.name if project else "",
         roots=unique(root for root in roots if root.startswith("/")),
         body_characters=request.body_characters,
+        task_days=request.task_days,
     )
     if any(standing.may_state_rules(prompt) for prompt in prompts):
         said = events.command_descriptions(tx, session.project_id)
@@ -158,6 +168,7 @@ def plans(due: Due) -> list[Plan]:
             tuple(extract.distil(episode, due.context)),
             tuple(event.id for event in episode.events if event.id in due.pending),
             passing.passed(episode.events, due.context),
+            files.linked(episode.events, due.known_files),
         )
         for episode in due.episodes
     ]

@@ -9,14 +9,16 @@ repeated it.
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memd.distill import choice
 from memd.distill.closing import close
+from memd.distill.files import FileLink
 from memd.distill.passing import Passed
 from memd.distill.reverse import Reversed, find_reversed
+from memd.distill.rewriting import stands
 from memd.models import Draft, EdgeType, Kind, Session, Summary
-from memd.store import cues, events, links, projects, summaries
+from memd.store import confidence, cues, events, judgments, links, projects, summaries
 from memd.store.cards import PASSED_LATER
 from memd.store.database import Connection
 from memd.text import digest
@@ -24,6 +26,8 @@ from memd.text import digest
 STATED_REVERSAL = "stated-reversal"
 OTHER_CHOICE = "other-choice"
 REPEAT = "repeat"
+STATEMENT = "statement"
+"""The rule of an edge between files: a statement in the one names the other."""
 
 _REPEATABLE = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT})
 _JUDGED = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType.SUPERSEDES})
@@ -44,6 +48,8 @@ class Plan:
     """The pending events that it accounts for."""
     passed: tuple[Passed, ...] = ()
     """The checks that passed in it: what failed of them before is no longer open."""
+    files: tuple[FileLink, ...] = ()
+    """Which files name which, as its events show."""
 
 
 def record_all(
@@ -69,7 +75,11 @@ def record(tx: Connection, plan: Plan, session: Session, now: int) -> Mapping[st
             ids[draft.slot] = twin.id
             outcomes["strengthened"] += _strengthen(tx, twin, draft, now)
             continue
-        number, outcome = summaries.put(tx, uid, draft, owner, now)
+        if uid in known and stands(known[uid], draft):
+            number, outcome = known[uid].id, "unchanged"
+        else:
+            begun = replace(draft, confidence=confidence.captured(draft.confidence))
+            number, outcome = summaries.put(tx, uid, begun, owner, now)
         outcomes[outcome] += 1
         if outcome == "forgotten":
             continue
@@ -83,6 +93,7 @@ def record(tx: Connection, plan: Plan, session: Session, now: int) -> Mapping[st
     for draft in written:
         if draft.kind is Kind.DECISION:
             _relate(tx, ids[draft.slot], draft, session.project_id)
+    links.link(tx, _between_files(plan.files, written))
     close(tx, plan.passed, session.project_id)
     events.mark_distilled(tx, plan.event_ids)
     return outcomes
@@ -108,8 +119,10 @@ def _drop_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[str
     """Delete what the episode no longer yields, unless somebody pinned it."""
     kept = set(uids)
     stale = [s for uid, s in known.items() if uid not in kept and s.pinned_at is None]
+    nodes = {node for s in stale for node in links.neighbours(tx, "summary", str(s.id))}
     for summary in stale:
         summaries.delete(tx, summary.id)
+    links.drop_adrift(tx, nodes)
     return len(stale)
 
 
@@ -159,6 +172,18 @@ def _edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdge]:
     return found
 
 
+def _between_files(found: Sequence[FileLink], written: Sequence[Draft]) -> list[links.NewEdge]:
+    """The edges between files; only from one that a memory tells of: by that it is seen and forgotten."""
+    told = {e.to_id for draft in written for e in draft.edges if e.to_kind == "file"}
+    return [
+        links.NewEdge(
+            "file", one.path, one.type, "file", one.target, STATEMENT, one.at, detail={"as": one.name}
+        )
+        for one in found
+        if one.path in told
+    ]  # fmt: skip
+
+
 def _relate(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> None:
     """Let a decision replace or contradict others of its project, whichever was written first."""
     others = _akin(tx, summary_id, draft, project_id)
@@ -194,6 +219,8 @@ def _as_draft(summary: Summary) -> Draft:
 
 
 def _apply(tx: Connection, newer_id: int, older_id: int, verdict: Reversed, at: int) -> None:
+    if judgments.verdict(tx, newer_id, older_id) is not None:
+        return  # somebody has said what the two are
     if verdict.relation == "contradicts":
         edge = links.NewEdge(
             "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), OTHER_CHOICE, at,

@@ -17,6 +17,7 @@ TITLE_CHARACTERS = 120
 _MAX = 8
 _WORDS_MIN = 2
 _COMMAND_CHARACTERS_MIN = 4
+_DAY_MS = 86_400_000
 _SENTENCE_MAX = 400
 _LASTING = 0.9
 
@@ -165,7 +166,13 @@ def _draft(
         body=body, at=said.at, rule=rule.name,
         sources=(Source(said.event_id, prose.quote(sentence)),),
         confidence=rule.confidence, quality=quality.of(body),
+        expires_at=_end(rule, said.at, context.task_days),
     )  # fmt: skip
+
+
+def _end(rule: _Rule, at: int, task_days: int) -> int | None:
+    """When it is over: a task some day, anything else never."""
+    return at + task_days * _DAY_MS if rule.kind is Kind.TASK and task_days else None
 
 
 def _commands_named(sentence: str, story: Story, context: Context) -> list[str]:

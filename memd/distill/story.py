@@ -71,6 +71,8 @@ class Context:
     own_tags: tuple[str, ...] = prose.OWN_TAGS
     """Names of the blocks that hold what was put in and not said."""
     body_characters: int = 8_000
+    task_days: int = 0
+    """After so many days a task expires; 0: never."""
 
     def relative(self, path: str) -> str:
         """The path as a person of this project would write it."""

@@ -1,6 +1,7 @@
 import pytest
 
 from memd.distill.pending import Request, load, plans, sessions
+from memd.distill.record import record_all
 from memd.store import events, projects
 from tests.make import AT, make_new_event
 
@@ -109,3 +110,30 @@ def test_who_waits_for_an_event_does_not_stand_behind_an_import(happens, db):
     assert db.read_now(lambda tx: sessions(tx, asked)) == [3, 1, 2]
     assert db.read_now(lambda tx: sessions(tx, first)) == [1, 2, 3]
     assert db.read_now(lambda tx: sessions(tx, 99)) == [1, 2, 3]
+
+
+def wrote(path, content, **more):
+    given = {"file_path": path, "content": content}
+    return make_new_event("tool_result", tool_name="Write", tool_input=given, **more)
+
+
+def test_a_file_that_an_earlier_turn_wrote_is_known_to_a_later_one(db, happens, due):
+    happens(
+        make_new_event(prompt="Write the token store"),
+        wrote("/home/dev/ledger/store.py", "class Row: ...\n", at=AT + 1),
+        make_new_event("stop", at=AT + 2, last_assistant_message="Done."),
+    )
+    first = due()
+    assert first.known_files == ()
+    db.write_now(lambda tx: record_all(tx, plans(first), first.session, AT))
+    happens(
+        make_new_event(prompt="Use it", turn="t2", at=AT + 3),
+        wrote("/home/dev/ledger/auth.py", "import store\n", turn="t2", at=AT + 4),
+        make_new_event("stop", turn="t2", at=AT + 5, last_assistant_message="Done."),
+    )
+    second = due()
+    assert second.known_files == ("/home/dev/ledger/store.py",)
+    (plan,) = plans(second)
+    assert [(one.path, one.target) for one in plan.files] == [
+        ("/home/dev/ledger/auth.py", "/home/dev/ledger/store.py")
+    ]

@@ -1,11 +1,24 @@
+import dataclasses
+
 import pytest
 
 from memd.distill import choice
 from memd.distill import record as recording
+from memd.distill.files import FileLink
 from memd.distill.record import Plan, record
-from memd.models import DraftEdge, EdgeType, Kind, Session, Source
-from memd.store import events, links, projects, summaries
+from memd.models import DraftEdge, EdgeType, Kind, Session, Source, Stance
+from memd.store import (
+    confidence,
+    events,
+    graph,
+    judgments,
+    links,
+    projects,
+    summaries,
+    writings,
+)
 from memd.store.database import Database
+from memd.store.writings import WriteUp
 from tests.make import AT, make_draft, make_new_event
 
 
@@ -51,6 +64,37 @@ def test_drafts_edges_and_marks_are_written_at_once(db, session):
         "t1",
         session.id,
     )
+
+
+def test_what_is_captured_begins_below_what_somebody_says_however_certain_the_rule(db, session):
+    put(db, session, make_draft("Sure", confidence=0.95))
+    stored = db.read_now(lambda tx: summaries.get(tx, 1))
+    assert stored.confidence == confidence.captured(0.95) < confidence.said_by("agent")
+
+
+def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
+    told = make_draft("Changed", edges=(DraftEdge(EdgeType.EDITS, "file", "/p/a.py"),))
+    found = tuple(
+        FileLink(path, EdgeType.IMPORTS, "/p/b.py", AT, ".b") for path in ("/p/a.py", "/p/c.py")
+    )
+    for _ in range(2):
+        db.write_now(lambda tx: record(tx, Plan("t1", (told,), (1,), files=found), session, AT))
+    (edge,) = db.read_now(lambda tx: links.edges_at(tx, "file", "/p/b.py"))
+    assert (edge.from_id, edge.type, edge.rule, edge.detail) == (
+        "/p/a.py",
+        EdgeType.IMPORTS,
+        "statement",
+        {"as": ".b"},
+    )
+    assert db.read_now(lambda tx: graph.files_of_session(tx, session.id)) == ["/p/a.py"]
+
+
+def test_a_turn_that_turns_out_private_leaves_no_edge_between_its_files(db, session):
+    told = make_draft("Changed", edges=(DraftEdge(EdgeType.EDITS, "file", "/p/a.py"),))
+    one = FileLink("/p/a.py", EdgeType.IMPORTS, "/p/b.py", AT, ".b")
+    db.write_now(lambda tx: record(tx, Plan("t1", (told,), (1,), files=(one,)), session, AT))
+    db.write_now(lambda tx: record(tx, Plan("t1", (), (1,)), session, AT))
+    assert db.read_now(lambda tx: links.edges_at(tx, "file", "/p/a.py")) == []
 
 
 def test_the_same_drafts_again_change_nothing(db, session):
@@ -172,6 +216,25 @@ def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
         other.close()
 
 
+def test_what_somebody_has_judged_no_rule_decides_again(db, session):
+    old, new = decision(CHOICES[2], 1), decision(CHOICES[3], 2)
+    put(db, session, old, episode="t1")
+    put(db, session, new, episode="t2")
+    ((newer, older, _),) = verdicts(db)[0]
+
+    def settle(tx):
+        (made,) = links.supersessions_of(tx, older)
+        tx.execute("DELETE FROM supersessions WHERE id = ?", (made.id,))
+        judgments.put(
+            tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE, reason="both hold",
+            who="user", at=AT,
+        )  # fmt: skip
+
+    db.write_now(settle)
+    put(db, session, dataclasses.replace(new, tags=("again",)), episode="t2")
+    assert verdicts(db) == ([], [])
+
+
 def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
     for n in range(200):
         put(db, session, decision(f"Module m{n}x lives in folder f{n}x", n), episode=f"m{n}")
@@ -185,3 +248,14 @@ def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
     put(db, session, decision(CHOICES[0], 1_000), episode="a")
     put(db, session, decision(CHOICES[1], 1_001), episode="b")
     assert max(compared) == 1
+
+
+def test_what_a_model_has_written_up_stands_while_the_rules_say_the_same(db, session):
+    put(db, session, make_draft())
+    new = WriteUp(1, 1, "Better", "Learnt:\n- x\n\nA body.", 0.9, "m")
+    db.write_now(lambda tx: writings.write_up(tx, new, AT))
+    assert put(db, session, make_draft())["unchanged"] == 1
+    assert db.read_now(lambda tx: summaries.get(tx, 1)).title == "Better"
+    assert put(db, session, make_draft(body="Another body."))["revised"] == 1
+    now = db.read_now(lambda tx: summaries.get(tx, 1))
+    assert (now.title, now.body, now.rule) == ("A title", "Another body.", "turn")

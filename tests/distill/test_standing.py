@@ -113,3 +113,12 @@ def test_the_quick_look_never_misses_a_rule():
         "My preference is tabs", "Use a, not b", "Going forward, ask first", "do not push it any more",
     ]  # fmt: skip
     assert all(standing.may_state_rules(prompt) for prompt in prompts)
+
+
+def test_a_task_ends_after_so_many_days_and_nothing_else_does():
+    dated = Context(task_days=10)
+    (task,) = drafts("Remind me to rotate the harbour keys.", dated)
+    assert (task.kind, task.expires_at) == (Kind.TASK, task.at + 10 * 86_400_000)
+    assert drafts("Remind me to rotate the harbour keys.")[0].expires_at is None
+    (rule,) = drafts("Please never push to main.", dated)
+    assert rule.expires_at is None

@@ -1,0 +1,82 @@
+from dataclasses import replace
+
+import pytest
+
+from memd.models import SessionRef, Tier
+from memd.store import changes, links, projects, summaries, writings
+from memd.store.writings import WriteUp
+from tests.make import AT, make_draft
+
+NEW = WriteUp(1, 1, "A better title", "Learnt:\n- x\n\nA body.", 0.8, "ollama/m")
+
+
+@pytest.fixture
+def put(db):
+    """Remember a turn; its id."""
+
+    def write(slot="t1", *, session="s1", **fields):
+        def work(tx):
+            project = projects.ensure_project(tx, "/p", "p", "", 1)
+            ref = SessionRef("claude-code", session) if session else None
+            number = projects.ensure_session(tx, ref, project, AT) if ref else None
+            owner = summaries.Owner(project, number, "claude-code", slot)
+            return summaries.put(tx, f"u-{slot}", make_draft(**fields), owner, AT)[0]
+
+        return db.write_now(work)
+
+    return write
+
+
+def found(db, since=0):
+    return [n for n, _ in db.read_now(lambda tx: writings.open_turns(tx, since, AT, 10))]
+
+
+def test_turns_are_found_newest_first_and_not_the_old_ones(db, put):
+    put("a", at=AT - 3), put("b", at=AT - 1), put("c", at=AT - 9)
+    assert found(db, AT - 5) == [2, 1]
+
+
+def test_what_is_no_plain_turn_is_never_among_them(db, put):
+    put("decision", rule="decision:stated")
+    put("by hand", session=None)
+    put("file", tier=Tier.FILE)
+    put("over", expires_at=AT)
+    pinned, older, newer = put("pinned"), put("older"), put("newer")
+    db.write_now(lambda tx: summaries.pin(tx, pinned, AT))
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=newer, older_id=older, rule="r", cosine=None, guard="", at=AT
+        )
+    )
+    assert found(db) == [newer]
+
+
+def test_a_write_up_is_a_revision_that_says_who_wrote_it_and_is_indexed_again(db, put):
+    number = put()
+    db.write_now(lambda tx: changes.learnt(tx, [s for s, _ in changes.pending(tx, 10)]))
+    assert db.write_now(lambda tx: writings.write_up(tx, NEW, AT + 5))
+    now = db.read_now(lambda tx: summaries.get(tx, number))
+    assert (now.title, now.body, now.quality) == (NEW.title, NEW.body, 0.8)
+    assert (now.rule, now.revisions, now.updated_at) == ("turn, written by ollama/m", 2, AT + 5)
+    assert db.read_now(changes.count) == 1
+    assert found(db) == []
+
+
+@pytest.mark.parametrize("change", ["revised", "pinned", "gone"])
+def test_a_turn_that_changed_in_the_meantime_stays_as_it_is(db, put, change):
+    number = put()
+    if change == "revised":
+        put(body="Another body.")
+    elif change == "pinned":
+        db.write_now(lambda tx: summaries.pin(tx, number, AT))
+    else:
+        db.write_now(lambda tx: summaries.delete(tx, number))
+    before = db.read_now(lambda tx: summaries.get(tx, number))
+    assert not db.write_now(lambda tx: writings.write_up(tx, NEW, AT))
+    assert db.read_now(lambda tx: summaries.get(tx, number)) == before
+
+
+def test_what_utf_8_cannot_say_is_written_all_the_same(db, put):
+    put()
+    assert db.write_now(lambda tx: writings.write_up(tx, replace(NEW, title="half \ud800"), AT))
+    assert db.read_now(lambda tx: summaries.get(tx, 1)).title == "half ?"
