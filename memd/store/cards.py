@@ -20,7 +20,7 @@ _CARD = (
     " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0) FROM summaries s"
 )
 _LIVE = (
-    "(s.expires_at IS NULL OR s.expires_at > ?) AND NOT EXISTS"
+    "(s.expires_at IS NULL OR s.expires_at > ?) AND s.archived_at IS NULL AND NOT EXISTS"
     " (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
 )
 PASSED_LATER = "passed-later"
@@ -113,7 +113,7 @@ def last_session(
         if one.id == besides:
             continue
         row = tx.execute(
-            f"{_CARD} WHERE s.session_id = ? AND {_LIVE} ORDER BY s.at DESC, s.rule = 'turn' DESC"
+            f"{_CARD} WHERE s.session_id = ? AND {_LIVE} ORDER BY s.at DESC, s.rule LIKE 'turn%' DESC"
             " LIMIT 1",
             (one.id, now),
         ).fetchone()

@@ -134,6 +134,19 @@ class Database:
         with contextlib.suppress(VaultBusy), translated():
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
+    async def compact(self) -> None:
+        """Write the file anew without its free pages. Writes wait for it, reads do not.
+
+        The copy is made in memory: nothing that was forgotten shall lie in a temporary file.
+        """
+        await anyio.to_thread.run_sync(self._compact, limiter=self._write_limit)
+
+    def _compact(self) -> None:
+        with translated():
+            self._writer.execute("VACUUM")
+            self._writer.release_memory()
+        self._truncate_log()
+
     def size(self) -> int:
         """Bytes on disk, write-ahead log included."""
         total = 0

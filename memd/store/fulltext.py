@@ -12,7 +12,8 @@ from memd.store.rows import IndexRow, NewPassage, StoredPassage
 _INDEX_ROW = (
     "s.id, s.project_id, coalesce(s.session_id, 0), s.kind, s.tier, s.source, s.at, s.expires_at,"
     " s.pinned_at IS NOT NULL,"
-    " EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL),"
+    " s.archived_at IS NOT NULL"
+    " OR EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL),"
     " s.quality, s.confidence, s.revisions, s.duplicates, length(s.title), length(s.body), s.tags"
 )
 

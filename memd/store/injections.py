@@ -37,7 +37,7 @@ def record(tx: apsw.Connection, shown: Sequence[Shown]) -> None:
     """Write down what was shown. What was forgotten meanwhile is left out."""
     tx.executemany(
         "INSERT INTO injections (session_id, summary_id, moment, at, reason)"
-        " SELECT ?1, id, ?3, ?4, ?5 FROM summaries WHERE id = ?2",
+        " SELECT n.id, s.id, ?3, ?4, ?5 FROM summaries s, sessions n WHERE s.id = ?2 AND n.id = ?1",
         [(s.session_id, s.summary_id, s.moment, s.at, storable(s.reason)) for s in shown],
     )
 
@@ -60,3 +60,22 @@ def of_session(tx: apsw.Connection, session_id: int, limit: int = 1_000) -> list
         (session_id, limit),
     ).fetchall()
     return [Injection(*row) for row in reversed(rows)]
+
+
+def of_summary(tx: apsw.Connection, summary_id: int, limit: int) -> list[Shown]:
+    """The last times when a memory was shown, the latest first."""
+    rows = tx.execute(
+        "SELECT session_id, summary_id, moment, at, reason FROM injections WHERE summary_id = ?"
+        " ORDER BY at DESC, id DESC LIMIT ?",
+        (summary_id, limit),
+    )
+    return [Shown(*row) for row in rows]
+
+
+def counts_of(tx: apsw.Connection, summary_id: int) -> tuple[int, int]:
+    """How often a memory was shown, and to how many sessions."""
+    row = tx.execute(
+        "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ?",
+        (summary_id,),
+    ).fetchone()
+    return (int(row[0]), int(row[1])) if row else (0, 0)

@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import apsw
 
-from memd.models import Edge, EdgeType, Supersession
+from memd.models import Edge, EdgeType, Summary, Supersession
+from memd.store import doubts
 
 _SUPERSESSION = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"
 _EDGE = "id, from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail"
@@ -121,19 +122,46 @@ def newest(tx: apsw.Connection, summary_id: int) -> int:
     return current
 
 
+def flattened(tx: apsw.Connection, found: Mapping[int, Summary]) -> dict[int, Summary]:
+    """These memories with the end of their chain as what supersedes them: nobody wants the one between."""
+    return {
+        number: one
+        if one.superseded_by is None
+        else replace(one, superseded_by=newest(tx, one.superseded_by))
+        for number, one in found.items()
+    }
+
+
 def link(tx: apsw.Connection, edges: Iterable[NewEdge]) -> int:
-    """Write edges; one that is there already stays as it is. How many were new."""
+    """Write edges; one that is there already stays as it is. How many were new.
+
+    Two memories that contradict each other from now on are both trusted less.
+    """
+    new = list(edges)
     before = tx.total_changes()
-    tx.executemany(
-        "INSERT OR IGNORE INTO edges (from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (e.from_kind, e.from_id, e.type.value, e.to_kind, e.to_id, e.confidence, e.rule, e.at,
-             json.dumps(e.detail, ensure_ascii=False))
-            for e in edges
-        ],
-    )  # fmt: skip
-    return int(tx.total_changes() - before)
+    with doubts.weighed(tx, _doubted(new)):
+        tx.executemany(
+            "INSERT OR IGNORE INTO edges"
+            " (from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            [
+                (e.from_kind, e.from_id, e.type.value, e.to_kind, e.to_id, e.confidence, e.rule, e.at,
+                 json.dumps(e.detail, ensure_ascii=False))
+                for e in new
+            ],
+        )  # fmt: skip
+        written = tx.total_changes() - before
+    return int(written)
+
+
+def _doubted(edges: Iterable[NewEdge | Edge]) -> set[int]:
+    """Both ends of each contradiction between memories."""
+    return {
+        int(end)
+        for e in edges
+        if e.type is EdgeType.CONTRADICTS and e.from_kind == e.to_kind == "summary"
+        for end in (e.from_id, e.to_id)
+    }
 
 
 def edges_at(tx: apsw.Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:
@@ -178,19 +206,28 @@ def derived_from(tx: apsw.Connection, event_id: int) -> list[int]:
 
 def unlink_from(tx: apsw.Connection, summary_id: int) -> None:
     """Drop the edges that begin at a summary, before a revision writes them anew."""
-    tx.execute(
-        "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
-    )
+    against = doubts.opponents(tx, [summary_id]).get(summary_id, set())
+    with doubts.weighed(tx, {summary_id, *against}):
+        tx.execute(
+            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
+        )
 
 
 def drop_edge(
-    tx: apsw.Connection, start: tuple[str, str], type_: EdgeType, end: tuple[str, str]
+    tx: apsw.Connection,
+    start: tuple[str, str],
+    type_: EdgeType,
+    end: tuple[str, str],
+    rule: str | None = None,
 ) -> None:
-    """Drop one edge, if it is there. Nodes are (kind, id as text)."""
-    tx.execute(
-        "DELETE FROM edges WHERE from_kind = ? AND from_id = ? AND type = ? AND to_kind = ? AND to_id = ?",
-        (*start, type_.value, *end),
-    )
+    """Drop one edge, if it is there (and of this rule). Nodes are (kind, id as text)."""
+    going = NewEdge(*start, type_, *end, "", 0)
+    with doubts.weighed(tx, _doubted([going])):
+        tx.execute(
+            "DELETE FROM edges WHERE from_kind = ?1 AND from_id = ?2 AND type = ?3"
+            " AND to_kind = ?4 AND to_id = ?5 AND (?6 IS NULL OR rule = ?6)",
+            (*start, type_.value, *end, rule),
+        )
 
 
 def drop_node(tx: apsw.Connection, kind: str, node_id: str) -> None:
@@ -199,3 +236,26 @@ def drop_node(tx: apsw.Connection, kind: str, node_id: str) -> None:
         "DELETE FROM edges WHERE (from_kind = ?1 AND from_id = ?2) OR (to_kind = ?1 AND to_id = ?2)",
         (kind, node_id),
     )
+
+
+def neighbours(tx: apsw.Connection, kind: str, node_id: str) -> set[tuple[str, str]]:
+    """The nodes that are neither memories nor events at the other ends of a node's edges."""
+    rows = tx.execute(
+        "SELECT to_kind, to_id FROM edges WHERE from_kind = ?1 AND from_id = ?2"
+        " UNION SELECT from_kind, from_id FROM edges WHERE to_kind = ?1 AND to_id = ?2",
+        (kind, node_id),
+    )
+    return {(str(k), str(i)) for k, i in rows if k not in ("summary", "event")}
+
+
+def drop_adrift(tx: apsw.Connection, nodes: Iterable[tuple[str, str]]) -> None:
+    """Drop the edges of those of these nodes that no memory and no event is linked with any more."""
+    for kind, node_id in nodes:
+        is_held = tx.execute(
+            "SELECT EXISTS (SELECT 1 FROM edges WHERE from_kind = ?1 AND from_id = ?2"
+            " AND to_kind IN ('summary', 'event')) OR EXISTS (SELECT 1 FROM edges"
+            " WHERE to_kind = ?1 AND to_id = ?2 AND from_kind IN ('summary', 'event'))",
+            (kind, node_id),
+        ).get
+        if not is_held:
+            drop_node(tx, kind, node_id)

@@ -181,8 +181,10 @@ def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: in
         return int(found)
     return int(
         tx.execute(
-            "INSERT INTO sessions (uid, client, key, project_id, directory, started_at, last_event_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            "INSERT INTO sessions (id, uid, client, key, project_id, directory, started_at, last_event_at)"
+            " SELECT 1 + max(coalesce((SELECT max(id) FROM sessions), 0), coalesce((SELECT"
+            " CAST(value AS INTEGER) FROM meta WHERE key = 'sessions_last'), 0)),"
+            " ?, ?, ?, ?, ?, ?, ? RETURNING id",
             (
                 digest(ref.client, ref.key),
                 ref.client,
@@ -218,6 +220,35 @@ def session_happened(tx: apsw.Connection, session_id: int, at: int, title: str |
 def untitle(tx: apsw.Connection, session_id: int) -> None:
     """Take a session's title away, because the prompt that it came from was forgotten."""
     tx.execute("UPDATE sessions SET title = NULL WHERE id = ?", (session_id,))
+
+
+def forget_session(tx: apsw.Connection, session_id: int) -> None:
+    """Take away what a session says of itself, and the session if nothing belongs to it any more."""
+    tx.execute("DELETE FROM injections WHERE session_id = ?", (session_id,))
+    tx.execute("UPDATE sessions SET title = NULL, directory = NULL WHERE id = ?", (session_id,))
+    # Whoever still knows its number must not take the next new session for it.
+    tx.execute(
+        "INSERT OR REPLACE INTO meta SELECT 'sessions_last', max(id) FROM (SELECT id FROM sessions"
+        " UNION SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'sessions_last')"
+    )
+    tx.execute(
+        "DELETE FROM sessions WHERE id = ?1"
+        " AND NOT EXISTS (SELECT 1 FROM events WHERE session_id = ?1)"
+        " AND NOT EXISTS (SELECT 1 FROM summaries WHERE session_id = ?1)",
+        (session_id,),
+    )
+
+
+def forget_project(tx: apsw.Connection, project_id: int) -> None:
+    """Take a project and its other keys away, if nothing belongs to it any more."""
+    is_held = tx.execute(
+        "SELECT EXISTS (SELECT 1 FROM sessions WHERE project_id = ?1)"
+        " OR EXISTS (SELECT 1 FROM summaries WHERE project_id = ?1)",
+        (project_id,),
+    ).get
+    if not is_held:
+        tx.execute("DELETE FROM aliases WHERE project_id = ?", (project_id,))
+        tx.execute("DELETE FROM projects WHERE id = ?", (project_id,))
 
 
 def session(tx: apsw.Connection, session_id: int) -> Session | None:

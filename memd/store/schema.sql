@@ -71,7 +71,7 @@ CREATE TABLE summaries (
   duplicates INTEGER NOT NULL DEFAULT 1,
   rule TEXT NOT NULL,                  -- the distiller's rule that wrote it
   consolidated INTEGER NOT NULL DEFAULT 0
-) STRICT;
+, archived_at INTEGER) STRICT;           -- put away: hidden, and shown again when said again
 
 CREATE INDEX summaries_by_time ON summaries (at, id);
 CREATE INDEX summaries_by_session ON summaries (session_id, at, id);
@@ -89,10 +89,22 @@ CREATE TABLE supersessions (
   guard TEXT NOT NULL,                 -- what the guards found, in words
   at INTEGER NOT NULL,
   undone_at INTEGER
-) STRICT;
+, run INTEGER REFERENCES runs (id)) STRICT;
 
 CREATE UNIQUE INDEX supersessions_live ON supersessions (older_id) WHERE undone_at IS NULL;
 CREATE INDEX supersessions_by_newer ON supersessions (newer_id);
+CREATE INDEX supersessions_by_run ON supersessions (run) WHERE run IS NOT NULL;
+
+CREATE TABLE runs (                    -- rounds of consolidation that changed something
+  id INTEGER PRIMARY KEY,
+  at INTEGER NOT NULL,
+  examined INTEGER NOT NULL,
+  pairs INTEGER NOT NULL,
+  superseded INTEGER NOT NULL,
+  contradicts INTEGER NOT NULL,
+  similar INTEGER NOT NULL,
+  undone_at INTEGER                    -- when the whole round was taken back
+) STRICT;
 
 CREATE TABLE edges (
   id INTEGER PRIMARY KEY,
@@ -109,6 +121,23 @@ CREATE TABLE edges (
 ) STRICT;
 
 CREATE INDEX edges_by_target ON edges (to_kind, to_id);
+CREATE INDEX edges_by_run ON edges (detail ->> '$.run') WHERE rule = 'near-duplicate';
+
+CREATE TABLE judgments (               -- what somebody said two memories are to each other
+  id INTEGER PRIMARY KEY,
+  newer_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
+  older_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
+  relation TEXT NOT NULL,              -- what the newer one is to the older one
+  reason TEXT NOT NULL,                -- in words, redacted
+  who TEXT NOT NULL,                   -- agent or user
+  at INTEGER NOT NULL,
+  undone_at INTEGER
+) STRICT;
+
+CREATE UNIQUE INDEX judgments_live ON judgments (min(newer_id, older_id), max(newer_id, older_id))
+  WHERE undone_at IS NULL;
+CREATE INDEX judgments_by_newer ON judgments (newer_id);
+CREATE INDEX judgments_by_older ON judgments (older_id);
 
 CREATE TABLE uses (                    -- how often an answer returned a memory
   summary_id INTEGER PRIMARY KEY REFERENCES summaries (id) ON DELETE CASCADE,
@@ -137,6 +166,12 @@ CREATE TABLE injections (              -- what an agent was shown unasked: never
 
 CREATE INDEX injections_by_session ON injections (session_id, at);
 CREATE INDEX injections_by_summary ON injections (summary_id);
+
+CREATE TABLE compactions (             -- events of which only what memories cite is left
+  event_id INTEGER PRIMARY KEY REFERENCES events (id) ON DELETE CASCADE,
+  at INTEGER NOT NULL,
+  bytes INTEGER NOT NULL               -- how many went
+) STRICT;
 
 CREATE TABLE switches (                -- where a person wants less of memd than everywhere
   scope TEXT NOT NULL,                 -- project or session
@@ -204,7 +239,8 @@ CREATE TRIGGER summaries_inserted AFTER INSERT ON summaries BEGIN
 END;
 
 CREATE TRIGGER summaries_updated AFTER UPDATE OF
-  project_id, session_id, kind, tier, source, title, body, topic_key, tags, files, at, expires_at, pinned_at
+  project_id, session_id, kind, tier, source, title, body, topic_key, tags, files, at, expires_at, pinned_at,
+  quality, confidence, revisions, duplicates, archived_at
 ON summaries BEGIN
   INSERT OR REPLACE INTO changes (summary_id) VALUES (new.id);
 END;
@@ -305,3 +341,16 @@ CREATE TRIGGER turns_deleted AFTER DELETE ON events
 WHEN old.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end') BEGIN
   DELETE FROM turns_fts WHERE rowid = old.id;
 END;
+
+CREATE TRIGGER turns_updated AFTER UPDATE OF payload ON events
+WHEN new.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end') BEGIN
+  DELETE FROM turns_fts WHERE rowid = old.id;
+  INSERT INTO turns_fts (rowid, text) SELECT id, text FROM turns WHERE id = new.id;
+END;
+
+CREATE TABLE forms (                   -- by which a restatement is found whatever its cosine
+  summary_id INTEGER PRIMARY KEY REFERENCES summaries (id) ON DELETE CASCADE,
+  form INTEGER NOT NULL                -- a hash of its content words; consolidation writes it
+) STRICT;
+
+CREATE INDEX forms_by_form ON forms (form);

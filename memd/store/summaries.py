@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from memd.models import Draft, Kind, Summary, Tier
-from memd.store import cues
+from memd.store import confidence, cues, doubts
 from memd.text import storable
 
 _COLUMNS = (
@@ -54,16 +54,17 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
         storable(json.dumps(x, ensure_ascii=False)) for x in (draft.tags, draft.files)
     )
     old = tx.execute(
-        "SELECT id, kind, title, body, tags, files FROM summaries WHERE uid = ?", (uid,)
+        "SELECT id, kind, title, body, tags, files, duplicates FROM summaries WHERE uid = ?",
+        (uid,),
     ).fetchone()
     if old is not None:
-        if old[1:] == (draft.kind.value, title, body, tags, files):
+        if old[1:-1] == (draft.kind.value, title, body, tags, files):
             return int(old[0]), "unchanged"
         tx.execute(
             "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
             " confidence = ?, quality = ?, rule = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
             (draft.kind.value, title, body, tags, files, draft.at, now,
-             draft.confidence, draft.quality, draft.rule, old[0]),
+             doubts.trust(tx, draft.confidence, old[0], old[-1]), draft.quality, draft.rule, old[0]),
         )  # fmt: skip
         cues.put(tx, int(old[0]), draft.kind, title, body)
         return int(old[0]), "revised"
@@ -235,12 +236,18 @@ def mark_consolidated(tx: apsw.Connection, summaries: Sequence[Summary]) -> None
     )
 
 
-def strengthen(tx: apsw.Connection, summary_id: int, now: int) -> None:
-    """The same thing was said again."""
-    tx.execute(
-        "UPDATE summaries SET duplicates = duplicates + 1, updated_at = ? WHERE id = ?",
-        (now, summary_id),
-    )
+def strengthen(tx: apsw.Connection, summary_id: int, now: int, times: int = 1) -> None:
+    """The same thing was said again; with -1 times, that is taken back."""
+    found: list[Any] = tx.execute(
+        "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
+    ).fetchall()
+    for duplicates, held in found:
+        count = max(duplicates + times, 1)
+        tx.execute(
+            "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = ?, archived_at = NULL"
+            " WHERE id = ?",
+            (count, confidence.repeated(held, duplicates, count), now, summary_id),
+        )
 
 
 def renew(
@@ -248,7 +255,8 @@ def renew(
 ) -> None:
     """Say again what had gone: it holds from `at` on, until it expires (never with None)."""
     tx.execute(
-        "UPDATE summaries SET at = ?, expires_at = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
+        "UPDATE summaries SET at = ?, expires_at = ?, updated_at = ?, consolidated = 0,"
+        " archived_at = NULL WHERE id = ?",
         (at, expires_at, now, summary_id),
     )
 
@@ -256,7 +264,7 @@ def renew(
 def pin(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
     """Pin a summary (its tier becomes core), or unpin it with None."""
     tx.execute(
-        "UPDATE summaries SET pinned_at = ?1, tier = CASE WHEN ?1 IS NOT NULL THEN 'core'"
+        "UPDATE summaries SET archived_at = NULL, pinned_at = ?1, tier = CASE WHEN ?1 IS NOT NULL THEN 'core'"
         " WHEN rule = 'imported:file' THEN 'file'"
         " WHEN rule = 'imported' OR source IN ('agent', 'user') THEN 'agent'"
         " ELSE 'captured' END WHERE id = ?2",
@@ -265,12 +273,15 @@ def pin(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
 
 
 def delete(tx: apsw.Connection, summary_id: int) -> None:
-    """Remove a summary and its place in the graph; supersessions go with it."""
-    tx.execute("DELETE FROM summaries WHERE id = ?", (summary_id,))
-    tx.execute(
-        "DELETE FROM edges WHERE (from_kind = 'summary' AND from_id = ?1) OR (to_kind = 'summary' AND to_id = ?1)",
-        (str(summary_id),),
-    )
+    """Remove a summary and its place in the graph; supersessions and judgments go with it."""
+    against = doubts.opponents(tx, [summary_id]).get(summary_id, set())
+    with doubts.weighed(tx, against):
+        tx.execute("DELETE FROM summaries WHERE id = ?", (summary_id,))
+        tx.execute(
+            "DELETE FROM edges WHERE (from_kind = 'summary' AND from_id = ?1)"
+            " OR (to_kind = 'summary' AND to_id = ?1)",
+            (str(summary_id),),
+        )
 
 
 def counts(tx: apsw.Connection) -> dict[str, int]:

@@ -91,3 +91,16 @@ def test_a_closed_vault_is_one_file(tmp_path):
     assert db.size() > 0
     db.close()
     assert [p.name for p in tmp_path.iterdir()] == ["v.db"]
+
+
+async def test_a_compact_file_has_given_back_what_was_deleted_while_readers_go_on(db):
+    db.write_now(lambda tx: tx.execute("CREATE TABLE t (x)").fetchall())
+    db.write_now(
+        lambda tx: tx.execute("INSERT INTO t VALUES (zeroblob(2000000)), ('kept')").fetchall()
+    )
+    await db.scrub()
+    before = await anyio.to_thread.run_sync(db.size)
+    db.write_now(lambda tx: tx.execute("DELETE FROM t WHERE x <> 'kept'").fetchall())
+    await db.compact()
+    assert await anyio.to_thread.run_sync(db.size) < before - 1_900_000
+    assert db.read_now(lambda tx: tx.execute("SELECT x FROM t").get) == "kept"

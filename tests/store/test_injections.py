@@ -42,3 +42,13 @@ def test_to_be_shown_is_not_to_be_used(db):
     db.write_now(filled)
     db.write_now(lambda tx: injections.record(tx, [shown(1)]))
     assert db.read_now(lambda tx: uses.of(tx, [1])) == {}
+
+
+def test_to_whom_a_memory_was_shown_is_counted_and_the_latest_are_listed(db):
+    db.write_now(filled)
+    rows = [shown(1), shown(1, at=9, moment="prompt"), shown(1, session=2, at=7), shown(2)]
+    db.write_now(lambda tx: injections.record(tx, rows))
+    assert db.read_now(lambda tx: injections.counts_of(tx, 1)) == (3, 2)
+    latest = db.read_now(lambda tx: injections.of_summary(tx, 1, 2))
+    assert [(one.session_id, one.at) for one in latest] == [(1, 9), (2, 7)]
+    assert db.read_now(lambda tx: injections.counts_of(tx, 3)) == (0, 0)

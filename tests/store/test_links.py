@@ -36,6 +36,14 @@ def test_a_summary_is_superseded_once_and_never_in_a_circle(db, three):
     assert db.read_now(lambda tx: links.newest(tx, a)) == c
 
 
+def test_who_asks_what_replaced_a_memory_hears_of_the_end_of_the_chain(db, three):
+    a, b, c = three
+    supersede(db, b, a)
+    supersede(db, c, b)
+    found = db.read_now(lambda tx: links.flattened(tx, summaries.by_ids(tx, three)))
+    assert {number: one.superseded_by for number, one in found.items()} == {a: c, b: c, c: None}
+
+
 def test_a_supersession_can_be_undone_and_leaves_its_trace(db, three):
     a, b, c = three
     row = supersede(db, b, a)

@@ -5,17 +5,33 @@ from memd.store.rows import NewPassage
 SPACE = Space("hashing", "words", "1", 2)
 
 
+def passages(db, *summary_ids):
+    new = [NewPassage(i, 0, 0, 1, "t", "x", "", ()) for i in summary_ids]
+    return [p.id for p in db.write_now(lambda tx: fulltext.put(tx, new))]
+
+
 def test_vectors_belong_to_a_space_and_go_with_their_passage(db):
-    (p, q) = db.write_now(
-        lambda tx: fulltext.put(tx, [NewPassage(i, 0, 0, 1, "t", "x", "", ()) for i in (1, 2)])
-    )
+    p, q = passages(db, 1, 2)
     space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
     assert db.write_now(lambda tx: vectors.ensure_space(tx, SPACE)) == space
-    db.write_now(lambda tx: vectors.put(tx, space, [(p.id, b"\x00\x3c\x00\x00")]))
-    assert db.read_now(lambda tx: vectors.missing(tx, space, 9)) == [q.id]
-    db.write_now(lambda tx: vectors.put(tx, space, [(p.id, b"\x00\x00\x00\x3c")]))
-    assert db.read_now(lambda tx: list(vectors.load(tx, space))) == [
-        (p.id, b"\x00\x00\x00\x3c")
-    ]
+    db.write_now(lambda tx: vectors.put(tx, space, [(p, b"\x00\x3c\x00\x00")]))
+    assert db.read_now(lambda tx: vectors.of(tx, SPACE.name, [p, q])) == {
+        p: b"\x00\x3c\x00\x00"
+    }
+    assert db.read_now(lambda tx: vectors.of(tx, "another", [p])) == {}
+    db.write_now(lambda tx: vectors.put(tx, space, [(p, b"\x00\x00\x00\x3c")]))
+    assert db.read_now(lambda tx: list(vectors.load(tx, space))) == [(p, b"\x00\x00\x00\x3c")]
     db.write_now(lambda tx: fulltext.remove(tx, 1))
     assert db.read_now(lambda tx: vectors.count(tx, space)) == 0
+
+
+def test_a_vector_that_comes_too_late_for_its_passage_is_left_out(db):
+    p, q, r = passages(db, 1, 2, 3)
+    db.write_now(lambda tx: fulltext.remove(tx, 2))
+    space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
+    pairs = [(r, b"\x01\0\0\0"), (q, b"\x02\0\0\0"), (p, b"\x03\0\0\0")]
+    assert db.write_now(lambda tx: vectors.put_where_wanted(tx, space, pairs)) == [r, p]
+    assert db.read_now(lambda tx: dict(vectors.load(tx, space))) == {
+        p: b"\x03\0\0\0",
+        r: b"\x01\0\0\0",
+    }

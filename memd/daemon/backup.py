@@ -1,0 +1,258 @@
+"""Backups as files: where they lie, what they are called, which of them go, and how one is put back.
+
+They lie in a directory of their own beside the vault, or where a person says. A file has its name only
+once it is whole; what a killed backup left behind has another, and the next one takes it away. A vault
+that gives way to a backup is set aside, never overwritten. Not here: how a copy is made (store/copies.py).
+"""
+
+import contextlib
+import datetime as dt
+import errno
+import glob
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from memd.errors import BadRequest, MemdError, VaultError
+from memd.paths import Paths, private_dir
+from memd.store import copies
+from memd.store.copies import Progress
+from memd.store.staging import is_alive
+
+KEEP = 5
+_SUFFIX = ".memd"
+_PARTIAL = ".partial"
+_ASIDE = "before-restore"
+_WAL = "-wal"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EMLINK})
+"""Such as a stick for a camera."""
+_DATE = "%Y%m%dT%H%M%SZ"
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A file that holds a whole vault."""
+
+    path: str
+    at: int
+    """UTC milliseconds, from its name."""
+    size: int
+    is_aside: bool
+    """Whether it is what a restore has set aside: such a file is never pruned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What a backup did."""
+
+    backup: Backup
+    rows: dict[str, int]
+    pruned: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore did."""
+
+    aside: str | None
+    """Where the vault is now that was there before; None if there was none."""
+    erased: int
+    """Memories of the backup that were forgotten since, and do not come back."""
+    rows: dict[str, int]
+
+
+def place(paths: Paths) -> str:
+    """Where backups lie unless a person says otherwise."""
+    return str(Path(paths.data_dir, "backups"))
+
+
+def listed(directory: str, vault: str) -> list[Backup]:
+    """The backups of a vault in a directory, newest first."""
+    found = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for entry in os.scandir(directory):
+            match = _pattern(vault).fullmatch(entry.name)
+            if match and entry.is_file():
+                moment = dt.datetime.strptime(match["date"], _DATE).replace(tzinfo=dt.UTC)
+                at = int(moment.timestamp() * 1000)
+                one = Backup(entry.path, at, entry.stat().st_size, bool(match["aside"]))
+                found.append((at, int(match["number"] or 1), one.path, one))
+    return [one for *_, one in sorted(found, reverse=True)]
+
+
+def make(paths: Paths, directory: str | None, keep: int, now: int, progress: Progress) -> Made:
+    """Back the vault up while it is in use, then remove all but the `keep` newest backups there.
+
+    Raises BadRequest without a vault, OSError where nothing can be written, or a VaultError.
+    """
+    if directory is None:
+        folder = private_dir(place(paths))
+    else:
+        folder = str(Path(directory).absolute())
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  # what is there keeps its mode
+    _sweep(folder, paths.vault)
+    partial = _partial(folder, paths.vault)
+    rows = copies.copy(paths.database, partial, progress)
+    try:
+        path = _name(partial, folder, f"{paths.vault}-{_date(now)}")
+    except BaseException:
+        copies.discard(partial)
+        raise
+    made = next(one for one in listed(folder, paths.vault) if one.path == path)
+    return Made(made, rows, _prune(folder, paths.vault, keep))
+
+
+def _prune(folder: str, vault: str, keep: int) -> tuple[str, ...]:
+    old = [one.path for one in listed(folder, vault) if not one.is_aside][keep:]
+    for path in old:
+        Path(path).unlink(missing_ok=True)
+    return tuple(old)
+
+
+def restore(paths: Paths, file: str, now: int, progress: Progress) -> Restored:
+    """Put a backup in the vault's place. The caller holds the vault's lock, so nobody serves it.
+
+    The file is copied and the copy proved before anything is touched; until the last step, which is
+    one rename, the old vault is where it was, and it is put back if that step fails. Raises BadRequest,
+    OSError or a VaultError.
+    """
+    folder = private_dir(place(paths))
+    _sweep(folder, paths.vault)
+    partial = _partial(folder, paths.vault)
+    rows = copies.copy(file, partial, progress)
+    try:
+        erased = copies.bring_up_to_date(partial, _forgotten(paths.database), now)
+        aside = _set_aside(paths, folder, now)
+        try:
+            Path(partial).replace(paths.database)
+        except BaseException:
+            _take_back(paths, aside)
+            raise
+    except BaseException:
+        copies.discard(partial)
+        raise
+    _flush(paths.data_dir)
+    return Restored(aside, erased, rows)
+
+
+def check(paths: Paths, file: str) -> dict[str, int]:
+    """Check a file that may be restored, without changing anything; table → rows.
+
+    Raises BadRequest if it is not there or the vault itself, else a VaultError.
+    """
+    if not Path(file).is_file():
+        raise BadRequest(f"there is no file {file}")
+    if Path(paths.database).exists() and Path(file).samefile(paths.database):
+        raise BadRequest(f"{file} is the vault itself")
+    return copies.verify(file)
+
+
+def _forgotten(vault: str) -> Sequence[tuple[str, int]]:
+    """What the present vault has forgotten; nothing if it is damaged, which is why one restores."""
+    try:
+        return copies.forgotten(vault)
+    except MemdError:
+        return ()
+
+
+def _set_aside(paths: Paths, folder: str, now: int) -> str | None:
+    """Give the present vault a second name beside the backups, and empty its log; that name."""
+    if not Path(paths.database).exists():
+        copies.discard(paths.database)
+        return None
+    # A damaged vault cannot be folded; then its log goes aside with it.
+    with contextlib.suppress(VaultError):
+        copies.fold(paths.database)
+    aside = _name(
+        paths.database, folder, f"{paths.vault}-{_ASIDE}-{_date(now)}", is_second=True
+    )
+    for suffix in (_WAL, "-shm"):
+        if Path(paths.database + suffix).exists():
+            Path(paths.database + suffix).rename(aside + suffix)
+    return aside
+
+
+def _take_back(paths: Paths, aside: str | None) -> None:
+    """The vault is still in its place: its log comes back, and its second name goes."""
+    if aside is None:
+        return
+    for suffix in (_WAL, "-shm"):
+        if Path(aside + suffix).exists():
+            Path(aside + suffix).rename(paths.database + suffix)
+    if Path(paths.database).exists():
+        Path(aside).unlink(missing_ok=True)
+
+
+def _name(path: str, folder: str, stem: str, *, is_second: bool = False) -> str:
+    """Give a file a name that no file has; the old one goes unless it is to be a second one."""
+    taken = [path.name for path in Path(folder).glob(f"{glob.escape(stem)}*{_SUFFIX}")]
+    # After the last one, for what is made later must not sort before it where that one was pruned.
+    for n in range(1 + max(map(_number, taken), default=0), 10_000):
+        target = Path(folder, f"{stem}{f'-{n}' if n > 1 else ''}{_SUFFIX}")
+        if target.exists() or not _link(path, target):
+            continue
+        if not is_second:
+            Path(path).unlink()
+        _flush(folder)
+        return str(target)
+    raise BadRequest(f"{folder} has too many files called {stem}")
+
+
+def _number(name: str) -> int:
+    """Which of its second a file is, from its name."""
+    last = name.removesuffix(_SUFFIX).rpartition("-")[2]
+    return int(last) if last.isascii() and last.isdigit() else 1
+
+
+def _link(path: str, target: Path) -> bool:
+    """Give a file a second name; False if there is such a file by now."""
+    try:
+        # Unlike a rename, a link never replaces what is there.
+        target.hardlink_to(path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        copies.clone(path, str(target))
+    return True
+
+
+def _partial(folder: str, vault: str) -> str:
+    path = str(Path(folder, f"{vault}.{os.getpid()}{_PARTIAL}"))
+    copies.discard(path)
+    return path
+
+
+def _sweep(folder: str, vault: str) -> None:
+    """Take away what backups that were killed have left behind."""
+    pattern = re.compile(
+        rf"{re.escape(vault)}\.(\d+){re.escape(_PARTIAL)}(-journal|-wal|-shm)?"
+    )
+    for entry in os.scandir(folder):
+        match = pattern.fullmatch(entry.name)
+        if match and not is_alive(int(match[1])):
+            Path(entry.path).unlink(missing_ok=True)
+
+
+def _pattern(vault: str) -> re.Pattern[str]:
+    """The names of a vault's backups, and of no vault whose name begins the same."""
+    return re.compile(
+        rf"{re.escape(vault)}-(?P<aside>{_ASIDE}-)?(?P<date>\d{{8}}T\d{{6}}Z)"
+        rf"(-(?P<number>\d{{1,4}}))?{re.escape(_SUFFIX)}"
+    )
+
+
+def _date(now: int) -> str:
+    return dt.datetime.fromtimestamp(now / 1000, tz=dt.UTC).strftime(_DATE)
+
+
+def _flush(directory: str) -> None:
+    """Have the names of a directory on the disk, too."""
+    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,170 @@
+"""memd's own export on lines: a header, a record a line, an end that says what must have come. Pure.
+
+A file that was cut off, changed, or written by a newer memd is refused, as is any line that is not what
+the format says; the reader knows the number of the line. Not here: what is in a record
+(store/freight.py), files, or what becomes of the records (moving.py).
+"""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+from memd.errors import BadRequest
+from memd.store.freight import FREIGHT, Fields, check
+
+FORMAT = 1
+HEADER = "memd-export"
+_END = "end"
+LINE_BYTES_MAX = 32 * 1024 * 1024
+_NO_EXPORT = "this is not a memd export: it begins with something else than its header"
+_REST = "what follows the last line is not part of the export"
+_BREAK = b"\n"
+
+
+class Writer:
+    """Makes the lines of one export, in order; each ends in a line break."""
+
+    def __init__(self, version: str, project: str | None, counts: Mapping[str, int]) -> None:
+        """Of this memd's version, with this many records of each kind; `project`: its key, or None for all."""
+        self._header = {
+            "record": HEADER, "format": FORMAT, "memd": version, "project": project,
+            "counts": {kind: counts[kind] for kind in FREIGHT},
+        }  # fmt: skip
+        self._hash = hashlib.sha256()
+        self._counts: Counter[str] = Counter()
+
+    def header(self) -> bytes:
+        """The first line."""
+        return self._hashed(self._header)
+
+    def record(self, kind: str, fields: Fields) -> bytes:
+        """One record."""
+        self._counts[kind] += 1
+        return self._hashed({"record": kind, **fields})
+
+    def end(self) -> bytes:
+        """The last line."""
+        counts = {kind: self._counts[kind] for kind in FREIGHT}
+        return _line({"record": _END, "counts": counts, "sha256": self._hash.hexdigest()})
+
+    def _hashed(self, value: Mapping[str, Any]) -> bytes:
+        line = _line(value)
+        self._hash.update(line)
+        return line
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode("utf-8", "replace") + _BREAK
+
+
+def is_header(line: bytes) -> bool:
+    """Whether a file that begins with this line is an export, of whatever version."""
+    try:
+        return bool(_parsed(line)["record"] == HEADER)
+    except (BadRequest, KeyError):
+        return False
+
+
+class Reader:
+    """Takes the lines of one export, in order, and gives its records. Every refusal is a BadRequest."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._counts: Counter[str] = Counter()
+        self._announced: Any = None
+        self._has_ended = False
+        self._order = list(FREIGHT)
+
+    @property
+    def announced(self) -> int:
+        """How many records the header says there are."""
+        return sum(self._announced.values()) if self._announced else 0
+
+    def feed(self, line: bytes) -> tuple[str, Fields] | None:
+        """The record on this line as (kind, fields); None for header and end."""
+        if self._has_ended:
+            raise BadRequest(_REST)
+        if len(line) > LINE_BYTES_MAX:
+            raise BadRequest(f"longer than {LINE_BYTES_MAX // 1024**2} MiB")
+        if self._announced is None:
+            self._begin(line)
+            return None
+        if not line.endswith(_BREAK):
+            raise BadRequest("the file ends within this line: it was cut off")
+        fields = _parsed(line)
+        kind = fields.pop("record", None)
+        if kind == _END:
+            self._end(fields)
+            return None
+        if not isinstance(kind, str):
+            raise BadRequest("a line that does not say what it records")
+        check(kind, fields)
+        if kind not in self._order:
+            raise BadRequest(f"a {kind} after what may speak of it: records are out of order")
+        self._order = self._order[self._order.index(kind) :]
+        self._hash.update(line)
+        self._counts[kind] += 1
+        return kind, fields
+
+    def close(self) -> None:
+        """There are no more lines. BadRequest if that cannot be all."""
+        if self._announced is None:
+            raise BadRequest(_NO_EXPORT)
+        if not self._has_ended:
+            raise BadRequest("the last line is missing: the file was cut off")
+
+    def _begin(self, line: bytes) -> None:
+        if not is_header(line):
+            raise BadRequest(_NO_EXPORT)
+        header = _parsed(line)
+        version = header.get("format")
+        if type(version) is int and version > FORMAT:
+            raise BadRequest(
+                f"a newer memd ({str(header.get('memd'))[:20]}) wrote it in format {version}, and this"
+                f" one reads up to {FORMAT}; update memd"
+            )
+        counts = header.get("counts")
+        if type(version) is not int or version != FORMAT or not _is_counts(counts):
+            raise BadRequest("the header is damaged")
+        self._announced = counts
+        self._hash.update(line)
+
+    def _end(self, fields: Fields) -> None:
+        counts = {kind: self._counts[kind] for kind in FREIGHT}
+        if fields.get("counts") != counts or self._announced != counts:
+            raise BadRequest("there are not as many records as it says: some are missing")
+        if fields.get("sha256") != self._hash.hexdigest():
+            raise BadRequest("its SHA-256 is not that of the lines above: they were changed")
+        self._has_ended = True
+
+
+def _is_counts(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and value.keys() == FREIGHT.keys()
+        and all(type(count) is int and count >= 0 for count in value.values())
+    )
+
+
+def _parsed(line: bytes) -> Fields:
+    """The object on a line."""
+    try:
+        found = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+        if b"\\u" in line:
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
+    except RecursionError:
+        raise BadRequest("nested too deep") from None
+    except UnicodeError:
+        raise BadRequest("not UTF-8, or half of a character") from None
+    except ValueError as error:
+        raise BadRequest(f"not JSON: {str(error)[:100]}") from None
+    if not isinstance(found, dict):
+        raise BadRequest("not a JSON object")
+    return found
+
+
+def _no_constant(name: str) -> float:
+    raise ValueError(f"{name} is no number in JSON")

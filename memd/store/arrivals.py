@@ -1,0 +1,299 @@
+"""Records of another vault on their way in: each finds its row here by its uid, or becomes one.
+
+What is here is never overwritten by what is older, what was forgotten here stays forgotten with all
+that hangs on it, and what is here already changes nothing. Everything happens in the caller's
+transaction. Not here: what is in a record (freight.py), who hides whom afterwards (settling.py).
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Literal
+
+from memd.errors import BadRequest
+from memd.models import Kind
+from memd.store import books, cues, doubts, placing, projects
+from memd.store.database import Connection
+from memd.store.freight import FREIGHT, NODES, Fields
+
+Outcome = Literal["created", "known", "revised", "forgotten", "left"]
+"""`left`: it cannot stand beside what is here, such as a second memory that hides the same one."""
+CHAIN_MAX = 1_000
+"""Steps from a memory to the one that finally hides it. Chains are flattened, so real ones are short."""
+_REVISED = (
+    "kind", "source", "title", "body", "topic_key", "tags", "files", "at", "updated_at", "expires_at",
+    "confidence", "quality", "revisions", "duplicates", "rule",
+)  # fmt: skip
+
+
+class Arrivals:
+    """Takes records in, in the order of FREIGHT.
+
+    With `is_strict`, into a vault where there was nothing: BadRequest for whatever stands there twice,
+    speaks of what did not come before it, or goes round in a circle.
+    """
+
+    def __init__(self, tx: Connection, *, is_strict: bool = False) -> None:
+        self._tx = tx
+        self._is_strict = is_strict
+        self.outcomes: Counter[tuple[str, Outcome]] = Counter()
+        self.last_session = placing.last(tx, "sessions")
+        self.last_event = placing.last(tx, "events")
+        self.last_summary = placing.last(tx, "summaries")
+        self.bereft: set[int] = set()
+        """New memories that derive from an event which was forgotten here."""
+        self._admit: dict[str, Callable[[Fields], Outcome]] = {
+            kind: getattr(self, f"_{kind}") for kind in FREIGHT
+        }
+
+    def admit(self, kind: str, fields: Fields) -> Outcome:
+        """Take in one checked record, or say why not."""
+        with doubts.weighed(self._tx, self._doubted(kind, fields)):
+            outcome = self._admit[kind](fields)
+        if self._is_strict and outcome != "created" and (kind, outcome) not in _HARMLESS:
+            raise BadRequest(_REFUSALS[outcome].format(kind=kind))
+        self.outcomes[kind, outcome] += 1
+        return outcome
+
+    def _doubted(self, kind: str, new: Fields) -> set[int]:
+        """The memories of before whose trust it may change; one that comes brings its own along."""
+        ends: tuple[str, ...] = ()
+        if kind == "judgment":
+            ends = new["newer"], new["older"]
+        elif kind == "edge" and new["type"] == "contradicts":
+            ends = new["from"], new["to"]
+        found = (self._row("summary", name) for name in ends)
+        return {
+            number for number in found if number is not None and number <= self.last_summary
+        }
+
+    def _project(self, new: Fields) -> Outcome:
+        if projects.by_key(self._tx, new["key"]) is not None:
+            return "known"
+        return self._insert("projects", new)
+
+    def _alias(self, new: Fields) -> Outcome:
+        if projects.by_key(self._tx, new["key"]) is not None:
+            return "known"
+        project_id = self._project_id(new.pop("project"))
+        return self._insert("aliases", new | {"project_id": project_id})
+
+    def _session(self, new: Fields) -> Outcome:
+        if books.is_forgotten(self._tx, new["uid"]):
+            return "forgotten"
+        found = self._tx.execute(
+            "SELECT id FROM sessions WHERE uid = ? OR (client = ? AND key = ?)",
+            (new["uid"], new["client"], new["key"]),
+        ).get
+        if found is None:
+            project_id = self._project_id(new.pop("project"))
+            return self._insert("sessions", new | {"project_id": project_id})
+        self._tx.execute(
+            "UPDATE sessions SET started_at = min(started_at, ?), last_event_at = max(last_event_at, ?)"
+            " WHERE id = ?",
+            (new["started_at"], new["last_event_at"], found),
+        )
+        return "known"
+
+    def _event(self, new: Fields) -> Outcome:
+        session_id = self._row("session", new.pop("session"))
+        if books.is_forgotten(self._tx, new["key"]) or session_id is None:
+            if session_id and session_id > self.last_session and new["kind"] == "prompt":
+                # It may be the prompt that the session is titled with.
+                projects.untitle(self._tx, session_id)
+            return "forgotten"
+        if self._row("event", new["key"]) is not None:
+            return "known"
+        new["payload"] = placing.text(new["payload"], (",", ":"))
+        return self._insert("events", new | {"session_id": session_id})
+
+    def _summary(self, new: Fields) -> Outcome:
+        if books.is_forgotten(self._tx, new["uid"]):
+            return "forgotten"
+        session, project_id = new.pop("session"), self._project_id(new.pop("project"))
+        session_id = None if session is None else self._row("session", session)
+        if self._is_strict and session is not None and session_id is None:
+            raise BadRequest(f"there is no session {session[:80]!r} before this summary")
+        new["tags"], new["files"] = placing.text(new["tags"]), placing.text(new["files"])
+        outcome: Outcome = "revised"
+        found = self._row("summary", new["uid"])
+        if found is None:
+            # Beside memories that were here, those that come have to be compared with them.
+            new["consolidated"] *= int(self.last_summary == 0)
+            outcome = self._insert(
+                "summaries", new | {"project_id": project_id, "session_id": session_id}
+            )
+            found = self._row("summary", new["uid"])
+        elif not self._revise(found, new):
+            return "known"
+        assert found is not None
+        cues.put(self._tx, found, Kind(new["kind"]), new["title"], new["body"])
+        return outcome
+
+    def _revise(self, summary_id: int, new: Fields) -> bool:
+        """Take over what was written later; whether it was. Whether it is pinned is for this vault to say."""
+        values = [new[name] for name in _REVISED]
+        self._tx.execute(
+            f"UPDATE summaries SET ({', '.join(_REVISED)}) = ({placing.marks(values)}), consolidated = 0"
+            f" WHERE id = ? AND updated_at < ? AND ({', '.join(_REVISED)}) IS NOT ({placing.marks(values)})",
+            (*values, summary_id, new["updated_at"], *values),
+        )
+        return self._tx.changes() > 0
+
+    def _supersession(self, new: Fields) -> Outcome:
+        pair = self._pair(new)
+        if pair is None:
+            return "forgotten"
+        newer, older = pair
+        rule_and_time = (new["rule"], new["at"])
+        if self._is_there(
+            "supersessions", "newer_id, older_id, rule, at", (*pair, *rule_and_time)
+        ):
+            return "known"
+        if newer == older:
+            return "left"
+        if new["undone_at"] is None and (
+            placing.hider(self._tx, older) or self._is_above(older, newer)
+        ):
+            return "left"
+        return self._insert("supersessions", new | {"newer_id": newer, "older_id": older})
+
+    def _is_above(self, summary_id: int, current: int) -> bool:
+        """Whether somebody who hides `current`, directly or through others, is this one."""
+        for _ in range(CHAIN_MAX):
+            above = placing.hider(self._tx, current)
+            if above is None or above == summary_id:
+                return above is not None
+            current = above
+        return True
+
+    def _edge(self, new: Fields) -> Outcome:
+        ends = {}
+        for end in ("from", "to"):
+            kind, name = new[f"{end}_kind"], new.pop(end)
+            node = self._row(kind, name) if kind in NODES else name
+            self._expect(node, kind, name, "edge")
+            ends[f"{end}_id"] = None if node is None else str(node)
+        start, stop = ends.values()
+        if start is None or stop is None:
+            is_source = start is not None and (new["from_kind"], new["to_kind"]) == (
+                "summary",
+                "event",
+            )
+            if (
+                is_source
+                and new["type"] == "derives_from"
+                and int(start or 0) > self.last_summary
+            ):
+                self.bereft.add(int(start or 0))
+            return "forgotten"
+        new["detail"] = placing.text(new["detail"])
+        return self._insert("edges", new | ends, or_leave=True)
+
+    def _judgment(self, new: Fields) -> Outcome:
+        pair = self._pair(new)
+        if pair is None:
+            return "forgotten"
+        if self._is_there("judgments", "newer_id, older_id, at", (*pair, new["at"])):
+            return "known"
+        if pair[0] == pair[1]:
+            return "left"
+        row = new | {"newer_id": pair[0], "older_id": pair[1]}
+        is_new = self._insert("judgments", row, or_leave=True) == "created"
+        return "created" if is_new else "left"
+
+    def _use(self, new: Fields) -> Outcome:
+        summary_id = self._row("summary", new["summary"])
+        if self._expect(summary_id, "summary", new["summary"], "use") is None:
+            return "forgotten"
+        # The greater, not the sum: who imports twice has not asked twice.
+        return self._upsert(
+            "INSERT INTO uses (summary_id, count, last_at) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE"
+            " SET count = max(count, ?2), last_at = max(last_at, ?3) WHERE count < ?2 OR last_at < ?3",
+            (summary_id, new["count"], new["last_at"]),
+        )
+
+    def _together(self, new: Fields) -> Outcome:
+        pair = (self._row("summary", new["one"]), self._row("summary", new["other"]))
+        for number, name in zip(pair, (new["one"], new["other"]), strict=True):
+            self._expect(number, "summary", name, "together")
+        if pair[0] is None or pair[1] is None:
+            return "forgotten"
+        if pair[0] == pair[1]:
+            return "left"
+        return self._upsert(
+            "INSERT INTO coactivations (low_id, high_id, count) VALUES (min(?1, ?2), max(?1, ?2), ?3)"
+            " ON CONFLICT DO UPDATE SET count = ?3 WHERE count < ?3",
+            (*pair, new["count"]),
+        )
+
+    def _injection(self, new: Fields) -> Outcome:
+        session, summary = new.pop("session"), new.pop("summary")
+        session_id, summary_id = self._row("session", session), self._row("summary", summary)
+        self._expect(session_id, "session", session, "injection")
+        self._expect(summary_id, "summary", summary, "injection")
+        if session_id is None or summary_id is None:
+            return "forgotten"
+        row = (session_id, summary_id, new["moment"], new["at"])
+        if self._is_there("injections", "session_id, summary_id, moment, at", row):
+            return "known"
+        return self._insert(
+            "injections", new | {"session_id": session_id, "summary_id": summary_id}
+        )
+
+    def _switch(self, new: Fields) -> Outcome:
+        return self._insert("switches", new, or_leave=True)
+
+    def _forgotten(self, new: Fields) -> Outcome:
+        for kind, last in (("summary", self.last_summary), ("event", self.last_event)):
+            number = self._row(kind, new["key"])
+            if number is not None and number <= last:
+                # It lives here: an import never erases.
+                return "left"
+        return self._insert("forgotten", new, or_leave=True)
+
+    def _row(self, kind: str, name: str) -> int | None:
+        return placing.number(self._tx, kind, name)
+
+    def _project_id(self, key: str) -> int:
+        found = projects.by_key(self._tx, key)
+        if found is None:
+            raise BadRequest(f"there is no project {key[:80]!r} before what belongs to it")
+        return found.id
+
+    def _pair(self, new: Fields) -> tuple[int, int] | None:
+        """The numbers of `newer` and `older`, which are taken out; None if one is not here."""
+        names = new.pop("newer"), new.pop("older")
+        newer, older = (
+            self._expect(self._row("summary", name), "summary", name, "pair") for name in names
+        )
+        return None if newer is None or older is None else (int(newer), int(older))
+
+    def _expect(
+        self, node: int | str | None, kind: str, name: str, who: str
+    ) -> int | str | None:
+        if node is None and self._is_strict:
+            raise BadRequest(f"there is no {kind} {name[:80]!r} before this {who}")
+        return node
+
+    def _is_there(self, table: str, columns: str, values: tuple[object, ...]) -> bool:
+        return placing.is_there(self._tx, table, columns, values)
+
+    def _insert(self, table: str, row: Fields, *, or_leave: bool = False) -> Outcome:
+        is_new = placing.insert(self._tx, table, row, or_leave=or_leave)
+        return "created" if is_new else "known"
+
+    def _upsert(self, sql: str, values: tuple[object, ...]) -> Outcome:
+        self._tx.execute(sql, values)
+        return "created" if self._tx.changes() else "known"
+
+
+_HARMLESS = frozenset(
+    {("supersession", "known"), ("judgment", "known"), ("injection", "known")}
+)
+"""They have no name of their own: the same one twice says no more than once."""
+_REFUSALS: dict[Outcome, str] = {
+    "known": "this {kind} stands there twice",
+    "revised": "this {kind} stands there twice",
+    "forgotten": "this {kind} speaks of what is not there",
+    "left": "this {kind} goes round in a circle or has no end, or says otherwise than one before it",
+}

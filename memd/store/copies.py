@@ -1,0 +1,170 @@
+"""Copies of a vault: made while it is written to, and proved whole before anybody relies on them.
+
+A copy is taken from one snapshot, page by page, so it is the vault of one moment and nobody waits for
+it. Not here: where copies lie and what they are called (daemon/backup.py).
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from memd.errors import VaultCorrupt, VaultError
+from memd.store import books, events, fulltext, links, migrate, summaries, turns
+from memd.store.database import Connection, Database, translated
+from memd.store.snapshot import snapshot
+
+_PAGES = 256
+"""Pages a slice: a megabyte."""
+Progress = Callable[[int, int], None]
+"""Told the pages done and the pages there are."""
+Counts = dict[str, int]
+
+
+def copy(vault: str, target: str, progress: Progress) -> Counts:
+    """Copy a vault to a file that must not exist; table → rows, as counted in the snapshot.
+
+    The copy is proved: it is whole by SQLite's own check, and has as many rows. Raises BadRequest
+    without a vault, FileExistsError, or a VaultError; then there is no file.
+    """
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    try:
+        with snapshot(vault) as source:
+            expected = _counts(source)
+            _copy_pages(source, target, progress)
+        _compare(verify(target), expected)
+        _flush(target)
+    except BaseException:
+        discard(target)
+        raise
+    return expected
+
+
+def _compare(found: Counts, expected: Counts) -> None:
+    if found != expected:
+        raise VaultCorrupt("the copy has not as many rows as the vault; it was not kept")
+
+
+def _copy_pages(source: Connection, target: str, progress: Progress) -> None:
+    # Of a snapshot, whoever writes to the vault meanwhile does not make the copy begin anew.
+    with translated():
+        into = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            into.pragma("synchronous", 0)
+            with into.backup("main", source, "main") as backup:
+                while not backup.done:
+                    backup.step(_PAGES)
+                    progress(backup.page_count - backup.remaining, backup.page_count)
+            # One file that is all of it.
+            into.pragma("journal_mode", "delete")
+        finally:
+            into.close()
+
+
+def verify(path: str) -> Counts:
+    """Check a vault's file without changing it; table → rows. VaultCorrupt or another VaultError."""
+    migrate.inspect(path)
+    if not Path(path).is_file() or not Path(path).stat().st_size:
+        raise VaultCorrupt(f"{path} is empty")
+    with translated():
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            verdict = connection.execute("PRAGMA integrity_check(1)").get
+            if verdict != "ok":
+                raise VaultCorrupt(f"{path} is damaged: {verdict}")
+            if connection.execute("PRAGMA foreign_key_check").fetchall():
+                raise VaultCorrupt(f"{path} is damaged: rows refer to rows that are missing")
+            return _counts(connection)
+        finally:
+            connection.close()
+
+
+def _counts(connection: Connection) -> Counts:
+    names: list[tuple[Any, ...]] = connection.execute(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+        " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
+    ).fetchall()
+    return {
+        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').get) for (name,) in names
+    }
+
+
+def fold(path: str) -> None:
+    """Put what stands in a vault's write-ahead log into its file. Nobody else may have it open."""
+    with translated():
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            # Before it has read anything, SQLite does not know that there is a log.
+            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        finally:
+            connection.close()
+
+
+def forgotten(path: str) -> list[tuple[str, int]]:
+    """(hash, when) of everything that was forgotten in a vault, read from a snapshot."""
+    with snapshot(path) as connection:
+        rows: list[tuple[Any, ...]] = connection.execute(
+            "SELECT key, at FROM forgotten ORDER BY key"
+        ).fetchall()
+    return [(key, at) for key, at in rows]
+
+
+def bring_up_to_date(path: str, gone: Sequence[tuple[str, int]], now: int) -> int:
+    """Give a copy our schema, and erase in it what was forgotten since; how many memories went.
+
+    `gone`: (hash, when) of what the vault has forgotten that the copy takes the place of.
+    """
+    database = Database(path, now)
+    try:
+        erased = database.write_now(lambda tx: sum(_erase(tx, key, at) for key, at in gone))
+        if erased:
+            database.write_now(fulltext.purge)
+            database.write_now(turns.purge)
+    finally:
+        database.close()
+    return erased
+
+
+def _erase(tx: Connection, key: str, at: int) -> int:
+    if books.is_forgotten(tx, key):
+        return 0
+    event_id = tx.execute("SELECT id FROM events WHERE key = ?", (key,)).get
+    if event_id is not None:
+        links.drop_node(tx, "event", str(event_id))
+        events.forget(tx, [int(event_id)], at)
+    books.forget(tx, key, at)
+    summary = summaries.by_uid(tx, key)
+    if summary is None:
+        return 0
+    fulltext.remove(tx, summary.id)
+    summaries.delete(tx, summary.id)
+    return 1
+
+
+def clone(path: str, target: str) -> None:
+    """Copy a file that nobody writes to, byte by byte. FileExistsError if there is such a file."""
+    with Path(path).open("rb") as source, Path(target).open("xb") as into:
+        os.fchmod(into.fileno(), 0o600)
+        shutil.copyfileobj(source, into)
+    _flush(target)
+
+
+def discard(path: str) -> None:
+    """Remove a copy with all that SQLite put beside it."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        Path(path + suffix).unlink(missing_ok=True)
+
+
+def _flush(path: str) -> None:
+    """Have the file on the disk before it gets its name."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise VaultError(f"{path} cannot be written to the disk: {error.strerror}") from error
+    finally:
+        os.close(handle)

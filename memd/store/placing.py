@@ -1,0 +1,57 @@
+"""Rows found and written by their names: what every kind of record that arrives needs. No decisions."""
+
+import json
+from collections.abc import Mapping, Sized
+
+from memd.store.database import Connection
+
+_NAMED = {
+    "summary": ("summaries", "uid"),
+    "session": ("sessions", "uid"),
+    "event": ("events", "key"),
+}
+
+
+def number(tx: Connection, kind: str, name: str) -> int | None:
+    """The number of the summary, session or event with this uid or key; None if there is none."""
+    table, column = _NAMED[kind]
+    found = tx.execute(f"SELECT id FROM {table} WHERE {column} = ?", (name,)).get
+    return None if found is None else int(found)
+
+
+def is_there(tx: Connection, table: str, columns: str, values: tuple[object, ...]) -> bool:
+    """Whether a row of this table has these values in these columns, which are ours."""
+    query = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE ({columns}) = ({marks(values)}))"
+    return bool(tx.execute(query, values).get)
+
+
+def hider(tx: Connection, summary_id: int) -> int | None:
+    """The number of the summary that hides this one now."""
+    found = tx.execute(
+        "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL",
+        (summary_id,),
+    ).get
+    return None if found is None else int(found)
+
+
+def insert(tx: Connection, table: str, row: Mapping[str, object], *, or_leave: bool) -> bool:
+    """Write a row; with `or_leave`, False if another one stands in its way."""
+    verb = "INSERT OR IGNORE" if or_leave else "INSERT"
+    sql = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({marks(row)})"
+    tx.execute(sql, tuple(row.values()))
+    return tx.changes() > 0
+
+
+def last(tx: Connection, table: str) -> int:
+    """The highest number of a table; 0 if it is empty."""
+    return int(tx.execute(f"SELECT coalesce(max(id), 0) FROM {table}").get)
+
+
+def text(value: object, separators: tuple[str, str] | None = None) -> str:
+    """A JSON value as the store keeps it."""
+    return json.dumps(value, ensure_ascii=False, separators=separators)
+
+
+def marks(values: Sized) -> str:
+    """A question mark for each value."""
+    return ", ".join("?" * len(values))

@@ -1,0 +1,176 @@
+"""Vaults as records, to be moved: one with a record of every kind, and what brings them into files."""
+
+import io
+
+from memd.exchange import jsonl, moving
+from memd.store.arrivals import Arrivals
+from memd.store.database import Database
+from memd.store.freight import FREIGHT
+from memd.store.staging import commit, staged, staging
+
+AT = 1_790_000_000_000
+
+
+def plain(value):
+    return value
+
+
+def summary(uid, **fields):
+    return (
+        "summary",
+        {
+            "uid": uid, "project": "/home/dev/ledger", "session": "s1", "episode": "t1",
+            "kind": "decision", "tier": "captured", "source": "claude-code",
+            "title": f"Sessions live in {uid}", "body": "Because they are shared.",
+            "topic_key": None, "tags": ["sessions"], "files": ["/home/dev/ledger/app.py"],
+            "at": AT, "created_at": AT, "updated_at": AT, "expires_at": None, "pinned_at": None,
+            "confidence": 0.5, "quality": 0.25, "revisions": 1, "duplicates": 2, "rule": "turn",
+            "consolidated": 1, "archived_at": None,
+        }
+        | fields,
+    )  # fmt: skip
+
+
+def event(key, **fields):
+    return (
+        "event",
+        {
+            "key": key, "session": "s1", "kind": "prompt", "name": "UserPromptSubmit", "at": AT,
+            "source": "live", "turn": "t1", "tool": None, "agent": None,
+            "payload": {"prompt": "Where shall the sessions live?"}, "distilled": 1,
+        }
+        | fields,
+    )  # fmt: skip
+
+
+def session(uid, **fields):
+    return (
+        "session",
+        {
+            "uid": uid, "client": "claude-code", "key": f"key of {uid}",
+            "project": "/home/dev/ledger", "directory": "/home/dev/ledger", "title": "Sessions",
+            "started_at": AT, "last_event_at": AT + 5,
+        }
+        | fields,
+    )  # fmt: skip
+
+
+def project(key="/home/dev/ledger", **fields):
+    return (
+        "project",
+        {"key": key, "name": "ledger", "reason": "a git repository", "created_at": AT} | fields,
+    )
+
+
+def supersession(newer, older, **fields):
+    return (
+        "supersession",
+        {
+            "newer": newer, "older": older, "rule": "near-duplicate", "cosine": 0.97,
+            "guard": "no finding", "at": AT, "undone_at": None,
+        }
+        | fields,
+    )  # fmt: skip
+
+
+def edge(start, type_, stop, **fields):
+    return (
+        "edge",
+        {
+            "from_kind": start[0], "from": start[1], "type": type_, "to_kind": stop[0],
+            "to": stop[1], "confidence": 1.0, "rule": "turn", "at": AT, "detail": {"quote": "sessions"},
+        }
+        | fields,
+    )  # fmt: skip
+
+
+def one_of_each():
+    """A vault with a record of every kind, in the order in which they travel."""
+    return [
+        project(),
+        project("global", name="global", reason="memories that hold everywhere"),
+        ("alias", {"key": "/home/dev/old", "project": "/home/dev/ledger", "at": AT}),
+        session("s1"),
+        session("s2", directory=None, title=None),
+        event("e1"),
+        event("e2", kind="tool_call", payload={"n": [1, 2.5, None, True, {"ü": "\U0001f5dd"}]}),
+        summary("sqlite"),
+        summary("redis", topic_key="sessions.store", expires_at=AT + 9, pinned_at=AT + 1),
+        summary("rule", project="global", session=None, episode=None, kind="instruction"),
+        supersession("redis", "sqlite"),
+        supersession("rule", "redis", undone_at=AT + 3, cosine=None),
+        edge(("summary", "redis"), "derives_from", ("event", "e1")),
+        edge(("summary", "redis"), "edits", ("file", "../../etc/passwd")),
+        edge(("session", "s1"), "references", ("summary", "rule"), detail={}),
+        edge(("file", "/home/dev/ledger/a.py"), "imports", ("file", "/home/dev/ledger/b.py")),
+        (
+            "judgment",
+            {
+                "newer": "redis", "older": "rule", "relation": "compatible", "reason": "both hold",
+                "who": "user", "at": AT, "undone_at": None,
+            },
+        ),
+        ("use", {"summary": "redis", "count": 3, "last_at": AT}),
+        ("together", {"one": "sqlite", "other": "redis", "count": 2}),
+        (
+            "injection",
+            {"session": "s1", "summary": "redis", "moment": "startup", "at": AT, "reason": "pinned"},
+        ),
+        (
+            "switch",
+            {"scope": "project", "target": "/home/dev/ledger", "captures": 1, "recalls": 0, "at": AT},
+        ),
+        ("forgotten", {"key": "a" * 32, "at": AT}),
+    ]  # fmt: skip
+
+
+def in_order(records):
+    """The records in the order in which they travel."""
+    return sorted(records, key=lambda record: list(FREIGHT).index(record[0]))
+
+
+def fill(path, records):
+    """Make a vault of these records."""
+    db = Database(str(path), AT)
+    try:
+
+        def put(tx):
+            arrivals = Arrivals(tx)
+            for kind, fields in in_order(records):
+                assert arrivals.admit(kind, dict(fields)) == "created", (kind, fields)
+
+        db.write_now(put)
+    finally:
+        db.close()
+    return str(path)
+
+
+def lines(records, version="1"):
+    """The lines of an export with these records, right in everything else."""
+    counts = {kind: sum(one[0] == kind for one in records) for kind in FREIGHT}
+    writer = jsonl.Writer(version, None, counts)
+    return [
+        writer.header(),
+        *(writer.record(kind, fields) for kind, fields in records),
+        writer.end(),
+    ]
+
+
+def exported(vault, project=None):
+    """A vault's export, whole."""
+    out = io.BytesIO()
+    moving.export(str(vault), "1", out.write, project)
+    return out.getvalue()
+
+
+def imported(vault, data, redact=plain, now=AT + 100):
+    """Bring an export into a vault; what became of it."""
+    path = str(vault)
+    with staging(path, now) as (tx, name):
+        moving.stage(io.BytesIO(data), tx, redact, lambda _: None)
+        commit(tx)
+        db = Database(path, now)
+        try:
+            return db.write_now(lambda tx: moving.merge(tx, staged(path, name), now))
+        finally:
+            db.close()

@@ -1,0 +1,38 @@
+from memd.store import placing
+from memd.store.arrivals import Arrivals
+from tests.freight import project, session, summary, supersession
+
+
+def test_a_row_is_found_by_its_name_and_written_once(db):
+    row = {"key": "/a", "name": "a", "reason": "r", "created_at": 1}
+
+    def work(tx):
+        first = placing.insert(tx, "projects", row, or_leave=True)
+        return (
+            first,
+            placing.insert(tx, "projects", row, or_leave=True),
+            placing.last(tx, "projects"),
+        )
+
+    assert db.write_now(work) == (True, False, 1)
+    assert db.read_now(lambda tx: placing.is_there(tx, "projects", "key, name", ("/a", "a")))
+    assert not db.read_now(
+        lambda tx: placing.is_there(tx, "projects", "key, name", ("/a", "b"))
+    )
+    assert db.read_now(lambda tx: placing.number(tx, "session", "none")) is None
+
+
+def test_json_is_kept_as_people_read_it():
+    assert placing.text({"ü": [1]}, (",", ":")) == '{"ü":[1]}'
+    assert placing.marks("abc") == "?, ?, ?"
+
+
+def test_who_hides_a_summary_is_told_until_that_is_undone(db):
+    def work(tx):
+        arrivals = Arrivals(tx)
+        held = [project(), session("s1"), *map(summary, "abc"), supersession("b", "a")]
+        for kind, fields in [*held, supersession("c", "b", undone_at=9)]:
+            arrivals.admit(kind, fields)
+        return [placing.hider(tx, placing.number(tx, "summary", uid)) for uid in "abc"]
+
+    assert db.write_now(work) == [2, None, None]
