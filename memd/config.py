@@ -29,7 +29,7 @@ class CaptureConfig(_Branch):
     field_bytes: Positive = 32_768
     """A longer text field keeps its head and tail, with the cut said."""
     keep_reads: bool = False
-    """Whether to keep what Read, Glob and Grep returned; else its path and size."""
+    """Whether to keep what Read, Glob and Grep returned; else its path, size and what it imports."""
     ignore_paths: tuple[str, ...] = (
         ".git/", "node_modules/", "bower_components/", "vendor/", ".venv/", "venv/", "__pycache__/",
         "dist/", "build/", "out/", "target/", "coverage/", ".next/", ".tox/", ".mypy_cache/",
@@ -46,14 +46,24 @@ class CaptureConfig(_Branch):
 class DistillConfig(_Branch):
     """How events become summaries."""
 
-    writer: Literal["none"] = "none"
-    """Who writes titles and facts: nobody but the rules."""
+    writer: Literal["none", "ollama"] = "none"
+    """Who writes titles and facts: nobody but the rules; or, behind them, a chat model at `engines.url`
+    improves what they wrote. Nothing waits for it, and what it cannot prove from the record is refused."""
+    writer_model: str = "qwen2.5:3b"
+    """A choice: small, quick and good at this. Any instruct model does that Ollama can hold to a JSON
+    schema; `ollama pull` it first."""
+    writer_s: Annotated[float, Field(gt=0, le=600)] = 30.0
+    """How long one reply may take; past it the rules' own text stays."""
+    writer_daily: Annotated[int, Field(ge=0, le=100_000)] = 200
+    """At most so many replies a day (UTC); a turn takes one, or two if the first cannot be used."""
     idle_s: Positive = 600
     """An episode without an end is closed after this long without an event."""
     interval_s: Positive = 30
     """How often to look for idle episodes."""
     body_characters: Positive = 8_000
     """A summary's body is cut there."""
+    task_days: Annotated[int, Field(ge=0, le=36_500)] = 90
+    """A task expires after so many days, unless whoever states it says how long; 0: never."""
 
 
 class IndexConfig(_Branch):
@@ -104,6 +114,24 @@ class ConsolidateConfig(_Branch):
     """New summaries looked at per tick."""
 
 
+class RetentionConfig(_Branch):
+    """What is kept for how long. Prompts, answers and memories stay, but for what is said here."""
+
+    enabled: bool = True
+    """Whether old things are tidied by themselves, daily; a day before the first time a preview is shown."""
+    events_days: Annotated[int, Field(ge=0, le=36_500)] = 90
+    """Older tool events are cut down to what memories cite of them; 0: never."""
+    expired_days: Annotated[int, Field(ge=0, le=36_500)] = 365
+    """Memories that expired so long ago go; 0: never."""
+    archive_days: Annotated[int, Field(ge=0, le=36_500)] = 0
+    """Captured memories older than this that no answer ever returned, and whose quality is below
+    `archive_quality`, are hidden; `include_superseded` still finds them. 0: never."""
+    archive_quality: Ratio = 0.3
+    size_bytes: Annotated[int, Field(ge=0)] = 2 * 1024**3
+    """The vault's ceiling: `memd status` warns at 80 % of it; beyond, tool events older than two weeks
+    are cut down, too. No memory goes for it. 0: none."""
+
+
 class RecallConfig(_Branch):
     """How a question is answered."""
 
@@ -114,6 +142,9 @@ class RecallConfig(_Branch):
     """Candidates that each leg hands on, unless the profile says."""
     rerank_s: Annotated[float, Field(gt=0, le=60)] = 2.0
     """How long a model may take to look at the hits again, where a profile has `rerank = "model"`."""
+    rerank_model: str = ""
+    """The chat model at `engines.url` that those profiles ask, such as `qwen2.5:3b`; empty: none, and
+    they answer without it and say so."""
 
 
 class InjectConfig(_Branch):
@@ -166,6 +197,7 @@ class Config(_Branch):
     index: IndexConfig = IndexConfig()
     engines: EnginesConfig = EnginesConfig()
     consolidate: ConsolidateConfig = ConsolidateConfig()
+    retention: RetentionConfig = RetentionConfig()
     recall: RecallConfig = RecallConfig()
     profiles: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     """Own retrieval profiles: `[profiles.mine] base = "memd"`, then what differs."""
@@ -180,6 +212,8 @@ def parse(text: str, origin: str) -> Config:
         return Config.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{origin} is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{origin} is nested too deeply to be read") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])

@@ -9,6 +9,7 @@
         ├── AlreadyRunning    another daemon holds this vault
         ├── SpoolBroken       the spool could not be read or written
         ├── EngineFailed      a model did not answer, in time or at all
+        │   └── EngineAbsent  nobody listens where it should be served
         └── VaultError        the database file
             ├── VaultBusy     somebody else holds the lock for longer than we wait
             ├── VaultFull     the disk is full, or the file may not grow
@@ -16,7 +17,7 @@
             ├── VaultForeign  the file is not memd's
             └── VaultNewer    a newer memd wrote it
 
-Foreign errors are translated at three borders only: store/database.py, engines/ollama.py and
+Foreign errors are translated at three borders only: store/database.py, engines/server.py and
 serve/listener.py. A docstring is the default message. Not here: how an error is shown.
 """
 
@@ -63,6 +64,10 @@ class SpoolBroken(Broken):
 
 class EngineFailed(Broken):
     """The model did not answer."""
+
+
+class EngineAbsent(EngineFailed):
+    """Nothing answers where the model should be served."""
 
 
 class VaultError(Broken):

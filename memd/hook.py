@@ -196,7 +196,7 @@ def _begin(
         if not is_absent:
             return _output(reply)
         # Ours may have found that another is starting, and left: then the other one will answer.
-        if (not child or launch.has_ended(child)) and not launch.is_held(paths.lock):
+        if (not child or launch.has_ended(child)) and not launch.is_awaited(paths):
             return None
         time.sleep(_RETRY_S)
     return None

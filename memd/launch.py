@@ -1,8 +1,10 @@
 """Starts the daemon from a side door: detached, owing its starter nothing. For the hook and the bridge.
 
 Standard library only, and little of it. Whoever starts never decides that there is one daemon: the
-vault's lock does, and a second daemon leaves. Where a service manager is set to run memd, it alone
-starts it. Not here: `memd start`, which waits and tells (daemon/process.py).
+vault's lock does, and a second daemon leaves. But a daemon takes that lock only after a second of
+loading, and thirty that load at once would keep each other from answering: so a daemon is claimed
+before it is started, and holds that claim while it lives. Where a service manager is set to run memd,
+it alone starts it. Not here: `memd start`, which waits and tells (daemon/process.py).
 """
 
 import fcntl
@@ -20,8 +22,9 @@ _UNIT_BYTES_MAX = 65_536
 def start(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> int | None:
     """Start a daemon on this vault that outlives us; its process id, for the caller to bury.
 
-    None if it may not be (`MEMD_START=0`, a service manager) or cannot be started. It gets a session
-    of its own, no terminal, none of our descriptors, and the log as stderr. The working directory
+    0 if another one is starting already. None if it may not be (`MEMD_START=0`, a service manager) or
+    cannot be started. It gets a session of its own, no terminal, of our descriptors only the claim,
+    and the log as stderr. The working directory
     becomes `/`, also ours, and `-P` is given, because the client works in a directory that we do not
     know: no module of it may be mistaken for one of ours.
     """
@@ -32,15 +35,22 @@ def start(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> int | N
             os.path.join(private_dir(paths.state_dir), os.path.basename(paths.log))
         )
         environment = _environment(paths, environ)
-        os.chdir("/")
-        return os.posix_spawn(
-            sys.executable,
-            [sys.executable, "-P", "-m", "memd", "serve"],
-            environment,
-            file_actions=_file_actions(log),
-            setsid=True,
-            setsigdef=_STARTED_WITH,
-        )
+        actions = _file_actions(log)
+        claim = _claim(paths)
+        if claim is None:
+            return 0
+        try:
+            os.chdir("/")
+            return os.posix_spawn(
+                sys.executable,
+                [sys.executable, "-P", "-m", "memd", "serve"],
+                environment,
+                file_actions=actions,
+                setsid=True,
+                setsigdef=_STARTED_WITH,
+            )
+        finally:
+            os.close(claim)
     except OSError:
         # Then it is for somebody else to start.
         return None
@@ -58,8 +68,13 @@ def is_managed(environ: "os._Environ[str] | dict[str, str]", vault: str | None =
     return any(needed in _text(path) for path in _units(environ, names))
 
 
+def is_awaited(paths: Paths) -> bool:
+    """Tell whether a daemon has this vault, or is being started for it."""
+    return is_held(paths.lock) or is_held(_claimed(paths))
+
+
 def is_held(lock: str) -> bool:
-    """Tell whether a daemon has this lock, as one that is still starting already does."""
+    """Tell whether a process has this lock."""
     try:
         handle = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -80,6 +95,23 @@ def has_ended(pid: int) -> bool:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
         return True
+
+
+def _claimed(paths: Paths) -> str:
+    return f"{paths.lock}.start"
+
+
+def _claim(paths: Paths) -> int | None:
+    """Claim the start of a daemon, for it to inherit; None if somebody has."""
+    path = os.path.join(private_dir(paths.data_dir), os.path.basename(_claimed(paths)))
+    claim = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(claim)
+        return None
+    os.set_inheritable(claim, True)
+    return claim
 
 
 def _units(environ: "os._Environ[str] | dict[str, str]", names: tuple[str, ...]) -> list[str]:

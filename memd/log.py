@@ -8,7 +8,8 @@ function that `configure` is given. Not here: what is worth logging (the doers k
 import logging
 import logging.handlers
 import os
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from pathlib import Path
 from typing import Any
 
 import structlog
@@ -63,3 +64,41 @@ def get(room: str) -> Logger:
     """The log of one room."""
     logger: Logger = structlog.stdlib.get_logger("memd").bind(room=room)
     return logger
+
+
+def lines(path: str) -> Iterator[str]:
+    """Every line of a log and of the older one beside it."""
+    for file in _halves(path):
+        yield from file.read_text(encoding="utf-8", errors="replace").splitlines()
+
+
+def rewrite(path: str, change: Callable[[str], str | None]) -> int:
+    """Change the lines of a log in place, the older one's too; None takes a line out. How many changed.
+
+    Nothing is logged meanwhile, so no line is lost; the file stays the one that is written to.
+    """
+    handlers = logging.getLogger("memd").handlers
+    for handler in handlers:
+        handler.acquire()
+    try:
+        return sum(_rewrite(file, change) for file in _halves(path))
+    finally:
+        for handler in handlers:
+            handler.release()
+
+
+def _halves(path: str) -> list[Path]:
+    return [file for file in (Path(path), Path(f"{path}.1")) if file.is_file()]
+
+
+def _rewrite(file: Path, change: Callable[[str], str | None]) -> int:
+    before = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    after = [change(line) for line in before]
+    count = sum(old != new for old, new in zip(before, after, strict=True))
+    if count:
+        kept = "".join(f"{line}\n" for line in after if line is not None).encode()
+        with file.open("r+b") as opened:
+            opened.write(kept)
+            opened.truncate()
+            os.fsync(opened.fileno())
+    return count

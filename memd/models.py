@@ -9,7 +9,7 @@ for people, uids are stable across vaults. Not here: how any of these is stored 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 UNTITLED = "remembered:untitled"
 """The rule of a memory whose title is only the beginning of its text: it says nothing of its own."""
@@ -78,6 +78,16 @@ class EdgeType(enum.StrEnum):
     INSTANTIATES = "instantiates"
     SIMILAR_TO = "similar_to"
     SUPERSEDES = "supersedes"
+
+
+class Stance(enum.StrEnum):
+    """What one memory is to another, when somebody judges the two."""
+
+    SUPERSEDES = "supersedes"
+    CONTRADICTS = "contradicts"
+    COMPATIBLE = "compatible"
+    DUPLICATE = "duplicate"
+    UNRELATED = "unrelated"
 
 
 class State(enum.StrEnum):
@@ -289,6 +299,21 @@ class Supersession:
 
 
 @dataclass(frozen=True, slots=True)
+class Judgment:
+    """What somebody said two memories are to each other: `newer` supersedes, contradicts … `older`."""
+
+    id: int
+    newer_id: int
+    older_id: int
+    relation: Stance
+    reason: str
+    who: str
+    """`agent` or `user`."""
+    at: int
+    undone_at: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Space:
     """What makes two vectors comparable. Vectors of two spaces never meet."""
 
@@ -305,3 +330,17 @@ class Space:
         """One line that is equal exactly when the spaces are."""
         parts = (self.provider, self.model, self.version, str(self.dimensions), self.digest)
         return "/".join(part for part in parts if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a look at one part of memd's health found, as `memd doctor` tells it."""
+
+    name: str
+    """Which part."""
+    verdict: Literal["ok", "warning", "problem"]
+    words: str
+    remedy: str = ""
+    """What to do about it; empty if there is nothing to do."""
+    fixable: bool = False
+    """Whether `memd doctor --fix` mends it."""

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from memd.config import Config
 from memd.engines.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
@@ -18,13 +20,16 @@ DAY = 86_400_000
 class Library:
     """Put memories in, ask for them."""
 
-    def __init__(self, db, own_profiles=None, **recall):
+    def __init__(self, db, own_profiles=None, learned=None, **recall):
         self.db = db
+        self.learned = learned
         self.shelf = Shelf()
         embedders = [HashingEmbedder()]
         self.indexer = Indexer(db, embedders, self.shelf, Config().index)
         config = Config().recall.model_copy(update=recall)
-        self.recaller = Recaller(db, embedders, self.shelf, config, own_profiles or {})
+        self.recaller = Recaller(
+            db, embedders, self.shelf, config, own_profiles or {}, learned=learned
+        )
 
     def put(
         self,
@@ -77,6 +82,23 @@ class Library:
             return summaries.put(tx, f"u{count}", draft, owner, 1)[0]
 
         return self.db.write_now(write)
+
+    async def learn(self, *ids):
+        """Give all memories their vectors in the learned space, or only these; then it leads not yet."""
+        if not self.shelf.loaded:
+            await self.indexer.load()
+        await self.indexer.settle()
+        space, columns = self.learned.current, self.shelf.columns
+        self.shelf.adopt(space)
+        rows = [columns.rows_of(number) for number in ids] or [np.flatnonzero(columns.live)]
+        rows = np.concatenate(rows)
+        known = self.db.read_now(
+            lambda tx: summaries.by_ids(tx, set(columns.summary_id[rows].tolist()))
+        )
+        owners = [known[number] for number in columns.summary_id[rows].tolist()]
+        vectors = await self.learned.documents([f"{one.title}\n{one.body}" for one in owners])
+        self.shelf.fill(space.name, columns.passage_id[rows].tolist(), vectors.astype("<f2"))
+        await self.recaller.prepare()
 
     def asked(self, text, **more):
         """The question."""

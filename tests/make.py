@@ -1,7 +1,11 @@
 """Hand-made values for tests: say only what the test cares about."""
 
 import itertools
+import zlib
 
+import numpy as np
+
+from memd.errors import EngineFailed
 from memd.models import (
     Draft,
     Event,
@@ -10,9 +14,11 @@ from memd.models import (
     NewEvent,
     SessionRef,
     Source,
+    Space,
     Summary,
     Tier,
 )
+from memd.text import content_stems
 
 AT = 1_800_000_000_000
 """When things happen unless a test says otherwise: UTC milliseconds."""
@@ -84,3 +90,40 @@ def make_summary(title="A title", body="A body.", *, id=1, kind=Kind.NOTE, **fie
         rule=fields.pop("rule", "turn"),
         **fields,
     )
+
+
+class Synonyms:
+    """A learned model that knows which words mean the same, and nothing else. Conforms to Learned.
+
+    It can be away (`why_not`), fail (`fails`), be replaced (`digest`) or give too many numbers (`more`).
+    """
+
+    def __init__(self, *groups):
+        self._meant = {stem: group for group in groups for stem in content_stems(group)}
+        self.digest, self.why_not, self.fails, self.more = "d1", "", None, 0
+        self.asked = []
+        """Every question that it was asked."""
+
+    @property
+    def current(self):
+        return Space("made", "synonyms", "1", 96, digest=self.digest)
+
+    @property
+    def is_ready(self):
+        return not self.why_not
+
+    async def documents(self, texts):
+        if self.fails:
+            raise EngineFailed(self.fails)
+        return np.stack([self._vector(text) for text in texts])
+
+    async def query(self, text):
+        self.asked.append(text)
+        found = (await self.documents([text]))[0]
+        return np.concatenate((found, np.zeros(self.more, np.float32)))
+
+    def _vector(self, text):
+        meanings = [self._meant.get(stem, stem) for stem in content_stems(text)] or ["nothing"]
+        seeds = [zlib.crc32(meaning.encode()) for meaning in meanings]
+        total = sum(np.random.default_rng(seed).standard_normal(96) for seed in seeds)
+        return (total / np.linalg.norm(total)).astype(np.float32)

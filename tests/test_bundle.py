@@ -3,8 +3,7 @@
 import json
 import sys
 import zipfile
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -16,11 +15,11 @@ ROOT = Path(__file__).parent.parent
 
 
 def load():
-    loader = SourceFileLoader("bundle", str(ROOT / "scripts" / "bundle"))
-    module = module_from_spec(spec_from_loader("bundle", loader))
+    spec = spec_from_file_location("bundle", ROOT / "scripts" / "bundle.py")
+    module = module_from_spec(spec)
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        loader.exec_module(module)
+        spec.loader.exec_module(module)
     finally:
         sys.dont_write_bytecode = before
     return module

@@ -71,3 +71,8 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
 def test_the_settings_cannot_be_changed_under_a_room():
     with pytest.raises(ValueError, match="frozen"):
         Config().recall.k = 3
+
+
+def test_a_file_that_is_nested_without_end_is_named():
+    with pytest.raises(ConfigError, match=r"c\.toml is nested too deeply"):
+        config.parse("a = " + "[" * 5_000 + "]" * 5_000, "c.toml")

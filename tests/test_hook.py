@@ -413,20 +413,22 @@ def test_sessions_that_begin_without_a_daemon_start_one_and_no_more(may_start):
             [sys.executable, "-I", "-S", HOOK], env=may_start, pass_fds=[writer],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
-        for _ in range(2)
+        for _ in range(6)
     ]  # fmt: skip
     for number, one in enumerate(begun):
         one.stdin.write(json.dumps({**START, "session_id": f"s{number}"}).encode())
         one.stdin.close()
         one.stdin = None
-    assert [one.communicate(timeout=30) for one in begun] == [(b"", b"")] * 2
-    assert [one.returncode for one in begun] == [0, 0]
+    assert [one.communicate(timeout=30) for one in begun] == [(b"", b"")] * 6
+    assert [one.returncode for one in begun] == [0] * 6
     os.close(writer)
     paths = Paths(may_start)
     with until(lambda: answering(paths)) as client:
-        until(lambda: client.call("memd/status")["events"]["count"] == 2)
+        until(lambda: client.call("memd/status")["events"]["count"] == 6)
     (one,) = until(lambda: (found := daemons(may_start)) and len(found) == 1 and found)
     assert lock.holder(paths.lock).pid == int(one.name)
+    # Nobody else was even started: who loads in vain keeps the first from answering.
+    assert "already serves" not in Path(paths.log).read_text()
     assert os.read(reader, 1) == b""  # nobody holds the other end any more
     os.close(reader)
     assert [str((one / "fd" / number).readlink()) for number in "01"] == [os.devnull] * 2

@@ -71,7 +71,7 @@ def test_it_owes_its_starter_nothing(home, tmp_path):
         True,
         False,
     )
-    assert len(said["fds"]) <= 1  # the listing's own
+    assert len(said["fds"]) <= 2  # the claim, and the listing's own
     assert Path(Paths(home).log).stat().st_mode & 0o777 == 0o600
 
 
@@ -166,6 +166,32 @@ def test_whether_a_daemon_has_the_vault_is_asked_of_its_lock(tmp_path):
     with lock_of(path):
         assert launch.is_held(path)
     assert not launch.is_held(path)
+
+
+def test_while_one_is_being_started_nobody_starts_another(home):
+    paths = Paths(home)
+    Path(paths.data_dir).mkdir(parents=True)
+    with lock_of(f"{paths.lock}.start"):
+        assert launch.is_awaited(paths)
+        assert launch.start(paths, home) == 0
+        assert not Path(paths.log).exists()
+    assert not launch.is_awaited(paths)
+    assert told(home)["argv"] == ["serve"]
+
+
+def test_who_was_started_is_awaited_before_it_has_the_vault_and_until_it_ends(home):
+    paths = Paths(home)
+    package = Path(home["PYTHONPATH"]) / "memd" / "__main__.py"
+    package.write_text("import signal; signal.pause()")
+    pid = launch.start(paths, home)
+    try:
+        assert launch.is_awaited(paths)
+        assert not launch.is_held(paths.lock)
+        assert launch.start(paths, home) == 0
+    finally:
+        os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert not launch.is_awaited(paths)
 
 
 def test_one_that_was_never_ours_has_ended():

@@ -80,3 +80,18 @@ def test_without_a_path_the_log_goes_to_stderr(capsys):
     log.configure(None, level="info", max_bytes=1, redact=str)
     log.get("daemon").info("daemon_started", pid=1)
     assert json.loads(capsys.readouterr().err)["pid"] == 1
+
+
+def test_lines_are_changed_and_taken_out_in_place_and_the_log_goes_on(journal, path):
+    read = journal()
+    for reason in ("one", "two", "three"):
+        log.get("daemon").info("happened", reason=reason)
+    path.with_name("memd.log.1").write_text("two\n", encoding="utf-8")
+    changed = log.rewrite(
+        str(path),
+        lambda line: None if "two" in line else line.replace("three", "3"),
+    )
+    log.get("daemon").info("happened", reason="four")
+    assert [line["reason"] for line in read()] == ["one", "3", "four"]
+    assert (changed, path.with_name("memd.log.1").read_bytes()) == (3, b"")
+    assert len(list(log.lines(str(path)))) == 3

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from memd import specifiers
 from memd.capture.redact import redact_spans, redact_value
 
 Redact = Callable[[Any], Any]
@@ -40,6 +41,7 @@ _TOTAL_MARK = "… [payload too large] …"
 _READS = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead"})
 _EDITS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _REPEATED = {"content": "content", "oldString": "old_string", "newString": "new_string"}
+_MEASURES = frozenset({"path", "bytes", "lines"})
 _IDS = (
     "session_id",
     "prompt_id",
@@ -76,7 +78,8 @@ def clean(payload: Any, limits: Limits = LIMITS, redact: Redact = redact_value) 
 def trim(payload: Any, *, keep_reads: bool) -> Any:
     """The payload of a tool event without what is bulk and no memory.
 
-    What a file was read as becomes its path and size; an edit's answer loses what its input said.
+    What a file was read as becomes its path, its size and the names of what it imports; an edit's
+    answer loses what its input said.
     """
     if not isinstance(payload, Mapping) or "tool_response" not in payload:
         return payload
@@ -85,7 +88,8 @@ def trim(payload: Any, *, keep_reads: bool) -> Any:
     )
     given = given if isinstance(given, Mapping) else {}
     if tool in _READS and not keep_reads:
-        return {**payload, "tool_response": _measured(given, response)}
+        noted = _named(given, response) if tool == "Read" else {}
+        return {**payload, "tool_response": {**_measured(given, response), **noted}}
     if tool in _EDITS and isinstance(response, Mapping):
         slim = {k: v for k, v in response.items() if not _is_repeated(k, v, given)}
         return {**payload, "tool_response": slim}
@@ -221,7 +225,7 @@ def _last_bytes(text: str, limit: int) -> str:
 
 
 def _measured(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
-    if isinstance(response, Mapping) and set(response) == {"path", "bytes", "lines"}:
+    if isinstance(response, Mapping) and _is_measured(response):
         return dict(response)
     texts = list(_texts(response, 0))
     path = next(
@@ -231,6 +235,23 @@ def _measured(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
         "path": path,
         "bytes": sum(size(text) for text in texts),
         "lines": sum(text.count("\n") + (not text.endswith("\n")) for text in texts if text),
+    }
+
+
+def _is_measured(response: Mapping[Any, Any]) -> bool:
+    return _MEASURES <= set(response) <= _MEASURES | set(specifiers.Named._fields)
+
+
+def _named(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
+    """The names of what a file imports: the graph of files is made of them, and its text is not kept."""
+    path = given.get("file_path")
+    if not isinstance(path, str) or (isinstance(response, Mapping) and _is_measured(response)):
+        return {}
+    named = specifiers.read(path, str(redact_spans("\n".join(_texts(response, 0)))))
+    return {
+        key: list(value) if isinstance(value, tuple) else value
+        for key, value in named._asdict().items()
+        if value
     }
 
 

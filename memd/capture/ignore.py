@@ -112,12 +112,25 @@ def _compiled(source: str, body: str) -> re.Pattern[str]:
         return re.compile("(?:[^/]+/)*" + re.escape(body) + "(?:/.*)?", re.DOTALL)
 
 
+_STAR = "[^/]*"
+
+
 def translated(body: str) -> str:
     """The body of a pattern as a regular expression; one that re refuses may come of a class."""
     out: list[str] = []
     at = 0
+    star: int | None = None
+    """Where in `out` the last * of this name is."""
     while at < len(body):
         piece, at = _piece(body, at)
+        if piece == _STAR and star is not None:
+            # What stands between two * of a name is best where it comes first: to try every other
+            # place too would take years where there are many.
+            out[star:] = [f"(?>[^/]*?{''.join(out[star + 1 :])})"]
+        if piece == _STAR:
+            star = len(out)
+        elif piece == "/" or piece.endswith("*"):
+            star = None
         out.append(piece)
     return "".join(out)
 
@@ -143,7 +156,7 @@ def _stars(body: str, at: int) -> tuple[str, int]:
     while end < len(body) and body[end] == "*":
         end += 1
     if end - at == 1:
-        return "[^/]*", end
+        return _STAR, end
     if body[end : end + 1] == "/":
         while body.startswith("**/", end + 1):
             end += 3

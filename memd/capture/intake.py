@@ -21,10 +21,11 @@ from memd.bell import Bell
 from memd.capture import bound, ignore, spool
 from memd.capture.adapters import Ignored, Refused, adapter
 from memd.capture.identity import Identities
-from memd.capture.record import Prepared, Receipt, record, rehearse
+from memd.capture.record import Prepared, Receipt, faded, record, rehearse
 from memd.capture.redact import redact_value
 from memd.config import CaptureConfig
 from memd.errors import Broken, MemdError, SpoolBroken
+from memd.store import fulltext, turns
 from memd.store.database import Database
 
 __all__ = ["BATCH", "WAITING", "CaptureRequest", "Intake", "Receipt"]
@@ -103,11 +104,16 @@ class Intake:
         self._door = anyio.Semaphore(WAITING)
         self._hands = anyio.CapacityLimiter(2)
         self._turn = anyio.Lock()
+        self._draining = anyio.Lock()
         self._queue: deque[_Ticket] = deque()
         self._bell = Bell()
         self._commit: dict[str, int] = {"events": 0, "captures": 0, "total": 0}
         self._waiting: dict[str, spool.Measure] = {}
         self._failing: str | None = None
+        self._erased: set[int] = set()
+        """Private prompts for which events were erased, and"""
+        self._fading: set[int] = set()
+        """those of them of whose events memories may still be there."""
 
     async def capture(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
         """Store these in order; a receipt each, given only after the commit.
@@ -129,14 +135,31 @@ class Intake:
         return await self._db.write(work)
 
     async def run(self) -> None:
-        """Drain the spool, now and whenever something is in it."""
+        """Drain the spool, now and whenever something is in it, and clean up behind private turns."""
         while True:
+            await self.scrub()
             await self.drain()
             await self._bell.wait(SPOOL_POLL_S)
 
     def wake(self) -> None:
         """Look into the spool now."""
         self._bell.ring()
+
+    async def scrub(self) -> None:
+        """Take the words of what was erased from the full texts and the log, too.
+
+        At once, and again when what had been distilled of it is gone. If it fails, it is due again.
+        """
+        if not self._erased and not self._fading:
+            return
+        erased = set(self._erased)
+        gone = await self._db.read(functools.partial(faded, seqs=set(self._fading)))
+        if erased or gone:
+            await self._db.write(fulltext.purge)
+            await self._db.write(turns.purge)
+            await self._db.scrub()
+        self._erased -= erased
+        self._fading = (self._fading - gone) | erased
 
     async def drain(self) -> int:
         """Store what the spool holds, file by file in order; how many lines that was.
@@ -146,7 +169,8 @@ class Intake:
         total, broken = 0, []
         for directory in self._spools:
             try:
-                total += await self._drain_directory(directory)
+                async with self._draining:
+                    total += await self._drain_directory(directory)
             except SpoolBroken as error:
                 broken.append(error)
         if total:
@@ -292,6 +316,9 @@ class Intake:
                 log.get(self.name).warning("event_refused", reason=reason, count=count)
             if any(receipt.outcome == "stored" for receipt in receipts):
                 self._on_stored()
+            if erased := {r.seq for r in receipts if r.has_erased and r.seq is not None}:
+                self._erased |= erased
+                self._bell.ring()
 
 
 def _settle(

@@ -24,6 +24,8 @@ from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
 
 NAME_CHARACTERS = 100
 _BYTES_MAX = 256 * 1024
+_DEEP_MAX = 3
+"""Every further ** multiplies the time that a deep directory takes."""
 _RESERVED = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT, "current", "all"})
 _WILD = re.compile(r"[*?\[]")
 _Stamp = tuple[int, int, int] | None
@@ -82,6 +84,8 @@ def parse(text: str, home: str) -> tuple[Override, ...]:
         said = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"it is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     if strange := sorted(said.keys() - {"projects"}):
         raise ValueError(f"there is no [{strange[0]}], only [projects]")
     lines = said.get("projects", {})
@@ -106,6 +110,8 @@ def _override(pattern: str, name: Any, home: str) -> Override:
     if ".." in expanded.split("/"):
         raise ValueError(f"{pattern!r} must not go up with ..")
     body = "/".join(names)
+    if body.count("**") > _DEEP_MAX:
+        raise ValueError(f"{pattern!r} has more than {_DEEP_MAX} times **")
     wild = len(_WILD.findall(body))
     rank = (len([part for part in names if part != "**"]), -wild, len(body))
     try:

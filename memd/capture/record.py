@@ -9,14 +9,14 @@ turn stays private when an import brings it again.
 
 import contextlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture.adapters import Ignored, Refused
 from memd.capture.identity import Identity
 from memd.models import EventKind, NewEvent
-from memd.store import books, events, links, projects, switches
+from memd.store import books, changes, events, links, projects, summaries, switches
 from memd.store.database import Connection
 from memd.text import PRIVATE, is_private, one_line
 
@@ -35,6 +35,8 @@ class Receipt:
     outcome: Outcome
     seq: int | None = None
     reason: str | None = None
+    has_erased: bool = False
+    """Whether what had been stored before was taken out again because of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +92,8 @@ def _record_one(tx: Connection, prepared: Prepared, now: int) -> Receipt:
     if not is_new:
         return Receipt("duplicate", seq)
     projects.session_happened(tx, session_id, event.at, None if is_bare else _title(event))
-    if is_bare and event.turn:
-        _erase_rest(tx, session_id, event.turn, now)
-    return Receipt("stored", seq)
+    has_erased = bool(is_bare and event.turn and _erase_rest(tx, session_id, event.turn, now))
+    return Receipt("stored", seq, has_erased=has_erased)
 
 
 def _unwanted(tx: Connection, event: NewEvent, project: Identity) -> str | None:
@@ -120,15 +121,34 @@ def _bare(event: NewEvent) -> NewEvent:
     return replace(event, payload={**kept, "prompt": PRIVATE})
 
 
-def _erase_rest(tx: Connection, session_id: int, turn: str, now: int) -> None:
-    """Take out what came before its private prompt did, which had to wait in the spool.
+def _erase_rest(tx: Connection, session_id: int, turn: str, now: int) -> int:
+    """Take out what came before its private prompt did, which had to wait in the spool; how much.
 
-    What was distilled of it goes when the turn is distilled again, with its prompt.
+    With it go the memories that come from nothing else. What comes from more goes when the turn is
+    distilled again, with its prompt.
     """
     early = events.rest_of_turn(tx, session_id, turn)
+    derived = {number for event_id in early for number in links.derived_from(tx, event_id)}
+    nodes: set[tuple[str, str]] = set()
+    for summary in summaries.by_ids(tx, sorted(derived)).values() if derived else ():
+        sources = {event_id for event_id, _ in links.sources_of(tx, summary.id)}
+        if sources <= set(early) and summary.pinned_at is None:
+            nodes |= links.neighbours(tx, "summary", str(summary.id))
+            summaries.delete(tx, summary.id)
+    links.drop_adrift(tx, nodes)
     for event_id in early:
         links.drop_node(tx, "event", str(event_id))
-    events.forget(tx, early, now)
+    return events.forget(tx, early, now)
+
+
+def faded(tx: Connection, seqs: Iterable[int]) -> set[int]:
+    """Those of these prompts of which nothing that was erased for them is remembered any more.
+
+    They are distilled anew or gone, and the index knows of it.
+    """
+    if changes.count(tx):
+        return set()
+    return {seq for seq in seqs if not events.is_pending(tx, seq)}
 
 
 def _title(event: NewEvent) -> str | None:

@@ -10,9 +10,9 @@ from typing import NamedTuple
 from memd.capture.echo import without_echo
 from memd.capture.patterns import compiled
 
-_OPEN = r"(?:<|&lt;|\\{1,7}u003c)"
-_CLOSE = r"(?:>|&gt;|\\{1,7}u003e)"
-_TAG = rf"(?ai){_OPEN}[ \t]{{0,4}}(/?)[ \t]{{0,4}}private(?![\w-])[^<>\\&]{{0,400}}{_CLOSE}"
+_OPEN = r"(?:[<＜]|&lt;|\\{1,7}u003c)"
+_CLOSE = r"(?:[>＞]|&gt;|\\{1,7}u003e)"
+_TAG = rf"(?ai){_OPEN}[ \t]{{0,4}}([/／]?)[ \t]{{0,4}}private(?![\w-])[^<>＜＞\\&]{{0,400}}{_CLOSE}"
 _KEY = r"-{4,5} ?(BEGIN|END) ([A-Z0-9 ]{0,40}?)(?:PRIVATE|SECRET) KEY(?: BLOCK)? ?-{4,5}"
 _BODY = r"[A-Za-z0-9+/=]{20}"
 _QUOTES = "\"'`"

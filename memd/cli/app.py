@@ -5,6 +5,7 @@ success, 1 a failure, 2 that no daemon runs. Not here: the side doors (`__main__
 """
 
 import contextlib
+import difflib
 import importlib
 import os
 import sys
@@ -27,10 +28,15 @@ COMMANDS = {
     "injected": "memd.cli.injected",
     "remember": "memd.cli.remember",
     "forget": "memd.cli.forget",
+    "scrub": "memd.cli.scrub",
     "pin": "memd.cli.pin",
+    "judge": "memd.cli.judge",
     "project": "memd.cli.project",
     "switch": "memd.cli.switch",
     "import": "memd.cli.import_",
+    "export": "memd.cli.export",
+    "backup": "memd.cli.backup",
+    "restore": "memd.cli.restore",
     "install": "memd.cli.install",
     "uninstall": "memd.cli.uninstall",
     "status": "memd.cli.status",
@@ -38,7 +44,10 @@ COMMANDS = {
     "stop": "memd.cli.stop",
     "restart": "memd.cli.restart",
     "serve": "memd.cli.serve",
+    "consolidate": "memd.cli.consolidate",
     "reindex": "memd.cli.reindex",
+    "vacuum": "memd.cli.vacuum",
+    "doctor": "memd.cli.doctor",
     "mcp": "memd.cli.mcp",
     "hook": "memd.cli.hook",
 }
@@ -69,7 +78,22 @@ class Command(Plain, typer.core.TyperCommand):
     """One command."""
 
 
-class Commands(Plain, typer.core.TyperGroup):
+class Guessing(Plain, typer.core.TyperGroup):
+    """Answers a mistyped name with the one that was most likely meant."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Find the command, or say which is near."""
+        self.suggest_commands = False  # typer knows only what is loaded, and asks a question
+        try:
+            return super().resolve_command(ctx, args)
+        except _Misused as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), 1)
+            if near:
+                error.message = f"{error.message.rstrip('.')}, but there is {near[0]!r}"
+            raise
+
+
+class Commands(Guessing):
     """Loads a command's module only when that command, or the help page, needs it."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer's signature
@@ -89,7 +113,7 @@ class Commands(Plain, typer.core.TyperGroup):
         return typer.main.get_command(one)
 
 
-class Group(Plain, typer.core.TyperGroup):
+class Group(Guessing):
     """A command with parts of its own, all in one module."""
 
 
@@ -174,7 +198,8 @@ def _tell(error: BaseException) -> int:
     if isinstance(error, _Misused):
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "memd"
-        message = f"{error.format_message().rstrip('.')}; see `{path} --help`"
+        said = error.format_message().replace("Value error, ", "").rstrip(".")
+        message = f"{said}; see `{path} --help`"
     elif isinstance(error, MemdError | ValueError | OSError):
         message = str(error)
     else:

@@ -64,6 +64,8 @@ def carry_out(plan: Plan) -> None:
     for command in plan.after:
         _run(command)
     _end(plan)
+    if plan.is_unfinished:
+        raise SystemExit(1)
 
 
 def _end(plan: Plan) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from memd.cli import door, show
 from memd.daemon import lock
-from memd.errors import BadRequest, Broken
+from memd.errors import BadRequest, Broken, ConfigError
 from memd.paths import Paths
 
 HEALTHY, DEGRADED, NOT_RUNNING = 0, 1, 2
@@ -70,6 +70,8 @@ def _absent(paths: Paths, reason: str) -> Status:
     holder = lock.holder(paths.lock)
     if holder is not None:
         reason = f"a daemon (pid {holder.pid}) holds the vault and does not answer; it may be starting"
+    elif wrong := _misconfigured(paths):
+        reason = wrong
     files, size = _spooled(paths.spools)
     vault = sum(_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
     return {
@@ -82,6 +84,19 @@ def _absent(paths: Paths, reason: str) -> Status:
         "vault": {"name": paths.vault, "path": paths.database, "bytes": vault},
         "spool": {"bytes": size, "files": files},
     }
+
+
+def _misconfigured(paths: Paths) -> str | None:
+    """Say what no daemon could start with; only looked for when there is none, and a file is."""
+    if not Path(paths.config_file).exists():
+        return None
+    from memd import config
+
+    try:
+        config.load(paths.config_file)
+    except ConfigError as error:
+        return f"no daemon can start: {error.message}"
+    return None
 
 
 def _size(path: Path) -> int:
@@ -172,15 +187,31 @@ def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
     embedder = status["embedder"]
     yield (
         "embedder",
-        f"{embedder['active']} ({embedder['configured']}: {embedder['why']}), space {embedder['space']}",
+        show.line(
+            f"{embedder['active']} ({embedder['configured']}: {embedder['why']}), space {embedder['space']}"
+        ),
     )
+    if embedder.get("learned"):
+        yield "", show.line(_learned(embedder["learned"], now))
+
+
+def _learned(learned: dict[str, Any], now: float) -> str:
+    ago = show.span((now - learned["since"]) / 1000)
+    told = f"{learned['model']} ({learned['provider']}): {learned['state']} for {ago}"
+    if learned["space"]:
+        told += f", {learned['coverage']:.0%} filled"
+        told += f" ({learned['missing']:,} to go)" if learned["missing"] else ""
+    if learned["asked"]:
+        told += f", {learned['asked']:,} asked, {learned['failed']:,} failed, {learned['timeouts']:,} late"
+    return told + (f", {learned['p50_ms']:g} ms" if learned["p50_ms"] is not None else "")
 
 
 def _room(room: dict[str, Any], now: float) -> str:
     again = f", {show.plural(room['restarts'], 'restart')}" if room["restarts"] else ""
     error = f", last error: {show.line(room['last_error'])}" if room["last_error"] else ""
+    why = f"; {show.line(room['why'])}" if room.get("why") else ""
     facts = [*_counts(room)[:_ROOM_FACTS], *_last(room.get("last"), now)]
-    return f"{room['state']}{again}{error}" + (f"; {', '.join(facts)}" if facts else "")
+    return f"{room['state']}{again}{error}" + (f"; {', '.join(facts)}" if facts else "") + why
 
 
 def _counts(said: dict[str, Any]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import door, importing, show
+from memd.cli import door, importing, moved_in, show
 
 Progress = Callable[[str, int, int], None]
 _NANO_PER_MICRO = 1_000
@@ -22,7 +22,11 @@ _SETTLE_S = 60.0
 
 def run(
     source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help=f"One of {', '.join(importing.NAMES)}.")
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help=f"One of {', '.join(importing.NAMES)}, {moved_in.NAME}; or a file of `memd export`.",
+        ),
     ],
     paths: Annotated[
         list[Path] | None,
@@ -57,7 +61,16 @@ def run(
     knowledge-graph: the reference MCP memory server's memory.jsonl, wherever Claude keeps it.
 
     markdown: the notes of a folder; PATH says which.
+
+    vault: a file of `memd export`; all of it is taken in, or nothing. - reads standard input.
     """
+    if (file := _export(source, paths or ())) is not None:
+        if project is not None:
+            door.refuse(
+                "what was exported knows its projects; --project is for the other sources"
+            )
+        moved_in.run(file, _progress, dry_run=dry_run)
+        return
     if source not in importing.NAMES:
         door.refuse(f"import knows {', '.join(importing.NAMES)}, not {source!r}")
     for path in paths or ():
@@ -69,6 +82,20 @@ def run(
     if project is not None:
         door.refuse("transcripts know their projects; --project is for the other sources")
     _transcripts(paths, dry_run=dry_run)
+
+
+def _export(source: str, paths: Sequence[Path]) -> Path | None:
+    """Return the export that is meant, if one is."""
+    if source != moved_in.NAME:
+        is_one = (
+            source not in importing.NAMES and not paths and moved_in.is_export(Path(source))
+        )
+        return Path(source) if is_one else None
+    if len(paths) != 1:
+        door.refuse("say which file: `memd import vault FILE`")
+    if str(paths[0]) != moved_in.STDIN and not paths[0].is_file():
+        door.refuse(f"there is no {paths[0]}")
+    return paths[0]
 
 
 def _transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:

@@ -27,7 +27,7 @@ _OUTCOMES = {
     "revised": "with another title, or other tags or files",
     "revived": "said again",
     "forgotten": "left out, for they were forgotten on purpose",
-    "superseded": "older ones replaced",
+    "superseded": "older replaced",
 }
 
 
@@ -165,7 +165,8 @@ def _lines(report: "Report", shelf: "Shelf", source: Source) -> Iterator[str]:
         yield "what was read from them stays; `memd forget` takes it away"
     yield from _listed("could not be read", report.broken)
     for path, why in report.failed.items():
-        yield f"failed: {show.line(path)}: {show.line(why)}"
+        where = "" if why.startswith(path) else f"{show.line(path)}: "
+        yield f"failed: {where}{show.line(why)}"
 
 
 def _listed(label: str, paths: Sequence[str]) -> Iterator[str]:

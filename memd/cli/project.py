@@ -97,7 +97,10 @@ def _told(found: dict[str, Any]) -> Iterator[str]:
         yield (
             f"what was kept before projects.toml said so is in {show.line(found['before'])};"
             f" `memd project merge {show.line(found['before'])} {show.line(found['key'])}` brings it here"
+            + ("" if found["is_known"] else ", once something is kept here")
         )
+    if found["trouble"]:
+        yield show.line(found["trouble"])
 
 
 def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,7 @@
 """`memd remember`: keep this, as it is said."""
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -48,6 +48,7 @@ def run(  # noqa: PLR0913  # one parameter per option
         return
     outcome = {
         "created": "remembered",
+        "superseded": "remembered",
         "duplicate": "known already; now firmer",
         "revived": "revived",
     }
@@ -57,3 +58,17 @@ def run(  # noqa: PLR0913  # one parameter per option
     said = outcome.get(kept["outcome"], show.line(kept["outcome"]))
     print(f"#{kept['id']} {said} in {show.line(memory['project'])}{replaced}")
     print(f"    {show.line(memory['title'])}")
+    if kept["candidates"]:
+        print("\n".join(_open(kept["id"], kept["candidates"])))
+
+
+def _open(number: int, candidates: list[dict[str, Any]]) -> list[str]:
+    """Ask what the new memory is to those that are like it."""
+    lines = ["  like it, and nothing says which holds:"]
+    for one in candidates:
+        lines += [
+            f"    #{one['id']} {show.line(one['title'])}",
+            f"      {show.line(one['finding'])}",
+        ]
+    first = candidates[0]["id"]
+    return [*lines, f"  say what it is: memd judge {number} {first} supersedes --reason WHY"]

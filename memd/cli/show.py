@@ -33,6 +33,11 @@ def day(at: int) -> str:
     return _local(at).strftime("%Y-%m-%d")
 
 
+def weekday(at: int) -> str:
+    """Name a time's local day of the week: Friday."""
+    return _local(at).strftime("%A")
+
+
 def minute(at: int) -> str:
     """Write a time as a local date and time: 2026-11-20 14:05."""
     return _local(at).strftime("%Y-%m-%d %H:%M")
@@ -76,12 +81,14 @@ def note(text: str) -> str:
 
 def headline(memory: Row, *, clock: bool = False) -> str:
     """Write a memory on one line: `#12 fix  2026-11-20  title`; with `clock`, the time of day too."""
+    against = memory.get("contradicted_by") or ()
     marks = "".join(
         (
             f"  (superseded by #{memory['superseded_by']})"
             if memory.get("superseded_by")
             else "",
             "  (pinned)" if memory.get("pinned_at") else "",
+            f"  (contradicted by {', '.join(f'#{n}' for n in against)})" if against else "",
         )
     )
     at = (minute if clock else day)(memory["at"])
@@ -108,7 +115,7 @@ def score(hit: Row) -> str:
     steps = [f"{signs[part['op']]} {part['name']} {part['value']:.3g}" for part in hit["parts"]]
     ranks = [
         f"{leg} #{rank}"
-        for leg in ("topic", "lexical", "vector")
+        for leg in ("topic", "lexical", "vector", "learned")
         if (rank := hit.get(f"{leg}_rank")) is not None
     ]
     cosine = f", cosine {hit['cosine']:.3f}" if hit.get("cosine") is not None else ""

@@ -34,6 +34,10 @@ def start() -> str:
             raise
         return _already(paths.lock)
     holder = lock.holder(paths.lock)
+    if holder is not None and holder.pid != child.pid:
+        # Two at once, and the other was quicker: ours must not take over once that one is stopped.
+        child.terminate()
+        child.wait()
     return f"started, pid {holder.pid if holder else child.pid}, vault {paths.vault}"
 
 

@@ -22,7 +22,7 @@ CELLS = 24
 """How long the longest bar is, in letters."""
 BAR_MAX, VERDICT_MAX, TITLE_MIN = 44, 24, 20
 PIPED_WIDTH = 140
-_LEGS = ("topic", "lexical", "vector")
+_LEGS = ("topic", "lexical", "vector", "learned")
 _STYLES = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", "bright_magenta")
 _NOTHING = 0.005
 """A factor so near to 1 is written 1.00: it is left out."""
@@ -89,7 +89,7 @@ def _table(rows: Sequence[Row], letters: Mapping[str, str], width: int) -> Table
         "memory", no_wrap=True, overflow="ellipsis", max_width=max(left, TITLE_MIN)
     )
     for row, figures, shares in zip(rows, numbers, bars, strict=True):
-        style = "bold" if row["verdict"] == "hit" else "dim"
+        style = "bold" if row["verdict"].partition(";")[0] == "hit" else "dim"
         verdict, title = show.line(row["verdict"]), show.line(row["title"])
         table.add_row(*figures, shares, Text(verdict, style), Text(title))
     return table

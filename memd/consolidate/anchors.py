@@ -102,14 +102,16 @@ _NEGATIONS = _set(
 )
 _QUALIFIERS = _set(
     """only until till unless except before after under above below against off out up down over between
-    through during should could may might must if all any each every few more most same once again
+    through during should could may might must will would shall can almost
+    nearly hardly barely partly partially mostly usually sometimes often rarely seldom probably maybe
+    perhaps possibly likely if all any each every few more most same once again
     both other less least he him his she her hers"""
 )
-_QUESTIONS = _set("who whom whose what when where why how which")
+_QUESTIONS = _set("who whom whose what where why how which")
 """They ask only at the head of a clause; elsewhere they join."""
 _MARKS = _set("to from into than by")
-_BREAKS = _set("and or but because so while whereas then since")
-_FILLERS = _set(
+BREAKS = _set("and or but because so while whereas then since")
+FILLERS = _set(
     """actually basically really simply just also please note fyi btw quite okay ok hi hey hello thanks
     thank now currently well indeed anyway therefore thus hence anymore"""
 )
@@ -143,10 +145,14 @@ _NAMES = {
     "slashed": Sort.PATH, "flag": Sort.IDENTIFIER, "mail": Sort.IDENTIFIER, "language": Sort.IDENTIFIER,
 }  # fmt: skip
 
+_MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _SEGMENT = r"(?:[\w@+-]|\.(?=[\w/])){1,255}"
 _TOKEN = re.compile(
     rf"""
     (?P<stamp>^[ \t]*[\[(]?\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?(?=[:\s])
+        |^[ \t]*(?:{_MONTHS})[ ]{{1,2}}\d{{1,2}}[ ]\d\d:\d\d:\d\d(?=[:\s])
+        |^[ \t]*\d\d:\d\d:\d\d(?:[.,]\d+)?(?=[:\s])
+        |[\[(]\d{{4}}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?[\])]
         |\[\d\d:\d\d:\d\d(?:[.,]\d+)?\])
     |(?P<box>\[[\ xX]\])
     |(?P<path>https?://[^\s<>`"]*[^\s<>`".,;:!?)\]]
@@ -173,7 +179,9 @@ _TOKEN = re.compile(
     re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
 _QUOTED = re.compile(r"`([^`\n]{1,200})`")
-_NO_LONGER = re.compile(r"\b(?:no longer|not any ?more)\b", re.IGNORECASE)
+_REGRET = re.compile(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
+"""`should have used` is not `should use`."""
+_NO_LONGER = re.compile(r"\b(?:no longer|not any ?more|can not)\b", re.IGNORECASE)
 _MIXED = re.compile(r"[a-z][A-Z]|[_\d]")
 _ACRONYM = re.compile(r"[A-Z]{2}[a-z]")
 _SPACES = re.compile(r"\s+")
@@ -183,7 +191,7 @@ def read(text: str) -> Reading:
     """The sentences, clauses and tokens of a text; log stamps at the head of a line are dropped."""
     text = unicodedata.normalize("NFC", text)
     quoted = frozenset(_flatten(found) for found in _QUOTED.findall(text))
-    bare = _NO_LONGER.sub("not", text.replace("`", " "))
+    bare = _REGRET.sub(r"\1have", _NO_LONGER.sub("not", text.replace("`", " ")))
     return Reading(tuple(_sentences(bare)), quoted - {""}, _flatten(bare))
 
 
@@ -194,12 +202,16 @@ def _flatten(text: str) -> str:
 def _sentences(text: str) -> Iterator[Sentence]:
     clauses: list[Clause] = []
     clause: list[Token] = []
+    is_loud = text.isupper()
     for match in _TOKEN.finditer(text):
         group = match.lastgroup or ""
         token = _token(match, group, is_first=not clause)
+        if match.group() == "A" and clause and not is_loud:
+            # `B depends on A` speaks of a thing.
+            token = Token("a", "A", Sort.IDENTIFIER)
         if token is not None:
             clause.append(token)
-        if clause and (group in {"end", "break"} or match.group().casefold() in _BREAKS):
+        if clause and (group in {"end", "break"} or match.group().casefold() in BREAKS):
             clauses.append(tuple(clause))
             clause = []
         if clauses and group == "end":
@@ -252,7 +264,10 @@ def _sign(raw: str, group: str) -> Token | None:
     if group == "end" and "?" in raw:
         return Token("?", "?", Sort.QUALIFIER)
     # Ticks, crosses, currencies, and the vowel signs that \w leaves out in some scripts.
-    if group == "other" and unicodedata.category(raw) in {"So", "Sc", "Mn", "Mc", "Me"}:
+    # As in `^4.17`, `~4.17` and `x = y`.
+    if group == "other" and (
+        raw in "^~=" or unicodedata.category(raw) in {"So", "Sc", "Mn", "Mc", "Me"}
+    ):
         return Token(raw, raw, Sort.SYMBOL)
     return None
 
@@ -270,7 +285,7 @@ def _word(raw: str, *, is_first: bool) -> Token | None:
     if folded in _NEGATIONS or (tail == "t" and head.endswith("n")):
         return Token("not", raw, Sort.NEGATION)
     folded = head if head and tail in _TAILS else folded.replace("'", "")
-    if folded in _FILLERS:
+    if folded in FILLERS:
         return None
     return (
         _plain(folded, raw) or _grammar(folded, raw, is_first=is_first) or _content(folded, raw)

@@ -1,14 +1,22 @@
 """The doer of consolidation: looks at what is new, lets guards decide, writes down the verdicts.
 
 A tick takes a bounded batch of memories that have not been looked at since they were written,
-compares them with all live ones of their project, and applies the decisions in one transaction, which
-checks first that nothing has changed in between. What is not indexed yet, or did change, stays for a
-later tick, so a crash or a restart at any line repeats little and skips nothing. Counts are of rows
-that changed, not of attempts. Not here: what is alike (nearest.py), what is the same (guards.py).
+compares them with all live ones of their project, in the space that is always complete and in a
+learned one if it leads, adds those of the same form (form.py) whatever their cosine, and applies the
+decisions in one transaction, which checks first that nothing has changed in between. What is not
+indexed yet, or did change, stays for a later tick, so a crash or a restart at any line repeats little
+and skips nothing. It works in bursts of milliseconds with rests between, so that searches hardly
+notice. One tick at a time: in one daemon by a lock, between daemons by the vault's. A chain of
+supersessions stays as it was made, so that each step can be undone; `links.newest` follows it.
+Counts are of rows that changed, not of attempts. Not here: what is alike (nearest.py), what is the
+same (guards.py), how a verdict is written and taken back (verdicts.py).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -16,17 +24,30 @@ import anyio.to_thread
 from memd import log
 from memd.bell import Bell
 from memd.config import ConsolidateConfig
-from memd.consolidate.decide import Decision, Pair, Relate, Supersede, decide, refusals
-from memd.consolidate.nearest import Found, NearestRows, rows_of
+from memd.consolidate import verdicts
+from memd.consolidate.decide import Decision, Pair, Supersede, deciding, refusals, said
+from memd.consolidate.form import form_of
+from memd.consolidate.nearest import PAIRS_MAX, Found, NearestRows, rows_of
+from memd.consolidate.verdicts import Undone
 from memd.index.heap import give_back
 from memd.index.shelf import Shelf
 from memd.models import EdgeType, Summary
-from memd.store import links, summaries
+from memd.store import forms, runs, summaries
 from memd.store.database import Connection, Database
-from memd.text import words
+from memd.text import one_line, words
 
-RULE = "near-duplicate"
-"""The rule by which a supersession of this room is known, and can be undone."""
+Alike = Mapping[tuple[int, int], tuple[float | None, str]]
+"""Two summaries, the smaller id first → their cosine, and the learned space that it is of; else empty."""
+_EARLIER = 500
+"""Older memories that get their form in a tick, until all have one."""
+_SAID_CHARACTERS = 160
+_REST_S = 0.01
+"""Between two bursts of work in Python, which keep searches from it: bursts are shorter than this."""
+_READ_AT_ONCE = 100
+_FORMS_AT_ONCE = 12
+_DECISIONS_AT_ONCE = 1
+_SLICES_AT_ONCE = 1
+T = TypeVar("T")
 _BACKLOG_S = 1.0
 """Between two ticks while there is more to look at: others want to work, too."""
 
@@ -36,6 +57,8 @@ class Tick:
     """What one tick did. Times: UTC milliseconds."""
 
     at: int
+    run: int | None = None
+    """The number to take it back by; None if nothing was changed."""
     examined: int = 0
     """Memories that have now been looked at."""
     waiting: int = 0
@@ -62,6 +85,26 @@ class Plan:
     """Every memory that is part of a decision, as it was then."""
     pairs: int
     decisions: Sequence[Decision]
+    forms: Mapping[int, int]
+    """Of the batch: id → form."""
+    earlier: Mapping[int, int]
+    """Of memories that were looked at before there were forms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A decision for people: what the guards found, and the beginning of both texts."""
+
+    newer_id: int
+    older_id: int
+    verdict: EdgeType
+    """`supersedes`, `contradicts` or `similar_to`."""
+    finding: str
+    cosine: float | None
+    """None: they are of one form, whatever their cosine."""
+    space: str
+    newer: str
+    older: str
 
 
 class Consolidator:
@@ -88,6 +131,10 @@ class Consolidator:
         self._lock = anyio.Lock()
         self._after = 0
         """Looked at up to this id in this round; those that wait must not block those behind them."""
+        self._waited: set[int] = set()
+        """Those without a vector in the learned space that have waited a tick for it."""
+        self._formless_below = 2**62
+        """Above this id every memory has a form, or waits to be looked at."""
         self._last: Tick | None = None
         self._superseded = 0
 
@@ -117,51 +164,141 @@ class Consolidator:
             started = self._clock()
             plan = await self._plan(started)
             tick = Tick(started)
-            if plan.batch:
+            if plan.batch or plan.earlier:
                 tick = await self._db.write(lambda tx: _apply(tx, plan, started))
             self._after = plan.batch[-1].id if len(plan.batch) == self._config.batch else 0
-            has_more = self._after > 0
+            has_more = self._after > 0 or self._formless_below > 0
             self._last = replace(tick, took_ms=self._clock() - started, has_more=has_more)
             self._superseded += tick.superseded
         if plan.batch:
             await anyio.to_thread.run_sync(give_back)
-        if tick.superseded:
+        if tick.superseded or tick.contradicts:
             self._on_written()
             log.get(self.name).info(
-                "memories_consolidated", count=tick.superseded, took_ms=self._last.took_ms
-            )
+                "memories_consolidated",
+                run=tick.run, count=tick.superseded, contradicts=tick.contradicts,
+                took_ms=self._last.took_ms,
+            )  # fmt: skip
         return self._last
 
-    async def rehearse(self) -> list[Decision]:
+    async def rehearse(self) -> list[Shown]:
         """What the next tick would decide, without deciding it."""
         async with self._lock:
-            return list((await self._plan(self._clock())).decisions)
+            below = self._formless_below
+            plan = await self._plan(self._clock())
+            self._formless_below = below
+        settled = await self._db.read(
+            lambda tx: {d for d in map(_both, plan.decisions) if verdicts.is_settled(tx, *d)}
+        )
+        return [_show(d, plan.seen) for d in plan.decisions if _both(d) not in settled]
+
+    async def undo(self, what: str, *, dry_run: bool) -> Undone:
+        """Take back a run (`r7`), what hides a memory (`#12`) or a pair (`12,15`), or say what would be.
+
+        Raises BadRequest and UnknownId.
+        """
+        target = verdicts.target_of(what)
+        if dry_run:
+            return await self._db.read(lambda tx: verdicts.undo(tx, target, 0, dry_run=True))
+        async with self._lock:
+            now = self._clock()
+            undone = await self._db.write(lambda tx: verdicts.undo(tx, target, now))
+        self._on_written()
+        return undone
+
+    async def runs(self, limit: int) -> list[runs.Run]:
+        """The latest rounds that changed something, the last one first."""
+        return await self._db.read(lambda tx: runs.latest(tx, limit))
 
     async def _plan(self, now: int) -> Plan:
-        batch = await self._db.read(
-            lambda tx: summaries.to_consolidate(tx, self._config.batch, self._after)
-        )
+        batch = await self._batch()
         # What is hidden or over cannot be found, so it is no use comparing it.
         over = [s for s in batch if s.superseded_by is not None or _is_over(s, now)]
         skipped = {s.id for s in over}
         rest = [s for s in batch if s.id not in skipped]
-        ready, found = await anyio.to_thread.run_sync(self._compare, [s.id for s in rest])
+        ready, found = await self._compare([s.id for s in rest])
         # A text without a word has no vector and never will have.
         done = [s for s in rest if s.id in ready or not words(f"{s.title} {s.body}")]
-        ids = sorted({number for one, other, _ in found for number in (one, other)})
+        formed = dict(await _gently(_forming((*over, *done)), _FORMS_AT_ONCE))
+        alike = {**dict.fromkeys(await self._twins(done, formed), (None, "")), **found}
+        ids = sorted({number for pair in alike for number in pair})
         seen = await self._db.read(lambda tx: summaries.by_ids(tx, ids)) if ids else {}
         seen = {number: s for number, s in seen.items() if not _is_over(s, now)}
-        pairs = [Pair(seen[a], seen[b], c) for a, b, c in found if a in seen and b in seen]
-        decisions = await anyio.to_thread.run_sync(decide, pairs)
-        return Plan(batch, [*over, *done], seen, len(pairs), decisions)
+        pairs = [
+            Pair(seen[a], seen[b], cosine, space)
+            for (a, b), (cosine, space) in alike.items()
+            if a in seen and b in seen
+        ]
+        decisions = await _gently(deciding(pairs), _DECISIONS_AT_ONCE)
+        earlier = await self._earlier()
+        return Plan(batch, [*over, *done], seen, len(pairs), decisions, formed, earlier)
 
-    def _compare(self, summary_ids: Sequence[int]) -> tuple[set[int], list[Found]]:
-        rows: NearestRows | None = rows_of(self._shelf, self._space_name)
+    async def _batch(self) -> list[Summary]:
+        batch: list[Summary] = []
+        after = self._after
+        while (size := min(_READ_AT_ONCE, self._config.batch - len(batch))) > 0:
+            part = await self._db.read(
+                functools.partial(summaries.to_consolidate, limit=size, after=after)
+            )
+            batch += part
+            if len(part) < size:
+                break
+            after = part[-1].id
+            await anyio.sleep(_REST_S)
+        return batch
+
+    async def _twins(
+        self, done: Sequence[Summary], formed: Mapping[int, int]
+    ) -> set[tuple[int, int]]:
+        """Pairs of one form, of the batch among itself and with what was looked at before."""
+        wanted = [(s.id, s.project_id, formed[s.id]) for s in done]
+        found = await self._db.read(lambda tx: forms.twins(tx, wanted, PAIRS_MAX))
+        last: dict[tuple[int, int], int] = {}
+        for number, project_id, form in wanted:
+            if (project_id, form) in last:
+                found.add((last[project_id, form], number))
+            last[project_id, form] = number
+        return found
+
+    async def _earlier(self) -> dict[int, int]:
+        """The forms of some of those that were looked at before there were forms."""
+        if not self._formless_below:
+            return {}
+        below = self._formless_below
+        texts = await self._db.read(lambda tx: forms.lacking(tx, below, _EARLIER))
+        self._formless_below = texts[-1][0] if len(texts) == _EARLIER else 0
+        found = ((number, form_of(title, body)) for number, title, body in texts)
+        return dict(await _gently(found, _FORMS_AT_ONCE))
+
+    async def _compare(self, summary_ids: Sequence[int]) -> tuple[set[int], Alike]:
+        """Which of these could be compared, and the pairs that are alike in either space."""
+        ready, found = await self._compare_in(self._space_name, summary_ids)
+        alike: Alike = {(one, other): (cosine, "") for one, other, cosine in found}
+        with self._shelf.lock:
+            learned = self._shelf.learned
+            leads = learned is not None and self._shelf.active == learned
+        if learned is not None and leads:
+            there, found = await self._compare_in(learned, sorted(ready))
+            ready -= self._too_early(ready - there, ready)
+            alike = {**{(a, b): (cosine, learned) for a, b, cosine in found}, **alike}
+        return ready, alike
+
+    async def _compare_in(
+        self, space: str, summary_ids: Sequence[int]
+    ) -> tuple[set[int], list[Found]]:
+        rows: NearestRows | None = rows_of(self._shelf, space)
         if rows is None or not summary_ids:
             return set(), []
-        ready = rows.indexed(summary_ids)
-        found = rows.pairs(sorted(ready), self._config.threshold)
+        ready = await anyio.to_thread.run_sync(rows.indexed, summary_ids)
+        steps = rows.looking(sorted(ready), self._config.threshold)
+        *_, found = await _gently(steps, _SLICES_AT_ONCE)
         return (ready, found) if rows.is_current() else (set(), [])
+
+    def _too_early(self, lacking: set[int], ready: set[int]) -> set[int]:
+        """Which wait for the next tick: a learned vector follows within seconds, or never."""
+        early = lacking - self._waited
+        self._waited = self._waited - ready | early
+        return early
 
 
 def _is_over(summary: Summary, now: int) -> bool:
@@ -172,27 +309,43 @@ def _apply(tx: Connection, plan: Plan, now: int) -> Tick:
     """Write what still holds. A memory that changed since, or whose partner did, is left unmarked."""
     fresh = summaries.by_ids(tx, list(plan.seen)) if plan.seen else {}
     changed = {number for number, then in plan.seen.items() if fresh.get(number) != then}
-    applied: list[Decision] = []
     left = set(changed)
+    run = runs.begin(tx, now) if plan.decisions else None
+    applied: list[Decision] = []
     for decision in plan.decisions:
         both = _both(decision)
-        if changed.isdisjoint(both):
-            if _write(tx, decision, now):
-                applied.append(decision)
-        else:
+        if not changed.isdisjoint(both):
             left.update(both)
+        elif run is not None and verdicts.write(tx, decision, run, now):
+            applied.append(decision)
     done = [summary for summary in plan.done if summary.id not in left]
     summaries.mark_consolidated(tx, done)
-    return Tick(
+    forms.put(tx, {**plan.earlier, **{s.id: plan.forms[s.id] for s in done}})
+    tick = Tick(
         at=now,
+        run=run if applied else None,
         examined=len(done),
         waiting=len(plan.batch) - len(done),
         pairs=plan.pairs,
-        superseded=sum(isinstance(d, Supersede) for d in applied),
-        contradicts=_edges(applied, EdgeType.CONTRADICTS),
-        similar=_edges(applied, EdgeType.SIMILAR_TO),
+        superseded=verdicts.count(applied, EdgeType.SUPERSEDES),
+        contradicts=verdicts.count(applied, EdgeType.CONTRADICTS),
+        similar=verdicts.count(applied, EdgeType.SIMILAR_TO),
         refused=refusals(applied),
     )
+    if run is not None:
+        runs.finish(
+            tx,
+            runs.Run(
+                run,
+                now,
+                tick.examined,
+                tick.pairs,
+                tick.superseded,
+                tick.contradicts,
+                tick.similar,
+            ),
+        )
+    return tick
 
 
 def _both(decision: Decision) -> tuple[int, int]:
@@ -201,37 +354,34 @@ def _both(decision: Decision) -> tuple[int, int]:
     return decision.a, decision.b
 
 
-def _edges(decisions: Sequence[Decision], type_: EdgeType) -> int:
-    return sum(isinstance(d, Relate) and d.type is type_ for d in decisions)
+def _forming(some: Iterable[Summary]) -> Iterator[tuple[int, int]]:
+    return ((s.id, form_of(s.title, s.body)) for s in some)
 
 
-def _write(tx: Connection, decision: Decision, now: int) -> bool:
-    """Whether a row was written."""
-    if isinstance(decision, Supersede):
-        if _was_undone(tx, decision):
-            return False
-        number = links.supersede(
-            tx,
-            newer_id=decision.newer_id,
-            older_id=decision.older_id,
-            rule=RULE,
-            cosine=decision.cosine,
-            guard=decision.guard,
-            at=now,
-        )
-        return number is not None
-    edge = links.NewEdge(
-        "summary", str(decision.a), decision.type, "summary", str(decision.b), RULE, now,
-        confidence=round(decision.cosine, 4),
-        detail={"cosine": round(decision.cosine, 4), "finding": decision.finding.reason},
-    )  # fmt: skip
-    return links.link(tx, [edge]) > 0
+async def _gently(work: Iterator[T], at_once: int) -> list[T]:
+    """All of it, a few milliseconds at a time: a search that comes in between waits for no more."""
+    done: list[T] = []
+    while True:
+        part = await anyio.to_thread.run_sync(list, itertools.islice(work, at_once))
+        done += part
+        if len(part) < at_once:
+            return done
+        await anyio.sleep(_REST_S)
 
 
-def _was_undone(tx: Connection, decision: Supersede) -> bool:
-    """Somebody has said already that these two are not the same; that holds."""
-    return any(
-        one.undone_at is not None and one.newer_id == decision.newer_id
-        for one in links.supersessions_of(tx, decision.older_id)
-        if one.older_id == decision.older_id
+def _show(decision: Decision, seen: Mapping[int, Summary]) -> Shown:
+    newer, older = (seen[number] for number in _both(decision))
+    return Shown(
+        newer.id,
+        older.id,
+        EdgeType.SUPERSEDES if isinstance(decision, Supersede) else decision.type,
+        decision.guard if isinstance(decision, Supersede) else decision.finding.reason,
+        decision.cosine,
+        decision.space,
+        _said(newer),
+        _said(older),
     )
+
+
+def _said(summary: Summary) -> str:
+    return one_line(said(summary.title, summary.body), _SAID_CHARACTERS)

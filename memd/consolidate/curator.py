@@ -11,14 +11,16 @@ from dataclasses import replace
 
 import anyio.to_thread
 
-from memd.consolidate import forgetting, merging, origins
-from memd.consolidate.forgetting import Forgotten
+from memd.consolidate import forgetting, merging, origins, scrubbing
+from memd.consolidate.eraser import Eraser
+from memd.consolidate.forgetting import Forgotten, Selection
 from memd.consolidate.merging import Merged
 from memd.consolidate.origins import Origin
-from memd.consolidate.remembering import Memory, Remembered, remember
+from memd.consolidate.remembering import ON_PURPOSE, Memory, Remembered, remember
+from memd.consolidate.scrubbing import Rule, Scrubbed
 from memd.errors import BadRequest, UnknownId
-from memd.models import Project, Summary
-from memd.store import fulltext, summaries, turns
+from memd.models import Kind, Project, Summary
+from memd.store import summaries
 from memd.store.database import Connection, Database
 from memd.text import digest, one_line, storable, unique
 
@@ -28,6 +30,7 @@ _TEXT_BYTES = 64 * 1024
 _TITLE_CHARACTERS = 90
 _TITLE_GIVEN_CHARACTERS = 200
 _TOPIC_CHARACTERS = 200
+_DAY_MS = 86_400_000
 _SENTENCE = re.compile(r".+?[.!?](?=\s+[^\Wa-z_])")
 
 
@@ -36,17 +39,28 @@ class Curator:
 
     name = "curator"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what it works with, and one setting
         self,
         db: Database,
         redact: Callable[[str], str],
         clock: Callable[[], int],
         on_written: Callable[[], None],
+        eraser: Eraser | None = None,
+        present: Rule | None = None,
+        *,
+        task_days: int = 0,
     ) -> None:
+        """Take `present`, what redaction finds today, for what was kept before.
+
+        `task_days` is how long a task holds whose end nobody said; 0: for ever.
+        """
         self._db = db
         self._redact = redact
         self._clock = clock
         self._on_written = on_written
+        self._task_ms = task_days * _DAY_MS
+        self._eraser = eraser or Eraser(db, clock, on_written)
+        self._present = present or scrubbing.by_redaction(redact)
 
     async def remember(self, memory: Memory) -> Remembered:
         """Keep one memory. Raises BadRequest, saying what to do."""
@@ -57,7 +71,8 @@ class Curator:
         # Redaction of a long text takes a while, and nobody shall wait for it, writers included.
         clean = await anyio.to_thread.run_sync(self._clean, memories)
         now = self._clock()
-        kept = await self._db.write(lambda tx: [remember(tx, memory, now) for memory in clean])
+        timed = [self._timed(memory, now) for memory in clean]
+        kept = await self._db.write(lambda tx: [remember(tx, memory, now) for memory in timed])
         if kept:
             self._on_written()
         return kept
@@ -70,22 +85,17 @@ class Curator:
             self._on_written()
         return gone
 
-    async def forget(self, ids: Sequence[int], *, dry_run: bool) -> Forgotten:
+    async def forget(
+        self, what: Selection | Sequence[int], *, dry_run: bool, token: str = ""
+    ) -> Forgotten:
         """Erase memories, or say what would go. UnknownId if none of them exists."""
-        now = self._clock()
-        if dry_run:
-            return await self._db.read(
-                lambda tx: forgetting.plan(tx, ids).report(is_dry_run=True)
-            )
-        gone = await self._db.write(
-            lambda tx: forgetting.apply(tx, forgetting.plan(tx, ids), now)
-        )
-        self._on_written()
-        # The rows are gone; this takes their words out of the full texts' segments, too.
-        await self._db.write(fulltext.purge)
-        await self._db.write(turns.purge)
-        await self._db.scrub()
-        return gone
+        selection = what if isinstance(what, Selection) else Selection(tuple(what))
+        return await self._eraser.forget(selection, dry_run=dry_run, token=token)
+
+    async def scrub(self, pattern: str | None, *, dry_run: bool) -> Scrubbed:
+        """Take a pattern, or with None what is a secret by now, out of everything kept so far."""
+        rule = self._present if pattern is None else scrubbing.by_pattern(pattern)
+        return await self._eraser.scrub(rule, dry_run=dry_run)
 
     async def pin(self, summary_id: int, pinned: bool) -> Summary:
         """Pin a memory, or unpin it; it keeps the time of its first pin. UnknownId if there is none."""
@@ -118,6 +128,13 @@ class Curator:
                 where = f"memory {place} of {len(memories)}: " if several else ""
                 raise BadRequest(f"{where}{error.message}") from error
         return cleaned
+
+    def _timed(self, memory: Memory, now: int) -> Memory:
+        """With its end: a task that is said on purpose has one, even if nobody said when."""
+        is_open = memory.kind is Kind.TASK and memory.expires_at is None
+        if not (is_open and self._task_ms and memory.source in ON_PURPOSE):
+            return memory
+        return replace(memory, expires_at=now + self._task_ms)
 
     def _redacted(self, memory: Memory) -> Memory:
         if len(storable(memory.text).encode()) > _TEXT_BYTES:

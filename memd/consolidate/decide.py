@@ -9,12 +9,13 @@ A supersession must never make a memory harder to find than it was, so the newer
 wherever the older one was: by its kind, its topic key, its trust and for as long.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.consolidate.anchors import Reading, read
-from memd.consolidate.guards import Difference, Finding, Verdict, weigh
+from memd.consolidate.guards import SWAPPED, Difference, Finding, Verdict, weigh
 from memd.models import EdgeType, Kind, Summary, Tier
+from memd.text import one_line
 
 CLAIMS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
 """Kinds that say how things are or shall be, so that two of them can contradict each other."""
@@ -28,12 +29,14 @@ MAY_HIDE: Mapping[Kind, frozenset[Kind]] = {
 """The newer one's kind → the kinds it may hide: its own; a note, which is a claim that nobody has typed
 yet; and an instruction and a preference each other, because both tell the user's will and people word
 the one as the other. Anything else would vanish from a search that asks for its kind."""
-_VALUES = frozenset(
-    {"number", "negation", "antonym", "value", "version", "date", "direction", "qualifier"}
-)
+_MEASURES = frozenset({"number", "value", "version", "date"})
+_DENIALS = frozenset({"negation", "qualifier"})
+_OPPOSITES = frozenset({"antonym", "direction"})
 _NAMES = frozenset({"path", "identifier"})
 _SAME_SUBJECT = 0.7
 """Share of content words from which two texts that differ in a value are about the same thing."""
+_SAME_WORDS = 0.9
+"""The same from which a word that only one of them has, such as `not`, is about what both say."""
 _TRUST = {tier: rank for rank, tier in enumerate(Tier)}
 _FOREVER = 2**63
 
@@ -44,7 +47,10 @@ class Pair:
 
     one: Summary
     other: Summary
-    cosine: float
+    cosine: float | None
+    """None: they are of one form, whatever their cosine."""
+    space: str = ""
+    """Where they look alike, if it is a learned space."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +59,10 @@ class Supersede:
 
     newer_id: int
     older_id: int
-    cosine: float
+    cosine: float | None
     guard: str
     """What the guards found, in words."""
+    space: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,34 +72,47 @@ class Relate:
     a: int
     b: int
     type: EdgeType
-    cosine: float
+    cosine: float | None
     finding: Finding
+    space: str = ""
 
 
 Decision = Supersede | Relate
 
 
 def decide(pairs: Iterable[Pair]) -> list[Decision]:
-    """One decision for each pair that is consolidation's business, the newest first.
+    """One decision for each pair that is consolidation's business, the newest first."""
+    return list(deciding(pairs))
+
+
+def deciding(pairs: Iterable[Pair]) -> Iterator[Decision]:
+    """`decide`, one at a time: each takes about a millisecond.
 
     An older memory is hidden at most once, by the newest that may. Newer is what happened later, by
     (time, id).
     """
     readings: dict[int, Reading] = {}
     hidden: set[int] = set()
-    decisions: list[Decision] = []
-    for newer, older, cosine in _newest_first(pairs):
+    for newer, older, pair in _newest_first(pairs):
         if older.id in hidden:
             continue
         finding = _finding(newer, older, readings)
         if finding.permits:
             hidden.add(older.id)
-            decisions.append(Supersede(newer.id, older.id, cosine, finding.reason))
-        else:
-            decisions.append(
-                Relate(newer.id, older.id, _edge_type(newer, older, finding), cosine, finding)
-            )
-    return decisions
+            yield Supersede(newer.id, older.id, pair.cosine, finding.reason, pair.space)
+            continue
+        type_ = _edge_type(newer, older, finding)
+        # The same words in another relation are not alike for that alone.
+        if pair.cosine is not None or type_ is EdgeType.CONTRADICTS:
+            yield Relate(newer.id, older.id, type_, pair.cosine, finding, pair.space)
+
+
+def said(title: str, body: str) -> str:
+    """What a memory says: a title that only begins the text says nothing of its own, cut as it is."""
+    begins = (
+        one_line(body, len(body)).casefold().startswith(title.rstrip("…").casefold().strip())
+    )
+    return body if begins else f"{title}\n{body}"
 
 
 def refusals(decisions: Sequence[Decision]) -> dict[str, int]:
@@ -105,13 +125,13 @@ def refusals(decisions: Sequence[Decision]) -> dict[str, int]:
     return counts
 
 
-def _newest_first(pairs: Iterable[Pair]) -> list[tuple[Summary, Summary, float]]:
-    """(newer, older, cosine) of the pairs that may be decided, each once."""
+def _newest_first(pairs: Iterable[Pair]) -> list[tuple[Summary, Summary, Pair]]:
+    """(newer, older, pair) of the pairs that may be decided, each once."""
     found = {}
     for pair in pairs:
         older, newer = sorted((pair.one, pair.other), key=_when)
         if _is_our_business(newer, older):
-            found[newer.id, older.id] = (newer, older, pair.cosine)
+            found[newer.id, older.id] = (newer, older, pair)
     return sorted(found.values(), key=lambda row: (_when(row[0]), _when(row[1])), reverse=True)
 
 
@@ -137,7 +157,7 @@ def _finding(newer: Summary, older: Summary, readings: dict[int, Reading]) -> Fi
     """What the guards say of the texts, and the rules below of everything else."""
     for summary in (newer, older):
         if summary.id not in readings:
-            readings[summary.id] = read(f"{summary.title}\n{summary.body}")
+            readings[summary.id] = read(said(summary.title, summary.body))
     finding = weigh(readings[older.id], readings[newer.id])
     objections = _objections(newer, older, finding)
     if not objections:
@@ -172,6 +192,18 @@ def _edge_type(newer: Summary, older: Summary, finding: Finding) -> EdgeType:
     aspects = set(finding.aspects)
     is_one_topic = newer.topic_key is not None and newer.topic_key == older.topic_key
     is_one_subject = is_one_topic or (finding.overlap >= _SAME_SUBJECT and not aspects & _NAMES)
-    if {newer.kind, older.kind} <= CLAIMS and aspects & _VALUES and is_one_subject:
+    if {newer.kind, older.kind} <= CLAIMS and is_one_subject and any(_opposes(finding)):
         return EdgeType.CONTRADICTS
     return EdgeType.SIMILAR_TO
+
+
+def _opposes(finding: Finding) -> Iterator[bool]:
+    """Of each difference, whether both cannot hold. What only one side speaks of may well hold."""
+    for difference in finding.differences:
+        is_one_sided = not (difference.was and difference.now)
+        if difference.aspect in _MEASURES:
+            yield not is_one_sided or difference.now == SWAPPED
+        elif difference.aspect in _DENIALS:
+            yield not is_one_sided or finding.overlap >= _SAME_WORDS
+        else:
+            yield difference.aspect in _OPPOSITES

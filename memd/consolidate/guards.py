@@ -11,9 +11,20 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memd.consolidate.anchors import Clause, Reading, Sentence, Sort, Token, key_of, read
+from memd.consolidate.anchors import (
+    Clause,
+    Reading,
+    Sentence,
+    Sort,
+    Token,
+    key_of,
+    read,
+)
+from memd.consolidate.moves import ARTICLES, is_moved, is_shuffled
 from memd.text import one_line
 
+SWAPPED = "the same ones, differently assigned"
+"""What a finding says of numbers or opposites that both texts have, each with something else."""
 _SHOWN = 60
 _REASONS = 4
 _MISSING_MAX = 100
@@ -39,6 +50,9 @@ _ANTONYMS = tuple(
     (key_of(one), key_of(other), f"{one}/{other}")
     for one, other in (pair.split("/") for pair in _OPPOSITES.split())
 )
+_BINDS = "only all any each every few more most less least both other same"
+_BINDING = frozenset(key_of(word) for word in _BINDS.split())
+"""Qualifiers that speak of what follows them: `deploy only to production` is not `only deploy`."""
 _OPPOSED = frozenset(word for one, other, _ in _ANTONYMS for word in (one, other))
 
 
@@ -107,11 +121,16 @@ def weigh(older: Reading, newer: Reading) -> Finding:
     ours, theirs = _keys(older, {Sort.WORD}), _keys(newer, {Sort.WORD})
     overlap = len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
     exact = (*_antonyms(older, newer), *_exact(older, newer), *_negations(older, newer),
-             *_quotes(older, newer), *_belongings(older, newer))  # fmt: skip
+             *_bindings(older, newer), *_tenses(older, newer), *_quotes(older, newer), *_belongings(older, newer))  # fmt: skip
     if exact:
         return Finding(Verdict.DIFFERS, tuple(dict.fromkeys(exact)), overlap=overlap)
     if _line(older) == _line(newer):
         return Finding(Verdict.SAME)
+    if is_moved(older, newer):
+        return Finding(Verdict.RESTATED)
+    if is_shuffled(older, newer) or is_shuffled(newer, older):
+        order = Difference("order", "", "the same words, differently assigned")
+        return Finding(Verdict.DIFFERS, (order,), overlap=overlap)
     lost, gained = _uncovered(older, newer), _uncovered(newer, older)
     rest = (*_wording(older, newer, lost, gained), *_directions(older, newer))
     if rest:
@@ -179,6 +198,58 @@ def _scopes(reading: Reading) -> dict[tuple[str, ...], str]:
     return found
 
 
+def _bindings(older: Reading, newer: Reading) -> Iterator[Difference]:
+    """A qualifier that speaks of something else."""
+    ours, theirs = _bound(older), _bound(newer)
+    was = {key: said for key, said in ours.items() if key not in theirs}
+    now = {key: said for key, said in theirs.items() if key not in ours}
+    if was or now:
+        yield Difference(
+            "qualifier",
+            one_line(", ".join(was.values()), _SHOWN),
+            one_line(", ".join(now.values()), _SHOWN),
+        )
+
+
+def _bound(reading: Reading) -> dict[tuple[str, str], str]:
+    """Each binding qualifier with the next content word of its clause → in words."""
+    found = {}
+    for clause in reading.clauses:
+        for at, token in enumerate(clause):
+            if token.key in _BINDING:
+                after = next((t for t in clause[at + 1 :] if t.has_content), None)
+                # `the only worker` is not `only the worker`.
+                is_told = token.key == "only" and at > 0 and clause[at - 1].key in ARTICLES
+                found["the only" if is_told else token.key, after.key if after else ""] = (
+                    f"{token.shown} {after.shown}" if after else token.shown
+                )
+    return found
+
+
+def _tenses(older: Reading, newer: Reading) -> Iterator[Difference]:
+    """`Fix the login` is to be done, `fixed the login` is done."""
+    for one, other in ((older, newer), (newer, older)):
+        done = {t.key: t.shown for t in other.tokens if _is_past(t)}
+        wanted = _wanted(one)
+        for key in sorted(wanted.keys() & done.keys() - _wanted(other).keys()):
+            was, now = (wanted[key], done[key]) if one is older else (done[key], wanted[key])
+            yield Difference("tense", was, now)
+
+
+def _wanted(reading: Reading) -> dict[str, str]:
+    """The words with which sentences begin as if they asked for something."""
+    heads = (sentence[0][0] for sentence in reading.sentences)
+    return {
+        t.key: t.shown
+        for t in heads
+        if t.sort is Sort.WORD and not t.shown.casefold().endswith(("ed", "ing", "s"))
+    }
+
+
+def _is_past(token: Token) -> bool:
+    return token.sort is Sort.WORD and token.shown.casefold().endswith("ed")
+
+
 def _quotes(older: Reading, newer: Reading) -> Iterator[Difference]:
     """What one side quotes as code and the other does not say in the same letters."""
     if len(older.quoted) + len(newer.quoted) > _QUOTES_MAX:
@@ -211,9 +282,7 @@ def _belongings(older: Reading, newer: Reading) -> Iterator[Difference]:
             continue
         ours, theirs = _neighbours(older, chosen), _neighbours(newer, chosen)
         if ours[0] != theirs[0] and ours[1] != theirs[1]:
-            yield Difference(
-                aspect, "", one_line("the same ones, differently assigned", _SHOWN)
-            )
+            yield Difference(aspect, "", SWAPPED)
 
 
 def _numbers(reading: Reading) -> set[str]:

@@ -6,7 +6,7 @@ others. A memory of several passages is like another one only if it has as many 
 counterpart. Not here: what a pair leads to (decide.py).
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,8 +36,8 @@ class NearestRows(Protocol):
         """Those that can be compared by now."""
         ...
 
-    def pairs(self, summary_ids: Sequence[int], threshold: float) -> list[Found]:
-        """Live memories of the same project as one of these whose cosine reaches the threshold."""
+    def looking(self, summary_ids: Sequence[int], threshold: float) -> Iterator[list[Found]]:
+        """Step by step: live memories of the same project as one of these, alike by the threshold."""
         ...
 
     @property
@@ -70,18 +70,26 @@ class ArrayRows:
 
     def pairs(self, summary_ids: Sequence[int], threshold: float) -> list[Found]:
         """The pairs of these memories with any, each pair once."""
+        (*_, found) = self.looking(summary_ids, threshold)
+        return found
+
+    def looking(self, summary_ids: Sequence[int], threshold: float) -> Iterator[list[Found]]:
+        """`pairs` in steps of milliseconds: nothing again and again, and at last all that was found."""
         heads = np.flatnonzero(self.live & (self.seq == 0))
         wanted = heads[np.isin(self.summary_id[heads], list(summary_ids))]
         if not len(wanted):
-            return []
+            yield []
+            return
         passages = np.bincount(self.summary_id[self.live])[self.summary_id[heads]]
         group = np.stack((self.project_id[heads].astype(np.int64), passages))
         places = np.searchsorted(heads, wanted)
         near = _Near(self.vectors(wanted), places, group[:, places], threshold)
         for first in range(0, len(heads), SLICE):
+            yield []
             part = slice(first, first + SLICE)
             near.look(first, self.vectors(heads[part]), group[:, part])
-        return self._checked(near.found(), wanted, heads, threshold)
+        yield []
+        yield self._checked(near.found(), wanted, heads, threshold)
 
     def _checked(
         self,

@@ -10,10 +10,12 @@ refused (curator.py), near-duplicates (decide.py).
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from memd.consolidate import origins
-from memd.consolidate.consolidator import RULE as NEAR_DUPLICATE
-from memd.consolidate.guards import compare
+from memd.consolidate import judging, origins
+from memd.consolidate.candidates import Candidate
+from memd.consolidate.guards import Verdict, compare
 from memd.consolidate.origins import Origin
+from memd.consolidate.stances import KEEPS_APART
+from memd.consolidate.verdicts import RULE as NEAR_DUPLICATE
 from memd.models import (
     GLOBAL_PROJECT,
     UNTITLED,
@@ -25,14 +27,15 @@ from memd.models import (
     Supersession,
     Tier,
 )
-from memd.store import books, links, projects, summaries
+from memd.store import books, confidence, judgments, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import digest, normalised, storable
 
 TOPIC_RULE = "topic-key"
-_ON_PURPOSE = frozenset({"agent", "user"})
+SAID_AGAIN = "said-again"
+"""The rule by which a value that returns hides what had been judged to replace it."""
+ON_PURPOSE = frozenset({"agent", "user"})
 """Who may say again what was forgotten; an import may not bring it back."""
-_CONFIDENCE = {"user": 0.9, "agent": 0.8}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,12 @@ class Remembered:
     id: int
     """0 if nothing was kept."""
     outcome: str
-    """`created`, `duplicate` (it strengthened #id), `revised` (a place elsewhere titles or tags it
-    differently now), `revived`, or `forgotten` (an import may not bring back what was forgotten on
-    purpose)."""
+    """`created`, `superseded` (created, and it replaces older values), `duplicate` (it strengthened #id),
+    `revised` (a place elsewhere titles or tags it differently now), `revived`, or `forgotten` (an import
+    may not bring back what was forgotten on purpose)."""
     superseded: tuple[int, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    """What is like it and no rule has decided about: somebody should judge."""
 
 
 def remember(tx: Connection, memory: Memory, now: int) -> Remembered:
@@ -108,11 +113,14 @@ def _revise(
 def _remember(tx: Connection, memory: Memory, now: int) -> Remembered:
     keys, project_id = _project(tx, memory, now)
     uid, known = _recognised(tx, memory, keys)
+    known = known or _same_value(tx, uid, memory, project_id)
     if known is None:
         return _create(tx, uid, memory, project_id, now)
     said_at = now if memory.at is None else memory.at
     if known.superseded_by is None:
         return _strengthen(tx, known, memory, said_at, now)
+    if memory.source not in ON_PURPOSE and _is_judged(tx, known):
+        return Remembered(known.id, "duplicate")
     if memory.origin is not None and origins.gave_way(tx, known):
         return _revive(tx, known, memory, said_at, now)
     if memory.at is not None and memory.at <= _at(tx, known.superseded_by):
@@ -160,9 +168,29 @@ def _recognised_by(tx: Connection, memory: Memory, key: str) -> tuple[str, Summa
     return uid, known
 
 
+def _same_value(tx: Connection, uid: str, memory: Memory, project_id: int) -> Summary | None:
+    """The value of this topic that says the same in other letters: filler, spelling, punctuation."""
+    if memory.topic_key is None or memory.source not in ON_PURPOSE:
+        return None
+    if books.is_forgotten(tx, uid):
+        return None
+    known = [
+        one
+        for one in summaries.on_topic(tx, memory.topic_key, (project_id,))
+        if one.kind is memory.kind and compare(one.body, memory.text).verdict is Verdict.SAME
+    ]
+    return next((one for one in known if one.superseded_by is None), next(iter(known), None))
+
+
+def _is_judged(tx: Connection, known: Summary) -> bool:
+    """Whether somebody said that what hides it does: no import knows better."""
+    above = known.superseded_by
+    return above is not None and judgments.verdict(tx, known.id, above) is not None
+
+
 def _create(tx: Connection, uid: str, memory: Memory, project_id: int, now: int) -> Remembered:
     if books.is_forgotten(tx, uid):
-        if memory.source not in _ON_PURPOSE:
+        if memory.source not in ON_PURPOSE:
             return Remembered(0, "forgotten")
         books.unforget(tx, uid)
     at = now if memory.at is None else memory.at
@@ -171,7 +199,10 @@ def _create(tx: Connection, uid: str, memory: Memory, project_id: int, now: int)
     )
     number, _ = summaries.put(tx, uid, _draft(memory, at), owner, now)
     _refer(tx, number, memory, at)
-    return Remembered(number, "created", _take_topic(tx, number, memory, now))
+    gone = _take_topic(tx, number, memory, now)
+    # An import counts what it replaced beside what was new.
+    replaces = bool(gone) and memory.source in ON_PURPOSE
+    return Remembered(number, "superseded" if replaces else "created", gone)
 
 
 def _refer(tx: Connection, number: int, memory: Memory, at: int) -> None:
@@ -211,7 +242,7 @@ def _draft(memory: Memory, at: int) -> Draft:
         files=memory.files,
         topic_key=memory.topic_key,
         expires_at=memory.expires_at,
-        confidence=_CONFIDENCE.get(memory.source, 0.5),
+        confidence=confidence.said_by(memory.source),
     )
 
 
@@ -226,7 +257,7 @@ def _rule(memory: Memory) -> str:
 def _strengthen(
     tx: Connection, known: Summary, memory: Memory, at: int, now: int
 ) -> Remembered:
-    if memory.source in _ON_PURPOSE or (at > known.at and memory.origin is None):
+    if memory.source in ON_PURPOSE or (at > known.at and memory.origin is None):
         # The same line of the same import again is no second voice.
         summaries.strengthen(tx, known.id, now)
     is_over = known.expires_at is not None and known.expires_at <= now
@@ -245,6 +276,7 @@ def _revive(tx: Connection, known: Summary, memory: Memory, at: int, now: int) -
     ]
     for one in hidden_by:
         links.undo(tx, one.id, now)
+        judging.outdo(tx, one.newer_id, known.id, now)
     summaries.strengthen(tx, known.id, now)
     summaries.renew(tx, known.id, at=max(at, known.at), expires_at=memory.expires_at, now=now)
     gone = (*_take_topic(tx, known.id, memory, now), *_take_place(tx, known.id, hidden_by, now))
@@ -254,9 +286,13 @@ def _revive(tx: Connection, known: Summary, memory: Memory, at: int, now: int) -
 def _take_place(
     tx: Connection, summary_id: int, hidden_by: Sequence[Supersession], now: int
 ) -> tuple[int, ...]:
-    """Hide the near-duplicates that had hidden this one: they say the same, and it was said last."""
-    said = [one.newer_id for one in hidden_by if one.rule == NEAR_DUPLICATE]
-    return _hide(tx, summary_id, said, NEAR_DUPLICATE, "said again", now)
+    """Hide what had hidden this one because only one of the two holds: this one was said last."""
+    alike = [one.newer_id for one in hidden_by if one.rule == NEAR_DUPLICATE]
+    judged = [one.newer_id for one in hidden_by if one.rule in {judging.RULE, SAID_AGAIN}]
+    return (
+        *_hide(tx, summary_id, alike, NEAR_DUPLICATE, "said again", now),
+        *_hide(tx, summary_id, judged, SAID_AGAIN, "said again", now),
+    )
 
 
 def _take_topic(tx: Connection, summary_id: int, memory: Memory, now: int) -> tuple[int, ...]:
@@ -272,6 +308,7 @@ def _take_topic(tx: Connection, summary_id: int, memory: Memory, now: int) -> tu
         other
         for other in summaries.on_topic(tx, memory.topic_key, (mine.project_id,))
         if other.id != mine.id and other.kind is mine.kind and other.superseded_by is None
+        if judgments.verdict(tx, mine.id, other.id) not in KEEPS_APART
     ]
     newer = [r for r in rivals if memory.at is not None and (r.at, r.id) > (memory.at, mine.id)]
     if newer:

@@ -19,6 +19,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from memd import __version__
+from memd.daemon.embedder import Embedder
 from memd.daemon.notify import StartedBy
 from memd.daemon.supervise import House, Kept
 from memd.errors import Broken
@@ -104,17 +105,6 @@ class RoomStatus(_Shown):
     state: Literal["running", "backing off", "stopped"]
     restarts: int
     last_error: str | None
-
-
-class Embedder(_Shown):
-    """What turns text into vectors."""
-
-    configured: str
-    active: str
-    space: str
-    """What its vectors are comparable within."""
-    why: str
-    """Why this one is active."""
 
 
 class Spool(_Shown):
@@ -239,7 +229,7 @@ async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str
         summaries=counts.summaries,
         rooms=[_room(kept) for kept in house.rooms],
         embedder=about.embedder,
-        consolidator=_says(house.rooms, "consolidator"),
+        consolidator=says(house.rooms, "consolidator"),
         spool=spool,
         errors=errors,
     )
@@ -380,7 +370,8 @@ def _room(kept: Kept) -> RoomStatus:
     return RoomStatus.model_validate({**said, **known})
 
 
-def _says(rooms: Sequence[Kept], name: str) -> dict[str, Any]:
+def says(rooms: Sequence[Kept], name: str) -> dict[str, Any]:
+    """Return what a room says of itself; nothing if there is no such room."""
     return next((dict(kept.room.status()) for kept in rooms if kept.room.name == name), {})
 
 

@@ -6,8 +6,10 @@ What one room finishes, it tells the next by a bell. Not here: any work.
 """
 
 import os
+import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,27 +20,42 @@ from memd import log
 from memd.capture.identity import Identities
 from memd.capture.intake import Intake
 from memd.capture.overrides import Overrides
-from memd.capture.redact import redact
+from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
-from memd.daemon import lock
+from memd.consolidate.eraser import Eraser, Places
+from memd.consolidate.judge import Judge
+from memd.consolidate.retention import Retention
+from memd.consolidate.scrubbing import by_redaction
+from memd.daemon import backup, lock
+from memd.daemon.checkup import Checkup
+from memd.daemon.embedder import Lead
 from memd.daemon.leave import Leave
 from memd.daemon.notify import BY_HAND, Herald, Starter
-from memd.daemon.status import About, Embedder, Gauge, gather
-from memd.daemon.supervise import House, supervise
+from memd.daemon.status import About, Gauge, gather, says
+from memd.daemon.supervise import House, Room, supervise
 from memd.distill.distiller import Distiller
+from memd.distill.rewriter import Rewriter
+from memd.engines.chat import OllamaChat
 from memd.engines.hashing import HashingEmbedder
+from memd.engines.learned import LearnedEmbedder, learned_of
+from memd.engines.ports import Reranker
 from memd.index import heap
+from memd.index.backfill import Backfill
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
+from memd.index.upkeep import Upkeep
 from memd.paths import Paths, private_dir
 from memd.recall.recaller import Recaller
 from memd.serve.app import App
 from memd.serve.injecting import Injector
 from memd.serve.listener import Listener
 from memd.serve.looking import Looker
+from memd.store import staging
 from memd.store.database import Database, open_database
+
+_EVERYTHING = 2**62
 
 
 def clock() -> int:
@@ -57,6 +74,7 @@ async def serve(
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
     with lock.held(paths.lock, clock()), open_database(paths.database, clock()) as db:
+        staging.sweep(paths.database)
         log.configure(
             paths.log,
             level=config.daemon.log_level,
@@ -91,66 +109,147 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     """Put every room into the house, and return the one at the door."""
     embedders = (HashingEmbedder(),)
     space = embedders[0].space.name
-    shelf = Shelf()
+    shelf = Shelf(config.engines.active_from)
+    learned, backfill = _learning(config, db, shelf, clock)
 
     # Events → summaries → index → answers. Each room rings the next; so they are made from the end.
-    indexer = Indexer(db, embedders, shelf, config.index)
-    distiller = Distiller(db, config.distill, clock, indexer.nudge)
+    filled = backfill.nudge if backfill else None
+    indexer = Indexer(db, embedders, shelf, config.index, on_indexed=filled)
+    rewriter = _rewriter(config, db, clock, indexer.nudge)
+    distilled = partial(_nudge, indexer, *rewriter)
+    distiller = Distiller(db, config.distill, clock, distilled)
     overrides = Overrides(paths.projects_file, str(Path.home()))
-    intake = Intake(
-        db,
-        config.capture,
-        clock,
-        paths.spool_dir,
-        distiller.nudge,
-        spool_fallbacks=paths.spool_fallbacks,
-        identities=Identities(clock, overrides),
+    intake = _intake(config, paths, db, clock, distiller.nudge, overrides)
+    recaller = Recaller(
+        db, embedders, shelf, config.recall, config.profiles, _reranker(config), learned=learned
     )
-    recaller = Recaller(db, embedders, shelf, config.recall, config.profiles)
 
     # Summaries → fewer, better summaries: by rule, and by a person's word.
     consolidator = Consolidator(db, shelf, space, config.consolidate, clock, indexer.nudge)
-    curator = Curator(db, redact, clock, indexer.nudge)
+    bring_in = partial(_bring_in, intake, distiller)
+    curator = _curator(config, paths, db, clock, indexer, bring_in)
+    judge = Judge(db, redact, clock, indexer.nudge, shelf, space)
+
+    # What is old, cut down to what is cited.
+    retention = Retention(db, config.retention, clock, indexer.nudge)
 
     # Answers → agents, unasked.
     looker = Looker(db, recaller, distiller, config.inject, clock, overrides)
     injector = Injector(db, looker, config.inject, clock)
 
     # The outside.
-    about = _about(config, paths, space, clock(), starter)
-    status = partial(_status, Gauge(db), house, about, clock)
+    lead = Lead(config.engines.embedder, space, clock())
+    about = About(paths, clock(), lead.told(space, {}, {}, clock()), starter.by)
+    status = partial(_status, Gauge(db), house, about, clock, lead, shelf)
     app = App(
-        db,
-        intake,
-        recaller,
-        curator,
-        indexer,
-        distiller,
-        consolidator,
-        status,
-        leave.ask,
-        clock,
-        overrides,
-        injector=injector,
-    )
+        db, intake, recaller, curator, indexer, distiller, consolidator, status, leave.ask, clock,
+        overrides, injector=injector, upkeep=Upkeep(db, embedders, learned, backfill), retention=retention,
+        judge=judge, checkup=Checkup(db, indexer, intake, config.index.passage_tokens, clock),
+    )  # fmt: skip
     listener = Listener(app, config.serve, paths.socket, clock=clock, passed=starter.door)
 
-    for room in (intake, distiller, indexer, recaller, injector, consolidator, listener):
+    herald = Herald(starter, listener.listening, indexer.loaded) if starter.address else None
+    rooms: tuple[Room | None, ...] = (
+        intake, distiller, indexer, recaller, injector, consolidator, retention, listener,
+        learned, backfill, *rewriter, herald,
+    )  # fmt: skip
+    for room in filter(None, rooms):
         house.keep(room)
-    if starter.address is not None:
-        house.keep(Herald(starter, listener.listening, indexer.loaded))
     return listener
 
 
-async def _status(
-    gauge: Gauge, house: House, about: About, clock: Callable[[], int]
-) -> dict[str, Any]:
-    return await gather(gauge, house, about, clock())
-
-
-def _about(config: Config, paths: Paths, space: str, now: int, starter: Starter) -> About:
-    why = "this version has no learned engine"
-    embedder = Embedder(
-        configured=config.engines.embedder, active="hashing", space=space, why=why
+def _intake(
+    config: Config,
+    paths: Paths,
+    db: Database,
+    clock: Callable[[], int],
+    on_stored: Callable[[], None],
+    overrides: Overrides,
+) -> Intake:
+    """Make the room that takes events in."""
+    return Intake(
+        db,
+        config.capture,
+        clock,
+        paths.spool_dir,
+        on_stored,
+        spool_fallbacks=paths.spool_fallbacks,
+        identities=Identities(clock, overrides),
     )
-    return About(paths, now, embedder, starter.by)
+
+
+def _learning(
+    config: Config, db: Database, shelf: Shelf, clock: Callable[[], int]
+) -> tuple[LearnedEmbedder | None, Backfill | None]:
+    """Make the rooms of the learned model and of its space; neither if the settings want none."""
+    learned = learned_of(config.engines, os.environ, clock, random.random)
+    if learned is None:
+        return None, None
+    backfill = Backfill(db, learned, shelf, config.engines, clock)
+    learned.on_ready(backfill.nudge)
+    return learned, backfill
+
+
+def _rewriter(
+    config: Config, db: Database, clock: Callable[[], int], on_written: Callable[[], None]
+) -> tuple[Rewriter, ...]:
+    """Make the room that has a model write; none unless a person asked for it."""
+    if config.distill.writer == "none":
+        return ()
+    chat = OllamaChat(config.engines, config.distill.writer_model, config.distill.writer_s)
+    return (Rewriter(db, chat, config.distill, clock, on_written),)
+
+
+def _reranker(config: Config) -> Reranker | None:
+    if not config.recall.rerank_model:
+        return None
+    return OllamaChat(config.engines, config.recall.rerank_model, config.recall.rerank_s)
+
+
+def _curator(
+    config: Config,
+    paths: Paths,
+    db: Database,
+    clock: Callable[[], int],
+    indexer: Indexer,
+    bring_in: Callable[[], Awaitable[None]],
+) -> Curator:
+    """Make the room of a person's word, which also erases: from the log, too, and by today's redaction."""
+    places = Places(paths.log, partial(_backups, paths))
+    eraser = Eraser(db, clock, indexer.nudge, places, bring_in, indexer.settle)
+    entropy = config.capture.entropy
+    present = by_redaction(
+        partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
+    )
+    return Curator(
+        db, redact, clock, indexer.nudge, eraser, present, task_days=config.distill.task_days
+    )
+
+
+def _backups(paths: Paths) -> list[str]:
+    return [one.path for one in backup.listed(backup.place(paths), paths.vault)]
+
+
+async def _bring_in(intake: Intake, distiller: Distiller) -> None:
+    """Let what waits in the spool and in open turns become memories, so that it can be forgotten."""
+    await intake.drain()
+    await distiller.settle(_EVERYTHING)
+
+
+def _nudge(*rooms: Indexer | Rewriter) -> None:
+    for room in rooms:
+        room.nudge()
+
+
+async def _status(
+    gauge: Gauge,
+    house: House,
+    about: About,
+    clock: Callable[[], int],
+    lead: Lead,
+    shelf: Shelf,
+) -> dict[str, Any]:
+    now = clock()
+    said, filled = says(house.rooms, "embedder"), says(house.rooms, "backfill")
+    embedder = lead.told(shelf.active, said, filled, now)
+    return await gather(gauge, house, replace(about, embedder=embedder), now)

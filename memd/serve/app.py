@@ -10,8 +10,10 @@ from typing import Protocol
 from memd.capture.intake import CaptureRequest, Receipt
 from memd.capture.overrides import Overrides
 from memd.consolidate.curator import Forgotten, Memory, Remembered
+from memd.consolidate.forgetting import Selection
+from memd.consolidate.judge import Candidate, Judged, Ruling
 from memd.consolidate.merging import Merged
-from memd.models import Project, Summary
+from memd.models import Finding, Project, Summary
 from memd.recall.answer import Answer, Question
 from memd.serve.openings import Looked, Opening
 from memd.store.database import Database
@@ -44,8 +46,11 @@ class Curates(Protocol):
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
         """The memories that were read from this file and are hidden, for it says only those staying."""
 
-    async def forget(self, ids: Sequence[int], *, dry_run: bool) -> Forgotten:
-        """What was, or would be, erased."""
+    async def forget(self, what: Selection, *, dry_run: bool, token: str = "") -> Forgotten:
+        """What was, or would be, erased; with a token nothing but what a dry run told under it."""
+
+    async def scrub(self, pattern: str | None, *, dry_run: bool) -> object:
+        """Where a pattern, or with None a secret, was found; without `dry_run` it is gone."""
 
     async def pin(self, summary_id: int, *, pinned: bool) -> Summary:
         """The memory afterwards; UnknownId if there is none."""
@@ -55,6 +60,19 @@ class Curates(Protocol):
 
     async def rename(self, key: str, name: str) -> Project:
         """The project afterwards."""
+
+
+class Judges(Protocol):
+    """Settles what two memories are to each other."""
+
+    async def judge(self, ruling: Ruling) -> Judged:
+        """What it did; a BadRequest if it cannot be."""
+
+    async def undo(self, one_id: int, other_id: int) -> Judged:
+        """What it brought back; a BadRequest if nothing holds of the pair."""
+
+    async def candidates(self, summary_id: int) -> tuple[Candidate, ...]:
+        """What is like this memory and undecided, the most alike first."""
 
 
 class Indexes(Protocol):
@@ -67,11 +85,41 @@ class Indexes(Protocol):
         """Rebuild everything derived; a report."""
 
 
+class Keeps(Protocol):
+    """Looks after vectors when a person says so."""
+
+    async def reembed(self) -> object:
+        """Begin to embed everything anew with the learned model; a report."""
+
+    async def vacuum(self, *, dry_run: bool) -> object:
+        """Drop vectors that nobody asks, and shrink the file; a report."""
+
+
+class Retains(Protocol):
+    """Keeps the vault from growing without end."""
+
+    async def preview(self) -> object:
+        """What a round would do now; a report."""
+
+    async def act(self) -> object:
+        """Do a round now; a report."""
+
+
 class Distils(Protocol):
     """Makes events into summaries."""
 
     async def settle(self, through: int) -> None:
         """Return once the events up to this sequence number are distilled."""
+
+
+class Examines(Protocol):
+    """Looks after the vault as a whole."""
+
+    async def examine(self) -> list[Finding]:
+        """What is right and wrong with it."""
+
+    async def mend(self) -> list[str]:
+        """What was mended, in words; no truth is touched."""
 
 
 class Consolidates(Protocol):
@@ -82,6 +130,12 @@ class Consolidates(Protocol):
 
     async def rehearse(self) -> object:
         """What a round would do, without doing it."""
+
+    async def undo(self, what: str, *, dry_run: bool) -> object:
+        """What was taken back, or would be; BadRequest or UnknownId if there is nothing."""
+
+    async def runs(self, limit: int) -> object:
+        """The latest rounds that changed something."""
 
 
 class Offers(Protocol):
@@ -113,5 +167,9 @@ class App:
     """Asks the daemon to leave; returns at once."""
     clock: Callable[[], int]
     injector: Offers = field(kw_only=True)
+    upkeep: Keeps = field(kw_only=True)
+    retention: Retains = field(kw_only=True)
+    judge: Judges = field(kw_only=True)
+    checkup: Examines = field(kw_only=True)
     overrides: Overrides = field(default_factory=lambda: Overrides(None, "/"))
     """Which directories a person has given to a project by hand."""

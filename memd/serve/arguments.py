@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from memd.models import Kind
+from memd.models import Kind, Stance
 
 ID_MAX = 2**53 - 1
 QUERY_CHARACTERS = 4_000
@@ -23,6 +23,7 @@ WITHDRAW_MAX = 200_000
 AROUND_MAX = 50
 DEPTH_MAX = 6
 AROUND = 5
+DAYS_MAX = 366
 DEPTH = 2
 
 Id = Annotated[int, Field(ge=1, le=ID_MAX)]
@@ -37,6 +38,15 @@ def _kind(name: object) -> object:
     return Kind(name)
 
 
+def _stance(name: object) -> object:
+    if not isinstance(name, str):
+        return name
+    if name not in set(Stance):
+        raise ValueError(f"there is no {name[:40]!r}; there are {', '.join(Stance)}")
+    return Stance(name)
+
+
+StanceName = Annotated[Stance, BeforeValidator(_stance)]
 KindName = Annotated[Kind, BeforeValidator(_kind)]
 Leg = Literal["topic", "lexical", "vector"]
 Time = Annotated[str, Field(max_length=100)] | int
@@ -128,20 +138,26 @@ class ControlSearch(Search):
 
 
 class Timeline(_Arguments):
-    """`mem_timeline`: around one of id, at and session; around now if none is given."""
+    """`mem_timeline`: around an id or a time, within a session or not; around now if none is given.
+
+    With `days`: all of so many days, the last of them that of `at`, or today.
+    """
 
     id: Id | None = None
     at: Time | None = None
     session: Name | None = None
     before: Annotated[int, Field(ge=0, le=AROUND_MAX)] = AROUND
     after: Annotated[int, Field(ge=0, le=AROUND_MAX)] = AROUND
+    days: Annotated[int, Field(ge=1, le=DAYS_MAX)] | None = None
     kinds: list[KindName] = []
     project: Name = "current"
 
 
 class ControlTimeline(Timeline):
-    """`memd/timeline`."""
+    """`memd/timeline`: also from `since` to `until`, for who counts days of another zone."""
 
+    since: Time | None = None
+    until: Time | None = None
     directory: Name | None = None
 
 
@@ -219,19 +235,32 @@ class ControlMemories(_Arguments):
 
 
 class Forget(_Arguments):
-    """`mem_forget`."""
+    """`mem_forget`: these ids, or all that fits a query, a session, a project and a time."""
 
-    ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)]
+    ids: Annotated[list[Id], Field(min_length=1, max_length=IDS_MAX)] = []
+    query: Annotated[str, Field(max_length=QUERY_CHARACTERS)] | None = None
+    session: Name | None = None
+    since: Time | None = None
+    until: Time | None = None
     dry_run: bool = True
+    token: Name | None = None
     project: Name = "current"
 
 
 class ControlForget(Forget):
     """`memd/forget`."""
 
-    ids: Annotated[list[Id], Field(min_length=1, max_length=BATCH_MAX)]
+    ids: Annotated[list[Id], Field(min_length=1, max_length=BATCH_MAX)] = []
     project: Name = "all"
     directory: Name | None = None
+
+
+class Scrub(_Arguments):
+    """`memd/scrub`: a regular expression, or with `secrets` the present rules of redaction."""
+
+    pattern: Annotated[str, Field(max_length=QUERY_CHARACTERS)] | None = None
+    secrets: bool = False
+    dry_run: bool = True
 
 
 class Pin(_Arguments):
@@ -244,6 +273,24 @@ class Pin(_Arguments):
 
 class ControlPin(Pin):
     """`memd/pin`."""
+
+    project: Name = "all"
+    directory: Name | None = None
+
+
+class Judge(_Arguments):
+    """`mem_judge`: `id` is `relation` to `other`, for a reason; or, with `undo`, what holds is undone."""
+
+    id: Id
+    other: Id
+    relation: StanceName | None = None
+    reason: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
+    undo: bool = False
+    project: Name = "current"
+
+
+class ControlJudge(Judge):
+    """`memd/judge`."""
 
     project: Name = "all"
     directory: Name | None = None
@@ -286,10 +333,47 @@ class ImportMark(_Arguments):
     modified_at: Annotated[int, Field(ge=0, le=ID_MAX)]
 
 
+class Merge(_Arguments):
+    """`memd/import/vault`: take over what was staged beside the vault in a file of this name."""
+
+    staged: Name
+
+
+class Reindex(_Arguments):
+    """`memd/reindex`: everything, awaited; or only the learned vectors, begun."""
+
+    embeddings: bool = False
+
+
+class Vacuum(_Arguments):
+    """`memd/vacuum`."""
+
+    dry_run: bool = False
+
+
+class Doctor(_Arguments):
+    """`memd/doctor`; with `fix` it mends what it safely can before it looks."""
+
+    fix: bool = False
+
+
 class Consolidate(_Arguments):
     """`memd/consolidate`."""
 
     dry_run: bool = False
+
+
+class UndoConsolidation(_Arguments):
+    """`memd/consolidate/undo`: a run (`r7`), a memory that was hidden (`#12`) or a pair (`12,15`)."""
+
+    what: Name
+    dry_run: bool = False
+
+
+class Runs(_Arguments):
+    """`memd/consolidate/runs`: so many of the latest."""
+
+    limit: Annotated[int, Field(ge=1, le=BATCH_MAX)] = 20
 
 
 class Context(_Arguments):
@@ -303,6 +387,7 @@ class Context(_Arguments):
 
 
 class Injected(_Arguments):
-    """`memd/injected`: what this session was shown; the beginning of its id is enough."""
+    """`memd/injected`: what this session was shown, or the latest one of the directory's project."""
 
-    session: Name
+    session: Name | None = None
+    directory: Name | None = None

@@ -15,10 +15,14 @@ from memd.capture.intake import CaptureRequest, Receipt
 from memd.errors import BadRequest, MemdError
 from memd.serve import arguments as ask
 from memd.serve import border, framing, full
+from memd.serve.doctoring import Doctoring
+from memd.serve.erasing import Scrubs
 from memd.serve.errands import Desk
 from memd.serve.framing import Call
+from memd.serve.moving import Moving
 from memd.serve.places import Places
 from memd.serve.scope import Caller
+from memd.serve.tidying import Tidying
 from memd.serve.unasked import Unasked
 from memd.store import books
 
@@ -34,6 +38,8 @@ class Control:
         self._app = desk.app
         self._places = Places(desk.app)
         self._unasked = Unasked(desk.app)
+        self._tidying = Tidying(desk.app)
+        self._scrubs = Scrubs(desk.app)
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
@@ -87,7 +93,9 @@ class Control:
                 self._remember,
             ),
             "memd/forget": (_one(ask.ControlForget), self._forget),
+            "memd/scrub": (_one(ask.Scrub), self._scrubs.scrub),
             "memd/pin": (_one(ask.ControlPin), self._pin),
+            "memd/judge": (_one(ask.ControlJudge), self._judge),
             "memd/project": (_one(ask.Project), self._places.project),
             "memd/projects": (_one(ask.Nothing), self._places.projects),
             "memd/project/merge": (_one(ask.MergeProjects), self._places.merge),
@@ -96,8 +104,13 @@ class Control:
             "memd/imports": (_one(ask.Nothing), self._imports),
             "memd/imports/mark": (_one(ask.ImportMark), self._mark_imported),
             "memd/imports/withdraw": (_one(ask.Withdraw), self._withdraw),
-            "memd/reindex": (_one(ask.Nothing), self._reindex),
-            "memd/consolidate": (_one(ask.Consolidate), self._consolidate),
+            "memd/import/vault": (_one(ask.Merge), Moving(self._app).merge),
+            "memd/reindex": (_one(ask.Reindex), self._reindex),
+            "memd/vacuum": (_one(ask.Vacuum), self._vacuum),
+            "memd/doctor": (_one(ask.Doctor), Doctoring(self._app).doctor),
+            "memd/consolidate": (_one(ask.Consolidate), self._tidying.consolidate),
+            "memd/consolidate/undo": (_one(ask.UndoConsolidation), self._tidying.undo),
+            "memd/consolidate/runs": (_one(ask.Runs), self._tidying.runs),
             "memd/shutdown": (_one(ask.Nothing), self._shutdown),
         }
 
@@ -123,7 +136,9 @@ class Control:
 
     async def _search(self, asked: ask.ControlSearch, caller: Caller) -> dict[str, Any]:
         found = await self._desk.search(asked, caller)
-        return full.answer(found.answer, waited=found.waited, note=found.reach.note)
+        return full.answer(
+            found.answer, found.contradicted, waited=found.waited, note=found.reach.note
+        )
 
     async def _timeline(self, asked: ask.ControlTimeline, caller: Caller) -> Any:
         shown, reach = await self._desk.timeline(asked, caller)
@@ -137,7 +152,10 @@ class Control:
         read = await self._desk.get(asked, caller)
         memories = [
             full.memory(
-                one, read.projects.get(one.project_id), read.sessions.get(one.session_id or 0)
+                one,
+                read.projects.get(one.project_id),
+                read.sessions.get(one.session_id or 0),
+                read.contradicted.get(one.id, ()),
             )
             for one in read.memories
         ]
@@ -151,7 +169,7 @@ class Control:
         return (
             {"remembered": full.plain(kept)}
             if isinstance(asked, ask.ControlMemories)
-            else full.plain(kept[0])
+            else {**full.plain(kept[0]), "judgment_required": bool(kept[0].candidates)}
         )
 
     async def _forget(self, asked: ask.ControlForget, caller: Caller) -> Any:
@@ -159,6 +177,9 @@ class Control:
 
     async def _pin(self, asked: ask.ControlPin, caller: Caller) -> Any:
         return full.plain(await self._desk.pin(asked, caller))
+
+    async def _judge(self, asked: ask.ControlJudge, caller: Caller) -> Any:
+        return full.plain(await self._desk.judge(asked, caller, "user"))
 
     async def _imports(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
         marks = await self._app.db.read(books.imported)
@@ -174,13 +195,15 @@ class Control:
     async def _withdraw(self, asked: ask.Withdraw, _: Caller) -> dict[str, Any]:
         return {"withdrawn": list(await self._desk.withdraw(asked))}
 
-    async def _reindex(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
-        return {"report": full.plain(await self._app.indexer.reindex())}
+    async def _reindex(self, asked: ask.Reindex, _: Caller) -> dict[str, Any]:
+        doer = self._app.upkeep.reembed if asked.embeddings else self._app.indexer.reindex
+        return {"report": full.plain(await doer())}
 
-    async def _consolidate(self, asked: ask.Consolidate, _: Caller) -> dict[str, Any]:
-        doer = self._app.consolidator
-        report = await (doer.rehearse() if asked.dry_run else doer.tick())
-        return {"dry_run": asked.dry_run, "report": full.plain(report)}
+    async def _vacuum(self, asked: ask.Vacuum, _: Caller) -> dict[str, Any]:
+        retention = self._app.retention
+        aged = await (retention.preview() if asked.dry_run else retention.act())
+        report = full.plain(await self._app.upkeep.vacuum(dry_run=asked.dry_run))
+        return {"report": {**report, "retention": full.plain(aged)}}
 
     async def _shutdown(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
         self._app.shutdown()

@@ -1,27 +1,29 @@
-"""The errands that both vocabularies run: search, timeline, why, get, remember, forget, pin.
+"""The errands that both vocabularies run: search, timeline, why, get, remember, forget, pin, judge.
 
 Typed arguments in, the rooms' own values out. Not here: checking arguments (arguments.py) and
 showing results (format.py for agents, full.py for programs).
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import anyio
 
 from memd.consolidate.curator import Forgotten, Memory, Remembered
+from memd.consolidate.judge import Judged, Ruling
 from memd.consolidate.origins import Origin
+from memd.consolidate.remembering import ON_PURPOSE
 from memd.errors import BadRequest, UnknownId
-from memd.models import GLOBAL_PROJECT, SessionRef, Summary, Tier
+from memd.models import GLOBAL_PROJECT, SessionRef, Stance, Summary, Tier
 from memd.recall.answer import Answer, Question, Surface, Timeline, Why
 from memd.recall.provenance import why as explain_node
 from memd.recall.timeline import timeline as show_timeline
 from memd.serve import arguments as ask
-from memd.serve import scope, when
+from memd.serve import erasing, scope, when
 from memd.serve.app import App
 from memd.serve.scope import Caller, Reach
-from memd.store import projects, summaries
+from memd.store import doubts, projects, summaries
 from memd.store.database import Connection
 
 _SUMMARY = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
@@ -39,6 +41,8 @@ class Found:
     answer: Answer
     reach: Reach
     waited: str | None = None
+    contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Hit → the memories that say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Read:
     unknown: tuple[int, ...]
     projects: dict[int, str]
     sessions: dict[int, str]
+    contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +72,23 @@ class Desk:
         reach = await self._reach(asked, caller)
         question = await self._question(asked, caller, reach)
         waited = await self._wait(asked.min_event)
-        return Found(await self.app.recaller.search(question), reach, waited)
+        answer = await self.app.recaller.search(question)
+        against = await self._contradicted([hit.summary.id for hit in answer.hits], reach)
+        return Found(answer, reach, waited, against)
 
     async def timeline(self, asked: ask.Timeline, caller: Caller) -> tuple[Timeline, Reach]:
         """The neighbourhood of a memory, a time or a session; of now if none is given."""
-        given = [name for name in ("id", "at", "session") if getattr(asked, name) is not None]
-        if len(given) > 1:
-            raise BadRequest(f"{given[1]}: give only one of id, at and session")
         now = self.app.clock()
+        between = _between(asked, now)
+        if asked.id is not None and (between or asked.at is not None):
+            raise BadRequest("id: give either a memory or a time, not both")
         reach = await self._reach(asked, caller)
         session = (
             None
             if asked.session is None
             else await scope.session(self.app.db, asked.session, caller)
         )
-        at = None if asked.at is None else when.since(asked.at, now, "at")
+        at = None if asked.at is None or between else when.since(asked.at, now, "at")
         shown = await show_timeline(
             self.app.db,
             around=asked.id,
@@ -90,6 +97,7 @@ class Desk:
             scope=summaries.Scope(project_ids=reach.project_ids, kinds=tuple(asked.kinds)),
             before=asked.before,
             after=asked.after,
+            between=between,
             now=now,
         )
         return shown, reach
@@ -114,15 +122,19 @@ class Desk:
         found, unknown = await self.app.db.read(lambda tx: scope.visible(tx, asked.ids, reach))
         if not found:
             _known(unknown)
-        return await self._named(
+        read = await self._named(
             [found[i] for i in dict.fromkeys(asked.ids) if i in found], unknown
         )
+        return replace(read, contradicted=await self._contradicted(list(found), reach))
 
     async def remember(self, asked: Sequence[ask.Remember], caller: Caller) -> list[Remembered]:
         """Keep what is said, and return once it can be found."""
         memories = [await self._memory(one, caller) for one in asked]
         kept = await self.app.curator.remember_many(memories)
         await self.app.indexer.settle()
+        if len(kept) == 1 and memories[0].source in ON_PURPOSE:
+            candidates = await self.app.judge.candidates(kept[0].id)
+            return [replace(kept[0], candidates=candidates)]
         return kept
 
     async def withdraw(self, asked: ask.Withdraw) -> tuple[int, ...]:
@@ -133,9 +145,13 @@ class Desk:
 
     async def forget(self, asked: ask.Forget, caller: Caller) -> Forgotten:
         """Erase memories, or say what would go."""
-        reach = await self._reach(asked, caller)
-        await self.app.db.read(lambda tx: scope.visible(tx, asked.ids, reach))
-        gone = await self.app.curator.forget(asked.ids, dry_run=asked.dry_run)
+        if asked.ids:
+            reach = await self._reach(asked, caller)
+            await self.app.db.read(lambda tx: scope.visible(tx, asked.ids, reach))
+        meant = await erasing.selection(self.app, asked, caller)
+        gone = await self.app.curator.forget(
+            meant, dry_run=asked.dry_run, token=asked.token or ""
+        )
         if not asked.dry_run:
             await self.app.indexer.settle()
         return gone
@@ -147,6 +163,28 @@ class Desk:
         pinned = await self.app.curator.pin(asked.id, pinned=asked.pinned)
         await self.app.indexer.settle()
         return pinned
+
+    async def judge(self, asked: ask.Judge, caller: Caller, who: str) -> Judged:
+        """Settle what two memories are to each other, or take back what holds between them."""
+        if asked.relation is None and not asked.undo:
+            raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
+        reach = await self._reach(asked, caller)
+        ids = [asked.id, asked.other]
+        await self.app.db.read(lambda tx: scope.visible(tx, ids, reach))
+        if asked.undo or asked.relation is None:
+            done = await self.app.judge.undo(*ids)
+        else:
+            ruling = Ruling(asked.id, asked.other, asked.relation, asked.reason, who)
+            done = await self.app.judge.judge(ruling)
+        await self.app.indexer.settle()
+        return done
+
+    async def _contradicted(
+        self, ids: Sequence[int], reach: Reach
+    ) -> Mapping[int, tuple[int, ...]]:
+        return await self.app.db.read(
+            lambda tx: doubts.contradicted_by(tx, ids, reach.project_ids)
+        )
 
     async def _reach(self, asked: "_Scoped", caller: Caller) -> Reach:
         directory = getattr(asked, "directory", None) or caller.directory
@@ -273,7 +311,10 @@ class Desk:
             )
         name = asked.project
         return replace(
-            memory, project_key=name, project_name=name, project_reason="named by an import"
+            memory,
+            project_key=name,
+            project_name=name,
+            project_reason="somebody named it so with --project",
         )
 
     async def _named(self, memories: list[Summary], unknown: list[int]) -> Read:
@@ -286,7 +327,21 @@ class Desk:
         return Read(tuple(memories), tuple(unknown), owners, titles)
 
 
-_Scoped = ask.Search | ask.Timeline | ask.Why | ask.Get | ask.Forget | ask.Pin
+_Scoped = ask.Search | ask.Timeline | ask.Why | ask.Get | ask.Forget | ask.Pin | ask.Judge
+
+
+def _between(asked: ask.Timeline, now: int) -> tuple[int, int] | None:
+    """The first and the last millisecond of the days asked for; None if a place is asked for."""
+    since, until = (
+        (asked.since, asked.until) if isinstance(asked, ask.ControlTimeline) else (None, None)
+    )
+    if since is not None or until is not None:
+        start = 0 if since is None else when.since(since, now, "since")
+        return start, now if until is None else when.until(until, now, "until")
+    if asked.days is None:
+        return None
+    day = when.since(asked.at if asked.at is not None else now, now, "at") // when.DAY
+    return (day - asked.days + 1) * when.DAY, (day + 1) * when.DAY - 1
 
 
 def _known(unknown: list[int]) -> None:

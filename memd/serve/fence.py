@@ -20,7 +20,12 @@ CHARACTERS_MAX = 10_000
 TOKEN_CHARACTERS = 4
 HIT_CHARACTERS = 600
 """Of a hit with its snippet, about 150 tokens."""
-_NAME = re.compile(NAME, re.IGNORECASE)
+_NAME = re.compile(NAME.replace("-", r"[\W_]{1,3}"), re.IGNORECASE)
+_LESS = str.maketrans("<＜﹤", "‹‹‹")
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+"""Letters and marks that draw nothing: variation selectors alone can carry a text that nobody sees."""
 _NAME_CHARACTERS = 60
 _TITLE_CHARACTERS = 140
 _TITLE_MIN = 40
@@ -89,8 +94,9 @@ def plain(text: str, limit: int) -> str:
     text = text[: 4 * limit]
     if not (text.isascii() and text.isprintable()):
         text = "".join(" " if unicodedata.category(c)[0] in "CZ" else c for c in text)
+        text = _UNSEEN.sub(" ", text)
     # Not its name either: written as HTML or JSON would, it would end the fence for who reads that.
-    flat = one_line(_NAME.sub("recalled memory", text.replace("<", "‹")), limit)
+    flat = one_line(_NAME.sub("recalled memory", text.translate(_LESS)), limit)
     while length(flat) > limit:
         flat = one_line(flat[:-1], len(flat) - 1)
     return flat

@@ -2,26 +2,15 @@
 
 Clients hand the structured content to the model as compact JSON, so that JSON is the page: a default
 search stays under 2,000 bytes, anything under 20,000; what does not fit is counted. Keys are words,
-nothing is null. Not here: the complete form (full.py).
+nothing is null. Not here: timelines and reasons (past.py), the complete form (full.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from memd.models import Edge, Summary
-from memd.recall.answer import (
-    Answer,
-    Hit,
-    Part,
-    Relation,
-    Timeline,
-    TimelineRow,
-    Traced,
-    Turn,
-    Why,
-    WhySource,
-)
+from memd.models import Summary
+from memd.recall.answer import Answer, Hit, Part, Traced, Turn
 from memd.serve import fit, when
 
 PAGE_BYTES = 1_990
@@ -36,6 +25,7 @@ _COUNT_BYTES = 100
 _SNIPPET_BYTES = 60
 _TITLE_CHARACTERS = (100, 60, 40, 25)
 _SESSION_BYTES = 60
+_AGAINST_MAX = 3
 _QUOTE_BYTES = 500
 _LINE_BYTES = 200
 
@@ -49,6 +39,8 @@ class View:
     explain: bool = False
     waited: str | None = None
     note: str | None = None
+    contradicted: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """Memory → those that say otherwise."""
 
 
 def search(answer: Answer, view: View) -> dict[str, Any]:
@@ -86,7 +78,7 @@ def _turns(turns: Sequence[Turn], view: View, room: int) -> dict[str, Any]:
             {
                 "event": turn.event_id,
                 "role": turn.role,
-                **_dated(turn.at, view.now),
+                **dated(turn.at, view.now),
                 "rank": turn.rank,
                 "snippet": fit.text(turn.snippet, _QUOTE_BYTES),
                 **({"session": session} if session else {}),
@@ -124,7 +116,7 @@ def _hit(hit: Hit, view: View, title_characters: int) -> dict[str, Any]:
         "id": summary.id,
         "title": fit.text(summary.title, title_characters),
         "kind": summary.kind.value,
-        **_dated(summary.at, view.now),
+        **dated(summary.at, view.now),
         "score": fit.number(hit.score),
         "lexical": hit.lexical_rank,
         "vector": hit.vector_rank,
@@ -133,6 +125,7 @@ def _hit(hit: Hit, view: View, title_characters: int) -> dict[str, Any]:
         "recency": None if hit.recency is None else fit.number(hit.recency, 3),
         "parts": parts(hit.parts),
         "superseded_by": summary.superseded_by,
+        "contradicted_by": _against(summary, view),
         "project": None
         if hit.project == view.project
         else fit.text(hit.project, _SESSION_BYTES),
@@ -188,123 +181,9 @@ def _with_trace(shown: dict[str, Any], trace: Sequence[Traced]) -> dict[str, Any
     return {**shown, "trace": kept, **more}
 
 
-def _dated(at: int, now: int) -> dict[str, str]:
+def dated(at: int, now: int) -> dict[str, str]:
+    """When it happened, and how long ago that is."""
     return {"at": when.iso(at), "age": when.age(at, now)}
-
-
-def timeline(shown: Timeline, view: View) -> dict[str, Any]:
-    """`mem_timeline`: one row a memory, oldest first; the rows nearest to the pivot are kept."""
-    rows = [_row(row, view) for row in shown.rows]
-    frame: dict[str, Any] = {"around": when.iso(shown.pivot_at)}
-    more = [
-        name
-        for name, is_so in (("before", shown.more_before), ("after", shown.more_after))
-        if is_so
-    ]
-    if more:
-        frame["more"] = " and ".join(more)
-    frame |= {"notes": [view.note]} if view.note else {}
-    frame["note"] = NOTE
-    kept, left_out = fit.items(rows, ROOM - fit.size(frame) - 100)
-    if left_out:
-        frame = {"left_out": f"{left_out} later rows; ask for fewer before and after", **frame}
-    return {"rows": kept, **frame}
-
-
-def _row(row: TimelineRow, view: View) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "id": row.summary.id,
-        "title": fit.text(row.summary.title, 120),
-        "kind": row.summary.kind.value,
-        **_dated(row.summary.at, view.now),
-    }
-    if row.gap_ms is not None:
-        told["gap"] = when.age(0, row.gap_ms)
-    if row.summary.superseded_by is not None:
-        told["superseded_by"] = row.summary.superseded_by
-    if row.session_title:
-        told["session"] = fit.text(row.session_title, _SESSION_BYTES)
-    return {**told, "pivot": True} if row.is_pivot else told
-
-
-def why(found: Why, view: View) -> dict[str, Any]:
-    """`mem_why`: is it still true, where does it come from, what replaced it, what is around it."""
-    shown: dict[str, Any] = {"node": _node(found.node)}
-    if found.summary is not None:
-        shown |= {
-            "title": fit.text(found.summary.title, _LINE_BYTES),
-            "kind": found.summary.kind.value,
-            **_dated(found.summary.at, view.now),
-            "rule": found.summary.rule,
-        }
-    shown["verdict"] = found.verdict
-    room = ROOM - fit.size(shown) - 300
-    lists = (
-        ("relations", [_relation(one, view) for one in found.relations]),
-        ("sources", [_source(one, view) for one in found.sources]),
-        ("edges", _edges(found)),
-    )
-    for position, (name, rows) in enumerate(lists):
-        kept, left_out = fit.items(rows, room // (len(lists) - position))
-        shown[name] = kept
-        room -= fit.size(kept)
-        if left_out:
-            shown[f"{name}_left_out"] = f"{left_out} more; ask with a smaller depth"
-    return {**shown, "note": NOTE}
-
-
-def _node(name: str) -> str:
-    """A summary is `#12` to people; other nodes keep their kind."""
-    return "#" + name.removeprefix("summary:") if name.startswith("summary:") else name
-
-
-def _source(source: WhySource, view: View) -> dict[str, Any]:
-    told: dict[str, Any] = {
-        "event": source.event.id,
-        "what": source.event.tool or source.event.kind.value,
-        **_dated(source.event.at, view.now),
-    }
-    quote = fit.text(source.quote, _QUOTE_BYTES)
-    return {**told, "quote": quote} if quote else told
-
-
-def _relation(relation: Relation, view: View) -> dict[str, Any]:
-    one = relation.supersession
-    told: dict[str, Any] = {
-        "id": relation.other.id,
-        "is": "superseded by" if relation.is_newer else "supersedes",
-        "title": fit.text(relation.other.title, _LINE_BYTES),
-        **_dated(relation.other.at, view.now),
-        "rule": one.rule,
-        "guard": fit.text(one.guard, _LINE_BYTES),
-        "cosine": None if one.cosine is None else fit.number(one.cosine, 3),
-        "undone_at": None if one.undone_at is None else when.iso(one.undone_at),
-    }
-    return {key: value for key, value in told.items() if value is not None and value != ""}
-
-
-def _edges(found: Why) -> list[dict[str, Any]]:
-    """The edges; what a memory is called is told once, and of the one asked for above."""
-    titles = {name: title for name, title in found.titles.items() if name != found.node}
-    rows = []
-    for edge in found.edges:
-        rows.append(_edge(edge, titles))
-        for end in (f"{edge.from_kind}:{edge.from_id}", f"{edge.to_kind}:{edge.to_id}"):
-            titles.pop(end, None)
-    return rows
-
-
-def _edge(edge: Edge, titles: Mapping[str, str]) -> dict[str, Any]:
-    start, end = f"{edge.from_kind}:{edge.from_id}", f"{edge.to_kind}:{edge.to_id}"
-    told: dict[str, Any] = {
-        "from": fit.text(_node(start), _LINE_BYTES),
-        "type": edge.type.value,
-        "to": fit.text(_node(end), _LINE_BYTES),
-        "rule": edge.rule,
-        "from_title": fit.text(titles.get(start, ""), _LINE_BYTES // 2),
-        "to_title": fit.text(titles.get(end, ""), _LINE_BYTES // 2),
-    }
-    return {key: value for key, value in told.items() if value != ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +225,7 @@ def _memory(summary: Summary, names: Names, view: View) -> dict[str, Any]:
         "kind": summary.kind.value,
         "tier": summary.tier.value,
         "source": summary.source,
-        **_dated(summary.at, view.now),
+        **dated(summary.at, view.now),
         "project": _unlike(names.projects.get(summary.project_id), view.project),
         "session": fit.text(names.sessions.get(summary.session_id or 0, ""), _SESSION_BYTES),
         "topic_key": summary.topic_key,
@@ -355,10 +234,16 @@ def _memory(summary: Summary, names: Names, view: View) -> dict[str, Any]:
         "expires": None if summary.expires_at is None else when.iso(summary.expires_at),
         "pinned": summary.pinned_at is not None or None,
         "superseded_by": summary.superseded_by,
+        "contradicted_by": _against(summary, view),
     }
     return {
         key: value for key, value in told.items() if value is not None and value not in ("", [])
     }
+
+
+def _against(summary: Summary, view: View) -> list[int] | None:
+    """Who says otherwise, the latest few."""
+    return list(view.contradicted.get(summary.id, ()))[-_AGAINST_MAX:] or None
 
 
 def _unlike(name: str | None, asked: str | None) -> str | None:

@@ -5,7 +5,7 @@ form that agents read (format.py).
 """
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -28,10 +28,18 @@ def plain(value: object) -> Any:
     return str(value)
 
 
-def answer(found: Answer, *, waited: str | None, note: str | None) -> dict[str, Any]:
-    """An answer whole, with each memory's fields beside its score."""
+def answer(
+    found: Answer,
+    contradicted: Mapping[int, Sequence[int]] | None = None,
+    *,
+    waited: str | None,
+    note: str | None,
+) -> dict[str, Any]:
+    """An answer whole, with each memory's fields beside its score, and which others say otherwise."""
     shown: dict[str, Any] = plain(found)
     shown["hits"] = [{**hit.pop("summary"), **hit} for hit in shown["hits"]]
+    for hit in shown["hits"]:
+        hit["contradicted_by"] = list((contradicted or {}).get(hit["id"], ()))
     if waited:
         shown["waited"] = waited
     if note:
@@ -39,6 +47,16 @@ def answer(found: Answer, *, waited: str | None, note: str | None) -> dict[str, 
     return shown
 
 
-def memory(summary: Summary, project: str | None, session_title: str | None) -> dict[str, Any]:
+def memory(
+    summary: Summary,
+    project: str | None,
+    session_title: str | None,
+    contradicted_by: Sequence[int] = (),
+) -> dict[str, Any]:
     """A memory whole."""
-    return {**plain(summary), "project": project, "session_title": session_title or None}
+    return {
+        **plain(summary),
+        "project": project,
+        "session_title": session_title or None,
+        "contradicted_by": list(contradicted_by),
+    }

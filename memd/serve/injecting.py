@@ -2,14 +2,17 @@
 
 Looking happens in a task of this room's own, so that who waits for it can stop waiting at the
 deadline, whatever a thread is still busy with; what comes late is dropped. A failure is told in the
-log once, until it works again. What was shown counts at once in memory and is written down behind
-the reply. A session that is not kept (somebody switched that off) is remembered in memory alone.
+log once, until it works again. One session is looked for once at a time: two hooks of the same moment
+would both find the same. What was shown counts at once in memory, and is written down before the
+reply if that can be done in time, else behind it: a crash right after a reply must not show it again.
+A session that is not kept (somebody switched that off) is remembered in memory alone.
 Not here: what is chosen (looking.py), and the words around it (fence.py).
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
+from weakref import WeakValueDictionary
 
 import anyio
 import anyio.abc
@@ -40,8 +43,11 @@ class _Look:
     """One look on its way."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
+    written: anyio.Event = field(default_factory=anyio.Event)
+    """Whether what is shown was written down, as far as that can be."""
     looked: Looked | None = None
     error: str | None = None
+    is_awaited: bool = True
 
 
 @dataclass(slots=True)
@@ -67,6 +73,8 @@ class Injector:
         self._tasks: anyio.abc.TaskGroup | None = None
         self._looks = 0
         self._sessions: dict[_Session, _Memory] = {}
+        self._turns: WeakValueDictionary[_Session, anyio.Lock] = WeakValueDictionary()
+        """Of the sessions that are being looked for."""
         self._pending: list[tuple[_Session, Shown]] = []
         self._homeless: list[tuple[_Session, Shown]] = []
         """Shown to sessions that the vault does not know, perhaps not yet."""
@@ -104,12 +112,12 @@ class Injector:
         limit = self._config.prompt_s if asked.moment == "prompt" else self._config.session_s
         with anyio.move_on_after(limit):
             await look.done.wait()
+            await look.written.wait()
+        look.is_awaited = False
         if look.looked is None:
             self._fail(look.error or f"looking took longer than {limit:g} s", look)
             return None
         self._failing = None
-        if look.looked.text is not None:
-            self._remember(asked, look.looked)
         return look.looked.text
 
     async def rehearse(self, asked: Opening, *, explain: bool) -> Looked:
@@ -153,7 +161,8 @@ class Injector:
     async def _look(self, asked: Opening, event_id: int | None, look: _Look) -> None:
         self._looks += 1
         try:
-            look.looked = await self._looker.look(asked, event_id, self._known(asked))
+            async with self._turns.setdefault((asked.client, asked.session), anyio.Lock()):
+                await self._look_in_turn(asked, event_id, look)
         except MemdError as error:
             look.error = error.message
         except border.UNEXPECTED as error:
@@ -162,6 +171,20 @@ class Injector:
         finally:
             self._looks -= 1
             look.done.set()
+        if look.looked is not None and look.looked.text is not None:
+            await self._try_to_flush()
+        look.written.set()
+
+    async def _look_in_turn(self, asked: Opening, event_id: int | None, look: _Look) -> None:
+        """Nobody else looks for this session meanwhile. What nobody waits for any more is dropped."""
+        if not look.is_awaited:
+            return
+        looked = await self._looker.look(asked, event_id, self._known(asked))
+        if not look.is_awaited:
+            return
+        look.looked = looked
+        if looked.text is not None:
+            self._remember(asked, looked)
 
     def _fail(self, why: str, look: _Look) -> None:
         self._counts["failed" if look.error else "late"] += 1

@@ -30,6 +30,10 @@ from memd.text import one_line
 
 SETTLE_S = 0.1
 """How long a compacted session waits for what it did itself to be distilled."""
+_NOTHING = (
+    "nothing is known that a session begins with: a rule, a decision, an open failure,"
+    " what is pinned or how the last session ended"
+)
 _SPARE = 2
 """Hits looked at beyond those that may be shown, and if that is too few"""
 _LOOKED_AT_MAX = 40
@@ -215,7 +219,7 @@ def _index(here: Situation, found: Candidates, tokens: int, now: int) -> Looked:
     session_id = _id(here.session)
     count = sum(len(part.lines) for part in parts)
     if not count:
-        why = "nothing new is known" if verdicts else "nothing is known"
+        why = "nothing new is known" if verdicts else _NOTHING
         return Looked(why, None, here.name, session_id, verdicts)
     text = fence.index(here.name, parts, whole)
     return Looked(f"{count} of {len(verdicts)} shown", text, here.name, session_id, verdicts)

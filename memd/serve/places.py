@@ -41,10 +41,14 @@ class Places:
         return await self.app.db.read(lambda tx: _here(tx, found))
 
     async def project(self, asked: ask.Project, caller: Caller) -> dict[str, Any]:
-        """One project: what it is, why, how much there is of it, and what holds there."""
+        """One project: what it is, why, how much there is of it, and what holds there.
+
+        `trouble` is what is wrong with projects.toml, or None.
+        """
         found, directory = await self._place(asked, caller)
         by_git = found if directory is None else await scope.resolve(directory)
-        return await self.app.db.read(lambda tx: _shown(tx, found, by_git))
+        told = await self.app.db.read(lambda tx: _shown(tx, found, by_git))
+        return {**told, "trouble": self.app.overrides.trouble}
 
     async def projects(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
         """Every project with how much there is of it."""
@@ -54,6 +58,9 @@ class Places:
         """Make two projects one, or say what would move; return once it can be found there."""
         source = await scope.one_project(self.app.db, asked.project, self.app.overrides)
         into = await scope.one_project(self.app.db, asked.into, self.app.overrides)
+        if source.key == into.key:
+            # projects.toml has given the directory to it; what is meant is what was kept before.
+            source = await scope.one_project(self.app.db, asked.project)
         merged = await self.app.curator.merge(source.key, into.key, dry_run=asked.dry_run)
         if not asked.dry_run:
             await self.app.indexer.settle()

@@ -4,7 +4,7 @@ Nothing is null: a field that has nothing to say is left out, so few are require
 arguments (schemas.py), the making of results (format.py, deeds.py).
 """
 
-from memd.models import EdgeType, Tier
+from memd.models import EdgeType, Stance, Tier
 from memd.serve.schemas import KINDS, Schema
 
 
@@ -33,11 +33,17 @@ _AT = _is("string", "When it happened, UTC.")
 _AGE = _is("string", "How long ago that is: 3d, 5h, 2mo.")
 _BY = _is("integer", "The memory that replaced it.")
 _SESSION = _is("string", "The title of its session.")
+_AGAINST = {
+    "type": "array",
+    "items": {"type": "integer"},
+    "description": "Memories that say otherwise: only one of them can hold. See mem_why; mem_judge settles it.",
+}
 _LEFT_OUT = _is("string", "What did not fit, and how to get it.")
 _PARTS = {
     "type": "object",
     "additionalProperties": {"type": "number"},
-    "description": "The score in order: name adds, *name multiplies, <name is a ceiling.",
+    "description": "The score in order: name adds, *name multiplies, <name is a ceiling. learned: by a"
+    " learned model; unlearned: what stands for that where it has not read the memory yet.",
 }
 
 SEARCH = _output(
@@ -52,7 +58,7 @@ SEARCH = _output(
                 "age": _AGE,
                 "score": _is("number", "Higher is better; comparable within this answer only."),
                 "lexical": _is("integer", "Its rank by words, from 1."),
-                "vector": _is("integer", "Its rank by meaning, from 1."),
+                "vector": _is("integer", "Its rank by meaning in the leading space, from 1."),
                 "topic": _is("integer", "Its rank by topic key, from 1."),
                 "cosine": _is("number", "How close it is to the query, -1 to 1."),
                 "recency": _is("number", "How recent it is, 0 to 1."),
@@ -61,6 +67,7 @@ SEARCH = _output(
                 "session": _SESSION,
                 "project": _is("string", "Its project, if another than the one asked for."),
                 "superseded_by": _BY,
+                "contradicted_by": _AGAINST,
             },
             ("id", "title", "kind", "at", "age", "score", "parts"),
         ),
@@ -92,7 +99,10 @@ SEARCH = _output(
         },
         "waited": _is("string", "min_event was not reached in time."),
         "profile": _is("string", "The ranking recipe."),
-        "space": _is("string", "The space of the vectors."),
+        "space": _is(
+            "string",
+            "The space of the vectors; a learned one that is still being filled follows after a +.",
+        ),
         "took_ms": _is("number", "Milliseconds."),
         "note": _NOTE,
         "trace": {
@@ -115,9 +125,12 @@ TIMELINE = _output(
                 "kind": _KIND,
                 "at": _AT,
                 "age": _AGE,
-                "gap": _is("string", "Time since the row before, if it is long."),
+                "gap": _is("string", "Time since the row before, if it is long: 3 hours idle."),
                 "superseded_by": _BY,
                 "session": _SESSION,
+                "contradicted_by": _AGAINST,
+                "new_session": _is("boolean", "Another session than in the row before."),
+                "day": _is("string", "With days: the day that begins with this row, UTC."),
                 "pivot": _is("boolean", "This is the one asked for."),
             },
             ("id", "title", "kind", "at", "age"),
@@ -139,7 +152,37 @@ WHY = _output(
         "at": _AT,
         "age": _AGE,
         "rule": _is("string", "The rule that wrote it."),
-        "verdict": _is("string", "current, superseded by #n, contradicted by #n, expired, …"),
+        "because": _is("string", "What that rule means."),
+        "verdict": _is(
+            "string",
+            "current, superseded by #n, contradicted by #n, expired, archived, or unconfirmed (a claim picked up from a"
+            " conversation, said once, that nobody has borne out); recorded for an event, known by its edges"
+            " for a file.",
+        ),
+        "used": _output(
+            {
+                "count": _is("integer", "How many answers returned it."),
+                "last": _is("string", "When the last of them was, UTC."),
+            },
+            ("count", "last"),
+        ),
+        "shown_unasked": _output(
+            {
+                "count": _is("integer", "How often agents were shown it unasked."),
+                "sessions": _is("integer", "In how many sessions."),
+                "latest": _rows(
+                    "The last few times, the latest first.",
+                    {
+                        "at": _is("string", "When, UTC."),
+                        "moment": _is("string", "startup, resume, clear, compact or prompt."),
+                        "session": _SESSION,
+                        "reason": _is("string", "Why it was shown."),
+                    },
+                    ("at", "moment"),
+                ),
+            },
+            ("count", "sessions", "latest"),
+        ),
         "relations": _rows(
             "What replaced it, and what it replaced.",
             {
@@ -155,6 +198,23 @@ WHY = _output(
             },
             ("id", "is", "title", "at", "rule"),
         ),
+        "contradicted_by": _AGAINST,
+        "judgments": _rows(
+            "What somebody said of it and another memory: id is relation to other.",
+            {
+                "id": _NUMBER,
+                "relation": _is(
+                    "string", "supersedes, duplicate, contradicts, compatible or unrelated."
+                ),
+                "other": _is("integer", "The other memory's number."),
+                "title": _is("string", "The title of the one that was not asked about."),
+                "reason": _is("string", "Why, in their words."),
+                "who": _is("string", "agent or user."),
+                "at": _is("string", "When it was said, UTC."),
+                "undone_at": _is("string", "When it was taken back, UTC."),
+            },
+            ("id", "relation", "other", "who", "at"),
+        ),
         "sources": _rows(
             "The events that it comes from.",
             {
@@ -163,6 +223,14 @@ WHY = _output(
                 "at": _AT,
                 "age": _AGE,
                 "quote": _is("string", "The words in it that made the memory."),
+                "place": _is(
+                    "string",
+                    "Where it stands in the transcript: line, tool_use or prompt and its id.",
+                ),
+                "transcript": _is(
+                    "string",
+                    "The transcript's path, or its session's id; as in the row before if left out.",
+                ),
             },
             ("event", "what", "at"),
         ),
@@ -179,6 +247,7 @@ WHY = _output(
             ("from", "type", "to"),
         ),
         "relations_left_out": _LEFT_OUT,
+        "judgments_left_out": _LEFT_OUT,
         "sources_left_out": _LEFT_OUT,
         "edges_left_out": _LEFT_OUT,
         "note": _NOTE,
@@ -213,6 +282,7 @@ GET = _output(
                 "expires": _is("string", "When it expires, UTC."),
                 "pinned": _is("boolean", "Whether it is pinned."),
                 "superseded_by": _BY,
+                "contradicted_by": _AGAINST,
                 "text": _is("string", "The whole text."),
                 "left_out": _LEFT_OUT,
             },
@@ -228,10 +298,28 @@ REMEMBER = _output(
     {
         "id": _NUMBER,
         "outcome": _is(
-            "string", "created, duplicate (an existing one was strengthened) or revived."
+            "string",
+            "created, superseded (created, and it replaces older values), duplicate (an existing one was"
+            " strengthened) or revived (an older one holds again).",
         ),
         "project": _is("string", "Where it belongs."),
         "superseded": {**_NUMBERS, "description": "The older values that it replaces."},
+        "candidates": _rows(
+            "Memories like it that no rule has decided about, the most alike first.",
+            {
+                "id": _NUMBER,
+                "title": _TITLE,
+                "kind": _KIND,
+                "at": _AT,
+                "age": _AGE,
+                "likeness": _is("number", "How alike they are, 0 to 1."),
+                "finding": _is("string", "What differs: number: 30 → 60."),
+            },
+            ("id", "title", "kind", "at", "likeness", "finding"),
+        ),
+        "judgment_required": _is(
+            "boolean", "Call mem_judge for each candidate: what is the new one to it?"
+        ),
     },
     ("id", "outcome", "project"),
 )
@@ -243,7 +331,14 @@ FORGET = _output(
         "dry_run": _is("boolean", "True: nothing was erased."),
         "would_forget": _TITLES,
         "forgot": _TITLES,
+        "memories": _is("integer", "How many memories go, shown or not."),
         "events": _is("integer", "How many events go with them."),
+        "kept_events": _is("integer", "How many events stay, as others come from them."),
+        "sessions": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Sessions that go whole.",
+        },
         "revived": {
             **_NUMBERS,
             "description": "Memories that show again, as what hid them is gone.",
@@ -253,6 +348,8 @@ FORGET = _output(
             "description": "Memories that stay and tell of the same events.",
         },
         "unknown": {**_NUMBERS, "description": "There are no such memories."},
+        "backups": _is("integer", "How many backups may still hold it; none is rewritten."),
+        "token": _is("string", "Pass it back, to erase exactly this."),
         "next": _is("string", "What to do to really forget."),
     },
     ("dry_run", "events"),
@@ -266,4 +363,21 @@ PIN = _output(
         "tier": _TIER,
     },
     ("id", "pinned"),
+)
+
+JUDGE = _output(
+    {
+        "id": _NUMBER,
+        "other": _is("integer", "The other memory's number."),
+        "outcome": _is("string", "judged, unchanged (it was judged so already) or undone."),
+        "relation": {
+            "type": "string",
+            "enum": [stance.value for stance in Stance],
+            "description": "What holds of the two now; left out if nothing does.",
+        },
+        "hidden": {**_NUMBERS, "description": "Of the two, what a search no longer shows."},
+        "shown": {**_NUMBERS, "description": "Of the two, what shows again."},
+        "was": _is("string", "What held before: a relation, or the rule that hid one of them."),
+    },
+    ("id", "other", "outcome"),
 )

@@ -7,7 +7,7 @@ schema: some clients refuse it. Not here: results (results.py), checking (check.
 
 from typing import Any
 
-from memd.models import Kind
+from memd.models import Kind, Stance
 from memd.serve import arguments as ask
 
 Schema = dict[str, Any]
@@ -114,9 +114,16 @@ TIMELINE = _input(
     {
         "id": _whole("Around this memory.", 1, ask.ID_MAX),
         "at": _time("Around this time"),
-        "session": _text("Of this session: the beginning of its id, or 'current'."),
+        "session": _text(
+            "Only of this session: the beginning of its id, or 'current'; from its start, or around id or at."
+        ),
         "before": _whole("So many memories before.", 0, ask.AROUND_MAX, ask.AROUND),
         "after": _whole("So many memories after.", 0, ask.AROUND_MAX, ask.AROUND),
+        "days": _whole(
+            "Instead: everything of so many days (UTC), up to the day of `at`, or today. 1 is that day alone.",
+            1,
+            ask.DAYS_MAX,
+        ),
         "kinds": _KIND_FILTER,
         "project": _PROJECT,
     }
@@ -169,12 +176,40 @@ REMEMBER = _input(
 FORGET = _input(
     {
         "ids": _IDS,
+        "query": _text(
+            "Instead of ids: every memory in which all of these words stand.",
+            ask.QUERY_CHARACTERS,
+        ),
+        "session": _text("All of this session: the beginning of its id, or 'current'."),
+        "since": _time("Only what happened at or after"),
+        "until": _time("Only what happened at or before"),
         "dry_run": _flag("Only say what would go. Pass false to erase for good.", default=True),
+        "token": _text("What the dry run returned: then nothing else goes than what it told."),
         "project": _PROJECT,
-    },
-    ("ids",),
+    }
 )
 
 PIN = _input(
     {"id": _ID, "pinned": _flag("false unpins.", default=True), "project": _PROJECT}, ("id",)
+)
+
+JUDGE = _input(
+    {
+        "id": _ID,
+        "other": _whole("The other memory's number.", 1, ask.ID_MAX),
+        "relation": {
+            "type": "string",
+            "enum": [stance.value for stance in Stance],
+            "description": "What id is to other. supersedes: other no longer holds and is hidden."
+            " duplicate: both say the same; other is hidden. contradicts: both cannot hold, and it is open"
+            " which does; both stay, marked. compatible: both hold. unrelated: about different things.",
+        },
+        "reason": _text("Why, in a few words; shown by mem_why."),
+        "undo": _flag(
+            "Take back what holds between the two instead: a judgment, or what memd decided itself.",
+            default=False,
+        ),
+        "project": _PROJECT,
+    },
+    ("id", "other"),
 )

@@ -13,7 +13,7 @@ from memd.capture.identity import Identity
 from memd.capture.overrides import Overrides
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Project, Session, Summary
-from memd.store import projects, summaries
+from memd.store import links, projects, summaries
 from memd.store.database import Connection, Database
 
 CURRENT = "current"
@@ -141,7 +141,7 @@ def visible(
 
     UnknownId if one belongs to a project out of reach: it says which, and how to reach it.
     """
-    found = summaries.by_ids(tx, ids)
+    found = links.flattened(tx, summaries.by_ids(tx, ids))
     for one in found.values():
         if scope.project_ids is not None and one.project_id not in scope.project_ids:
             owner = projects.project(tx, one.project_id)

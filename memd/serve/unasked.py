@@ -9,11 +9,14 @@ import anyio
 
 from memd.capture.intake import Receipt
 from memd.errors import BadRequest
+from memd.models import Session
 from memd.serve import arguments as ask
 from memd.serve import fence, openings, scope
 from memd.serve.app import App
 from memd.serve.openings import Opening, Verdict
 from memd.serve.scope import Caller
+from memd.store import projects
+from memd.store.database import Connection
 
 
 class Unasked:
@@ -68,7 +71,7 @@ class Unasked:
 
     async def injected(self, asked: ask.Injected, caller: Caller) -> dict[str, Any]:
         """`memd/injected`: what a session was shown unasked, oldest first."""
-        session = await scope.session(self._app.db, asked.session, caller)
+        session = await self._session(asked, caller)
         rows = await self._app.injector.injected(session.id)
         return {
             "session": session.key,
@@ -85,6 +88,23 @@ class Unasked:
                 for row in rows
             ],
         }
+
+    async def _session(self, asked: ask.Injected, caller: Caller) -> Session:
+        if asked.session is not None:
+            return await scope.session(self._app.db, asked.session, caller)
+        directory = asked.directory or caller.directory
+        if directory is None:
+            raise BadRequest("session: name one, or give a directory")
+        here = await scope.resolve(directory, self._app.overrides)
+        found = await self._app.db.read(lambda tx: _latest(tx, here.key))
+        if found is None:
+            raise BadRequest(f"no session in {here.name} is known; name one by its id")
+        return found
+
+
+def _latest(tx: Connection, project_key: str) -> Session | None:
+    project = projects.by_key(tx, project_key)
+    return next(iter(projects.of_project(tx, project.id, 1)), None) if project else None
 
 
 def _memory(one: Verdict) -> dict[str, Any]:

@@ -85,4 +85,5 @@ def _left_to(plugin: str, place: Place) -> Plan:
     )
     is_clear = not any(change.is_needed for change in taken)
     rest = "Nothing was changed." if is_clear else "What the settings had of memd is taken out."
-    return Plan(taken, notes=(f"{said} Both would be one too many. {rest}",))
+    instead = "To have them in the settings instead, run `memd uninstall claude-code` first."
+    return Plan(taken, notes=(f"{said} Both would be one too many. {rest} {instead}",))

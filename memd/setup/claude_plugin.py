@@ -37,7 +37,8 @@ def _run(place: Place, *commands: tuple[str, ...]) -> Plan:
     if not commands:
         return Plan()
     told = (f"  {shlex.join((_PROGRAM, *command))}" for command in commands)
-    return Plan(notes=("The program `claude` was not found. Run this where it is:", *told))
+    said = "The program `claude` was not found. Run this where it is:"
+    return Plan(notes=(said, *told), is_unfinished=True)
 
 
 def _program(place: Place) -> str | None:

@@ -9,6 +9,8 @@ from memd.errors import BadRequest
 from memd.setup import files, jsontext
 from memd.setup.files import FileChange
 
+_MARK = "\ufeff"
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -31,16 +33,16 @@ class Document:
             return FileChange(self.path, self.before, self.before)
         if not value:
             return FileChange(self.path, self.before, None)
-        text = (self.before or b"").decode("utf-8")
+        mark, text = _decoded(self.before)
         after = jsontext.edit(text if text.strip() else "{}\n", value)
-        return FileChange(self.path, self.before, after.encode("utf-8"))
+        return FileChange(self.path, self.before, f"{mark}{after}".encode())
 
 
 def read(path: Path) -> Document:
     """Read a file of settings. Raises BadRequest with path, line and column if it is broken."""
     before = files.read(path)
     try:
-        text = (before or b"").decode("utf-8")
+        text = _decoded(before)[1]
         value = jsontext.parse(text) if text.strip() else {}
     except UnicodeDecodeError as error:
         raise _refused(path, f"byte {error.start} is not UTF-8") from error
@@ -49,6 +51,13 @@ def read(path: Path) -> Document:
     if not isinstance(value, dict):
         raise _refused(path, "it holds no object")
     return Document(path, before, value)
+
+
+def _decoded(content: bytes | None) -> tuple[str, str]:
+    """The mark that some editors put before UTF-8, and the text."""
+    text = (content or b"").decode("utf-8")
+    bare = text.removeprefix(_MARK)
+    return _MARK if bare != text else "", bare
 
 
 def _refused(path: Path, why: str) -> BadRequest:

@@ -41,6 +41,9 @@ class FileChange:
 def read(path: Path) -> bytes | None:
     """Return what stands in a file, None if there is none. Raises Broken if it cannot be read."""
     try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # To read from a pipe may never end.
+            raise Broken(f"{path} is no ordinary file; nothing was changed")
         return path.read_bytes()
     except FileNotFoundError:
         return None

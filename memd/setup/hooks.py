@@ -6,6 +6,8 @@ be lost. Waiting costs about 15 ms. The many that come between, one a tool call,
 Nothing listens to PreToolUse: memd never denies and never alters. All times are seconds.
 """
 
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -27,6 +29,11 @@ _TOOLS = (
 )
 TOOLS = f"^({'|'.join(_TOOLS)})$"
 """Tools whose calls are worth a process. What memd itself answered is never remembered again."""
+
+
+_STARTER = re.compile(r"env|exec|nice|nohup|(?:ba|da|z|k)?sh|python[\d.]*")
+_FETCHERS = {"uv", "uvx", "pipx"}
+"""They have words of their own before the program's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +85,48 @@ def words(entry: Mapping[str, Any]) -> list[str]:
         return []
     if not isinstance(arguments, list):
         # A line for a shell. What does more than one thing is somebody's own.
-        is_one = not set(command) & set(";&|\n")
-        return command.replace('"', "").replace("'", "").split() if is_one else []
+        return [] if set(command) & set(";&|\n") else _split(command)
     return [command, *(word for word in arguments if isinstance(word, str))]
 
 
 def is_ours(entry: Any) -> bool:
     """Whether a hook runs memd: its hook, its launcher, or the program memd itself."""
     said = words(entry) if isinstance(entry, Mapping) else []
-    return runs(said, "hook") or any(f"/{word}".endswith("/memd/hook.py") for word in said)
+    program = _program(said)
+    return runs(said, "hook") or any(f"/{w}".endswith("/memd/hook.py") for w in program[:1])
 
 
 def runs(said: list[str], command: str) -> bool:
     """Whether these words run `memd COMMAND`, from wherever and for whichever vault."""
+    program = _program(said)
+    if not program or not _is_memd(program[0]):
+        return False
+    rest = [one for one in program[1:] if not one.startswith("--vault=")]
+    rest = rest[2:] if rest[:1] == ["--vault"] else rest
+    return rest[:1] == [command]
+
+
+def _split(line: str) -> list[str]:
+    try:
+        return shlex.split(line)
+    except ValueError:  # a quote that does not end
+        return []
+
+
+def _program(said: list[str]) -> list[str]:
+    """The words from the program on, without what starts it: to name memd is not to run it."""
+    is_fetched = False
     for at, word in enumerate(said):
-        if f"/{word}".endswith("/memd"):
-            rest = [one for one in said[at + 1 :] if not one.startswith("--vault=")]
-            rest = rest[2:] if rest[:1] == ["--vault"] else rest
-            if rest[:1] == [command]:
-                return True
-    return False
+        name = word.rpartition("/")[2]
+        if name in _FETCHERS:
+            is_fetched = True
+        elif is_fetched:
+            if _is_memd(word):
+                return said[at:]
+        elif not (word.startswith("-") or "=" in word or _STARTER.fullmatch(name)):
+            return said[at:]
+    return []
+
+
+def _is_memd(word: str) -> bool:
+    return f"/{word}".endswith("/memd")

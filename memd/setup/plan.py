@@ -58,6 +58,8 @@ class Plan:
     """Commands that are run once they have changed."""
     notes: tuple[str, ...] = ()
     """What the user should know or do next, a line each."""
+    is_unfinished: bool = False
+    """Whether nothing works before the user has done that."""
 
     @property
     def is_empty(self) -> bool:

@@ -135,6 +135,13 @@ def test_what_was_read_becomes_its_path_and_size():
     }
 
 
+def test_of_a_source_file_that_was_read_only_the_names_of_its_imports_stay():
+    text = "import auth\n<private>import hush\n</private>\nTOKEN = 'x'\n"
+    kept = read({"file": {"content": text}}, file_path="/p/a.py")
+    assert kept == {"path": "/p/a.py", "bytes": len(text), "lines": 4, "imports": ["auth"]}
+    assert read(kept, file_path="/p/a.py") == kept
+
+
 def test_what_was_read_is_kept_if_configured():
     payload = {"tool_name": "Read", "tool_response": "text"}
     assert bound.trim(payload, keep_reads=True) == payload

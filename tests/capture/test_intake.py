@@ -17,7 +17,9 @@ from memd.capture.overrides import Overrides
 from memd.config import CaptureConfig
 from memd.errors import SpoolBroken, VaultFull
 from memd.models import EventKind
-from memd.store import books, events, projects, switches
+from memd.store import books, changes, events, fulltext, projects, summaries, switches
+from memd.store.rows import NewPassage
+from tests.make import make_draft
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 LEDGER = [json.loads(line) for line in (DATA / "ledger/hooks.jsonl").read_text().splitlines()]
@@ -486,6 +488,53 @@ async def test_what_overtook_its_private_prompt_is_taken_out_again(intake, db, s
     again = await intake.capture(turn(1, TOOL))
     assert again[0].outcome == "filtered"
     assert b"dear diary" not in file_of(db)
+
+
+async def test_no_word_of_what_was_taken_out_again_stays_on_the_disk(intake, db):
+    await intake.capture([prompt(0), *turn(1, TOOL, STOP)])
+    (owner,) = (await db.read(lambda tx: projects.sessions(tx, [1]))).values()
+    draft = make_draft(title="Your diary says hello", sources=())
+
+    def distil(tx):
+        number, _ = summaries.put(tx, "u", draft, summaries.Owner(owner.project_id, 1, "x"), 1)
+        fulltext.put(tx, [NewPassage(number, 0, 0, 5, "diary", "diary", "", ())])
+        changes.learnt(tx, [changes.last(tx)])
+        return number
+
+    number = await db.write(distil)
+    await intake.capture([prompt(1, "<private>x</private>")])
+    await intake.scrub()
+    # It is the memory's turn when the turn has been distilled anew.
+    assert b"dear diary" not in on_disk(db)
+    assert b"says hello" in on_disk(db)
+
+    def distil_again(tx):
+        fulltext.remove(tx, number)
+        summaries.delete(tx, number)
+        changes.learnt(tx, [changes.last(tx)])
+        events.mark_distilled(tx, range(10))
+
+    await db.write(distil_again)
+    await intake.scrub()
+    assert not {word for word in (b"diary", b"hello", b"diari") if word in on_disk(db)} - {
+        b"hello"  # of the first prompt
+    }
+
+
+async def test_what_cannot_be_scrubbed_now_is_scrubbed_later(intake, db, monkeypatch):
+    await intake.capture([prompt(0), *turn(1, TOOL, STOP)])
+    await intake.capture([prompt(1, "<private>x</private>")])
+
+    async def refuses(_):
+        raise VaultFull("full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(db, "write", refuses)
+        with pytest.raises(VaultFull):
+            await intake.scrub()
+    assert b"diary" in on_disk(db)
+    await intake.scrub()
+    assert b"diary" not in on_disk(db)
 
 
 async def test_where_no_turn_is_named_the_last_prompt_decides(intake, clock):

@@ -71,6 +71,8 @@ def test_a_pattern_may_lead_through_a_link(names, tmp_path):
         ('[projects]\n"/a" = "/b"', "no path"),
         ('[projects]\n"/a" = "global"', "none of all, current, global, scratch"),
         ('[projects]\n"/[z-a]" = "x"', "is no pattern"),
+        ('[projects]\n"/**/a/**/a/**/a/**/b" = "x"', r"more than 3 times \*\*"),
+        ("projects = " + "[" * 5_000, "nested too deeply"),
     ],
 )
 def test_what_is_wrong_is_said(text, said):
@@ -82,6 +84,12 @@ def test_no_file_says_nothing(tmp_path):
     for overrides in (Overrides(None, "/"), Overrides(str(tmp_path / "none"), "/")):
         assert overrides.of("/a") is None
         assert overrides.trouble is None
+
+
+def test_many_wildcards_in_a_name_take_no_time():
+    (one,) = parse(f'[projects]\n"/{"*a" * 40}b" = "x"', "/")
+    assert one.regex.fullmatch("/" + "a" * 3_000) is None
+    assert one.regex.fullmatch("/" + "a" * 3_000 + "b")
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"#" * 300_000])

@@ -5,8 +5,10 @@ from dataclasses import replace
 from memd.capture.adapters import Ignored, Refused
 from memd.capture.identity import Identity
 from memd.capture.record import Prepared, Receipt, record, rehearse
-from memd.models import EventKind, NewEvent, SessionRef
-from memd.store import books, events, projects
+from memd.models import EdgeType, EventKind, NewEvent, SessionRef
+from memd.store import books, events, links, projects, summaries
+from memd.text import PRIVATE
+from tests.make import make_draft
 
 PROJECT = Identity("/p", "p", "the directory")
 
@@ -82,3 +84,39 @@ async def test_what_was_forgotten_under_a_former_key_does_not_come_back(db):
     again = replace(again, verdict=replace(again.verdict, former_keys=("old",)))
     receipts = await db.write(lambda tx: record(tx, [again], 3))
     assert receipts == [Receipt("filtered", reason="forgotten")]
+
+
+async def test_what_is_remembered_of_an_early_private_turn_alone_goes_with_it(db):
+    tool = replace(prompt("t").verdict, kind=EventKind.TOOL_RESULT, turn="p1", payload={"x": 1})
+    public = replace(prompt("a").verdict, turn="p0")
+    early = [Prepared("live", event, PROJECT) for event in (public, tool)]
+    seqs = [receipt.seq for receipt in await db.write(lambda tx: record(tx, early, 1))]
+
+    def distil(tx):
+        found = []
+        for uid, sources in enumerate((seqs[1:], seqs, seqs[1:])):
+            owner = summaries.Owner(1, 1, "test")
+            number, _ = summaries.put(tx, f"u{uid}", make_draft(), owner, 1)
+            links.link(
+                tx,
+                [
+                    links.NewEdge(
+                        "summary", str(number), EdgeType.DERIVES_FROM, "event", str(seq), "r", 1
+                    )
+                    for seq in sources
+                ],
+            )
+            found.append(number)
+        summaries.pin(tx, found[2], 1)
+        told = links.NewEdge("summary", str(found[0]), EdgeType.EDITS, "file", "/a", "r", 1)
+        named = links.NewEdge("file", "/a", EdgeType.IMPORTS, "file", "/b", "r", 1)
+        links.link(tx, [told, named])
+        return found
+
+    alone, shared, pinned = await db.write(distil)
+    private = replace(prompt("b", PRIVATE).verdict, turn="p1")
+    (receipt,) = await db.write(lambda tx: record(tx, [Prepared("live", private, PROJECT)], 2))
+    assert receipt.has_erased
+    left = await db.read(lambda tx: summaries.by_ids(tx, [alone, shared, pinned]))
+    assert set(left) == {shared, pinned}
+    assert await db.read(lambda tx: links.edges_at(tx, "file", "/a")) == []

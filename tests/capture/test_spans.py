@@ -32,6 +32,7 @@ def key(kind="", end=True):
         ),
         (r"a \u003cprivate\u003ex\u003c/private\u003e b", "a [REDACTED:private] b"),
         ("a &lt;private&gt;x&lt;/private&gt; b", "a [REDACTED:private] b"),
+        ("a ＜private＞x＜／private＞ b", "a [REDACTED:private] b"),
         ("a <private></private> b", "a [REDACTED:private] b"),
     ],
 )

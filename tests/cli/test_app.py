@@ -61,6 +61,12 @@ def test_every_command_explains_itself(alone, name):
     ("arguments", "said"),
     [
         (["bogus"], "No such command 'bogus'; see `memd --help`"),
+        (["serach", "x"], "No such command 'serach', but there is 'search'; see `memd --help`"),
+        (
+            ["project", "lst"],
+            "No such command 'lst', but there is 'list'; see `memd project --h",
+        ),
+        (["switch", "of"], "Invalid value for 'STATE': 'of' is not one of 'on', 'off',"),
         (["search"], "Missing argument"),
         (["search", "x", "--bogus"], "No such option"),
         (["search", "x", "-k", "many"], "see `memd search --help`"),

@@ -46,6 +46,36 @@ def test_a_healthy_status_is_told_in_a_person_s_words():
     assert "spool      empty" in text
 
 
+def test_what_a_room_waits_for_is_told_in_its_words():
+    room = {"name": "rewriter", "state": "running", "restarts": 0, "last_error": None,
+            "written": 3, "left_today": 195, "why": "#7 failed: nothing answers"}  # fmt: skip
+    text = shown(HEALTHY | {"rooms": [room]})
+    assert "running; written 3, left_today 195; #7 failed: nothing answers" in text
+
+
+def test_a_learned_model_is_told_in_a_line():
+    learned = {
+        "provider": "ollama", "model": "nomic-embed-text", "space": "o/1", "state": "ready",
+        "since": NOW - 120_000, "why_not": "", "asked": 1_234, "failed": 5, "timeouts": 3,
+        "p50_ms": 12.5, "coverage": 0.75, "missing": 1_000,
+    }  # fmt: skip
+    text = shown(HEALTHY | {"embedder": HEALTHY["embedder"] | {"learned": learned}})
+    assert (
+        "nomic-embed-text (ollama): ready for 2 min, 75% filled (1,000 to go),"
+        " 1,234 asked, 5 failed, 3 late, 12.5 ms"
+    ) in text
+
+
+def test_a_model_that_never_answered_is_told_without_figures():
+    learned = {
+        "provider": "ollama", "model": "nomic-embed-text", "space": None, "state": "absent",
+        "since": NOW - 5_000, "why_not": "no", "asked": 0, "failed": 0, "timeouts": 0,
+        "p50_ms": None, "coverage": 0.0, "missing": 0,
+    }  # fmt: skip
+    text = shown(HEALTHY | {"embedder": HEALTHY["embedder"] | {"learned": learned}})
+    assert "nomic-embed-text (ollama): absent for 5 s\n" in text
+
+
 def test_a_degraded_status_begins_with_its_reasons():
     text = shown(HEALTHY | {"health": "degraded", "reasons": ["indexer is backing off: no"]})
     assert text.splitlines()[1] == "  - indexer is backing off: no"
@@ -105,7 +135,8 @@ def test_a_running_daemon_s_json_keeps_to_the_documented_schema(served):
     )
     assert found.health == "healthy"
     assert [room.name for room in found.rooms] == [
-        "intake", "distiller", "indexer", "recaller", "injector", "consolidator", "listener",
+        "intake", "distiller", "indexer", "recaller", "injector", "consolidator", "retention",
+        "listener", "embedder", "backfill",
     ]  # fmt: skip
     assert found.books.balanced
     assert found.events.count > 10
@@ -176,3 +207,10 @@ def test_an_older_daemon_that_knows_no_directory_is_asked_again(monkeypatch, tmp
     monkeypatch.setattr(health.door, "call", call)
     found = health.ask(Paths({"MEMD_HOME": str(tmp_path)}))
     assert (found, len(asked)) == ({"method": "memd/status"}, 2)
+
+
+def test_without_a_daemon_a_broken_configuration_is_the_reason(alone, tmp_path):
+    (tmp_path / "config.toml").write_text("[capture]\nfoo = 1\n")
+    ran = alone("status")
+    assert ran.status == 2
+    assert "capture.foo: there is no such key" in ran.out

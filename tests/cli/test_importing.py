@@ -86,7 +86,7 @@ def test_a_folder_of_notes_follows_its_changes_and_keeps_its_history(memd, found
     (notes / "a.md").write_text(f"# Wibble\nkey is elsewhere now\n{body}")
     (notes / "b.md").unlink()
     third = memd("import", "markdown", notes)
-    assert "memories: 1 new; 1 older ones replaced\n" in third.out
+    assert "memories: 1 new; 1 older replaced\n" in third.out
     assert "hidden: 1 memory that the files do not say any more\n" in third.out
     assert f"gone since the last import: {notes}/b.md\n" in third.out
     assert [hit["id"] for hit in found("Wibble")] != [wibble["id"]]
@@ -135,7 +135,7 @@ def test_a_graph_is_found_where_the_client_s_configuration_says(memd, found, tmp
     assert "memories: 1 new" in memd("import", "knowledge-graph").out
     entity["observations"] = ["is large"]
     (tmp_path / "g.jsonl").write_text(json.dumps(entity))
-    assert "memories: 1 new; 1 older ones replaced" in memd("import", "knowledge-graph").out
+    assert "memories: 1 new; 1 older replaced" in memd("import", "knowledge-graph").out
     assert [hit["body"] for hit in found("Quibble")] == ["Quibble\n- is large"]
 
 
@@ -161,7 +161,7 @@ def test_claude_mem_s_rows_keep_their_time_session_and_files(memd, found, tmp_pa
         "UPDATE observations SET narrative = 'The zzyzx totals were wrong.' WHERE id = 7"
     )
     third = memd("import", "claude-mem")
-    assert "memories: 1 new; 2 known already; 1 older ones replaced\n" in third.out
+    assert "memories: 1 new; 2 known already; 1 older replaced\n" in third.out
     assert len(found("zzyzx")) == 1
     owner.close()
 
@@ -192,14 +192,14 @@ def test_the_user_s_word_on_the_project_moves_what_was_imported_before(memd, fou
     memd("import", "markdown", tmp_path / "notes")
     assert found("bandersnatch")[0]["project"] == "notes"
     moved = memd("import", "markdown", tmp_path / "notes", "--project", "global")
-    assert "memories: 1 new; 1 older ones replaced\n" in moved.out
+    assert "memories: 1 new; 1 older replaced\n" in moved.out
     assert [hit["project"] for hit in found("bandersnatch")] == ["global"]
     assert (
         "1 unchanged"
         in memd("import", "markdown", tmp_path / "notes", "--project", "global").out
     )
     named = memd("import", "markdown", tmp_path / "notes", "--project", ".")
-    assert "memories: 1 new; 1 older ones replaced\n" in named.out
+    assert "memories: 1 new; 1 older replaced\n" in named.out
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_bad_files_are_named_and_the_rest_is_read(memd, found, tmp_path):
     assert len(found("tove")) == 1
     (tmp_path / "a.db").write_text("no database")
     ran = memd("import", "claude-mem", tmp_path / "a.db")
-    assert (ran.status, f"failed: {tmp_path}/a.db: " in ran.out) == (1, True)
+    assert (ran.status, f"failed: {tmp_path}/a.db is no SQL" in ran.out) == (1, True)
 
 
 def test_a_locked_database_is_told_and_nothing_is_lost(memd, tmp_path, monkeypatch):

@@ -3,7 +3,9 @@ from memd.cli import injected
 
 def test_a_session_that_was_shown_nothing_says_so(memd):
     ran = memd("injected", "d9b86e92")
-    assert (ran.status, ran.out) == (0, "this session was shown nothing\n")
+    assert ran.status == 0
+    assert ran.out.startswith("session d9b86e92-")
+    assert ran.out.endswith("\nit was shown nothing\n")
     assert memd("injected", "d9b86e92", "--json").json["injections"] == []
 
 
@@ -13,7 +15,8 @@ def test_what_was_shown_is_told_with_when_and_why():
         return {**told, "at": at, "moment": moment}
 
     rows = [row(1, 0, "startup"), row(2, 0, "startup"), row(3, 60_000, "prompt")]
-    lines = injected._lines({"injections": rows})
+    head, *lines = injected._lines({"session": "s1", "title": None, "injections": rows})
+    assert head == "session s1: without a prompt"
     assert [line.split()[-1] for line in lines if not line.startswith(" ")] == [
         "startup",
         "prompt",
@@ -26,3 +29,10 @@ def test_a_session_that_there_is_not_is_told(memd):
     ran = memd("injected", "unknown")
     assert ran.status == 1
     assert "there is no 'unknown'" in ran.err
+
+
+def test_where_no_session_is_known_one_is_asked_for(memd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = memd("injected")
+    assert ran.status == 1
+    assert "name one by its id" in ran.err

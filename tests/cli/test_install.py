@@ -109,3 +109,9 @@ def test_an_unknown_place_is_refused_with_those_that_are_known(alone):
     assert ran.status == 1
     assert "claude-code, claude-desktop" in ran.err
     assert "'emacs'" in ran.err
+
+
+def test_a_plugin_that_only_the_user_can_install_is_no_success(alone, monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    ran = alone("install", "claude-code", "--plugin")
+    assert (ran.status, "claude plugin install memd@memd" in ran.out) == (1, True)

@@ -84,9 +84,16 @@ def test_a_persons_own_word_is_heeded_and_a_broken_one_is_told(memd, town):
         assert memd("project", where="yard/deep").out.startswith("barn, because projects.toml")
         told = memd("project", where="yard").out
         assert "barn, because projects.toml says so for ~/ya*" in told
-        assert f"`memd project merge {town.home}/yard barn`" in told
+        advice = f"`memd project merge {town.home}/yard barn` brings it here"
+        assert f"{advice}, once something is kept here\n" in told
+        memd("remember", "Said afterwards.", where="yard")
+        assert f"{advice}\n" in memd("project", where="yard").out
+        merged = memd("project", "merge", town.home / "yard", "barn", "--yes")
+        assert (merged.status, "moved 1 memory" in merged.out) == (0, True)
         file.write_text("[projects")
-        assert "yard, because it is the directory" in memd("project", where="yard").out
+        told = memd("project", where="yard").out
+        assert "because it is the directory" in told
+        assert f"{file} is not used: it is not valid TOML" in told
         town.wait_for(lambda status: "projects.toml is not used" in str(status["reasons"]))
     finally:
         file.unlink()

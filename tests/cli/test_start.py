@@ -33,6 +33,10 @@ def test_two_at_once_start_one_daemon(machine):
     assert [process.returncode for process in both] == [0, 0], said
     pids = {re.search(r"pid (\d+)", out)[1] for out, _ in said}
     assert len(pids) == 1
+    # Nobody waits to take over.
+    assert machine.run("stop").status == 0
+    time.sleep(1.5)
+    assert lock.holder(paths(machine).lock) is None
 
 
 def test_only_its_user_can_come_near_it(machine):

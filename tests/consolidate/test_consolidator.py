@@ -1,11 +1,15 @@
 import anyio
+import numpy as np
 import pytest
 
 from memd.config import ConsolidateConfig
-from memd.consolidate.consolidator import RULE, Consolidator
-from memd.consolidate.decide import Relate, Supersede
-from memd.models import EdgeType, Kind
-from memd.store import links, summaries
+from memd.consolidate import consolidator as module
+from memd.consolidate.consolidator import Consolidator
+from memd.consolidate.verdicts import RULE
+from memd.index import gaps
+from memd.models import EdgeType, Kind, Space, Stance
+from memd.store import judgments, links, summaries
+from tests.fakes.ollama import Model
 
 LONG = (
     "The gateway retries a failed request with exponential backoff and jitter, because the billing service"
@@ -64,7 +68,8 @@ async def test_another_number_contradicts_whatever_the_cosine(vault, consolidato
     assert (edge.from_id, edge.type, edge.to_id) == (str(new), EdgeType.CONTRADICTS, str(old))
     assert edge.detail["finding"] == "number: 30 seconds → 60 seconds"
     assert edge.detail["cosine"] >= 0.95
-    assert rung == []
+    assert vault.live() == [old, new]
+    assert rung == [1]
 
 
 async def test_a_second_tick_finds_nothing_to_do(vault, consolidator):
@@ -168,8 +173,13 @@ async def test_a_rehearsal_decides_and_writes_nothing(vault, consolidator, rung)
         vault.put(LONG.format(seconds))
     vault.put(LONG.format(60).lower())
     await vault.indexer.settle()
-    decisions = await consolidator.rehearse()
-    assert {type(decision) for decision in decisions} == {Supersede, Relate}
+    shown = {(one.newer_id, one.older_id): one for one in await consolidator.rehearse()}
+    assert (shown[3, 2].verdict, shown[3, 2].finding) == (EdgeType.SUPERSEDES, "same")
+    assert (shown[3, 1].verdict, shown[3, 1].finding) == (
+        EdgeType.CONTRADICTS,
+        "number: 30 seconds → 60 seconds",
+    )
+    assert shown[3, 1].older.endswith("…")
     assert len(waiting(vault)) == 3
     assert vault.live() == [1, 2, 3]
     assert rung == []
@@ -221,3 +231,205 @@ async def test_switched_off_it_never_ticks(vault, clock, rung):
     with anyio.move_on_after(0.05):
         await off.run()
     assert off.status()["last"] is None
+
+
+async def test_a_contradiction_lowers_the_trust_in_both_once(vault, consolidator, clock):
+    old, new = vault.put(LONG.format(30)), vault.put(LONG.format(60))
+    await vault.indexer.settle()
+    before = vault.get(old).confidence
+    await consolidator.tick()
+    lowered = vault.get(old).confidence
+    assert vault.get(new).confidence == lowered < before
+    vault.db.write_now(
+        lambda tx: summaries.renew(tx, new, at=1, expires_at=None, now=clock() + 1)
+    )
+    await vault.indexer.settle()
+    assert (await consolidator.tick()).examined >= 1
+    assert vault.get(old).confidence == lowered
+
+
+@pytest.mark.parametrize(
+    ("older", "newer"),
+    [
+        ("Use Redis for sessions.", "for sessions, please: just use REDIS"),
+        ("2026-01-02T10:11:12Z build works", "2026-02-03T11:12:13Z Build works!"),
+    ],
+)
+async def test_a_restatement_is_found_whatever_its_cosine(vault, clock, rung, older, newer):
+    consolidator = make(vault, clock, rung, threshold=1.0)
+    old = vault.put(older)
+    await vault.indexer.settle()
+    await consolidator.tick()
+    clock.advance(s=1)
+    new = vault.put(newer)
+    await vault.indexer.settle()
+    (shown,) = await consolidator.rehearse()
+    assert (shown.cosine, shown.verdict) == (None, EdgeType.SUPERSEDES)
+    assert (await consolidator.tick()).superseded == 1
+    assert vault.get(old).superseded_by == new
+
+
+async def test_two_restatements_of_one_batch_find_each_other(vault, clock, rung):
+    consolidator = make(vault, clock, rung, threshold=1.0)
+    old = vault.put("Use Redis for sessions.", at=1)
+    new = vault.put("for sessions use redis", at=2)
+    vault.put("for sessions use redis", at=2, project_id=vault.project("/b"))
+    await vault.indexer.settle()
+    assert (await consolidator.tick()).superseded == 1
+    assert vault.get(old).superseded_by == new
+
+
+async def test_what_was_looked_at_before_there_were_forms_gets_its_form(
+    vault, clock, rung, monkeypatch
+):
+    monkeypatch.setattr(module, "_EARLIER", 2)
+    old = [vault.put(f"the {word} is cached") for word in ("menu", "cart", "page")]
+    await vault.indexer.settle()
+    await make(vault, clock, rung, threshold=1.0).tick()
+    vault.db.write_now(lambda tx: tx.execute("DELETE FROM forms"))
+    consolidator = make(vault, clock, rung, threshold=1.0)
+    assert [(await consolidator.tick()).has_more for _ in range(2)] == [True, False]
+    clock.advance(s=1)
+    vault.put("Cached: the menu is")
+    await vault.indexer.settle()
+    assert (await consolidator.tick()).superseded == 1
+    assert vault.live() == [*old[1:], 4]
+
+
+async def test_what_was_judged_is_left_alone(vault, consolidator):
+    old, new = vault.put(LONG.format(30), at=1), vault.put(LONG.format(30), at=2)
+    vault.db.write_now(
+        lambda tx: judgments.put(
+            tx, newer_id=new, older_id=old, relation=Stance.COMPATIBLE, reason="both", who="user", at=3,
+        )
+    )  # fmt: skip
+    await vault.indexer.settle()
+    assert await consolidator.rehearse() == []
+    tick = await consolidator.tick()
+    assert (tick.superseded, tick.run) == (0, None)
+    assert await consolidator.runs(9) == []
+
+
+async def test_a_whole_run_is_taken_back_and_not_done_again(vault, consolidator, clock, rung):
+    old = [vault.put(LONG.format(30), at=1), vault.put("Use Redis for sessions.", at=1)]
+    for text in (LONG.format(30), "for sessions, use redis"):
+        vault.put(text, at=2)
+    await vault.indexer.settle()
+    tick = await consolidator.tick()
+    assert (tick.run, tick.superseded) == (1, 2)
+    rehearsed = await consolidator.undo("r1", dry_run=True)
+    assert sorted(older for _, older in rehearsed.shown) == old
+    assert vault.live() == [3, 4]
+    rung.clear()
+    assert sorted((await consolidator.undo("r1", dry_run=False)).shown) == [(3, 1), (4, 2)]
+    assert rung == [1]
+    assert vault.live() == [1, 2, 3, 4]
+    (run,) = await consolidator.runs(9)
+    assert (run.id, run.superseded, run.undone_at) == (1, 2, clock())
+    for number in (1, 2, 3, 4):
+        vault.db.write_now(
+            lambda tx, n=number: summaries.renew(tx, n, at=n, expires_at=None, now=clock() + 1)
+        )
+    await vault.indexer.settle()
+    assert (await consolidator.tick()).superseded == 0
+    assert vault.live() == [1, 2, 3, 4]
+
+
+LEARNED = Space("ollama", "m", "1", 768, "d1")
+PARAPHRASE = "The {car} lost its {database} connection after the {deploy} on Monday and recovered at noon"
+ONE = PARAPHRASE.format(car="car", database="sqlite", deploy="deploy")
+OTHER = PARAPHRASE.format(car="vehicle", database="persistence", deploy="rollout")
+
+
+async def learn(vault):
+    """Index, and give memories the vectors of a model that knows words of one meaning."""
+    await vault.indexer.settle()
+    vault.shelf.adopt(LEARNED)
+    lacking = vault.shelf.lacking(LEARNED.name, 99)
+    texts = vault.db.read_now(lambda tx: gaps.texts(tx, lacking))
+    rows = Model().vectors(list(texts.values())).astype(np.float32)
+    await gaps.bring(vault.db, vault.shelf, LEARNED, list(texts), rows)
+
+
+async def test_a_paraphrase_is_a_candidate_in_a_learned_space_that_leads(vault, consolidator):
+    old, new = vault.put(ONE), vault.put(OTHER)
+    await vault.indexer.settle()
+    assert await consolidator.rehearse() == []
+    await learn(vault)
+    tick = await consolidator.tick()
+    assert (tick.examined, tick.pairs) == (2, 1)
+    (edge,) = vault.edges(old)
+    assert edge.from_id == str(new)
+    assert edge.detail["cosine"] == pytest.approx(1, abs=5e-3)
+    assert edge.detail["space"] == LEARNED.name
+
+
+async def test_a_supersession_tells_the_learned_space_in_which_both_are_alike(
+    vault, consolidator, clock
+):
+    old = vault.put(ONE)
+    clock.advance(s=1)
+    new = vault.put(f"{ONE}. The night shift watched it from the control room.")
+    await vault.indexer.settle()
+    assert await consolidator.rehearse() == []
+    vault.shelf.adopt(LEARNED)
+    same = np.repeat(Model().vectors([ONE]), 2, axis=0).astype(np.float32)
+    lacking = vault.shelf.lacking(LEARNED.name, 9)
+    await gaps.bring(vault.db, vault.shelf, LEARNED, lacking, same)
+    assert (await consolidator.tick()).superseded == 1
+    (one,) = vault.supersessions(old)
+    assert (one.newer_id, one.cosine) == (new, pytest.approx(1, abs=1e-3))
+    assert one.guard.endswith(f"; alike in {LEARNED.name}")
+
+
+async def test_a_guard_refuses_another_number_in_any_space(vault, consolidator):
+    old = vault.put(f"{ONE}; it waited for 30 seconds")
+    vault.put(f"{OTHER}; it waited for 60 seconds")
+    await learn(vault)
+    consolidator._config = consolidator._config.model_copy(update={"threshold": 0.9})
+    tick = await consolidator.tick()
+    assert (tick.pairs, tick.superseded) == (1, 0)
+    assert tick.refused["number"] == 1
+    (edge,) = vault.edges(old)
+    assert edge.detail["space"] == LEARNED.name
+
+
+async def test_a_pair_that_both_spaces_find_keeps_the_cosine_of_the_complete_one(
+    vault, consolidator
+):
+    old = vault.put(LONG.format(30))
+    vault.put(LONG.format(60))
+    await learn(vault)
+    await consolidator.tick()
+    (edge,) = vault.edges(old)
+    assert "space" not in edge.detail
+
+
+async def test_a_learned_space_that_does_not_lead_is_not_asked(vault, clock, rung):
+    vault.put(ONE)
+    vault.put(OTHER)
+    await vault.indexer.settle()
+    vault.shelf.adopt(LEARNED)
+    assert (await make(vault, clock, rung).tick()).pairs == 0
+
+
+async def test_a_memory_waits_one_tick_for_its_learned_vector_and_no_longer(
+    vault, consolidator
+):
+    vault.shelf._active_from = 0.1
+    vault.put(ONE)
+    await learn(vault)
+    assert (await consolidator.tick()).examined == 1
+    vault.put(OTHER)
+    await vault.indexer.settle()
+    assert vault.shelf.active == LEARNED.name
+    tick = await consolidator.tick()
+    assert (tick.examined, tick.waiting) == (0, 1)
+    tick = await consolidator.tick()
+    assert (tick.examined, tick.waiting, tick.pairs) == (1, 0, 0)
+    vault.put(OTHER.replace("noon", "dusk"))
+    await vault.indexer.settle()
+    assert (await consolidator.tick()).waiting == 1
+    await learn(vault)
+    assert (await consolidator.tick()).waiting == 0
+    assert consolidator._waited == set()

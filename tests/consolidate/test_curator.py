@@ -5,7 +5,7 @@ import pytest
 from memd.consolidate.curator import Curator, Memory
 from memd.consolidate.origins import Origin
 from memd.errors import BadRequest, UnknownId
-from memd.models import UNTITLED, EdgeType, SessionRef, Tier
+from memd.models import UNTITLED, EdgeType, Kind, SessionRef, Tier
 from memd.store import events, links, projects, summaries, turns
 from tests.make import make_draft, make_new_event
 
@@ -199,3 +199,22 @@ async def test_what_a_file_does_not_say_any_more_is_withdrawn_and_the_index_told
     assert await curator.withdraw("/a.md", ()) == (kept.id,)
     assert rung == [1, 1]
     assert vault.get(kept.id).expires_at is not None
+
+
+async def test_a_task_that_is_said_on_purpose_ends_some_day(vault, clock):
+    curator = Curator(vault.db, str, clock, lambda: None, task_days=30)
+    month = clock() + 30 * 86_400_000
+
+    async def end(text, **fields):
+        memory = Memory(text, kind=fields.pop("kind", Kind.TASK), **fields)
+        return vault.get((await curator.remember(memory)).id).expires_at
+
+    assert await end("Call the harbour") == month
+    assert await end("Call the baker", expires_at=month + 5) == month + 5
+    assert await end("The harbour is closed", kind=Kind.FACT) is None
+    assert await end("Call the mayor", source="import:elsewhere") is None
+    clock.advance(s=60)
+    assert await end("Call the harbour") == month + 60_000
+    endless = Curator(vault.db, str, clock, lambda: None)
+    kept = await endless.remember(Memory("Call the priest", kind=Kind.TASK))
+    assert vault.get(kept.id).expires_at is None

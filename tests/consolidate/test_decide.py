@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate.decide import MAY_HIDE, Pair, Relate, Supersede, decide, refusals
+from memd.consolidate.decide import MAY_HIDE, Pair, Relate, Supersede, decide, refusals, said
 from memd.models import EdgeType, Kind, Summary, Tier
 
 OLD = Summary(
@@ -107,3 +107,48 @@ def test_refusals_are_counted_by_what_differed():
     assert refusals(decide([Pair(OLD, other, 0.96), Pair(other, like(3), 0.99)])) == {
         "number": 2
     }
+
+
+def test_two_of_one_form_are_decided_without_a_cosine():
+    assert decide([Pair(OLD, like(2), None)]) == [Supersede(2, 1, None, "same")]
+    (opposed,) = decide(
+        [Pair(OLD, like(2, body="We do not cache user profiles for 30 seconds"), None)]
+    )
+    assert (opposed.type, opposed.cosine) == (EdgeType.CONTRADICTS, None)
+
+
+def test_the_same_words_in_another_relation_are_not_alike_for_that_alone():
+    older = dataclasses.replace(OLD, kind=Kind.CHANGE, body="The worker calls the gateway")
+    newer = like(2, kind=Kind.CHANGE, body="The gateway calls the worker")
+    assert decide([Pair(older, newer, None)]) == []
+    assert len(decide([Pair(older, newer, 0.99)])) == 1
+
+
+def test_what_only_one_of_them_speaks_of_is_no_contradiction():
+    for body in (
+        "We cache user profiles for 30 seconds, in 64 MB",
+        "We cache user profiles for 30 seconds. It does not help much with avatars, orders or invoices.",
+    ):
+        found = verdict(like(2, body=body))
+        assert isinstance(found, Relate)
+        assert found.type is EdgeType.SIMILAR_TO
+
+
+def test_a_title_that_only_begins_the_text_says_nothing_of_its_own():
+    older = dataclasses.replace(
+        OLD,
+        title="Use Redis for sessions, because…",
+        body="Use Redis for sessions, because it expires",
+    )
+    newer = like(
+        2, title="Because it expires, use…", body="Because it expires, use Redis for sessions"
+    )
+    assert isinstance(verdict(newer, older), Supersede)
+    assert said("A title", "a body") == "A title\na body"
+    assert said("", "a body") == "a body"
+
+
+def test_numbers_that_are_swapped_contradict():
+    older = dataclasses.replace(OLD, body="10 retries and 30 seconds")
+    found = verdict(like(2, body="30 retries and 10 seconds"), older)
+    assert found.type is EdgeType.CONTRADICTS

@@ -104,3 +104,12 @@ def test_a_tick_needs_little_memory_however_many_rows_there_are():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 3_000_000
+
+
+def test_looking_goes_in_steps_of_which_the_last_tells_all(monkeypatch):
+    monkeypatch.setattr(nearest, "SLICE", 10)
+    given = rows(*[(number, 1, 0, NEARER) for number in range(1, 41)])
+    *steps, found = given.looking([40], 0.95)
+    assert steps == [[]] * 5
+    assert len(found) == PAIRS_MAX
+    assert list(given.looking([], 0.95)) == [[]]

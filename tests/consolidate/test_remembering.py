@@ -2,9 +2,10 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate.remembering import TOPIC_RULE, Memory, remember
-from memd.models import EdgeType, Kind, SessionRef
-from memd.store import books, links, projects, summaries
+from memd.consolidate import judging
+from memd.consolidate.remembering import SAID_AGAIN, TOPIC_RULE, Memory, remember
+from memd.models import EdgeType, Kind, SessionRef, Stance
+from memd.store import books, judgments, links, projects, summaries
 
 DIET = Memory(
     "Eats no meat", title="Diet", kind=Kind.FACT, topic_key="user.diet", project_key="/a"
@@ -38,7 +39,7 @@ def test_punctuation_that_means_something_makes_another_memory(say):
 
 def test_a_new_value_of_a_topic_supersedes_the_old_one_at_once(vault, say, clock):
     old, new = say(), say(text="Eats everything")
-    assert (new.outcome, new.superseded) == ("created", (old.id,))
+    assert (new.outcome, new.superseded) == ("superseded", (old.id,))
     (one,) = vault.supersessions(old.id)
     assert (one.newer_id, one.rule, one.cosine, one.at) == (new.id, TOPIC_RULE, None, clock())
 
@@ -175,3 +176,61 @@ def test_no_circle_comes_of_it(vault, say):
     old, new = say(), say(text="Eats everything")
     say()
     assert vault.db.read_now(lambda tx: links.newest(tx, new.id)) == old.id
+
+
+def judge(vault, clock, one, relation, other):
+    ruling = judging.Ruling(one, other, Stance(relation), "because", "user")
+    return vault.db.write_now(lambda tx: judging.judge(tx, ruling, clock()))
+
+
+def test_the_same_value_of_a_topic_in_other_letters_is_a_duplicate(vault, say):
+    first = say()
+    again = say(text="Please note: eats no meat", title="How it eats")
+    assert (again.id, again.outcome) == (first.id, "duplicate")
+    assert vault.get(first.id).duplicates == 2
+    assert say(text="Eats no meat, no fish").outcome == "superseded"
+    back = say(text="actually: eats no meat")
+    assert (back.id, back.outcome) == (first.id, "revived")
+
+
+def test_an_import_says_what_is_new_and_what_it_replaces_apart(say):
+    old = say(at=5, source="elsewhere")
+    new = say(text="Eats everything", at=6, source="elsewhere")
+    assert (new.outcome, new.superseded) == ("created", (old.id,))
+
+
+def test_a_repetition_is_trusted_more(vault, say):
+    first = say()
+    before = vault.get(first.id).confidence
+    say()
+    assert vault.get(first.id).confidence > before
+
+
+def test_what_was_judged_replaced_takes_its_place_again_when_it_is_said_again(
+    vault, say, clock
+):
+    old, new = say(topic_key=None), say(text="Eats fish on Fridays", topic_key=None)
+    judge(vault, clock, new.id, "supersedes", old.id)
+    back = say(topic_key=None)
+    assert (back.outcome, back.superseded) == ("revived", (new.id,))
+    assert vault.supersessions(new.id)[-1].rule == SAID_AGAIN
+    assert vault.db.read_now(lambda tx: judgments.verdict(tx, old.id, new.id)) is None
+    again = say(text="Eats fish on Fridays", topic_key=None)
+    assert (again.outcome, again.superseded) == ("revived", (old.id,))
+
+
+def test_an_import_does_not_know_better_than_a_judgment(vault, say, clock):
+    old, new = say(topic_key=None), say(text="Eats fish on Fridays", topic_key=None)
+    judge(vault, clock, new.id, "supersedes", old.id)
+    told = say(topic_key=None, source="elsewhere", at=clock() + 60_000)
+    assert (told.id, told.outcome) == (old.id, "duplicate")
+    assert vault.live() == [new.id]
+
+
+def test_values_that_were_judged_to_hold_beside_each_other_stay_so(vault, say, clock):
+    old, new = say(), say(text="Eats everything")
+    judge(vault, clock, new.id, "compatible", old.id)
+    assert say().superseded == ()
+    assert vault.live() == [old.id, new.id]
+    third = say(text="Eats nothing")
+    assert set(third.superseded) == {old.id, new.id}

@@ -88,7 +88,8 @@ def test_half_with_the_daemon_and_half_without_it_all_arrive_once(house):
             house.start()
         elif number % 6 == 3:
             house.stop(signal.SIGKILL)
-        done = house.run("hook", stdin=json.dumps(payload(number)).encode())
+        event = json.dumps(payload(number)).encode()
+        done = house.run("hook", stdin=event, environ={"MEMD_INJECT": "0"})
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     house.start()
     house.wait_for(lambda: len(stored(house)) == 24)

@@ -12,7 +12,9 @@ from memd.capture.intake import Intake
 from memd.capture.redact import redact
 from memd.config import CaptureConfig, ServeConfig
 from memd.consolidate.curator import Curator
-from memd.models import Draft, EdgeType, Kind, Source
+from memd.consolidate.judge import Judge
+from memd.index.shelf import Shelf
+from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.answer import Answer, Hit, Part
 from memd.serve.app import App
 from memd.serve.listener import Listener
@@ -96,11 +98,35 @@ class PlayedWorker:
     async def reindex(self):
         return 7
 
+    async def reembed(self):
+        return {"space": "a/b", "missing": 3}
+
+    async def vacuum(self, *, dry_run):
+        return {"dropped": [], "is_dry_run": dry_run}
+
+    async def preview(self):
+        return {"compacted": 2}
+
+    async def examine(self):
+        return [Finding("books", "ok", "played")]
+
+    async def mend(self):
+        return ["played"]
+
+    async def act(self):
+        return {"compacted": 1}
+
     async def tick(self):
         return {"superseded": 1}
 
     async def rehearse(self):
         return {"superseded": 2}
+
+    async def undo(self, what, *, dry_run):
+        return {"run": what, "is_dry_run": dry_run}
+
+    async def runs(self, limit):
+        return [{"id": 1}][:limit]
 
 
 @dataclass
@@ -139,6 +165,8 @@ class House:
             db=db, intake=intake, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.left.append(True), clock=clock, injector=self.injector,
+            upkeep=self.worker, retention=self.worker, checkup=self.worker,
+            judge=Judge(db, redact, clock, lambda: None, Shelf(), "hashing"),
         )  # fmt: skip
         self.listener = None
 

@@ -7,6 +7,7 @@ from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.distill.distiller import Distiller
 from memd.index.indexer import Indexer
+from memd.index.upkeep import Upkeep
 from memd.recall.recaller import Recaller
 from memd.serve import app
 
@@ -15,6 +16,7 @@ ROOMS = [
     (app.Searches, Recaller),
     (app.Curates, Curator),
     (app.Indexes, Indexer),
+    (app.Keeps, Upkeep),
     (app.Distils, Distiller),
     (app.Consolidates, Consolidator),
 ]

@@ -159,6 +159,12 @@ async def test_the_other_calls_do_what_they_say(house, ask):
         await ask("memd/imports/mark", {"path": "/a", "size": 3, "modified_at": 4})
         assert (await ask("memd/imports"))["result"] == {"imports": {"/a": [3, 4]}}
         assert (await ask("memd/reindex"))["result"] == {"report": 7}
+        assert (await ask("memd/reindex", {"embeddings": True}))["result"] == {
+            "report": {"space": "a/b", "missing": 3}
+        }
+        assert (await ask("memd/vacuum", {"dry_run": True}))["result"] == {
+            "report": {"dropped": [], "is_dry_run": True, "retention": {"compacted": 2}}
+        }
         assert (await ask("memd/consolidate"))["result"]["report"] == {"superseded": 1}
         assert (await ask("memd/consolidate", {"dry_run": True}))["result"]["report"] == {
             "superseded": 2

@@ -1,5 +1,6 @@
 from memd.consolidate.curator import Forgotten, Remembered
-from memd.models import Kind, Summary, Tier
+from memd.consolidate.judge import Candidate, Judged
+from memd.models import Kind, Stance, Summary, Tier
 from memd.serve import deeds, fit, results, schemas
 from memd.serve.check import Checker
 
@@ -10,8 +11,10 @@ SUMMARY = Summary(
 
 
 def test_what_was_remembered_names_what_it_replaces():
-    shown = deeds.remembered(Remembered(12, "created", (3, 4)), "current")
-    assert shown == {"id": 12, "outcome": "created", "project": "current", "superseded": [3, 4]}
+    shown = deeds.remembered(Remembered(12, "superseded", (3, 4)), "current", 1)
+    assert shown == {
+        "id": 12, "outcome": "superseded", "project": "current", "superseded": [3, 4],
+    }  # fmt: skip
     Checker(schemas.REMEMBER, results.REMEMBER).result(shown)
 
 
@@ -43,3 +46,25 @@ def test_a_pinned_memory_says_so():
     shown = deeds.pinned(SUMMARY)
     assert (shown["id"], shown["pinned"], shown["tier"]) == (12, True, "core")
     Checker(schemas.PIN, results.PIN).result(shown)
+
+
+def test_what_is_like_it_and_undecided_asks_for_a_judgment():
+    near = Candidate(7, "t" * 500, Kind.FACT, 1, 0.812345, "number: 3 → 5")
+    shown = deeds.remembered(Remembered(12, "created", (), (near,)), "p", 86_400_001)
+    assert shown["judgment_required"] is True
+    (row,) = shown["candidates"]
+    assert (row["id"], row["age"], row["likeness"]) == (7, "1d", 0.812)
+    Checker(schemas.REMEMBER, results.REMEMBER).result(shown)
+
+
+def test_a_judgment_says_what_it_hid_and_what_held_before():
+    check = Checker(schemas.JUDGE, results.JUDGE)
+    shown = deeds.judged(Judged(2, 1, "judged", Stance.SUPERSEDES, (1,), (), "near-duplicate"))
+    assert shown == {
+        "id": 2, "other": 1, "outcome": "judged", "relation": "supersedes", "hidden": [1],
+        "was": "near-duplicate",
+    }  # fmt: skip
+    check.result(shown)
+    undone = deeds.judged(Judged(2, 1, "undone", None, (), (1,), "supersedes"))
+    assert (undone["shown"], "relation" in undone) == ([1], False)
+    check.result(undone)

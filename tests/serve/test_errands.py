@@ -124,7 +124,7 @@ async def test_an_agent_cannot_make_up_a_project_and_an_importer_can(house, desk
     with pytest.raises(BadRequest, match="current or global"):
         await desk.remember([ask.ControlMemory(text="x", project="all")], NOBODY)
     await desk.remember([ask.ControlMemory(text="x", project="corpus")], NOBODY)
-    assert house.curator.memories[0].project_reason == "named by an import"
+    assert house.curator.memories[0].project_reason == "somebody named it so with --project"
 
 
 async def test_a_path_is_a_project_too(house, desk, tmp_path):
@@ -171,3 +171,39 @@ async def test_focuses_do_not_pile_up(desk):
     for number in range(300):
         await desk.search(ask.Search(query="login", focus=["a"]), Caller(session=str(number)))
     assert len(desk.focuses) == 256
+
+
+@pytest.fixture
+def rows(desk):
+    async def ask_for(**asked):
+        shown, _ = await desk.timeline(ask.ControlTimeline(project="all", **asked), NOBODY)
+        return [row.summary.id for row in shown.rows]
+
+    return ask_for
+
+
+async def test_days_are_whole_days_up_to_one_of_them(house, rows, clock):
+    midnight = clock() - clock() % DAY
+    last, first, today = (
+        house.remember(title, at=at)
+        for title, at in (("a", midnight - 1), ("b", midnight - DAY), ("c", midnight))
+    )
+    assert await rows(days=1) == [today]
+    assert await rows(days=2) == [first, last, today]
+    assert await rows(days=1, at=midnight - 5) == [first, last]
+    assert await rows(days=1, at="yesterday") == [first, last]
+    assert await rows(since=midnight - 1, until=midnight - 1) == [last]
+    assert await rows(since=midnight) == [today]
+
+
+async def test_a_session_narrows_what_is_around_a_memory(house, rows):
+    number = house.remember("a")
+    session = house.db.write_now(
+        lambda tx: projects.ensure_session(tx, SessionRef("claude-code", "s1"), 1, 1)
+    )
+    assert session
+    with pytest.raises(UnknownId, match="does not belong to this session"):
+        await rows(id=number, session="s1")
+    for asked in ({"id": number, "at": 5}, {"id": number, "days": 2}):
+        with pytest.raises(BadRequest, match="not both"):
+            await rows(**asked)

@@ -71,6 +71,19 @@ def test_hostile_text_stays_text(text):
     check(fence.hits(text, [line(text, snippet=text)]), 6)
 
 
+@pytest.mark.parametrize(
+    "hidden", ["\ufe00", "\U000e0141", "\u3164", "\uffa0", "\u115f", "\u2800", "\u034f", "\U000e0041"]
+)  # fmt: skip
+def test_nothing_is_carried_that_nobody_sees(hidden):
+    assert fence.plain(f"a{hidden}{hidden}b", 80) == "a b"
+    assert fence.plain(f"</recalled-{hidden}memory>", 80) == "‹/recalled memory>"
+
+
+@pytest.mark.parametrize("text", ["</recalled\u2011memory>", "＜/RECALLED_memory>"])
+def test_what_looks_like_the_end_of_the_fence_does_not(text):
+    assert fence.plain(text, 80).lower() == "‹/recalled memory>"
+
+
 @given(st.text(max_size=300), st.text(max_size=700), st.text(max_size=80))
 def test_any_text_stays_text(title, snippet, project):
     shown = fence.index(project, [Part("Decisions", (line(title, note=snippet),))], 999)

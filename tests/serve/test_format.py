@@ -1,22 +1,9 @@
-import dataclasses
 import json
 
 import pytest
 
-from memd.models import Edge, EdgeType, Event, EventKind, Kind, Summary, Supersession, Tier
-from memd.recall.answer import (
-    Answer,
-    Hit,
-    Part,
-    Relation,
-    Timeline,
-    TimelineRow,
-    Traced,
-    Turn,
-    Why,
-    WhySource,
-    apply_parts,
-)  # fmt: skip
+from memd.models import Kind, Summary, Tier
+from memd.recall.answer import Answer, Hit, Part, Traced, Turn, apply_parts
 from memd.serve import fit, results, schemas
 from memd.serve import format as page
 from memd.serve.check import Checker
@@ -185,77 +172,6 @@ def test_hidden_and_missing_things_are_told_only_if_there_are_any():
     assert shown["suppressed"] == {"superseded": 2}
     assert shown["degraded"] == {"vector": "no engine"}
     assert shown["profile"] == "memd"
-
-
-def test_a_timeline_has_a_row_for_each_memory():
-    rows = (
-        TimelineRow(summary(1, superseded_by=3), "a session"),
-        TimelineRow(summary(2), None, is_pivot=True, gap_ms=3 * DAY),
-    )
-    shown = page.timeline(Timeline(rows, NOW, more_before=True, more_after=False), view)
-    assert shown["rows"][0]["superseded_by"] == 3
-    assert shown["rows"][1]["pivot"] is True
-    assert shown["rows"][1]["gap"] == "3d"
-    assert shown["more"] == "before"
-    Checker(schemas.TIMELINE, results.TIMELINE).result(shown)
-
-
-def test_a_long_timeline_says_what_it_left_out():
-    rows = tuple(TimelineRow(summary(i, title="t" * 400), "s" * 300) for i in range(101))
-    shown = page.timeline(Timeline(rows, NOW, more_before=False, more_after=False), view)
-    assert fit.size(shown) < 20_000
-    assert "left_out" in shown
-
-
-def reasons(count=1):
-    event = Event(7, 1, EventKind.PROMPT, "UserPromptSubmit", NOW - DAY, {})
-    relation = Relation(
-        Supersession(1, 13, 12, "topic", 0.97, "no objection", NOW, undone_at=NOW),
-        summary(13),
-        is_newer=True,
-    )
-    edge = Edge(1, "summary", "12", EdgeType.EDITS, "file", "/a/b.py", 1.0, "turn", NOW)
-    return Why(
-        "summary:12", summary(), "superseded by #13",
-        (WhySource(event, "login answers " + "500 " * 500),) * count, (relation,) * count, (edge,) * count,
-        {"summary:12": "Login"},
-    )  # fmt: skip
-
-
-def test_why_tells_verdict_sources_relations_and_edges():
-    shown = page.why(reasons(), view)
-    assert shown["node"] == "#12"
-    assert shown["verdict"] == "superseded by #13"
-    assert shown["sources"][0]["quote"].startswith("login answers 500")
-    assert shown["relations"][0]["is"] == "superseded by"
-    assert shown["relations"][0]["undone_at"].startswith("20")
-    assert shown["edges"][0] == {
-        "from": "#12", "type": "edits", "to": "file:/a/b.py", "rule": "turn",
-    }  # fmt: skip
-    Checker(schemas.WHY, results.WHY).result(shown)
-
-
-def test_why_says_once_what_a_neighbour_is_called():
-    titles = {"summary:12": "Login", "summary:13": "Login again"}
-    edge = Edge(1, "summary", "12", EdgeType.CAUSES, "summary", "13", 1.0, "turn", NOW)
-    shown = page.why(dataclasses.replace(reasons(), edges=(edge, edge), titles=titles), view)
-    first, second = shown["edges"]
-    assert first["to_title"] == "Login again"
-    assert not {"from_title", "to_title"} & set(second)
-    assert "from_title" not in first
-
-
-def test_a_long_why_is_cut_with_a_count():
-    shown = page.why(reasons(200), view)
-    assert fit.size(shown) < 20_000
-    assert shown["sources_left_out"]
-    assert shown["edges"]
-
-
-def test_why_of_a_file_needs_no_summary():
-    shown = page.why(dataclasses.replace(reasons(), node="file:/a/b.py", summary=None), view)
-    assert shown["node"] == "file:/a/b.py"
-    Checker(schemas.WHY, results.WHY).result(shown)
 
 
 names = page.Names({1: "demo"}, {1: "a session"})

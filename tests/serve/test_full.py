@@ -13,9 +13,13 @@ SUMMARY = Summary(
 def test_an_answer_is_whole_and_flat():
     hit = Hit(SUMMARY, "demo", None, "b", 0.5, (Part("a", 0.5),), ("lexical",))
     shown = full.answer(
-        Answer((hit,), "memd", None, 1.0, notes=("n",)), waited=None, note="unknown project"
+        Answer((hit,), "memd", None, 1.0, notes=("n",)),
+        {1: (4,)},
+        waited=None,
+        note="unknown project",
     )
     (told,) = shown["hits"]
+    assert told["contradicted_by"] == [4]
     assert (told["id"], told["kind"], told["tags"], told["snippet"]) == (1, "fix", ["x"], "b")
     assert told["parts"] == [{"name": "a", "value": 0.5, "op": "+"}]
     assert shown["notes"] == ["n", "unknown project"]

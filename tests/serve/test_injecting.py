@@ -1,6 +1,7 @@
 """The room that shows agents something: deadlines, failures, and that nothing is shown twice."""
 
 import json
+from contextlib import asynccontextmanager
 
 import anyio
 import pytest
@@ -40,10 +41,9 @@ def looker():
     return Looker()
 
 
-@pytest.fixture
-async def injector(db, clock, looker):
-    config = InjectConfig(prompt_s=0.05, session_s=0.05)
-    room = Injector(db, looker, config, clock)
+@asynccontextmanager
+async def opened(db, clock, looker, seconds):
+    room = Injector(db, looker, InjectConfig(prompt_s=seconds, session_s=seconds), clock)
 
     def write(tx):
         project = projects.ensure_project(tx, "/p", "p", "", 1)
@@ -55,6 +55,19 @@ async def injector(db, clock, looker):
         await anyio.wait_all_tasks_blocked()
         yield room
         tasks.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def injector(db, clock, looker):
+    async with opened(db, clock, looker, 0.05) as room:
+        yield room
+
+
+@pytest.fixture
+async def patient(db, clock, looker):
+    """One whose deadline is not what is tested."""
+    async with opened(db, clock, looker, 5.0) as room:
+        yield room
 
 
 def begin(db, key="s1"):
@@ -81,12 +94,34 @@ async def test_what_is_shown_is_written_down_and_not_shown_again(db, injector, l
     }  # fmt: skip
 
 
-async def test_what_is_shown_is_written_down_without_being_asked(db, injector):
+async def test_what_is_shown_is_written_down_before_the_reply(db, patient):
+    """Else a daemon that is killed right after it would show the same again."""
     begin(db)
-    await injector.offer(ASKED, 1)
-    with anyio.fail_after(5):
-        while not rows(db):  # noqa: ASYNC110  # what is waited for rings no bell
-            await anyio.sleep(0.005)
+    assert await patient.offer(ASKED, 1) == "the text"
+    assert len(rows(db)) == 1
+
+
+async def test_two_hooks_at_once_are_not_shown_the_same(patient, looker):
+    looker.gate = anyio.Event()
+    told = []
+
+    async def ask(asked):
+        told.append(await patient.offer(asked, 1))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, ASKED)
+        tasks.start_soon(ask, PROMPT)
+        await anyio.wait_all_tasks_blocked()
+        looker.gate.set()
+    assert sorted(told, key=bool) == [None, "the text"]
+
+
+async def test_what_is_shown_is_not_held_up_by_a_vault_that_is_busy(db, injector):
+    begin(db)
+    async with injector._writing:  # as while an import commits
+        with anyio.fail_after(2):
+            assert await injector.offer(ASKED, 1) == "the text"
+    assert [row.summary_id for row in await injector.injected(1)] == [1]
 
 
 async def test_a_session_that_is_not_known_yet_is_remembered_until_it_is(db, injector):

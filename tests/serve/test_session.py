@@ -9,6 +9,7 @@ from mcp.shared.message import SessionMessage
 
 TOOLS = [
     "mem_search", "mem_timeline", "mem_why", "mem_get", "mem_remember", "mem_forget", "mem_pin",
+    "mem_judge",
 ]  # fmt: skip
 
 

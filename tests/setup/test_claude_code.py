@@ -93,7 +93,8 @@ def test_with_the_plugin_enabled_nothing_is_installed_beside_it(place, tmp_path)
     plan = claude_code.install(place)
     assert plan.is_empty
     assert "plugin memd@memd is enabled" in plan.notes[0]
-    assert plan.notes[0].endswith("Nothing was changed.")
+    assert plan.notes[0].endswith("run `memd uninstall claude-code` first.")
+    assert "Nothing was changed." in plan.notes[0]
 
 
 def test_what_an_earlier_installation_left_beside_the_plugin_goes(place, tmp_path):
@@ -101,7 +102,7 @@ def test_what_an_earlier_installation_left_beside_the_plugin_goes(place, tmp_pat
     path = tmp_path / ".claude" / "settings.json"
     put(path, {**read(path), "enabledPlugins": {"memd@memd": True}})
     plan = carry_out(claude_code.install(place))
-    assert plan.notes[0].endswith("is taken out.")
+    assert "is taken out." in plan.notes[0]
     assert read(path) == {"enabledPlugins": {"memd@memd": True}}
     assert not (tmp_path / ".claude.json").exists()
 

@@ -26,6 +26,7 @@ def test_the_commands_that_are_told_can_be_pasted(place):
 
 
 def test_a_plugin_of_another_marketplace_leaves_that_marketplace(place):
+    assert claude_plugin.addition(place).is_unfinished
     notes = claude_plugin.removal(["memd@theirs"], place).notes
     assert notes[1:] == ("  claude plugin uninstall memd@theirs",)
 

@@ -28,6 +28,14 @@ def test_only_what_changes_is_changed(path):
     assert documents.read(path).changed(dict) == FileChange(path, before, before)
 
 
+def test_the_mark_that_an_editor_put_before_the_text_stays(path):
+    path.write_bytes(b'\xef\xbb\xbf{"a": 1}')
+    assert documents.read(path).value == {"a": 1}
+    assert documents.read(path).changed(added).after == b'\xef\xbb\xbf{"a": 1, "b": 2}'
+    path.write_bytes(b"\xef\xbb\xbf")
+    assert documents.read(path).value == {}
+
+
 def test_a_file_that_would_say_nothing_goes(path):
     path.write_bytes(b'{"a": 1}')
     assert documents.read(path).changed(lambda _: {}).after is None

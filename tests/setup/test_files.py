@@ -1,3 +1,4 @@
+import os
 import stat
 
 import pytest
@@ -120,3 +121,9 @@ def test_a_file_that_is_made_or_goes_is_shown_as_such(path):
     assert files.diff(FileChange(path, None, b"a\n")).startswith("--- /dev/null\n")
     assert "+++ /dev/null\n" in files.diff(FileChange(path, b"a\n", None))
     assert files.diff(FileChange(path, b"a\n", b"a\n")) == ""
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "settings.json")
+    with pytest.raises(Broken, match="no ordinary file"):
+        files.read(tmp_path / "settings.json")

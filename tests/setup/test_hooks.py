@@ -74,6 +74,8 @@ def test_a_group_runs_one_command_without_a_shell():
         {"command": "python3", "args": ["-m", "memd", "hook"]},
         {"command": '"/home/u/my bin/memd" hook'},
         {"command": "memd hook"},
+        {"command": "MEMD_VAULT=x nice -n10 memd --vault y hook"},
+        {"command": "uvx", "args": ["--from", "/src/memd-checkout", "memd", "hook"]},
     ],
 )
 def test_an_entry_is_ours_by_what_it_runs(entry):
@@ -84,6 +86,13 @@ def test_an_entry_is_ours_by_what_it_runs(entry):
     "entry",
     [
         {"command": "notify-send memd"},
+        {"command": "echo memd hook"},
+        {"command": "/opt/watch", "args": ["--only", "/usr/bin/memd", "hook"]},
+        {"command": "python3 /opt/memd/notify.py hook"},
+        {"command": "python3", "args": ["/opt/lint.py", "/v/memd/hook.py"]},
+        {"command": "memd hook 'and a quote"},
+        {"command": "env"},
+        {"command": "uvx other hook"},
         {"command": "/x/notmemd/hook.py"},
         {"command": "/x/memd", "args": ["status"]},
         {"command": "say hook; memd hook"},

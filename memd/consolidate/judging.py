@@ -1,0 +1,245 @@
+"""What becomes of two memories when somebody says what they are to each other, or takes that back.
+
+A judgment stands above every rule: it hides what it says is replaced, and shows what a rule had hidden
+although the two do not exclude each other. What it changed is put back when it is undone. One judgment
+of a pair holds at a time; a new one takes the place of the last. Everything happens in the caller's
+transaction. Not here: what may be judged (stances.py), redaction (curator.py).
+"""
+
+from dataclasses import dataclass
+
+from memd.consolidate import forgetting
+from memd.consolidate.stances import HIDES, KEEPS_APART, refusal
+from memd.errors import BadRequest, UnknownId
+from memd.models import GLOBAL_PROJECT, EdgeType, Judgment, Stance, Summary, Supersession
+from memd.store import judgments, links, projects, summaries
+from memd.store.database import Connection
+
+RULE = "judged"
+"""The rule of supersessions and edges that come from here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What somebody says: `one` is `relation` to `other`; `who` is `agent` or `user`."""
+
+    one_id: int
+    other_id: int
+    relation: Stance
+    reason: str
+    who: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a judgment, or undoing one, did."""
+
+    id: int
+    other: int
+    outcome: str
+    """`judged`, `unchanged` (it was judged so already) or `undone`."""
+    relation: Stance | None
+    """What holds of the pair now; None if nothing does."""
+    hidden: tuple[int, ...] = ()
+    """Of the two, what is hidden now."""
+    shown: tuple[int, ...] = ()
+    """What was hidden before and is not any more."""
+    was: str | None = None
+    """What held before: a relation, or the rule of a supersession."""
+
+
+def judge(tx: Connection, ruling: Ruling, now: int) -> Judged:
+    """Let a ruling hold from now on. UnknownId or BadRequest if it cannot, with what to do."""
+    one, other = _both(tx, ruling.one_id, ruling.other_id)
+    everywhere = projects.by_key(tx, GLOBAL_PROJECT)
+    objection = refusal(one, other, ruling.relation, everywhere.id if everywhere else None)
+    if objection:
+        raise BadRequest(objection)
+    before = judgments.between(tx, one.id, other.id)
+    if before is not None and _is_the_same(before, ruling):
+        hidden = _hidden(tx, one.id, other.id)
+        return Judged(
+            one.id, other.id, "unchanged", before.relation, hidden, (), before.relation
+        )
+    was = before.relation.value if before else _rule_between(tx, one.id, other.id)
+    if before is not None:
+        _take_back(tx, before, now)
+    _apply(tx, ruling, now)
+    return _report(tx, one, other, "judged", was)
+
+
+def undo(tx: Connection, one_id: int, other_id: int, now: int) -> Judged:
+    """Take back what holds of a pair: its judgment, or else the supersession that a rule made."""
+    one, other = _both(tx, one_id, other_id)
+    before = judgments.between(tx, one.id, other.id)
+    if before is not None:
+        _take_back(tx, before, now)
+        return _report(tx, one, other, "undone", before.relation.value)
+    was = _rule_between(tx, one.id, other.id)
+    if was is None:
+        raise BadRequest(
+            f"nothing to undo: neither a judgment nor a supersession links #{one.id} and #{other.id};"
+            " mem_why says what does"
+        )
+    _part(tx, one.id, other.id, now)
+    return _report(tx, one, other, "undone", was)
+
+
+def outdo(tx: Connection, one_id: int, other_id: int, now: int) -> None:
+    """Let a judgment hold no longer, for what it hid was said again since; nothing is put back."""
+    before = judgments.between(tx, one_id, other_id)
+    if before is not None:
+        judgments.undo(tx, before, now)
+        _drop_doubt(tx, before)
+
+
+def _both(tx: Connection, one_id: int, other_id: int) -> tuple[Summary, Summary]:
+    found = forgetting.known(tx, [one_id, other_id])
+    for number in (one_id, other_id):
+        if number not in found:
+            raise UnknownId(f"there is no memory #{number}; it never was, or it was forgotten")
+    return found[one_id], found[other_id]
+
+
+def _is_the_same(before: Judgment, ruling: Ruling) -> bool:
+    if before.relation is not ruling.relation:
+        return False
+    return before.relation not in HIDES or before.newer_id == ruling.one_id
+
+
+def _apply(tx: Connection, ruling: Ruling, now: int) -> None:
+    one, other = ruling.one_id, ruling.other_id
+    if ruling.relation in HIDES:
+        _hide(tx, one, other, ruling.relation, now)
+    else:
+        _part(tx, one, other, now)
+    judgments.put(
+        tx,
+        newer_id=one,
+        older_id=other,
+        relation=ruling.relation,
+        reason=ruling.reason,
+        who=ruling.who,
+        at=now,
+    )
+    if ruling.relation is Stance.CONTRADICTS:
+        edge = links.NewEdge(
+            "summary", str(one), EdgeType.CONTRADICTS, "summary", str(other), RULE, now,
+            detail={"finding": f"said by {ruling.who}"},
+        )  # fmt: skip
+        links.link(tx, [edge])
+    if ruling.relation is Stance.DUPLICATE:
+        summaries.strengthen(tx, one, now)
+
+
+def _hide(tx: Connection, one: int, other: int, relation: Stance, now: int) -> None:
+    """Let one hide the other, whatever hid that before, and whatever hid the first because of it."""
+    _show(tx, other, now)
+    if _is_under(tx, one, other):
+        _show(tx, one, now)
+    made = links.supersede(
+        tx,
+        newer_id=one,
+        older_id=other,
+        rule=RULE,
+        cosine=None,
+        guard=relation.value,
+        at=now,
+    )
+    assert made is not None
+
+
+def _is_under(tx: Connection, one: int, other: int) -> bool:
+    """Whether `other` hides `one`, directly or through others."""
+    current = summaries.get(tx, one)
+    while current is not None and current.superseded_by is not None:
+        if current.superseded_by == other:
+            return True
+        current = summaries.get(tx, current.superseded_by)
+    return False
+
+
+def _show(tx: Connection, summary_id: int, now: int) -> None:
+    for one in links.supersessions_of(tx, summary_id):
+        if one.older_id == summary_id and one.undone_at is None:
+            links.undo(tx, one.id, now)
+
+
+def _part(tx: Connection, one: int, other: int, now: int) -> None:
+    """Let neither of the two hide the other."""
+    for between in links.supersessions_of(tx, one):
+        if between.undone_at is None and {between.newer_id, between.older_id} == {one, other}:
+            links.undo(tx, between.id, now)
+
+
+def _rule_between(tx: Connection, one: int, other: int) -> str | None:
+    """The rule by which one of the two hides the other now."""
+    return next(
+        (
+            between.rule
+            for between in links.supersessions_of(tx, one)
+            if between.undone_at is None
+            and {between.newer_id, between.older_id} == {one, other}
+        ),
+        None,
+    )
+
+
+def _take_back(tx: Connection, before: Judgment, now: int) -> None:
+    """Undo a judgment and what it did, and let hold again what held before it."""
+    judgments.undo(tx, before, now)
+    pair = (before.newer_id, before.older_id)
+    for one in links.supersessions_of(tx, before.newer_id):
+        if one.undone_at is None and one.rule == RULE and (one.newer_id, one.older_id) == pair:
+            links.undo(tx, one.id, now)
+    _drop_doubt(tx, before)
+    if before.relation is Stance.DUPLICATE:
+        summaries.strengthen(tx, before.newer_id, now, times=-1)
+    _put_back(tx, before, now)
+
+
+def _drop_doubt(tx: Connection, before: Judgment) -> None:
+    start, end = ("summary", str(before.newer_id)), ("summary", str(before.older_id))
+    links.drop_edge(tx, start, EdgeType.CONTRADICTS, end, RULE)
+
+
+def _put_back(tx: Connection, before: Judgment, now: int) -> None:
+    """Hide again what this judgment had shown: it was undone in the same transaction."""
+    for number in (before.newer_id, before.older_id):
+        for one in links.supersessions_of(tx, number):
+            was_here = one.undone_at == before.at and one.older_id == number
+            if was_here and _still_holds(tx, one):
+                links.supersede(
+                    tx,
+                    newer_id=one.newer_id,
+                    older_id=one.older_id,
+                    rule=one.rule,
+                    cosine=one.cosine,
+                    guard=one.guard,
+                    at=now,
+                )
+
+
+def _still_holds(tx: Connection, one: Supersession) -> bool:
+    """Whether nothing but the judgment that is undone stood against this supersession."""
+    older = summaries.get(tx, one.older_id)
+    if older is None or older.pinned_at is not None:
+        return False
+    verdict = judgments.verdict(tx, one.newer_id, one.older_id)
+    return verdict in HIDES if one.rule == RULE else verdict not in KEEPS_APART
+
+
+def _hidden(tx: Connection, *ids: int) -> tuple[int, ...]:
+    now = summaries.by_ids(tx, ids)
+    return tuple(number for number in ids if now[number].superseded_by is not None)
+
+
+def _report(
+    tx: Connection, one: Summary, other: Summary, outcome: str, was: str | None
+) -> Judged:
+    hidden = _hidden(tx, one.id, other.id)
+    shown = tuple(
+        s.id for s in (one, other) if s.superseded_by is not None and s.id not in hidden
+    )
+    holds = judgments.verdict(tx, one.id, other.id)
+    return Judged(one.id, other.id, outcome, holds, hidden, shown, was)

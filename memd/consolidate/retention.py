@@ -1,0 +1,257 @@
+"""Keeps the vault from growing without end, and loses nothing that a person would miss.
+
+Once a day: events whose memories are old are cut down to what these cite, memories that expired long
+ago go, and, if the settings want it, what no answer ever returned is put away. Before the first time
+that this would change anything there is a day in which only a preview is shown; so it is again when
+the settings change. Work is done in small transactions. Not here: what is left of an event
+(compacting.py).
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from memd import log
+from memd.bell import Bell
+from memd.config import RetentionConfig
+from memd.consolidate.compacting import SPOKEN, compact
+from memd.store import ageing, books, spaces, texts
+from memd.store.database import Connection, Database
+from memd.text import digest
+
+DAY = 86_400_000
+_LOOK_S = 600.0
+_SLICE = 50
+_PAUSE_S = 0.01
+"""Between two transactions: others want to write, too."""
+_SPARED_DAYS = 14
+"""Even over the ceiling, younger events stay whole."""
+_WARN_FROM = 0.8
+_NOTE = "retention"
+_KINDS = tuple(sorted(kind.value for kind in SPOKEN))
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What a round did, or would do. Times: UTC milliseconds."""
+
+    at: int
+    is_dry_run: bool
+    compacted: int = 0
+    """Events cut down to what is cited of them."""
+    bytes: int = 0
+    """How many that takes out of them."""
+    expired: int = 0
+    archived: int = 0
+    days: int = 0
+    """Events older than this are meant; fewer than the settings say if the ceiling is reached."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to do."""
+        return not (self.compacted or self.expired or self.archived)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What the vault notes of it: for which settings a preview was made, when, and the last round."""
+
+    settings: str = ""
+    preview: Round | None = None
+    has_run: bool = False
+    """Whether a round by these settings has changed something."""
+    last: Round | None = None
+
+
+class Retention:
+    """Looks every few minutes whether a round is due."""
+
+    name = "retention"
+
+    def __init__(
+        self,
+        db: Database,
+        config: RetentionConfig,
+        clock: Callable[[], int],
+        on_written: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._config = config
+        self._clock = clock
+        self._on_written = on_written
+        self._settings = digest("retention", config.model_dump_json())[:16]
+        self._lock = anyio.Lock()
+        self._bell = Bell()
+        self._used = 0
+        self._state = State(self._settings)
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        while True:
+            await self.look()
+            await self._bell.wait(_LOOK_S)
+
+    async def look(self) -> None:
+        """Do what is due now: nothing, a preview, or a round."""
+        self._state = await self._db.read(partial(_noted, settings=self._settings))
+        self._used = await self._db.read(self._measure)
+        if not self._config.enabled:
+            return
+        now, state = self._clock(), self._state
+        if state.last is not None and 0 <= now - state.last.at < DAY:
+            return
+        if state.has_run:
+            await self.act()
+        elif state.preview is None or state.preview.is_empty:
+            if state.preview is None or not 0 <= now - state.preview.at < DAY:
+                await self._keep(replace(state, preview=await self.preview()))
+        elif now - state.preview.at >= DAY:
+            await self.act()
+
+    async def preview(self) -> Round:
+        """What a round would do now. Changes nothing."""
+        return await self._round(is_dry_run=True)
+
+    async def act(self) -> Round:
+        """Do a round now."""
+        async with self._lock:
+            done = await self._round(is_dry_run=False)
+            if not done.is_empty:
+                await self._db.scrub()
+                self._on_written()
+                counts = done.compacted + done.expired + done.archived
+                log.get(self.name).info("round_ended", count=counts)
+            has_run = self._state.has_run or not done.is_empty
+            await self._keep(replace(self._state, last=done, has_run=has_run, preview=None))
+        return done
+
+    def status(self) -> dict[str, object]:
+        """The `size` with `used` bytes and `ceiling`, `preview` and `last` as rounds.
+
+        `why` is what a person should know of it.
+        """
+        return {
+            "size": {"used": self._used, "ceiling": self._config.size_bytes},
+            "preview": self._state.preview and asdict(self._state.preview),
+            "last": self._state.last and asdict(self._state.last),
+            "why": "; ".join(self._told()),
+        }
+
+    def _told(self) -> list[str]:
+        told = []
+        ceiling = self._config.size_bytes
+        if ceiling and self._used >= _WARN_FROM * ceiling:
+            told.append(
+                f"the vault fills {self._used / ceiling:.0%} of its ceiling"
+                " (retention.size_bytes); `memd vacuum --dry-run` shows what can go"
+            )
+        preview = self._state.preview
+        if preview is not None and not preview.is_empty and not self._state.has_run:
+            told.append(
+                f"the first round comes a day after its preview: {preview.compacted:,} events"
+                f" compacted ({preview.bytes:,} bytes), {preview.expired:,} expired memories"
+                f" dropped, {preview.archived:,} put away; `memd vacuum --dry-run` shows it,"
+                " retention.enabled = false keeps it from happening"
+            )
+        return told
+
+    async def _keep(self, state: State) -> None:
+        self._state = state
+        work = partial(books.write_note, key=_NOTE, value=json.dumps(asdict(state)))
+        await self._db.write(work)
+
+    def _measure(self, tx: Connection) -> int:
+        return max(0, self._db.size() - spaces.free_bytes(tx))
+
+    async def _round(self, *, is_dry_run: bool) -> Round:
+        now = self._clock()
+        used = await self._db.read(self._measure)
+        days = self._config.events_days
+        if self._config.size_bytes and used > self._config.size_bytes:
+            days = min(days or _SPARED_DAYS, _SPARED_DAYS)
+        done = Round(now, is_dry_run, days=days)
+        if days:
+            done = await self._compact(done, now - days * DAY)
+        return await self._memories(done, now)
+
+    async def _compact(self, done: Round, before: int) -> Round:
+        after = 0
+        run = self._db.read if done.is_dry_run else self._db.write
+        while (
+            last := await self._db.read(partial(ageing.next_window, after=after))
+        ) is not None:
+            while after < last:
+                work = partial(_compact_some, window=(after, last), before=before, round_=done)
+                after, count, size = await run(work)
+                done = replace(done, compacted=done.compacted + count, bytes=done.bytes + size)
+                await anyio.sleep(_PAUSE_S if count else 0)
+        return done
+
+    async def _memories(self, done: Round, now: int) -> Round:
+        config = self._config
+        if config.expired_days:
+            expired = partial(ageing.expired, before=now - config.expired_days * DAY)
+            count = await self._each(expired, ageing.drop, done.is_dry_run)
+            done = replace(done, expired=count)
+        if config.archive_days:
+            which = ageing.Idle(now - config.archive_days * DAY, config.archive_quality)
+            archive = partial(ageing.archive, now=now)
+            count = await self._each(partial(ageing.idle, idle=which), archive, done.is_dry_run)
+            done = replace(done, archived=count)
+        return done
+
+    async def _each(
+        self,
+        find: Callable[..., list[int]],
+        change: Callable[[Connection, list[int]], None],
+        is_dry_run: bool,
+    ) -> int:
+        """How many there are; without a dry run they are changed, some at a time."""
+        if is_dry_run:
+            return len(await self._db.read(partial(find, limit=-1)))
+
+        def some(tx: Connection) -> int:
+            found = find(tx, limit=_SLICE)
+            change(tx, found)
+            return len(found)
+
+        total = 0
+        while count := await self._db.write(some):
+            total += count
+            self._on_written()
+            await anyio.sleep(_PAUSE_S)
+        return total
+
+
+def _compact_some(
+    tx: Connection, window: tuple[int, int], before: int, round_: Round
+) -> tuple[int, int, int]:
+    """(looked at up to this id, events cut down, bytes that went). Reads what it writes over."""
+    found = ageing.events_to_compact(tx, window, before, _KINDS, _SLICE)
+    count = size = 0
+    for old in found:
+        text = texts.compact_json(compact(old.payload, old.quotes))
+        gone = old.bytes - len(text.encode())
+        count, size = count + (gone > 0), size + max(0, gone)
+        if not round_.is_dry_run:
+            ageing.compact(tx, old, text, round_.at)
+    return (found[-1].id if len(found) == _SLICE else window[1]), count, size
+
+
+def _noted(tx: Connection, settings: str) -> State:
+    """What is noted for these settings; for others only when the last round was."""
+    said = json.loads(books.note(tx, _NOTE) or "{}")
+    known = {field.name for field in fields(Round)}
+    preview, last = (
+        Round(**{key: value for key, value in said[name].items() if key in known})
+        if said.get(name)
+        else None
+        for name in ("preview", "last")
+    )
+    if said.get("settings") != settings:
+        return State(settings, last=last)
+    return State(settings, preview, bool(said.get("has_run")), last)

@@ -1,0 +1,103 @@
+"""Packs dist/memd.mcpb, the extension that Claude Desktop installs with a double click.
+
+It holds a manifest and the launcher, nothing else: the daemon that answers is the memd that is
+installed on the machine, so that Desktop and Claude Code share one memory, and an update of memd
+needs no new extension. The tools are listed from the table that the daemon serves. Two runs give
+the same bytes. Needs memd's own dependencies, which scripts/bundle sees to.
+"""
+
+import json
+import sys
+import zipfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+LAUNCHER = ROOT / "memd" / "plugin" / "scripts" / "memd"
+PROGRAM = "server/memd"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+"""A zip cannot tell an earlier time."""
+
+
+def tools() -> list[dict[str, str]]:
+    """List every tool that the daemon serves, with the first sentence of when to call it."""
+    import anyio  # noqa: PLC0415  # the rest works without dependencies
+
+    from memd.serve.tools import Tools  # noqa: PLC0415
+
+    table: Any = Tools(None)  # type: ignore[arg-type]  # to be listed, a tool needs no desk
+    listed = anyio.run(partial(table._list, None, None))  # noqa: SLF001  # as a client asks for it
+    return [
+        {"name": tool.name, "description": _first(tool.description)} for tool in listed.tools
+    ]
+
+
+def _first(text: str) -> str:
+    return text.partition(". ")[0].rstrip(".") + "."
+
+
+def manifest() -> dict[str, Any]:
+    """Describe the extension."""
+    from memd import __version__  # noqa: PLC0415
+
+    return {
+        "manifest_version": "0.3",
+        "name": "memd",
+        "display_name": "memd",
+        "version": __version__,
+        "description": "Long-term memory on your own machine, shared with Claude Code",
+        "long_description": "Searches what earlier sessions decided, fixed and learned, and keeps what you"
+        " ask it to remember. Needs memd on this machine: install it as its README says and run"
+        " `memd start` once. Nothing leaves the machine.",
+        "author": {"name": "The memd authors"},
+        "license": "MIT",
+        "keywords": ["memory", "local", "sqlite"],
+        "server": {
+            "type": "binary",
+            "entry_point": PROGRAM,
+            "mcp_config": {
+                "command": "/bin/sh",
+                "args": [f"${{__dirname}}/{PROGRAM}", "mcp"],
+                "env": {
+                    "MEMD_CLIENT": "claude-desktop",
+                    "MEMD_BIN": "${user_config.program}",
+                },
+            },
+        },
+        "tools": tools(),
+        "user_config": {
+            "program": {
+                "type": "file",
+                "title": "The program memd",
+                "description": "Only if it is not found by itself: where `memd` is",
+                "required": False,
+                "default": "",
+            }
+        },
+        "compatibility": {"platforms": ["darwin", "linux"]},
+    }
+
+
+def pack(target: Path) -> None:
+    """Write the bundle. Stored, not packed: its few bytes are the same with every zlib."""
+    text = json.dumps(manifest(), indent=2, ensure_ascii=False) + "\n"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(target, "w") as bundle:
+        _put(bundle, "manifest.json", text.encode(), 0o644)
+        _put(bundle, PROGRAM, LAUNCHER.read_bytes(), 0o755)
+
+
+def _put(bundle: zipfile.ZipFile, name: str, content: bytes, mode: int) -> None:
+    entry = zipfile.ZipInfo(name, LONG_AGO)
+    entry.create_system = 3  # Unix: the mode counts
+    entry.external_attr = (0o100000 | mode) << 16
+    bundle.writestr(entry, content)
+
+
+if __name__ == "__main__":
+    made = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist" / "memd.mcpb"
+    pack(made)
+    print(f"{made}: {made.stat().st_size:,} bytes, {len(manifest()['tools'])} tools")

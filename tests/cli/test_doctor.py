@@ -1,0 +1,153 @@
+"""`memd doctor` as people run it: with a daemon, with none, and after something was broken for real."""
+
+import os
+import signal
+
+import apsw
+import pytest
+
+from memd.cli import doctor
+from memd.daemon import process
+
+
+def wrong(ran):
+    return {one["name"]: one for one in ran.json["findings"] if one["verdict"] != "ok"}
+
+
+@pytest.fixture(autouse=True)
+def no_claude(tmp_path, monkeypatch):
+    """A person without Claude Code and without a service manager."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def database(served):
+    """Whatever a test breaks, as SQLite sees it."""
+    connection = apsw.Connection(str(served.home / "vaults" / "default.db"))
+    connection.set_busy_timeout(5_000)
+    yield connection
+    connection.close()
+
+
+def test_all_is_well_with_a_daemon_that_works(memd):
+    ran = memd("doctor")
+    assert (ran.status, ran.out.splitlines()[-1]) == (0, "all is well")
+    assert {"daemon", "vectors", "permissions", "hooks"} <= {
+        line.split()[1] for line in ran.out.splitlines()
+    }
+
+
+def test_a_problem_stands_first_with_its_remedy_below_and_fix_mends_it(memd, database):
+    database.execute("DELETE FROM passages WHERE summary_id = (SELECT min(id) FROM summaries)")
+    ran = memd("doctor")
+    first, second = ran.out.splitlines()[:2]
+    assert ran.status == 1
+    assert first.startswith("problem  ")
+    assert second.startswith("                     → `memd doctor --fix`")
+    mended = memd("doctor", "--fix")
+    assert mended.status == 0
+    assert "mended: computed full text and vectors anew" in mended.out
+    assert memd("doctor").out.endswith("all is well\n")
+
+
+def test_rows_and_files_are_mended_in_one_go(memd, served, database):
+    database.pragma("foreign_keys", 0)
+    database.execute("INSERT INTO uses VALUES (9999, 1, 1)")
+    log = served.home / "state" / "memd.log"
+    log.chmod(0o644)
+    assert wrong(memd("doctor", "--json")).keys() == {"references", "permissions"}
+    mended = memd("doctor", "--fix", "--json").json
+    assert mended["mended"] == [f"closed {log} to others", "took away 1 rows of uses"]
+    assert not wrong(memd("doctor", "--json"))
+    assert log.stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_daemon_it_looks_itself_and_says_so_by_its_status(alone, tmp_path):
+    ran = alone("doctor", "--json")
+    assert (ran.status, ran.json["running"], wrong(ran).keys()) == (2, False, {"daemon"})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_a_daemon_a_problem_is_worth_more_than_that_none_runs(alone, tmp_path):
+    (tmp_path / "config.toml").write_text("[nothing]\nx = 1\n", encoding="utf-8")
+    ran = alone("doctor")
+    assert ran.status == 1
+    assert ran.out.startswith("problem  settings    ")
+
+
+def test_a_vault_that_is_no_database_is_told_and_left_alone(alone, tmp_path):
+    vault = tmp_path / "vaults" / "default.db"
+    vault.parent.mkdir(mode=0o700)
+    vault.write_text("nothing" * 99, encoding="utf-8")
+    vault.chmod(0o600)
+    ran = alone("doctor", "--fix")
+    assert ran.status == 1
+    assert "damaged" in ran.out.splitlines()[0]
+    assert vault.read_text(encoding="utf-8") == "nothing" * 99
+
+
+def status(**more):
+    embedder = {"configured": "auto", "learned": None}
+    return {
+        "versions": {"memd": doctor.__version__}, "pid": 1, "health": "healthy", "reasons": [],
+        "embedder": embedder,
+    } | more  # fmt: skip
+
+
+LEARNED = {"model": "m", "state": "absent", "why_not": "start it", "coverage": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("said", "name", "verdict", "words"),
+    [
+        (status(versions={"memd": "0.0"}), "daemon", "warning", "it is memd 0.0"),
+        (status(health="degraded", reasons=["a", "b"]), "daemon", "warning", "a; b"),
+        (status(), "model", "ok", "none is wanted"),
+        (
+            status(embedder={"configured": "ollama", "learned": LEARNED}),
+            "model",
+            "warning",
+            "start it",
+        ),
+        (
+            status(embedder={"configured": "auto", "learned": LEARNED}),
+            "model",
+            "ok",
+            "start it",
+        ),
+        (
+            status(embedder={"configured": "auto", "learned": LEARNED | {"state": "ready"}}),
+            "model",
+            "ok",
+            "50% of its space",
+        ),
+    ],
+)
+def test_what_the_daemon_says_of_itself_is_a_finding(said, name, verdict, words):
+    found = next(one for one in doctor._daemon(said) if one.name == name)
+    assert found.verdict == verdict
+    assert words in found.words
+
+
+def test_help_explains_the_exit_status(alone):
+    assert "2 if there is none but" in " ".join(alone("doctor", "--help").out.split())
+
+
+def test_without_a_daemon_what_a_killed_one_left_and_a_broken_vault_are_mended(machine, alone):
+    assert machine.run("start").status == 0
+    assert machine.run("remember", "the ledger is kept in SQLite").status == 0
+    os.kill(machine.run("status", "--json").json["pid"], signal.SIGKILL)
+    assert process.wait_until_free(str(machine.home / "vaults" / "default.lock"), 10)
+    connection = apsw.Connection(str(machine.home / "vaults" / "default.db"))
+    connection.execute("DELETE FROM vectors")
+    connection.close()
+    found = wrong(alone("doctor", "--json"))
+    assert {"daemon", "lock", "vectors", "sample"} <= found.keys()
+    mended = alone("doctor", "--fix", "--json")
+    assert mended.json["mended"] == [
+        "took away what a dead daemon left",
+        "computed full text and vectors anew",
+    ]
+    assert (mended.status, wrong(mended).keys()) == (2, {"daemon"})

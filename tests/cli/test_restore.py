@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import pytest
+
+from tests.freight import fill, one_of_each
+
+
+@pytest.fixture
+def vault(tmp_path):
+    """A vault with a record of every kind, and no daemon."""
+    (tmp_path / "vaults").mkdir()
+    return Path(fill(tmp_path / "vaults" / "default.db", one_of_each()))
+
+
+def test_a_restored_vault_answers_as_it_did_and_the_daemon_runs_again(
+    vault, machine, alone, tmp_path
+):
+    assert machine.run("start").status == 0
+    pid = alone("status", "--json").json["pid"]
+    (tmp_path / "x.memd").write_bytes(b"no vault" * 1_000)
+    refused = alone("restore", tmp_path / "x.memd", "--yes")
+    assert (refused.status, refused.out) == (1, "")
+    assert "not an SQLite database" in refused.err
+    assert alone("status", "--json").json["pid"] == pid
+
+    text = "The vault key is under the mat."
+    secret = alone("remember", text, "--project", "global", "--json").json["id"]
+    path = alone("backup", "--json").json["path"]
+    alone("forget", "--yes", secret)
+    alone("remember", "The build needs Go.", "--project", "global")
+    ran = machine.run("restore", path, "--yes")
+    assert ran.status == 0, ran.err
+    assert " is whole: 4 memories, 2 events\n" in ran.out
+    assert "1 memory of it had been forgotten since, and did not come back\n" in ran.out
+    assert ran.out.endswith("restored\n")
+    status = alone("status", "--json").json
+    assert (status["summaries"]["count"], status["pid"] != pid) == (3, True)
+    assert b"under the mat" not in vault.read_bytes()
+    assert b"The build needs Go." not in vault.read_bytes()
+    aside = next(line for line in ran.out.splitlines() if line.startswith("what was there"))
+    assert b"The build needs Go." in Path(aside.partition(": ")[2]).read_bytes()
+
+
+def test_a_restore_that_fails_leaves_the_old_vault_and_starts_its_daemon_again(
+    vault, machine, alone, tmp_path
+):
+    machine.run("start")
+    path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
+    (vault.parent / "backups").write_text("no directory")
+    ran = machine.run("restore", path, "--yes")
+    assert ran.status == 1
+    assert "started, pid" in ran.out
+    assert "restored" not in ran.out
+    assert ran.err.startswith("memd: ")
+    assert alone("status", "--json").json["summaries"]["count"] == 3
+
+
+@pytest.mark.usefixtures("vault")
+def test_where_no_daemon_ran_none_is_started(alone):
+    path = alone("backup", "--json").json["path"]
+    ran = alone("restore", path, "--yes")
+    assert ran.status == 0, ran.err
+    assert alone("status").status == 2
+    assert alone("backup", "--list").out.count("set aside by a restore") == 1
+
+
+def test_whoever_did_not_mean_it_loses_nothing(vault, alone, monkeypatch):
+    path = alone("backup", "--json").json["path"]
+    before = vault.read_bytes()
+    ran = alone("restore", path)
+    assert ran.status == 1
+    assert "say --yes to mean it" in ran.err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True)
+    monkeypatch.setattr("typer.confirm", lambda _: False)
+    ran = alone("restore", path)
+    assert ran.out.endswith("nothing was changed\n")
+    assert vault.read_bytes() == before

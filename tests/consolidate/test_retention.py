@@ -1,0 +1,180 @@
+import anyio.to_thread
+import pytest
+
+from memd.config import RetentionConfig
+from memd.consolidate.retention import DAY, Retention
+from memd.models import EventKind, Kind
+from memd.recall.provenance import why
+from memd.store import books, events, summaries
+
+OUTPUT = "line of output\n" * 200
+
+
+@pytest.fixture
+def keep(vault, clock):
+    def make(**config):
+        return Retention(vault.db, RetentionConfig(**config), clock, lambda: None)
+
+    return make
+
+
+@pytest.fixture
+def old(vault, clock):
+    """A turn of a hundred days ago whose memory cites one line of what a tool said."""
+    prompt = vault.event("why does it fail?" + OUTPUT)
+    call = vault.event(
+        None, kind=EventKind.TOOL_RESULT, tool_input={"command": "make"},
+        tool_response={"stdout": OUTPUT + "E: 17 failed"},
+    )  # fmt: skip
+    number = vault.put("It failed.", quality=0.1)
+    vault.derives(number, call, "E: 17 failed")
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, [prompt, call]))
+    clock.advance(s=100 * 86_400)
+    return prompt, call, number
+
+
+def payload(vault, number):
+    return vault.db.read_now(lambda tx: events.by_ids(tx, [number]))[number].payload
+
+
+def days(clock, count=1.0):
+    clock.advance(ms=int(count * DAY))
+
+
+async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays(
+    vault, keep, old
+):
+    prompt, call, number = old
+    before = payload(vault, prompt)
+    told = await keep().preview()
+    assert (told.compacted, told.is_dry_run) == (1, True)
+    assert "stdout" in payload(vault, call)["tool_response"]
+    done = await keep().act()
+    assert (done.compacted, done.bytes) == (told.compacted, told.bytes)
+    assert done.bytes > len(OUTPUT)
+    cut = payload(vault, call)
+    assert (cut["cited"], cut["tool_input"]) == (["E: 17 failed"], {"command": "make"})
+    assert payload(vault, prompt) == before
+    found = await why(vault.db, "summary", str(number), depth=1, project_ids=None)
+    assert [source.quote for source in found.sources] == ["E: 17 failed"]
+    assert (await keep().act()).is_empty
+
+
+async def test_what_is_young_pending_or_forever_by_the_settings_stays(vault, keep, clock):
+    young = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
+    clock.advance(s=100 * 86_400)
+    assert (await keep().act()).is_empty, "it was not distilled"
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, [young]))
+    assert (await keep(events_days=101).act()).is_empty
+    assert (await keep(events_days=0).act()).is_empty
+    assert (await keep(events_days=99).act()).compacted == 1
+
+
+@pytest.mark.usefixtures("old")
+async def test_before_the_first_round_a_preview_is_shown_for_a_day(vault, keep, clock):
+    room = keep()
+    await room.look()
+    assert "1 events compacted" in str(room.status()["why"])
+    assert room.status()["last"] is None
+    days(clock, 0.9)
+    await keep().look()
+    assert vault.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM compactions").get) == 0
+    days(clock, 0.2)
+    room = keep()
+    await room.look()
+    assert room.status()["last"]["compacted"] == 1
+    assert room.status()["why"] == ""
+
+
+@pytest.mark.usefixtures("old")
+async def test_other_settings_are_previewed_anew_and_off_is_off(keep, clock):
+    for _ in range(3):
+        await keep(events_days=0).look()
+        days(clock)
+    other = keep(events_days=30)
+    await other.look()
+    assert other.status()["preview"]["compacted"] == 1
+    off = keep(enabled=False)
+    days(clock, 2)
+    await off.look()
+    assert off.status()["last"] is None or off.status()["last"]["compacted"] == 0
+
+
+@pytest.mark.usefixtures("old")
+async def test_a_round_that_has_run_comes_again_daily_without_a_preview(vault, keep, clock):
+    room = keep()
+    await room.act()
+    number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
+    clock.advance(s=91 * 86_400)
+    await room.look()
+    assert "stdout" not in payload(vault, number).get("tool_response", {})
+
+
+async def test_a_vault_near_its_ceiling_says_so_and_beyond_it_cuts_younger_events(
+    vault, keep, clock
+):
+    number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
+    used = await anyio.to_thread.run_sync(vault.db.size)
+    near = keep(size_bytes=int(used / 0.9))
+    await near.look()
+    assert "of its ceiling" in str(near.status()["why"])
+    days(clock, 13)
+    assert (await keep(size_bytes=1).act()).is_empty
+    days(clock, 2)
+    assert (await keep(size_bytes=0).act()).is_empty
+    done = await keep(size_bytes=1).act()
+    assert (done.compacted, done.days) == (1, 14)
+
+
+async def test_what_expired_long_ago_goes_and_may_be_said_again(vault, keep, clock):
+    number = vault.put("buy milk", kind=Kind.TASK, expires_at=clock() + DAY)
+    pinned = vault.put("kept", expires_at=clock() + DAY)
+    vault.db.write_now(lambda tx: summaries.pin(tx, pinned, 1))
+    uid = vault.get(number).uid
+    await vault.indexer.load()
+    await vault.indexer.settle()
+    days(clock, 365)
+    assert (await keep().act()).expired == 0
+    days(clock, 2)
+    assert (await keep().preview()).expired == 1
+    assert (await keep().act()).expired == 1
+    await vault.indexer.settle()
+    assert (vault.get(number), vault.get(pinned) is None) == (None, False)
+    assert not vault.db.read_now(lambda tx: books.is_forgotten(tx, uid))
+
+
+async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said_again(
+    vault, keep, clock
+):
+    poor, good = vault.put("poor", quality=0.1), vault.put("good", quality=0.9)
+    days(clock, 400)
+    assert (await keep().act()).archived == 0
+    room = keep(archive_days=365)
+    assert (await room.preview()).archived == 1
+    assert (await room.act()).archived == 1
+    await vault.indexer.load()
+    await vault.indexer.settle()
+    columns = vault.shelf.columns
+    hidden = {
+        int(n): bool(h) for n, h in zip(columns.summary_id, columns.superseded, strict=True)
+    }
+    assert hidden == {poor: True, good: False}
+    found = await why(vault.db, "summary", str(poor), depth=1, project_ids=None)
+    assert found.verdict == "archived"
+    vault.db.write_now(lambda tx: summaries.strengthen(tx, poor, clock()))
+    await vault.indexer.settle()
+    assert not vault.shelf.columns.superseded.any()
+
+
+async def test_a_long_vault_is_done_in_small_transactions_and_shrinks(clock, vault, keep):
+    session = vault.session()
+    for _ in range(120):
+        vault.event(None, session, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, range(1, 121)))
+    clock.advance(s=100 * 86_400)
+    room = keep()
+    assert (await room.act()).compacted == 120
+    await vault.db.compact()
+    assert await anyio.to_thread.run_sync(vault.db.size) < 120 * len(OUTPUT)

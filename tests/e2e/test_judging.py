@@ -1,0 +1,103 @@
+"""Memories that disagree, from the first word to the last verdict, through MCP and a real daemon."""
+
+from mcp import Client, StdioServerParameters
+
+OLD = "Sessions of the ledger expire after 30 minutes"
+NEW = "Sessions of the ledger expire after 60 minutes"
+
+
+def bridge(house):
+    return StdioServerParameters(
+        command=house.command()[0], args=["-m", "memd", "mcp"], env=house.environ
+    )
+
+
+class Asking:
+    """The tools of one client; every result is checked against its schema by the daemon."""
+
+    def __init__(self, client):
+        self._client = client
+
+    async def __call__(self, name, **arguments):
+        told = await self._client.call_tool(name, arguments)
+        assert not told.is_error, told.content[0].text
+        return told.structured_content
+
+    async def refused(self, name, **arguments):
+        told = await self._client.call_tool(name, arguments)
+        assert told.is_error
+        return told.content[0].text
+
+    async def marks(self, query):
+        found = await self("mem_search", query=query)
+        return {
+            hit["id"]: hit.get("contradicted_by", hit.get("superseded_by"))
+            for hit in found["hits"]
+        }
+
+
+async def test_a_memory_that_nothing_decides_about_is_judged_and_judged_again(house, tmp_path):
+    house.start()
+    async with Client(bridge(house), mode="auto") as client:
+        ask = Asking(client)
+        old = await ask("mem_remember", text=OLD, kind="fact")
+        assert (old["outcome"], "judgment_required" in old) == ("created", False)
+        new = await ask("mem_remember", text=NEW, kind="fact")
+        assert new["judgment_required"] is True
+        (candidate,) = new["candidates"]
+        assert (candidate["id"], candidate["finding"]) == (
+            old["id"],
+            "number: 30 minutes → 60 minutes",
+        )
+
+        pair = {"id": new["id"], "other": old["id"]}
+        both = {new["id"]: [old["id"]], old["id"]: [new["id"]]}
+        done = await ask("mem_judge", **pair, relation="contradicts", reason="who is right?")
+        assert (done["outcome"], "hidden" in done) == ("judged", False)
+        assert await ask.marks("ledger sessions expire") == both
+        whole = await ask("mem_get", ids=[old["id"]])
+        assert whole["memories"][0]["contradicted_by"] == [new["id"]]
+        why = await ask("mem_why", id=old["id"])
+        assert why["verdict"] == f"contradicted by #{new['id']}"
+
+        done = await ask("mem_judge", **pair, relation="supersedes", reason="raised in June")
+        assert (done["hidden"], done["was"]) == ([old["id"]], "contradicts")
+        assert await ask.marks("ledger sessions expire") == {new["id"]: None}
+        why = await ask("mem_why", id=old["id"])
+        assert why["verdict"] == f"superseded by #{new['id']} (judged)"
+        assert [(one["reason"], one["who"]) for one in why["judgments"]] == [
+            ("who is right?", "agent"),
+            ("raised in June", "agent"),
+        ]
+
+        back = await ask("mem_remember", text=OLD, kind="fact")
+        assert (back["outcome"], back["superseded"]) == ("revived", [new["id"]])
+        done = await ask("mem_judge", **pair, undo=True)
+        assert (done["outcome"], done["was"]) == ("undone", "said-again")
+        assert set(await ask.marks("ledger sessions expire")) == {old["id"], new["id"]}
+
+        assert "#999" in await ask.refused("mem_judge", id=999, other=old["id"], undo=True)
+        assert "relation" in await ask.refused("mem_judge", **pair, reason="x")
+        await ask("mem_pin", id=old["id"])
+        said = await ask.refused("mem_judge", **pair, relation="duplicate", reason="x")
+        assert "unpin it first" in said
+        await ask("mem_forget", ids=[old["id"]], dry_run=False)
+        assert "forgotten" in await ask.refused(
+            "mem_judge", **pair, relation="duplicate", reason="x"
+        )
+        await judge_across_projects(ask, house, tmp_path)
+
+
+async def judge_across_projects(ask, house, tmp_path):
+    with house.client() as control:
+        here, there = (
+            control.call("memd/remember", {"text": OLD, "directory": str(place)})["id"]
+            for place in (tmp_path / "here", tmp_path / "there")
+        )
+    pair = {"id": here, "other": there, "reason": "x"}
+    unseen = await ask.refused("mem_judge", relation="unrelated", project="here", **pair)
+    assert "belongs to there" in unseen
+    said = await ask.refused("mem_judge", relation="supersedes", project="all", **pair)
+    assert "different projects" in said
+    done = await ask("mem_judge", relation="unrelated", project="all", **pair)
+    assert done["outcome"] == "judged"

@@ -1,0 +1,200 @@
+"""A whole vault in process: every room over one file, and the questions a property asks of it."""
+
+import hashlib
+import io
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import apsw
+from anyio.from_thread import start_blocking_portal
+
+from memd.capture.intake import CaptureRequest, Intake
+from memd.capture.redact import redact, redact_value
+from memd.config import Config
+from memd.consolidate.consolidator import Consolidator
+from memd.consolidate.curator import Curator
+from memd.consolidate.eraser import Eraser
+from memd.consolidate.judge import Judge
+from memd.distill.distiller import Distiller
+from memd.engines.hashing import HashingEmbedder
+from memd.exchange import moving
+from memd.index import sample
+from memd.index.indexer import Indexer
+from memd.index.shelf import Shelf
+from memd.recall.answer import Question
+from memd.recall.recaller import Recaller
+from memd.store import integrity, summaries
+from memd.store.database import Database
+from memd.store.snapshot import snapshot
+from memd.store.staging import commit, staged, staging
+
+EVERYTHING = 2**62
+
+
+def rare(number):
+    """A word that stands nowhere else: ten letters, told by a number, which no stemmer shortens."""
+    drawn = hashlib.sha256(str(number).encode()).digest()
+    return "qx" + "".join("bcdfghjklmnpqrtvwz"[byte % 18] for byte in drawn[:8])
+
+
+class House:
+    """The rooms of a daemon over one vault, without its door."""
+
+    def __init__(self, path, clock):
+        self.path, self.clock = str(path), clock
+        self._portal_made = start_blocking_portal("asyncio")
+        self._portal = self._portal_made.__enter__()
+        self._open()
+
+    def _open(self):
+        config, clock = Config(), self.clock
+        self.db = db = Database(self.path, clock())
+        embedders = (HashingEmbedder(),)
+        self.space, self.tokens = embedders[0].space.name, config.index.passage_tokens
+        self.shelf = Shelf()
+        self.indexer = Indexer(db, embedders, self.shelf, config.index)
+        self.distiller = Distiller(db, config.distill, clock, self.indexer.nudge)
+        spool = f"{self.path}.spool"
+        self.intake = Intake(db, config.capture, clock, spool, self.distiller.nudge)
+        self.recaller = Recaller(db, embedders, self.shelf, config.recall, {})
+        self.consolidator = Consolidator(
+            db, self.shelf, self.space, config.consolidate, clock, self.indexer.nudge
+        )
+        eraser = Eraser(
+            db, clock, self.indexer.nudge, bring_in=self._settle, indexed=self.indexer.settle
+        )
+        self.curator = Curator(db, redact, clock, self.indexer.nudge, eraser)
+        self.judge = Judge(db, redact, clock, self.indexer.nudge, self.shelf, self.space)
+        self.call(self.indexer.load)
+
+    async def _settle(self):
+        await self.distiller.settle(EVERYTHING)
+
+    def call(self, work, *given, **named):
+        """Run a coroutine function of a room, to its end."""
+        return self._portal.call(partial(work, *given, **named))
+
+    def close(self):
+        self.db.close()
+        self._portal_made.__exit__(None, None, None)
+
+    def restart(self):
+        """Close the vault, and open it with fresh rooms."""
+        self.call(self.recaller.prepare)
+        self.db.close()
+        self._open()
+
+    def settle(self):
+        """Let everything that waits become a memory, and every memory searchable."""
+        self.call(self._settle)
+        self.call(self.indexer.settle)
+
+    def capture(self, payloads):
+        """Bring what a client's hooks say."""
+        return self.call(
+            self.intake.capture, [CaptureRequest("claude-code", one) for one in payloads]
+        )
+
+    def tick(self):
+        """Consolidate until there is nothing left; the ticks."""
+        ticks = [self.call(self.consolidator.tick)]
+        while ticks[-1].has_more:
+            ticks.append(self.call(self.consolidator.tick))
+        return ticks
+
+    def exported(self):
+        """All of the vault, as lines."""
+        out = io.BytesIO()
+        moving.export(self.path, "1", out.write)
+        return out.getvalue()
+
+    def take_in(self, data):
+        """Import such lines; what became of them."""
+        with staging(self.path, self.clock()) as (tx, name):
+            moving.stage(io.BytesIO(data), tx, redact_value, lambda _: None)
+            commit(tx)
+            path = staged(self.path, name)
+            merged = self.db.write_now(
+                lambda tx: moving.merge(tx, staged=path, now=self.clock())
+            )
+        self.call(self.indexer.settle)
+        return merged
+
+    def all(self):
+        """Every memory that the vault has, by id."""
+
+        def read(tx):
+            ids = [row[0] for row in tx.execute("SELECT id FROM summaries").fetchall()]
+            return summaries.by_ids(tx, ids) if ids else {}
+
+        return self.db.read_now(read)
+
+    def found(self, word, *, hidden=False):
+        """The ids of what a search for this word finds: (all, those in which it stands)."""
+        asked = Question(
+            word, self.clock(), k=50, include_superseded=hidden, legs=frozenset({"lexical"}),
+            count_use=False,
+        )  # fmt: skip
+        hits = self.call(self.recaller.search, asked).hits
+        having = {
+            hit.summary.id for hit in hits if word in f"{hit.summary.title} {hit.summary.body}"
+        }
+        return {hit.summary.id for hit in hits}, having
+
+    def answer(self, text):
+        """What a search tells, down to its scores, but not how long it took."""
+        asked = Question(text, self.clock(), k=50, include_superseded=True, count_use=False)
+        answer = self.call(self.recaller.search, asked)
+        return replace(answer, took_ms=0.0)
+
+    def answer_from_scratch(self, text):
+        """The same from an index that was read from the vault just now."""
+        kept = self.shelf, self.recaller
+        fresh = Shelf()
+        indexer = Indexer(self.db, (HashingEmbedder(),), fresh, Config().index)
+        self.call(indexer.load)
+        self.recaller = Recaller(self.db, (HashingEmbedder(),), fresh, Config().recall, {})
+        try:
+            return self.answer(text)
+        finally:
+            self.shelf, self.recaller = kept
+
+    def wrong(self):
+        """What the doctor finds amiss."""
+
+        # Of a connection that has looked before, FTS5 checks by a stale structure.
+        with snapshot(self.path) as tx:
+            found = integrity.examine(tx, self.space, self.clock(), is_served=True)
+            found.append(sample.compare(tx, HashingEmbedder(), self.tokens, limit=1_000))
+        return [one for one in found if one.verdict != "ok"]
+
+    def chains(self):
+        """Older → newer, of every supersession that holds."""
+        rows = "SELECT older_id, newer_id FROM supersessions WHERE undone_at IS NULL"
+        return dict(self.db.read_now(lambda tx: tx.execute(rows).fetchall()))
+
+    def remains(self, words):
+        """Where any of these words still stands: tables, their bytes, full texts, files."""
+        wanted = [(word, word.encode()) for word in words]
+        places = set()
+        connection = apsw.Connection(self.path, flags=apsw.SQLITE_OPEN_READONLY)
+        try:
+            names = "SELECT name FROM sqlite_schema WHERE type = 'table'"
+            for (table,) in connection.execute(names).fetchall():
+                if table.endswith("_fts"):
+                    look = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
+                    hits = [w for w, _ in wanted if connection.execute(look, (w,)).get]
+                    places |= {(word, f"full text {table}") for word in hits}
+                    continue
+                for row in connection.execute(f"SELECT * FROM {table}"):
+                    for cell in row:
+                        text = cell.encode() if isinstance(cell, str) else cell
+                        if isinstance(text, bytes):
+                            places |= {(w, table) for w, raw in wanted if raw in text}
+        finally:
+            connection.close()
+        for file in Path(self.path).parent.glob(f"{Path(self.path).name}*"):
+            held = file.read_bytes() if file.is_file() else b""
+            places |= {(word, file.name) for word, raw in wanted if raw in held}
+        return places
