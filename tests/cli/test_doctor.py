@@ -132,7 +132,7 @@ def test_what_the_daemon_says_of_itself_is_a_finding(said, name, verdict, words)
 
 
 def test_help_explains_the_exit_status(alone):
-    assert "2 if there is none but" in " ".join(alone("doctor", "--help").out.split())
+    assert "2 none, but no daemon runs" in " ".join(alone("doctor", "--help").out.split())
 
 
 def test_without_a_daemon_what_a_killed_one_left_and_a_broken_vault_are_mended(machine, alone):

@@ -1,0 +1,238 @@
+"""The files around a vault: who may read them, whether they parse, what a daemon that died has left behind.
+
+Looking changes nothing but a lock that is tried for an instant. Mending closes what is open to others,
+takes away a dead daemon's socket and note while holding its lock, and puts what a hook had no time to
+name in line on the spool. Not here: what stands in the vault (checkup.py).
+"""
+
+import contextlib
+import os
+import shutil
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from memd import config, launch
+from memd.capture import overrides
+from memd.daemon import backup, lock
+from memd.errors import AlreadyRunning, ConfigError
+from memd.models import Finding
+from memd.paths import Paths
+
+_LATE_MS = 60_000
+"""The spool is drained within seconds while a daemon runs."""
+_SCARCE, _SHORT = 100 * 1024**2, 1024**3
+"""Bytes free on the disk: below the first nothing may fit soon, below the second look after it."""
+_OTHERS = 0o077
+_TOLD = 3
+_UNNAMED = ".own-"
+"""How the spool calls a file that its hook is still writing."""
+
+
+def examine(paths: Paths, home: str, now: int, *, is_served: bool) -> list[Finding]:
+    """Look at the files of one vault; `is_served`: whether its daemon answers. `now`: UTC ms."""
+    return [
+        _permissions(paths),
+        _remains(paths, is_served=is_served),
+        *_spool(paths, now, is_served=is_served),
+        _disk(paths),
+        _settings(paths),
+        _projects(paths, home),
+    ]
+
+
+def mend(paths: Paths, now: int) -> list[str]:
+    """Mend what can be; what was done, in words."""
+    done = []
+    for path in _open_to_others(paths):
+        with contextlib.suppress(OSError):
+            Path(path).chmod(stat.S_IMODE(Path(path).stat().st_mode) & ~_OTHERS)
+            done.append(f"closed {path} to others")
+    if _left_over(paths):
+        with contextlib.suppress(AlreadyRunning), lock.held(paths.lock, now):
+            Path(paths.socket).unlink(missing_ok=True)
+            done.append("took away what a dead daemon left")
+    for own in _unnamed(paths, now):
+        with contextlib.suppress(OSError):
+            own.rename(own.with_name(f"{own.name.lstrip('.')}.jsonl"))
+            done.append(f"put {own.name} in line on the spool")
+    return done
+
+
+def _directories(paths: Paths) -> list[str]:
+    wanted = (
+        paths.data_dir,
+        paths.state_dir,
+        paths.runtime_dir,
+        *paths.spools,
+        backup.place(paths),
+    )
+    return [path for path in dict.fromkeys(wanted) if Path(path).is_dir()]
+
+
+def _entries(directory: str) -> list[os.DirEntry[str]]:
+    with contextlib.suppress(OSError), os.scandir(directory) as found:
+        return list(found)
+    return []
+
+
+def _open_to_others(paths: Paths) -> list[str]:
+    """Name the directories and files of memd's that another user may enter, read or write."""
+    directories = _directories(paths)
+    files = [
+        entry.path
+        for directory in directories
+        for entry in _entries(directory)
+        if not entry.is_symlink() and not entry.is_dir()
+    ]
+    return [path for path in (*directories, *files) if _mode(path) & _OTHERS]
+
+
+def _mode(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return Path(path).stat().st_mode
+    return 0
+
+
+def _permissions(paths: Paths) -> Finding:
+    found = _open_to_others(paths)
+    if not found:
+        return Finding("permissions", "ok", "directories 0700, files and socket 0600")
+    told = ", ".join(f"{path} ({stat.S_IMODE(_mode(path)):04o})" for path in found[:_TOLD])
+    more = f" and {len(found) - _TOLD} more" if len(found) > _TOLD else ""
+    remedy = "`memd doctor --fix` closes them to others"
+    return Finding(
+        "permissions", "problem", f"open to others: {told}{more}", remedy, fixable=True
+    )
+
+
+def _remains(paths: Paths, *, is_served: bool) -> Finding:
+    if is_served:
+        return Finding("lock", "ok", "the daemon that answers holds it")
+    holder = lock.holder(paths.lock)
+    if holder is not None:
+        words = f"a daemon (pid {holder.pid}) holds the vault and does not answer"
+        return Finding(
+            "lock", "problem", words, "wait if it has just started; else `memd restart`"
+        )
+    if launch.is_held(f"{paths.lock}.start"):
+        words = "a daemon is being started, or hangs at it"
+        return Finding("lock", "warning", words, "look again in a moment, then at the log")
+    if left := _left_over(paths):
+        remedy = "the next daemon replaces it, `memd doctor --fix` takes it away"
+        words = f"a daemon ended without leaving: {left}"
+        return Finding("lock", "warning", words, remedy, fixable=True)
+    return Finding("lock", "ok", "free, and nothing is left of a daemon")
+
+
+def _left_over(paths: Paths) -> str:
+    """Say what is left of a daemon that has gone; empty if nothing is, or if one has the vault."""
+    if launch.is_awaited(paths):
+        return ""
+    left = []
+    if _is_deserted(paths.socket):
+        left.append(f"its socket {paths.socket}")
+    if _size(paths.lock):
+        left.append(f"its note in {paths.lock}")
+    return " and ".join(left)
+
+
+def _size(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return Path(path).stat().st_size
+    return 0
+
+
+def _is_deserted(path: str) -> bool:
+    """Whether there is a socket at which nobody listens."""
+    if not stat.S_ISSOCK(_mode(path)):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as door:
+        try:
+            door.connect(path)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False
+
+
+def _unnamed(paths: Paths, now: int) -> list[Path]:
+    """List the files whose hooks died before they could name them."""
+    return [
+        Path(entry.path)
+        for directory in paths.spools
+        for entry in _entries(directory)
+        if entry.name.startswith(_UNNAMED) and now - _written(entry) > _LATE_MS
+    ]
+
+
+def _written(entry: os.DirEntry[str]) -> int:
+    with contextlib.suppress(OSError):
+        return entry.stat().st_mtime_ns // 1_000_000
+    return 0
+
+
+def _spool(paths: Paths, now: int, *, is_served: bool) -> Iterator[Finding]:
+    waiting = [
+        entry
+        for directory in paths.spools
+        for entry in _entries(directory)
+        if not entry.name.startswith(".") and _size(entry.path)
+    ]
+    oldest = min(map(_written, waiting), default=now)
+    words = f"{len(waiting)} files wait, the oldest for {(now - oldest) / 60_000:.0f} min"
+    if not waiting:
+        yield Finding("spool", "ok", "empty")
+    elif not is_served:
+        yield Finding("spool", "warning", words, "`memd start`: the daemon takes them in")
+    elif now - oldest > _LATE_MS:
+        remedy = "`memd doctor --fix` takes them in; if they stay, see the log"
+        yield Finding("spool", "problem", words, remedy, fixable=True)
+    else:
+        yield Finding("spool", "ok", words)
+    if unnamed := _unnamed(paths, now):
+        words = f"{len(unnamed)} hooks died while they wrote: {unnamed[0]}"
+        remedy = "`memd doctor --fix` puts what they wrote in line"
+        yield Finding("spool", "warning", words, remedy, fixable=True)
+
+
+def _disk(paths: Paths) -> Finding:
+    place = Path(paths.data_dir)
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    words = f"{free / 1024**3:.1f} GB free at {place}"
+    # `memd vacuum` and a backup each write the vault anew.
+    if free < _SCARCE:
+        return Finding(
+            "disk", "problem", words, "make room; memd keeps events in the spool if it can"
+        )
+    if free < max(_SHORT, 2 * _size(paths.database)):
+        return Finding(
+            "disk", "warning", words, "make room, or shrink the vault with `memd vacuum`"
+        )
+    return Finding("disk", "ok", words)
+
+
+def _settings(paths: Paths) -> Finding:
+    try:
+        config.load(paths.config_file)
+    except ConfigError as error:
+        remedy = "mend the file, then `memd restart`; no daemon starts with it"
+        return Finding("settings", "problem", error.message, remedy)
+    is_there = Path(paths.config_file).exists()
+    return Finding("settings", "ok", paths.config_file if is_there else "the defaults")
+
+
+def _projects(paths: Paths, home: str) -> Finding:
+    file = Path(paths.projects_file)
+    try:
+        lines = overrides.parse(file.read_text(encoding="utf-8"), home)
+    except FileNotFoundError:
+        return Finding("projects", "ok", "no directory was given to a project by hand")
+    except (ValueError, OSError) as error:
+        remedy = "mend the file; until then none of its lines count"
+        return Finding("projects", "problem", f"{file}: {error}", remedy)
+    return Finding("projects", "ok", f"{len(lines)} lines in {file}")
