@@ -15,7 +15,8 @@ def test_a_payload_is_taken_without_a_word(served):
     before = served.run("status", "--json").json["events"]["count"]
     ran = served.run("hook", stdin=json.dumps(PROMPT))
     assert (ran.status, ran.out, ran.err) == (0, "", "")
-    assert served.run("status", "--json").json["events"]["count"] == before + 1
+    # At once, or by the spool if this machine is busy.
+    served.wait_for(lambda status: status["events"]["count"] == before + 1)
 
 
 def test_without_a_daemon_the_payload_waits_and_the_status_says_so(machine):

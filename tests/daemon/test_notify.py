@@ -245,7 +245,11 @@ def ask(connection):
 
 def connect(paths):
     connection = socket.socket(socket.AF_UNIX)
-    connection.connect(paths.socket)
+    try:
+        connection.connect(paths.socket)
+    except OSError:
+        connection.close()
+        raise
     return connection
 
 
@@ -283,6 +287,8 @@ def test_the_managers_daemon_takes_over_and_its_socket_outlives_every_daemon(
     environ = environ_of(tmp_path)
     by_hand = started(SERVE, env=environ)
     assert wait_until(Path(paths.socket).exists, 20)
+    with connect(paths) as first:
+        assert ask(first)["pid"] == by_hand.pid
     with listener(paths.socket) as door:
 
         def activate():
