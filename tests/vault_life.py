@@ -1,19 +1,20 @@
-"""A whole vault in process: every room over one file, and the questions a property asks of it."""
+"""A whole vault in process: every room over one file, what a property asks of it, and a model of it."""
 
 import hashlib
 import io
-from dataclasses import replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 import apsw
+import pytest
 from anyio.from_thread import start_blocking_portal
 
 from memd.capture.intake import CaptureRequest, Intake
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
-from memd.consolidate.curator import Curator
+from memd.consolidate.curator import Curator, Memory
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.judge import Judge
 from memd.distill.distiller import Distiller
@@ -36,6 +37,68 @@ def rare(number):
     """A word that stands nowhere else: ten letters, told by a number, which no stemmer shortens."""
     drawn = hashlib.sha256(str(number).encode()).digest()
     return "qx" + "".join("bcdfghjklmnpqrtvwz"[byte % 18] for byte in drawn[:8])
+
+
+@dataclass
+class Known:
+    """What the model says of a memory."""
+
+    words: tuple[str, ...]
+    uid: str
+    is_shown: bool = True
+    said: Memory | None = None
+    """None: it was distilled."""
+    is_whole: bool = True
+    """Whether its words are still those that were said."""
+
+
+@dataclass
+class Model:
+    """What must be visible, hidden and gone."""
+
+    known: dict[int, Known] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    past: set[str] = field(default_factory=set)
+    """Scrubbed: gone until an older export says it again."""
+
+    def shown(self):
+        return {number for number, one in self.known.items() if one.is_shown}
+
+
+def staying_above(number, chains, going):
+    """Who hides this one, directly or through others, and stays."""
+    while (number := chains.get(number)) is not None:
+        if number not in going:
+            return number
+    return None
+
+
+def turn(session, number, asked, chosen, failed, *, failing):
+    """A turn in which something is asked, fails if need be and is mended, and something decided."""
+    base = {"session_id": session, "cwd": "/nowhere/a", "prompt_id": number}
+    command = {"command": f"make {failed}"}
+    tool = {**base, "tool_name": "Bash", "tool_input": command}
+    events = [
+        {**base, "hook_event_name": "UserPromptSubmit", "prompt": f"Where does {asked} live?"}
+    ]
+    if failing:
+        events += [
+            {
+                **tool, "hook_event_name": "PostToolUseFailure", "tool_use_id": f"{number}a",
+                "error": f"Exit code 1\nValueError: {failed} is not there",
+            },
+            {
+                **base, "hook_event_name": "PostToolUse", "tool_name": "Edit", "tool_use_id": f"{number}b",
+                "tool_input": {"file_path": f"/nowhere/a/{failed}.py", "old_string": "x", "new_string": "y"},
+                "tool_response": {},
+            },
+            {
+                **tool, "hook_event_name": "PostToolUse", "tool_use_id": f"{number}c",
+                "tool_response": {"stdout": "ok", "stderr": "", "interrupted": False},
+            },
+        ]  # fmt: skip
+    said = f"It lives in the drawer. We chose {chosen} because it is quick and small."
+    return [*events, {**base, "hook_event_name": "Stop", "last_assistant_message": said}]
 
 
 class House:
@@ -142,13 +205,13 @@ class House:
         }
         return {hit.summary.id for hit in hits}, having
 
-    def answer(self, text):
-        """What a search tells, down to its scores, but not how long it took."""
+    def scores(self, text):
+        """What a search finds: id → score, as exact as sums of 32 bits in any order are."""
         asked = Question(text, self.clock(), k=50, include_superseded=True, count_use=False)
-        answer = self.call(self.recaller.search, asked)
-        return replace(answer, took_ms=0.0)
+        hits = self.call(self.recaller.search, asked).hits
+        return {hit.summary.id: hit.score for hit in hits}
 
-    def answer_from_scratch(self, text):
+    def scores_from_scratch(self, text):
         """The same from an index that was read from the vault just now."""
         kept = self.shelf, self.recaller
         fresh = Shelf()
@@ -156,7 +219,7 @@ class House:
         self.call(indexer.load)
         self.recaller = Recaller(self.db, (HashingEmbedder(),), fresh, Config().recall, {})
         try:
-            return self.answer(text)
+            return pytest.approx(self.scores(text), abs=1e-5)
         finally:
             self.shelf, self.recaller = kept
 
@@ -174,6 +237,14 @@ class House:
         rows = "SELECT older_id, newer_id FROM supersessions WHERE undone_at IS NULL"
         return dict(self.db.read_now(lambda tx: tx.execute(rows).fetchall()))
 
+    def judged(self, one, other):
+        """Whether a judgment of this pair holds."""
+        rows = (
+            "SELECT 1 FROM judgments WHERE undone_at IS NULL AND"
+            " (newer_id, older_id) IN ((?1, ?2), (?2, ?1))"
+        )
+        return self.db.read_now(lambda tx: tx.execute(rows, (one, other)).get)
+
     def remains(self, words):
         """Where any of these words still stands: tables, their bytes, full texts, files."""
         wanted = [(word, word.encode()) for word in words]
@@ -183,11 +254,11 @@ class House:
             names = "SELECT name FROM sqlite_schema WHERE type = 'table'"
             for (table,) in connection.execute(names).fetchall():
                 if table.endswith("_fts"):
-                    look = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"
+                    look = f"SELECT count(*) FROM {table} WHERE {table} MATCH ?"  # noqa: S608  # our own tables
                     hits = [w for w, _ in wanted if connection.execute(look, (w,)).get]
                     places |= {(word, f"full text {table}") for word in hits}
                     continue
-                for row in connection.execute(f"SELECT * FROM {table}"):
+                for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608  # the same
                     for cell in row:
                         text = cell.encode() if isinstance(cell, str) else cell
                         if isinstance(text, bytes):

@@ -70,7 +70,11 @@ async def test_an_unknown_tool_is_told_which_there_are(house, connect):
         ),
         ("mem_search", {"query": "x", "session": "abc"}, "session: there is no 'abc'"),
         ("mem_timeline", {"id": 999}, "there is no memory #999"),
-        ("mem_timeline", {"id": 1, "at": "today"}, "id: give either a memory or a time, not both"),
+        (
+            "mem_timeline",
+            {"id": 1, "at": "today"},
+            "id: give either a memory or a time, not both",
+        ),
         ("mem_why", {"id": 999}, "there is no memory #999"),
         ("mem_why", {"id": "nonsense"}, "id: a number, or a node such as file:/a/b.py"),
         ("mem_why", {}, "id: is needed"),
