@@ -1,8 +1,8 @@
 """Which directories a person has given to a project by hand: `projects.toml`, beside `config.toml`.
 
     [projects]
-    "~/work/shop" = "shop"        # this directory and all below it
-    "~/work/shop-*" = "shop"      # * and ? stay within one name, ** crosses names
+    "~/code/shop" = "shop"        # this directory and all below it
+    "~/code/shop-*" = "shop"      # * and ? stay within one name, ** crosses names
 
 The file lies in the user's configuration and never in a repository: a cloned repository must not be
 able to choose whose memories it sees. The most specific pattern wins: the one with the most names,
@@ -91,7 +91,7 @@ def parse(text: str, home: str) -> tuple[Override, ...]:
     lines = said.get("projects", {})
     if not isinstance(lines, Mapping):
         raise ValueError(  # noqa: TRY004  # of the file, like the rest
-            'projects is no table; write [projects], then "~/work/shop" = "shop"'
+            'projects is no table; write [projects], then "~/code/shop" = "shop"'
         )
     return tuple(_override(pattern, name, home) for pattern, name in lines.items())
 

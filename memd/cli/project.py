@@ -21,7 +21,7 @@ def run(context: typer.Context) -> None:
 
     The git repository around a directory names it, and worktrees share one project.
 
-    Your own word comes first: projects.toml beside config.toml, such as "~/work/shop-*" = "shop".
+    Your own word comes first: projects.toml beside config.toml, such as "~/code/shop-*" = "shop".
     """
     if context.invoked_subcommand is None:
         print("\n".join(_told(_ask(None))))
