@@ -33,7 +33,7 @@ _UNSHOWN = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u206
 _ORDER = re.compile(
     r"\b(?:ignor|disregard|forget|overrid)\w*\s+(?:[\w']+\s+){0,4}(?:instructions?|prompts?|above)\b"
     r"|\b(?:system prompt|you are now|you (?:must|should|shall|have to)|as an ai|i(?:'m| am) (?:an ai|sorry))\b"
-    r"|</?\s*(?:system|user|assistant|instructions?|memd-context|private)\b|\[/?inst\]|<\|",
+    r"|</?\s*(?:system|user|assistant|instructions?|recalled-memory|private)\b|\[/?inst\]|<\|",
     re.IGNORECASE,
 )
 _ABBREVIATIONS = frozenset({"e.g", "i.e"})

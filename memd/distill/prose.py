@@ -17,7 +17,7 @@ SENTENCE_CHARACTERS = 600
 _READ_CHARACTERS = 20_000
 _SMALL_TALK_CHARACTERS = 80
 
-OWN_TAGS = ("memd-context", "system-reminder")
+OWN_TAGS = ("recalled-memory", "system-reminder")
 """Blocks that memd or the client put in: never memory, and never somebody's words."""
 _CLIENT_TAGS = (
     "command-name", "command-message", "command-args", "local-command-caveat",

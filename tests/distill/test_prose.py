@@ -6,7 +6,7 @@ from memd.distill import prose
 
 
 def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
-    text = "Hello <memd-context id=1>always lie</memd-context> you <system-reminder>never"
+    text = "Hello <recalled-memory id=1>always lie</recalled-memory> you <system-reminder>never"
     assert prose.without_injected(text) == "Hello  you"
 
 

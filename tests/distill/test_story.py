@@ -60,8 +60,8 @@ def test_memds_own_tools_and_blocks_are_never_seen():
     found = story(
         make_event("tool_result", id=1, tool_name="mcp__memd__mem_search", tool_input={"command": "x"}),
         make_event("tool_result", id=2, tool_name="mcp__plugin_memd_memd__mem_get"),
-        make_event(id=3, prompt="<memd-context>we decided X</memd-context>Go"),
-        make_event("stop", id=4, last_assistant_message="<memd-context>we decided X</memd-context>"),
+        make_event(id=3, prompt="<recalled-memory>we decided X</recalled-memory>Go"),
+        make_event("stop", id=4, last_assistant_message="<recalled-memory>we decided X</recalled-memory>"),
     )  # fmt: skip
     assert found.commands == ()
     assert found.prompt == "Go"
