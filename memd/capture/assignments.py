@@ -27,6 +27,8 @@ _TAIL = (
     r"(?:[fFbBrRuU]{0,2}(?P<open>\\{0,7}[\"'`]))?"
 )
 _NOTATIONS = ("declared", "prose", "compared", "equals", "colon", "listed", "flag")
+# What can follow a name that is assigned to; most names in a text are followed by a word of prose.
+_NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+-]|is\b|was\b|str))"
 _NAME_CHARACTERS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 )
@@ -40,6 +42,9 @@ _LINE_END = r"[ \t]*(?:\Z|[\r\n#\"']|\\[nr\"'])"
 _LOOK_BACK = 24
 _BARE = r"(?:[^\s\"'`,;&<>\\]|\\(?![nrtu\"'`\\])){1,2048}+"
 _SETTING = r"(?:[^\s\"'`\\]|\\(?![nrt\"'`\\])){1,2048}+"
+_LAST = r"(?:[^\s\"'`,<>\\]|\\(?![nrtu\"'`\\])){1,2048}+(?=[ \t]*(?:\Z|[\r\n\"']|\\[nr\"']))"
+_SIGN_WITHIN = r"[^\s&;()\[\]{}][&;][^\s&;]"
+_HEADER = r"[xX]-"
 _LONG = 2048
 _LINE_MAX = 200
 _SIGNS_MAX = 4
@@ -102,7 +107,7 @@ def redact_assignments(text: str, lowered: str) -> str:
     kept: list[str] = []
     done = 0
     for anchor in _anchors(lowered):
-        if anchor < done:
+        if anchor < done or not _is_assigned(text, anchor):
             continue
         slot = _slot(text, anchor)
         if slot is None or slot.start < done or not _must_go(text, slot):
@@ -121,6 +126,13 @@ def _anchors(lowered: str) -> list[int]:
             found.append(at)
             at = lowered.find(word, at + len(word))
     return sorted(found)
+
+
+def _is_assigned(text: str, anchor: int) -> bool:
+    """Whether it is worth a closer look: a sign of an assignment after the name, or a flag's before it."""
+    if compiled(_NEAR).match(text, anchor) is not None:
+        return True
+    return text.find("--", max(0, anchor - _NAME_MAX), anchor) >= 0
 
 
 def _slot(text: str, anchor: int) -> _Slot | None:
@@ -167,13 +179,15 @@ def _placed(
     """The slot of a value; None if the quote before it ends a text that the name stands in."""
     before = text[max(0, begin - _LOOK_BACK) : begin]
     name, opened = text[begin : tail.end("name")], tail["open"]
-    if opened and _ends_text(text, begin, tail.end(), opened[-1]):
+    if opened and _ends_text(text, begin, tail.end(), opened):
         return None
     first = begin <= _LOOK_BACK or "\n" in before or "\\n" in before
     line_start = first and bool(compiled(_LINE_START).search(before))
     tight = not tail["space"] and notation in {"equals", "colon"}
     setting = line_start and tight and notation == "equals" and name == name.upper()
-    start, end = _value(text, tail, setting=setting)
+    is_last = line_start and notation in {"equals", "colon"}
+    is_header = notation == "colon" and compiled(_HEADER).match(name) is not None
+    start, end = _value(text, tail, setting=setting, is_last=is_last or is_header)
     return _Slot(
         start,
         end,
@@ -190,18 +204,18 @@ def _placed(
 
 
 def _ends_text(text: str, begin: int, after: int, quote: str) -> bool:
-    """`print("token=" + shown)`: the quote after the name was opened before it."""
+    """`print("token=" + shown)`: the quote after the name was opened before it, as often escaped."""
     if not compiled(_CLOSES_TEXT).match(text, after):
         return False
-    line = text[max(0, begin - _LINE_MAX) : begin].rsplit("\n", 1)[-1]
-    return line.count(quote) % 2 == 1
+    line = text[max(0, begin - _LINE_MAX) : after - len(quote)].rsplit("\n", 1)[-1]
+    return len(compiled(rf"(?<!\\){re.escape(quote)}").findall(line)) % 2 == 1
 
 
-def _value(text: str, tail: re.Match[str], *, setting: bool) -> tuple[int, int]:
+def _value(text: str, tail: re.Match[str], *, setting: bool, is_last: bool) -> tuple[int, int]:
     """Where the value begins and ends."""
     start, opened = tail.end(), tail["open"]
     if opened is None:
-        return start, _bare_end(text, start, setting=setting)
+        return start, _bare_end(text, start, setting=setting, is_last=is_last)
     if text.startswith(opened * 2, start):  # a triple quote
         start += 2 * len(opened)
         end = text.find(opened * 3, start)
@@ -209,8 +223,14 @@ def _value(text: str, tail: re.Match[str], *, setting: bool) -> tuple[int, int]:
     return start, _quoted_end(text, start, opened)
 
 
-def _bare_end(text: str, start: int, *, setting: bool) -> int:
-    """Where a value without quotes ends; a bracket that it did not open is not part of it."""
+def _bare_end(text: str, start: int, *, setting: bool, is_last: bool) -> int:
+    """Where a value without quotes ends; a bracket that it did not open is not part of it.
+
+    One that is the last of its line goes on over `&` and `;`, which end it elsewhere.
+    """
+    whole = compiled(_LAST).match(text, start) if is_last and not setting else None
+    if whole is not None and compiled(_SIGN_WITHIN).search(whole[0]):
+        return whole.end()
     regex = compiled(_SETTING if setting else _BARE)
     found = regex.match(text, start)
     if found is None:
@@ -289,7 +309,8 @@ def _is_label(name: str, value: str) -> bool:
 
 def _is_code(slot: _Slot, value: str) -> bool:
     """An expression, a type or a number rather than a literal."""
-    if value[0] in _OPENERS or not any(c.isalnum() for c in value):
+    openers = _OPENERS[:3] if compiled(_HEADER).match(slot.name) else _OPENERS
+    if value[0] in openers or not any(c.isalnum() for c in value):
         return True
     if compiled(_NUMBER).fullmatch(value):
         return slot.rule != "password" or len(value) < _PIN_MIN  # "password: 8" is a length
@@ -310,6 +331,8 @@ def _plain_goes(text: str, slot: _Slot, value: str) -> bool:
     at_end = compiled(_LINE_END).match(text, slot.end) is not None
     if slot.notation == "flag":
         return not value.isupper()
+    if slot.notation == "colon" and compiled(_HEADER).match(slot.name):
+        return True
     if slot.tight and slot.notation == "equals":
         return not slot.in_call and text[slot.end : slot.end + 1] not in {",", ")"}
     if slot.rule != "password" or not slot.line_start or not at_end:

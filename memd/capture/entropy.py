@@ -5,10 +5,12 @@ character alternate, and its Shannon entropy is high. Hashes, ids, paths, addres
 credentials and images are random too and are spared by their shape or by what stands before them.
 """
 
+import bisect
 import itertools
 import math
 import re
 from collections import Counter
+from collections.abc import Iterable
 
 _WORD = re.compile(
     # The letter of an escaped line break is no part of a word.
@@ -39,6 +41,12 @@ _DIGEST_BEFORE = re.compile(
     re.ASCII,
 )
 _BASE64_BEFORE = re.compile(r"base64,\s{0,4}\Z")
+_PUBLIC_BLOCK = re.compile(
+    # Lines of base64 between marks that say they are for everybody, also as JSON writes them.
+    r"-----BEGIN ((?:[A-Z0-9]{1,12} ){0,3}(?:PUBLIC KEY(?: BLOCK)?|CERTIFICATE|REQUEST|SIGNATURE|CRL))-----"
+    r"(?:[A-Za-z0-9+/=]{1,80}+|[ \t]{1,40}+|\r?\n|\\{1,7}[nr]){1,4000}?-----END \1-----",
+    re.ASCII,
+)
 _LOOK_BACK = 60
 _TOKEN_MAX = 300
 _SAMPLE = 512
@@ -71,18 +79,29 @@ def redact_words(text: str) -> str:
     """The text with its random words replaced by `[REDACTED:high-entropy]`."""
     kept: list[str] = []
     done = 0
+    blocks = _public_blocks(text)
     for found in _WORD.finditer(text):
         start, end = found.span()
         if not is_random(found[0]) or _is_public(text, start, found[0]):
+            continue
+        block = bisect.bisect(blocks, (start, end)) - 1
+        if block >= 0 and start < blocks[block][1]:
             continue
         kept += [text[done:start], "[REDACTED:high-entropy]"]
         done = end
     return "".join((*kept, text[done:])) if kept else text
 
 
-def has_random_words(text: str) -> bool:
-    """Whether a look at the words before and after is worth its time."""
-    return any(map(is_random, _WORD.findall(text)))
+def _public_blocks(text: str) -> list[tuple[int, int]]:
+    """Where certificates and public keys stand."""
+    if "-----BEGIN " not in text:
+        return []
+    return [found.span() for found in _PUBLIC_BLOCK.finditer(text)]
+
+
+def has_random_words(runs: Iterable[str]) -> bool:
+    """Whether any of these runs of characters has a random word, so that a look at its text is worth the time."""
+    return any(is_random(word) for run in runs for word in _WORD.findall(run))
 
 
 def is_random(word: str) -> bool:

@@ -4,6 +4,8 @@ A name is judged by its end: `DB_PASSWORD`, `clientSecret` and `x-api-key` hold 
 `secret_name` and `nextPageToken` do not.
 """
 
+import functools
+
 from memd.capture.patterns import PLACEHOLDER, compiled
 
 NAMING_WORDS = (
@@ -38,16 +40,25 @@ _HOLDS = (
     r"|(?P<authorization>authorization|xauth)\Z"
     r"|(?P<cookie>cookie|cookies)\Z"
 )
-_SPARED = (
+_ASIDE = (
     r"(?:next|page|continuation|sync|cursor|start|end|special|eos|bos|pad|unk|mask|sep|cls|stop|first|"
     r"last|current|prev|previous|cancellation|cancel|abort|lexer|parse|parser|syntax|design|input|output|num|"
     r"max|min|total|per|each|of|by|is|has|no|the|a|any|this|cached|peek|keyword|string|operator|punctuation|"
     r"comment|identifier|ast|css|id|quote|delimiter|reset|resume|change|invalid|missing|wrong|forgot|show|"
-    r"hide|toggle|check|validate|verify|require|requires|needs|use|using|open|close)token\Z"
-    r"|(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs|use|ask|prompt)"
-    r"(?:password|secret|token|apikey)\Z|public\w*key\Z|(?:primary|foreign|sort|cache|map|dict)key\Z"
+    r"hide|toggle|check|validate|verify|require|requires|needs|use|using|open|close)"
 )
+_ASKED = (
+    r"(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs|use|ask|prompt)"
+)
+# Whole words only: `isPassword` and `a_token` hold none, but `REDIS_PASSWORD` and `GITEA_TOKEN` do.
+_SPARED = (
+    rf"(?:\A|_)(?:{_ASIDE}_?){{1,3}}token(?:_|\Z)|(?:\A|_){_ASKED}_?(?:password|secret|token|api_?key)\Z"
+    r"|(?:\A|_)public(?:_[a-z0-9_]*)?key\Z|(?:\A|_)(?:primary|foreign|sort|cache|map|dict)_?key\Z"
+)
+_HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+"
 _NAME_MAX = 120
+_NAMES_CACHED = 1_024
+"""The keys of payloads are the same few all the time."""
 _REFERENCE_MAX = 400
 _REFERENCE = (
     r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\(.*|\$\{\{.*\}\}"
@@ -65,14 +76,22 @@ def secret_rule(name: str) -> str | None:
     >>> secret_rule("clientSecret"), secret_rule("token_count")
     ('secret', None)
     """
+    return _judged(name[-_NAME_MAX:])
+
+
+@functools.lru_cache(maxsize=_NAMES_CACHED)
+def _judged(name: str) -> str | None:
     if name == "_auth":  # .npmrc
         return "secret"
-    bare = squashed(name[-_NAME_MAX:])
+    bare = squashed(name)
     if not any(word in bare for word in NAMING_WORDS):
         return None
     secret = compiled(_HOLDS)
     found = secret.search(bare) or secret.search(compiled(_SUFFIX).sub("", bare))
-    if found is None or found.lastgroup is None or compiled(_SPARED).search(bare):
+    if found is None or found.lastgroup is None:
+        return None
+    words = compiled(_HUMP).sub("_", name).lower().strip("_")
+    if compiled(_SPARED).search(words):
         return None
     return "api-key" if found.lastgroup == "key" else found.lastgroup
 

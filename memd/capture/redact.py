@@ -8,37 +8,55 @@ twice is redacting once. Standard library only: the hook runs this when no daemo
 
 import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from memd.capture.assignments import redact_assignments
 from memd.capture.entropy import has_random_words, redact_words
-from memd.capture.names import NAMING_WORDS, is_directory, is_reference, secret_rule
+from memd.capture.issuers import ISSUERS
+from memd.capture.names import is_directory, is_reference, secret_rule
 from memd.capture.patterns import PLACEHOLDER, TOKENS, Pattern, compiled
 from memd.capture.shapes import SHAPES
 from memd.capture.spans import redact_spans
 
 __all__ = ["PATTERNS", "redact", "redact_spans", "redact_value"]
 
-PATTERNS: tuple[Pattern, ...] = (*TOKENS, *SHAPES)
+PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *SHAPES)
 """Every named secret, in the order in which they are tried."""
 
+_Needles = tuple[tuple[str, tuple[int, ...]], ...]
 
-def _by_needle(*, folded: bool) -> tuple[tuple[str, tuple[int, ...]], ...]:
+
+def _by_needle(members: Iterable[int]) -> _Needles:
     """Each needle once, with the places in the table of the patterns that it speaks for."""
     table: dict[str, tuple[int, ...]] = {}
-    for n, pattern in enumerate(PATTERNS):
-        for needle in pattern.needles if pattern.folded is folded else ():
+    for n in members:
+        for needle in PATTERNS[n].needles:
             table[needle] = (*table.get(needle, ()), n)
     return tuple(table.items())
 
 
-_FOLDED_NEEDLES = _by_needle(folded=True)
-_NEEDLES = _by_needle(folded=False)
+def _by_gate() -> tuple[tuple[int, str, _Needles], ...]:
+    """(run, gate, needles) of the folded patterns: a look for a needle costs more than either."""
+    groups: dict[tuple[int, str], list[int]] = {}
+    for n, pattern in enumerate(PATTERNS):
+        if pattern.folded:
+            groups.setdefault((pattern.run, pattern.gate), []).append(n)
+    return tuple((run, gate, _by_needle(members)) for (run, gate), members in groups.items())
+
+
+_GATED_NEEDLES = _by_gate()
+_NEEDLES = _by_needle(n for n, pattern in enumerate(PATTERNS) if not pattern.folded)
 _BARE = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
+_LONG_MIN = 20
 _LONG = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
-_PASSES_MAX = 8
+_TELLING = re.compile(r"[A-Z0-9]", re.ASCII)
+_HARMLESS_MAX = 4_096
+_HARMLESS_CHARACTERS = 200
+_harmless: set[str] = set()
+_PASSES_MAX = 32
+"""Nearly every text takes two. Secrets of different kinds that nothing parts take one each."""
 _DEPTH_MAX = 150
 _PLACEHOLDER_MAX = 64
 _Redact = Callable[[str], str]
@@ -73,30 +91,112 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
 def _redact_once(text: str, *, entropy: bool) -> str:
     text = redact_spans(text)
     lowered = text.lower()
-    long_words = "\n".join(_LONG.findall(text))
-    for pattern in _candidates(lowered, long_words):
+    long_words = _long_words(text)
+    fresh = [word for word in long_words if word not in _harmless]
+    longest = max(map(len, long_words), default=0)
+    candidates = [*_by_word(fresh), *_by_text(lowered, longest)]
+    for pattern in [PATTERNS[n] for n in sorted(set(candidates))]:
         text = _replace(text, pattern)
-    lowered = text.lower()
-    if any(word in lowered for word in NAMING_WORDS):
-        text = redact_assignments(text, lowered)
-    return redact_words(text) if entropy and has_random_words(long_words) else text
+    text = redact_assignments(text, text.lower())
+    return redact_words(text) if entropy and has_random_words(fresh) else text
 
 
-def _candidates(lowered: str, long_words: str) -> list[Pattern]:
-    """The patterns that may match, in their order: a needle of theirs stands in the text."""
-    hits = [ns for needle, ns in _FOLDED_NEEDLES if needle in lowered]
-    if long_words:
-        hits += [ns for needle, ns in _NEEDLES if needle in long_words]
-        # No telling letters: a look at the long words costs little.
-        hits += [(n,) for n in _BARE if PATTERNS[n].compiled().search(long_words)]
-    return [PATTERNS[n] for n in sorted({n for ns in hits for n in ns})]
+def _long_words(text: str) -> list[str]:
+    """The runs of characters that tokens are made of and as long as one.
+
+    Most of a text stands in short words, and splitting it costs a third of looking for runs in it.
+    No token is drawn of small letters alone.
+    """
+    return [
+        run
+        for word in text.split()
+        if len(word) >= _LONG_MIN
+        for run in _LONG.findall(word)
+        if _TELLING.search(run)
+    ]
+
+
+def _by_text(lowered: str, longest: int) -> list[int]:
+    """Places of the folded patterns that may match: a needle of theirs stands in the text."""
+    return [
+        n
+        for run, gate, needles in _GATED_NEEDLES
+        if run <= longest and gate in lowered
+        for needle, ns in needles
+        if needle in lowered
+        for n in ns
+    ]
+
+
+def _by_word(words: list[str]) -> list[int]:
+    """Places of the other patterns that may match: a needle of theirs stands in one of these words.
+
+    Words in which there is nothing are remembered, for paths and names come again and again; a secret
+    never is.
+    """
+    if not words:
+        return []
+    joined = "\n".join(words)
+    found = [n for needle, ns in _NEEDLES if needle in joined for n in ns]
+    # No telling letters: a look at the long words costs little.
+    found += [n for n in _BARE if PATTERNS[n].compiled().search(joined)]
+    if not found and not has_random_words(words):
+        if len(_harmless) > _HARMLESS_MAX:
+            _harmless.clear()
+        _harmless.update(word for word in words if len(word) <= _HARMLESS_CHARACTERS)
+    return found
+
+
+def _matches(text: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
+    """The spans of what the pattern finds; one that begins with a needle is tried there alone."""
+    regex = pattern.compiled()
+    lowered = text.lower() if pattern.begins else ""
+    done = 0
+    if len(lowered) != len(text):  # a few letters grow when lowered
+        while found := regex.search(text, done):
+            for span in _in_a_row(text, regex, found):
+                yield span
+                done = span[1]
+            done = max(done, found.end(), found.start() + 1)
+        return
+    for at in sorted({at for needle in pattern.needles for at in _places(needle, lowered)}):
+        if at >= done and (found := regex.match(text, at)):
+            for span in _in_a_row(text, regex, found):
+                yield span
+                done = span[1]
+            done = max(done, found.end())
+
+
+def _in_a_row(
+    text: str, regex: re.Pattern[str], first: re.Match[str]
+) -> Iterator[tuple[int, int]]:
+    """The span of a secret, and of those that begin where the one before it ends.
+
+    Only what is put in its place parts them: else every pass would find one of a hundred.
+    """
+    at, found = 0, first
+    while True:
+        start, end = found.span(found.lastindex or 0)
+        yield at + start, at + end
+        is_last = end < found.end() or not text[at + end : at + end + 1].isalnum()
+        again = None if is_last else regex.match(text[at + end :])
+        if again is None or not again.end(again.lastindex or 0):
+            return
+        at, found = at + end, again
+
+
+def _places(needle: str, lowered: str) -> Iterator[int]:
+    at = lowered.find(needle)
+    while at >= 0:
+        yield at
+        at = lowered.find(needle, at + 1)
 
 
 def _replace(text: str, pattern: Pattern) -> str:
     kept: list[str] = []
     done = 0
-    for found in pattern.compiled().finditer(text):
-        start, end = _whole(text, *found.span(found.lastindex or 0))
+    for found in _matches(text, pattern):
+        start, end = _whole(text, *found)
         secret = text[start:end]
         if not compiled(PLACEHOLDER).sub("", secret) or (
             pattern.references and is_reference(secret)

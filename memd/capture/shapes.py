@@ -48,6 +48,35 @@ SHAPES: tuple[Pattern, ...] = (
         folded=True,
     ),
     Pattern(
+        "encoded-url-password",
+        # The same, percent-encoded: an address within the query of another.
+        r"(?i:%3A%2F%2F)(?:[A-Za-z0-9_.~*+-]|%(?!3A|40|2F|3a|2f)[0-9A-Fa-f]{2}){0,128}(?i:%3A)"
+        r"(?P<s>(?:[A-Za-z0-9_.~!*'()+-]|%(?!40|2F|2f)[0-9A-Fa-f]{2}){1,256})%40",
+        ("%3a%2f%2f",),
+        folded=True,
+        begins=True,
+        gate="%40",
+        references=True,
+    ),
+    Pattern(
+        "signed-url",
+        # Whoever has such an address may do what it says, for as long as it says.
+        r"(?i:x-(?:amz|goog)-(?:signature|security-token))(?:=|%3[Dd])(?P<s>[A-Za-z0-9%+/_-]{20,}=*)",
+        ("x-amz-", "x-goog-"),
+        folded=True,
+        begins=True,
+        run=20,
+    ),
+    Pattern(
+        "password-hash",
+        # As crypt and its kin write them; a weak password is soon read from one.
+        r"\$(?:[156y7]|2[abxy]?|argon2(?:id?|d))\$(?P<s>[A-Za-z0-9./,=$+]{20,256})",
+        ("$1$", "$5$", "$6$", "$7$", "$y$", "$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$argon2"),
+        folded=True,
+        begins=True,
+        gate="$",
+    ),
+    Pattern(
         "authorization",
         r"(?i:authorization|x-auth)[\w-]{0,20}\\{0,7}[\"'`]?\]?\s{0,4}[:=,]\s{0,4}"
         r"[frb]{0,2}\\{0,7}[\"'`]?"
@@ -55,6 +84,7 @@ SHAPES: tuple[Pattern, ...] = (
         r"|(?i:bearer|basic|token|apikey|bot|negotiate|key|ntlm)\s{1,4}(?P<t>[^\s\"'`\\,;]{3,}))",
         ("authorization", "x-auth"),
         folded=True,
+        begins=True,
         references=True,
     ),
     Pattern(
@@ -63,6 +93,7 @@ SHAPES: tuple[Pattern, ...] = (
         r"[frb]{0,2}\\{0,7}[\"'`]?(?P<s>(?=[A-Za-z._~+/=-]{0,256}\d)[A-Za-z0-9._~+/=-]{8,})(?![\w(\[])",
         ("authorization", "x-auth"),
         folded=True,
+        begins=True,
         references=True,
     ),
     Pattern(
@@ -71,6 +102,7 @@ SHAPES: tuple[Pattern, ...] = (
         + r"(?i:bearer\\{0,7}[\"']?\s{1,4}\\{0,7}[\"']?)(?P<s>(?=[A-Za-z._~+/=-]{0,256}\d)[A-Za-z0-9._~+/=-]{12,})",
         ("bearer",),
         folded=True,
+        begins=True,
         references=True,
     ),
     Pattern(
@@ -79,6 +111,7 @@ SHAPES: tuple[Pattern, ...] = (
         r"(?P<s>[\w!#$%&*+.^|~-]{1,128}=(?:[^\r\n\"'`\\]|\\[0-7]{3}|[\"'](?=[^\s,)}\]]))*+)",
         ("cookie",),
         folded=True,
+        begins=True,
         references=True,
     ),
     Pattern(
@@ -87,6 +120,7 @@ SHAPES: tuple[Pattern, ...] = (
         r"(?P<s>[^\s\"'\\]{1,256})",
         ("curl", "wget", "-user"),
         folded=True,
+        gate="-u",
         references=True,
     ),
     Pattern(
@@ -102,6 +136,7 @@ SHAPES: tuple[Pattern, ...] = (
         EDGE + r"login\s{1,4}\S{1,128}\s{1,8}password\s{1,4}(?P<s>\S{1,256})",
         ("machine ", "default "),
         folded=True,
+        gate="login",
         references=True,
     ),
     Pattern(
@@ -109,6 +144,7 @@ SHAPES: tuple[Pattern, ...] = (
         EDGE + r"(?i:identified\s{1,4}by|password)\s{1,4}'(?P<s>[^'\n]{1,256})'",
         ("identified", "password '"),
         folded=True,
+        gate="'",
         references=True,
     ),
     Pattern(
@@ -117,16 +153,18 @@ SHAPES: tuple[Pattern, ...] = (
         r"(?P<s>[^<>\n]{1,512})</",
         ("</",),
         folded=True,
+        gate="<",
         references=True,
     ),
     Pattern(
         "named-value",
         # Two fields that belong together: `name: DB_PASSWORD`, `value: …`; `key="…" value="…"`.
         EDGE + r"(?i:(?:name|key)\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}\\{0,7}[\"']?[\w.:-]{0,60}"
-        r"(?:password|passwd|secret|token|api_?key)\\{0,7}[\"']?[,\s]{1,40}\\{0,7}[\"']?value"
+        r"(?:password|passwd|secret|token|api_?key)\\{0,7}[\"']?(?:[,\s]|\\{1,7}[nrt]){1,40}\\{0,7}[\"']?value"
         r"\\{0,7}[\"']?\s{0,4}[:=]\s{0,4}\\{0,7}[\"']?)(?P<s>[^\s\"',<>}\\]{1,512})",
         ("value:", "value=", 'value"', "value\\"),
         folded=True,
+        gate="value",
         references=True,
     ),
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from memd.capture.assignments import redact_assignments
+from memd.capture.redact import redact
 
 
 def redacted(text):
@@ -91,3 +92,19 @@ def test_an_assigned_secret_goes(text, expected):
 )
 def test_what_only_speaks_of_a_secret_stays(text):
     assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"retries": 3, "SECRET_KEY": "+b!0mpgz+m9=m95c3t56"}',
+        '{"body": "{\\"a\\": \\"b\\", \\"SECRET_KEY\\": \\"+b!0mpgz+m9=m95c3t56\\"}"}',
+        'curl -H "X-Secret-Key: 1%1bu&@z+b!0mpgz+m9=m95c3t56" https://x',
+        'curl -H "X-Password: correct-horse-b!0mpgz+m9=m95c3t56"',
+        "SECRET_KEY = ab&b!0mpgz+m9=m95c3t56\nport = 1",
+    ],
+)
+def test_a_value_with_signs_goes_to_its_end(text):
+    redacted = redact(text)
+    assert "b!0mpgz" not in redacted
+    assert "m95c3t56" not in redacted

@@ -58,8 +58,8 @@ def test_what_is_random_but_no_secret_stays(text):
 
 
 def test_a_look_before_the_work():
-    assert has_random_words(f"a {draw(32)} b")
-    assert not has_random_words("test_a_redacted_secret_never_reaches_the_spool")
+    assert has_random_words([HEX40, draw(32)])
+    assert not has_random_words(["test_a_redacted_secret_never_reaches_the_spool"])
 
 
 def test_short_words_and_hexadecimal_are_never_random():
@@ -71,3 +71,11 @@ def test_entropy_is_that_of_shannon():
     assert entropy("aaaa") == 0
     assert entropy("abab") == 1
     assert entropy("abcdefgh") == 3
+
+
+def test_a_public_key_of_many_lines_stays_and_a_secret_after_it_goes():
+    body = "\n".join(draw(64, seed=n) for n in range(4))
+    block = f"-----BEGIN PUBLIC KEY-----\n{body}\n-----END PUBLIC KEY-----"
+    assert redact_words(block) == block
+    assert redact_words(block.replace("\n", "\\n")) == block.replace("\n", "\\n")
+    assert redact_words(f"{block}\n{draw(40)}") == f"{block}\n[REDACTED:high-entropy]"

@@ -330,3 +330,12 @@ def test_the_entropy_rule_can_be_turned_off_for_whole_payloads():
     lax = redact_value(value, entropy=False)
     assert lax["a"] == value["a"]
     assert lax["password"] != value["password"]
+
+
+@pytest.mark.parametrize(
+    "key", ["api-acbc13ba-54ac-42a4-a7f5-6bd54b5e56e5", "FLWSECK-76eed0c9a42d1343217e3c-X"]
+)
+def test_keys_that_nothing_parts_all_go_at_once(key):
+    text = redact(key * 900)
+    assert key[-12:] not in text
+    assert redact(text) == text
