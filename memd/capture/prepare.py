@@ -1,0 +1,146 @@
+"""Makes what a client sent ready to be stored: filtered, cut, redacted, adapted, with its project.
+
+Everything about an event that needs no database, so that a transaction is short. Looks at the disk to
+find a project. Not here: the transaction (record.py), who shares it (sharing.py).
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memd import log
+from memd.capture import bound, ignore
+from memd.capture.adapters import Ignored, Refused, adapter
+from memd.capture.identity import Identities
+from memd.capture.record import Prepared
+from memd.capture.redact import redact_value
+from memd.config import CaptureConfig
+
+UNEXPECTED = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What only a mistake of ours raises while a payload is prepared."""
+_SOURCES = frozenset({"live", "spool", "import"})
+_AT_MAX = 253_402_300_800_000
+"""The year 10000: nobody can be shown a later time."""
+_SMALL = 16 * 1024
+"""Characters of a payload that is prepared in a millisecond or two."""
+_MEMBERS = 256
+"""Of a payload that is looked at to see whether it is small."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRequest:
+    """One payload as its client sent it. `at` is UTC ms; None: when it arrives.
+
+    `capture=False`: its sender wants it counted and not kept.
+    """
+
+    client: str
+    payload: Any
+    at: int | None = None
+    directory: str | None = None
+    source: str = "live"
+    capture: bool = True
+
+
+Item = CaptureRequest | Refused
+"""A request, or a line of the spool that is none."""
+
+
+class Preparer:
+    """Prepares requests, in any thread."""
+
+    def __init__(
+        self,
+        config: CaptureConfig,
+        clock: Callable[[], int],
+        identities: Identities,
+        redact: bound.Redact | None = None,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._identities = identities
+        self._redact = redact or functools.partial(redact_value, entropy=config.entropy)
+        self._limits = bound.Limits(field_bytes=config.field_bytes)
+        self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
+
+    def all(self, items: Sequence[Item]) -> list[Prepared]:
+        """Each of these, in order; raises what a mistake of ours raises."""
+        return [self._safely(item) for item in items]
+
+    def _safely(self, item: Item) -> Prepared:
+        """`_one`; a line of the spool that nothing can be made of must not block those behind it."""
+        try:
+            return self._one(item)
+        except UNEXPECTED as error:
+            if not isinstance(item, CaptureRequest) or item.source != "spool":
+                raise
+            log.get("intake").exception("spool_line_failed")
+            return Prepared("spool", Refused(f"memd failed on it: {type(error).__name__}"))
+
+    def _one(self, item: Item) -> Prepared:
+        if isinstance(item, Refused):
+            return Prepared("spool", item)
+        source = item.source if item.source in _SOURCES else "live"
+        adapt = adapter(item.client)
+        if adapt is None:
+            return Prepared(source, Refused("unknown client"))
+        if not item.capture:
+            return Prepared(source, Ignored("switched off by its sender"))
+        # An import is a person's own act; this is about what comes by itself.
+        if not self._config.enabled and source != "import":
+            return Prepared(source, Ignored("switched off in config.toml"))
+        directory = item.directory or _own_directory(item.payload)
+        if reason := self._ignore.reason(item.payload, directory):
+            return Prepared(source, Ignored(reason))
+        slim = bound.trim(item.payload, keep_reads=self._config.keep_reads)
+        payload = bound.clean(slim, self._limits, self._redact)
+        project = self._identities.of(directory)
+        shown = None if directory is None else _storable(directory)
+        verdict = adapt(payload, self._time(item.at), directory=shown, source=source)
+        return Prepared(source, verdict, project)
+
+    def _time(self, at: int | None) -> int:
+        is_sane = isinstance(at, int) and not isinstance(at, bool) and 0 < at < _AT_MAX
+        return at if at is not None and is_sane else self._clock()
+
+
+def is_small(items: Sequence[Item]) -> bool:
+    """Whether preparing these holds nobody up who waits for it too: one request, with little in it."""
+    if len(items) != 1:
+        return False
+    item = items[0]
+    if isinstance(item, Refused):
+        return True
+    room, due = _SMALL, [item.payload]
+    for _ in range(_MEMBERS):
+        if not due:
+            return True
+        value = due.pop()
+        if isinstance(value, str):
+            room -= len(value)
+        elif isinstance(value, dict):
+            due.extend(value.values())
+            room -= sum(map(len, value))
+        elif isinstance(value, list):
+            due.extend(value)
+        if room < 0:
+            return False
+    return False
+
+
+def _own_directory(payload: Any) -> str | None:
+    cwd = payload.get("cwd") if isinstance(payload, dict) else None
+    return cwd if isinstance(cwd, str) and cwd else None
+
+
+def _storable(text: str) -> str:
+    """Valid UTF-8: a directory's name may be any bytes."""
+    return text.encode("utf-8", "replace").decode("utf-8")

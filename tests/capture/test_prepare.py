@@ -1,0 +1,62 @@
+import pytest
+
+from memd.capture.adapters import Ignored, Refused
+from memd.capture.identity import Identities
+from memd.capture.prepare import CaptureRequest, Preparer, is_small
+from memd.config import CaptureConfig
+from memd.models import NewEvent
+
+PROMPT = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "cwd": "/nowhere"}
+
+
+def preparer(clock, redact=None, **settings):
+    return Preparer(CaptureConfig(**settings), clock, Identities(clock), redact)
+
+
+def test_a_prompt_becomes_an_event_with_its_project(clock):
+    (made,) = preparer(clock).all(
+        [CaptureRequest("claude-code", {**PROMPT, "prompt": "hello"})]
+    )
+    assert isinstance(made.verdict, NewEvent)
+    assert made.project.key == "/nowhere"
+    assert made.source == "live"
+
+
+@pytest.mark.parametrize(
+    ("request_", "verdict"),
+    [
+        (CaptureRequest("nobody", PROMPT), Refused("unknown client")),
+        (CaptureRequest("claude-code", PROMPT, capture=False), Ignored("switched off by its sender")),
+        (Refused("torn spool line"), Refused("torn spool line")),
+    ],
+)  # fmt: skip
+def test_what_is_not_to_be_stored_says_why(clock, request_, verdict):
+    (made,) = preparer(clock).all([request_])
+    assert made.verdict == verdict
+
+
+def test_only_a_line_of_the_spool_may_fail_without_a_word(clock):
+    def fragile(_):
+        raise LookupError
+
+    ours = preparer(clock, fragile)
+    (made,) = ours.all([CaptureRequest("claude-code", PROMPT, source="spool")])
+    assert made.verdict == Refused("memd failed on it: LookupError")
+    with pytest.raises(LookupError):
+        ours.all([CaptureRequest("claude-code", PROMPT)])
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        ({"prompt": "short"}, True),
+        ({"tool_response": {"stdout": "x" * 10_000}}, True),
+        ({"tool_response": [{"text": "x" * 20_000}]}, False),
+        ({"x" * 20_000: 1}, False),
+        ([[]] * 5_000, False),
+        (None, True),
+    ],
+)
+def test_a_request_is_small_if_little_is_in_it(payload, expected):
+    assert is_small([CaptureRequest("claude-code", payload)]) is expected
+    assert not is_small([CaptureRequest("claude-code", payload)] * 2)
