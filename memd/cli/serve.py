@@ -1,11 +1,15 @@
 """`memd serve`: the daemon itself, in the foreground, until SIGTERM or Ctrl-C."""
 
+import gc
 import os
 import sys
 from functools import partial
 from typing import Annotated
 
 import typer
+
+SWITCH_S = 0.0005
+"""How long a thread may keep the others from running; Python's own 5 ms are felt by whoever waits."""
 
 
 def run(
@@ -29,6 +33,7 @@ def run(
     from memd import config, installed
     from memd.cli import door
     from memd.daemon import notify, process, wiring
+    from memd.errors import VaultError
     from memd.paths import private_dir
 
     paths = door.paths()
@@ -45,4 +50,12 @@ def run(
             f"memd serves the vault {paths.vault}; log: {paths.log}; Ctrl-C ends it",
             file=sys.stderr,
         )
-    anyio.run(partial(wiring.serve, settings, paths, starter=starter))
+    # Threads take turns often, and what was loaded until here is never looked through for garbage again.
+    sys.setswitchinterval(SWITCH_S)
+    gc.freeze()
+    try:
+        anyio.run(partial(wiring.serve, settings, paths, starter=starter))
+    except VaultError as error:
+        # For `memd status`, where this terminal is closed by then.
+        process.leave_word(paths.log, error.message)
+        raise

@@ -28,6 +28,7 @@ DEPTH = 2
 
 Id = Annotated[int, Field(ge=1, le=ID_MAX)]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
+Directory = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
 
 
 def _kind(name: object) -> object:
@@ -63,14 +64,14 @@ class Nothing(_Arguments):
 class Status(_Arguments):
     """`memd/status`: with a directory, also which project that is."""
 
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Project(_Arguments):
     """`memd/project`: the one that a directory belongs to, or that is called so."""
 
     project: Name = "current"
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class MergeProjects(_Arguments):
@@ -94,7 +95,7 @@ class SwitchPlace(_Arguments):
     state: Literal["on", "off", "capture-only", "recall-only"] | None = None
     project: Name = "current"
     session: Name | None = None
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Search(_Arguments):
@@ -134,7 +135,7 @@ class ControlSearch(Search):
     k: Annotated[int, Field(ge=1, le=BATCH_MAX)] | None = None
     embedding: Annotated[list[float], Field(max_length=8_192)] | None = None
     surface: Surface | None = None
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Timeline(_Arguments):
@@ -158,7 +159,7 @@ class ControlTimeline(Timeline):
 
     since: Time | None = None
     until: Time | None = None
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Why(_Arguments):
@@ -173,7 +174,7 @@ class ControlWhy(Why):
     """`memd/why`: of every project unless one is named."""
 
     project: Name = "all"
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Get(_Arguments):
@@ -188,7 +189,7 @@ class ControlGet(Get):
 
     ids: Annotated[list[Id], Field(min_length=1, max_length=BATCH_MAX)]
     project: Name = "all"
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Remember(_Arguments):
@@ -223,7 +224,7 @@ class ControlMemory(Remember):
     session: Name | None = None
     client: Name | None = None
     source: Name | None = None
-    directory: Name | None = None
+    directory: Directory | None = None
     tier: Literal["agent", "file"] = "agent"
     origin: Place | None = None
 
@@ -252,7 +253,7 @@ class ControlForget(Forget):
 
     ids: Annotated[list[Id], Field(min_length=1, max_length=BATCH_MAX)] = []
     project: Name = "all"
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Scrub(_Arguments):
@@ -275,7 +276,7 @@ class ControlPin(Pin):
     """`memd/pin`."""
 
     project: Name = "all"
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Judge(_Arguments):
@@ -293,7 +294,7 @@ class ControlJudge(Judge):
     """`memd/judge`."""
 
     project: Name = "all"
-    directory: Name | None = None
+    directory: Directory | None = None
 
 
 class Captured(_Arguments):
@@ -302,7 +303,7 @@ class Captured(_Arguments):
     client: Name
     payload: Any
     at: Annotated[int, Field(ge=0, le=ID_MAX)] | None = None
-    directory: Name | None = None
+    directory: Directory | None = None
     source: Literal["live", "spool", "import"] = "live"
     inject: bool = False
     """Whether its client can show its agent something: then the reply may have an `output`."""
@@ -379,7 +380,7 @@ class Runs(_Arguments):
 class Context(_Arguments):
     """`memd/context`: what would be shown unasked; without a session, to a new one."""
 
-    directory: Name | None = None
+    directory: Directory | None = None
     session: Name | None = None
     moment: Literal["startup", "resume", "clear", "compact", "prompt"] | None = None
     prompt: Annotated[str, Field(max_length=TEXT_CHARACTERS)] = ""
@@ -390,4 +391,4 @@ class Injected(_Arguments):
     """`memd/injected`: what this session was shown, or the latest one of the directory's project."""
 
     session: Name | None = None
-    directory: Name | None = None
+    directory: Directory | None = None

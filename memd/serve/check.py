@@ -1,7 +1,8 @@
 """Checking values against JSON schemas, with messages for people. Pure.
 
-A validator is built once. Messages name the field and never repeat a long value:
-`k: 0 is less than the minimum of 1`. Not here: the schemas (schemas.py).
+Whether a value fits is asked first (shape.py), since nearly all do; only what does not is worth a
+validator that says why. Messages name the field and never repeat a long value: `k: 0 is less than the
+minimum of 1`. Not here: the schemas (schemas.py).
 """
 
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from memd.errors import BadRequest, Broken
+from memd.serve import shape
 
 _NAMES = {
     "object": "an object", "array": "a list", "string": "a text", "integer": "a whole number",
@@ -29,18 +31,22 @@ class Checker:
     """One tool's two schemas, ready to be held against values."""
 
     def __init__(self, takes: Mapping[str, Any], gives: Mapping[str, Any]) -> None:
-        self._takes = Draft202012Validator(takes)
-        self._gives = Draft202012Validator(gives)
+        self._takes, self._gives = takes, gives
+        self._may_be_taken, self._may_be_given = shape.compiled(takes), shape.compiled(gives)
 
     def arguments(self, value: Mapping[str, Any]) -> None:
         """Raise a BadRequest that names the argument that is wrong."""
-        error = best_match(self._takes.iter_errors(value))
+        if self._may_be_taken(value):
+            return
+        error = best_match(Draft202012Validator(self._takes).iter_errors(value))
         if error is not None:
             raise BadRequest(_said(error))
 
     def result(self, value: Mapping[str, Any]) -> None:
         """Raise Broken if memd itself does not keep its promise."""
-        error = next(self._gives.iter_errors(value), None)
+        if self._may_be_given(value):
+            return
+        error = next(Draft202012Validator(self._gives).iter_errors(value), None)
         if error is not None:
             raise Broken(f"memd made a result that breaks its own schema at {error.json_path}")
 

@@ -8,6 +8,7 @@ import os
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+import anyio.to_thread
 from pydantic import BaseModel, ValidationError
 
 from memd import __version__, log
@@ -28,6 +29,9 @@ from memd.store import books
 
 PREFIX = "memd/"
 Handler = Callable[[Any, Caller], Awaitable[Any]]
+_CAPTURE = "memd/capture"
+_LIGHT = frozenset({"memd/ping", _CAPTURE, "memd/remember"})
+_MANY = ("events", "memories")
 
 
 class Control:
@@ -50,7 +54,7 @@ class Control:
         self.calls += 1
         try:
             result = await self._run(call, caller)
-            return None if call.id is None else framing.result_line(call.id, result)
+            return None if call.id is None else await _written(call.id, result)
         except (MemdError, *border.UNEXPECTED) as error:
             if not isinstance(error, BadRequest):
                 self.failures += 1
@@ -66,6 +70,14 @@ class Control:
         """Whether there is such a method."""
         return method in self._methods
 
+    def is_light(self, call: Call) -> bool:
+        """Whether it costs so little that several of one connection may be at work together."""
+        return call.method in _LIGHT and not any(mark in call.params for mark in _MANY)
+
+    def is_capture(self, call: Call) -> bool:
+        """Whether it brings one event."""
+        return call.method == _CAPTURE and not any(mark in call.params for mark in _MANY)
+
     def unknown(self, call: Call) -> bytes:
         """The error for a method that there is not."""
         message = (
@@ -80,7 +92,7 @@ class Control:
     def _table(self) -> dict[str, tuple[dict[str, type[BaseModel]], Handler]]:
         return {
             "memd/ping": (_one(ask.Nothing), self._ping),
-            "memd/capture": ({"events": ask.CapturedBatch, "": ask.Captured}, self._capture),
+            _CAPTURE: ({"events": ask.CapturedBatch, "": ask.Captured}, self._capture),
             "memd/context": (_one(ask.Context), self._unasked.context),
             "memd/injected": (_one(ask.Injected), self._unasked.injected),
             "memd/status": (_one(ask.Status), self._status),
@@ -136,9 +148,7 @@ class Control:
 
     async def _search(self, asked: ask.ControlSearch, caller: Caller) -> dict[str, Any]:
         found = await self._desk.search(asked, caller)
-        return full.answer(
-            found.answer, found.contradicted, waited=found.waited, note=found.reach.note
-        )
+        return full.answer(found.answer, waited=found.waited, note=found.reach.note)
 
     async def _timeline(self, asked: ask.ControlTimeline, caller: Caller) -> Any:
         shown, reach = await self._desk.timeline(asked, caller)
@@ -221,6 +231,12 @@ def _parsed(models: Mapping[str, type[BaseModel]], params: Mapping[str, Any]) ->
         return model.model_validate(dict(params), strict=True)
     except ValidationError as error:
         raise border.unfit(error) from error
+
+
+async def _written(number: framing.Id, result: Any) -> bytes:
+    if framing.is_large(result):
+        return await anyio.to_thread.run_sync(framing.large_result_line, number, result)
+    return framing.result_line(number, result)
 
 
 def _request(event: ask.Captured, caller: Caller) -> CaptureRequest:

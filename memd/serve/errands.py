@@ -41,8 +41,6 @@ class Found:
     answer: Answer
     reach: Reach
     waited: str | None = None
-    contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Hit → the memories that say otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +71,7 @@ class Desk:
         question = await self._question(asked, caller, reach)
         waited = await self._wait(asked.min_event)
         answer = await self.app.recaller.search(question)
-        against = await self._contradicted([hit.summary.id for hit in answer.hits], reach)
-        return Found(answer, reach, waited, against)
+        return Found(answer, reach, waited)
 
     async def timeline(self, asked: ask.Timeline, caller: Caller) -> tuple[Timeline, Reach]:
         """The neighbourhood of a memory, a time or a session; of now if none is given."""

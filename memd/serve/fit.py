@@ -7,11 +7,13 @@ from typing import Any
 from memd.text import one_line
 
 _ELLIPSIS_BYTES = 3
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+"""Made once: `json.dumps` makes an encoder a call, and a page is measured seventy times."""
 
 
 def compact(value: object) -> str:
     """The value as compact JSON, as clients hand it to a model."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encoded(value)
 
 
 def size(value: object) -> int:

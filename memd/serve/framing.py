@@ -7,9 +7,11 @@ with the error to answer. Not here: sockets, and what the methods mean.
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from memd.serve import gentle
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -19,6 +21,9 @@ BROKEN = -32000
 
 DEPTH_MAX = 128
 """Nested deeper than this is no message of ours; it also keeps every walk below the recursion limit."""
+_PIECE = 65_536
+LARGE = 20
+"""Items in a list of an answer from which it is written elsewhere than on the event loop."""
 PREFACE_VERSION = 1
 _PREFACE_FIELDS = ("cwd", "project", "session", "client")
 _PREFACE_CHARACTERS = 4_096
@@ -70,6 +75,9 @@ class Lines:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._rest = bytearray()
+        # A long line is put together once: growing it bit by bit would leave holes in the memory.
+        self._pieces: list[bytes] = []
+        self._pieces_bytes = 0
         self.is_overfull = False
         """A line is longer than the limit; it and everything after it is gone."""
 
@@ -77,25 +85,37 @@ class Lines:
         """The lines that this chunk completes, without their ends."""
         if self.is_overfull:
             return []
-        self._rest += chunk
+        first, *others = chunk.split(b"\n")
+        self._rest += first
         lines: list[bytes] = []
-        if b"\n" in chunk:
-            *whole, last = bytes(self._rest).split(b"\n")
-            self._rest = bytearray(last)
+        if others:
+            whole = [self.rest(), *others[:-1]]
+            self._rest += others[-1]
             for line in whole:
                 if len(line) > self._limit:
                     self.is_overfull = True
                     break
                 lines.append(line)
-        if self.is_overfull or len(self._rest) > self._limit:
+        elif len(self._rest) >= _PIECE:
+            self._pieces.append(bytes(self._rest))
+            self._pieces_bytes += len(self._rest)
+            self._rest = bytearray()
+        if self.is_overfull or self.held > self._limit:
             self.is_overfull = True
-            self._rest.clear()
+            self.rest()
         return lines
+
+    @property
+    def held(self) -> int:
+        """Bytes of a line that has no end yet."""
+        return self._pieces_bytes + len(self._rest)
 
     def rest(self) -> bytes:
         """What came after the last line end, once there is no more to come."""
-        rest = bytes(self._rest)
-        self._rest.clear()
+        rest = b"".join([*self._pieces, self._rest])
+        self._rest = bytearray()
+        self._pieces.clear()
+        self._pieces_bytes = 0
         return rest
 
 
@@ -115,6 +135,30 @@ def read(line: bytes) -> Read | None:
     if _is_too_deep(text, value):
         return Refused(INVALID_REQUEST, f"nested deeper than {DEPTH_MAX} levels")
     return _message(_without_lone_surrogates(text, value))
+
+
+def read_long(line: bytes, pause: Callable[[], None]) -> Read | None:
+    """`read` for a long line and a thread of its own: others come in between, at the latest at `pause`."""
+    text = line.removeprefix(_BOM).strip()
+    if not text:
+        return None
+    try:
+        value = gentle.parse(
+            text.decode("utf-8"),
+            depth_max=DEPTH_MAX,
+            pause=pause,
+            parse_float=_finite,
+            parse_constant=_no_constant,
+        )
+    except (RecursionError, gentle.TooDeep):
+        return Refused(INVALID_REQUEST, f"nested deeper than {DEPTH_MAX} levels")
+    except gentle.TooMany:
+        return Refused(
+            INVALID_REQUEST, f"a message may hold {gentle.VALUES_MAX} values at most"
+        )
+    except ValueError as error:
+        return Refused(PARSE_ERROR, f"not JSON: {_reason(error)}")
+    return _message(value)
 
 
 def _no_constant(name: str) -> float:
@@ -213,6 +257,27 @@ def result_line(number: Id, result: object) -> bytes:
     return _line({"jsonrpc": "2.0", "id": number, "result": result})
 
 
+def is_large(result: object) -> bool:
+    """Whether to write this answer with `large_result_line`."""
+    return isinstance(result, dict) and any(
+        isinstance(value, list) and len(value) > LARGE for value in result.values()
+    )
+
+
+def large_result_line(number: Id, result: Mapping[str, Any]) -> bytes:
+    """`result_line`, piece by piece, for a thread of its own: others come in between."""
+    head = _written({"jsonrpc": "2.0", "id": number})
+    fields = [f"{_written(str(name))}:{_in_pieces(value)}" for name, value in result.items()]
+    line = head[:-1] + ',"result":{' + ",".join(fields) + "}}\n"
+    return line.encode("utf-8", "replace")
+
+
+def _in_pieces(value: object) -> str:
+    if not isinstance(value, list):
+        return _written(value)
+    return "[" + ",".join([_written(one) for one in value]) + "]"
+
+
 def error_line(number: Id | None, code: int, message: str, data: object = None) -> bytes:
     """The error that answers a request, or a line that was none."""
     error: dict[str, object] = {"code": code, "message": message}
@@ -222,5 +287,8 @@ def error_line(number: Id | None, code: int, message: str, data: object = None) 
 
 
 def _line(message: dict[str, object]) -> bytes:
-    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode("utf-8", "replace") + b"\n"
+    return _written(message).encode("utf-8", "replace") + b"\n"
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)

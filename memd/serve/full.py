@@ -28,18 +28,13 @@ def plain(value: object) -> Any:
     return str(value)
 
 
-def answer(
-    found: Answer,
-    contradicted: Mapping[int, Sequence[int]] | None = None,
-    *,
-    waited: str | None,
-    note: str | None,
-) -> dict[str, Any]:
+def answer(found: Answer, *, waited: str | None, note: str | None) -> dict[str, Any]:
     """An answer whole, with each memory's fields beside its score, and which others say otherwise."""
     shown: dict[str, Any] = plain(found)
+    against = shown.pop("contradicted")
     shown["hits"] = [{**hit.pop("summary"), **hit} for hit in shown["hits"]]
     for hit in shown["hits"]:
-        hit["contradicted_by"] = list((contradicted or {}).get(hit["id"], ()))
+        hit["contradicted_by"] = against.get(str(hit["id"]), [])
     if waited:
         shown["waited"] = waited
     if note:

@@ -20,8 +20,9 @@ from memd import log
 from memd.config import ServeConfig
 from memd.errors import Broken, ConfigError
 from memd.paths import SOCKET_PATH_MAX, private_dir
-from memd.serve import border, framing
+from memd.serve import border, descriptors, framing
 from memd.serve.app import App
+from memd.serve.commons import Commons
 from memd.serve.connection import Connection, Limits, Vocabularies
 from memd.serve.control import Control
 from memd.serve.errands import Desk
@@ -68,12 +69,14 @@ class Listener:
         self._clock = clock
         self._tools = Tools(desk)
         self._speaks = Vocabularies(self._tools.server(), Control(desk))
+        self._commons = Commons()
         self._limits = Limits(config.line_bytes, config.drain_s, send_s, LEAVE_S)
         self._log = log.get(self.name)
         self._open: set[Connection] = set()
         self._accepted = 0
         self._refused = 0
         self._since: int | None = None
+        self._most = config.connections
         self.listening = anyio.Event()
         """Set once clients can connect."""
 
@@ -84,6 +87,7 @@ class Listener:
             ours = await anyio.to_thread.run_sync(_inode, self._path)
         else:
             door, ours = self._passed.dup(), None
+        self._most = descriptors.provide(self._config.connections)
         self._since = self._clock()
         self._log.info("listening_started", path=self._path)
         self.listening.set()
@@ -143,7 +147,9 @@ class Listener:
             wire.close()
             return
         self._accepted += 1
-        connection = Connection(wire, self._speaks, self._limits, Caller(uid=uid, pid=process))
+        connection = Connection(
+            wire, self._speaks, self._limits, self._commons, Caller(uid=uid, pid=process)
+        )
         self._open.add(connection)
         tasks.start_soon(self._serve, connection, wire)
 
@@ -151,8 +157,15 @@ class Listener:
         """Why this client may not come in; None if it may."""
         if uid is not None and uid != os.getuid():
             return "this memd belongs to another user"
-        if len(self._open) >= self._config.connections:
-            return f"memd has {len(self._open)} connections already; close some or raise serve.connections"
+        if len(self._open) >= self._most:
+            limit = (
+                "serve.connections"
+                if self._most == self._config.connections
+                else "the limit of open files (ulimit -n)"
+            )
+            return (
+                f"memd has {len(self._open)} connections already; close some or raise {limit}"
+            )
         return None
 
     async def _serve(self, connection: Connection, wire: Wire) -> None:

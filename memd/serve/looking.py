@@ -13,7 +13,7 @@ import anyio
 from memd.capture.overrides import Overrides
 from memd.capture.redact import redact_spans
 from memd.config import InjectConfig
-from memd.models import Session
+from memd.models import AHEAD_MS, Session
 from memd.recall import briefing, digest, offer, worth
 from memd.recall.answer import Question, Surface
 from memd.recall.briefing import Candidates, Place, Situation
@@ -179,8 +179,13 @@ class Looker:
         times = dict(here.shown)
         for number, shown_at in known.shown.items():
             times[number] = max(shown_at, times.get(number, 0))
-        broke = max((at for at in (here.broke_at, known.broke_at) if at), default=None)
-        return replace(here, shown=times, broke_at=broke)
+        # What a wrong clock dated ahead was not later than what came after it.
+        ahead = self._clock() + AHEAD_MS
+        broke = max(
+            (at for at in (here.broke_at, known.broke_at) if at and at < ahead), default=None
+        )
+        last = here.last_at if here.last_at is not None and here.last_at < ahead else None
+        return replace(here, shown=times, broke_at=broke, last_at=last)
 
 
 def _readable(prompt: str) -> str:

@@ -139,7 +139,7 @@ class Tools:
             asked.explain,
             found.waited,
             found.reach.note,
-            found.contradicted,
+            found.answer.contradicted,
         )
         return page.search(found.answer, view)
 

@@ -96,15 +96,16 @@ class Unasked:
         if directory is None:
             raise BadRequest("session: name one, or give a directory")
         here = await scope.resolve(directory, self._app.overrides)
-        found = await self._app.db.read(lambda tx: _latest(tx, here.key))
+        now = self._app.clock()
+        found = await self._app.db.read(lambda tx: _latest(tx, here.key, now))
         if found is None:
             raise BadRequest(f"no session in {here.name} is known; name one by its id")
         return found
 
 
-def _latest(tx: Connection, project_key: str) -> Session | None:
+def _latest(tx: Connection, project_key: str, now: int) -> Session | None:
     project = projects.by_key(tx, project_key)
-    return next(iter(projects.of_project(tx, project.id, 1)), None) if project else None
+    return next(iter(projects.of_project(tx, project.id, 1, now)), None) if project else None
 
 
 def _memory(one: Verdict) -> dict[str, Any]:

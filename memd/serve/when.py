@@ -9,6 +9,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from memd.errors import BadRequest
+from memd.models import AHEAD_MS
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -20,6 +21,8 @@ YEAR = 365 * DAY
 TIME_MAX = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 DURATION_MAX = 1_000 * YEAR
+AHEAD = "dated ahead"
+"""The age of what a wrong clock has dated."""
 _LOOKS_LIKE_SECONDS = range(10**8, 10**11)
 
 _DATE_DIGITS = 8
@@ -70,7 +73,9 @@ def iso(at: int) -> str:
 
 
 def age(at: int, now: int) -> str:
-    """How long ago, in one unit: `3d`, `5h`, `now`, and `in 3d` for what is to come."""
+    """How long ago, in one unit: `3d`, `5h`, `now`; `in 3d` for what is to come, if it can be."""
+    if at - now >= AHEAD_MS:
+        return AHEAD
     length = abs(now - at)
     if length < MINUTE:
         return "now"

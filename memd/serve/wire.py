@@ -26,19 +26,48 @@ class Wire:
         sock.setblocking(False)
         self._socket = sock
         self._is_torn = False
+        self.unbroken = 0
+        """Bytes received since the other side last made a pause."""
+        self.is_stuck = False
+        """Whether the other side does not read what it is sent."""
 
     async def receive(self) -> bytes:
         """What has come; empty when the other side has closed its direction. An OSError if it broke."""
-        await anyio.lowlevel.checkpoint()
+        has_waited = False
         while True:
             try:
-                return self._socket.recv(CHUNK)
+                chunk = self._socket.recv(CHUNK)
             except BlockingIOError:
+                self.unbroken = 0
                 await anyio.wait_readable(self._socket)
+                has_waited = True
+            else:
+                self.unbroken += len(chunk)
+                if not has_waited:
+                    await anyio.lowlevel.checkpoint()
+                return chunk
 
-    async def send(self, data: bytes) -> None:
-        """Hand everything to the kernel; waits while the reader is slow. An OSError if it broke."""
+    async def readable(self) -> None:
+        """Wait until something has come, or the other side has closed."""
+        await anyio.wait_readable(self._socket)
+
+    def send_at_once(self, data: bytes) -> bytes:
+        """Hand the kernel what it takes now; the rest, for `send`. An OSError if it broke."""
         if self._is_torn:
+            raise BrokenPipeError
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        self._is_torn = 0 < sent < len(data)
+        return data[sent:]
+
+    async def send(self, data: bytes, *, goes_on: bool = False) -> None:
+        """Hand everything to the kernel; waits while the reader is slow. An OSError if it broke.
+
+        `goes_on`: this is the rest of what `send_at_once` began with.
+        """
+        if self._is_torn and not goes_on:
             raise BrokenPipeError
         # Whoever is stopped half way leaves half a line: then nothing may follow it.
         self._is_torn = True
@@ -47,8 +76,16 @@ class Wire:
             try:
                 view = view[self._socket.send(view) :]
             except BlockingIOError:
+                self.is_stuck = True
                 await anyio.wait_writable(self._socket)
-        self._is_torn = False
+        self._is_torn = self.is_stuck = False
+
+    def last_words(self, data: bytes) -> None:
+        """Send as much of this as goes at once, unless half a line is on its way."""
+        if not self._is_torn:
+            self._is_torn = True
+            with contextlib.suppress(OSError):
+                self._socket.send(data)
 
     def is_gone(self) -> bool:
         """Whether the other end is closed in both directions, not only done with sending."""

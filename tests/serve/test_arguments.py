@@ -29,3 +29,9 @@ def test_a_kind_may_come_as_text_even_where_types_are_strict():
 def test_what_does_not_fit_is_refused(wrong):
     with pytest.raises(ValidationError):
         ask.ControlSearch.model_validate(wrong, strict=True)
+
+
+def test_a_directory_may_be_as_long_as_a_system_takes():
+    assert ask.Captured(client="c", payload={}, directory="/" + "a" * 4_000)
+    with pytest.raises(ValidationError):
+        ask.Captured(client="c", payload={}, directory="/" + "a" * 4_096)

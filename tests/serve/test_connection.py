@@ -125,3 +125,91 @@ async def test_a_big_line_is_read_as_well(house, connect):
         assert told["error"]["message"].startswith(
             "query: string should have at most 4000 characters"
         )
+
+
+async def test_who_floods_one_connection_does_not_hold_up_another(house, connect):
+    house.remember("login")
+    async with house.open(), connect() as greedy, connect() as quiet:
+        assert "result" in await quiet.call("memd/ping")
+        # This test is one process, and so one client: it plays another one.
+        for client, one in enumerate(house.listener._open):
+            one._in_flight._client = client
+        question = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "login"}}
+        for number in range(60):
+            await greedy.send({**question, "id": number})
+        for _ in range(3):
+            assert (await quiet.call("memd/search", {"query": "login"}))["result"]["hits"]
+        assert len(house.recaller.asked) < 40
+        numbers = {(await greedy.answer())["id"] for _ in range(60)}
+    assert numbers == set(range(60))
+
+
+async def test_calls_that_take_long_hold_up_the_next_for_a_moment_only(
+    house, connect, eventually
+):
+    house.recaller.gate = anyio.Event()
+    async with house.open(), connect() as line:
+        question = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "slow"}}
+        for number in range(3):
+            await line.send({**question, "id": number})
+        await eventually(lambda: len(house.recaller.asked) >= 3)
+        house.recaller.gate.set()
+        assert {(await line.answer())["id"] for _ in range(3)} == {0, 1, 2}
+
+
+async def test_who_does_not_read_is_asked_nothing_more_to_answer(house, connect, eventually):
+    house.remember("login " + "x" * 200, "y" * 60_000)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
+    async with house.open(), connect() as line:
+        for _ in range(200):
+            await line.send(call)
+        control = house.listener._speaks.control
+        await eventually(lambda: next(iter(house.listener._open))._wire.is_stuck)
+        await anyio.wait_all_tasks_blocked()
+        assert control.calls < 20
+        for _ in range(200):
+            assert "result" in await line.answer()
+
+
+async def test_too_much_of_unfinished_lines_ends_the_one_that_began_first(
+    house, connect, eventually
+):
+    async with house.open() as opened, connect() as slow, connect() as quick:
+        opened.listener._commons.incoming._limit = 300_000
+        await slow.send(b"x" * 200_000)
+        await eventually(lambda: opened.listener._commons.incoming.total == 200_000)
+        await quick.send(b"y" * 200_000)
+        told = await slow.answer()
+        assert "too many long lines" in told["error"]["message"]
+        assert told["error"]["code"] == -32000
+        assert await slow.answer() is None
+        await quick.send(b"\n")
+        assert (await quick.answer())["error"]["code"] == -32700
+        assert opened.listener._commons.incoming.total == 0
+
+
+async def test_too_much_of_unread_answers_ends_the_one_who_waits_longest(
+    house, connect, eventually
+):
+    house.remember("login", "y" * 800_000)
+    call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
+    async with house.open() as opened, connect() as first, connect() as second:
+        outgoing = opened.listener._commons.outgoing
+        outgoing._limit = 900_000  # beside what the kernel holds
+        await first.send(call)
+        await eventually(lambda: outgoing.total > 400_000)
+        await second.send(call)
+        await eventually(lambda: opened.listener.status()["connections"] == 1)
+        assert "result" in await second.answer()
+        assert await first.answer() is None
+        assert outgoing.total == 0
+
+
+async def test_nothing_but_line_ends_leaves_the_others_their_turn(house, connect):
+    async with house.open(), connect() as line, connect() as other:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(line.send, b"\n" * 300_000)
+            for _ in range(20):
+                with anyio.fail_after(5):
+                    assert "result" in await other.call("memd/ping")
+        assert "result" in await line.call("memd/ping")

@@ -2,6 +2,8 @@ import math
 
 import pytest
 
+from memd.serve.framing import Call
+
 
 @pytest.fixture
 def ask(connect):
@@ -214,3 +216,21 @@ async def test_what_is_read_elsewhere_comes_with_its_place_and_can_be_withdrawn(
         assert gone["result"] == {"withdrawn": [kept["id"]]}
         wrong = await ask("memd/remember", {**memory, "origin": {"path": ""}})
         assert "origin" in wrong["error"]["message"]
+
+
+async def test_an_answer_of_very_many_is_whole(house, ask):
+    wanted = [house.remember(f"login {number}") for number in range(40)]
+    async with house.open():
+        result = (await ask("memd/get", {"ids": wanted}))["result"]
+        assert [one["id"] for one in result["memories"]] == wanted
+
+
+async def test_a_capture_and_a_ping_are_light_and_a_batch_is_not(house):
+    async with house.open():
+        control = house.listener._speaks.control
+        assert control.is_light(Call(1, "memd/ping"))
+        assert control.is_light(Call(1, "memd/capture", {"client": "c", "payload": {}}))
+        assert control.is_light(Call(1, "memd/remember", {"text": "x"}))
+        assert not control.is_light(Call(1, "memd/capture", {"events": []}))
+        assert not control.is_light(Call(1, "memd/remember", {"memories": []}))
+        assert not control.is_light(Call(1, "memd/search", {"query": "x"}))

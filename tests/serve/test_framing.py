@@ -174,4 +174,54 @@ def test_lines_never_hold_more_than_their_limit(chunks, limit):
     lines = Lines(limit)
     for chunk in chunks:
         assert all(len(line) <= limit for line in lines.feed(chunk))
-        assert len(lines._rest) <= limit
+        assert lines.held <= limit
+
+
+def test_a_long_line_is_put_together_of_all_its_pieces():
+    data = bytes(range(11, 255)) * 2_000
+    lines = Lines(1_000_000)
+    for at in range(0, len(data), 30_000):
+        assert lines.feed(data[at : at + 30_000]) == []
+        assert lines.held == len(data[: at + 30_000])
+    assert lines.feed(b"end\nnext") == [data + b"end"]
+    assert lines.rest() == b"next"
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["jsonrpc", "id", "method", "params", "memd", "cwd", "result"]), _JSON
+    )
+)
+def test_a_long_line_means_what_a_short_one_does(value):
+    line = json.dumps(value).encode()
+    assert framing.read_long(line, lambda: None) == framing.read(line)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"", b" \r", b"\xff", b"{oops", b"[]", b'{"a":1e999}', b"[NaN]", b"[" * 200 + b"]" * 200],
+)
+def test_a_long_line_that_is_no_request_is_refused_like_a_short_one(line):
+    assert framing.read_long(line, lambda: None) == framing.read(line)
+
+
+def test_a_message_of_very_many_values_is_refused():
+    line = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"p":[' + b"1," * 100_000 + b"1]}}"
+    told = framing.read_long(line, lambda: None)
+    assert (told.code, told.message) == (-32600, "a message may hold 100000 values at most")
+
+
+def test_it_is_known_how_much_of_a_line_has_come():
+    lines = Lines(100)
+    lines.feed(b"one\ntwo")
+    assert lines.held == 3
+    lines.feed(b"\n")
+    assert lines.held == 0
+
+
+def test_a_large_answer_is_the_same_line():
+    result = {"hits": [{"text": "é"}] * 30, "empty": [], "n": None, "é": {"a": [1]}}
+    assert framing.is_large(result)
+    assert framing.large_result_line("x", result) == framing.result_line("x", result)
+    assert not framing.is_large({"hits": [{"text": "é"}] * 5})
+    assert not framing.is_large([1] * 30)

@@ -13,8 +13,7 @@ SUMMARY = Summary(
 def test_an_answer_is_whole_and_flat():
     hit = Hit(SUMMARY, "demo", None, "b", 0.5, (Part("a", 0.5),), ("lexical",))
     shown = full.answer(
-        Answer((hit,), "memd", None, 1.0, notes=("n",)),
-        {1: (4,)},
+        Answer((hit,), "memd", None, 1.0, notes=("n",), contradicted={1: (4,)}),
         waited=None,
         note="unknown project",
     )

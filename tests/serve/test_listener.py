@@ -121,6 +121,14 @@ async def test_one_connection_too_many_gets_an_error_line(house, connect):
         assert "result" in await first.call("memd/ping")
 
 
+async def test_fewer_come_in_where_the_system_has_no_room_for_more(house, connect, monkeypatch):
+    monkeypatch.setattr(door.descriptors, "provide", lambda _: 1)
+    async with house.open(connections=10), connect() as first:
+        assert "result" in await first.call("memd/ping")
+        async with connect() as second:
+            assert "ulimit -n" in (await second.answer())["error"]["message"]
+
+
 async def test_two_hundred_connections_are_served_at_once(house, connect, eventually):
     answered = []
 

@@ -208,6 +208,15 @@ async def test_a_compacted_session_is_told_first_what_it_lost(desk):
     assert await desk.ids("resume", session="s1") == []
 
 
+async def test_a_compaction_that_a_wrong_clock_dated_ahead_lets_nothing_be_shown_twice(desk):
+    hit = desk.put("The kettle is cold")
+    desk.happens("session_start", NOW + 4_000 * DAY, source="compact")
+    assert await desk.ids("prompt", "is the kettle cold", session="s1") == [hit]
+    desk.shown(hit, NOW)
+    desk.now += 10
+    assert await desk.ids("prompt", "is the kettle cold", session="s1") == []
+
+
 async def test_a_compaction_does_not_wait_long_for_the_distiller(desk):
     choice = desk.put("We chose Redis", kind=Kind.DECISION)
     start = desk.happens("session_start", NOW, source="compact")

@@ -107,7 +107,10 @@ async def test_a_bad_request_is_a_readable_failure_and_the_next_one_works(
     ("error", "message"),
     [
         (BadRequest("profile: there is no 'x'"), "profile: there is no 'x'"),
-        (VaultFull(), "The disk is full: the vault cannot grow."),
+        (
+            VaultFull(),
+            "The disk is full: the vault cannot grow. Make room; memd goes on by itself then.",
+        ),
         (RuntimeError("internal"), "memd could not do this; see the log"),
         (KeyError("internal"), "memd could not do this; see the log"),
         (TimeoutError("internal"), "memd could not do this; see the log"),

@@ -105,6 +105,7 @@ def test_a_duration_that_ends_at_once_or_never_is_refused(text):
     [
         (0, "now"), (59_000, "now"), (5 * when.MINUTE, "5m"), (3 * HOUR, "3h"), (3 * DAY, "3d"),
         (13 * DAY, "13d"), (14 * DAY, "2w"), (65 * DAY, "2mo"), (800 * DAY, "2y"), (-3 * DAY, "in 3d"),
+        (-7 * DAY, when.AHEAD), (-4_000 * DAY, when.AHEAD),
     ],
 )  # fmt: skip
 def test_ages_have_one_unit(length, age):
