@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Rows
-from memd.index.matrix import Floats
+from memd.index.rotation import Floats
 from memd.index.shelf import Shelf
 
 BLOCK = 128
@@ -168,14 +168,15 @@ class _Near:
 
 
 def rows_of(shelf: Shelf, space: str) -> ArrayRows | None:
-    """What a shelf holds of one space, as it is now; None while it has not been loaded.
+    """What a shelf holds of one space, as it is now; None while it is being loaded.
 
     The columns are copied; the vectors are read when asked for, a slice at a time, so that a search
     never waits for long. When the shelf closes its gaps in between, `is_current` turns False.
     """
     with shelf.lock:
         columns, matrix = shelf.columns, shelf.matrices.get(space)
-        if not shelf.loaded or matrix is None:
+        is_filling = space != shelf.learned and shelf.coverage(space) < 1
+        if not shelf.loaded or matrix is None or is_filling:
             return None
         n, dimensions = columns.n, matrix.dimensions
         last = int(columns.passage_id[n - 1]) if n else 0

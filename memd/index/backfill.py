@@ -31,7 +31,7 @@ _LOOK_S = 60.0
 """How long to sleep when nobody rings."""
 _AGAIN_S = (1.0, 2.0, 5.0, 15.0, 30.0)
 """How long to sleep when the model does not answer, unless it rings."""
-_READ_AT_ONCE = 512
+_READ_AT_ONCE = 2_048
 """Vectors that are read from the vault for one look at the shelf."""
 _RATED = 20
 """Batches by which the rate is told."""
@@ -146,6 +146,7 @@ class Backfill:
             gap = await self._db.read(lambda tx: gaps.look(tx, space, lacking, self._size))
             if gap.stored:
                 await gaps.restore(self._shelf, space, gap.stored)
+                await gaps.recode(self._db, space, gap.stored)
                 return True
         # A memory that has just gone leaves passages on the shelf until the index follows, and rings.
         return bool(gap.texts) and await self._embed(space, gap)
@@ -162,8 +163,12 @@ class Backfill:
             return True
         async with self._lock:
             kept = await gaps.bring(self._db, self._shelf, space, list(gap.texts), rows)
-        self._rates.append((self._clock() - started, kept))
+        self._rates.append((self._since(started), kept))
         return True
+
+    def _since(self, started: int) -> int:
+        """How long a batch took, in ms: a clock that is set meanwhile must not tell years, nor less than nothing."""
+        return min(max(0, self._clock() - started), int(self._config.batch_s * 1000))
 
     async def _ask(self, texts: Mapping[int, str], space: Space) -> Vectors:
         """Return a row a text; of zeros for a text that alone makes a model fail that is there."""
@@ -195,5 +200,5 @@ class Backfill:
     def _finish(self, space: Space) -> None:
         self._why = ""
         if self._begun is not None:
-            took, self._begun = self._clock() - self._begun, None
+            took, self._begun = max(0, self._clock() - self._begun), None
             log.get(self.name).info("space_completed", space=space.name, took_ms=took)

@@ -38,8 +38,12 @@ def passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> list[NewPassa
 
 def embedded(summary: Summary, span: tuple[int, int]) -> str:
     """Return the text that stands for a passage, [start, stop) of the body, in a vector space."""
-    start, stop = span
-    return f"{summary.title}\n{summary.body[start:stop]}"
+    return wording(summary.title, summary.body, *span)
+
+
+def wording(title: str, body: str, start: int, stop: int) -> str:
+    """Do what `embedded` does, of a memory's title and body."""
+    return f"{title}\n{body[start:stop]}"
 
 
 def spans(body: str, *, tokens_max: int = TOKENS_MAX) -> list[tuple[int, int]]:

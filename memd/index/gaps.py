@@ -13,16 +13,15 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.chunk import embedded
+from memd.index.blobs import decode, encode, is_former
+from memd.index.chunk import wording
 from memd.index.shelf import Shelf
 from memd.models import Space
-from memd.store import fulltext, spaces, summaries, vectors
+from memd.store import fulltext, spaces, vectors
 from memd.store.database import Connection, Database
 
 _CLEARED_AT_ONCE = 500
 """Vectors that one transaction drops: captures must not wait for all of them."""
-
-Halves = NDArray[np.float16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +42,11 @@ def look(tx: Connection, space: Space, passage_ids: Sequence[int], limit: int) -
 
 def texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
     """Passage id → what to embed, in the order given; those that have gone are left out."""
-    spans = fulltext.spans(tx, passage_ids)
-    owners = fulltext.owners(tx, passage_ids)
-    found = summaries.by_ids(tx, list(set(owners.values())))
-    return {
-        number: embedded(found[owners[number]], spans[number])
-        for number in passage_ids
-        if number in owners and owners[number] in found
+    found = {
+        number: wording(title, body, start, stop)
+        for number, start, stop, title, body in fulltext.texts(tx, passage_ids)
     }
+    return {number: found[number] for number in passage_ids if number in found}
 
 
 async def bring(
@@ -64,23 +60,38 @@ async def bring(
 
     A row of zeros is kept, too: it says that there is nothing to embed.
     """
-    halves = rows.astype("<f2")
-    pairs = [(number, row.tobytes()) for number, row in zip(passage_ids, halves, strict=True)]
     # Who waits for this may give up, but not between the commit and the shelf.
     with anyio.CancelScope(shield=True):
+        coded = await anyio.to_thread.run_sync(encode, rows)
+        pairs = dict(zip(passage_ids, coded, strict=True))
         kept = await db.write(
-            lambda tx: vectors.put_where_wanted(tx, vectors.ensure_space(tx, space), pairs)
+            lambda tx: vectors.put_where_wanted(
+                tx, vectors.ensure_space(tx, space), pairs.items()
+            )
         )
-        there = set(kept)
-        at = [at for at, number in enumerate(passage_ids) if number in there]
-        await anyio.to_thread.run_sync(shelf.fill, space.name, kept, halves[at])
+        await restore(shelf, space, {number: pairs[number] for number in kept})
     return len(kept)
 
 
 async def restore(shelf: Shelf, space: Space, stored: Mapping[int, bytes]) -> None:
     """Put vectors on the shelf as the vault has them."""
-    rows = np.frombuffer(b"".join(stored.values()), "<f2").reshape(-1, space.dimensions)
-    await anyio.to_thread.run_sync(shelf.fill, space.name, list(stored), rows)
+
+    def put() -> None:
+        rows = decode(list(stored.values()), space.dimensions)
+        shelf.fill(space.name, list(stored), rows)
+
+    await anyio.to_thread.run_sync(put)
+
+
+async def recode(db: Database, space: Space, stored: Mapping[int, bytes]) -> None:
+    """Write those of these vectors anew that a memd before this one has written, in half the bytes."""
+    former = {n: blob for n, blob in stored.items() if is_former(blob, space.dimensions)}
+    if former:
+        coded = encode(decode(list(former.values()), space.dimensions))
+        pairs = list(zip(former, coded, strict=True))
+        await db.write(
+            lambda tx: vectors.put_where_wanted(tx, vectors.ensure_space(tx, space), pairs)
+        )
 
 
 async def clear(db: Database, space_name: str) -> None:

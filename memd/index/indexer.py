@@ -23,20 +23,23 @@ from memd.index import gaps
 from memd.index.chunk import embedded, passages
 from memd.index.entities import Entity, of_summary
 from memd.index.heap import give_back
-from memd.index.postings import POSTING
-from memd.index.shelf import Batch, Contents, Shelf
+from memd.index.keeper import Keeper
+from memd.index.pages import give_back_code
+from memd.index.shelf import Batch, Shelf
 from memd.models import Space, Summary
-from memd.store import changes, entities, fulltext, summaries, turns, vectors
+from memd.store import changes, entities, fulltext, saved, summaries, turns
 from memd.store.database import Connection, Database
-from memd.store.rows import NewPassage, StoredPassage
+from memd.store.rows import NewPassage
 from memd.text import digest, forget_words
 
-_LOOK_S = 60.0
-"""How long to sleep when nobody rings: another process may have written."""
+_LOOK_S = 20.0
+"""How long to sleep when nobody rings: another process may have written, and searches leave pages behind."""
 
 _QUIET_S = 5.0
 """After so long without work, memory is given back."""
 _MANY_BATCHES = 10
+_REST = 0.5
+"""Of the time that it took to embed some: who searches meanwhile shares the interpreter with us."""
 
 Halves = NDArray[np.float16]
 
@@ -94,8 +97,9 @@ class Indexer:
         self._lock = anyio.Lock()
         self._in_step = False
         """Whether the shelf has followed every commit."""
-        self._is_complete = False
-        """Whether local spaces are known to lack nothing."""
+        self._keeper = Keeper(db, shelf, embedders)
+        self._awaited = 0
+        """How many wait for the index to be settled."""
         self._has_worked = False
         self._pending = 0
         self._failed: dict[str, str] = {}
@@ -106,6 +110,7 @@ class Indexer:
         """Index for ever: what is pending, then whatever somebody rings for."""
         while True:
             await self.settle()
+            await self._complete()
             rung = await self._bell.wait(_QUIET_S if self._has_worked else _LOOK_S)
             if not rung:
                 await self._rest()
@@ -115,20 +120,25 @@ class Indexer:
         if self._has_worked:
             self._has_worked = False
             forget_words()
+        async with self._lock:
+            await self._keeper.save(lambda: self._awaited > 0 or self._bell.is_rung)
+        await anyio.to_thread.run_sync(self._keeper.give_back)
         await anyio.to_thread.run_sync(give_back)
+        await anyio.to_thread.run_sync(give_back_code)
 
     def nudge(self) -> None:
         """Tell it that summaries changed."""
         self._bell.ring()
 
     def status(self) -> dict[str, object]:
-        """Tell `pending` as of the last look, `passages`, `space`, `loaded`, and `failed`: space → why."""
+        """Tell `pending` as of the last look, `passages`, `space`, `loaded`, `failed`: space → why, and `copy`."""
         return {
             "pending": self._pending,
             "passages": self._shelf.columns.live_count,
             "space": self._embedders[-1].space.name,
             "loaded": self._shelf.loaded,
             "failed": dict(self._failed),
+            "copy": self._keeper.status(),
         }
 
     async def load(self) -> None:
@@ -138,19 +148,22 @@ class Indexer:
 
     async def settle(self) -> None:
         """Index everything that is pending now; when this returns, the shelf has it."""
-        async with self._lock:
-            await self._catch_up()
+        self._awaited += 1
+        try:
+            async with self._lock:
+                await self._catch_up()
+        finally:
+            self._awaited -= 1
 
     async def reindex(self) -> None:
-        """Compute every derived row anew, and read the shelf from the result."""
+        """Compute every derived row anew, from a shelf that has what the tables have."""
         async with self._lock:
             await self._db.write(changes.everything)
+            await self._db.write(saved.drop)
+            await self._keeper.sweep()
             await self._db.write(turns.rebuild)
-            await self._get_in_step()
-            with self._shelf.lock:
-                self._shelf.columns.digest[:] = 0
-            await self._catch_up()
             await self._load()
+            await self._catch_up()
 
     async def _get_in_step(self) -> None:
         if not self._in_step:
@@ -162,23 +175,17 @@ class Indexer:
         batches = 0
         while await self._batch(last):
             batches += 1
-        if not self._is_complete:
-            await self._complete()
         if batches >= _MANY_BATCHES:
-            await self._rest()
+            await anyio.to_thread.run_sync(give_back)
 
     async def _load(self) -> None:
-        spaces = [embedder.space for embedder in self._embedders]
-        learned = self._shelf.learned_space
-        if learned is not None:
-            spaces.append(learned)
-        numbers = await self._db.write(
-            lambda tx: {s: vectors.ensure_space(tx, s) for s in spaces}
-        )
-        await self._db.read(lambda tx: _load(tx, self._shelf, numbers, learned))
+        await self._db.read(self._keeper.load)
+        self._has_worked = True
         await anyio.to_thread.run_sync(give_back)
         self._in_step = True
-        self._is_complete = False
+        if self._shelf.columns.live_count <= self._config.batch:
+            for embedder in self._embedders:
+                await self._fill_some(embedder)
         self.loaded.set()
         self._tell()
 
@@ -187,22 +194,35 @@ class Indexer:
             self._on_indexed()
 
     async def _complete(self) -> None:
-        """Embed what a local space lacks: all of it, where the vault was written by another version."""
+        """Embed what the spaces lack, newest first, while searches go on and whatever rings is indexed."""
         for embedder in self._embedders:
-            if isinstance(embedder, LocalEmbedder):
-                await self._fill(embedder)
-        self._is_complete = True
+            started = anyio.current_time()
+            while await self._fill(embedder):
+                await anyio.sleep(_REST * (anyio.current_time() - started))
+                if self._bell.is_rung:
+                    await self.settle()
+                started = anyio.current_time()
 
-    async def _fill(self, embedder: LocalEmbedder) -> None:
-        space = embedder.space
-        lacking = await anyio.to_thread.run_sync(
-            self._shelf.lacking, space.name, self._shelf.columns.n
-        )
-        for first in range(0, len(lacking), self._config.batch):
-            some = lacking[first : first + self._config.batch]
-            texts = await self._db.read(partial(gaps.texts, passage_ids=some))
-            rows = await _embed(embedder, list(texts.values()))
-            await gaps.bring(self._db, self._shelf, space, list(texts), rows)
+    async def _fill(self, embedder: Embedder) -> int:
+        """Give some passages their vectors in a space; how many."""
+        async with self._lock:
+            return await self._fill_some(embedder)
+
+    async def _fill_some(self, embedder: Embedder) -> int:
+        name = embedder.space.name
+        lacking = partial(self._shelf.lacking, name, self._config.batch)
+        some = await anyio.to_thread.run_sync(lacking)
+        texts = await self._db.read(partial(gaps.texts, passage_ids=some)) if some else {}
+        if not texts:
+            return 0
+        try:
+            rows = (await _embed(embedder, list(texts.values()))).astype(np.float16)
+        except EngineFailed as error:
+            self._failed[name] = error.message
+            return 0
+        self._failed.pop(name, None)
+        await anyio.to_thread.run_sync(self._shelf.fill, name, list(texts), rows)
+        return len(texts)
 
     async def _batch(self, last: int) -> bool:
         """Index one batch of the changes up to number `last`; whether there was one."""
@@ -219,6 +239,8 @@ class Indexer:
             self._in_step = False
             await anyio.to_thread.run_sync(self._shelf.apply, batch)
             self._in_step = True
+        if batch.gone:
+            await self._keeper.sweep()
         self._pending -= len(work.changes)
         self._tell()
         return True
@@ -300,45 +322,16 @@ def _write(tx: Connection, plan: Plan) -> Batch:
         if passage.summary_id in ids
     ]
     new = [passage for _, passage in kept]
-    added = fulltext.put(tx, new)
+    numbers = fulltext.number_terms(tx, new)
+    added = fulltext.put(tx, new, numbers)
     rows = {space: found[[at for at, _ in kept]] for space, found in plan.vectors.items()}
-    for space, found in rows.items():
-        pairs = ((stored.id, row.tobytes()) for stored, row in zip(added, found, strict=True))
-        vectors.put(tx, vectors.ensure_space(tx, space), pairs)
     for number in plan.entities.keys() & ids.keys():
         entities.put(tx, number, plan.entities[number])
     changes.learnt(tx, current)
+    saved.touch(tx, ids)
     return Batch(
         removed=removed, gone=[n for n in ids if n not in plan.work.summaries],
-        added=added, numbers=_numbers(new, added), vectors=rows,
+        added=added, numbers=numbers, vectors=rows,
         facts=list(fulltext.index_rows(tx, list(ids))),
         digests={number: found for number, found in plan.digests.items() if number in ids},
     )  # fmt: skip
-
-
-def _numbers(new: Sequence[NewPassage], stored: Sequence[StoredPassage]) -> dict[str, int]:
-    """Term → number: the store keeps postings in the order in which it was given them."""
-    numbers: dict[str, int] = {}
-    for passage, kept in zip(new, stored, strict=True):
-        found = np.frombuffer(kept.postings, POSTING)["term"].tolist()
-        numbers.update(zip((p.term for p in passage.postings), found, strict=True))
-    return numbers
-
-
-def _load(
-    tx: Connection, shelf: Shelf, spaces: Mapping[Space, int], learned: Space | None
-) -> None:
-    shelf.load(
-        Contents(
-            passages=fulltext.load(tx),
-            numbers=fulltext.terms_in_order(tx),
-            facts=fulltext.index_rows(tx),
-            vectors={
-                space: vectors.load(tx, number)
-                for space, number in spaces.items()
-                if space != learned
-            },
-            learned=None if learned is None else (learned, vectors.load(tx, spaces[learned])),
-        )
-    )
-    tx.release_memory()

@@ -1,192 +1,236 @@
 """Exact BM25 in numpy: which passages a word stands in, and what that is worth. Pure.
 
-Postings lie in a few segments, each sorted by term like a sparse matrix in CSR form and each covering
-the rows after those of the one before. An append makes a small segment; one that is not four times as
-big as its successor is merged with it, so there are few, and a posting is moved a few times at most.
-A retired row keeps its postings until `compact`, scores 0 and counts for nothing.
+Postings lie in a few segments, each covering the rows after those of the one before. An append makes a
+small segment; one that is not four times as big as its successor is merged with it, so there are few,
+and a posting is moved a few times at most. A retired row keeps its postings until `compact`, scores 0
+and counts for nothing. The words that stand in every eighth row or more are also kept row by row, a
+byte a row, which is quicker to walk than a list of nearly all rows.
 
 score(row) = Σ weight · idf · tf·(k1 + 1) / (tf + k1·(1 - b + b·length/average)), with
 tf = title_weight·(in title) + (in body) and idf = ln(1 + (N - df + ½)/(df + ½))
 (Robertson and Zaragoza, 2009; the idf as in Lucene, never negative). Not here: what a word is.
 """
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.index import segment
+from memd.index.among import Among, Mask
 from memd.index.columns import Rows
+from memd.index.segment import Counts, Segment
 
 POSTING = np.dtype([("term", "<u4"), ("title", "u1"), ("body", "u1")])
 """One posting as the store keeps it."""
 _MERGE_RATIO = 4
 _SEGMENT_MIN = 4_096
-_RECALLED_MAX = 64
-"""Words whose rows are kept at hand: those of one question are asked for three or four times."""
+_AT_ONCE = 1 << 15
+"""Postings or rows whose worth is worked out in one step: what is in between stays in the cache."""
+_COMMON_SHARE = 8
+_COMMON_MIN = 4_096
+_COMMON_MAX = 32
+"""Common words that are kept row by row: a megabyte each with a million rows."""
+_BYTE_MAX = 255
+_FOUND_MAX = 1_024
+"""Words whose places are kept at hand."""
 
-Counts = NDArray[np.uint8]
 Floats = NDArray[np.float32]
+_N = TypeVar("_N", bound=np.generic)
+Piece = tuple[Segment, slice, int]
+"""A term's postings in a segment, or some of them, and the place of the term among those asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Postings of consecutive rows, sorted by (term, row)."""
+class Portion(NamedTuple):
+    """Some postings of several terms."""
 
-    terms: NDArray[np.uint32]
-    """Each term once, ascending."""
-    starts: NDArray[np.int64]
-    """Where a term's postings begin; one longer than `terms`."""
-    rows: NDArray[np.int32]
-    title: Counts
-    body: Counts
+    rows: Rows
+    """Dead ones too; ascending within a term."""
+    tf: Floats
+    """Per posting."""
+    places: NDArray[np.intp]
+    sizes: Sequence[int]
+    """The place of a term, and how many of the postings are its; then the next."""
 
-    def slice(self, term: int) -> slice:
-        """Where this term's postings lie."""
-        at = int(np.searchsorted(self.terms, np.uint32(term)))
-        if at == len(self.terms) or self.terms[at] != term:
-            return slice(0, 0)
-        return slice(int(self.starts[at]), int(self.starts[at + 1]))
-
-
-def _segment(
-    terms: NDArray[np.uint32], rows: NDArray[np.int32], title: Counts, body: Counts
-) -> Segment:
-    """Sort postings, which come in order of row, by term."""
-    order = np.argsort(terms, kind="stable")
-    ordered = terms[order]
-    firsts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] + np.uint32(1)))
-    starts = np.append(firsts, len(ordered))
-    return Segment(ordered[firsts], starts, rows[order], title[order], body[order])
-
-
-def _joined(segments: Sequence[Segment]) -> Segment:
-    return _segment(
-        np.concatenate([np.repeat(s.terms, np.diff(s.starts)) for s in segments]),
-        np.concatenate([s.rows for s in segments]),
-        np.concatenate([s.title for s in segments]),
-        np.concatenate([s.body for s in segments]),
-    )
+    def spread(self, values: NDArray[_N]) -> NDArray[_N]:
+        """Give each posting the value at its term's place."""
+        return np.repeat(values[self.places], self.sizes)
 
 
 class Postings:
     """The postings of the shelf's rows, in step with its columns."""
 
     def __init__(self) -> None:
+        self.n = 0
+        """How many rows there are, retired ones too."""
         self._segments: list[Segment] = []
         self._lengths = np.zeros(0, np.float32)
         self._live = np.zeros(0, np.bool_)
+        self._dead: Rows | None = np.zeros(0, np.intp)
         self._norms: dict[tuple[float, float], Floats] = {}
-        self._recalled: dict[int, tuple[Rows, Counts, Counts]] = {}
-        self._recalled_rows = 0
-
-    @property
-    def n(self) -> int:
-        """How many rows there are, retired ones too."""
-        return len(self._live)
+        self._common: dict[tuple[int, float], Counts] = {}
+        self._found: dict[int, list[tuple[Segment, slice]]] = {}
 
     def append(self, blobs: Sequence[bytes], lengths: Sequence[int]) -> None:
         """Add one row per blob of postings, as the store keeps them."""
         found = np.frombuffer(b"".join(blobs), POSTING)
         sizes = np.array([len(blob) // POSTING.itemsize for blob in blobs], np.int64)
-        rows = np.repeat(np.arange(self.n, self.n + len(blobs), dtype=np.int32), sizes)
+        first, self.n = self.n, self.n + len(blobs)
+        rows = np.repeat(np.arange(first, self.n, dtype=np.int32), sizes)
         if len(found):
-            self._segments.append(_segment(found["term"], rows, found["title"], found["body"]))
+            self._segments.append(
+                segment.segment(found["term"], rows, found["title"], found["body"])
+            )
             self._merge()
-        self._lengths = np.append(self._lengths, np.asarray(lengths, np.float32))
-        self._live = np.append(self._live, np.ones(len(blobs), np.bool_))
-        self._changed()
-
-    def _changed(self) -> None:
+        self._lengths = _room(self._lengths, self.n)
+        self._live = _room(self._live, self.n)
+        self._lengths[first : self.n] = lengths
+        self._live[first : self.n] = True
         self._norms.clear()
-        self._recalled.clear()
-        self._recalled_rows = 0
+        self._found.clear()
 
     def _merge(self) -> None:
         count = 1
         size = len(self._segments[-1].rows)
-        for segment in reversed(self._segments[:-1]):
-            if len(segment.rows) >= max(_MERGE_RATIO * size, _SEGMENT_MIN):
+        for one in reversed(self._segments[:-1]):
+            if len(one.rows) >= max(_MERGE_RATIO * size, _SEGMENT_MIN):
                 break
             count += 1
-            size += len(segment.rows)
+            size += len(one.rows)
         if count > 1:
-            self._segments[-count:] = [_joined(self._segments[-count:])]
+            if count == len(self._segments):
+                self._common.clear()
+            self._segments[-count:] = [segment.joined(self._segments[-count:])]
 
     def retire(self, rows: Rows) -> None:
         """Let these rows count for nothing any more."""
-        self._live[rows] = False
-        self._changed()
+        if len(rows):
+            self._live[rows] = False
+            self._dead = None
+            self._norms.clear()
 
     def compact(self, mapping: NDArray[np.int32]) -> None:
         """Drop the retired rows; `mapping` tells each row's new number, -1 for none."""
         kept = mapping >= 0
-        self._lengths, self._live = self._lengths[kept], self._live[kept]
-        self._changed()
-        if self._segments:
-            old = _joined(self._segments)
-            stay = kept[old.rows]
-            terms = np.repeat(old.terms, np.diff(old.starts))[stay]
-            self._segments = [
-                _segment(terms, mapping[old.rows[stay]], old.title[stay], old.body[stay])
-            ]
+        self._lengths = self._lengths[: self.n][kept]
+        self._live = self._live[: self.n][kept]
+        self.n = len(self._live)
+        self._dead = None
+        self._norms.clear()
+        self._common.clear()
+        self._found.clear()
+        whole = [segment.renumbered(one, mapping) for one in self._segments]
+        self._segments = [one for one in whole if len(one.rows)]
+
+    def sizes(self) -> dict[str, tuple[np.dtype[Any], int]]:
+        """Name → type and length of what `write` writes."""
+        lengths = segment.sizes(self._segments)
+        postings = {n: (np.dtype(kind), lengths[n]) for n, kind in segment.PARTS.items()}
+        return {
+            **postings,
+            **{n: (rows.dtype, len(rows)) for n, rows in self._of_rows().items()},
+        }
+
+    def _of_rows(self) -> dict[str, NDArray[Any]]:
+        return {"lengths": self._lengths[: self.n], "live": self._live[: self.n]}
+
+    def write(self, into: Mapping[str, NDArray[Any]]) -> None:
+        """Write what has to be saved into arrays of these `sizes`: all postings as one segment.
+
+        Arrays of files, for instance: a range of terms is written at a time, which takes little memory.
+        """
+        segment.write(self._segments, into)
+        for name, rows in self._of_rows().items():
+            into[name][: self.n] = rows
+
+    def restore(self, n: int, parts: Mapping[str, NDArray[Any]]) -> None:
+        """Take over arrays that were saved when there were n rows.
+
+        `lengths` and `live` may be longer: then rows are appended into them. The others have no room.
+        """
+        self.__init__()  # type: ignore[misc]  # begin anew: nothing of before may be left
+        self.n = n
+        plain = {name: np.asarray(array) for name, array in parts.items()}
+        self._lengths, self._live = plain["lengths"], plain["live"]
+        self._dead = None
+        if len(plain["rows"]):
+            self._segments = [Segment(**{name: plain[name] for name in segment.PARTS})]
 
     def terms(self) -> Iterable[int]:
         """List every term that stands somewhere, if only in a retired row."""
-        return {int(term) for segment in self._segments for term in segment.terms}
+        return {term for one in self._segments for term in one.terms.tolist()}
+
+    def _pieces(self, term: int) -> list[tuple[Segment, slice]]:
+        """Where a term's postings lie; kept, for those of one question are asked for again and again."""
+        known = self._found.get(term)
+        if known is None:
+            if len(self._found) == _FOUND_MAX:
+                self._found.clear()
+            found = ((one, one.slice(term)) for one in self._segments)
+            known = self._found[term] = [(one, at) for one, at in found if at.stop > at.start]
+        return known
+
+    def size(self, term: int) -> int:
+        """Count the postings of a term, those in retired rows too."""
+        return sum(at.stop - at.start for _, at in self._pieces(term))
 
     def term(self, term: int) -> tuple[Rows, Counts, Counts]:
         """Return the live rows with a term, ascending, and how often it is in their title and body."""
-        known = self._recalled.get(term)
-        if known is None:
-            known = self._look_up(term)
-            self._recalled_rows += len(known[0])
-            if len(self._recalled) == _RECALLED_MAX or self._recalled_rows > 4 * self.n:
-                self._recalled.clear()
-                self._recalled_rows = len(known[0])
-            self._recalled[term] = known
-        return known
-
-    def _look_up(self, term: int) -> tuple[Rows, Counts, Counts]:
-        found = [self._live_slice(segment, term) for segment in self._segments]
-        if not found:
-            none = np.zeros(0, np.uint8)
-            return np.zeros(0, np.intp), none, none
-        rows, title, body = zip(*found, strict=True)
-        return np.concatenate(rows).astype(np.intp), np.concatenate(title), np.concatenate(body)
-
-    def _live_slice(
-        self, segment: Segment, term: int
-    ) -> tuple[NDArray[np.int32], Counts, Counts]:
-        at = segment.slice(term)
-        rows = segment.rows[at]
+        none = np.zeros(0, np.uint8)
+        pieces = self._pieces(term)
+        rows = np.concatenate([np.zeros(0, np.intp), *(one.rows[at] for one, at in pieces)])
+        title = np.concatenate([none, *(one.title[at] for one, at in pieces)])
+        body = np.concatenate([none, *(one.body[at] for one, at in pieces)])
         live = self._live[rows]
-        if live.all():
-            return rows, segment.title[at], segment.body[at]
-        return rows[live], segment.title[at][live], segment.body[at][live]
+        return rows[live], title[live], body[live]
 
     def rows_of(self, term: int) -> Rows:
         """Return the live rows with a term, ascending."""
         return self.term(term)[0]
 
-    def df(self, term: int) -> int:
-        """Count the live rows with a term."""
+    def frequencies(self, terms: Sequence[int], title_weight: float) -> Iterator[Portion]:
+        """Read the postings of these terms, those in retired rows too, in portions."""
+        pieces = ((*piece, i) for i, term in enumerate(terms) for piece in self._pieces(term))
+        return _portions(pieces, title_weight)
+
+    def df(self, term: int, among: Mask | None = None) -> int:
+        """Count the live rows with a term, or those `among` some live ones."""
+        mask = self._live if among is None else among
+        if among is None and not len(self._dead_rows()):
+            return self.size(term)
         return sum(
-            int(np.count_nonzero(self._live[s.rows[s.slice(term)]])) for s in self._segments
+            int(np.count_nonzero(mask[one.rows[start : min(start + _AT_ONCE, at.stop)]]))
+            for one, at in self._pieces(term)
+            for start in range(at.start, at.stop, _AT_ONCE)
         )
+
+    def has(self, term: int, rows: Rows) -> Mask:
+        """Tell of each of these rows, few and in any order, whether it has a term; dead or not."""
+        found = np.zeros(len(rows), np.bool_)
+        wanted = rows.astype(np.int32)
+        for one, at in self._pieces(term):
+            having = one.rows[at]
+            found |= having.take(having.searchsorted(wanted), mode="clip") == wanted
+        return found
+
+    def in_title(self, term: int, rows: Rows) -> Mask:
+        """Tell of each of these rows, few and in any order, whether a term is in its title; dead or not."""
+        found = np.zeros(len(rows), np.bool_)
+        wanted = rows.astype(np.int32)
+        for one, at in self._pieces(term):
+            having = one.rows[at]
+            places = having.searchsorted(wanted)
+            is_there = having.take(places, mode="clip") == wanted
+            found |= is_there & (one.title[at].take(places, mode="clip") > 0)
+        return found
 
     def matched(self, row: int, terms: Iterable[int]) -> list[int]:
         """Return those of these terms that stand in a live row."""
-        return [term for term in terms if self._live[row] and self._has(row, term)]
-
-    def _has(self, row: int, term: int) -> bool:
-        for segment in self._segments:
-            rows = segment.rows[segment.slice(term)]
-            at = int(np.searchsorted(rows, row))
-            if at < len(rows) and rows[at] == row:
-                return True
-        return False
+        if not self._live[row]:
+            return []
+        rows = np.array([row])
+        return [term for term in terms if self.has(term, rows)[0]]
 
     def scores(
         self,
@@ -195,32 +239,135 @@ class Postings:
         k1: float,
         b: float,
         title_weight: float,
-        among: NDArray[np.bool_] | None = None,
+        among: Among | None = None,
+        out: Floats | None = None,
     ) -> Floats:
         """BM25 of every row, (n,), for term number → weight in the query; see the top of the file.
 
-        `among`, (n,), says which rows a word's rarity is counted over: what is common in one project
-        may be rare in the vault, and says nothing there.
+        Rarity is counted `among` these rows, else over all. They are written to `out`, if given.
         """
-        scores = np.zeros(self.n, np.float32)
+        scores = np.empty(self.n, np.float32) if out is None else out
+        scores.fill(0)
+        counted = among or Among(self._live[: self.n], self.df)
+        worths = {term: weight * counted.idf(term) * (k1 + 1) for term, weight in terms.items()}
         norms = self._norm(k1, b)
-        count = int(np.count_nonzero(self._live if among is None else among))
-        for term, weight in terms.items():
-            rows, title, body = self.term(term)
-            tf = np.float32(title_weight) * title + body
-            having = len(rows) if among is None else int(np.count_nonzero(among[rows]))
-            idf = math.log(1 + (count - having + 0.5) / (having + 0.5))
-            scores[rows] += np.float32(weight * idf * (k1 + 1)) * tf / (tf + norms[rows])
+        # First the common ones, then the others, in whatever segment: equal rows must not differ by a
+        # rounding.
+        dense = {term: self._dense(term, title_weight) for term in terms}
+        order = sorted(terms, key=lambda term: dense[term] is None)
+        weights = np.array([worths[term] for term in order], np.float32)
+        pairs = ((dense[term], weight) for term, weight in zip(order, weights, strict=True))
+        _add_dense([(tf, weight) for tf, weight in pairs if tf is not None], norms, scores)
+        pieces = (
+            (one, at, place)
+            for place, term in enumerate(order)
+            for one, at in self._pieces(term)
+            if dense[term] is None or one is not self._segments[0]
+        )
+        for portion in _portions(pieces, title_weight):
+            worth = portion.spread(weights)
+            worth *= portion.tf
+            np.add(portion.tf, norms[portion.rows], out=portion.tf)
+            worth /= portion.tf
+            np.add.at(scores, portion.rows, worth)
+        if len(dead := self._dead_rows()):
+            scores[dead] = 0
         return scores
+
+    def _dead_rows(self) -> Rows:
+        if self._dead is None:
+            self._dead = np.flatnonzero(~self._live[: self.n])
+        return self._dead
 
     def _norm(self, k1: float, b: float) -> Floats:
         """Return k1·(1 - b + b·length/average), (n,), kept until a row comes or goes."""
         if (k1, b) not in self._norms:
-            live = self._lengths[self._live]
-            average = float(live.mean(dtype=np.float64)) if len(live) else 1.0
-            relative = self._lengths / np.float32(average or 1.0)
+            lengths, live = self._lengths[: self.n], self._live[: self.n]
+            count = self.n - len(self._dead_rows())
+            total = lengths.sum(dtype=np.float64, where=True if count == self.n else live)
+            norms = lengths / np.float32(total / count if total else 1.0)
+            norms *= np.float32(b)
+            norms += np.float32(1 - b)
+            norms *= np.float32(k1)
             # Never 0: a word that counts nothing in a passage without length is worth 0, not NaN.
-            self._norms[k1, b] = np.maximum(k1 * (1 - b + b * relative), 1e-9).astype(
-                np.float32
-            )
+            self._norms[k1, b] = np.maximum(norms, np.float32(1e-9), out=norms)
         return self._norms[k1, b]
+
+    def _dense(self, term: int, title_weight: float) -> Counts | None:
+        """Return a common word's tf in the rows up to the last it has in the first segment, else None."""
+        known = self._common.pop((term, title_weight), None)
+        if known is None:
+            known = self._laid_out(term, title_weight)
+            if known is None:
+                return None
+            if len(self._common) == _COMMON_MAX:
+                del self._common[next(iter(self._common))]
+        self._common[term, title_weight] = known
+        return known
+
+    def _laid_out(self, term: int, title_weight: float) -> Counts | None:
+        pieces = self._pieces(term)
+        if not pieces or pieces[0][0] is not self._segments[0]:
+            return None
+        one, at = pieces[0]
+        if at.stop - at.start < max(_COMMON_MIN, self.n // _COMMON_SHARE):
+            return None
+        dense = np.zeros(int(one.rows[at.stop - 1]) + 1, np.uint8)
+        for portion in _portions([(one, at, 0)], title_weight):
+            if portion.tf.max() > _BYTE_MAX or not float(title_weight).is_integer():
+                return None
+            dense[portion.rows] = portion.tf
+        return dense
+
+
+def _room(array: NDArray[Any], n: int) -> NDArray[Any]:
+    """Return the array itself if it has n places, else one with a quarter more."""
+    if n <= len(array):
+        return array
+    wider = np.zeros(n + n // 4, array.dtype)
+    wider[: len(array)] = array
+    return wider
+
+
+def _portions(pieces: Iterable[Piece], title_weight: float) -> Iterator[Portion]:
+    """Read postings so many at a time; those of rare words together."""
+    gathered: list[Piece] = []
+    size = 0
+    for one, at, place in pieces:
+        for start in range(at.start, at.stop, _AT_ONCE):
+            part = slice(start, min(start + _AT_ONCE, at.stop))
+            if size + part.stop - part.start > _AT_ONCE:
+                yield _read(gathered, title_weight)
+                gathered, size = [], 0
+            gathered.append((one, part, place))
+            size += part.stop - part.start
+    if gathered:
+        yield _read(gathered, title_weight)
+
+
+def _read(pieces: Sequence[Piece], title_weight: float) -> Portion:
+    rows = np.concatenate([one.rows[at] for one, at, _ in pieces], dtype=np.intp)
+    tf = np.concatenate([one.title[at] for one, at, _ in pieces], dtype=np.float32)
+    tf *= np.float32(title_weight)
+    tf += np.concatenate([one.body[at] for one, at, _ in pieces])
+    places = np.array([place for *_, place in pieces])
+    return Portion(rows, tf, places, [at.stop - at.start for _, at, _ in pieces])
+
+
+def _add_dense(
+    words: Sequence[tuple[Counts, np.float32]], norms: Floats, scores: Floats
+) -> None:
+    """Add what words of these tf and weights are worth, each to its rows from the first on.
+
+    Some rows at a time and word after word: then these rows stay in the cache.
+    """
+    worth, below = np.empty((2, _AT_ONCE), np.float32)
+    for first in range(0, max((len(tf) for tf, _ in words), default=0), _AT_ONCE):
+        for tf, weight in words:
+            size = len(tf[first : first + _AT_ONCE])
+            some, own, under = slice(first, first + size), worth[:size], below[:size]
+            np.copyto(own, tf[some])
+            np.add(own, norms[some], out=under)
+            own *= weight
+            own /= under
+            scores[some] += own

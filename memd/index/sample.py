@@ -4,25 +4,20 @@ It finds what no count finds: an index made with other settings, or by other rul
 Not here: the counts (store/integrity.py), making it right (indexer.py).
 """
 
-from memd.engines.ports import LocalEmbedder
-from memd.index.chunk import embedded, passages
+from memd.index.chunk import passages
 from memd.models import Finding, Summary
-from memd.store import sampling, summaries, vectors
+from memd.store import sampling, summaries
 from memd.store.database import Connection
 
 SAMPLE = 40
 """Memories: enough to see what concerns all, and done in a moment."""
 
 
-def compare(
-    tx: Connection, embedder: LocalEmbedder, tokens_max: int, limit: int = SAMPLE
-) -> Finding:
-    """Compute passages and vectors of up to `limit` memories and say how many are stored otherwise."""
+def compare(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Finding:
+    """Compute the passages of up to `limit` memories and say how many are stored otherwise."""
     chosen = summaries.by_ids(tx, sampling.sampled(tx, limit))
     stale = [
-        number
-        for number, one in sorted(chosen.items())
-        if not (_is_cut_so(tx, one, tokens_max) and _is_embedded_so(tx, one, embedder))
+        number for number, one in sorted(chosen.items()) if not _is_cut_so(tx, one, tokens_max)
     ]
     if not stale:
         return Finding("sample", "ok", f"{len(chosen)} memories indexed anew come out the same")
@@ -46,12 +41,3 @@ def _is_cut_so(tx: Connection, summary: Summary, tokens_max: int) -> bool:
         )
         for one in passages(summary, tokens_max=tokens_max)
     ]
-
-
-def _is_embedded_so(tx: Connection, summary: Summary, embedder: LocalEmbedder) -> bool:
-    spans = {one.id: (one.start, one.stop) for one in sampling.indexed(tx, summary.id)}
-    stored = vectors.of(tx, embedder.space.name, list(spans))
-    wanted = embedder.embed([embedded(summary, span) for span in spans.values()]).astype("<f2")
-    return all(
-        stored.get(number) == row.tobytes() for number, row in zip(spans, wanted, strict=True)
-    )

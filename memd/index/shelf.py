@@ -11,27 +11,33 @@ import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Columns, Rows
+from memd.index.copied import Copy, Draft, Layout, Room
+from memd.index.kept import Kept
 from memd.index.matrix import Matrix
 from memd.index.postings import Postings
+from memd.index.rotation import Vectors
 from memd.index.vocabulary import Vocabulary
 from memd.models import Space
 from memd.store.rows import IndexRow, StoredPassage
 
-Neighbours = tuple[NDArray[np.int32], NDArray[np.int32]]
-_BLOCK = 1_024
+Words = tuple[bytes, bytes]
+"""The vocabulary as `Vocabulary.load` takes it."""
 _STREAM_BLOCK = 512
 _FILLED_AT_ONCE = 32
 """Vectors that are filled in under one lock: a search waits for less than a millisecond."""
 _STAYS_ACTIVE = 0.8
 """A learned space that leads goes on to do so down to this part of what it takes to begin."""
 _LAST = 2**60
+_OF_ROWS = ("lengths", "live")
+"""The arrays of the postings that are appended to."""
 _T = TypeVar("_T")
 
 
@@ -41,13 +47,10 @@ class Contents:
 
     passages: Iterable[StoredPassage]
     """In order of id."""
-    numbers: Iterable[tuple[str, int]]
-    """Each term and its number, in order of the terms' UTF-8."""
+    words: Words
     facts: Iterable[IndexRow]
-    vectors: Mapping[Space, Iterable[tuple[int, bytes]]]
-    """By space, (passage id, float16 blob) in order of id; the first space is the complete one."""
-    learned: tuple[Space, Iterable[tuple[int, bytes]]] | None = None
-    """The same of the learned space."""
+    vectors: Mapping[Space, Iterable[tuple[Sequence[int], NDArray[np.float16]]]]
+    """By space, passage ids and a row for each, in order of id; the first space is the complete one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Shelf:
         self.version = 0
         """Grows with every change of rows, for what is cached from here."""
         self.loaded = False
+        self._opened = threading.Event()
         self.matrices: dict[str, Matrix] = {}
         """By the name of the space; a row without a vector in a space is all zeros there."""
         self.learned_space: Space | None = None
@@ -86,13 +90,17 @@ class Shelf:
         """The name of the space that leads: the learned one once its coverage has reached `active_from`,
         until it falls below .8 of that; else the complete one."""
         self._active_from = active_from
-        self._neighbours: tuple[int, Neighbours] | None = None
+        self.kept = Kept()
+        """What searches have worked out; used under the lock."""
         self._clear()
 
     def _clear(self) -> None:
         self.columns = Columns()
         self.postings = Postings()
-        self.vocabulary = Vocabulary(self.postings.df)
+        self.vocabulary = Vocabulary(self._frequency)
+
+    def _frequency(self, number: int) -> int:
+        return self.postings.df(number)
 
     @property
     def learned(self) -> str | None:
@@ -100,44 +108,82 @@ class Shelf:
         return self.learned_space.name if self.learned_space else None
 
     def load(self, contents: Contents) -> None:
-        """Start anew from what the vault holds. Passages whose summary is gone are dead at once."""
+        """Start anew from what the vault holds. Passages whose summary is gone are dead at once.
+
+        Of the learned space nothing is there then.
+        """
         fresh = Shelf()
-        fresh.vocabulary.load(contents.numbers)
+        fresh.vocabulary.load(*contents.words)
         for passages in _blocks(contents.passages):
             fresh._append(passages)
         known = array("q")
         for facts in _blocks(contents.facts):
             fresh.columns.update(facts)
             known.extend(fact.summary_id for fact in facts)
-        for space, vectors in contents.vectors.items():
-            fresh._load_vectors(space, vectors)
-        if contents.learned is not None:
-            fresh.learned_space = contents.learned[0]
-            fresh._load_vectors(*contents.learned)
+        for space, blocks in contents.vectors.items():
+            fresh._begin(space)
+            for passage_ids, rows in blocks:
+                fresh._put(space.name, np.asarray(passage_ids, np.int64), rows)
         fresh._retire(np.flatnonzero(~np.isin(fresh.columns.summary_id, np.array(known))))
+        self.become(fresh)
+
+    def become(self, fresh: "Shelf") -> None:
+        """Hold what another shelf does, which must not be used any more. The learned space begins anew."""
         with self.lock:
-            self.columns, self.postings, self.vocabulary = (
-                fresh.columns,
-                fresh.postings,
-                fresh.vocabulary,
-            )
-            self.matrices = fresh.matrices
+            self.vocabulary = fresh.vocabulary
+            self.vocabulary.counted_by(self._frequency)
+            self._hold(fresh)
             if self.learned_space is not None:
-                self._keep_learned(self.learned_space, fresh)
+                self._begin(self.learned_space)
             self.loaded = True
-            self.version += 1
             self._choose()
+        self._opened.set()
 
-    def _load_vectors(self, space: Space, vectors: Iterable[tuple[int, bytes]]) -> None:
-        self.matrices[space.name] = Matrix(space.dimensions, rows=self.columns.n)
-        _load_rows(self.matrices[space.name], self.columns.passage_id, vectors)
+    def wait(self, seconds: float) -> bool:
+        """Wait in this thread until it is loaded, but no longer than that; whether it is."""
+        return self.loaded or (self._opened.wait(seconds) and self.loaded)
 
-    def _keep_learned(self, space: Space, fresh: "Shelf") -> None:
-        """Begin the learned space anew if what was loaded was another, for it has changed meanwhile."""
-        if fresh.learned_space != space:
-            if fresh.learned is not None:
-                del self.matrices[fresh.learned]
-            self._begin(space)
+    def _hold(self, fresh: "Shelf") -> None:
+        self.columns, self.postings, self.matrices = (
+            fresh.columns,
+            fresh.postings,
+            fresh.matrices,
+        )
+        self.version += 1
+
+    def draft(self) -> Draft:
+        """What a copy of this shelf is made of: all but the learned space, and no text.
+
+        Nobody may add or take rows until it is written.
+        """
+        columns = self.columns.parts()
+        layouts = {f"columns.{name}": Layout(rows, 0) for name, rows in columns.items()}
+        local = [name for name in self.matrices if name != self.learned]
+        for number, name in enumerate(local):
+            for part, rows in self.matrices[name].parts().items():
+                layouts[f"space{number}.{part}"] = Layout(rows, 1 if part == "planes" else 0)
+        spaces = [[name, self.matrices[name].dimensions] for name in local]
+        about = {"rows": self.columns.n, "spaces": spaces}
+        return Draft(layouts, partial(_words, self.postings), about)
+
+    def restore(self, copy: Copy, labels: Mapping[str, Sequence[Any]]) -> None:
+        """Take over the arrays of a copy, into an empty shelf; all but the texts of its words."""
+        n = int(copy.about["rows"])
+        self.columns.restore(n, _part(copy.arrays, "columns"), labels)
+        self.postings.restore(n, _part(copy.arrays, "postings"))
+        for number, (name, dimensions) in enumerate(copy.about["spaces"]):
+            matrix = Matrix(int(dimensions))
+            matrix.restore(n, _part(copy.arrays, f"space{number}"))
+            self.matrices[str(name)] = matrix
+
+    def exchange(self, copy: Copy) -> None:
+        """Hold the arrays of a copy that was just made of this shelf, in the place of its own."""
+        fresh = Shelf()
+        fresh.restore(copy, self.columns.labels())
+        with self.lock:
+            if self.learned is not None:
+                fresh.matrices[self.learned] = self.matrices[self.learned]
+            self._hold(fresh)
 
     def _append(self, passages: Sequence[StoredPassage]) -> None:
         self.columns.append(passages)
@@ -197,7 +243,7 @@ class Shelf:
         found: list[int] = ids[np.lexsort((-ids, -when))].tolist()
         return found
 
-    def fill(self, name: str, passage_ids: Sequence[int], vectors: NDArray[np.float16]) -> None:
+    def fill(self, name: str, passage_ids: Sequence[int], vectors: Vectors) -> None:
         """Give passages their vectors in a space, (n, dimensions), a few at a time.
 
         A row of zeros says that the text has none; passages that went are left out.
@@ -210,9 +256,7 @@ class Shelf:
         with self.lock:
             self._choose()
 
-    def _put(
-        self, name: str, passage_ids: NDArray[np.int64], vectors: NDArray[np.float16]
-    ) -> None:
+    def _put(self, name: str, passage_ids: NDArray[np.int64], vectors: Vectors) -> None:
         if name in self.matrices:
             rows = self.columns.rows_with(passage_ids.tolist())
             there = np.isin(passage_ids, self.columns.passage_id[rows])
@@ -261,16 +305,6 @@ class Shelf:
         for matrix in self.matrices.values():
             matrix.compact(mapping)
 
-    def neighbours(self) -> Neighbours:
-        """Return for each row the previous and the next of the same session, (n,) each; -1: none.
-
-        Ordered by event time, then summary, then place in the summary. Dead rows have none.
-        """
-        with self.lock:
-            if self._neighbours is None or self._neighbours[0] != self.version:
-                self._neighbours = (self.version, _neighbours(self.columns))
-            return self._neighbours[1]
-
 
 def _blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
     stream = iter(items)
@@ -278,35 +312,23 @@ def _blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
         yield block
 
 
-def _neighbours(columns: Columns) -> Neighbours:
-    previous = np.full(columns.n, -1, np.int32)
-    following = np.full(columns.n, -1, np.int32)
-    rows = np.flatnonzero(columns.live & (columns.session_id > 0))
-    keys = (columns.seq, columns.summary_id, columns.at, columns.session_id)
-    ordered = rows[np.lexsort([key[rows] for key in keys])]
-    sessions = columns.session_id[ordered]
-    together = sessions[:-1] == sessions[1:]
-    before, after = ordered[:-1][together], ordered[1:][together]
-    previous[after], following[before] = before, after
-    return previous, following
+def _part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+    """Those of these arrays that belong to one part of the shelf."""
+    return {
+        key.removeprefix(f"{name}."): found
+        for key, found in arrays.items()
+        if key.startswith(f"{name}.")
+    }
 
 
-def _load_rows(
-    matrix: Matrix, passage_ids: NDArray[np.int64], vectors: Iterable[tuple[int, bytes]]
-) -> None:
-    """Give each row its vector, a block at a time: the blobs of all of them at once would be felt."""
-    block = np.zeros((_BLOCK, matrix.dimensions), np.float16)
-    known = np.zeros(_BLOCK, np.bool_)
-    stream = iter(vectors)
-    number, blob = next(stream, (None, b""))
-    for first in range(0, len(passage_ids), _BLOCK):
-        known[:] = False
-        wanted = passage_ids[first : first + _BLOCK].tolist()
-        for at, passage_id in enumerate(wanted):
-            while number is not None and number < passage_id:
-                number, blob = next(stream, (None, b""))
-            if number == passage_id:
-                block[at], known[at] = np.frombuffer(blob, "<f2"), True
-        matrix.extend(len(wanted))
-        there = np.flatnonzero(known)
-        matrix.put(first + there, block[there])
+def _words(postings: Postings, room: Room) -> dict[str, Layout]:
+    """The postings, made where there is room for them: as one piece they may be big."""
+    into = {
+        name: np.zeros(size, kind) if name in _OF_ROWS else room(f"postings.{name}", size, kind)
+        for name, (kind, size) in postings.sizes().items()
+    }
+    postings.write(into)
+    return {
+        f"postings.{name}": Layout(rows, 0 if name in _OF_ROWS else None)
+        for name, rows in into.items()
+    }

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 _FRESH_MIN = 256
 _FRESH_SHARE_MAX = 0.1
 _STEP = 64
+_LINE = ord("\n")
 _GONE = 2**32 - 1
 """The number of a word that is no longer known."""
 _LAST = b"\xff"
@@ -46,18 +47,18 @@ class Vocabulary:
         """Return the term of a number, or None."""
         return self._fresh_terms.get(number) or self._packed.term(number)
 
-    def load(self, numbers: Iterable[tuple[str, int]]) -> None:
-        """Start with these: each term and each number once, in order of the terms' UTF-8."""
-        text, lengths, found, last = bytearray(), array("I"), array("I"), b""
-        for term, number in numbers:
-            word = _bytes(term)
-            assert not found or last < word, "the terms are not in order"
-            text += word
-            lengths.append(len(word))
-            found.append(number)
-            last = word
+    def counted_by(self, frequency: Callable[[int], int]) -> None:
+        """From now on, ask here in how many passages a number's term stands."""
+        self._frequency = frequency
+
+    def load(self, words: bytes, numbers: bytes) -> None:
+        """Start with these terms, in UTF-8 and in order of it, and their numbers; a line each."""
+        text = np.frombuffer(words, np.uint8)
+        ends = np.append(np.flatnonzero(text == _LINE), len(text)) if words else np.zeros(0)
         self._packed = Packed(
-            bytes(text), np.array(lengths, np.uint32), np.array(found, np.uint32)
+            words.replace(b"\n", b""),
+            (np.diff(ends, prepend=-1) - 1).astype(np.uint32),
+            np.fromstring(numbers, np.uint32, sep="\n"),
         )
 
     def learn(self, numbers: Mapping[str, int]) -> None:

@@ -152,6 +152,8 @@ class Answer:
     trace: tuple[Traced, ...] = ()
     turns: tuple[Turn, ...] = ()
     """What was said about it, word for word; ranked by itself, never among the hits."""
+    contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """Hit → the memories that say otherwise and that nothing hides."""
 
 
 @dataclass(frozen=True, slots=True)

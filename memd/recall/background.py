@@ -6,15 +6,16 @@ from memd.errors import VaultError
 from memd.recall.asked import Asked
 from memd.recall.profiles import Profile
 from memd.recall.view import Background
-from memd.store import entities, uses
+from memd.store import entities, summaries, uses
 from memd.store.database import Connection, translated
 from memd.store.rows import Use
+from memd.text import fold
 
 _NOTHING = Background()
 
 
 def look(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> Background:
-    """Uses, co-activations and entities of these. A failure is told in `failed`, and nothing else."""
+    """Uses, co-activations, entities and titles of these. A failure is told in `failed`, and nothing else."""
     wanted = _wanted(asked.profile)
     if not wanted or not summary_ids:
         return _NOTHING
@@ -24,12 +25,18 @@ def look(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> Background
                 uses=_uses(tx, summary_ids, asked) if "uses" in wanted else {},
                 together=_together(tx, summary_ids, asked) if "together" in wanted else {},
                 entities=entities.of(tx, summary_ids) if "entities" in wanted else {},
+                titles=_titles(tx, summary_ids) if "titles" in wanted else {},
             )
     except VaultError as error:
         return Background(failed=error.message)
 
 
-_NEEDS = {"coactivation": "together", "entity": "entities", "reinforcement": "uses"}
+_NEEDS = {
+    "coactivation": "together",
+    "entity": "entities",
+    "reinforcement": "uses",
+    "title_all": "titles",
+}
 
 
 def _wanted(profile: Profile) -> set[str]:
@@ -46,6 +53,12 @@ def _uses(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> dict[int,
     found = uses.of(tx, summary_ids)
     as_of = asked.question.as_of
     return {i: use for i, use in found.items() if as_of is None or use.last_at <= as_of}
+
+
+def _titles(tx: Connection, summary_ids: Sequence[int]) -> dict[int, str]:
+    return {
+        number: fold(head.title) for number, head in summaries.heads(tx, summary_ids).items()
+    }
 
 
 def _together(

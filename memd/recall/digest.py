@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from memd.models import Kind
+from memd.models import AHEAD_MS, Kind
 from memd.store.rows import Card
 
 DAY_MS = 86_400_000
@@ -63,7 +63,7 @@ Cost = Callable[[Card], int]
 def worth(card: Card, now: int) -> float:
     """What a card is worth beside others of its group; recency is 1 now and ½ after a half-life."""
     half = _HALF_LIFE_DAYS.get(card.kind, _HALF_LIFE_OTHERS)
-    age = max(now - card.at, 0) / DAY_MS
+    age = _age(card, now) / DAY_MS
     return float(
         0.5 ** (age / half)
         + _REPEATS_WEIGHT * math.log2(1 + max(card.repeats, 0))
@@ -141,8 +141,14 @@ def _fill(
     return room
 
 
+def _age(card: Card, now: int) -> int:
+    """In ms. What a wrong clock dated ahead is as old as it lies ahead: else it would lead for years."""
+    gone = now - card.at
+    return -gone if gone <= -AHEAD_MS else max(gone, 0)
+
+
 def _why(card: Card, now: int) -> str:
-    days = max(now - card.at, 0) // DAY_MS
+    days = _age(card, now) // DAY_MS
     parts = ["pinned"] if card.is_pinned else []
     parts.append("today" if days == 0 else f"{days} d old")
     if card.repeats > 0:

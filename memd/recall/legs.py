@@ -4,90 +4,25 @@ Rows are passages; a summary stands where its best passage stands. The caller ho
 lock. Not here: how rankings are fused.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.columns import KIND_CODES
+from memd.index.among import Among, idf
 from memd.index.shelf import Shelf
-from memd.recall.answer import Question
+from memd.recall.highest import cut, highest
+from memd.recall.masks import Masks
 from memd.recall.profiles import Lexical
 from memd.recall.query import Query
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Scores = NDArray[np.float32]
 Mask = NDArray[np.bool_]
-_NONE: Rows = np.empty(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, slots=True)
-class Masks:
-    """Which rows may be seen, shape (n,) each."""
-
-    wanted: Mask
-    """Every filter of the question."""
-    evidence: Mask
-    """What may speak for a neighbour: the same, but of any kind, tag and source."""
-    superseded: Mask
-    """Would be wanted, were they not superseded."""
-    expired: Mask
-    """Would be wanted, were they not expired."""
-
-
-def masks(shelf: Shelf, question: Question) -> Masks:
-    """The question's filters as masks over all rows."""
-    c = shelf.columns
-    seen = visible(shelf, question)
-    expired = c.expires_at <= question.now
-    superseded = c.superseded
-    # A supersession may be younger than `as_of`: then only the recaller can tell, from the vault.
-    hidden = (
-        expired
-        if question.include_superseded or question.as_of is not None
-        else expired | superseded
-    )
-    chosen = seen.copy()
-    for mask in filters(shelf, question).values():
-        chosen &= mask
-    return Masks(
-        wanted=chosen & ~hidden,
-        evidence=seen & ~hidden,
-        superseded=chosen & superseded & ~expired & hidden,
-        expired=chosen & expired,
-    )
-
-
-def visible(shelf: Shelf, question: Question) -> Mask:
-    """What lies in the projects asked for and was known at the time, whatever else is filtered."""
-    c = shelf.columns
-    seen = c.live.copy()
-    if question.as_of is not None:
-        seen &= c.at <= question.as_of
-    if question.project_ids is not None:
-        seen &= np.isin(c.project_id, np.array(question.project_ids, dtype=np.int32))
-    return seen
-
-
-def filters(shelf: Shelf, question: Question) -> dict[str, Mask]:
-    """What the question asks for by kind, session, source, time and tags: a mask a filter."""
-    c = shelf.columns
-    masks: dict[str, Mask] = {}
-    if question.kinds:
-        masks["kind"] = np.isin(c.kind, [KIND_CODES[kind.value] for kind in question.kinds])
-    if question.session_id is not None:
-        masks["session"] = c.session_id == question.session_id
-    if question.source is not None:
-        masks["source"] = c.source == c.source_code(question.source)
-    if question.since is not None:
-        masks["since"] = c.at >= question.since
-    if question.until is not None:
-        masks["until"] = c.at <= question.until
-    if question.tags:
-        masks["tags"] = c.with_tags(question.tags)
-    return masks
+_WIDER = 1.25
+"""So many more rows than it takes on average are looked at for those that are wanted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,50 +43,45 @@ def terms_of(shelf: Shelf, query: Query, phrase_passages: Sequence[Sequence[int]
         if (number := shelf.vocabulary.number(term)) is not None
     }
     groups = [shelf.columns.rows_with(passages) for passages in phrase_passages]
-    for prefix in query.prefixes:
-        found = [shelf.postings.rows_of(number) for number in shelf.vocabulary.expand(prefix)]
-        groups.append(
-            np.unique(np.concatenate(found)) if found else np.empty(0, dtype=np.int64)
-        )
+    groups += [_beginning_with(shelf, prefix) for prefix in query.prefixes]
     return Terms(numbers, tuple(groups))
 
 
-def lexical_scores(shelf: Shelf, terms: Terms, lexical: Lexical, among: Mask) -> Floats:
+def _beginning_with(shelf: Shelf, prefix: str) -> Rows:
+    """The rows with a word that begins so."""
+    having = np.zeros(shelf.postings.n, np.bool_)
+    for number in shelf.vocabulary.expand(prefix):
+        having[shelf.postings.rows_of(number)] = True
+    return np.flatnonzero(having)
+
+
+def lexical_scores(shelf: Shelf, terms: Terms, lexical: Lexical, among: Among) -> Scores:
     """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that are seen.
 
-    A phrase or prefix counts like one word that stands there once.
+    A phrase or prefix counts like one word that stands there once. The next call writes to the same
+    array.
     """
-    scores = np.asarray(
-        shelf.postings.scores(
-            terms.numbers,
-            k1=lexical.k1,
-            b=lexical.b,
-            title_weight=lexical.title_weight,
-            among=among,
-        ),
-        dtype=np.float64,
+    scores = shelf.postings.scores(
+        terms.numbers,
+        k1=lexical.k1,
+        b=lexical.b,
+        title_weight=lexical.title_weight,
+        among=among,
+        out=shelf.kept.room("scores", shelf.postings.n),
     )
     for rows in terms.groups:
-        scores[rows] += rarity(among, rows)
+        scores[rows] += np.float32(rarity(among, rows))
     return scores
 
 
-def rarity(among: Mask, rows: Rows, rows_min: int = 0) -> float:
-    """BM25's idf of a word that stands in `rows`, counted over the rows that are seen.
-
-    As if these were at least `rows_min`: of three memories chance says how rare a word is.
-    """
-    count, having = int(np.count_nonzero(among)), int(np.count_nonzero(among[rows]))
-    count = max(count, rows_min)
-    return math.log(1 + (count - having + 0.5) / (having + 0.5))
+def rarity(among: Among, rows: Rows) -> float:
+    """BM25's idf of a word that stands in `rows`, counted over the rows that are seen."""
+    return idf(among.count, int(np.count_nonzero(among.mask[rows])))
 
 
-def rarities(shelf: Shelf, terms: Terms, among: Mask) -> dict[str, float]:
+def rarities(shelf: Shelf, terms: Terms, among: Among) -> dict[str, float]:
     """Term → its idf over the rows that are seen, of the words of a query that stand somewhere."""
-    return {
-        shelf.vocabulary.term(number) or "": rarity(among, shelf.postings.rows_of(number))
-        for number in terms.numbers
-    }
+    return {shelf.vocabulary.term(number) or "": among.idf(number) for number in terms.numbers}
 
 
 def is_among(rows: Rows, others: Rows) -> Mask:
@@ -162,22 +92,40 @@ def is_among(rows: Rows, others: Rows) -> Mask:
     return np.asarray(others[places] == rows, np.bool_)
 
 
-def best(shelf: Shelf, scores: Floats, mask: Mask, pool: int) -> Rows:
+def best(shelf: Shelf, scores: Scores, seen: Masks, pool: int) -> Rows:
     """The best row of each of the `pool` best summaries, best first; ties: the newer one first."""
-    rows = np.flatnonzero(mask & (scores > 0))
     take = pool * 4
     while True:
-        cut = rows
-        if len(rows) > take:
-            weakest = np.partition(scores[rows], len(rows) - take)[len(rows) - take]
-            cut = rows[scores[rows] >= weakest]  # all that tie with the last one
-        firsts = first_of_each(shelf, in_order(shelf, cut, scores))
-        if len(firsts) >= pool or len(cut) == len(rows):
+        rows, is_all = _strongest(scores, seen, take)
+        firsts = first_of_each(shelf, in_order(shelf, rows, scores))
+        if len(firsts) >= pool or is_all:
             return firsts[:pool]
         take *= 4
 
 
-def in_order(shelf: Shelf, rows: Rows, scores: Floats) -> Rows:
+def _strongest(scores: Scores, seen: Masks, take: int) -> tuple[Rows, bool]:
+    """The wanted rows with the `take` best scores above 0, and what ties with the last; whether it is all."""
+    if seen.few is not None:
+        places, is_all = highest(scores[seen.few], take)
+        rows = seen.few[places]
+    else:
+        rows, is_all = _wanted(scores, seen, take)
+    best_rows = cut(rows, scores, take)
+    return best_rows, is_all and len(best_rows) == len(rows)
+
+
+def _wanted(scores: Scores, seen: Masks, take: int) -> tuple[Rows, bool]:
+    """As `highest`, of the rows that are wanted: many are, so not many of the others are in the way."""
+    wide = take if seen.share == 1 else int(_WIDER * take / seen.share)
+    while True:
+        rows, is_all = highest(scores, wide)
+        rows = rows[seen.wanted[rows]]
+        if is_all or len(rows) >= take:
+            return rows, is_all
+        wide *= 4
+
+
+def in_order(shelf: Shelf, rows: Rows, scores: Scores) -> Rows:
     """Rows by falling score, then by falling event time, then by falling id."""
     c = shelf.columns
     return rows[np.lexsort((-c.summary_id[rows], -c.at[rows], -scores[rows]))]

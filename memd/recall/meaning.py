@@ -153,9 +153,6 @@ def neighbour_shares(
     shelf: Shelf, found: Near, rows: Rows, evidence: Mask
 ) -> tuple[Floats, Floats]:
     """The shares of the previous and the next row of each of `rows`; 0 where there is none to be seen."""
-    beside = np.concatenate([side[rows] for side in shelf.neighbours()])
-    beside = np.unique(beside[beside >= 0]).astype(np.int64)
-    beside = beside[evidence[beside]]
-    shares = np.zeros(shelf.columns.n)
-    shares[beside] = found.shares(_cosines(shelf, found, beside))
-    return context.neighbour_shares(shelf, rows, shares)
+    return context.neighbour_shares(
+        shelf, rows, evidence, lambda others: found.shares(_cosines(shelf, found, others))
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memd.index.shelf import Shelf
-from memd.recall import legs
+from memd.recall import legs, masks
 from memd.recall.answer import Question
 
 MISSED_MAX = 20
@@ -29,25 +29,25 @@ class Missed:
 def missed(
     shelf: Shelf,
     question: Question,
-    seen: legs.Masks,
-    scores: legs.Floats,
+    seen: masks.Masks,
+    scores: legs.Scores,
     candidates: Collection[int],
 ) -> Sequence[Missed]:
     """The 20 that match best by their words, best first; none of the `candidates`, summary ids."""
-    filters = legs.filters(shelf, question)
-    rows = np.flatnonzero(legs.visible(shelf, question) & ~seen.wanted & (scores > 0))
+    filters = masks.filters(shelf, question)
+    rows = np.flatnonzero(masks.visible(shelf, question) & ~seen.wanted & (scores > 0))
     found = []
     for row in legs.first_of_each(shelf, legs.in_order(shelf, rows, scores)).tolist():
         number = int(shelf.columns.summary_id[row])
         if number not in candidates:
             names = [name for name, mask in filters.items() if not mask[row]]
-            found.append(Missed(number, row, _why(seen, row, names)))
+            found.append(Missed(number, row, _why(shelf, question, row, names)))
         if len(found) == MISSED_MAX:
             break
     return found
 
 
-def _why(seen: legs.Masks, row: int, filtered_by: Sequence[str]) -> str:
+def _why(shelf: Shelf, question: Question, row: int, filtered_by: Sequence[str]) -> str:
     if filtered_by:
         return f"filtered: {', '.join(filtered_by)}"
-    return "expired" if seen.expired[row] else "superseded"
+    return "expired" if shelf.columns.expires_at[row] <= question.now else "superseded"

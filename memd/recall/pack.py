@@ -2,15 +2,19 @@
 
 import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from memd.recall.profiles import Diversity
 from memd.recall.query import Query
-from memd.text import fold, normalised, one_line, stem, words
+from memd.text import fold, normalised, one_line, stem
 
 SNIPPET_CHARACTERS = 150
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
 _SENTENCE = re.compile(r".+?(?:[.!?]+[\"')”’]*(?=\s|$)|$)", re.MULTILINE)
+_TOKEN = re.compile(r"[^\W_]+(?:\.\d+)*")
+"""What may be a word or a version, found twice as quickly as by the index's own rules."""
+_FAR = 3
+"""Times a line: spaces that are taken out may not make it too short."""
 
 
 def diversify(
@@ -58,19 +62,38 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 
 def snippet(title: str, passage: str, query: Query, limit: int = SNIPPET_CHARACTERS) -> str:
     """The sentences of a passage that say most about the question, on one line."""
-    sentences = [s.strip() for s in _SENTENCE.findall(passage) if s.strip()]
-    wanted = {stem(word) for word in query.words} | set(query.terms)
     known = fold(title)
-    fresh = [
-        s for s in sentences if _LABEL.sub("", fold(s)).rstrip(".!?") not in known
-    ] or sentences
+    sentences = [(s, fold(s)) for s in map(str.strip, _SENTENCE.findall(passage)) if s]
+    fresh = [pair for pair in sentences if not _says_no_more(pair[1], known)] or sentences
     if not fresh:
         return ""
+    start = 0
+    if len(fresh) > 1:
+        wanted = frozenset((*map(stem, query.words), *query.terms))
+        weights = [_weight(folded, wanted) for _, folded in fresh]
+        start = weights.index(max(weights))
+    return _beginning((sentence for sentence, _ in fresh[start:]), limit)
+
+
+def _says_no_more(sentence: str, title: str) -> bool:
+    label = _LABEL.match(sentence)
+    return sentence[label.end() if label else 0 :].rstrip(".!?") in title
+
+
+def _weight(sentence: str, wanted: frozenset[str]) -> int:
+    """How many of the wanted stems stand in a folded sentence."""
     # Stemming is what costs here, and a stem begins as its word does.
     begins = {term[:2] for term in wanted}
-    weights = [
-        len(wanted & {stem(token) for token in words(fold(s)) if token[:2] in begins})
-        for s in fresh
-    ]
-    start = max(range(len(fresh)), key=lambda i: (weights[i], -i))
-    return one_line(" ".join(fresh[start:]), limit)
+    tokens = {token for token in _TOKEN.findall(sentence) if token[:2] in begins}
+    return len(wanted & {stem(token) for token in tokens})
+
+
+def _beginning(sentences: Iterable[str], limit: int) -> str:
+    """As many of these as fill a line of `limit` characters; what is far beyond it is not looked at."""
+    taken, length = [], 0
+    for sentence in sentences:
+        taken.append(sentence)
+        length += len(sentence) + 1
+        if length > _FAR * limit:
+            break
+    return one_line(" ".join(taken), limit)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 
 from memd.models import Project, Session, Summary
 from memd.recall.answer import Hit, Part, apply_parts
@@ -32,17 +32,9 @@ def hits(
     found = []
     for number, i in page.items():
         standing = {leg: int(values[i]) for leg, values in ranks.items() if values[i]}
-        found.append(
-            replace(
-                hit(query, rows[number], passage_ids[i], scored.parts(i), beside),
-                channels=tuple(standing),
-                lexical_rank=standing.get("lexical"),
-                vector_rank=standing.get("vector"),
-                topic_rank=standing.get("topic"),
-                cosine=known(scored.cosines[i]),
-                recency=known(scored.recency[i]),
-            )
-        )
+        measured = Measured(standing, known(scored.cosines[i]), known(scored.recency[i]))
+        told = hit(query, rows[number], passage_ids[i], scored.parts(i), beside, measured)
+        found.append(told)
     return tuple(found)
 
 
@@ -66,10 +58,27 @@ def look_beside(
     )
 
 
-def hit(
-    query: Query, summary: Summary, passage_id: int, parts: tuple[Part, ...], beside: Beside
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Where a hit stands in each leg that found it, and how near and recent it is, as far as known."""
+
+    ranks: Mapping[str, int] = field(default_factory=dict)
+    cosine: float | None = None
+    recency: float | None = None
+
+
+_UNMEASURED = Measured()
+
+
+def hit(  # all that a hit is made of
+    query: Query,
+    summary: Summary,
+    passage_id: int,
+    parts: tuple[Part, ...],
+    beside: Beside,
+    measured: Measured = _UNMEASURED,
 ) -> Hit:
-    """A summary as a hit by one of its passages; ranks are left open."""
+    """A summary as a hit by one of its passages."""
     start, stop = beside.spans.get(passage_id, (0, len(summary.body)))
     project = beside.projects.get(summary.project_id)
     session = beside.sessions.get(summary.session_id or 0)
@@ -80,5 +89,10 @@ def hit(
         snippet=snippet(summary.title, summary.body[start:stop], query),
         score=apply_parts(parts),
         parts=parts,
-        channels=(),
+        channels=tuple(measured.ranks),
+        lexical_rank=measured.ranks.get("lexical"),
+        vector_rank=measured.ranks.get("vector"),
+        topic_rank=measured.ranks.get("topic"),
+        cosine=measured.cosine,
+        recency=measured.recency,
     )

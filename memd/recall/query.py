@@ -17,7 +17,7 @@ QUERY_CHARACTERS_MAX = 4_000
 _TERMS_MAX = 64
 _PHRASES_MAX = 8
 _PHRASE = re.compile(r'"([^"]*)"')
-_PREFIX = re.compile(r"([^\W_][\w]*)\*")
+_PREFIX = re.compile(r"(?<!\w)_*+([^\W_]\w*+)\*")
 _OPERATORS = re.compile(r"\b(?:OR|AND|NOT|NEAR)\b")
 
 

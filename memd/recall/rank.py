@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from memd.index.among import idf
 from memd.index.columns import KIND_CODES
 from memd.index.shelf import Shelf
 from memd.recall import context, meaning, signals, weigh
 from memd.recall.answer import Part
 from memd.recall.fuse import Ranking, shares
-from memd.recall.legs import Floats, Masks, Rows, is_among, rarity
+from memd.recall.legs import Floats, Rows, Scores
+from memd.recall.masks import Masks
 from memd.recall.profiles import Profile, Step
 from memd.recall.view import Circumstances, View
-
-_NOWHERE: Rows = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Found:
     lexical: Rows
     vector: Rows
     topic: Rows
-    lexical_all: Floats
+    lexical_all: Scores
     cosines: Floats
     """Of the rows of the vector leg."""
     near: meaning.Near | None = None
@@ -84,10 +84,11 @@ def _recency(step: Step, view: View) -> Floats:
 
 
 def _title(_: Step, view: View) -> Floats:
-    titles = [
-        view.about.titles.get(i, "") for i in view.shelf.columns.summary_id[view.rows].tolist()
-    ]
-    return signals.title_share(titles, view.about.query.words)
+    terms = view.about.terms.numbers
+    found = np.zeros(len(view.rows))
+    for number in terms:
+        found += view.shelf.postings.in_title(number, view.rows)
+    return signals.title_share(found, len(view.about.query.terms))
 
 
 def _intent(_: Step, view: View) -> Floats:
@@ -100,14 +101,13 @@ def _intent(_: Step, view: View) -> Floats:
 
 def _coverage(_: Step, view: View) -> Floats:
     """How much of what was asked stands in a candidate, squared, so that most of it says most."""
-    terms, seen = view.about.terms.numbers, view.about.masks.evidence
+    terms, among = view.about.terms.numbers, view.about.masks.scope.among
     # A word that stands nowhere was asked for, too: it is the rarest of all.
-    asked = rarity(seen, _NOWHERE) * (len(view.about.query.terms) - len(terms))
+    asked = idf(among.count, 0) * (len(view.about.query.terms) - len(terms))
     found = np.zeros(len(view.rows))
     for number in terms:
-        rows = view.shelf.postings.rows_of(number)
-        weight = rarity(seen, rows)
-        found += weight * is_among(view.rows, rows)
+        weight = among.idf(number)
+        found += weight * view.shelf.postings.has(number, view.rows)
         asked += weight
     return np.square(found / asked) if asked > 0 else found
 
@@ -204,7 +204,7 @@ def _rankings(shelf: Shelf, rows: Rows, found: Found) -> dict[str, Ranking]:
     index = {number: i for i, number in enumerate(summary_ids[rows].tolist())}
     legs = {
         "topic": (found.topic, np.ones(len(found.topic))),
-        "lexical": (found.lexical, found.lexical_all[found.lexical]),
+        "lexical": (found.lexical, found.lexical_all[found.lexical].astype(np.float64)),
         "vector": (found.vector, found.cosines),
         **_beside(found),
     }
@@ -230,12 +230,15 @@ def _apply(step: Step, view: View) -> list[tuple[str, str, Floats]]:
 
 
 def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
-    evidence = np.where(view.about.masks.evidence, view.lexical_all, 0.0)
+    scope = view.about.masks.scope
     best = float(view.lexical_all[view.rows].max(initial=0.0)) or 1.0
-    before, after = context.neighbour_shares(view.shelf, view.rows, evidence)
-    sessions = context.session_scores(
-        view.shelf, view.about.terms.numbers, view.profile.lexical, view.about.masks.evidence
+    before, after = context.neighbour_shares(
+        view.shelf,
+        view.rows,
+        scope.evidence,
+        lambda rows: view.lexical_all[rows].astype(np.float64),
     )
+    sessions = scope.sessions.scores(view.about.terms.numbers, view.profile.lexical)
     weight = step.weight * float(view.profile.legs.get("lexical", 0.0))
     highest = float(sessions.max(initial=0.0)) or 1.0
     session_ids = view.shelf.columns.session_id[view.rows]

@@ -26,13 +26,15 @@ from memd.recall.asked import Aim, Asked
 from memd.recall.profiles import Profile, check_chosen, for_recent, resolve, resolve_all
 from memd.recall.surface import surfaced
 from memd.recall.tally import Tally
-from memd.store import uses
+from memd.store import doubts, uses
 from memd.store.database import Connection, Database
 
 FLUSH_S = 5.0
 """How long uses are gathered before they are written down."""
 FLUSH_HITS = 200
 """So many are written down at once."""
+PATIENCE_S = 0.3
+"""A start maps the index in a moment: until then a question waits so long, for full text alone may take longer."""
 MODEL_HITS = 20
 """So many hits a model looks at again, each cut to"""
 MODEL_CHARACTERS = 1_200
@@ -129,12 +131,14 @@ class Recaller:
     def _answer(self, tx: Connection, asked: Asked) -> Answer:
         found = (
             search.answer(tx, self._shelf, asked)
-            if self._shelf.loaded
+            if self._shelf.wait(PATIENCE_S)
             else cold.answer(tx, asked)
         )
-        if not asked.question.include_turns:
-            return found
-        return replace(found, turns=verbatim.turns(tx, asked))
+        against = doubts.contradicted_by(
+            tx, [hit.summary.id for hit in found.hits], asked.question.project_ids
+        )
+        turns = verbatim.turns(tx, asked) if asked.question.include_turns else ()
+        return replace(found, contradicted=against, turns=turns)
 
     async def _looked_at_again(self, asked: Asked) -> Answer:
         """The page by the scores of a model over the first 20 hits; without it, as it was."""

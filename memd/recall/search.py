@@ -13,6 +13,7 @@ from memd.recall import (
     background,
     focus,
     legs,
+    masks,
     meaning,
     missed,
     pack,
@@ -27,9 +28,11 @@ from memd.recall.query import phrase_expression
 from memd.recall.view import Circumstances
 from memd.store import fulltext, summaries
 from memd.store.database import Connection
-from memd.text import fold, one_line
+from memd.text import one_line
 
 PHRASE_PASSAGES_MAX = 1_000
+_READ_AHEAD = 4
+"""So many times the hits of a page are looked at in the vault, since some make room for others."""
 _NO_ROWS: legs.Rows = np.empty(0, dtype=np.int64)
 _NO_SCORES: legs.Floats = np.empty(0)
 
@@ -44,7 +47,6 @@ class _Ranked:
     passage_ids: tuple[int, ...]
     best_first: tuple[int, ...]
     """Candidate indexes."""
-    heads: Mapping[int, summaries.Head]
     hidden: dict[str, int]
     matched: Sequence[tuple[str, ...]]
     """Per candidate the terms that stand there; empty unless somebody wants to know."""
@@ -62,7 +64,8 @@ def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
     phrases = [_standing(tx, phrase) for phrase in asked.query.phrases]
     with shelf.lock:
         ranked = _rank(tx, shelf, asked, phrases)
-    order, verdicts = _order(tx, asked, ranked)
+    ordered = _order(tx, asked, ranked)
+    order = ordered.ids
     place = {number: i for i, number in enumerate(ranked.ids)}
     shown = {number: place[number] for number in order[asked.question.offset : asked.last]}
     hits = page.hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown)
@@ -73,11 +76,11 @@ def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
         profile=asked.profile_name,
         space=" + ".join(ranked.spaces) or None,
         took_ms=0.0,
-        candidates=len(order),
-        suppressed=ranked.hidden,
-        degraded={**asked.degraded, **ranked.degraded},
+        candidates=ordered.candidates,
+        suppressed=ordered.hidden,
+        degraded={**ranked.degraded, **asked.degraded},
         notes=asked.notes,
-        trace=_trace(asked, ranked, order, verdicts) if asked.question.explain else (),
+        trace=_trace(asked, ranked, ordered) if asked.question.explain else (),
     )
 
 
@@ -90,17 +93,15 @@ def _standing(tx: Connection, phrase: tuple[str, ...]) -> list[int]:
 def _rank(
     tx: Connection, shelf: Shelf, asked: Asked, phrases: Sequence[Sequence[int]]
 ) -> _Ranked:
-    seen = legs.masks(shelf, asked.question)
+    seen = masks.masks(shelf, asked.question)
     terms = legs.terms_of(shelf, asked.query, phrases)
     found, spaces = _find(tx, shelf, asked, seen, terms)
     rows = rank.candidates(shelf, found, seen, asked.profile)
     ids = tuple(shelf.columns.summary_id[rows].tolist())
-    heads = summaries.heads(tx, ids)
-    titles = {number: fold(head.title) for number, head in heads.items()}
     known = background.look(tx, ids, asked)
-    about = Circumstances(asked.query, asked.intent, terms, seen, asked.now, titles, known)
+    about = Circumstances(asked.query, asked.intent, terms, seen, asked.now, known)
     scored = rank.score(shelf, rows, found, asked.profile, about)
-    passage_ids = tuple(int(p) for p in shelf.columns.passage_id[rows])
+    passage_ids = tuple(shelf.columns.passage_id[rows].tolist())
     scored = _looked_at_again(tx, shelf, asked, about, scored, (ids, passage_ids))
     best_first = _best_first(shelf, scored)
     return _Ranked(
@@ -108,15 +109,26 @@ def _rank(
         ids=ids,
         passage_ids=passage_ids,
         best_first=best_first,
-        heads=heads,
-        hidden=_hidden(shelf, seen, found, scored.rows[list(best_first[: asked.k])]),
+        hidden=_hidden(seen, found, scored.rows[list(best_first[: asked.k])]),
         matched=_matched(shelf, scored, terms) if asked.question.explain else (),
         spaces=spaces,
-        degraded={"rerank": known.failed} if known.failed else {},
+        degraded=_lacking(shelf, asked) | ({"rerank": known.failed} if known.failed else {}),
         missed=_missed(tx, shelf, asked, about, (found.lexical_all, set(ids)))
         if asked.question.explain
         else (),
         coverage=_coverage(shelf, rows, about) if asked.question.surface else None,
+    )
+
+
+def _lacking(shelf: Shelf, asked: Asked) -> dict[str, str]:
+    """What the vector leg cannot see yet: after some starts vectors are worked out behind the rows."""
+    if asked.local is None or asked.local.space not in shelf.matrices:
+        return {}
+    done, rows = shelf.counts(asked.local.space)
+    return (
+        {"vector": f"{rows - done} of {rows} passages have no vector yet"}
+        if done < rows
+        else {}
     )
 
 
@@ -125,7 +137,7 @@ def _missed(
     shelf: Shelf,
     asked: Asked,
     about: Circumstances,
-    found: tuple[legs.Floats, set[int]],
+    found: tuple[legs.Scores, set[int]],
 ) -> list[Traced]:
     """What matches by its words and was not to be seen, with no score; `found`: of all rows, and ids."""
     ones = missed.missed(shelf, asked.question, about.masks, *found)
@@ -154,7 +166,7 @@ def _missed(
 
 def _coverage(shelf: Shelf, rows: legs.Rows, about: Circumstances) -> legs.Floats:
     unknown = len(about.query.terms) - len(about.terms.numbers)
-    return surface.coverage(shelf, rows, about.terms, unknown, about.masks.evidence)
+    return surface.coverage(shelf, rows, about.terms, unknown, about.masks.scope.among)
 
 
 def _looked_at_again(
@@ -180,7 +192,7 @@ def _looked_at_again(
             f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
             for one, passage_id in zip(found, ids[1], strict=True)
         ]
-        rarities = legs.rarities(shelf, about.terms, about.masks.evidence)
+        rarities = legs.rarities(shelf, about.terms, about.masks.scope.among)
         scored = rank.with_steps(
             scored, rerank.steps(about.query.text, rarities, texts, profile.reranking)
         )
@@ -192,15 +204,15 @@ def _looked_at_again(
 
 
 def _find(
-    tx: Connection, shelf: Shelf, asked: Asked, seen: legs.Masks, terms: legs.Terms
+    tx: Connection, shelf: Shelf, asked: Asked, seen: masks.Masks, terms: legs.Terms
 ) -> tuple[rank.Found, Sequence[str]]:
     """Ask each leg that the profile has; also the spaces that were asked."""
     profile = asked.profile
     pool = max(profile.pool, asked.last)
-    scores = legs.lexical_scores(shelf, terms, profile.lexical, seen.evidence)
+    scores = legs.lexical_scores(shelf, terms, profile.lexical, seen.scope.among)
     lexical, topic = _NO_ROWS, _NO_ROWS
     if profile.legs.get("lexical", 0.0) > 0:
-        lexical = legs.best(shelf, scores, seen.wanted, pool)
+        lexical = legs.best(shelf, scores, seen, pool)
     if asked.question.topic_key is not None and profile.legs.get("topic", 0.0) > 0:
         numbers = summaries.ids_on_topic(tx, asked.question.topic_key)
         topic = legs.topic(shelf, numbers, seen.wanted)[:pool]
@@ -249,17 +261,15 @@ def _best_first(shelf: Shelf, scored: rank.Scored) -> tuple[int, ...]:
     return tuple(order.tolist())
 
 
-def _hidden(
-    shelf: Shelf, seen: legs.Masks, found: rank.Found, shown: legs.Rows
-) -> dict[str, int]:
+def _hidden(seen: masks.Masks, found: rank.Found, shown: legs.Rows) -> dict[str, int]:
     """How many hidden memories match about as well as what is shown."""
     scores = found.lexical_all
     matching = scores[shown][scores[shown] > 0]
     weakest = min(float(matching.min()), float(matching.max()) / 2) if len(matching) else 0.0
     result = {}
-    for reason, mask in (("superseded", seen.superseded), ("expired", seen.expired)):
-        rows = np.flatnonzero(mask & (scores > 0) & (scores >= weakest))
-        if count := len(np.unique(shelf.columns.summary_id[rows])):
+    for reason, rows in seen.hidden.items():
+        own = scores[rows.rows]
+        if count := rows.summaries((own > 0) & (own >= weakest)):
             result[reason] = count
     return result
 
@@ -275,27 +285,49 @@ def _terms(shelf: Shelf, row: int, terms: legs.Terms) -> tuple[str, ...]:
     )
 
 
-def _order(tx: Connection, asked: Asked, ranked: _Ranked) -> tuple[list[int], dict[int, str]]:
-    """Summary ids as they are shown, and a verdict for each that was moved or dropped."""
-    verdicts: dict[int, str] = {}
-    kept = []
-    for i in ranked.best_first:
-        number = ranked.ids[i]
-        verdict = _dropped(asked, ranked.heads.get(number))
-        if verdict is None:
-            kept.append(number)
-        else:
-            verdicts[number] = verdict
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """What is shown, in which order, as far as anybody looks."""
+
+    ids: Sequence[int]
+    verdicts: Mapping[int, str]
+    """For each that was moved or dropped."""
+    heads: Mapping[int, summaries.Head]
+    candidates: int
+    hidden: Mapping[str, int]
+
+
+def _order(tx: Connection, asked: Asked, ranked: _Ranked) -> _Ordered:
+    """Put in order as many of the best as the page needs, or all if somebody wants to know."""
+    depth = _READ_AHEAD * asked.last
+    if asked.question.explain or asked.question.as_of is not None:
+        depth = len(ranked.ids)
+    while True:
+        best = [ranked.ids[i] for i in ranked.best_first[:depth]]
+        ordered = _ordered(tx, asked, ranked, best)
+        in_place = sum(number not in ordered.verdicts for number in ordered.ids)
+        if depth >= len(ranked.ids) or in_place >= asked.last:
+            return ordered
+        depth *= 2
+
+
+def _ordered(tx: Connection, asked: Asked, ranked: _Ranked, best: Sequence[int]) -> _Ordered:
+    heads = summaries.heads(tx, best)
+    found = ((number, _dropped(asked, heads.get(number))) for number in best)
+    verdicts = {number: verdict for number, verdict in found if verdict is not None}
+    kept = [number for number in best if number not in verdicts]
     late = sum(verdict.startswith("superseded") for verdict in verdicts.values())
+    hidden = dict(ranked.hidden)
     if late:
-        ranked.hidden["superseded"] = ranked.hidden.get("superseded", 0) + late
+        hidden["superseded"] = hidden.get("superseded", 0) + late
     diversity = asked.profile.diversity
     texts = {}
     if diversity.jaccard is not None:
         texts = {n: f"{s.title}\n{s.body}" for n, s in summaries.by_ids(tx, kept).items()}
-    episodes = {number: ranked.heads[number].episode for number in kept}
+    episodes = {number: heads[number].episode for number in kept}
     order, demoted = pack.diversify(kept, episodes, texts, diversity)
-    return order, {**verdicts, **demoted}
+    rest = len(ranked.ids) - len(verdicts)
+    return _Ordered(order, {**verdicts, **demoted}, heads, rest, hidden)
 
 
 def _dropped(asked: Asked, head: summaries.Head | None) -> str | None:
@@ -310,18 +342,16 @@ def _dropped(asked: Asked, head: summaries.Head | None) -> str | None:
     )
 
 
-def _trace(
-    asked: Asked, ranked: _Ranked, order: Sequence[int], verdicts: Mapping[int, str]
-) -> tuple[Traced, ...]:
+def _trace(asked: Asked, ranked: _Ranked, ordered: _Ordered) -> tuple[Traced, ...]:
     """Every candidate in the order in which it is shown or would be, then the dropped, then the missed."""
-    scored = ranked.scored
+    scored, order, verdicts = ranked.scored, ordered.ids, ordered.verdicts
     ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
     place = {number: i for i, number in enumerate(ranked.ids)}
     dropped = [number for number in ranked.ids if number not in set(order)]
     trace = []
     for position, number in enumerate([*order, *dropped]):
         i = place[number]
-        head = ranked.heads.get(number)
+        head = ordered.heads.get(number)
         is_hit = asked.question.offset <= position < min(asked.last, len(order))
         moved = verdicts.get(number)
         hit = f"hit; {moved}" if moved else "hit"

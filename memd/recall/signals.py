@@ -1,7 +1,8 @@
 """The formulas: what a candidate's age, kind, title … are worth, one array in, one array out. Pure.
 
 Each takes arrays over the candidates, shape (m,), and returns shape (m,), float64. Ages are days;
-a time in the future is an age of 0. Sources: DESIGN §7 and the published pages named there.
+a time
+in the future is an age of 0, unless it is so far ahead that a clock was wrong. Sources: DESIGN §7 and the published pages named there.
 """
 
 from collections.abc import Sequence
@@ -9,14 +10,22 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.models import AHEAD_MS
+
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
 TITLE_CHARACTERS_MIN = 2
 
 
 def ages_in_days(at: NDArray[np.int64], now: int) -> Floats:
-    """How old events at `at` (UTC ms) are at `now`, never below 0."""
-    return np.asarray(np.maximum(now - at, 0) / DAY_MS, dtype=np.float64)
+    """How old events at `at` (UTC ms) are at `now`, never below 0.
+
+    What a wrong clock dated ahead is as old as it lies ahead: else it were the newest for years.
+    """
+    gone = now - at
+    return np.asarray(
+        np.where(gone <= -AHEAD_MS, -gone, np.maximum(gone, 0)) / DAY_MS, np.float64
+    )
 
 
 def exponential(age_days: Floats, tau_days: float) -> Floats:
@@ -40,15 +49,12 @@ def tier_share(tier_codes: NDArray[np.int8], rrf_k: int) -> Floats:
     return np.asarray(1.0 / (rrf_k + tier), dtype=np.float64)
 
 
-def title_share(titles: Sequence[str], query_words: Sequence[str]) -> Floats:
-    """The part of the query's words that stand in the title as substrings, squared; titles folded.
+def title_share(found: Floats, asked: int) -> Floats:
+    """The part of the `asked` terms that are in a title, squared; `found`: how many are.
 
     Squared, because a title that has every word says much more than one that has half of them.
     """
-    if not query_words:
-        return np.zeros(len(titles))
-    found = np.array([[word in title for title in titles] for word in query_words], np.float64)
-    return np.asarray(np.square(found.sum(axis=0) / len(query_words)), dtype=np.float64)
+    return np.asarray(np.square(found / max(asked, 1)), dtype=np.float64)
 
 
 def kind_share(kind_codes: NDArray[np.int8], wanted: NDArray[np.float64]) -> Floats:

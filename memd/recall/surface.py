@@ -14,30 +14,34 @@ from dataclasses import replace
 
 import numpy as np
 
+from memd.index.among import Among, idf
 from memd.index.shelf import Shelf
 from memd.recall.answer import Answer, Hit, Surface
-from memd.recall.legs import Floats, Mask, Rows, Terms, is_among, rarity
+from memd.recall.legs import Floats, Rows, Terms, is_among
 
 ASKED_MAX = 8
 ROWS_MIN = 50
 """A young vault counts its words as if it had so many rows; else one word that it does not know would
 weigh more than all that it does."""
-_NOWHERE: Rows = np.empty(0, dtype=np.int64)
 
 
-def coverage(shelf: Shelf, rows: Rows, terms: Terms, unknown: int, seen: Mask) -> Floats:
+def coverage(shelf: Shelf, rows: Rows, terms: Terms, unknown: int, among: Among) -> Floats:
     """The share of what was asked that stands in each of `rows`, shape (m,), 0 to 1.
 
     Σ idf of the words that stand there / Σ idf of the eight rarest that were asked, at most 1.
     `unknown` of the words stand nowhere in the vault and are the rarest of all. A phrase or prefix
     counts like a word.
     """
-    groups = [*(shelf.postings.rows_of(number) for number in terms.numbers), *terms.groups]
-    weights = [rarity(seen, group, ROWS_MIN) for group in groups]
+    count = max(among.count, ROWS_MIN)
+    having = [among.df(number) for number in terms.numbers]
+    having += [int(np.count_nonzero(among.mask[group])) for group in terms.groups]
+    weights = [idf(count, number) for number in having]
+    standing = [shelf.postings.has(number, rows) for number in terms.numbers]
+    standing += [is_among(rows, group) for group in terms.groups]
     found = np.zeros(len(rows))
-    for weight, group in zip(weights, groups, strict=True):
-        found += weight * is_among(rows, group)
-    asked = sorted([*weights, *[rarity(seen, _NOWHERE, ROWS_MIN)] * unknown], reverse=True)
+    for weight, stands in zip(weights, standing, strict=True):
+        found += weight * stands
+    asked = sorted([*weights, *[idf(count, 0)] * unknown], reverse=True)
     most = sum(asked[:ASKED_MAX])
     return np.minimum(found / most, 1.0) if most > 0 else found
 

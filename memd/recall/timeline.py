@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memd.errors import BadRequest, UnknownId
-from memd.models import Summary
+from memd.models import AHEAD_MS, Summary
 from memd.recall.answer import Timeline, TimelineRow
 from memd.store import doubts, projects, summaries
 from memd.store.database import Connection, Database
@@ -19,7 +19,7 @@ from memd.store.summaries import Scope
 GAP_MS = 3_600_000
 ROWS_MAX = 200
 _FIRST, _LAST = -(2**62), 2**62
-"""Before and after everything that can have happened."""
+"""Before and after everything that can be stored."""
 _INT_MAX = 2**63 - 1
 
 
@@ -79,7 +79,8 @@ async def timeline(  # noqa: PLR0913  # the question's own words; each is named 
             first = projects.session(tx, scope.session_id)
             shown_at = first.started_at if first else now
             return _gather(tx, scope, _Place(_FIRST, shown_at, 0, before + after + 1))
-        return _gather(tx, scope, _Place(_LAST, now, before + after + 1, 0))
+        # What a wrong clock dated ahead would be the latest for years; it is told that there is more.
+        return _gather(tx, scope, _Place(now + AHEAD_MS, now, before + after + 1, 0))
 
     return await db.read(look)
 

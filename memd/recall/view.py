@@ -8,7 +8,8 @@ import numpy as np
 from memd.index.shelf import Shelf
 from memd.recall import signals
 from memd.recall.intent import Intent
-from memd.recall.legs import Floats, Masks, Rows, Terms
+from memd.recall.legs import Floats, Rows, Scores, Terms
+from memd.recall.masks import Masks
 from memd.recall.meaning import Near
 from memd.recall.profiles import Profile
 from memd.recall.query import Query
@@ -25,6 +26,8 @@ class Background:
     """Two summary ids → how often one answer returned both."""
     entities: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """Summary id → the names in it."""
+    titles: Mapping[int, str] = field(default_factory=dict)
+    """Summary id → its title, folded."""
     failed: str | None = None
     """Why it could not be looked up; then the steps of the second stage are left out."""
 
@@ -38,8 +41,6 @@ class Circumstances:
     terms: Terms
     masks: Masks
     now: int
-    titles: Mapping[int, str]
-    """Summary id → folded title, of every candidate."""
     background: Background = field(default_factory=Background)
 
 
@@ -49,7 +50,7 @@ class View:
 
     shelf: Shelf
     rows: Rows
-    lexical_all: Floats
+    lexical_all: Scores
     profile: Profile
     about: Circumstances
     fused: Floats
@@ -65,7 +66,7 @@ class View:
     @property
     def relevance(self) -> Floats:
         """Each candidate's lexical score as a part of the best one's."""
-        scores = self.lexical_all[self.rows]
+        scores = self.lexical_all[self.rows].astype(np.float64)
         best = float(scores.max(initial=0.0))
         return scores / best if best > 0 else scores
 

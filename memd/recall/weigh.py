@@ -36,7 +36,8 @@ def words_as_typed(text: str) -> tuple[str, ...]:
 
 
 def _title_all(_: Step, view: View) -> Floats:
-    titles = [view.about.titles.get(number, "") for number in view.ids]
+    known = view.about.background.titles
+    titles = [known.get(number, "") for number in view.ids]
     return signals.title_bonus(titles, words_as_typed(view.about.query.text))
 
 

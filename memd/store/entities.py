@@ -26,12 +26,3 @@ def of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[s
     ):
         found.setdefault(int(number), set()).add(name)
     return {number: frozenset(names) for number, names in found.items()}
-
-
-def naming(tx: apsw.Connection, name: str) -> list[tuple[int, str]]:
-    """(summary id, kind) of every summary that names exactly this, folded as the index folds it."""
-    rows = tx.execute(
-        "SELECT summary_id, kind FROM entities WHERE name = ? ORDER BY summary_id, kind",
-        (storable(name),),
-    )
-    return [(int(number), kind) for number, kind in rows]

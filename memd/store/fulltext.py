@@ -3,11 +3,17 @@
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import apsw
+import numpy as np
 
+from memd.store.packing import POSTING, pack, unpack
 from memd.store.rows import IndexRow, NewPassage, StoredPassage
+
+_BLOCK = 512
+"""Passages that are unpacked at a time."""
 
 _INDEX_ROW = (
     "s.id, s.project_id, coalesce(s.session_id, 0), s.kind, s.tier, s.source, s.at, s.expires_at,"
@@ -22,9 +28,7 @@ def index_rows(
     tx: apsw.Connection, summary_ids: Sequence[int] | None = None
 ) -> Iterator[IndexRow]:
     """Every summary as the index knows it, without its text; or these, unknown ids left out."""
-    where = (
-        "" if summary_ids is None else f" WHERE s.id IN ({','.join('?' * len(summary_ids))})"
-    )
+    where = "" if summary_ids is None else f" WHERE s.id IN ({_marks(summary_ids)})"
     rows = tx.execute(
         f"SELECT {_INDEX_ROW} FROM summaries s{where} ORDER BY s.id", tuple(summary_ids or ())
     )
@@ -55,16 +59,17 @@ def _index_row(row: tuple[Any, ...]) -> IndexRow:
     )  # fmt: skip
 
 
-def put(tx: apsw.Connection, passages: Sequence[NewPassage]) -> list[StoredPassage]:
-    """Store passages in both forms and return them as `load` would."""
-    numbers = _number(tx, Counter(p.term for passage in passages for p in passage.postings))
+def put(
+    tx: apsw.Connection,
+    passages: Sequence[NewPassage],
+    numbers: Mapping[str, int] | None = None,
+) -> list[StoredPassage]:
+    """Store passages in both forms and return them as `load` would; `numbers`: what `number` told."""
+    if numbers is None:
+        numbers = number_terms(tx, passages)
+    packed, wide = _packed(passages, numbers)
     stored = []
-    for passage in passages:
-        blob = b"".join(
-            numbers[p.term].to_bytes(4, "little")
-            + bytes((min(p.in_title, 255), min(p.in_body, 255)))
-            for p in passage.postings
-        )
+    for passage, blob, postings in zip(passages, packed, wide, strict=True):
         number = tx.execute(
             "INSERT INTO passages (summary_id, seq, start, stop, length, postings)"
             " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
@@ -82,9 +87,40 @@ def put(tx: apsw.Connection, passages: Sequence[NewPassage]) -> list[StoredPassa
             (number, passage.title, passage.text, passage.identifiers),
         )
         stored.append(
-            StoredPassage(int(number), passage.summary_id, passage.seq, passage.length, blob)
+            StoredPassage(
+                int(number), passage.summary_id, passage.seq, passage.length, postings
+            )
         )
     return stored
+
+
+def _packed(
+    passages: Sequence[NewPassage], numbers: Mapping[str, int]
+) -> tuple[list[bytes], list[bytes]]:
+    """The passages' postings as they are kept, and as they are loaded."""
+    postings = np.array(
+        [
+            (numbers[p.term], min(p.in_title, 255), min(p.in_body, 255))
+            for passage in passages
+            for p in passage.postings
+        ],
+        POSTING,
+    )
+    packed = pack(postings, [len(passage.postings) for passage in passages])
+    return packed, _wide(packed)
+
+
+def _wide(packed: Sequence[bytes]) -> list[bytes]:
+    """Postings of six bytes each, a blob a passage."""
+    found, sizes = unpack(packed)
+    whole = found.tobytes()
+    stops = (sizes.cumsum() * POSTING.itemsize).tolist()
+    return [whole[a:b] for a, b in zip([0, *stops], stops, strict=False)]
+
+
+def number_terms(tx: apsw.Connection, passages: Sequence[NewPassage]) -> dict[str, int]:
+    """Enter the words of new passages in the vocabulary; term → its number."""
+    return _number(tx, Counter(p.term for passage in passages for p in passage.postings))
 
 
 def _number(tx: apsw.Connection, uses: Mapping[str, int]) -> dict[str, int]:
@@ -104,12 +140,13 @@ def _number(tx: apsw.Connection, uses: Mapping[str, int]) -> dict[str, int]:
 def remove(tx: apsw.Connection, summary_id: int) -> list[int]:
     """Drop a summary's passages, vectors and unused words; the ids of the passages that went."""
     gone: list[int] = []
-    uses: Counter[int] = Counter()
+    packed: list[bytes] = []
     for number, blob in tx.execute(
         "SELECT id, postings FROM passages WHERE summary_id = ?", (summary_id,)
     ):
         gone.append(int(number))
-        uses.update(int.from_bytes(blob[i : i + 4], "little") for i in range(0, len(blob), 6))
+        packed.append(blob)
+    uses = Counter(unpack(packed)[0]["term"].tolist())
     tx.execute("DELETE FROM passages WHERE summary_id = ?", (summary_id,))
     tx.executemany(
         "UPDATE terms SET passages = passages - ?2 WHERE id = ?1",
@@ -121,12 +158,38 @@ def remove(tx: apsw.Connection, summary_id: int) -> list[int]:
     return gone
 
 
-def load(tx: apsw.Connection) -> Iterator[StoredPassage]:
-    """Every passage, in order of id."""
-    for row in tx.execute(
-        "SELECT id, summary_id, seq, length, postings FROM passages ORDER BY id"
-    ):
-        yield StoredPassage(*row)
+def load(
+    tx: apsw.Connection, summary_ids: Sequence[int] | None = None
+) -> Iterator[StoredPassage]:
+    """Every passage, or those of these summaries, in order of id."""
+    where = "" if summary_ids is None else f" WHERE summary_id IN ({_marks(summary_ids)})"
+    rows = tx.execute(
+        f"SELECT id, summary_id, seq, length, postings FROM passages{where} ORDER BY id",
+        tuple(summary_ids or ()),
+    )
+    while block := list(islice(rows, _BLOCK)):
+        wide = _wide([row[-1] for row in block])
+        for (number, owner, seq, length, _), postings in zip(block, wide, strict=True):
+            yield StoredPassage(number, owner, seq, length, postings)
+
+
+def texts(
+    tx: apsw.Connection, passage_ids: Sequence[int] | None = None
+) -> Iterator[tuple[int, int, int, str, str]]:
+    """Every passage with its text, or these, in order of id: id, start, stop, title and body of its memory.
+
+    A passage whose memory has gone is left out.
+    """
+    where = "" if passage_ids is None else f" WHERE p.id IN ({_marks(passage_ids)})"
+    yield from tx.execute(
+        "SELECT p.id, p.start, p.stop, s.title, s.body FROM passages p"
+        f" CROSS JOIN summaries s ON s.id = p.summary_id{where} ORDER BY p.id",
+        tuple(passage_ids or ()),
+    )
+
+
+def _marks(numbers: Sequence[int]) -> str:
+    return ",".join("?" * len(numbers))
 
 
 def vocabulary(tx: apsw.Connection) -> dict[str, int]:
@@ -134,10 +197,16 @@ def vocabulary(tx: apsw.Connection) -> dict[str, int]:
     return {term: int(number) for number, term in tx.execute("SELECT id, term FROM terms")}
 
 
-def terms_in_order(tx: apsw.Connection) -> Iterator[tuple[str, int]]:
-    """Every term and its number, one after the other in order of the terms' UTF-8."""
-    for term, number in tx.execute("SELECT term, id FROM terms ORDER BY term"):
-        yield term, int(number)
+def terms_in_order(tx: apsw.Connection) -> tuple[bytes, bytes]:
+    """Every term in UTF-8, a line each, in order of it; and their numbers in that order, a line each.
+
+    A million words one row at a time would take a second.
+    """
+    words, numbers = tx.execute(
+        "SELECT CAST(group_concat(term, char(10)) AS BLOB), CAST(group_concat(id, char(10)) AS BLOB)"
+        " FROM (SELECT term, id FROM terms ORDER BY term)"
+    ).get
+    return words or b"", numbers or b""
 
 
 def match(tx: apsw.Connection, expression: str, limit: int) -> list[tuple[int, float]]:
@@ -153,7 +222,7 @@ def match(tx: apsw.Connection, expression: str, limit: int) -> list[tuple[int, f
 def spans(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Passage id → [start, stop) in its summary's body."""
     rows = tx.execute(
-        f"SELECT id, start, stop FROM passages WHERE id IN ({','.join('?' * len(passage_ids))})",
+        f"SELECT id, start, stop FROM passages WHERE id IN ({_marks(passage_ids)})",
         tuple(passage_ids),
     )
     return {int(number): (int(start), int(stop)) for number, start, stop in rows}
@@ -162,10 +231,34 @@ def spans(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, tuple[in
 def owners(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, int]:
     """Passage id → summary id."""
     rows = tx.execute(
-        f"SELECT id, summary_id FROM passages WHERE id IN ({','.join('?' * len(passage_ids))})",
+        f"SELECT id, summary_id FROM passages WHERE id IN ({_marks(passage_ids)})",
         tuple(passage_ids),
     )
     return {int(number): int(summary_id) for number, summary_id in rows}
+
+
+def count_uses(tx: apsw.Connection) -> Counter[int]:
+    """In how many passages each term stands, counted in these; term's number → passages."""
+    rows = tx.execute("SELECT postings FROM passages")
+    uses: Counter[int] = Counter()
+    while block := [blob for (blob,) in islice(rows, _BLOCK)]:
+        terms, counts = np.unique(unpack(block)[0]["term"], return_counts=True)
+        uses.update(dict(zip(terms.tolist(), counts.tolist(), strict=True)))
+    return uses
+
+
+def all_owners(tx: apsw.Connection) -> Iterator[tuple[int, int]]:
+    """Every passage and its summary, in order of passage."""
+    yield from tx.execute("SELECT id, summary_id FROM passages ORDER BY id")
+
+
+def terms_of(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, list[int]]:
+    """Passage id → the numbers of its terms."""
+    rows = tx.execute(
+        f"SELECT id, postings FROM passages WHERE id IN ({_marks(passage_ids)})",
+        tuple(passage_ids),
+    )
+    return {int(number): unpack([blob])[0]["term"].tolist() for number, blob in rows}
 
 
 def count(tx: apsw.Connection) -> int:

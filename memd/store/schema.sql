@@ -93,6 +93,7 @@ CREATE TABLE supersessions (
 
 CREATE UNIQUE INDEX supersessions_live ON supersessions (older_id) WHERE undone_at IS NULL;
 CREATE INDEX supersessions_by_newer ON supersessions (newer_id);
+CREATE INDEX supersessions_by_older ON supersessions (older_id);
 CREATE INDEX supersessions_by_run ON supersessions (run) WHERE run IS NOT NULL;
 
 CREATE TABLE runs (                    -- rounds of consolidation that changed something
@@ -247,6 +248,9 @@ END;
 
 CREATE TRIGGER summaries_deleted AFTER DELETE ON summaries BEGIN
   INSERT OR REPLACE INTO changes (summary_id) VALUES (old.id);
+  DELETE FROM saved;
+  DELETE FROM unsaved;
+  DELETE FROM labels;
 END;
 
 CREATE TRIGGER supersessions_inserted AFTER INSERT ON supersessions BEGIN
@@ -276,19 +280,14 @@ CREATE TABLE passages (
   start INTEGER NOT NULL,              -- characters of the body, [start, stop)
   stop INTEGER NOT NULL,
   length INTEGER NOT NULL,             -- terms, title and body together
-  postings BLOB NOT NULL,              -- (term u4, in title u1, in body u1) each, little-endian
+  postings BLOB NOT NULL,              -- packed, see store/packing.py
   UNIQUE (summary_id, seq)
 ) STRICT;
 
 CREATE TABLE vectors (
-  id INTEGER PRIMARY KEY,
-  space_id INTEGER NOT NULL REFERENCES spaces (id),
-  passage_id INTEGER NOT NULL REFERENCES passages (id) ON DELETE CASCADE,
-  vector BLOB NOT NULL,                -- float16, little-endian, L2-normalised
-  UNIQUE (space_id, passage_id)
+  id INTEGER PRIMARY KEY,              -- the space's id · 2^40 + the passage's id
+  vector BLOB NOT NULL                 -- a byte a dimension, rotated, and a float32 scale
 ) STRICT;
-
-CREATE INDEX vectors_by_passage ON vectors (passage_id);
 
 CREATE VIRTUAL TABLE passages_fts USING fts5 (
   title, body, identifiers,
@@ -298,6 +297,7 @@ CREATE VIRTUAL TABLE passages_fts USING fts5 (
 
 CREATE TRIGGER passages_deleted AFTER DELETE ON passages BEGIN
   DELETE FROM passages_fts WHERE rowid = old.id;
+  DELETE FROM vectors WHERE id IN (SELECT spaces.id * 1099511627776 + old.id FROM spaces);
 END;
 
 CREATE TABLE entities (                -- what a memory names; the index writes it
@@ -307,8 +307,6 @@ CREATE TABLE entities (                -- what a memory names; the index writes 
   PRIMARY KEY (summary_id, name, kind)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX entities_by_name ON entities (name);
-
 CREATE TABLE cues (                    -- by which words a rule or a decision is found again
   cue TEXT NOT NULL,                   -- a stem, or = and a hash of the whole title
   summary_id INTEGER NOT NULL REFERENCES summaries (id) ON DELETE CASCADE,
@@ -316,6 +314,22 @@ CREATE TABLE cues (                    -- by which words a rule or a decision is
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX cues_by_summary ON cues (summary_id);
+
+CREATE TABLE saved (                   -- the copy of the index beside the vault that holds; none, or one
+  one INTEGER PRIMARY KEY CHECK (one = 1),
+  name TEXT NOT NULL                   -- of its directory; random, so that no other copy is taken for it
+) STRICT;
+
+CREATE TABLE unsaved (                 -- memories that were indexed since that copy was made
+  summary_id INTEGER PRIMARY KEY
+) STRICT;
+
+CREATE TABLE labels (                  -- what the codes in that copy stand for: it has no text itself
+  kind TEXT NOT NULL,                  -- sources or tags
+  code INTEGER NOT NULL,
+  value TEXT NOT NULL,                 -- JSON
+  PRIMARY KEY (kind, code)
+) STRICT, WITHOUT ROWID;
 
 CREATE VIEW turns AS                   -- what was said, word for word; its id is the event's
 SELECT id, kind, text FROM (

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 
 import apsw
 
-_ROW_BYTES = 40
-"""What a vector costs beside itself: its row, and its places in two indexes."""
+from memd.store.vectors import STRIDE
+
+_ROW_BYTES = 14
+"""What a vector costs beside itself: its row, and its part of a page that it does not fill."""
+_OF = f"v.id > s.id * {STRIDE} AND v.id < (s.id + 1) * {STRIDE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +26,7 @@ def weigh(tx: apsw.Connection) -> list[Weight]:
     """Every space that was ever used, oldest first."""
     rows = tx.execute(
         "SELECT s.id, s.name, s.provider, count(v.id), coalesce(sum(length(v.vector) + ?), 0)"
-        " FROM spaces s LEFT JOIN vectors v ON v.space_id = s.id GROUP BY s.id ORDER BY s.id",
+        f" FROM spaces s LEFT JOIN vectors v ON {_OF} GROUP BY s.id ORDER BY s.id",
         (_ROW_BYTES,),
     )
     return [Weight(*row) for row in rows]
@@ -32,8 +35,8 @@ def weigh(tx: apsw.Connection) -> list[Weight]:
 def clear(tx: apsw.Connection, name: str, limit: int) -> int:
     """Drop up to `limit` vectors of a space; how many there were to drop."""
     tx.execute(
-        "DELETE FROM vectors WHERE id IN (SELECT v.id FROM vectors v"
-        " JOIN spaces s ON s.id = v.space_id WHERE s.name = ? LIMIT ?)",
+        "DELETE FROM vectors WHERE id IN (SELECT v.id FROM spaces s CROSS JOIN vectors v"
+        f" WHERE s.name = ? AND {_OF} LIMIT ?)",
         (name, limit),
     )
     return int(tx.changes())
@@ -41,9 +44,7 @@ def clear(tx: apsw.Connection, name: str, limit: int) -> int:
 
 def drop(tx: apsw.Connection, name: str) -> None:
     """Forget a space, with what is left in it."""
-    tx.execute(
-        "DELETE FROM vectors WHERE space_id IN (SELECT id FROM spaces WHERE name = ?)", (name,)
-    )
+    clear(tx, name, -1)
     tx.execute("DELETE FROM spaces WHERE name = ?", (name,))
 
 

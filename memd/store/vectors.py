@@ -1,4 +1,9 @@
-"""Spaces, and the vectors in them. A vector is stored as little-endian float16. Derived."""
+"""Spaces, and the vectors that models have made in them: dear, so they are kept. Derived.
+
+What a vector's bytes mean, the index knows. Vectors of a local space are computed from the texts when
+they are wanted and are not here. A space's vectors lie together, in order of passage, in pages that
+hold five of 768 dimensions each: no index is needed, and none would pay.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -6,12 +11,15 @@ import apsw
 
 from memd.models import Space
 
+STRIDE = 2**40
+"""Between the ids of two spaces' vectors: there is no such passage."""
+
 
 def ensure_space(tx: apsw.Connection, space: Space) -> int:
     """The id of this space; made if it is new."""
-    found = tx.execute("SELECT id FROM spaces WHERE name = ?", (space.name,)).get
+    found = space_id(tx, space.name)
     if found is not None:
-        return int(found)
+        return found
     return int(
         tx.execute(
             "INSERT INTO spaces (name, provider, model, version, digest, dimensions, document_prefix, query_prefix)"
@@ -22,28 +30,36 @@ def ensure_space(tx: apsw.Connection, space: Space) -> int:
     )  # fmt: skip
 
 
+def space_id(tx: apsw.Connection, name: str) -> int | None:
+    """The id of the space of this name, or None."""
+    found = tx.execute("SELECT id FROM spaces WHERE name = ?", (name,)).get
+    return None if found is None else int(found)
+
+
 def put(tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
-    """Store (passage id, float16 blob) pairs; a vector that is there is replaced."""
+    """Store (passage id, vector) pairs; a vector that is there is replaced."""
     tx.executemany(
-        "INSERT INTO vectors (space_id, passage_id, vector) VALUES (?1, ?2, ?3)"
-        " ON CONFLICT (space_id, passage_id) DO UPDATE SET vector = ?3",
-        [(space_id, passage_id, blob) for passage_id, blob in vectors],
+        "INSERT OR REPLACE INTO vectors (id, vector) VALUES (?, ?)",
+        [(space_id * STRIDE + passage_id, blob) for passage_id, blob in sorted(vectors)],
     )
 
 
-def load(tx: apsw.Connection, space_id: int) -> Iterator[tuple[int, bytes]]:
-    """(passage id, float16 blob) of a space, in order of passage."""
-    for passage_id, blob in tx.execute(
-        "SELECT passage_id, vector FROM vectors WHERE space_id = ? ORDER BY passage_id",
-        (space_id,),
+def load(
+    tx: apsw.Connection, space_id: int, after: int = 0, limit: int = -1
+) -> Iterator[tuple[int, bytes]]:
+    """(passage id, vector) of a space, in order of passage, from the one after `after` on."""
+    first = space_id * STRIDE
+    for number, blob in tx.execute(
+        "SELECT id, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
+        (first + after, first + STRIDE, limit),
     ):
-        yield int(passage_id), blob
+        yield int(number) - first, blob
 
 
 def put_where_wanted(
     tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
 ) -> list[int]:
-    """Store (passage id, float16 blob) pairs of the passages that are still there; which those are."""
+    """Store (passage id, vector) pairs of the passages that are still there; which those are."""
     pairs = dict(vectors)
     there = [
         passage_id
@@ -55,15 +71,23 @@ def put_where_wanted(
 
 
 def of(tx: apsw.Connection, space_name: str, passage_ids: Sequence[int]) -> dict[int, bytes]:
-    """Passage id → float16 blob, of those of these that have a vector in a space."""
+    """Passage id → vector, of those of these that have one in a space."""
+    number = space_id(tx, space_name)
+    if number is None:
+        return {}
+    first = number * STRIDE
     rows = tx.execute(
-        "SELECT v.passage_id, v.vector FROM vectors v JOIN spaces s ON s.id = v.space_id"
-        f" WHERE s.name = ? AND v.passage_id IN ({','.join('?' * len(passage_ids))})",
-        (space_name, *passage_ids),
+        f"SELECT id, vector FROM vectors WHERE id IN ({','.join('?' * len(passage_ids))})",
+        [first + passage_id for passage_id in passage_ids],
     )
-    return {int(passage_id): blob for passage_id, blob in rows}
+    return {int(found) - first: blob for found, blob in rows}
 
 
 def count(tx: apsw.Connection, space_id: int) -> int:
     """How many vectors a space has."""
-    return int(tx.execute("SELECT count(*) FROM vectors WHERE space_id = ?", (space_id,)).get)
+    first = space_id * STRIDE
+    return int(
+        tx.execute(
+            "SELECT count(*) FROM vectors WHERE id > ? AND id < ?", (first, first + STRIDE)
+        ).get
+    )

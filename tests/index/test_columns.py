@@ -1,3 +1,4 @@
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -110,3 +111,78 @@ def test_compacting_keeps_the_living_in_order_and_says_where_they_went():
     assert made.passage_id[:3].tolist() == made.at[:3].tolist() == [3, 4, 7]
     assert mapping[:8].tolist() == [-1, -1, 0, 1, -1, -1, 2, 3]
     assert made.append([stored(401, 1)]).tolist() == [200]
+
+
+def test_rows_of_many_summaries_are_found_in_any_number_of_them():
+    made = Columns()
+    made.append([stored(n, 1 + n % 3_000) for n in range(10_000)])
+    assert made.rows_of(1).tolist() == [0, 3_000, 6_000, 9_000]
+    made.append([stored(10_000, 1), stored(10_001, 9_999)])
+    made.retire(np.array([3_000]))
+    assert made.rows_of_any([1, 9_999, 7, 123_456]).tolist() == [
+        0, 6, 3_006, 6_000, 6_006, 9_000, 9_006, 10_000, 10_001,
+    ]  # fmt: skip
+    assert made.rows_of_any([]).tolist() == []
+
+
+def test_what_is_beside_a_row_follows_every_change_of_its_session():
+    made = Columns()
+    made.append([stored(n, n) for n in range(1, 5)])
+    made.update([facts(n, session_id=1, at=10 - n) for n in range(1, 5)])
+    every = np.arange(4)
+    assert [side.tolist() for side in made.beside(every)] == [[1, 2, 3, -1], [-1, 0, 1, 2]]
+    made.update([facts(3, session_id=2, at=1)])
+    assert [side.tolist() for side in made.beside(every)] == [[1, 3, -1, -1], [-1, 0, -1, 1]]
+    made.retire(np.array([1]))
+    assert [side.tolist() for side in made.beside(every)] == [[3, -1, -1, -1], [-1, -1, -1, 0]]
+    made.append([stored(9, 9)])
+    made.update([facts(9, session_id=1, at=100)])
+    assert made.beside(np.array([0, 4]))[0].tolist() == [3, 0]
+    made.compact()
+    assert [side.tolist() for side in made.beside(np.arange(4))] == [
+        [2, -1, -1, 0],
+        [3, -1, 0, -1],
+    ]
+
+
+def test_it_is_known_before_when_nothing_expires():
+    made = columns(3)
+    assert made.first_expiry == NEVER
+    made.update([facts(10, expires_at=50), facts(20, expires_at=40)])
+    made.update([facts(20)])
+    assert made.first_expiry <= 50
+    again = Columns()
+    again.restore(3, made.parts(), made.labels())
+    assert again.first_expiry == 50
+
+
+def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved():
+    def change(one):
+        one.append([stored(101, 5), stored(102, 77)])
+        one.update([facts(77, source="new", tags=("z", "b")), facts(50, tags=("b",))])
+        one.retire(np.array([3]))
+
+    made = columns(60)
+    made.update(
+        [
+            facts(n * 10, at=n, session_id=n // 5, source=f"s{n % 3}", tags=("a",))
+            for n in range(1, 61)
+        ]
+    )
+    made.retire(np.arange(20))
+    parts = {
+        name: np.append(part, np.zeros(2, part.dtype)) for name, part in made.parts().items()
+    }
+    mapped = Columns()
+    mapped.restore(60, parts, json.loads(json.dumps(made.labels())))
+    for one in (made, mapped):
+        change(one)
+    assert parts["summary_id"][-1] == 77, "new rows go into the room behind the others"
+    for one in (made, mapped):
+        one.compact()
+    assert made.n == mapped.n
+    assert made.labels() == mapped.labels()
+    for name, part in made.parts().items():
+        assert part.tolist() == mapped.parts()[name].tolist()
+    assert made.rows_of(77).tolist() == mapped.rows_of(77).tolist()
+    assert mapped.source_code("new") == made.source_code("new")

@@ -5,6 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.index import postings as module
+from memd.index.among import Among
 from memd.index.postings import POSTING, Postings
 
 DEFAULTS = {"k1": 0.9, "b": 0.4, "title_weight": 2.0}
@@ -145,3 +147,94 @@ def test_words_kept_at_hand_are_looked_up_anew_when_rows_change():
     postings.compact(np.array([-1, 0], np.int32))
     assert postings.rows_of(99).tolist() == [0]
     assert postings.rows_of(7).tolist() == [0]
+
+
+def test_rarity_is_counted_among_the_rows_that_are_seen():
+    postings = Postings()
+    append(postings, [{1: (0, 1)}, {1: (0, 1)}, {2: (0, 1)}, {1: (0, 1)}])
+    postings.retire(np.array([3]))
+    seen = np.array([True, False, True, False])
+    assert (postings.df(1), postings.df(1, seen), postings.size(1)) == (2, 1, 3)
+    among = Among(seen, postings.df)
+    found = postings.scores({1: 1.0}, **DEFAULTS, among=among, out=np.empty(4, np.float32))
+    # one of two: ln(1 + 1.5/1.5); tf and norm as for a row of average length
+    assert found.tolist() == pytest.approx([math.log(2) * 1.9 / 1.9] * 2 + [0, 0])
+
+
+def test_tells_of_given_rows_whether_they_have_a_term():
+    postings = Postings()
+    append(postings, [{1: (0, 1)}, {2: (0, 1)}, {1: (0, 1)}])
+    append(postings, [{1: (0, 1)}])
+    assert postings.has(1, np.array([3, 1, 0, 2])).tolist() == [True, False, True, True]
+    assert postings.has(9, np.array([0])).tolist() == [False]
+
+
+def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch):
+    rows = [{1: (n % 2, 1), 2: (0, 1 + n % 3)} for n in range(40)] + [{3: (0, 1)}] * 20
+    plain, dense = Postings(), Postings()
+    append(plain, rows)
+    append(plain, rows[:30])
+    expected = plain.scores({1: 1.0, 2: 0.5, 3: 2.0}, **DEFAULTS)
+    monkeypatch.setattr(module, "_COMMON_MIN", 2)
+    monkeypatch.setattr(module, "_COMMON_MAX", 1)
+    monkeypatch.setattr(module, "_AT_ONCE", 7)
+    monkeypatch.setattr(module, "_SEGMENT_MIN", 1)
+    append(dense, rows)
+    append(dense, rows[:30])
+    for _ in range(2):
+        assert dense.scores({1: 1.0, 2: 0.5, 3: 2.0}, **DEFAULTS).tolist() == expected.tolist()
+    assert len(dense._common) == 1
+    heavy = dense.scores({1: 1.0}, k1=0.9, b=0.4, title_weight=0.5)
+    assert heavy.tolist() == plain.scores({1: 1.0}, k1=0.9, b=0.4, title_weight=0.5).tolist()
+
+
+def saved(postings):
+    """What `restore` gets: read-only arrays, those of rows with room behind."""
+    written = {n: np.zeros(size, kind) for n, (kind, size) in postings.sizes().items()}
+    postings.write(written)
+    for name in ("lengths", "live"):
+        written[name] = np.append(written[name], np.zeros(8, written[name].dtype))
+    for name in ("terms", "starts", "rows", "title", "body"):
+        written[name].setflags(write=False)
+    return written
+
+
+@settings(max_examples=40, deadline=None)
+@given(STEPS, STEPS)
+def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved(before, after):
+    kept, rows = Postings(), 0
+
+    def take(one, step, rows):
+        if step is None:
+            live = one._live[:rows].copy()
+            one.compact(np.where(live, np.cumsum(live) - 1, -1).astype(np.int32))
+        elif isinstance(step, list):
+            append(one, step)
+        else:
+            one.retire(np.array([number for number in step if number < rows], np.intp))
+        return one.n
+
+    for step in before:
+        rows = take(kept, step, rows)
+    mapped = Postings()
+    mapped.restore(kept.n, saved(kept))
+    for step in after:
+        take(kept, step, rows)
+        rows = take(mapped, step, rows)
+    assert set(mapped.terms()) == set(kept.terms())
+    terms = dict.fromkeys(range(11), 1.0)
+    assert mapped.scores(terms, **DEFAULTS).tolist() == kept.scores(terms, **DEFAULTS).tolist()
+    for term in terms:
+        assert [a.tolist() for a in mapped.term(term)] == [a.tolist() for a in kept.term(term)]
+
+
+def test_new_rows_go_into_the_room_that_was_saved_with_the_others():
+    postings = Postings()
+    append(postings, [{1: (0, 1)}, {2: (0, 1)}])
+    parts = saved(postings)
+    mapped = Postings()
+    mapped.restore(2, parts)
+    append(mapped, [{1: (0, 3)}] * 8)
+    assert parts["lengths"].tolist() == [1, 1] + [3] * 8
+    append(mapped, [{1: (0, 3)}])
+    assert mapped.rows_of(1).tolist() == [0, *range(2, 11)]

@@ -7,7 +7,7 @@ __all__ = ["vault"]
 
 
 def compare(vault, tokens_max=400):
-    return vault.db.read_now(lambda tx: sample.compare(tx, vault.embedder, tokens_max))
+    return vault.db.read_now(lambda tx: sample.compare(tx, tokens_max))
 
 
 async def test_what_is_indexed_now_comes_out_the_same(vault):
@@ -26,7 +26,6 @@ async def test_an_index_of_other_settings_is_found(vault):
     [
         "UPDATE summaries SET body = 'other words'; DELETE FROM changes",
         "DELETE FROM terms WHERE term = 'ledger'",
-        "UPDATE vectors SET vector = zeroblob(length(vector))",
     ],
 )
 async def test_an_index_that_is_not_of_the_truth_is_found(vault, statement):

@@ -1,11 +1,14 @@
+import threading
 from dataclasses import replace
 
 import numpy as np
 
+from memd.index import copy
 from memd.index.postings import POSTING
 from memd.index.shelf import Batch, Contents, Shelf
 from memd.models import Space
 from memd.store.rows import IndexRow, StoredPassage
+from tests.index.test_vocabulary import lines
 
 SPACE = Space("test", "two", "1", 2)
 
@@ -31,19 +34,23 @@ def filled():
     shelf.load(
         Contents(
             [stored(1, 10), stored(3, 10, 1, (1, 2)), stored(4, 11, 0, (3,)), stored(9, 12, 0, (4,))],
-            [("a", 1), ("b", 2), ("c", 3), ("d", 4)],
+            lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]),
             [facts(10, 5, 1), facts(11, 5, 1), facts(12, 2, 1)],
-            {SPACE: [(1, half(1, 0).tobytes()), (4, half(0, 1).tobytes()), (8, b""), (9, half(1, 0).tobytes())]},
+            {SPACE: [([1, 4], half((1, 0), (0, 1))), ([8, 9], half((0, 0), (1, 0)))]},
         )
     )  # fmt: skip
     return shelf
+
+
+def beside(shelf):
+    return shelf.columns.beside(np.arange(shelf.columns.n))
 
 
 def test_a_shelf_is_empty_and_not_loaded_at_first():
     shelf = Shelf()
     assert not shelf.loaded
     assert shelf.columns.n == 0
-    assert [len(side) for side in shelf.neighbours()] == [0, 0]
+    assert [len(side) for side in beside(shelf)] == [0, 0]
 
 
 def test_loading_puts_every_array_in_step():
@@ -63,7 +70,9 @@ def test_loading_puts_every_array_in_step():
 
 def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
     shelf = Shelf()
-    shelf.load(Contents([stored(1, 10), stored(2, 99)], [("a", 1)], [facts(10)], {SPACE: []}))
+    shelf.load(
+        Contents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], {SPACE: []})
+    )
     assert shelf.columns.live.tolist() == [True, False]
     assert shelf.postings.df(1) == 1
 
@@ -100,7 +109,9 @@ def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
     shelf = Shelf()
     numbers = sorted((f"word{n}", n) for n in range(1, 401))
     passages = [stored(n, n, 0, (n,)) for n in range(1, 401)]
-    shelf.load(Contents(passages, numbers, [facts(n) for n in range(1, 401)], {SPACE: []}))
+    shelf.load(
+        Contents(passages, lines(numbers), [facts(n) for n in range(1, 401)], {SPACE: []})
+    )
     shelf.apply(Batch(removed=list(range(1, 300))))
     assert shelf.columns.n == shelf.postings.n == shelf.matrices[SPACE.name].n == 101
     assert shelf.columns.rows_with([300]).tolist() == [0]
@@ -111,7 +122,7 @@ def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
 
 def test_neighbours_are_those_before_and_after_in_the_session_by_event_time():
     shelf = filled()
-    previous, following = shelf.neighbours()
+    previous, following = beside(shelf)
     # Rows 0 and 1 are two passages of #10, row 2 is #11 at the same time, row 3 came first.
     assert previous.tolist() == [3, 0, 1, -1]
     assert following.tolist() == [1, 2, -1, 0]
@@ -119,10 +130,9 @@ def test_neighbours_are_those_before_and_after_in_the_session_by_event_time():
 
 def test_neighbours_follow_changes_and_cross_no_session():
     shelf = filled()
-    first = shelf.neighbours()
-    assert shelf.neighbours() is first
+    assert beside(shelf)[0].tolist() == [3, 0, 1, -1]
     shelf.apply(Batch(removed=[3], facts=[facts(12, 2, 2), facts(10, 5, 1), facts(11, 5, 1)]))
-    previous, following = shelf.neighbours()
+    previous, following = beside(shelf)
     assert previous.tolist() == [-1, -1, 0, -1]
     assert following.tolist() == [2, -1, -1, -1]
 
@@ -130,7 +140,7 @@ def test_neighbours_follow_changes_and_cross_no_session():
 def test_summaries_without_a_session_have_no_neighbours():
     shelf = filled()
     shelf.apply(Batch(facts=[facts(10), facts(11), facts(12)]))
-    assert set(np.concatenate(shelf.neighbours()).tolist()) == {-1}
+    assert set(np.concatenate(beside(shelf)).tolist()) == {-1}
 
 
 LEARNED = Space("ollama", "m", "1", 3, "d1")
@@ -177,7 +187,7 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
     count = 20
     passages = [stored(n, n) for n in range(1, count + 1)]
     known = [facts(n) for n in range(1, count + 1)]
-    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}))
+    shelf.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
     shelf.adopt(LEARNED)
     fill(shelf, *range(1, 18))
     assert shelf.active == SPACE.name
@@ -222,7 +232,7 @@ def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     times = {1: 50, 2: 90, 3: 70, 4: 99}
     known = [replace(facts(n, at), is_superseded=n == 4) for n, at in times.items()]
     passages = [stored(n, n) for n in times]
-    shelf.load(Contents([*passages, stored(5, 2, 1)], [("a", 1)], known, {SPACE: []}))
+    shelf.load(Contents([*passages, stored(5, 2, 1)], lines([("a", 1)]), known, {SPACE: []}))
     shelf.adopt(LEARNED)
     assert shelf.lacking(LEARNED.name, 9) == [5, 2, 3, 1, 4]
     assert shelf.lacking(LEARNED.name, 3) == [5, 2, 3]
@@ -231,27 +241,72 @@ def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     assert shelf.lacking("unheard of", 9) == []
 
 
-def test_a_load_takes_the_learned_space_along_or_begins_it_if_it_has_changed_meanwhile():
+def test_a_load_begins_the_learned_space_anew():
     shelf = filled()
     shelf.adopt(LEARNED)
+    fill(shelf, 1, 3, 4, 9)
     passages, known = [stored(1, 10), stored(2, 10, 1)], [facts(10)]
-    learned = (LEARNED, [(2, half(1, 0, 0).tobytes())])
-    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}, learned))
-    assert shelf.matrices[LEARNED.name].known.tolist() == [False, True]
-    shelf.adopt(ANOTHER)
-    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}, (LEARNED, [])))
-    assert set(shelf.matrices) == {SPACE.name, ANOTHER.name}
-    assert shelf.counts(ANOTHER.name) == (0, 2)
+    shelf.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
+    assert set(shelf.matrices) == {SPACE.name, LEARNED.name}
+    assert (shelf.active, shelf.counts(LEARNED.name)) == (SPACE.name, (0, 2))
+
+
+def written(shelf, folder):
+    """A copy of a shelf, mapped."""
+    vault = str(folder / "v.db")
+    copy.sweep(vault, None)
+    copy.write(vault, "one", shelf.draft(), lambda: False)
+    return copy.read(vault, "one")
+
+
+def test_a_shelf_of_a_copy_is_what_was_copied_and_lives_on(tmp_path):
+    shelf = filled()
+    shelf.adopt(LEARNED)
+    fill(shelf, 1)
+    shelf.apply(Batch(removed=[4], facts=[replace(facts(12), tags=("t",), source="s")]))
+    again = Shelf()
+    again.vocabulary.load(*lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]))
+    again.restore(written(shelf, tmp_path), shelf.columns.labels())
+    assert set(again.matrices) == {SPACE.name}
+    for each in (shelf, again):
+        each.apply(Batch(added=[stored(12, 13, 0, (1, 5))], numbers={"new": 5, "a": 1}, facts=[facts(13)],
+                         vectors={SPACE: half((0, 1))}))  # fmt: skip
+        assert each.columns.live.tolist() == [True, True, False, True, True]
+        assert each.postings.rows_of(1).tolist() == [0, 1, 4]
+        assert each.columns.tag_sets[each.columns.tags[3]] == {"t"}
+        assert each.vocabulary.expand("ne") == [5]
+        assert each.matrices[SPACE.name].top(np.array([0, 1], np.float32), 1)[0].tolist() == [4]
+
+
+def test_a_shelf_holds_the_arrays_of_its_copy_and_keeps_the_learned_space(tmp_path):
+    shelf = filled()
+    shelf.adopt(LEARNED)
+    fill(shelf, 1)
+    shelf.exchange(written(shelf, tmp_path))
+    assert shelf.counts(LEARNED.name) == (1, 4)
+    assert shelf.vocabulary.expand("a") == [1]
+    shelf.apply(Batch(removed=[1, 3]))
+    assert shelf.postings.rows_of(1).tolist() == []
+    assert shelf.vocabulary.expand("a") == []
 
 
 def test_gaps_that_are_closed_keep_every_space_in_step():
     shelf = Shelf()
     passages = [stored(n, n) for n in range(1, 401)]
     known = [facts(n) for n in range(1, 401)]
-    shelf.load(Contents(passages, [("a", 1)], known, {SPACE: []}))
+    shelf.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
     shelf.adopt(LEARNED)
     fill(shelf, 300, 350)
     shelf.apply(Batch(removed=list(range(1, 300))))
     assert shelf.columns.n == shelf.matrices[LEARNED.name].n == 101
     found = np.flatnonzero(shelf.matrices[LEARNED.name].known)
     assert shelf.columns.passage_id[found].tolist() == [300, 350]
+
+
+def test_who_asks_early_waits_a_moment_for_the_shelf():
+    shelf = Shelf()
+    assert not shelf.wait(0.001)
+    loads = threading.Timer(0.01, shelf.become, [filled()])
+    loads.start()
+    assert shelf.wait(10)
+    loads.join()

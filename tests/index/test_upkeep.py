@@ -7,7 +7,7 @@ from memd.index.upkeep import Upkeep
 from memd.models import Space
 from memd.store import spaces
 from memd.store import vectors as stored
-from tests.index.test_backfill import FIRST, HASHING, SECOND, Model, Vault
+from tests.index.test_backfill import FIRST, SECOND, Model, Vault
 
 FORMER = Space("hashing", "words-ngrams", "0", 768)
 
@@ -54,7 +54,7 @@ async def test_a_rehearsal_tells_what_would_go_and_drops_nothing(vault):
 async def test_what_nobody_asks_goes_and_the_file_shrinks(vault):
     said = await upkeep(vault).vacuum(dry_run=False)
     assert said.after < said.before
-    assert names(vault) == {HASHING, SECOND.name}
+    assert names(vault) == {SECOND.name}
     assert len(vault.stored(SECOND)) == 150
     assert (await upkeep(vault).vacuum(dry_run=False)).dropped == ()
 
@@ -63,13 +63,13 @@ async def test_while_no_model_answers_nobody_knows_which_space_is_not_in_use(vau
     said = await upkeep(vault, Model(None)).vacuum(dry_run=False)
     assert [one.space for one in said.dropped] == [FORMER.name]
     assert FIRST.name in said.note
-    assert names(vault) == {HASHING, FIRST.name, SECOND.name}
+    assert names(vault) == {FIRST.name, SECOND.name}
 
 
 async def test_who_does_without_a_model_needs_no_space_of_any(vault):
     said = await upkeep(vault, None).vacuum(dry_run=False)
     assert len(said.dropped) == 3
-    assert names(vault) == {HASHING}
+    assert names(vault) == set()
 
 
 async def test_embedding_anew_needs_a_learned_model(vault):

@@ -34,6 +34,12 @@ def test_the_recent_the_repeated_and_the_asked_for_are_worth_more():
     assert worth(card(1, days=-5), NOW) == 1.0
 
 
+def test_what_a_wrong_clock_dated_ahead_does_not_lead_until_then():
+    ahead = card(1, days=-4_000)
+    assert worth(ahead, NOW) == worth(card(1, days=4_000), NOW)
+    assert chosen([group("a", ahead, card(2, days=3))], 10) == [2]
+
+
 def test_the_pinned_come_first():
     old = card(1, days=900, is_pinned=True)
     assert chosen([group("a", card(2), old)], 10) == [1]

@@ -1,8 +1,14 @@
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from memd.index.shelf import Shelf
 from memd.models import Kind
-from memd.recall.legs import is_among
+from memd.recall import highest
+from memd.recall.legs import best, is_among
+from memd.recall.masks import Masks, Scope
+from memd.store.rows import StoredPassage
 from tests.library import DAY, NOW, Library
 
 
@@ -61,3 +67,29 @@ def test_membership_in_many_ascending_rows():
     rows = np.array([5, 0, 9, 3])
     assert is_among(rows, np.array([0, 3, 4, 8])).tolist() == [False, True, False, True]
     assert is_among(rows, np.array([], np.int64)).tolist() == [False] * 4
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.booleans()), max_size=60),
+    st.integers(1, 6),
+    st.booleans(),
+)
+def test_the_best_are_those_of_sorting_everything_that_is_wanted(rows, pool, is_few):
+    shelf = Shelf()
+    passages = [StoredPassage(i + 1, i // 2 + 1, i % 2, 0, b"") for i in range(len(rows))]
+    shelf.columns.append(passages)
+    shelf.columns.at[:] = [at for _, at, _ in rows]
+    scores = np.array([score for score, *_ in rows], np.float32)
+    wanted = np.array([seen for *_, seen in rows], np.bool_)
+    share = np.count_nonzero(wanted) / max(len(rows), 1)
+    few = np.flatnonzero(wanted) if is_few or not share else None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(highest, "_COLUMNS_MIN", 4)
+        patch.setattr(highest, "_COLUMNS_ROOT", 1)
+        scope = Scope(shelf, wanted)
+        found = best(shelf, scores, Masks(wanted, share, few, scope, {}), pool).tolist()
+    every = [i for i in range(len(rows)) if wanted[i] and scores[i] > 0]
+    every.sort(key=lambda i: (-scores[i], -rows[i][1], -(i // 2)))
+    firsts = [i for n, i in enumerate(every) if i // 2 not in {j // 2 for j in every[:n]}]
+    assert found == firsts[:pool]

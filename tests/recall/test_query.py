@@ -1,3 +1,5 @@
+import time
+
 import apsw
 import pytest
 from hypothesis import given
@@ -73,3 +75,10 @@ def test_no_text_whatever_makes_an_fts_expression_that_sqlite_refuses(text):
 
 def test_an_empty_query_has_no_expression():
     assert fts_expression(Query("")) == ""
+
+
+def test_a_prefix_is_a_word_whole_and_found_at_once():
+    assert parse("__conf* x.lo* naïv* _*").prefixes == ("conf", "lo", "naiv")
+    began = time.process_time()
+    assert parse("a" * 4_000).prefixes == ()
+    assert time.process_time() - began < 0.1

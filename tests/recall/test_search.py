@@ -84,3 +84,31 @@ async def test_an_explained_answer_shows_every_candidate_and_why_it_was_not_chos
     assert len(answer.trace) == 8
     assert answer.trace[0].terms == ("kettl",)
     assert answer.trace[0].ranks["lexical"] == 1
+
+
+async def test_vectors_that_are_still_being_worked_out_are_told_and_words_find_all_the_same(
+    library,
+):
+    one = library.put("kettle one")
+    library.put("kettle two")
+    await library.ask("kettle")
+    (space,) = library.shelf.matrices
+    library.shelf.matrices[space].retire(library.shelf.columns.rows_of(one))
+    answer = await library.recaller.search(library.asked("kettle one"))
+    assert answer.degraded == {"vector": "1 of 2 passages have no vector yet"}
+    assert answer.hits[0].summary.id == one
+
+
+async def test_a_page_far_down_is_the_same_as_if_everything_had_been_looked_at(library):
+    for number in range(60):
+        library.put(
+            f"kettle {number}",
+            "kettle",
+            days_ago=number,
+            episode=f"e{number // 9}",
+            session="s",
+        )
+    for offset in (0, 5, 20, 40):
+        plain = await library.ids("kettle", k=5, offset=offset)
+        told = await library.ids("kettle", k=5, offset=offset, explain=True)
+        assert plain == told

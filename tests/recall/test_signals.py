@@ -39,10 +39,9 @@ def test_the_tier_counts_from_one_and_agent_equals_captured():
 
 
 def test_the_title_share_is_the_square_of_the_words_it_has():
-    # both of two words: 1; one of two: 0.25; none: 0; substrings count, so "1.4" is found in "v1.4-roadmap"
-    titles = ["v1.4-roadmap", "roadmap", "other", ""]
-    assert signals.title_share(titles, ["roadmap", "1.4"]) == pytest.approx([1, 0.25, 0, 0])
-    assert signals.title_share(titles, []).tolist() == [0, 0, 0, 0]
+    # both of two words: 1; one of two: 0.25; none: 0
+    assert signals.title_share(np.array([2.0, 1.0, 0.0]), 2) == pytest.approx([1, 0.25, 0])
+    assert signals.title_share(np.zeros(2), 0) == pytest.approx([0, 0])
 
 
 def test_clawmems_quality():
@@ -101,3 +100,9 @@ def test_memus_reinforcement():
 
 def test_memus_entity_boost():
     assert signals.entity_factor(f(0, 1)) == pytest.approx([1, 1.3])
+
+
+def test_what_a_wrong_clock_dated_years_ahead_is_as_old_as_it_lies_ahead():
+    day = 86_400_000
+    ages = signals.ages_in_days(np.array([6 * day, 7 * day, 4_000 * day]), 0)
+    assert ages.tolist() == [0.0, 7.0, 4_000.0]

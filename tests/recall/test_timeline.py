@@ -201,3 +201,10 @@ async def test_of_a_long_stretch_the_latest_are_shown(past):
     assert found.more_before
     with pytest.raises(BadRequest, match="days or a place"):
         await past.ask(between=(1, 2), around=numbers[0])
+
+
+async def test_what_a_wrong_clock_dated_ahead_is_not_the_latest_and_still_there(past):
+    now, ahead = past.put(NOW), past.put(NOW + 4_000 * 86_400_000)
+    found = await past.ask()
+    assert (ids(found), found.more_after) == ([now], True)
+    assert ids(await past.ask(at=NOW + 10**10)) == [now, ahead]

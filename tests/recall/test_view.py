@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from memd.recall.intent import Intent
-from memd.recall.legs import Terms, masks
+from memd.recall.legs import Terms
+from memd.recall.masks import masks
 from memd.recall.profiles import resolve
 from memd.recall.query import parse
 from memd.recall.view import Background, Circumstances, View
@@ -22,7 +23,7 @@ async def library(db):
 def view(library, lexical, **background):
     question = library.asked("kettle")
     about = Circumstances(
-        parse("kettle"), Intent(), Terms({}), masks(library.shelf, question), NOW, {},
+        parse("kettle"), Intent(), Terms({}), masks(library.shelf, question), NOW,
         Background(**background),
     )  # fmt: skip
     rows = np.arange(2)

@@ -5,18 +5,25 @@ import apsw
 import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
+from memd.index import sample
+from memd.index.blobs import decode
+from memd.models import Space
 from memd.store import (
     books,
     changes,
     entities,
     events,
+    fulltext,
     links,
     migrate,
     projects,
+    saved,
+    spaces,
     summaries,
     switches,
     turns,
     uses,
+    vectors,
 )
 from memd.store.database import Database
 from memd.store.rows import Use
@@ -211,3 +218,43 @@ async def test_the_index_of_an_upgraded_vault_is_whole_again(version_1):
     assert hit.summary.id == 2
     named = version_1.read_now(lambda tx: entities.of(tx, [2]))[2]
     assert {"store_session", "sessions.py"} <= named
+
+
+@pytest.fixture
+def version_4(tmp_path):
+    """A vault that version 4 wrote, with vectors of a local space and of a model, opened by this one."""
+    path = tmp_path / "v.db"
+    path.write_bytes((VAULTS / "version-4.vault").read_bytes())
+    assert path.read_bytes()[60:64] == (4).to_bytes(4, "big")
+    db = Database(str(path), 1)
+    yield db
+    db.close()
+
+
+MODEL = Space("ollama", "m", "1", 8, "d")
+
+
+def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(version_4):
+    db = version_4
+    declared = apsw.Connection(":memory:")
+    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
+    assert db.read_now(dump) == dump(declared)
+    assert db.read_now(lambda tx: [w.name for w in spaces.weigh(tx)]) == [MODEL.name]
+    stored = db.read_now(lambda tx: vectors.of(tx, MODEL.name, [1, 2]))
+    rows = decode([stored[1], stored[2]], 8)
+    assert rows[0].tolist() == pytest.approx([0, 0.8, -0.6, *[0] * 5], abs=1e-3)
+    assert rows[1].tolist() == pytest.approx([0, 0, 0.8, -0.6, *[0] * 4], abs=1e-3)
+    counted = dict(
+        db.read_now(lambda tx: tx.execute("SELECT id, passages FROM terms").fetchall())
+    )
+    assert db.read_now(fulltext.count_uses) == counted
+    assert db.read_now(lambda tx: sample.compare(tx, 400)).verdict == "ok"
+    assert db.read_now(saved.name) is None
+
+
+async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(version_4):
+    library = Library(version_4)
+    (hit, *_) = (await library.ask("sessions redis")).hits
+    assert hit.summary.id == 2
+    version_4.write_now(lambda tx: fulltext.remove(tx, 1))
+    assert set(version_4.read_now(lambda tx: vectors.of(tx, MODEL.name, [1, 2]))) == {2}

@@ -11,13 +11,35 @@ import sys
 from pathlib import Path
 
 import apsw
+import numpy as np
 
 from memd.index.chunk import passages
-from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Source, Tier
-from memd.store import books, changes, events, fulltext, links, migrate, projects, summaries
+from memd.models import (
+    Draft,
+    EdgeType,
+    EventKind,
+    Kind,
+    NewEvent,
+    SessionRef,
+    Source,
+    Space,
+    Tier,
+)
+from memd.store import (
+    books,
+    changes,
+    events,
+    fulltext,
+    links,
+    migrate,
+    projects,
+    summaries,
+    vectors,
+)
 from memd.store.links import NewEdge
 
 AT = 1_790_000_000_000
+SPACES = (Space("hashing", "words-ngrams", "1", 768), Space("ollama", "m", "1", 8, "d"))
 TURNS = (
     (EventKind.PROMPT, {"prompt": "Where shall the sessions live?"}),
     (EventKind.TOOL_CALL, {"tool_name": "Bash", "tool_input": {"command": "make"}}),
@@ -64,7 +86,11 @@ def fill(tx):
     )  # fmt: skip
     summaries.pin(tx, written[1], AT)
     for one in summaries.by_ids(tx, written).values():
-        fulltext.put(tx, passages(one))
+        (stored,) = fulltext.put(tx, passages(one))
+        for space in SPACES:
+            row = np.zeros(space.dimensions, "<f2")
+            row[[one.id, one.id + 1]] = 0.8, -0.6
+            vectors.put(tx, vectors.ensure_space(tx, space), [(stored.id, row.tobytes())])
     changes.learnt(tx, [seq for seq, _ in changes.pending(tx, 100)])
     books.enter(tx, "live", {("received", ""): len(TURNS), ("stored", ""): len(TURNS)})
     books.forget(tx, "a-forgotten-key", AT)

@@ -1,0 +1,254 @@
+"""The doer that keeps a copy of the shelf beside the vault: made at rest, so that a start maps it.
+
+A start reads the copy that the vault says holds, and then, from the vault's tables, only the memories
+that were indexed since. Without one everything is read from the tables. What is few is embedded at once;
+what is more takes up to a millisecond each, and the indexer does it behind the first answers. A copy is
+never mended: once enough has changed since, another takes its place, and the shelf lets go of its own
+arrays for those of the copy.
+Not here: the files (copy.py), which copy holds (store/saved.py), when it is quiet (indexer.py).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import count, islice
+
+import anyio
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from memd import log
+from memd.engines.ports import Embedder, LocalEmbedder
+from memd.index import copy, pages
+from memd.index.chunk import wording
+from memd.index.copied import Draft
+from memd.index.copy import GivenUp, Mapped, Odd
+from memd.index.shelf import Batch, Contents, Shelf
+from memd.models import Space
+from memd.store import fulltext, saved
+from memd.store.database import Connection, Database
+from memd.store.rows import IndexRow, StoredPassage
+
+ROWS_MIN = 2_000
+"""Fewer rows are read in a moment: no copy of them is made."""
+EMBEDDED_MAX = 256
+"""So many rows without a vector are embedded before the shelf is used."""
+_CHANGED_SHARE, _CHANGED_MIN, _CHANGED_MAX = 0.05, 200, 2_000
+"""So much of the rows, but no fewer and no more than that, must have changed for a new copy."""
+_AT_ONCE = 256
+_TRIES = 3
+"""How often the writing of a copy gives way to who waits for the index."""
+_AFTER_FAILURE_S = 600.0
+_BLOCKS_KEPT = 8
+"""After so many blocks of a copy, the pages that were read for it are given back."""
+
+Halves = NDArray[np.float16]
+
+
+class Keeper:
+    """Over one vault and its shelf. The caller sees to it that nothing is indexed meanwhile."""
+
+    def __init__(self, db: Database, shelf: Shelf, embedders: Sequence[Embedder]) -> None:
+        self._db = db
+        self._shelf = shelf
+        self._embedders = embedders
+        self._copy: Mapped | None = None
+        """What the shelf has mapped, if it has."""
+        self._given_up = 0
+        self._not_before = 0.0
+        self.trouble = ""
+        """Why the last copy could not be used or written; else empty."""
+
+    def load(self, tx: Connection) -> None:
+        """Fill the shelf: from the copy that holds, and what was indexed since; or from the tables."""
+        name = saved.name(tx)
+        self._copy, self.trouble = None, ""
+        try:
+            self._copy = None if name is None else self._open(tx, name)
+        except Odd as odd:
+            name = None
+            self.trouble = f"the copy of the index was not used: {odd}"
+            log.get("indexer").warning("index_copy_not_used", reason=str(odd))
+        if name is None:
+            self._shelf.load(self._contents(tx))
+        copy.sweep(self._db.path, name)
+        tx.release_memory()
+
+    def _open(self, tx: Connection, name: str) -> Mapped:
+        """Fill the shelf from this copy. Raises Odd; then the shelf is as it was."""
+        found = copy.read(self._db.path, name)
+        fresh = Shelf()
+        try:
+            spaces = [[e.space.name, e.space.dimensions] for e in self._embedders]
+            if found.about["spaces"] != spaces:
+                raise Odd("it was made for other vectors")
+            fresh.restore(found, saved.labels(tx))
+            fresh.vocabulary.load(*fulltext.terms_in_order(tx))
+            touched = saved.unsaved(tx)
+            if touched:
+                fresh.apply(self._since(tx, fresh, touched))
+        except (KeyError, ValueError, IndexError, TypeError) as error:
+            raise Odd(f"it has not what is expected: {error!r}") from error
+        rows, wanted = fresh.columns.live_count, fulltext.count(tx)
+        if rows != wanted:
+            raise Odd(f"it makes {rows} passages of {wanted}")
+        self._shelf.become(fresh)
+        return found
+
+    def _since(self, tx: Connection, fresh: Shelf, touched: Sequence[int]) -> Batch:
+        """What was indexed after the copy was made, as one batch."""
+        stored = [p for some in _blocks(touched) for p in fulltext.load(tx, some)]
+        stored.sort(key=lambda passage: passage.id)
+        columns = fresh.columns
+        known = set(columns.passage_id[columns.rows_of_any(touched)].tolist())
+        added = [passage for passage in stored if passage.id not in known]
+        if added and columns.n and added[0].id <= columns.passage_id[-1]:
+            raise Odd("it lacks a passage that is older than it")
+        return Batch(
+            removed=sorted(known - {passage.id for passage in stored}),
+            added=added,
+            vectors=self._few(tx, added),
+            facts=[row for some in _blocks(touched) for row in _facts(tx, some)],
+        )
+
+    def _local(self) -> dict[Space, LocalEmbedder]:
+        return {e.space: e for e in self._embedders if isinstance(e, LocalEmbedder)}
+
+    def _few(self, tx: Connection, added: Sequence[StoredPassage]) -> dict[Space, Halves]:
+        """The vectors of passages in local spaces, if there are not many."""
+        if len(added) > EMBEDDED_MAX:
+            return {}
+        texts = {
+            number: wording(title, body, start, stop)
+            for number, start, stop, title, body in fulltext.texts(tx, [p.id for p in added])
+        }
+        worded = [texts.get(passage.id, "") for passage in added]
+        return {
+            space: embedder.embed(worded).astype(np.float16)
+            for space, embedder in self._local().items()
+        }
+
+    def _contents(self, tx: Connection) -> Contents:
+        local = self._local() if fulltext.count(tx) <= EMBEDDED_MAX else {}
+        return Contents(
+            passages=fulltext.load(tx),
+            words=fulltext.terms_in_order(tx),
+            facts=fulltext.index_rows(tx),
+            vectors={
+                space: _embedded(local[space], fulltext.texts(tx)) if space in local else ()
+                for space in (embedder.space for embedder in self._embedders)
+            },
+        )
+
+    async def save(self, give_up: Callable[[], bool]) -> None:
+        """Write a copy if it is worth it, and hold its arrays; give way if `give_up` says so."""
+        if anyio.current_time() < self._not_before or not await self._is_due():
+            return
+        started = anyio.current_time()
+        try:
+            await self._save(give_up if self._given_up < _TRIES else lambda: False)
+        except GivenUp:
+            self._given_up += 1
+        except (OSError, Odd) as error:
+            self.trouble = f"no copy of the index could be made: {error}"
+            self._not_before = anyio.current_time() + _AFTER_FAILURE_S
+            log.get("indexer").warning("index_not_saved", reason=str(error))
+        else:
+            took = round(1000 * (anyio.current_time() - started))
+            rows = self._shelf.columns.n
+            log.get("indexer").info("index_saved", rows=rows, took_ms=took)
+
+    async def _is_due(self) -> bool:
+        rows = self._shelf.columns.live_count
+        is_whole = all(self._shelf.coverage(e.space.name) == 1 for e in self._embedders)
+        if rows < ROWS_MIN or not is_whole:
+            return False
+        if await self._db.read(saved.name) is None:
+            return True
+        enough = min(max(_CHANGED_SHARE * rows, _CHANGED_MIN), _CHANGED_MAX)
+        return await self._db.read(saved.unsaved_count) >= enough
+
+    async def _save(self, give_up: Callable[[], bool]) -> None:
+        name = await self._db.read(saved.new_name)
+        draft = await anyio.to_thread.run_sync(self._shelf.draft)
+        await self._write(name, draft, give_up)
+        del draft
+        # Who waits for this may give up, but not between the commit and the shelf.
+        with anyio.CancelScope(shield=True):
+            labels = self._shelf.columns.labels()
+            if not await self._db.write(partial(saved.hold, name=name, labels=labels)):
+                await self.sweep()
+                raise GivenUp
+            await anyio.to_thread.run_sync(self._exchange, name)
+        self._given_up, self.trouble = 0, ""
+
+    async def _write(self, name: str, draft: Draft, give_up: Callable[[], bool]) -> None:
+        """Write the copy's files; a daemon that leaves does not wait for them."""
+        blocks, leaving = count(1), False
+        failed: list[OSError | GivenUp] = []
+
+        def look() -> bool:
+            if next(blocks) % _BLOCKS_KEPT == 0:
+                self.give_back()
+            return leaving or give_up()
+
+        def write() -> None:
+            try:
+                copy.write(self._db.path, name, draft, look)
+            except (OSError, GivenUp) as error:
+                failed.append(error)
+
+        async def watch() -> None:
+            nonlocal leaving
+            try:
+                await anyio.sleep_forever()
+            finally:
+                leaving = True
+
+        async with anyio.create_task_group() as both:
+            both.start_soon(watch)
+            await anyio.to_thread.run_sync(write)
+            both.cancel_scope.cancel()
+        if failed:
+            raise failed[0]
+
+    def _exchange(self, name: str) -> None:
+        self._copy = copy.read(self._db.path, name)
+        self._shelf.exchange(self._copy)
+        copy.sweep(self._db.path, name)
+
+    async def sweep(self) -> None:
+        """Take away every copy that does not hold."""
+        name = await self._db.read(saved.name)
+        await anyio.to_thread.run_sync(copy.sweep, self._db.path, name)
+
+    def give_back(self) -> None:
+        """Let go of the pages of the copy that were read; what was written to stays.
+
+        The next search finds them in the system's cache: a few milliseconds with a million rows.
+        """
+        for mapped in self._copy.maps.values() if self._copy else ():
+            pages.give_back(mapped, self._shelf.lock)
+
+    def status(self) -> dict[str, object]:
+        """Tell `mapped`, whether the shelf holds a copy's arrays, and `trouble`, if there is any."""
+        return {"mapped": self._copy is not None, "trouble": self.trouble}
+
+
+def _facts(tx: Connection, summary_ids: Sequence[int]) -> Iterator[IndexRow]:
+    return fulltext.index_rows(tx, summary_ids)
+
+
+def _embedded(
+    embedder: LocalEmbedder, texts: Iterable[tuple[int, int, int, str, str]]
+) -> Iterator[tuple[list[int], Halves]]:
+    """Passage ids and their vectors, block by block."""
+    stream = iter(texts)
+    while block := list(islice(stream, _AT_ONCE)):
+        worded = [wording(title, body, start, stop) for _, start, stop, title, body in block]
+        yield [number for number, *_ in block], embedder.embed(worded).astype(np.float16)
+
+
+def _blocks(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    for first in range(0, len(numbers), _AT_ONCE):
+        yield numbers[first : first + _AT_ONCE]

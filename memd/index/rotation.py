@@ -1,0 +1,83 @@
+"""A rotation of vectors that spreads every large value over all, and rotated values as bytes. Pure.
+
+Rounding to a byte, or to a sign, is fine only if no single value is much larger than the others; the
+hashing space is full of those. (Random rotations for signs: Ailon and Chazelle, 2006.)
+Not here: what is done with bytes and signs (coded.py, blobs.py).
+"""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+WORD = 64
+_UNITS = 127
+
+Floats = NDArray[np.float32]
+Vectors = NDArray[np.float32] | NDArray[np.float16]
+
+
+def quantized(rotated: Floats) -> tuple[NDArray[np.int8], Floats]:
+    """Return a byte a value, and per row what to multiply them with to have length 1; 0 without a vector."""
+    highest = np.abs(rotated).max(axis=1, keepdims=True, initial=0)
+    values = np.rint(rotated * (_UNITS / np.where(highest > 0, highest, 1)))
+    length = np.sqrt(np.square(values).sum(axis=1))
+    scales = np.where(length > 0, 1 / np.where(length > 0, length, 1), 0)
+    return values.astype(np.int8), scales.astype(np.float32)
+
+
+class Rotation:
+    """A rotation that mixes all dimensions and costs little, the same everywhere.
+
+    Twice: random signs, then a Hadamard transform within blocks of a power of two; in between, every
+    block gets a part of every other.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self.width = -(-dimensions // WORD) * WORD
+        """Of the rotated vectors: the dimensions, filled up to whole words."""
+        side = self.width & -self.width
+        self._blocks = self.width // side
+        # The transform of a product of two sides is two small products: H(a) · X · H(b).
+        half = 1 << (side.bit_length() // 2)
+        self._left, self._right = _hadamard(half), _hadamard(side // half)
+        self._signs = _signs(2 * self.width).reshape(2, self.width)
+
+    def forward(self, vectors: Vectors) -> Floats:
+        """Rotate (m, dimensions) to (m, width)."""
+        padded = np.zeros((len(vectors), self.width), np.float32)
+        padded[:, : self.dimensions] = vectors
+        mixed = self._mixed(padded * self._signs[0])
+        return self._mixed(self._dealt(mixed, self._blocks) * self._signs[1])
+
+    def back(self, rotated: Floats) -> Floats:
+        """Rotate (m, width) back to (m, dimensions)."""
+        mixed = self._mixed(rotated) * self._signs[1]
+        dealt = self._dealt(mixed, self.width // self._blocks)
+        vectors: Floats = self._mixed(dealt) * self._signs[0]
+        return vectors[:, : self.dimensions]
+
+    def _mixed(self, rows: Floats) -> Floats:
+        grid = rows.reshape(-1, len(self._left), len(self._right))
+        return np.asarray((self._left @ grid @ self._right).reshape(rows.shape), np.float32)
+
+    def _dealt(self, rows: Floats, piles: int) -> Floats:
+        """Take the first of each pile, then the second of each, and so on."""
+        dealt = rows.reshape(len(rows), piles, self.width // piles).swapaxes(1, 2)
+        return np.ascontiguousarray(dealt).reshape(rows.shape)
+
+
+def _hadamard(side: int) -> Floats:
+    """Build the Hadamard matrix of a power of two, scaled to be a rotation."""
+    matrix = np.ones((1, 1), np.float32)
+    while len(matrix) < side:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return matrix / np.float32(np.sqrt(side))
+
+
+def _signs(count: int) -> Floats:
+    """Draw random signs, the same everywhere: ±1, (count,)."""
+    stream = hashlib.shake_128(b"memd rotation 2").digest(count // 8)
+    bits = np.unpackbits(np.frombuffer(stream, np.uint8))
+    return np.where(bits, np.float32(1), np.float32(-1))

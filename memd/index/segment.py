@@ -1,0 +1,141 @@
+"""One piece of the postings: sorted by term and row, like a sparse matrix in CSR form. Pure.
+
+A segment is never changed; several that follow each other are joined into one without sorting, since
+each of them is in order and covers later rows than the one before. Not here: what postings are worth.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_JOINED_AT_ONCE = 1 << 20
+"""Postings that are moved in one step: joining a million rows must not take the memory of all of them."""
+
+Counts = NDArray[np.uint8]
+Terms = NDArray[np.uint32]
+Starts = NDArray[np.int64]
+RowNumbers = NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Postings of consecutive rows, sorted by (term, row)."""
+
+    terms: Terms
+    """Each term once, ascending."""
+    starts: Starts
+    """Where a term's postings begin; one longer than `terms`."""
+    rows: RowNumbers
+    title: Counts
+    body: Counts
+
+    def slice(self, term: int) -> slice:
+        """Where this term's postings lie."""
+        at = int(self.terms.searchsorted(np.uint32(term)))
+        if at == len(self.terms) or self.terms[at] != term:
+            return slice(0, 0)
+        return slice(int(self.starts[at]), int(self.starts[at + 1]))
+
+
+PARTS: Mapping[str, type[np.generic]] = {
+    "terms": np.uint32,
+    "starts": np.int64,
+    "rows": np.int32,
+    "title": np.uint8,
+    "body": np.uint8,
+}
+"""The arrays of a segment."""
+
+
+def segment(terms: Terms, rows: RowNumbers, title: Counts, body: Counts) -> Segment:
+    """Sort postings, which come in order of row, by term."""
+    order = np.argsort(terms, kind="stable")
+    ordered = terms[order]
+    firsts = np.flatnonzero(np.diff(ordered, prepend=ordered[:1] + np.uint32(1)))
+    starts = np.append(firsts, len(ordered))
+    return Segment(ordered[firsts], starts, rows[order], title[order], body[order])
+
+
+def joined(segments: Sequence[Segment]) -> Segment:
+    """Make one of segments that follow each other."""
+    made = {name: np.empty(size, PARTS[name]) for name, size in sizes(segments).items()}
+    write(segments, made)
+    return Segment(**made)
+
+
+def sizes(segments: Sequence[Segment]) -> dict[str, int]:
+    """Return the lengths of the arrays of the one segment that these would be."""
+    count = sum(len(one.rows) for one in segments)
+    terms = len(_all_terms(segments))
+    return {"terms": terms, "starts": terms + 1, "rows": count, "title": count, "body": count}
+
+
+def write(segments: Sequence[Segment], into: Mapping[str, NDArray[Any]]) -> None:
+    """Write the one segment that these would be into arrays of `sizes`, a range of terms at a time."""
+    terms = _all_terms(segments)
+    places = [terms.searchsorted(one.terms) for one in segments]
+    counts = np.zeros(len(terms), np.int64)
+    for one, at in zip(segments, places, strict=True):
+        counts[at] += np.diff(one.starts)
+    into["terms"][:] = terms
+    into["starts"][0] = 0
+    np.cumsum(counts, out=into["starts"][1:])
+    free = into["starts"][:-1].copy()  # per term, where its next posting goes
+    for one, at in zip(segments, places, strict=True):
+        _move(one, free[at], into)
+        free[at] += np.diff(one.starts)
+
+
+def _all_terms(segments: Sequence[Segment]) -> Terms:
+    if not segments:
+        return np.zeros(0, np.uint32)
+    return np.unique(np.concatenate([one.terms for one in segments]))
+
+
+def _move(one: Segment, places: Starts, into: Mapping[str, NDArray[Any]]) -> None:
+    """Write the postings of each term of a segment from its place on."""
+    for first, stop in _ranges(one.starts):
+        some = slice(int(one.starts[first]), int(one.starts[stop]))
+        lengths = np.diff(one.starts[first : stop + 1])
+        shift = np.repeat(places[first:stop] - one.starts[first:stop], lengths)
+        at = shift + np.arange(some.start, some.stop)
+        for name in ("rows", "title", "body"):
+            into[name][at] = getattr(one, name)[some]
+
+
+def _ranges(starts: Starts) -> Iterator[tuple[int, int]]:
+    """Cut the terms into ranges of about so many postings, at least one term each."""
+    first, last = 0, len(starts) - 1
+    while first < last:
+        stop = int(starts.searchsorted(starts[first] + _JOINED_AT_ONCE, "right")) - 1
+        stop = min(max(stop, first + 1), last)
+        yield first, stop
+        first = stop
+
+
+def renumbered(one: Segment, mapping: RowNumbers) -> Segment:
+    """Return the same with new row numbers, which ascend as the old ones; without rows that have -1."""
+    rows, title, body = [], [], []
+    counts = np.zeros(len(one.terms), np.int64)
+    for first, stop in _ranges(one.starts):
+        some = slice(int(one.starts[first]), int(one.starts[stop]))
+        new = mapping[one.rows[some]]
+        stay = new >= 0
+        counts[first:stop] = np.add.reduceat(
+            stay, one.starts[first:stop] - some.start, dtype=np.int64
+        )
+        rows.append(new[stay])
+        title.append(one.title[some][stay])
+        body.append(one.body[some][stay])
+    left = counts > 0
+    starts = np.append(0, np.cumsum(counts[left]))
+    return Segment(
+        one.terms[left],
+        starts,
+        np.concatenate(rows) if rows else one.rows,
+        np.concatenate(title) if title else one.title,
+        np.concatenate(body) if body else one.body,
+    )

@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+
+from memd.index.rotation import Rotation, quantized
+
+
+def unit(rng, count, dimensions):
+    vectors = rng.standard_normal((count, dimensions)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.mark.parametrize("dimensions", [2, 64, 100, 384, 768])
+def test_a_rotation_keeps_lengths_and_angles_and_can_be_undone(rng, dimensions):
+    vectors = unit(rng, 40, dimensions)
+    rotation = Rotation(dimensions)
+    rotated = rotation.forward(vectors)
+    assert rotated.shape == (40, rotation.width)
+    assert np.allclose(rotated @ rotated.T, vectors @ vectors.T, atol=1e-5)
+    assert np.allclose(rotation.back(rotated), vectors, atol=1e-5)
+
+
+def test_a_rotation_spreads_one_large_value_over_all():
+    one = np.zeros((1, 768), np.float32)
+    one[0, 5] = 1
+    assert np.abs(Rotation(768).forward(one)).max() < 0.15
+
+
+def test_bytes_keep_the_length_and_nothing_stays_nothing(rng):
+    vectors = unit(rng, 30, 128)
+    vectors[4] = 0
+    values, scales = quantized(vectors)
+    assert values.dtype == np.int8
+    assert scales[4] == 0
+    assert not values[4].any()
+    again = values * scales[:, np.newaxis]
+    there = np.arange(30) != 4
+    assert np.allclose(np.linalg.norm(again[there], axis=1), 1, atol=1e-6)
+    assert np.abs(again - vectors).max() < 4e-3
+    assert quantized(again)[0].tolist() == values.tolist()

@@ -1,0 +1,34 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.recall import highest as module
+from memd.recall.highest import cut, highest
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 6), max_size=80), st.integers(1, 12))
+def test_the_highest_are_there_with_all_that_tie_and_in_order(scores, count):
+    values = np.array(scores, np.float32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_COLUMNS_MIN", 8)
+        patch.setattr(module, "_COLUMNS_ROOT", 1)
+        rows, is_all = highest(values, count)
+    positive = np.flatnonzero(values > 0)
+    assert rows.tolist() == sorted(rows.tolist())
+    if is_all:
+        assert rows.tolist() == positive.tolist()
+    else:
+        assert len(rows) >= count
+        assert rows.tolist() == np.flatnonzero(values >= values[rows].min()).tolist()
+    few = cut(rows, values, count)
+    limit = sorted(scores, reverse=True)[:count][-1] if scores else 0
+    assert few.tolist() == np.flatnonzero(values >= max(limit, 1)).tolist()
+
+
+def test_scores_that_are_nearly_all_zero_or_equal_do_not_take_forever():
+    values = np.zeros(1_000_000, np.float32)
+    values[::5_000] = 1
+    assert len(highest(values, 200)[0]) == 200
+    assert len(highest(np.ones(100_000, np.float32), 200)[0]) == 100_000

@@ -1,0 +1,125 @@
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memd.index.columns import KIND_CODES
+from memd.index.shelf import Batch, Shelf
+from memd.models import Kind
+from memd.recall.answer import Question
+from memd.recall.masks import masks
+from memd.store.rows import IndexRow, StoredPassage
+
+PLAIN = IndexRow(
+    1, 1, 0, "note", "agent", "user", 5, None, False, False, 0.5, 0.5, 1, 1, 1, 1, ()
+)
+FACTS = st.lists(
+    st.builds(
+        lambda project, kind, at, expires, superseded, tags: replace(
+            PLAIN, project_id=project, kind=kind, at=at, expires_at=expires,
+            is_superseded=superseded, tags=tags,
+        ),
+        st.integers(1, 3), st.sampled_from(["note", "fix"]), st.integers(0, 9),
+        st.none() | st.integers(0, 9), st.booleans(), st.sampled_from([(), ("a",), ("a", "b")]),
+    ),
+    min_size=1, max_size=8,
+)  # fmt: skip
+QUESTIONS = st.builds(
+    Question,
+    text=st.just(""),
+    now=st.integers(0, 9),
+    project_ids=st.none() | st.just((1, 2)) | st.just(()),
+    kinds=st.sampled_from([(), (Kind.FIX,)]),
+    as_of=st.none() | st.integers(0, 9),
+    since=st.none() | st.integers(0, 9),
+    tags=st.sampled_from([(), ("a",)]),
+    include_superseded=st.booleans(),
+)
+
+
+def shelf_of(facts):
+    shelf = Shelf()
+    numbered = [replace(fact, summary_id=i + 1) for i, fact in enumerate(facts)]
+    passages = [StoredPassage(i + 1, i + 1, 0, 0, b"") for i in range(len(facts))]
+    shelf.apply(Batch(added=passages, facts=numbered))
+    return shelf
+
+
+def by_hand(shelf, question):
+    """Wanted, evidence and hidden rows, one row after the other."""
+    c, found = shelf.columns, {"wanted": [], "evidence": [], "superseded": [], "expired": []}
+    for row in range(c.n):
+        of_project = question.project_ids is None or c.project_id[row] in question.project_ids
+        in_time = question.as_of is None or c.at[row] <= question.as_of
+        if not (c.live[row] and of_project and in_time):
+            continue
+        chosen = (
+            (not question.kinds or c.kind[row] == KIND_CODES["fix"])
+            and (question.since is None or c.at[row] >= question.since)
+            and set(question.tags) <= c.tag_sets[c.tags[row]]
+        )
+        expired = c.expires_at[row] <= question.now
+        hides = not question.include_superseded and question.as_of is None
+        superseded = bool(c.superseded[row]) and hides
+        found["evidence"] += [row] * bool(not expired and not superseded)
+        found["wanted"] += [row] * bool(chosen and not expired and not superseded)
+        found["superseded"] += [row] * bool(chosen and superseded and not expired)
+        found["expired"] += [row] * bool(chosen and expired)
+    return found
+
+
+def told(shelf, question):
+    seen = masks(shelf, question)
+    rows = {"wanted": np.flatnonzero(seen.wanted), "evidence": np.flatnonzero(seen.evidence)}
+    hidden = {"superseded": [], "expired": []}
+    hidden |= {why: one.rows.tolist() for why, one in seen.hidden.items()}
+    assert seen.scope.among.count == len(rows["evidence"])
+    assert seen.few is None or seen.few.tolist() == rows["wanted"].tolist()
+    return {name: found.tolist() for name, found in rows.items()} | hidden
+
+
+@settings(max_examples=60, deadline=None)
+@given(FACTS, FACTS, st.integers(1, 8), st.lists(QUESTIONS, min_size=1, max_size=6))
+def test_masks_are_what_looking_at_each_row_gives_whatever_was_asked_before(
+    facts, others, gone, questions
+):
+    shelf = shelf_of(facts)
+    for question in questions:
+        assert told(shelf, question) == by_hand(shelf, question)
+    changed = [replace(f, summary_id=i + 1) for i, f in enumerate(others[: len(facts)])]
+    shelf.apply(Batch(gone=[gone], facts=[f for f in changed if f.summary_id != gone]))
+    for question in questions:
+        assert told(shelf, question) == by_hand(shelf, question)
+
+
+def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
+    shelf = shelf_of([PLAIN, replace(PLAIN, expires_at=50)])
+    first = masks(shelf, Question(text="", now=10, project_ids=(1,)))
+    assert masks(shelf, Question(text="x", now=49, project_ids=(1,))) is first
+    assert masks(shelf, Question(text="", now=50, project_ids=(1,))) is not first
+    other = masks(shelf, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,)))
+    assert other.scope is first.scope
+    shelf.apply(Batch(facts=[replace(PLAIN, project_id=2)]))
+    assert masks(shelf, Question(text="", now=10, project_ids=(1,))).wanted.tolist() == [
+        False,
+        True,
+    ]
+
+
+def test_hidden_rows_are_counted_by_memory():
+    shelf = Shelf()
+    passages = [
+        StoredPassage(1, 1, 0, 0, b""),
+        StoredPassage(2, 1, 1, 0, b""),
+        StoredPassage(3, 2, 0, 0, b""),
+    ]
+    facts = [
+        replace(PLAIN, is_superseded=True),
+        replace(PLAIN, summary_id=2, is_superseded=True),
+    ]
+    shelf.apply(Batch(added=passages, facts=facts))
+    (hidden,) = masks(shelf, Question(text="", now=0)).hidden.values()
+    assert hidden.summaries(np.array([True, True, False])) == 1
+    assert hidden.summaries(np.array([True, True, True])) == 2
+    assert hidden.summaries(np.zeros(3, np.bool_)) == 0
