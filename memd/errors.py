@@ -79,11 +79,11 @@ class VaultBusy(VaultError):
 
 
 class VaultFull(VaultError):
-    """The disk is full: the vault cannot grow."""
+    """The disk is full: the vault cannot grow. Make room; memd goes on by itself then."""
 
 
 class VaultCorrupt(VaultError):
-    """The vault is damaged. Nothing was changed; restore a backup or move the file away."""
+    """The vault is damaged; `memd doctor` says what can be done. The file is kept as it is."""
 
 
 class VaultForeign(VaultError):

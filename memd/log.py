@@ -2,13 +2,16 @@
 
 The keys are `room`, `vault`, `session`, `count`, `reason`, `error`, `took_ms`, `pid`. Texts from
 outside do not belong into the log at all; what slips into `error` or `reason` is redacted by the
-function that `configure` is given. Not here: what is worth logging (the doers know).
+function that `configure` is given. A line that cannot be written is let go: nobody waits for the log,
+least of all on a full disk. Not here: what is worth logging (the doers know).
 """
 
+import contextlib
 import logging
 import logging.handlers
 import os
 from collections.abc import Callable, Iterator, MutableMapping
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,41 @@ import structlog
 Logger = structlog.stdlib.BoundLogger
 
 
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
+
+
 class _Line(logging.Formatter):
     """The message and nothing else: a traceback is in it already, redacted."""
 
     def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
+
+
+class _File(logging.handlers.RotatingFileHandler):
+    """A file of this user's alone that may refuse a line; never a pipe, nor what a link leads to."""
+
+    _is_torn = False
+
+    def _open(self) -> TextIOWrapper:
+        raw = open(self.baseFilename, "ab", opener=_opened)  # noqa: SIM115  # the handler closes it
+        stream = TextIOWrapper(raw, encoding="utf-8")
+        if self._is_torn:
+            stream.write("\n")  # half a line stands before it
+            self._is_torn = False
+        return stream
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802  # logging's own
+        """Let the line go, and begin anew with the next one.
+
+        Not told on stderr, as logging does: that may be a pipe which nobody empties, and who waits
+        there is the whole daemon.
+        """
+        if self.stream is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self.stream.close()
+            self.stream = None  # it is opened again
+            self._is_torn = True
 
 
 def configure(
@@ -36,9 +69,7 @@ def configure(
     if path is None:
         handler = logging.StreamHandler()
     else:
-        handler = logging.handlers.RotatingFileHandler(
-            path, maxBytes=max_bytes, backupCount=1, encoding="utf-8"
-        )
+        handler = _File(path, maxBytes=max_bytes, backupCount=1, encoding="utf-8")
         os.chmod(path, 0o600)
     handler.setFormatter(_Line())
     root = logging.getLogger("memd")

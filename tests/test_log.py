@@ -1,6 +1,8 @@
 import json
 import logging
+import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -95,3 +97,35 @@ def test_lines_are_changed_and_taken_out_in_place_and_the_log_goes_on(journal, p
     assert [line["reason"] for line in read()] == ["one", "3", "four"]
     assert (changed, path.with_name("memd.log.1").read_bytes()) == (3, b"")
     assert len(list(log.lines(str(path)))) == 3
+
+
+def test_a_log_is_private_after_it_has_turned_over_and_never_follows_a_link(journal, path):
+    before = os.umask(0)
+    try:
+        journal(max_bytes=200)
+        for _ in range(9):
+            log.get("test").info("line_written", count=1)
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
+    other = path.with_name("other.log")
+    other.symlink_to(path.with_name("target"))
+    with pytest.raises(OSError, match="symbolic links"):
+        log.configure(str(other), level="info", max_bytes=200, redact=str)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_a_line_that_cannot_be_written_is_let_go_and_nothing_is_said_on_stderr(
+    journal, path, capfd
+):
+    lines = journal()
+    log.get("intake").info("first")
+    (handler,) = logging.getLogger("memd").handlers
+    handler.stream.close()
+    handler.stream = Path("/dev/full").open("w", encoding="utf-8")  # noqa: SIM115  # the log closes it
+    log.get("intake").info("second")
+    log.get("intake").info("third")
+    kept = [line for line in path.read_text(encoding="utf-8").splitlines() if line]
+    assert [json.loads(line)["event"] for line in kept] == ["first", "third"]
+    assert capfd.readouterr() == ("", "")
+    del lines

@@ -87,6 +87,8 @@ def trim(payload: Any, *, keep_reads: bool) -> Any:
         payload.get(k) for k in ("tool_name", "tool_input", "tool_response")
     )
     given = given if isinstance(given, Mapping) else {}
+    if not isinstance(tool, str):  # it may be a list, which no set can be asked for
+        return payload
     if tool in _READS and not keep_reads:
         noted = _named(given, response) if tool == "Read" else {}
         return {**payload, "tool_response": {**_measured(given, response), **noted}}

@@ -113,6 +113,8 @@ def _compiled(source: str, body: str) -> re.Pattern[str]:
 
 
 _STAR = "[^/]*"
+_MARKS = re.compile(r"[\^&~|]|(?<=-)-")
+"""What means something in a class of re and nothing in one of a pattern, now or in a later Python."""
 
 
 def translated(body: str) -> str:
@@ -167,7 +169,8 @@ def _stars(body: str, at: int) -> tuple[str, int]:
 def _class(inner: str) -> str:
     negated = inner[:1] in ("!", "^")
     chars = (inner[1:] if negated else inner).replace("\\", "\\\\").replace("[", "\\[")
-    return f"(?!/)[{'^' if negated else ''}{chars.replace('^', chr(92) + '^')}]"
+    chars = _MARKS.sub(r"\\\g<0>", chars)
+    return f"(?!/)[{'^' if negated else ''}{chars}]"
 
 
 def _relative(path: str, directory: str | None) -> tuple[list[str], bool]:

@@ -82,7 +82,7 @@ def parse(text: str, home: str) -> tuple[Override, ...]:
     """The lines of a `projects.toml`. ValueError says what is wrong, and where."""
     try:
         said = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # more than TOMLDecodeError: a number of thousands of digits
         raise ValueError(f"it is not valid TOML: {error}") from error
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error

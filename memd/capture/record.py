@@ -9,14 +9,14 @@ turn stays private when an import brings it again.
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture.adapters import Ignored, Refused
 from memd.capture.identity import Identity
 from memd.models import EventKind, NewEvent
-from memd.store import books, changes, events, links, projects, summaries, switches
+from memd.store import books, cleaning, events, links, projects, summaries, switches
 from memd.store.database import Connection
 from memd.text import PRIVATE, is_private, one_line
 
@@ -93,6 +93,8 @@ def _record_one(tx: Connection, prepared: Prepared, now: int) -> Receipt:
         return Receipt("duplicate", seq)
     projects.session_happened(tx, session_id, event.at, None if is_bare else _title(event))
     has_erased = bool(is_bare and event.turn and _erase_rest(tx, session_id, event.turn, now))
+    if has_erased:
+        cleaning.mark(tx, "private")
     return Receipt("stored", seq, has_erased=has_erased)
 
 
@@ -139,16 +141,6 @@ def _erase_rest(tx: Connection, session_id: int, turn: str, now: int) -> int:
     for event_id in early:
         links.drop_node(tx, "event", str(event_id))
     return events.forget(tx, early, now)
-
-
-def faded(tx: Connection, seqs: Iterable[int]) -> set[int]:
-    """Those of these prompts of which nothing that was erased for them is remembered any more.
-
-    They are distilled anew or gone, and the index knows of it.
-    """
-    if changes.count(tx):
-        return set()
-    return {seq for seq in seqs if not events.is_pending(tx, seq)}
 
 
 def _title(event: NewEvent) -> str | None:

@@ -3,10 +3,13 @@
 Standard library only, for the hook. Every hook appends to one active file under a lock; whoever
 drains takes that file away under the same lock, so nobody ever writes into a file that is being
 read, and a file that was read may simply be removed. A hook that cannot have the lock in time writes
-a file of its own. A line is one JSON object, already redacted. Not here: what a line says.
+a file of its own. A line is one JSON object, already redacted. Beside the directory lies
+a reserve of space, which is given up to the first lines for which there is no room any more. Not here:
+what a line says.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
 import time
@@ -25,6 +28,12 @@ _HOOK_PATIENCE_S = 0.5
 _DRAIN_PATIENCE_S = 5.0
 _RETRY_S = 0.005
 _PRIVATE = 0o600
+_KIND, _REGULAR = 0o170_000, 0o100_000
+"""Of a mode. The module `stat` would say the same, at a price."""
+RESERVE_BYTES = 2 * 1024 * 1024
+_AMPLE = 16
+"""A reserve is made where this many times as much is free: it must not be what fills the disk."""
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class Measure(NamedTuple):
@@ -37,6 +46,48 @@ class Measure(NamedTuple):
 
 def append(spool_dir: str, line: bytes) -> None:
     """Add one line (without its newline) and return once it will survive a power cut."""
+    try:
+        _append(spool_dir, line)
+    except OSError as error:
+        if error.errno not in _FULL or not give_up_reserve(spool_dir):
+            raise
+        _append(spool_dir, line)
+
+
+def keep_reserve(spool_dir: str) -> bool:
+    """Set space aside for when there is none; whether it is there now. Never raises OSError."""
+    path = _reserve(spool_dir)
+    try:
+        if os.path.exists(path):
+            return True
+        disk = os.statvfs(os.path.dirname(path))
+        if disk.f_bavail * disk.f_frsize < _AMPLE * RESERVE_BYTES:
+            return False
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(path, flags, _PRIVATE)
+        try:
+            _write_all(handle, bytes(RESERVE_BYTES))
+        finally:
+            os.close(handle)
+    except OSError:
+        return False
+    return True
+
+
+def give_up_reserve(spool_dir: str) -> bool:
+    """Let the reserve go; whether there was one."""
+    try:
+        os.unlink(_reserve(spool_dir))
+    except OSError:
+        return False
+    return True
+
+
+def _reserve(spool_dir: str) -> str:
+    return f"{spool_dir}.reserve"
+
+
+def _append(spool_dir: str, line: bytes) -> None:
     if not os.path.isdir(spool_dir):
         private_dir(spool_dir)
         _sync_dir(os.path.dirname(spool_dir))
@@ -168,7 +219,16 @@ def _write_all(handle: int, data: bytes) -> None:
 
 def _segments(spool_dir: str) -> list[str]:
     """Names of the files put aside: the numbered ones in order, then those of single hooks."""
-    return sorted(name for name in os.listdir(spool_dir) if name.endswith(_SUFFIX))
+    names = [name for name in os.listdir(spool_dir) if name.endswith(_SUFFIX)]
+    return sorted(name for name in names if _is_file(os.path.join(spool_dir, name)))
+
+
+def _is_file(path: str) -> bool:
+    """Whether it can be read to its end: no pipe, and no link to what somebody else writes."""
+    try:
+        return os.lstat(path).st_mode & _KIND == _REGULAR
+    except OSError:
+        return False
 
 
 def _next_segment(spool_dir: str) -> str:

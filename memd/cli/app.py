@@ -6,6 +6,7 @@ success, 1 a failure, 2 that no daemon runs. Not here: the side doors (`__main__
 
 import contextlib
 import difflib
+import errno
 import importlib
 import os
 import sys
@@ -17,6 +18,7 @@ import typer.core
 import typer.main
 
 from memd import __version__
+from memd.cli import show
 from memd.errors import MemdError, Unreachable
 
 COMMANDS = {
@@ -58,6 +60,12 @@ FAILED = 1
 NOT_RUNNING = 2
 """Never the status of a typing mistake: health checks must be able to trust it."""
 _INTERRUPTED = 130
+_OF_THE_DISK = {
+    errno.ENOSPC: "the disk is full; make room",
+    errno.EDQUOT: "your share of the disk is full; make room",
+    errno.EROFS: "the disk is mounted read-only; make it writable",
+    errno.EIO: "the disk fails; see the system's log, and copy what is on it elsewhere",
+}
 _Misused: Any = typer.BadParameter.__mro__[2]
 """What typer raises for a command line that it does not understand, wherever this version keeps it."""
 
@@ -200,10 +208,12 @@ def _tell(error: BaseException) -> int:
         path = context.command_path if context else "memd"
         said = error.format_message().replace("Value error, ", "").rstrip(".")
         message = f"{said}; see `{path} --help`"
+    elif isinstance(error, OSError) and error.errno in _OF_THE_DISK:
+        message = f"{_OF_THE_DISK[error.errno]} ({error})"
     elif isinstance(error, MemdError | ValueError | OSError):
         message = str(error)
     else:
         raise error
     sys.stdout.flush()  # what was said before stands before it
-    print(f"memd: {message}", file=sys.stderr)
+    print(f"memd: {show.clean(message)}", file=sys.stderr)
     return NOT_RUNNING if isinstance(error, Unreachable) else FAILED

@@ -8,7 +8,7 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -102,12 +102,22 @@ def _alone(paths: Paths, now: int, mended: list[str], *, fix: bool) -> list[Find
 
 
 def _read(paths: Paths, now: int) -> list[Finding]:
-    from memd.daemon import checkup
+    from memd.daemon import checkup, damage
 
-    if not Path(paths.database).exists():
+    if damaged := damage.examine(paths):
+        return [damaged]
+    file = Path(paths.database)
+    if not file.exists() or not file.stat().st_size:
         return [Finding("database", "ok", "there is no vault yet; the first daemon makes it")]
     tokens_max = _settings(paths).passage_tokens
-    return checkup.examined(paths.database, tokens_max, now, is_served=False)
+    found = checkup.examined(paths.database, tokens_max, now, is_served=False)
+    return [_offered(one, damage.offer(paths)) for one in found]
+
+
+def _offered(found: Finding, offer: str) -> Finding:
+    """Say of a damaged vault which backup there is."""
+    is_damaged = found.name == "database" and found.verdict == "problem" and found.remedy
+    return replace(found, remedy=offer) if is_damaged else found
 
 
 def _settings(paths: Paths) -> "IndexConfig":

@@ -24,6 +24,9 @@ _RED = "31"
 _ROOM_FACTS = 4
 _TIMES_FROM = 10**11
 """Milliseconds: no room counts that far."""
+_NOTHING = 65_536
+"""Bytes free with which no daemon starts."""
+_AHEAD_MS = 60_000
 _NO_COUNTS = {"restarts", "interval_s", "took_ms"}
 _STARTERS = {
     "hand": "hand, a hook or an agent",
@@ -70,7 +73,7 @@ def _absent(paths: Paths, reason: str) -> Status:
     holder = lock.holder(paths.lock)
     if holder is not None:
         reason = f"a daemon (pid {holder.pid}) holds the vault and does not answer; it may be starting"
-    elif wrong := _misconfigured(paths):
+    elif wrong := _misconfigured(paths) or _not_started(paths):
         reason = wrong
     files, size = _spooled(paths.spools)
     vault = sum(_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
@@ -88,14 +91,33 @@ def _absent(paths: Paths, reason: str) -> Status:
 
 def _misconfigured(paths: Paths) -> str | None:
     """Say what no daemon could start with; only looked for when there is none, and a file is."""
-    if not Path(paths.config_file).exists():
-        return None
+    try:
+        if not Path(paths.config_file).exists():
+            return None
+    except OSError as error:  # such as a name that is too long
+        return f"no daemon can start: {error}"
     from memd import config
 
     try:
         config.load(paths.config_file)
     except ConfigError as error:
         return f"no daemon can start: {error.message}"
+    return None
+
+
+def _not_started(paths: Paths) -> str | None:
+    """Say why the last daemon did not start, if that is the last that was heard of one."""
+    from memd.daemon import process
+
+    said = process.last_word(paths.log)
+    if said is not None:
+        return f"the last daemon could not start: {said}"
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(Path(paths.data_dir))
+        if disk.f_flag & os.ST_RDONLY:
+            return f"no daemon can start: the disk of {paths.data_dir} is mounted read-only; make it writable"
+        if disk.f_bavail * disk.f_frsize < _NOTHING:
+            return f"no daemon can start: the disk of {paths.data_dir} is full; make room"
     return None
 
 
@@ -173,12 +195,10 @@ def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
     for outcome, reasons in booked["reasons"].items():
         if reasons:
             yield "", f"{outcome}: {show.counts(reasons)}"
-    last = (
-        "never"
-        if events["last_at"] is None
-        else f"{show.span((now - events['last_at']) / 1000)} ago"
+    yield (
+        "events",
+        f"{events['count']:,}, {events['pending']:,} to distil, last {_ago(events['last_at'], now)}",
     )
-    yield "events", f"{events['count']:,}, {events['pending']:,} to distil, last {last}"
     shown = ", ".join(
         f"{summaries[key]:,} {key.replace('_', ' ')}"
         for key in ("superseded", "pinned", "to_index", "to_consolidate")
@@ -193,6 +213,14 @@ def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
     )
     if embedder.get("learned"):
         yield "", show.line(_learned(embedder["learned"], now))
+
+
+def _ago(at: int | None, now: float) -> str:
+    if at is None:
+        return "never"
+    if at > now + _AHEAD_MS:
+        return "dated ahead of this clock; see `memd doctor`"
+    return f"{show.span((now - at) / 1000)} ago"
 
 
 def _learned(learned: dict[str, Any], now: float) -> str:

@@ -2,7 +2,7 @@
 
 from memd.cli import door
 from memd.daemon import lock, process
-from memd.errors import MemdError
+from memd.errors import AlreadyRunning, MemdError
 
 _RETURNS = (
     "; systemd starts it again when somebody connects (`memd uninstall systemd` ends that)"
@@ -20,6 +20,10 @@ def stop() -> str:
     holder = lock.holder(path)
     if holder is None:
         return "not running"
+    if holder.why:
+        raise AlreadyRunning(
+            f"a {holder.why} of this vault is under way (pid {holder.pid}); wait until it is done"
+        )
     returns = ""
     try:
         if door.call("memd/status", door.QUICK_S).get("started_by") == "systemd socket":

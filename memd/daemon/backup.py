@@ -17,13 +17,15 @@ from pathlib import Path
 
 from memd.errors import BadRequest, MemdError, VaultError
 from memd.paths import Paths, private_dir
-from memd.store import copies
+from memd.store import beside, copies, migrate, wal
+from memd.store import salvage as salvaging
 from memd.store.copies import Progress
 from memd.store.staging import is_alive
 
 KEEP = 5
 _SUFFIX = ".memd"
 _PARTIAL = ".partial"
+_DAMAGED = ".damaged"
 _ASIDE = "before-restore"
 _WAL = "-wal"
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EXDEV, errno.EMLINK})
@@ -61,6 +63,15 @@ class Restored:
     erased: int
     """Memories of the backup that were forgotten since, and do not come back."""
     rows: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescued:
+    """What a salvage did; `kept` and `lost` are table → rows."""
+
+    aside: str | None
+    kept: dict[str, int]
+    lost: dict[str, int]
 
 
 def place(paths: Paths) -> str:
@@ -101,11 +112,18 @@ def make(paths: Paths, directory: str | None, keep: int, now: int, progress: Pro
         copies.discard(partial)
         raise
     made = next(one for one in listed(folder, paths.vault) if one.path == path)
-    return Made(made, rows, _prune(folder, paths.vault, keep))
+    return Made(made, rows, _prune(folder, paths.vault, keep, made))
 
 
-def _prune(folder: str, vault: str, keep: int) -> tuple[str, ...]:
-    old = [one.path for one in listed(folder, vault) if not one.is_aside][keep:]
+def _by_age(found: Sequence[Backup], now: int) -> list[Backup]:
+    """Those that a backup made, newest first; what is dated later than now was made before the clock was set back."""
+    return sorted((one for one in found if not one.is_aside), key=lambda one: one.at > now)
+
+
+def _prune(folder: str, vault: str, keep: int, made: Backup) -> tuple[str, ...]:
+    """Remove all but the newest; never the one just made."""
+    found = _by_age(listed(folder, vault), made.at)
+    old = [one.path for one in sorted(found, key=lambda one: one != made)[keep:]]
     for path in old:
         Path(path).unlink(missing_ok=True)
     return tuple(old)
@@ -123,18 +141,62 @@ def restore(paths: Paths, file: str, now: int, progress: Progress) -> Restored:
     partial = _partial(folder, paths.vault)
     rows = copies.copy(file, partial, progress)
     try:
-        erased = copies.bring_up_to_date(partial, _forgotten(paths.database), now)
-        aside = _set_aside(paths, folder, now)
-        try:
-            Path(partial).replace(paths.database)
-        except BaseException:
-            _take_back(paths, aside)
-            raise
+        gone = _forgotten(paths.database, _damaged(partial))
+        erased = copies.bring_up_to_date(partial, gone, now)
+        aside = _take_place(paths, folder, partial, now, is_whole=_is_whole(paths.database))
     except BaseException:
         copies.discard(partial)
         raise
     _flush(paths.data_dir)
     return Restored(aside, erased, rows)
+
+
+def salvage(paths: Paths, file: str | None, now: int) -> Rescued:
+    """Put what can be read of a damaged file, or of the vault itself, in the vault's place.
+
+    The caller holds the vault's lock. The damaged file is only copied; a vault is set aside as it is.
+    Raises BadRequest, OSError or a VaultError; then nothing has changed.
+    """
+    folder = private_dir(place(paths))
+    _sweep(folder, paths.vault)
+    partial = _partial(folder, paths.vault)
+    damaged = _damaged(partial)
+    source = file or paths.database
+    if not Path(source).is_file():
+        raise BadRequest(f"there is no file {source}")
+    try:
+        _clone(source, damaged)
+        found = salvaging.salvage(damaged, partial, now)
+        copies.verify(partial)
+        aside = _take_place(paths, folder, partial, now, is_whole=False)
+    finally:
+        copies.discard(damaged)
+        copies.discard(partial)
+    _flush(paths.data_dir)
+    return Rescued(aside, found.kept, found.lost)
+
+
+def newest(paths: Paths, now: int) -> Backup | None:
+    """The last backup that is whole; None if there is none. What was set aside is none."""
+    for one in _by_age(listed(place(paths), paths.vault), now):
+        with contextlib.suppress(MemdError):
+            copies.verify(one.path)
+            return one
+    return None
+
+
+def _take_place(
+    paths: Paths, folder: str, partial: str, now: int, *, is_whole: bool
+) -> str | None:
+    """Set the vault aside and put another in its place; where it is now."""
+    aside = _set_aside(paths, folder, now, is_whole=is_whole)
+    try:
+        Path(partial).replace(paths.database)
+    except BaseException:
+        _take_back(paths, aside)
+        raise
+    beside.discard(paths.database)
+    return aside
 
 
 def check(paths: Paths, file: str) -> dict[str, int]:
@@ -149,22 +211,50 @@ def check(paths: Paths, file: str) -> dict[str, int]:
     return copies.verify(file)
 
 
-def _forgotten(vault: str) -> Sequence[tuple[str, int]]:
-    """What the present vault has forgotten; nothing if it is damaged, which is why one restores."""
-    try:
-        return copies.forgotten(vault)
-    except MemdError:
+def _forgotten(vault: str, damaged: str) -> Sequence[tuple[str, int]]:
+    """What the present vault has forgotten; of a damaged one, what can be read in a copy."""
+    if not Path(vault).is_file():
         return ()
+    if _is_whole(vault):
+        with contextlib.suppress(MemdError):
+            return copies.forgotten(vault)
+    try:
+        _clone(vault, damaged)
+        return salvaging.forgotten(damaged)
+    finally:
+        copies.discard(damaged)
 
 
-def _set_aside(paths: Paths, folder: str, now: int) -> str | None:
+def _damaged(partial: str) -> str:
+    return partial.removesuffix(_PARTIAL) + _DAMAGED
+
+
+def _clone(vault: str, damaged: str) -> None:
+    copies.discard(damaged)
+    for suffix in ("", _WAL):
+        if Path(vault + suffix).is_file():
+            copies.clone(vault + suffix, damaged + suffix)
+
+
+def _is_whole(vault: str) -> bool:
+    """Whether a vault and its log are what they were; else they are set aside as they are."""
+    try:
+        migrate.inspect(vault)
+        wal.check(vault)
+    except MemdError:
+        return False
+    return True
+
+
+def _set_aside(paths: Paths, folder: str, now: int, *, is_whole: bool) -> str | None:
     """Give the present vault a second name beside the backups, and empty its log; that name."""
     if not Path(paths.database).exists():
         copies.discard(paths.database)
         return None
     # A damaged vault cannot be folded; then its log goes aside with it.
-    with contextlib.suppress(VaultError):
-        copies.fold(paths.database)
+    if is_whole:
+        with contextlib.suppress(VaultError):
+            copies.fold(paths.database)
     aside = _name(
         paths.database, folder, f"{paths.vault}-{_ASIDE}-{_date(now)}", is_second=True
     )
@@ -229,7 +319,7 @@ def _partial(folder: str, vault: str) -> str:
 def _sweep(folder: str, vault: str) -> None:
     """Take away what backups that were killed have left behind."""
     pattern = re.compile(
-        rf"{re.escape(vault)}\.(\d+){re.escape(_PARTIAL)}(-journal|-wal|-shm)?"
+        rf"{re.escape(vault)}\.(\d+)({re.escape(_PARTIAL)}|{re.escape(_DAMAGED)})(-journal|-wal|-shm)?"
     )
     for entry in os.scandir(folder):
         match = pattern.fullmatch(entry.name)

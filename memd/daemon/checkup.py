@@ -16,7 +16,7 @@ from memd.config import IndexConfig
 from memd.daemon import lock
 from memd.engines.hashing import HashingEmbedder
 from memd.errors import Broken, VaultCorrupt
-from memd.index import sample
+from memd.index import proof, sample
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
 from memd.models import Finding
@@ -27,7 +27,7 @@ from memd.store.snapshot import snapshot
 
 _SETTLE_S = 2.0
 """How long a look waits for the indexer to have learnt what was just written."""
-_SWEPT = {"references", "provenance"}
+_SWEPT = {"references", "provenance", "vectors"}
 """Findings that are mended by taking rows away; all others need the index computed anew."""
 
 
@@ -92,14 +92,13 @@ def examined(path: str, tokens_max: int, now: int, *, is_served: bool) -> list[F
     """
     try:
         with snapshot(path) as tx:
-            embedder = HashingEmbedder()
-            found = integrity.examine(tx, embedder.space.name, now, is_served=is_served)
+            found = integrity.examine(tx, now, is_served=is_served)
             if any(one.name == "passages" for one in found):
-                found.append(sample.compare(tx, embedder, tokens_max))
+                found.append(sample.compare(tx, tokens_max))
+                found.append(proof.examine(tx, path, HashingEmbedder()))
             return found
     except VaultCorrupt as error:
-        remedy = "`memd restore` brings back the last backup; the damaged file is kept"
-        return [Finding("database", "problem", error.message, remedy)]
+        return [Finding("database", "problem", error.message, integrity.RESTORE)]
     except Broken as error:
         return [Finding("database", "problem", error.message)]
 
@@ -111,5 +110,5 @@ def mend_unserved(paths: Paths, settings: IndexConfig, now: int) -> list[str]:
         indexer = Indexer(db, (HashingEmbedder(),), Shelf(), settings)
         return await Checkup(db, indexer, None, settings.passage_tokens, lambda: now).mend()
 
-    with lock.held(paths.lock, now), open_database(paths.database, now) as db:
+    with lock.held(paths.lock, now, "repair"), open_database(paths.database, now) as db:
         return anyio.run(work)

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memd.errors import AlreadyRunning
@@ -28,19 +28,23 @@ class Holder:
     pid: int
     started_at: int
     """UTC milliseconds."""
+    why: str = ""
+    """What holds it if that is no daemon: `restore`. Then there is nothing to be ended."""
 
 
 @contextlib.contextmanager
-def held(path: str, started_at: int) -> Iterator[Holder]:
+def held(path: str, started_at: int, why: str = "") -> Iterator[Holder]:
     """Hold the lock of a vault for this block; raise AlreadyRunning if another process does."""
     private_dir(str(Path(path).parent))
     fd = _open(path)
     try:
         if not _lock(fd, PATIENCE_S):
             raise AlreadyRunning(_refusal(path, _read(fd)))
-        me = Holder(os.getpid(), started_at)
+        me = Holder(os.getpid(), started_at, why)
         os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps({"pid": me.pid, "started_at": me.started_at}).encode(), 0)
+        # On a full disk nobody is told who holds it; it is held all the same.
+        with contextlib.suppress(OSError):
+            os.pwrite(fd, json.dumps(asdict(me)).encode(), 0)
         yield me
         os.ftruncate(fd, 0)
     finally:
@@ -60,8 +64,9 @@ def holder(path: str) -> Holder | None:
 
 
 def _open(path: str) -> int:
-    # Never unlinked: two processes could then hold locks on two files of one name.
-    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    # Never unlinked: two processes could then hold locks on two files of one name. Never followed:
+    # the note would be written over whatever a link leads to.
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
 def _lock(fd: int, patience_s: float) -> bool:
@@ -93,7 +98,7 @@ def _is_alive(pid: int) -> bool:
 def _read(fd: int) -> Holder:
     try:
         note = json.loads(os.pread(fd, 4096, 0))
-        return Holder(int(note["pid"]), int(note["started_at"]))
+        return Holder(int(note["pid"]), int(note["started_at"]), str(note.get("why", "")))
     except (ValueError, KeyError, TypeError):
         # Between taking the lock and writing the note, or a disk that was full.
         return Holder(0, 0)
@@ -101,4 +106,6 @@ def _read(fd: int) -> Holder:
 
 def _refusal(path: str, other: Holder) -> str:
     who = f"pid {other.pid}" if other.pid else "another process"
+    if other.why:
+        return f"a {other.why} of this vault is under way ({who} holds {path})"
     return f"a memd daemon already serves this vault ({who} holds {path})"

@@ -19,6 +19,7 @@ from memd.daemon import backup, lock
 from memd.errors import AlreadyRunning, ConfigError
 from memd.models import Finding
 from memd.paths import Paths
+from memd.store import beside
 
 _LATE_MS = 60_000
 """The spool is drained within seconds while a daemon runs."""
@@ -67,8 +68,15 @@ def _directories(paths: Paths) -> list[str]:
         paths.runtime_dir,
         *paths.spools,
         backup.place(paths),
+        *_saved(paths),
     )
     return [path for path in dict.fromkeys(wanted) if Path(path).is_dir()]
+
+
+def _saved(paths: Paths) -> list[str]:
+    """Where the index's copies lie, and each of them."""
+    folder = beside.directory(paths.database)
+    return [folder, *(entry.path for entry in _entries(folder))]
 
 
 def _entries(directory: str) -> list[os.DirEntry[str]]:
@@ -182,7 +190,7 @@ def _spool(paths: Paths, now: int, *, is_served: bool) -> Iterator[Finding]:
         if not entry.name.startswith(".") and _size(entry.path)
     ]
     oldest = min(map(_written, waiting), default=now)
-    words = f"{len(waiting)} files wait, the oldest for {(now - oldest) / 60_000:.0f} min"
+    words = f"{len(waiting)} files wait, the oldest for {max(0, now - oldest) / 60_000:.0f} min"
     if not waiting:
         yield Finding("spool", "ok", "empty")
     elif not is_served:

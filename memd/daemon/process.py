@@ -4,6 +4,8 @@ Standard library only, for the command line uses it. Whether a daemon lives is a
 never of a process list. Not here: talking to it (client.py).
 """
 
+import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -23,12 +25,17 @@ STOP_S = 10.0
 LOG_LINES = 12
 _POLL_S = 0.02
 _TAIL_BYTES = 16_384
+_SAID = "memd: "
+"""How the command line begins what it says on stderr."""
 
 
 def spawn(paths: Paths, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start `memd serve` on this vault in a session of its own, its output in the log."""
     private_dir(paths.state_dir)
-    out = os.open(paths.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = (
+        os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    )
+    out = os.open(paths.log, flags, 0o600)
     environment = {**environ, "MEMD_VAULT": paths.vault}
     if home := environ.get("MEMD_HOME"):
         environment["MEMD_HOME"] = str(Path(home).absolute())
@@ -106,6 +113,42 @@ def end(lock_path: str, stop_s: float = STOP_S) -> None:
         if wait_until_free(lock_path, patience_s):
             return
     raise Broken("the daemon does not end; its disk may be hanging")
+
+
+def note(log: str, event: str, at: int) -> None:
+    """Add a line to a log that is nobody's just now, as a daemon would write it. `at`: UTC ms."""
+    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at / 1000))
+    told = {"room": "restore", "event": event, "level": "info", "timestamp": moment}
+    _append(log, json.dumps(told))
+
+
+def last_word(log: str) -> str | None:
+    """Why the last daemon did not start, as it said at the end of a log; None if it did."""
+    for line in reversed(tail(log)):
+        if line.startswith("{"):
+            return None  # a daemon that ran, or a restore: then this is over
+        if line.startswith(_SAID):
+            return line.removeprefix(_SAID)
+    return None
+
+
+def leave_word(log: str, message: str) -> None:
+    """Have the log say why no daemon could start, unless our stderr is that log already."""
+    with contextlib.suppress(OSError):
+        if os.path.samestat(os.fstat(2), os.stat(log)):  # noqa: PTH116  # beside a descriptor's
+            return
+    _append(log, _SAID + message.replace("\n", " "))
+
+
+def _append(log: str, line: str) -> None:
+    """Add a line; where that cannot be, there is nobody to tell."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    with contextlib.suppress(OSError):
+        handle = os.open(log, flags, 0o600)
+        try:
+            os.write(handle, f"{line}\n".encode())
+        finally:
+            os.close(handle)
 
 
 def size(path: str) -> int:

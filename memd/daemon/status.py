@@ -138,6 +138,7 @@ class Status(_Shown):
     started_by: StartedBy
     """The service manager that keeps it; `hand` when it is a person, a hook or the bridge."""
     uptime_s: float
+    """By a clock that nobody sets, and that may stand while the machine sleeps."""
     socket: str
     log: str
     vault: Vault
@@ -163,6 +164,8 @@ class About:
     started_at: int
     embedder: Embedder
     started_by: StartedBy = "hand"
+    born: float = 0.0
+    """When it started by the house's clock, which nobody sets, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +215,8 @@ async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str
     vault = await anyio.to_thread.run_sync(_vault, about.paths, gauge.db)
     errors = _errors(house)
     unread = [] if gauge.failing is None else [f"the vault cannot be read: {gauge.failing}"]
+    if gauge.db.damage is not None:
+        unread = [f"nothing is written any more, events wait in the spool: {gauge.db.damage}"]
     reasons = unread + why_degraded(house.rooms, counts.books, spool, errors, now)
     status = Status(
         health="degraded" if reasons else "healthy",
@@ -220,7 +225,7 @@ async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str
         pid=os.getpid(),
         started_at=about.started_at,
         started_by=about.started_by,
-        uptime_s=round((now - about.started_at) / 1000, 1),
+        uptime_s=round(house.seconds() - about.born, 1),
         socket=about.paths.socket,
         log=about.paths.log,
         vault=vault,
@@ -254,7 +259,7 @@ def why_degraded(
     ]
     down = {kept.room.name for kept in rooms if kept.state != "running"}
     reasons += [
-        f"{kept.room.name} cannot write: {failing}"
+        f"{kept.room.name} cannot write: {kept.room.status().get('why_failing') or failing}"
         for kept in rooms
         if kept.room.name not in down and (failing := kept.room.status().get("failing"))
     ]

@@ -28,7 +28,7 @@ from memd.consolidate.eraser import Eraser, Places
 from memd.consolidate.judge import Judge
 from memd.consolidate.retention import Retention
 from memd.consolidate.scrubbing import by_redaction
-from memd.daemon import backup, lock
+from memd.daemon import backup, damage, lock
 from memd.daemon.checkup import Checkup
 from memd.daemon.embedder import Lead
 from memd.daemon.leave import Leave
@@ -53,7 +53,7 @@ from memd.serve.injecting import Injector
 from memd.serve.listener import Listener
 from memd.serve.looking import Looker
 from memd.store import staging
-from memd.store.database import Database, open_database
+from memd.store.database import Database
 
 _EVERYTHING = 2**62
 
@@ -73,7 +73,7 @@ async def serve(
     heap.tighten()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
-    with lock.held(paths.lock, clock()), open_database(paths.database, clock()) as db:
+    with lock.held(paths.lock, clock()), damage.opened(paths, clock()) as db:
         staging.sweep(paths.database)
         log.configure(
             paths.log,
@@ -139,7 +139,9 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
 
     # The outside.
     lead = Lead(config.engines.embedder, space, clock())
-    about = About(paths, clock(), lead.told(space, {}, {}, clock()), starter.by)
+    about = About(
+        paths, clock(), lead.told(space, {}, {}, clock()), starter.by, house.seconds()
+    )
     status = partial(_status, Gauge(db), house, about, clock, lead, shelf)
     app = App(
         db, intake, recaller, curator, indexer, distiller, consolidator, status, leave.ask, clock,

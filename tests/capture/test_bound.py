@@ -185,3 +185,9 @@ def test_whatever_comes_can_be_written_down_and_cleaning_twice_is_cleaning_once(
     json.dumps(kept, ensure_ascii=False, allow_nan=False).encode("utf-8")
     assert bound.clean(kept) == kept
     bound.trim(value, keep_reads=False)
+
+
+@pytest.mark.parametrize("tool", [["Read"], {"Read": 1}, 7, None])
+def test_a_tool_without_a_name_is_not_trimmed(tool):
+    payload = {"tool_name": tool, "tool_input": {}, "tool_response": {"file": "x"}}
+    assert bound.trim(payload, keep_reads=False) == payload

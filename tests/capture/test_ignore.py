@@ -131,3 +131,15 @@ def test_a_path_is_matched_by_itself(names):
     path = "/".join(name for name in names if name.strip("."))
     if path:
         assert ignored("/p/" + path, "/" + path) is not None
+
+
+@pytest.mark.parametrize("mark", ["&&", "||", "~~", "&", "|", "~", "["])
+def test_what_is_an_operator_in_a_class_of_re_is_a_character_here(mark):
+    assert ignored(f"/p/{mark[0]}.js", f"[a{mark}b].js")
+    assert ignored("/p/b.js", f"[a{mark}b].js")
+    assert not ignored("/p/c.js", f"[a{mark}b].js")
+
+
+def test_a_class_with_two_dashes_is_no_set_difference():
+    assert ignored("/p/-.js", "[+--].js")
+    assert not ignored("/p/a.js", "[a--b].js")

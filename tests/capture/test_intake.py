@@ -193,7 +193,7 @@ async def test_captures_that_arrive_during_a_commit_share_the_next_one(intake, d
     async with anyio.create_task_group() as group:
         group.start_soon(db.write, lambda _: free.wait(10))
         group.start_soon(capture, 0)
-        await until(intake._turn.locked)
+        await until(lambda: intake._sharing._is_led)
         for number in range(1, 17):
             group.start_soon(capture, number)
         await until(lambda: intake.status()["pending"] >= 16)
@@ -215,7 +215,7 @@ async def test_a_client_that_goes_away_takes_nobody_with_it(intake, db):
     async with anyio.create_task_group() as group:
         group.start_soon(db.write, lambda _: free.wait(10))
         group.start_soon(capture, 0)
-        await until(intake._turn.locked)
+        await until(lambda: intake._sharing._is_led)
         for number in range(1, 9):
             group.start_soon(capture, number)
         await until(lambda: intake.status()["pending"] >= 8)

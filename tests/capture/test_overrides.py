@@ -118,3 +118,8 @@ def test_the_file_is_read_again_only_when_it_has_changed(tmp_path):
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "projects.toml")
     assert Overrides(str(tmp_path / "projects.toml"), "/").of("/a") is None
+
+
+def test_a_number_without_end_is_a_fault_of_the_file():
+    with pytest.raises(ValueError, match="not valid TOML"):
+        parse('[projects]\n"/a" = ' + "9" * 5_000, "/home/dev")

@@ -1,5 +1,6 @@
 """The spool: what was appended is there after a crash, once, in order, for its owner alone."""
 
+import errno
 import fcntl
 import os
 import stat
@@ -123,3 +124,43 @@ def test_no_spool_is_an_empty_spool(tmp_path):
     assert spool.drainable(nowhere) == []
     assert spool.measure(nowhere) == (0, 0, 0)
     spool.remove(str(tmp_path / "gone.jsonl"))
+
+
+def test_pipes_and_links_among_the_files_to_drain_are_left_alone(tmp_path):
+    spool.append(str(tmp_path), b"{}")
+    os.mkfifo(tmp_path / "000000000007.jsonl")
+    (tmp_path / "000000000008.jsonl").symlink_to("/dev/zero")
+    (drained,) = spool.drainable(str(tmp_path))
+    assert list(spool.read(drained)) == [b"{}"]
+    assert spool.measure(str(tmp_path)).files == 1
+
+
+def test_the_reserve_lies_beside_the_spool_and_counts_as_nothing_that_waits(tmp_path):
+    directory = str(tmp_path / "s")
+    assert spool.keep_reserve(directory)
+    assert spool.keep_reserve(directory)
+    reserve = Path(f"{directory}.reserve")
+    assert stat.S_IMODE(reserve.stat().st_mode) == 0o600
+    assert reserve.stat().st_blocks * 512 >= spool.RESERVE_BYTES
+    assert spool.measure(directory).files == 0
+    assert spool.give_up_reserve(directory)
+    assert not spool.give_up_reserve(directory)
+
+
+def test_no_reserve_is_made_where_there_is_no_place_for_it(tmp_path):
+    assert not spool.keep_reserve(str(tmp_path / "nowhere" / "s"))
+
+
+def test_a_line_for_which_there_is_no_room_gets_the_room_of_the_reserve(tmp_path, monkeypatch):
+    directory = str(tmp_path / "s")
+    spool.keep_reserve(directory)
+    write = os.write
+
+    def crowded(handle, data):
+        if Path(f"{directory}.reserve").exists():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(handle, data)
+
+    monkeypatch.setattr(os, "write", crowded)
+    spool.append(directory, b"the last words")
+    assert lines(directory) == [b"the last words"]

@@ -1,5 +1,6 @@
 """The command line as processes: what loads, what it says when it is misused, the side doors."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -157,3 +158,13 @@ def test_a_letter_that_the_terminal_cannot_show_costs_that_letter_only(machine):
     ran = machine.run("get", "\N{SNOWMAN}")
     assert ran.status == 1
     assert "an id is a number" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"), [(errno.ENOSPC, "make room"), (errno.EROFS, "make it writable")]
+)
+def test_what_the_disk_refuses_is_told_with_what_to_do(capsys, code, advice):
+    with app.told() as outcome:
+        raise OSError(code, os.strerror(code), "/vault")
+    assert outcome.status == 1
+    assert advice in capsys.readouterr().err

@@ -42,6 +42,8 @@ def test_a_healthy_status_is_told_in_a_person_s_words():
     assert "filtered: ignored path 1" in text
     assert "3, 1 to distil, last 2 min ago" in text
     assert "running; pending 2" in text
+    ahead = {**HEALTHY, "events": {"count": 3, "pending": 0, "last_at": NOW + 10**11}}
+    assert "last dated ahead of this clock; see `memd doctor`" in shown(ahead)
     assert "backing off, 3 restarts, last error: ValueError: no" in text
     assert "spool      empty" in text
 

@@ -75,3 +75,62 @@ def test_whoever_did_not_mean_it_loses_nothing(vault, alone, monkeypatch):
     ran = alone("restore", path)
     assert ran.out.endswith("nothing was changed\n")
     assert vault.read_bytes() == before
+
+
+def spoil(vault, at=8_192, size=200_000):
+    with vault.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xa5" * min(size, vault.stat().st_size - at))
+    return vault.read_bytes()
+
+
+def test_without_a_file_the_last_whole_backup_is_taken(vault, alone):
+    first = Path(alone("backup", "--json").json["path"])
+    last = Path(alone("backup", "--json").json["path"])
+    last.write_bytes(b"torn")
+    spoiled = spoil(vault)
+    ran = alone("restore", "--yes")
+    assert ran.status == 0, ran.err
+    assert f"{first} is whole: 3 memories" in ran.out
+    aside = next(line for line in ran.out.splitlines() if line.startswith("what was there"))
+    assert Path(aside.partition(": ")[2]).read_bytes() == spoiled
+
+
+@pytest.mark.usefixtures("vault")
+def test_without_a_file_and_without_a_backup_a_salvage_is_offered(alone):
+    ran = alone("restore", "--yes")
+    assert ran.status == 1
+    assert "`memd restore --salvage`" in ran.err
+
+
+def test_a_salvage_keeps_what_can_be_read_and_the_damaged_file_as_it_is(vault, alone):
+    spoiled = spoil(vault, 0, 100)
+    assert alone("doctor").status == 1
+    ran = alone("restore", "--salvage", "--yes")
+    assert ran.status == 0, ran.err
+    assert "events: 2, all of them" in ran.out
+    assert "summaries: 3, all of them" in ran.out
+    aside = next(line for line in ran.out.splitlines() if line.startswith("what was there"))
+    assert Path(aside.partition(": ")[2]).read_bytes() == spoiled
+    assert not list(vault.parent.glob("backups/*.damaged*"))
+
+
+def test_where_nothing_can_be_salvaged_nothing_is_changed(vault, alone):
+    vault.write_bytes(b"Dear diary.\n" * 99)
+    ran = alone("restore", "--salvage", "--yes")
+    assert (ran.status, vault.read_bytes()) == (1, b"Dear diary.\n" * 99)
+    assert "can be read" in ran.err
+
+
+def test_status_and_doctor_say_what_to_do_about_a_damaged_vault(vault, machine, alone):
+    alone("backup")
+    spoil(vault, 0, 16)
+    started = machine.run("start")
+    assert started.status == 1
+    assert "`memd restore` brings back the backup of " in started.err
+    status = alone("status")
+    assert status.status == 2
+    assert "`memd restore --salvage`" in status.out
+    assert "`memd restore` brings back the backup of " in alone("doctor").out
+    assert alone("restore", "--yes").status == 0
+    assert "restore" not in alone("status").out

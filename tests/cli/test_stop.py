@@ -50,3 +50,19 @@ def test_a_daemon_that_does_not_listen_is_ended_by_a_signal(machine):
         ran = machine.run("stop")
         assert (ran.status, ran.out) == (0, f"stopped, pid {process.pid}\n")
         assert process.wait(5) == 0
+
+
+def test_a_restore_that_is_under_way_is_not_ended(machine):
+    paths = Paths(machine.environ)
+    restoring = DEAF.replace("1):", "1, 'restore'):")
+    command = [sys.executable, "-c", restoring, paths.lock]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "held\n"
+            for words in (["stop"], ["restart"]):
+                ran = machine.run(*words)
+                assert ran.status
+                assert f"a restore of this vault is under way (pid {process.pid})" in ran.err
+            assert process.poll() is None
+        finally:
+            process.kill()

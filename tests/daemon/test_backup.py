@@ -9,6 +9,7 @@ import pytest
 from memd.daemon import backup
 from memd.errors import BadRequest, VaultCorrupt
 from memd.paths import Paths
+from memd.store import beside, saved
 from memd.store.database import Database
 from tests.freight import AT, exported, fill, one_of_each, project, session, summary
 
@@ -210,3 +211,31 @@ def test_the_backups_of_one_vault_are_not_those_of_another(tmp_path):
     assert Path(made.backup.path).name.startswith("work-2")
     assert backup.listed(backup.place(work), "default") == []
     assert [one.path for one in backup.listed(backup.place(work), "work")] == [made.backup.path]
+
+
+def test_a_restored_vault_has_no_copy_of_the_index_of_the_one_before(paths):
+    made = make(paths)
+    db = Database(paths.database, AT)
+    labels = {"sources": [], "tags": []}
+    db.write_now(lambda tx: tx.execute("DELETE FROM changes").fetchall())
+    assert db.write_now(lambda tx: saved.hold(tx, "one", labels))
+    db.close()
+    folder = Path(beside.directory(paths.database), "one")
+    folder.mkdir(parents=True)
+    backup.restore(paths, made.backup.path, AT + DAY, silent)
+    assert not folder.parent.exists()
+    db = Database(paths.database, AT)
+    assert db.read_now(saved.name) is None
+    db.close()
+
+
+def test_backups_of_a_clock_that_stood_ahead_do_not_cost_the_one_just_made(paths):
+    folder = backup.place(paths)
+    ahead = [make(paths, keep=2, now=AT + days * DAY).backup for days in (4_000, 4_001)]
+    assert backup.newest(paths, AT + 4_001 * DAY) == ahead[1]
+    first, second, third = (make(paths, keep=2, now=AT + days * DAY) for days in (0, 1, 2))
+    assert first.pruned == (ahead[0].path,)
+    assert second.pruned == (ahead[1].path,)
+    assert third.pruned == (first.backup.path,)
+    assert backup.newest(paths, AT + 2 * DAY) == third.backup
+    assert len(names(folder)) == 2

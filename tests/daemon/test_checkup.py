@@ -31,7 +31,7 @@ BROKEN = (
     "DELETE FROM passages_fts WHERE rowid = 2",
     "INSERT INTO passages_fts (rowid, title) VALUES (99, 'x')",
     "DELETE FROM turns_fts",
-    "DELETE FROM vectors WHERE passage_id = 3",
+    "INSERT INTO vectors VALUES (1099511627777, x'00')",
     "INSERT INTO uses VALUES (99, 1, 1)",
 )
 

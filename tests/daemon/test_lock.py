@@ -87,3 +87,12 @@ def test_who_is_refused_does_not_wait_for_the_holder_to_leave(path):
     with pytest.raises(AlreadyRunning), lock.held(path, 1):
         pytest.fail("both hold it")
     assert time.monotonic() - started < lock.PATIENCE_S / 2
+
+
+def test_a_link_in_the_place_of_a_lock_is_not_followed(tmp_path):
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "v.lock").symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic links"), lock.held(str(tmp_path / "v.lock"), 0):
+        pass
+    assert precious.read_text() == "precious"

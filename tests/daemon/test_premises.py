@@ -99,6 +99,7 @@ def test_what_waits_in_the_spool_is_told_by_whether_a_daemon_runs(paths):
     assert wrong(paths)["spool"].remedy.startswith("`memd start`")
     assert wrong(paths, is_served=True) == {}
     now = time.time_ns() // 1_000_000
+    assert "for 0 min" in wrong(paths, now=now - HOUR)["spool"].words, "the clock was set back"
     late = wrong(paths, is_served=True, now=now + HOUR)["spool"]
     assert (late.verdict, late.fixable) == ("problem", True)
     assert "60 min" in late.words

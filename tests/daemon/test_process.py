@@ -129,3 +129,15 @@ def test_a_daemon_that_answers_is_ready(paths):
 
 def test_a_log_that_is_not_there_has_no_last_lines(paths):
     assert process.tail(paths.log) == []
+
+
+def test_why_no_daemon_could_start_is_the_last_word_until_one_runs(paths):
+    Path(paths.state_dir).mkdir()
+    assert process.last_word(paths.log) is None
+    process.leave_word(paths.log, "the vault is\ndamaged")
+    assert process.last_word(paths.log) == "the vault is damaged"
+    process.note(paths.log, "vault_replaced", 1_700_000_000_000)
+    assert process.last_word(paths.log) is None
+    last = Path(paths.log).read_text(encoding="utf-8").splitlines()[-1]
+    assert '"event": "vault_replaced"' in last
+    assert "2023-11-14T22:13:20Z" in last

@@ -29,6 +29,8 @@ class Room:
 class Stumbling:
     """A vault whose file was damaged under it."""
 
+    damage = None
+
     def __init__(self, db):
         self.path, self.size = db.path, db.size
 
@@ -54,12 +56,14 @@ def about(tmp_path):
         embedder=Embedder(
             configured="auto", active="hashing", space="hashing/1", why="none other"
         ),
+        born=100.0,
     )
 
 
 async def test_a_new_vault_is_healthy_and_its_status_is_plain_json(db, about):
-    async with supervise(str) as house:
-        shown = await gather(Gauge(db), house, about, now=6_500)
+    async with supervise(str, seconds=lambda: 105.5) as house:
+        # The wall's clock was set back meanwhile.
+        shown = await gather(Gauge(db), house, about, now=500)
     assert json.loads(json.dumps(shown)) == shown
     assert (shown["health"], shown["reasons"], shown["running"]) == ("healthy", [], True)
     assert shown["uptime_s"] == 5.5
@@ -157,6 +161,14 @@ def test_a_recent_crash_is_a_reason_and_an_old_one_is_history():
     errors = [RoomError(room="intake", error="OSError: full", ago_s=ago) for ago in (3, 61)]
     (reason,) = status.why_degraded([kept("intake")], balanced(), NOTHING_SPOOLED, errors, 0)
     assert reason == "intake crashed 3 s ago: OSError: full"
+
+
+def test_a_room_that_cannot_write_says_why_in_words():
+    rooms = [
+        Kept(Room("intake", failing="VaultFull", why_failing="the disk is full; make room"))
+    ]
+    (reason,) = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    assert reason == "intake cannot write: the disk is full; make room"
 
 
 def test_a_spool_that_nobody_empties_is_a_reason():

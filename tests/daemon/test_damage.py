@@ -1,0 +1,113 @@
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from memd.capture import spool
+from memd.daemon import backup, damage
+from memd.errors import VaultCorrupt, VaultError, VaultFull
+from memd.paths import Paths, private_dir
+
+AT = 1_700_000_000_000
+
+
+@pytest.fixture
+def paths(tmp_path):
+    made = Paths({"MEMD_HOME": str(tmp_path)})
+    private_dir(made.data_dir)
+    private_dir(made.state_dir)
+    return made
+
+
+def make(paths):
+    with damage.opened(paths, AT):
+        pass
+
+
+def test_a_vault_is_made_opened_and_closed(paths):
+    make(paths)
+    make(paths)
+    assert damage.examine(paths) is None
+    assert not Path(paths.database + "-wal").exists()
+
+
+def test_an_empty_file_is_a_new_vault_only_where_no_daemon_has_served(paths):
+    Path(paths.database).touch()
+    make(paths)
+    Path(paths.database).write_bytes(b"")
+    Path(paths.log).write_text('{"event": "daemon_started"}\n', encoding="utf-8")
+    with pytest.raises(
+        VaultCorrupt, match=r"is empty, and was a vault.*`memd restore --salvage`"
+    ):
+        make(paths)
+    assert Path(paths.database).read_bytes() == b""
+    assert damage.examine(paths).verdict == "problem"
+
+
+def test_who_has_a_backup_is_offered_it_by_its_date(paths):
+    make(paths)
+    backup.make(paths, None, 5, AT, lambda *_: None)
+    Path(paths.database).write_bytes(b"Dear diary.\n" * 99)
+    with pytest.raises(
+        VaultCorrupt, match=r"`memd restore` brings back the backup of 2023-11-14 22:13"
+    ):
+        make(paths)
+    assert "spool" in damage.offer(paths)
+    Path(paths.database).write_bytes(b"")
+    with pytest.raises(VaultCorrupt, match="is empty"):
+        damage.check(paths)
+
+
+def test_a_log_that_lost_something_is_noticed_and_goes_aside_as_it_is(paths, tmp_path):
+    db = damage.Database(str(tmp_path / "open.db"), AT)
+    for number in range(40):
+        db.write_now(
+            lambda tx, n=number: tx.execute("INSERT INTO forgotten VALUES (?, 1)", (f"k{n}",))
+        )
+    for suffix in ("", "-wal"):
+        shutil.copy(db.path + suffix, paths.database + suffix)
+    db.close()
+    log = Path(paths.database + "-wal")
+    held = bytearray(log.read_bytes())
+    held[-20_000] ^= 0xFF
+    log.write_bytes(held)
+    with pytest.raises(
+        VaultCorrupt, match=r"transactions behind a break .* `memd restore --salvage`"
+    ):
+        make(paths)
+    assert damage.examine(paths).verdict == "problem"
+    with pytest.raises(VaultCorrupt, match="nothing of it can be read"):
+        backup.salvage(paths, None, AT)
+    assert log.read_bytes() == held
+    backup.make(paths, None, 5, AT, lambda *_: None)
+    assert log.read_bytes() == held
+    restored = backup.restore(paths, backup.newest(paths, AT).path, AT, lambda *_: None)
+    assert Path(restored.aside + "-wal").read_bytes() == held
+    make(paths)
+
+
+def test_a_foreign_file_is_refused_without_an_offer(paths):
+    with sqlite3.connect(paths.database) as connection:
+        connection.execute("CREATE TABLE treasure (a)")
+    connection.close()
+    assert "restore" not in damage.examine(paths).words
+    with pytest.raises(VaultError, match="another program"):
+        make(paths)
+
+
+def test_a_disk_that_is_full_at_the_start_gets_the_reserve(paths, monkeypatch):
+    tries = []
+
+    def crowded(path, now):
+        tries.append(path)
+        if Path(f"{paths.spool_dir}.reserve").exists():
+            raise VaultFull
+        return opened(path, now)
+
+    opened = damage.Database
+    monkeypatch.setattr(damage, "Database", crowded)
+    assert spool.keep_reserve(paths.spool_dir)
+    make(paths)
+    assert len(tries) == 2
+    assert not Path(f"{paths.spool_dir}.reserve").exists()
