@@ -161,14 +161,15 @@ class Consolidator:
     async def tick(self) -> Tick:
         """Look at one batch and apply what was decided."""
         async with self._lock:
-            started = self._clock()
+            started, began = self._clock(), anyio.current_time()
             plan = await self._plan(started)
             tick = Tick(started)
             if plan.batch or plan.earlier:
                 tick = await self._db.write(lambda tx: _apply(tx, plan, started))
             self._after = plan.batch[-1].id if len(plan.batch) == self._config.batch else 0
             has_more = self._after > 0 or self._formless_below > 0
-            self._last = replace(tick, took_ms=self._clock() - started, has_more=has_more)
+            took_ms = round(1000 * (anyio.current_time() - began))
+            self._last = replace(tick, took_ms=took_ms, has_more=has_more)
             self._superseded += tick.superseded
         if plan.batch:
             await anyio.to_thread.run_sync(give_back)

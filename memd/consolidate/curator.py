@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
+import anyio
 import anyio.to_thread
 
 from memd.consolidate import forgetting, merging, origins, scrubbing
@@ -18,6 +19,7 @@ from memd.consolidate.merging import Merged
 from memd.consolidate.origins import Origin
 from memd.consolidate.remembering import ON_PURPOSE, Memory, Remembered, remember
 from memd.consolidate.scrubbing import Rule, Scrubbed
+from memd.consolidate.sieve import Sieve
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, Project, Summary
 from memd.store import summaries
@@ -94,8 +96,14 @@ class Curator:
 
     async def scrub(self, pattern: str | None, *, dry_run: bool) -> Scrubbed:
         """Take a pattern, or with None what is a secret by now, out of everything kept so far."""
-        rule = self._present if pattern is None else scrubbing.by_pattern(pattern)
-        return await self._eraser.scrub(rule, dry_run=dry_run)
+        if pattern is None:
+            return await self._eraser.scrub(self._present, dry_run=dry_run)
+        sieve = await anyio.to_thread.run_sync(Sieve, pattern)
+        try:
+            return await self._eraser.scrub(Rule(pattern, sieve.clean), dry_run=dry_run)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(sieve.close)
 
     async def pin(self, summary_id: int, pinned: bool) -> Summary:
         """Pin a memory, or unpin it; it keeps the time of its first pin. UnknownId if there is none."""

@@ -17,7 +17,7 @@ from memd.consolidate import forgetting, scrubbing
 from memd.consolidate.forgetting import Forgotten, Plan, Selection
 from memd.consolidate.scrubbing import Rule, Scrubbed
 from memd.errors import BadRequest
-from memd.store import books, fulltext, texts, turns
+from memd.store import books, cleaning, texts
 from memd.store.database import Connection, Database
 
 _BATCH = 200
@@ -108,12 +108,12 @@ class Eraser:
                     "what is meant has changed meanwhile; look again at what would go"
                 )
             if plan.is_small:
-                forgetting.apply(tx, plan, self._clock())
+                _erase(tx, plan, self._clock())
             return plan
 
         plan = await self._db.write(begin)
         for part in () if plan.is_small else plan.slices():
-            await self._db.write(partial(forgetting.apply, plan=part, now=self._clock()))
+            await self._db.write(partial(_erase, plan=part, now=self._clock()))
         self._on_written()
         return plan
 
@@ -127,10 +127,11 @@ class Eraser:
             await anyio.to_thread.run_sync(log.rewrite, self._places.log, mentions)
 
     async def _purge(self) -> None:
-        # The rows are gone; this takes their words out of the full texts' segments, too.
-        await self._db.write(fulltext.purge)
-        await self._db.write(turns.purge)
-        await self._db.scrub()
+        # The rows are gone; this takes their words out of the full texts' segments and the log, too.
+        marks = await self._db.read(cleaning.due)
+        await cleaning.clean(
+            self._db, {what: n for what, n in marks.items() if what == "forgotten"}
+        )
 
     async def _scrub_table(
         self,
@@ -167,6 +168,11 @@ class Eraser:
         return found.with_count("log", lines)
 
 
+def _erase(tx: Connection, plan: Plan, now: int) -> None:
+    forgetting.apply(tx, plan, now)
+    cleaning.mark(tx, "forgotten")
+
+
 def _resumed(tx: Connection, rule: Rule) -> tuple[int, int]:
     """Where a scrub by this rule was interrupted: (number of the table, last row looked at)."""
     said = json.loads(books.note(tx, _NOTE) or "{}")
@@ -177,7 +183,10 @@ def _rewrite(
     tx: Connection, rule: Rule, table: texts.Table, ids: tuple[int, ...], at: tuple[int, int]
 ) -> None:
     """Change these rows as they are now, and note how far that was."""
-    for row in texts.by_ids(tx, table, ids):
-        texts.write(tx, table, row, scrubbing.changed(rule, table, row))
+    rows = texts.by_ids(tx, table, ids)
+    for row, new in zip(rows, scrubbing.changed(rule, table, rows), strict=True):
+        texts.write(tx, table, row, new)
+    if ids:
+        cleaning.mark(tx, "forgotten")
     said = {"rule": rule.digest, "table": at[0], "after": at[1]}
     books.write_note(tx, _NOTE, json.dumps(said))

@@ -183,7 +183,7 @@ def _events(
     also_in: set[int] = set()
     sources = {event for number in going for event, _ in links.sources_of(tx, number)}
     for event_id in sources.union(meant):
-        staying = set(links.derived_from(tx, event_id)) - set(going)
+        staying = set(links.derived_from(tx, event_id)).difference(going)
         also_in |= staying
         (kept if staying else erased).add(event_id)
     return tuple(sorted(erased)), tuple(sorted(kept)), tuple(sorted(also_in))
@@ -238,7 +238,8 @@ def apply(tx: Connection, plan: Plan, now: int) -> Forgotten:
     nodes |= _erase_events(tx, plan.event_ids, now)
     links.drop_adrift(tx, nodes)
     for session in plan.sessions:
-        projects.forget_session(tx, session.id)
+        if projects.forget_session(tx, session.id):
+            books.forget(tx, session.uid, now)
     if plan.project_id is not None:
         projects.forget_project(tx, plan.project_id)
     return plan.report(is_dry_run=False)

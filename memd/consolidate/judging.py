@@ -62,10 +62,19 @@ def judge(tx: Connection, ruling: Ruling, now: int) -> Judged:
             one.id, other.id, "unchanged", before.relation, hidden, (), before.relation
         )
     was = before.relation.value if before else _rule_between(tx, one.id, other.id)
+    now = _moment(tx, (one.id, other.id), now)
     if before is not None:
         _take_back(tx, before, now)
     _apply(tx, ruling, now)
     return _report(tx, one, other, "judged", was)
+
+
+def _moment(tx: Connection, pair: tuple[int, int], now: int) -> int:
+    """The first from now on at which neither was shown again: what is undone then is this judgment's work."""
+    taken = {s.undone_at for number in pair for s in links.supersessions_of(tx, number)}
+    while now in taken:
+        now += 1
+    return now
 
 
 def undo(tx: Connection, one_id: int, other_id: int, now: int) -> Judged:

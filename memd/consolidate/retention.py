@@ -3,8 +3,8 @@
 Once a day: events whose memories are old are cut down to what these cite, memories that expired long
 ago go, and, if the settings want it, what no answer ever returned is put away. Before the first time
 that this would change anything there is a day in which only a preview is shown; so it is again when
-the settings change. Work is done in small transactions. Not here: what is left of an event
-(compacting.py).
+the settings change. When the clock has leapt there is a week of it: what it calls old may not be. Work is
+done in small transactions. Not here: what is left of an event (compacting.py).
 """
 
 import json
@@ -31,6 +31,9 @@ _PAUSE_S = 0.01
 _SPARED_DAYS = 14
 """Even over the ceiling, younger events stay whole."""
 _WARN_FROM = 0.8
+_WEEK = 7 * DAY
+_LEAP = 14 * DAY
+"""If so long has gone by unseen, the machine was off, or its clock is wrong."""
 _NOTE = "retention"
 _KINDS = tuple(sorted(kind.value for kind in SPOKEN))
 
@@ -102,15 +105,21 @@ class Retention:
         if not self._config.enabled:
             return
         now, state = self._clock(), self._state
+        if state.preview is not None and not 0 <= now - state.preview.at < _LEAP:
+            state = replace(state, preview=None)
+            await self._keep(state)
         if state.last is not None and 0 <= now - state.last.at < DAY:
             return
-        if state.has_run:
+        preview, is_first = state.preview, not state.has_run
+        if not is_first and state.last is not None and 0 <= now - state.last.at < _LEAP:
             await self.act()
-        elif state.preview is None or state.preview.is_empty:
-            if state.preview is None or not 0 <= now - state.preview.at < DAY:
+        elif preview is None:
+            await self._keep(replace(state, preview=await self.preview()))
+        elif now - preview.at >= (DAY if is_first else _WEEK):
+            if is_first and preview.is_empty:
                 await self._keep(replace(state, preview=await self.preview()))
-        elif now - state.preview.at >= DAY:
-            await self.act()
+            else:
+                await self.act()
 
     async def preview(self) -> Round:
         """What a round would do now. Changes nothing."""
@@ -150,9 +159,14 @@ class Retention:
                 " (retention.size_bytes); `memd vacuum --dry-run` shows what can go"
             )
         preview = self._state.preview
-        if preview is not None and not preview.is_empty and not self._state.has_run:
+        if preview is not None and not preview.is_empty:
+            comes = (
+                "the next round after so long a pause comes a week"
+                if self._state.has_run
+                else "the first round comes a day"
+            )
             told.append(
-                f"the first round comes a day after its preview: {preview.compacted:,} events"
+                f"{comes} after its preview: {preview.compacted:,} events"
                 f" compacted ({preview.bytes:,} bytes), {preview.expired:,} expired memories"
                 f" dropped, {preview.archived:,} put away; `memd vacuum --dry-run` shows it,"
                 " retention.enabled = false keeps it from happening"

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd import log
-from memd.errors import BadRequest
+from memd.consolidate.sifting import mapped
 from memd.store import texts
 from memd.store.database import Connection
 from memd.store.texts import Row, Table
 from memd.text import digest
 
-PATTERN_CHARACTERS = 1_000
-_PUT_THERE = "[REDACTED:scrub]"
 _PLACEHOLDER = re.compile(r"\[REDACTED:[^\]\n]{1,60}\]")
 _IDS_SHOWN = 10
 
@@ -29,8 +27,12 @@ class Rule:
     """How a text, or a JSON value, is without what shall go."""
 
     name: str
-    text: Callable[[str], str]
-    value: Callable[[Any], Any]
+    clean: Callable[[Sequence[Any]], Sequence[Any]]
+    """Takes texts and JSON values, and returns them without what shall go."""
+
+    def text(self, text: str) -> str:
+        """One text without it."""
+        return str(self.clean([text])[0])
 
     @property
     def digest(self) -> str:
@@ -72,64 +74,51 @@ class Scrubbed:
         return replace(self, rows={**self.rows, where: self.rows.get(where, 0) + count})
 
 
-def by_pattern(pattern: str) -> Rule:
-    """The rule of a regular expression. BadRequest if it is none, or would find nothing at all."""
-    if not pattern or len(pattern) > PATTERN_CHARACTERS:
-        raise BadRequest(f"pattern: between 1 and {PATTERN_CHARACTERS} characters")
-    try:
-        compiled = re.compile(pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise BadRequest(f"pattern: not a regular expression ({error})") from error
-    if compiled.search(""):
-        raise BadRequest("pattern: it fits an empty text, so it would be found everywhere")
-
-    def clean(text: str) -> str:
-        parts, done = [], 0
-        for kept in _PLACEHOLDER.finditer(text):
-            parts += [compiled.sub(_PUT_THERE, text[done : kept.start()]), kept.group()]
-            done = kept.end()
-        return "".join((*parts, compiled.sub(_PUT_THERE, text[done:])))
-
-    return Rule(pattern, clean, lambda value: _mapped(value, clean))
-
-
 def by_redaction(
     redact: Callable[[str], str], redact_value: Callable[[Any], Any] | None = None
 ) -> Rule:
     """The rule that redacts what was written before redaction knew it."""
-    return Rule("--secrets", redact, redact_value or (lambda value: _mapped(value, redact)))
+    clean = redact_value or (lambda value: mapped(value, redact))
+    return Rule(
+        "--secrets",
+        lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values],
+    )
 
 
 def hits(rule: Rule, table: Table, rows: Sequence[Row]) -> dict[int, Counter[str]]:
     """Those of these rows in which the rule finds something: row → what it puts there."""
-    found = {}
-    for row in rows:
-        if new := changed(rule, table, row):
-            found[row.id] = sum(
-                (_put(row.texts[column], text) for column, text in new.items()), Counter[str]()
-            )
-    return found
+    return {
+        row.id: sum(
+            (_put(row.texts[column], text) for column, text in new.items()), Counter[str]()
+        )
+        for row, new in zip(rows, changed(rule, table, rows), strict=True)
+        if new
+    }
 
 
-def changed(rule: Rule, table: Table, row: Row) -> dict[str, str]:
-    """Column → its new text, of those that change."""
-    new = {}
-    for column, text in row.texts.items():
-        if table.name == "edges" and column in ("from_id", "to_id") and text.isdigit():
-            continue
-        if column in table.json:
-            value = json.loads(text)
-            clean = rule.value(value)
-            if clean != value:
-                new[column] = texts.compact_json(clean)
-        elif (clean := rule.text(text)) != text:
-            new[column] = clean
+def changed(rule: Rule, table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Of each row: column → its new text, of those that change."""
+    cells = [
+        (number, column, json.loads(text) if column in table.json else text)
+        for number, row in enumerate(rows)
+        for column, text in row.texts.items()
+        if not (table.name == "edges" and column in ("from_id", "to_id") and text.isdigit())
+    ]
+    new: list[dict[str, str]] = [{} for _ in rows]
+    cleaned = rule.clean([value for _, _, value in cells])
+    for (number, column, value), clean in zip(cells, cleaned, strict=True):
+        if clean != value:
+            new[number][column] = texts.compact_json(clean) if column in table.json else clean
     return new
 
 
 def stays(tx: Connection, rule: Rule) -> dict[str, int]:
     """Names that cannot be changed in which the rule finds something, by table and column."""
-    return dict(Counter(where for where, text in texts.names(tx) if rule.text(text) != text))
+    names = list(texts.names(tx))
+    cleaned = rule.clean([text for _, text in names])
+    return dict(
+        Counter(where for (where, text), new in zip(names, cleaned, strict=True) if new != text)
+    )
 
 
 def log_lines(
@@ -143,14 +132,3 @@ def log_lines(
 
 def _put(before: str, after: str) -> Counter[str]:
     return Counter(_PLACEHOLDER.findall(after)) - Counter(_PLACEHOLDER.findall(before))
-
-
-def _mapped(value: Any, clean: Callable[[str], str]) -> Any:
-    """A JSON value with its strings and keys changed; keys that become one keep the last value."""
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(key): _mapped(inner, clean) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_mapped(inner, clean) for inner in value]
-    return value

@@ -36,6 +36,7 @@ class Arrivals:
         self._tx = tx
         self._is_strict = is_strict
         self.outcomes: Counter[tuple[str, Outcome]] = Counter()
+        self._met = placing.Met(tx)
         self.last_session = placing.last(tx, "sessions")
         self.last_event = placing.last(tx, "events")
         self.last_summary = placing.last(tx, "summaries")
@@ -78,12 +79,12 @@ class Arrivals:
         return self._insert("aliases", new | {"project_id": project_id})
 
     def _session(self, new: Fields) -> Outcome:
-        if books.is_forgotten(self._tx, new["uid"]):
-            return "forgotten"
         found = self._tx.execute(
             "SELECT id FROM sessions WHERE uid = ? OR (client = ? AND key = ?)",
             (new["uid"], new["client"], new["key"]),
         ).get
+        if found is None and books.is_forgotten(self._tx, new["uid"]):
+            return "forgotten"
         if found is None:
             project_id = self._project_id(new.pop("project"))
             return self._insert("sessions", new | {"project_id": project_id})
@@ -144,10 +145,8 @@ class Arrivals:
         if pair is None:
             return "forgotten"
         newer, older = pair
-        rule_and_time = (new["rule"], new["at"])
-        if self._is_there(
-            "supersessions", "newer_id, older_id, rule, at", (*pair, *rule_and_time)
-        ):
+        key = ("newer_id, older_id, rule, at", (*pair, new["rule"], new["at"]))
+        if self._met.is_here("supersessions", *key, new["undone_at"]):
             return "known"
         if newer == older:
             return "left"
@@ -193,7 +192,8 @@ class Arrivals:
         pair = self._pair(new)
         if pair is None:
             return "forgotten"
-        if self._is_there("judgments", "newer_id, older_id, at", (*pair, new["at"])):
+        key = ("newer_id, older_id, at", (*pair, new["at"]))
+        if self._met.is_here("judgments", *key, new["undone_at"]):
             return "known"
         if pair[0] == pair[1]:
             return "left"
@@ -234,7 +234,7 @@ class Arrivals:
         if session_id is None or summary_id is None:
             return "forgotten"
         row = (session_id, summary_id, new["moment"], new["at"])
-        if self._is_there("injections", "session_id, summary_id, moment, at", row):
+        if placing.is_there(self._tx, "injections", "session_id, summary_id, moment, at", row):
             return "known"
         return self._insert(
             "injections", new | {"session_id": session_id, "summary_id": summary_id}
@@ -274,9 +274,6 @@ class Arrivals:
         if node is None and self._is_strict:
             raise BadRequest(f"there is no {kind} {name[:80]!r} before this {who}")
         return node
-
-    def _is_there(self, table: str, columns: str, values: tuple[object, ...]) -> bool:
-        return placing.is_there(self._tx, table, columns, values)
 
     def _insert(self, table: str, row: Fields, *, or_leave: bool = False) -> Outcome:
         is_new = placing.insert(self._tx, table, row, or_leave=or_leave)

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from memd.models import Kind, Session
+from memd.models import AHEAD_MS, Kind, Session
 from memd.store.projects import of_project
 from memd.store.rows import Card
 
@@ -108,8 +108,9 @@ def last_session(
     tx: apsw.Connection, project_id: int, *, besides: int | None, now: int
 ) -> tuple[Session, Card] | None:
     """The session of a project that ended last and left a memory, with the last one it left."""
-    recent = of_project(tx, project_id, SESSIONS_LOOKED_AT)
-    for one in sorted(recent, key=lambda found: -found.last_event_at):
+    recent = of_project(tx, project_id, SESSIONS_LOOKED_AT, now)
+    ahead = now + AHEAD_MS
+    for one in sorted(recent, key=lambda s: (s.last_event_at > ahead, -s.last_event_at)):
         if one.id == besides:
             continue
         row = tx.execute(

@@ -6,6 +6,7 @@ it. Not here: where copies lie and what they are called (daemon/backup.py).
 
 import os
 import shutil
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,19 @@ from typing import Any
 import apsw
 
 from memd.errors import VaultCorrupt, VaultError
-from memd.store import books, events, fulltext, links, migrate, summaries, turns
+from memd.models import EventKind
+from memd.store import (
+    books,
+    events,
+    fulltext,
+    links,
+    migrate,
+    placing,
+    projects,
+    saved,
+    summaries,
+    turns,
+)
 from memd.store.database import Connection, Database, translated
 from memd.store.snapshot import snapshot
 
@@ -120,29 +133,62 @@ def bring_up_to_date(path: str, gone: Sequence[tuple[str, int]], now: int) -> in
     """
     database = Database(path, now)
     try:
-        erased = database.write_now(lambda tx: sum(_erase(tx, key, at) for key, at in gone))
-        if erased:
+        erased = database.write_now(lambda tx: _erase_all(tx, gone))
+        # What lies beside the vault was made of the one that this takes the place of.
+        database.write_now(saved.drop)
+        if erased.total():
             database.write_now(fulltext.purge)
             database.write_now(turns.purge)
     finally:
         database.close()
+    if erased.total():
+        _compact(path)
+    return erased["summary"]
+
+
+def _erase_all(tx: Connection, gone: Sequence[tuple[str, int]]) -> Counter[str]:
+    """What was erased, by kind; and with it what it alone was linked with, and a session's words."""
+    erased: Counter[str] = Counter()
+    nodes: set[tuple[str, str]] = set()
+    for key, at in gone:
+        for kind in ("event", "summary"):
+            number = placing.number(tx, kind, key)
+            if number is not None:
+                nodes |= links.neighbours(tx, kind, str(number))
+                _erase(tx, kind, number, at)
+                erased[kind] += 1
+        books.forget(tx, key, at)
+    links.drop_adrift(tx, nodes)
+    for key, _ in gone:
+        session_id = placing.number(tx, "session", key)
+        if session_id is not None:
+            projects.forget_session(tx, session_id)
+            erased["session"] += 1
     return erased
 
 
-def _erase(tx: Connection, key: str, at: int) -> int:
-    if books.is_forgotten(tx, key):
-        return 0
-    event_id = tx.execute("SELECT id FROM events WHERE key = ?", (key,)).get
-    if event_id is not None:
-        links.drop_node(tx, "event", str(event_id))
-        events.forget(tx, [int(event_id)], at)
-    books.forget(tx, key, at)
-    summary = summaries.by_uid(tx, key)
-    if summary is None:
-        return 0
-    fulltext.remove(tx, summary.id)
-    summaries.delete(tx, summary.id)
-    return 1
+def _erase(tx: Connection, kind: str, number: int, at: int) -> None:
+    if kind == "summary":
+        fulltext.remove(tx, number)
+        summaries.delete(tx, number)
+        return
+    event = events.by_ids(tx, [number])[number]
+    if event.kind is EventKind.PROMPT:
+        # A session is titled with the words of a prompt; nobody knows of which one.
+        projects.untitle(tx, event.session_id)
+    links.drop_node(tx, "event", str(number))
+    events.forget(tx, [number], at)
+
+
+def _compact(path: str) -> None:
+    """Write the file anew: what was moved from page to page before it was erased is in it still."""
+    with translated():
+        connection = apsw.Connection(path)
+        try:
+            connection.pragma("temp_store", 2)
+            connection.execute("VACUUM")
+        finally:
+            connection.close()
 
 
 def clone(path: str, target: str) -> None:

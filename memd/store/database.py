@@ -6,6 +6,8 @@ with `synchronous = FULL`: when `write` has returned, the power may fail.
 """
 
 import contextlib
+import errno
+import os
 import queue
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ import anyio.to_thread
 import apsw
 
 from memd.errors import Broken, VaultBusy, VaultCorrupt, VaultError, VaultFull
-from memd.store import migrate
+from memd.store import beside, damage, migrate, wal
 
 T = TypeVar("T")
 Connection = apsw.Connection
@@ -28,6 +30,24 @@ _READER_CACHE_KIB = 512
 """The system's own cache is behind each; four times eight megabytes would be felt, and gain nothing."""
 _JOURNAL_MAX = 16 * 1024 * 1024
 
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_REFUSED = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_ROOM = 4 * 1024 * 1024
+"""Bytes. A disk that was full is full until there are so many: what is left is for the spool."""
+_OF_AN_INDEX = apsw.SQLITE_CORRUPT_VTAB
+_READ_ONLY = (
+    "The vault may not be written: the disk is mounted read-only, or the file is another user's."
+    " Make it writable; memd goes on by itself then."
+)
+_SHUT = (
+    "The vault may not be opened or written: the disk is full or mounted read-only, or the file is"
+    " another user's."
+)
+_FAILING = (
+    "The disk fails under the vault. See the system's log, and have a backup on another disk:"
+    " `memd backup --to DIR`."
+)
+
 _TRANSLATIONS: tuple[tuple[type[apsw.Error], type[VaultError]], ...] = (
     (apsw.BusyError, VaultBusy),
     (apsw.LockedError, VaultBusy),
@@ -38,15 +58,33 @@ _TRANSLATIONS: tuple[tuple[type[apsw.Error], type[VaultError]], ...] = (
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
-    """Turn an SQLite error into memd's word for it."""
+def translated(connection: Connection | None = None) -> Iterator[None]:
+    """Turn an SQLite error into memd's word for it; `connection` knows what the system said."""
     try:
         yield
     except apsw.Error as error:
+        code = connection.system_errno if connection is not None else 0
         for foreign, ours in _TRANSLATIONS:
             if isinstance(error, foreign):
                 raise ours(f"{ours.__doc__} ({error})") from error
-        raise VaultError(f"SQLite refused: {error}") from error
+        raise _of_the_disk(error, code) from error
+
+
+def _extended(error: BaseException | None) -> int:
+    """SQLite's own number of an error; 0 where it has none."""
+    return int(getattr(error, "extendedresult", 0))
+
+
+def _of_the_disk(error: apsw.Error, code: int) -> VaultError:
+    """What is wrong with the disk, as far as that is known."""
+    if not isinstance(error, (apsw.IOError, apsw.ReadOnlyError, apsw.CantOpenError)):
+        return VaultError(f"SQLite refused: {error}")
+    if _extended(error) == apsw.SQLITE_IOERR_SHMSIZE or code in _FULL:
+        return VaultFull(f"{VaultFull.__doc__} ({error})")
+    if isinstance(error, apsw.IOError) and code not in _REFUSED:
+        said = os.strerror(code) if code else str(error)
+        return VaultError(f"{_FAILING} ({said})")
+    return VaultError(f"{_READ_ONLY if code else _SHUT} ({error})")
 
 
 def connect(path: str) -> Connection:
@@ -71,7 +109,11 @@ class Database:
     def __init__(self, path: str, now: int) -> None:
         """Open or create the vault at `path`; raise a VaultError without having touched it."""
         self.path = path
+        self.damage: str | None = None
+        """Why nothing is written any more; None while the vault is whole as far as is known."""
+        self._was_full = False
         migrate.inspect(path)
+        wal.check(path)
         with translated():
             self._writer = connect(path)
             migrate.migrate(self._writer, now)
@@ -95,7 +137,8 @@ class Database:
 
     def write_now(self, work: Callable[[Connection], T]) -> T:
         """`write`, in this thread. Only where nobody else writes: at start, and in `write`."""
-        with translated():
+        self._refuse()
+        with self._watched(self._writer):
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 result = work(self._writer)
@@ -114,7 +157,7 @@ class Database:
         except queue.Empty:
             raise Broken("every reader of the vault is taken") from None
         try:
-            with translated():
+            with self._watched(reader):
                 reader.execute("BEGIN")
                 try:
                     return work(reader)
@@ -123,16 +166,46 @@ class Database:
         finally:
             self._readers.put(reader)
 
-    async def scrub(self) -> None:
+    @contextlib.contextmanager
+    def _watched(self, connection: Connection) -> Iterator[None]:
+        """Translate errors. Of a damaged file, what can be read is; writing would make it worse."""
+        try:
+            with translated(connection):
+                yield
+        except VaultFull:
+            self._was_full = True
+            raise
+        except VaultCorrupt as error:
+            cause = error.__cause__
+            if _extended(cause) == _OF_AN_INDEX:
+                raise  # the indexer makes that anew
+            if not damage.is_damaged(self.path):
+                raise VaultError(f"{_FAILING} ({error.message})") from error
+            self.damage = error.message
+            raise
+
+    def _refuse(self) -> None:
+        """Raise where writing would be in vain, or would make things worse."""
+        if self.damage is not None:
+            raise VaultCorrupt(self.damage)
+        if self._was_full:
+            disk = os.statvfs(self.path)
+            if disk.f_bavail * disk.f_frsize < _ROOM:
+                raise VaultFull
+            self._was_full = False
+
+    async def scrub(self) -> bool:
         """Fold the write-ahead log back and empty it, so that nothing deleted stands in it any more.
 
-        A reader that is at work may keep that from happening; then the next checkpoint does it.
+        A reader that is at work may keep that from happening; then this is False.
         """
-        await anyio.to_thread.run_sync(self._truncate_log, limiter=self._write_limit)
+        return await anyio.to_thread.run_sync(self._truncate_log, limiter=self._write_limit)
 
-    def _truncate_log(self) -> None:
+    def _truncate_log(self) -> bool:
         with contextlib.suppress(VaultBusy), translated():
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            return True
+        return False
 
     async def compact(self) -> None:
         """Write the file anew without its free pages. Writes wait for it, reads do not.
@@ -148,8 +221,8 @@ class Database:
         self._truncate_log()
 
     def size(self) -> int:
-        """Bytes on disk, write-ahead log included."""
-        total = 0
+        """Bytes on disk, write-ahead log and the index's copy included."""
+        total = beside.weigh(self.path)
         for suffix in ("", "-wal"):
             with contextlib.suppress(FileNotFoundError):
                 total += Path(self.path + suffix).stat().st_size
@@ -159,6 +232,11 @@ class Database:
         """Fold the log back into the file and let go."""
         while not self._readers.empty():
             self._readers.get_nowait().close()
+        if self.damage is not None:
+            # Nothing more goes into the file, and its log stays beside it.
+            self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            self._writer.close()
+            return
         with contextlib.suppress(apsw.Error):
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._writer.close()

@@ -22,7 +22,8 @@ def opponents(tx: apsw.Connection, summary_ids: Collection[int]) -> dict[int, se
         " SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE from_kind = 'summary'"
         f" AND from_id IN ({marks}) AND type = 'contradicts' AND to_kind = 'summary'"
         " UNION SELECT CAST(to_id AS INTEGER), CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'summary'"
-        f" AND to_id IN ({marks}) AND type = 'contradicts' AND from_kind = 'summary')"
+        # The + keeps SQLite from walking through all edges of summaries.
+        f" AND to_id IN ({marks}) AND type = 'contradicts' AND +from_kind = 'summary')"
         " SELECT one, other FROM pairs WHERE NOT EXISTS (SELECT 1 FROM judgments j"
         " WHERE j.undone_at IS NULL AND j.relation <> 'contradicts'"
         " AND ((j.newer_id = one AND j.older_id = other) OR (j.newer_id = other AND j.older_id = one)))",

@@ -181,15 +181,6 @@ def any_pending_through(tx: apsw.Connection, event_id: int) -> bool:
     )
 
 
-def is_pending(tx: apsw.Connection, event_id: int) -> bool:
-    """Whether this very event waits to be distilled."""
-    return bool(
-        tx.execute(
-            "SELECT EXISTS (SELECT 1 FROM events WHERE id = ? AND distilled = 0)", (event_id,)
-        ).get
-    )
-
-
 def command_descriptions(
     tx: apsw.Connection, project_id: int, limit: int = 200
 ) -> dict[str, str]:

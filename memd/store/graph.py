@@ -24,7 +24,7 @@ def told_of(tx: apsw.Connection, kind: str, node_id: str, project_ids: Sequence[
     return bool(
         tx.execute(
             "SELECT EXISTS (SELECT 1 FROM edges e JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER)"
-            " WHERE e.to_kind = ? AND e.to_id = ? AND e.from_kind = 'summary'"
+            " WHERE e.to_kind = ? AND e.to_id = ? AND +e.from_kind = 'summary'"
             f" AND s.project_id IN ({','.join('?' * len(project_ids))}))",
             (kind, node_id, *project_ids),
         ).get

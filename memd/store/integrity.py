@@ -4,18 +4,18 @@ Looking changes nothing. Not here: taking anything away (sweeping.py), computing
 derived rows anew (index/sample.py).
 """
 
-from collections.abc import Iterator
-
 import apsw
 
 from memd.errors import VaultError
 from memd.models import Finding
-from memd.store import books, changes, migrate, snapshot, spaces, sweeping
+from memd.store import books, changes, fulltext, migrate, snapshot, spaces, sweeping
 
 _SLACK_MS = 300_000
 """Clocks of two programs may differ by so much."""
-_POSTING_BYTES = 6
-_RESTORE = "`memd restore` brings back the last backup; make a copy of the vault first"
+RESTORE = (
+    "`memd restore` brings back the last backup, `memd restore --salvage` takes what can be read;"
+    " the damaged file is kept"
+)
 _REINDEX = "`memd doctor --fix` or `memd reindex` computes it anew"
 
 _UNINDEXED = (
@@ -30,8 +30,8 @@ _UNWRITTEN = "FROM passages WHERE id NOT IN (SELECT id FROM passages_fts_docsize
 _UNSAID = "FROM turns WHERE id NOT IN (SELECT id FROM turns_fts_docsize)"
 
 
-def examine(tx: apsw.Connection, space: str, now: int, *, is_served: bool) -> list[Finding]:
-    """Look at all of a vault; `space` is the one that must be complete, `now` UTC milliseconds.
+def examine(tx: apsw.Connection, now: int, *, is_served: bool) -> list[Finding]:
+    """Look at all of a vault; `now`: UTC milliseconds.
 
     `is_served`: whether a daemon works on what is pending. A vault that SQLite finds damaged, or that
     has an older schema, is looked at no further.
@@ -52,7 +52,7 @@ def examine(tx: apsw.Connection, space: str, now: int, *, is_served: bool) -> li
         _passages(tx),
         _fulltext(tx),
         _turns(tx),
-        *_vectors(tx, space),
+        _vectors(tx),
         _books(tx),
         _clock(tx, now),
         _capture(tx, now),
@@ -76,7 +76,7 @@ def _database(tx: apsw.Connection) -> Finding:
             _REINDEX,
             fixable=True,
         )
-    return Finding("database", "problem", f"SQLite finds damage: {'; '.join(said)}", _RESTORE)
+    return Finding("database", "problem", f"SQLite finds damage: {'; '.join(said)}", RESTORE)
 
 
 def _references(tx: apsw.Connection) -> Finding:
@@ -88,7 +88,7 @@ def _references(tx: apsw.Connection) -> Finding:
     if all(sweeping.reference(tx, *one)[3] for one in broken):
         remedy = "`memd doctor --fix` takes away the rows, which say nothing any more"
         return Finding("references", "problem", words, remedy, fixable=True)
-    return Finding("references", "problem", words, _RESTORE)
+    return Finding("references", "problem", words, RESTORE)
 
 
 def _edges(tx: apsw.Connection) -> Finding:
@@ -117,9 +117,13 @@ def _passages(tx: apsw.Connection) -> Finding:
         words = f"{lacking} memories have no passage, {extra} passages have no memory"
         return Finding("passages", "problem", words, _REINDEX, fixable=True)
     counted = int(tx.execute("SELECT coalesce(sum(passages), 0) FROM terms").get)
-    size = int(tx.execute("SELECT coalesce(sum(length(postings)), 0) FROM passages").get)
-    if counted != size // _POSTING_BYTES:
-        words = f"the vocabulary counts {counted} postings of {size // _POSTING_BYTES}"
+    try:
+        there = fulltext.count_uses(tx).total()
+    except ValueError:
+        words = "the postings of some passages cannot be read"
+        return Finding("passages", "problem", words, _REINDEX, fixable=True)
+    if counted != there:
+        words = f"the vocabulary counts {counted} postings of {there}"
         return Finding("passages", "problem", words, _REINDEX, fixable=True)
     return Finding("passages", "ok", f"{_count(tx, 'FROM passages')} for every memory there is")
 
@@ -140,27 +144,14 @@ def _turns(tx: apsw.Connection) -> Finding:
     return Finding("turns", "problem", words, _REINDEX, fixable=True)
 
 
-def _vectors(tx: apsw.Connection, space: str) -> Iterator[Finding]:
-    lacking = int(
-        tx.execute(
-            "SELECT count(*) FROM passages p WHERE NOT EXISTS (SELECT 1 FROM vectors v"
-            " JOIN spaces s ON s.id = v.space_id WHERE s.name = ? AND v.passage_id = p.id)",
-            (space,),
-        ).get
-    )
-    if lacking:
-        words = f"{lacking} passages have no vector in {space}"
-        yield Finding("vectors", "problem", words, _REINDEX, fixable=True)
-    strange = tx.execute(
-        "SELECT s.name, count(*) FROM vectors v JOIN spaces s ON s.id = v.space_id"
-        " WHERE length(v.vector) <> 2 * s.dimensions GROUP BY s.id"
-    ).fetchall()
-    for name, count in strange:
-        words = f"{count} vectors of {name} have not its dimensions"
-        yield Finding("vectors", "problem", words, _REINDEX, fixable=True)
-    if not (lacking or strange):
-        told = ", ".join(f"{one.name} {one.vectors}" for one in spaces.weigh(tx))
-        yield Finding("vectors", "ok", told or "none yet")
+def _vectors(tx: apsw.Connection) -> Finding:
+    strange = _count(tx, sweeping.STRANGE)
+    if strange:
+        words = f"{strange} vectors are of no passage, or not of their space"
+        remedy = "`memd doctor --fix` takes them away; the model makes them anew"
+        return Finding("vectors", "problem", words, remedy, fixable=True)
+    told = ", ".join(f"{one.name} {one.vectors}" for one in spaces.weigh(tx))
+    return Finding("vectors", "ok", told or "no model has made any")
 
 
 def _books(tx: apsw.Connection) -> Finding:
@@ -180,9 +171,7 @@ def _clock(tx: apsw.Connection, now: int) -> Finding:
     if ahead:
         minutes = (int(last) - now) / 60_000
         words = f"{ahead} events lie in the future, by up to {minutes:,.0f} min"
-        remedy = (
-            "see that this machine's clock is right; recent things rank below them until then"
-        )
+        remedy = "see that this machine's clock is right; what it dated a week ahead or more counts as old"
         return Finding("clock", "warning", words, remedy)
     if int(books.note(tx, "created_at") or 0) > now + _SLACK_MS:
         words = "the vault was made in the future: the clock was set back"

@@ -196,9 +196,10 @@ def sources_of(tx: apsw.Connection, summary_id: int) -> list[tuple[int, str]]:
 
 def derived_from(tx: apsw.Connection, event_id: int) -> list[int]:
     """The summaries that derive from this event."""
+    # The + keeps SQLite from walking through all edges of summaries: what they end at is rarer.
     rows = tx.execute(
         "SELECT CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'event' AND to_id = ?"
-        " AND type = 'derives_from' AND from_kind = 'summary' ORDER BY 1",
+        " AND type = 'derives_from' AND +from_kind = 'summary' ORDER BY 1",
         (str(event_id),),
     )
     return [int(row[0]) for row in rows]
@@ -254,7 +255,7 @@ def drop_adrift(tx: apsw.Connection, nodes: Iterable[tuple[str, str]]) -> None:
         is_held = tx.execute(
             "SELECT EXISTS (SELECT 1 FROM edges WHERE from_kind = ?1 AND from_id = ?2"
             " AND to_kind IN ('summary', 'event')) OR EXISTS (SELECT 1 FROM edges"
-            " WHERE to_kind = ?1 AND to_id = ?2 AND from_kind IN ('summary', 'event'))",
+            " WHERE to_kind = ?1 AND to_id = ?2 AND +from_kind IN ('summary', 'event'))",
             (kind, node_id),
         ).get
         if not is_held:

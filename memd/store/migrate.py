@@ -7,18 +7,24 @@ refused from a plain read: opening it with SQLite might already have changed it.
 
 import functools
 import struct
+from collections.abc import Callable, Mapping
 from importlib import resources
 from pathlib import Path
 
 import apsw
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
+from memd.store import recoding
 
 APPLICATION_ID = int.from_bytes(b"memd", "big")
 _MAGIC = b"SQLite format 3\x00"
 _HEADER_BYTES = 100
 _QUICK_CHECK_MAX = 64 * 1024 * 1024
 """Bytes. A larger file is checked by `memd doctor`, not on every start."""
+
+
+_BESIDE: Mapping[int, Callable[[apsw.Connection], None]] = {5: recoding.pack_postings}
+"""What a migration does beyond its SQL, in the same transaction."""
 
 
 @functools.cache
@@ -75,6 +81,8 @@ def migrate(connection: apsw.Connection, now: int) -> None:
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute(sql)
+            if number in _BESIDE:
+                _BESIDE[number](connection)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", number)
             _check_references(connection, number)
@@ -100,4 +108,5 @@ def _check(connection: apsw.Connection) -> None:
         return
     verdict = connection.execute("PRAGMA quick_check(1)").get
     if verdict != "ok":
-        raise VaultCorrupt(f"SQLite found damage: {verdict}. Nothing was changed.")
+        said = " ".join(str(verdict).split())
+        raise VaultCorrupt(f"SQLite found damage: {said}. Nothing was changed.")

@@ -1,7 +1,9 @@
 """Rows found and written by their names: what every kind of record that arrives needs. No decisions."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sized
+from typing import Any
 
 from memd.store.database import Connection
 
@@ -55,3 +57,30 @@ def text(value: object, separators: tuple[str, str] | None = None) -> str:
 def marks(values: Sized) -> str:
     """A question mark for each value."""
     return ", ".join("?" * len(values))
+
+
+class Met:
+    """Which rows that have no name of their own, and can be undone, were spoken of before."""
+
+    def __init__(self, tx: Connection) -> None:
+        self._tx = tx
+        self._spoken: Counter[tuple[object, ...]] = Counter()
+
+    def is_here(
+        self, table: str, columns: str, values: tuple[object, ...], undone_at: int | None
+    ) -> bool:
+        """Whether the row with these values is here: the first that is spoken of is the first that is here.
+
+        Within one millisecond the same can be said, undone and said again, so a row may look like the
+        next. It is here as well if so many are that were undone just then (None: hold): the first of
+        its like may have been left out.
+        """
+        query = (
+            f"SELECT count(*), count(*) FILTER (WHERE undone_at IS ?) FROM {table}"
+            f" WHERE ({columns}) = ({marks(values)})"
+        )
+        alike, same = (table, values), (table, values, undone_at)
+        self._spoken.update((alike, same))
+        found: list[tuple[Any, ...]] = self._tx.execute(query, (undone_at, *values)).fetchall()
+        here, just_so = found[0]
+        return bool(self._spoken[alike] <= here or self._spoken[same] <= just_so)

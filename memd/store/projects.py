@@ -9,10 +9,12 @@ from dataclasses import dataclass
 
 import apsw
 
-from memd.models import GLOBAL_PROJECT, Project, Session, SessionRef
+from memd.models import AHEAD_MS, GLOBAL_PROJECT, Project, Session, SessionRef
+from memd.store import books
 from memd.text import digest, storable
 
 _PROJECT = "id, key, name, reason"
+_FOR_EVER = 2**62
 _SESSION = "id, uid, client, key, project_id, directory, title, started_at, last_event_at"
 
 
@@ -179,21 +181,15 @@ def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: in
     ).get
     if found is not None:
         return int(found)
+    uid = digest(ref.client, ref.key)
+    books.unforget(tx, uid)
     return int(
         tx.execute(
             "INSERT INTO sessions (id, uid, client, key, project_id, directory, started_at, last_event_at)"
             " SELECT 1 + max(coalesce((SELECT max(id) FROM sessions), 0), coalesce((SELECT"
             " CAST(value AS INTEGER) FROM meta WHERE key = 'sessions_last'), 0)),"
             " ?, ?, ?, ?, ?, ?, ? RETURNING id",
-            (
-                digest(ref.client, ref.key),
-                ref.client,
-                ref.key,
-                project_id,
-                ref.directory,
-                at,
-                at,
-            ),
+            (uid, ref.client, ref.key, project_id, ref.directory, at, at),
         ).get
     )
 
@@ -222,8 +218,8 @@ def untitle(tx: apsw.Connection, session_id: int) -> None:
     tx.execute("UPDATE sessions SET title = NULL WHERE id = ?", (session_id,))
 
 
-def forget_session(tx: apsw.Connection, session_id: int) -> None:
-    """Take away what a session says of itself, and the session if nothing belongs to it any more."""
+def forget_session(tx: apsw.Connection, session_id: int) -> bool:
+    """Take away what a session says of itself, and it if nothing belongs to it; whether it is gone."""
     tx.execute("DELETE FROM injections WHERE session_id = ?", (session_id,))
     tx.execute("UPDATE sessions SET title = NULL, directory = NULL WHERE id = ?", (session_id,))
     # Whoever still knows its number must not take the next new session for it.
@@ -237,6 +233,7 @@ def forget_session(tx: apsw.Connection, session_id: int) -> None:
         " AND NOT EXISTS (SELECT 1 FROM summaries WHERE session_id = ?1)",
         (session_id,),
     )
+    return tx.changes() > 0
 
 
 def forget_project(tx: apsw.Connection, project_id: int) -> None:
@@ -276,13 +273,17 @@ def find_sessions(tx: apsw.Connection, key: str) -> list[Session]:
     return [Session(*row) for row in rows]
 
 
-def of_project(tx: apsw.Connection, project_id: int, limit: int) -> list[Session]:
-    """The sessions of a project that began last, newest first."""
-    rows = tx.execute(
-        f"SELECT {_SESSION} FROM sessions WHERE project_id = ? ORDER BY started_at DESC LIMIT ?",
-        (project_id, limit),
-    )
-    return [Session(*row) for row in rows]
+def of_project(tx: apsw.Connection, project_id: int, limit: int, now: int) -> list[Session]:
+    """The sessions of a project that began last, newest first; what a wrong clock dated ahead only if all are."""
+    for until in (now + AHEAD_MS, _FOR_EVER):
+        rows = tx.execute(
+            f"SELECT {_SESSION} FROM sessions WHERE project_id = ? AND started_at < ?"
+            " ORDER BY started_at DESC LIMIT ?",
+            (project_id, until, limit),
+        )
+        if found := [Session(*row) for row in rows]:
+            return found
+    return []
 
 
 def session_of_client(tx: apsw.Connection, client: str, key: str) -> Session | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import apsw
 
-_POSTING_BYTES = 6
+from memd.store.packing import unpack
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +45,7 @@ def indexed(tx: apsw.Connection, summary_id: int) -> list[Indexed]:
 
 def _terms(tx: apsw.Connection, blob: bytes) -> dict[str, tuple[int, int]]:
     found = {}
-    for at in range(0, len(blob), _POSTING_BYTES):
-        number = int.from_bytes(blob[at : at + 4], "little")
+    for number, title, body in unpack([blob])[0].tolist():
         term = tx.execute("SELECT term FROM terms WHERE id = ?", (number,)).get
-        found[f"#{number}" if term is None else str(term)] = (blob[at + 4], blob[at + 5])
+        found[f"#{number}" if term is None else str(term)] = (title, body)
     return found

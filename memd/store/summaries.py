@@ -32,7 +32,7 @@ class Owner:
 def _summary(row: tuple[Any, ...]) -> Summary:
     values = list(row)
     values[4], values[5] = Kind(row[4]), Tier(row[5])
-    values[15], values[16] = tuple(json.loads(row[15])), tuple(json.loads(row[16]))
+    values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
     (number, uid, project_id, session_id, kind, tier, source, title, body, at, created_at, updated_at,
      rule, episode, topic_key, tags, files, expires_at, pinned_at, confidence, quality, revisions,
      duplicates, superseded_by) = values  # fmt: skip

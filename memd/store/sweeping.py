@@ -9,11 +9,17 @@ from collections import Counter
 import apsw
 
 from memd.errors import VaultError
-from memd.store import doubts
+from memd.store import doubts, fulltext
+from memd.store.vectors import STRIDE
 
-_POSTING_BYTES = 6
 UNREAD = "FROM passages_fts_docsize WHERE id NOT IN (SELECT id FROM passages)"
 UNHEARD = "FROM turns_fts_docsize WHERE id NOT IN (SELECT id FROM turns)"
+STRANGE = (
+    f"FROM vectors v LEFT JOIN spaces s ON s.id = v.id / {STRIDE} WHERE s.id IS NULL"
+    " OR length(v.vector) NOT IN (2 * s.dimensions, (s.dimensions + 63) / 64 * 64 + 4)"
+    f" OR v.id % {STRIDE} NOT IN (SELECT id FROM passages)"
+)
+"""Vectors of no space, of other dimensions than its space has, or of no passage."""
 LOST_EDGE = (
     "FROM edges WHERE ((from_kind = 'summary' AND CAST(from_id AS INTEGER) NOT IN (SELECT id FROM summaries))"
     " OR (to_kind = 'summary' AND CAST(to_id AS INTEGER) NOT IN (SELECT id FROM summaries))"
@@ -59,10 +65,7 @@ def sweep(tx: apsw.Connection) -> dict[str, int]:
     for table, what in (("passages_fts", UNREAD), ("turns_fts", UNHEARD)):
         tx.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT id {what})")
         gone[table] += tx.changes()
-    strange = "SELECT v.id FROM vectors v JOIN spaces s ON s.id = v.space_id"
-    tx.execute(
-        f"DELETE FROM vectors WHERE id IN ({strange} WHERE length(v.vector) <> 2 * s.dimensions)"
-    )
+    tx.execute(f"DELETE FROM vectors WHERE id IN (SELECT v.id {STRANGE})")
     gone["vectors"] += tx.changes()
     _recount(tx)
     return {table: count for table, count in gone.items() if count}
@@ -80,12 +83,7 @@ def _drop_edges(tx: apsw.Connection) -> int:
 
 def _recount(tx: apsw.Connection) -> None:
     """Count again in how many passages each term stands."""
-    uses: Counter[int] = Counter()
-    for (blob,) in tx.execute("SELECT postings FROM passages"):
-        uses.update(
-            int.from_bytes(blob[at : at + 4], "little")
-            for at in range(0, len(blob), _POSTING_BYTES)
-        )
+    uses = fulltext.count_uses(tx)
     known = [
         (int(term), int(count)) for term, count in tx.execute("SELECT id, passages FROM terms")
     ]

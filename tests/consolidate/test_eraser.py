@@ -1,13 +1,16 @@
+from pathlib import Path
+
 import anyio
 import pytest
 
 from memd.consolidate.eraser import Eraser, Places
 from memd.consolidate.forgetting import Selection
-from memd.consolidate.scrubbing import by_pattern
 from memd.errors import BadRequest
-from memd.models import EdgeType, EventKind
+from memd.models import EdgeType, EventKind, Kind
 from memd.store import books, events, projects, texts
 from memd.store.selecting import Bounds
+from tests.make import by_pattern
+from tests.vault_life import rare
 
 
 @pytest.fixture
@@ -152,3 +155,32 @@ async def test_a_scrub_that_was_interrupted_goes_on_and_ends_with_all_of_it(vaul
     assert (await eraser.scrub(rule, dry_run=True)).rows == {}
     with anyio.fail_after(5):
         await vault.indexer.settle()
+
+
+async def test_nothing_is_left_of_what_was_moved_from_page_to_page_before_it_was_forgotten(
+    vault, eraser
+):
+    words = [rare(number) for number in range(600)]
+    ids = [
+        vault.put(f"We chose {word}.", title=f"Chose {word}", kind=Kind.DECISION)
+        for word in words
+    ]
+    await eraser.forget(Selection(ids=tuple(ids[::2])), dry_run=False)
+    files = Path(vault.db.path).parent.glob(f"{Path(vault.db.path).name}*")
+    held = b"".join(file.read_bytes() for file in files if file.is_file())
+    assert [word for word in words[::2] if word[:8].encode() in held] == []
+
+
+async def test_a_session_that_went_whole_is_known_to_be_forgotten_until_it_goes_on(
+    vault, eraser
+):
+    number = vault.session("one")
+    uid = vault.db.read_now(lambda tx: projects.session(tx, number)).uid
+
+    def is_forgotten():
+        return vault.db.read_now(lambda tx: books.is_forgotten(tx, uid))
+
+    await eraser.forget(Selection(bounds=Bounds(session_id=number)), dry_run=False)
+    assert is_forgotten()
+    vault.session("one")
+    assert not is_forgotten()

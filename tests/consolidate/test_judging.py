@@ -244,3 +244,21 @@ def test_whatever_is_judged_in_whatever_order_no_circle_comes_of_it_and_all_can_
     assert set(ids) <= set(vault.live())
     assert [vault.get(number).duplicates for number in ids] == [1] * 4
     assert trust(vault, *ids) == pytest.approx(began, abs=1e-4)
+
+
+def test_what_a_person_had_undone_stays_undone_though_a_judgment_came_and_went_at_once(
+    vault, clock, pair
+):
+    old, new = pair
+
+    def at_once(tx):
+        now = clock()
+        links.supersede(
+            tx, newer_id=new, older_id=old, rule="near-duplicate", cosine=1.0, guard="", at=now
+        )
+        judging.undo(tx, new, old, now)
+        judging.judge(tx, Ruling(new, old, Stance.COMPATIBLE, "", "user"), now)
+        judging.undo(tx, new, old, now)
+
+    vault.db.write_now(at_once)
+    assert vault.live() == [old, new]

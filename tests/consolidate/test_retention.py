@@ -106,9 +106,65 @@ async def test_a_round_that_has_run_comes_again_daily_without_a_preview(vault, k
     await room.act()
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
-    clock.advance(s=91 * 86_400)
-    await room.look()
+    for _ in range(91):
+        assert "stdout" in payload(vault, number)["tool_response"]
+        days(clock)
+        await room.look()
     assert "stdout" not in payload(vault, number).get("tool_response", {})
+
+
+@pytest.mark.usefixtures("old")
+async def test_a_clock_that_leaps_years_ahead_and_back_makes_nothing_old(vault, keep, clock):
+    room = keep()
+    await room.act()
+    number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
+    present = clock.now
+    for ahead in (12 * 365, 13 * 365, 12 * 365 + 8, 13 * 365 + 8):
+        days(clock, ahead)
+        await room.look()
+        assert "after so long a pause" in str(room.status()["why"])
+        clock.now = present
+        await room.look()
+    assert "stdout" in payload(vault, number)["tool_response"]
+    assert room.status()["why"] == ""
+    for _ in range(91):
+        days(clock)
+        await room.look()
+    assert "stdout" not in payload(vault, number).get("tool_response", {}), "its day has come"
+
+
+@pytest.mark.usefixtures("old")
+async def test_a_first_preview_that_a_wrong_clock_made_is_made_again(keep, clock):
+    days(clock, 12 * 365)
+    room = keep()
+    await room.look()
+    days(clock, -12 * 365)
+    await room.look()
+    assert room.status()["last"] is None
+    days(clock)
+    await room.look()
+    assert room.status()["last"]["compacted"] == 1
+
+
+async def test_after_a_long_pause_there_is_a_preview_and_a_week_later_a_round(
+    vault, keep, clock
+):
+    room = keep()
+    number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
+    vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
+    days(clock, 91)
+    await room.act()
+    days(clock, 60)
+    await room.look()
+    before = room.status()["last"]
+    assert before["compacted"] == 1
+    for _ in range(7):
+        assert room.status()["last"] == before
+        days(clock)
+        await room.look()
+    assert room.status()["last"]["at"] == clock.now
+    assert room.status()["preview"] is None
 
 
 async def test_a_vault_near_its_ceiling_says_so_and_beyond_it_cuts_younger_events(

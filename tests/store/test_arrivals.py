@@ -104,6 +104,12 @@ def test_counts_are_never_added_up_twice(db, put):
     assert rows(db, "SELECT low_id, high_id, count FROM coactivations") == [(1, 2, 2)]
 
 
+def test_a_session_that_was_forgotten_and_lives_again_is_known(db, put):
+    put(project(), session("s1"), ("forgotten", {"key": "s1", "at": AT}))
+    assert put(session("s1", last_event_at=AT + 70)) == ["known"]
+    assert rows(db, "SELECT last_event_at FROM sessions") == [(AT + 70,)]
+
+
 def test_what_speaks_of_what_was_forgotten_is_left_out_too(put):
     gone = [("forgotten", {"key": key, "at": AT}) for key in ("a", "s1", "e1")]
     put(project(), *gone)
@@ -127,6 +133,40 @@ def test_a_pair_that_was_judged_here_keeps_its_judgment(put):
     other = ("judgment", judged | {"newer": "b", "older": "a", "at": AT + 1, "undone_at": None})
     itself = ("judgment", judged | {"older": "a", "at": AT + 2, "undone_at": None})
     assert put(first, other, itself) == ["known", "left", "left"]
+
+
+def test_what_was_said_undone_and_said_again_at_once_arrives_as_often_as_it_was_said(db, put):
+    judged = {"newer": "a", "older": "b", "relation": "duplicate", "reason": "", "who": "user"}
+    undone, holds = {"undone_at": AT}, {"undone_at": None}
+    said = [
+        record
+        for since in (undone, undone, holds)
+        for record in (
+            supersession("a", "b", **since),
+            ("judgment", judged | {"at": AT} | since),
+        )
+    ]
+    came = [project(), session("s1"), summary("a"), summary("b"), *said]
+    assert set(put(*came, strict=True)) == {"created"}
+    assert set(put(*came)) == {"known"}
+    as_said = [(AT,), (AT,), (None,)]
+    assert rows(db, "SELECT undone_at FROM supersessions ORDER BY id") == as_said
+    assert rows(db, "SELECT undone_at FROM judgments ORDER BY id") == as_said
+
+
+def test_what_was_undone_here_stays_undone_however_often_it_was_said_at_once(db, put):
+    said = [supersession("a", "b", undone_at=AT), supersession("a", "b")]
+    put(project(), session("s1"), summary("a"), summary("b"), *said)
+    db.write_now(lambda tx: tx.execute("UPDATE supersessions SET undone_at = ?", (AT + 5,)))
+    assert put(*said) == ["known", "known"]
+    assert put(supersession("a", "b")) == ["known"]
+
+
+def test_what_was_left_out_beside_its_like_adds_nothing_the_second_time(put):
+    put(project(), session("s1"), *map(summary, "abc"), supersession("c", "b"))
+    said = [supersession("a", "b"), supersession("a", "b", undone_at=AT)]
+    assert put(*said) == ["left", "created"]
+    assert "created" not in put(*said)
 
 
 def test_a_strict_arrival_of_what_is_there_is_refused(put):

@@ -137,3 +137,14 @@ def test_every_look_goes_by_an_index(db, shelf, read, index):
     assert index in plan
     assert "SCAN s" not in plan
     assert "TEMP B-TREE" not in plan
+
+
+def test_a_session_that_a_wrong_clock_dated_ahead_is_the_last_one_only_if_all_are(db, shelf):
+    ahead = [shelf(at=NOW + 10**12 + i, session=f"ahead{i}") for i in range(12)]
+
+    def last():
+        return db.read_now(lambda tx: cards.last_session(tx, 1, besides=None, now=NOW))
+
+    assert last()[1].id == ahead[-1]
+    present = shelf(at=NOW, session="present")
+    assert last()[1].id == present

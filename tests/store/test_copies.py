@@ -8,7 +8,7 @@ import pytest
 from memd.errors import BadRequest, VaultCorrupt, VaultForeign, VaultNewer
 from memd.store import copies, migrate
 from memd.store.database import Database
-from tests.freight import AT, exported, fill, one_of_each
+from tests.freight import AT, edge, event, exported, fill, one_of_each, project, session
 
 
 def silent(_done, _total):
@@ -120,6 +120,29 @@ def test_a_copy_forgets_what_was_forgotten_since(vault, target):
     assert b"Because they are shared" not in left
     assert b"Where shall the sessions live" not in left
     assert copies.bring_up_to_date(target, gone, AT) == 0
+
+
+def test_a_session_that_was_forgotten_since_leaves_no_word_in_the_copy(tmp_path):
+    path = str(tmp_path / "old")
+    fill(
+        path,
+        [
+            project(),
+            session("s1", title="zzyzx asked", directory="/nowhere/zzyzx"),
+            session("s2", title="zzyzx too"),
+            event("e1", payload={"prompt": "zzyzx asked"}),
+            event("e2", session="s2", payload={"prompt": "zzyzx too"}),
+            event("e3", session="s2", kind="stop", payload={"last_assistant_message": "kept"}),
+            edge(("event", "e1"), "references", ("file", "/a.py")),
+            edge(("file", "/a.py"), "imports", ("file", "/zzyzx.py")),
+        ],
+    )
+    assert copies.bring_up_to_date(path, [("e1", AT), ("e2", AT), ("s1", AT)], AT) == 0
+    assert b"zzyzx" not in Path(path).read_bytes()
+    db = Database(path, AT)
+    left = db.read_now(lambda tx: tx.execute("SELECT uid FROM sessions").fetchall())
+    db.close()
+    assert left == [("s2",)]
 
 
 def test_a_log_is_folded_into_its_file(vault):

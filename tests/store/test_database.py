@@ -1,8 +1,10 @@
+import os
+
 import anyio
 import apsw
 import pytest
 
-from memd.errors import VaultBusy, VaultError
+from memd.errors import VaultBusy, VaultCorrupt, VaultError, VaultFull
 from memd.store import database as module
 from memd.store.books import note, write_note
 from memd.store.database import Database, open_database
@@ -104,3 +106,46 @@ async def test_a_compact_file_has_given_back_what_was_deleted_while_readers_go_o
     await db.compact()
     assert await anyio.to_thread.run_sync(db.size) < before - 1_900_000
     assert db.read_now(lambda tx: tx.execute("SELECT x FROM t").get) == "kept"
+
+
+@pytest.mark.parametrize("is_reading", [True, False])
+def test_a_file_that_is_found_damaged_is_written_to_no_more(tmp_path, is_reading):
+    db = Database(str(tmp_path / "v.db"), 1)
+    db.write_now(lambda tx: tx.execute("INSERT INTO forgotten VALUES ('a', 1)"))
+    db.close()
+    db = Database(str(tmp_path / "v.db"), 1)
+    held = bytearray((tmp_path / "v.db").read_bytes())
+    held[8_192:] = b"\xa5" * len(held[8_192:])
+    (tmp_path / "v.db").write_bytes(held)
+    with pytest.raises(VaultCorrupt):
+        db.read_now(
+            lambda tx: tx.execute("SELECT max(at) FROM events").get
+        ) if is_reading else db.write_now(
+            lambda tx: tx.execute("INSERT INTO forgotten VALUES ('b', 1)")
+        )
+    assert "damaged" in db.damage
+    with pytest.raises(VaultCorrupt):
+        db.write_now(lambda tx: tx.execute("SELECT 1"))
+    db.close()
+    assert (tmp_path / "v.db").read_bytes() == held
+
+
+def test_a_disk_that_was_full_is_full_until_there_is_room_for_more_than_one_write(
+    tmp_path, monkeypatch
+):
+    db = Database(str(tmp_path / "v.db"), 1)
+    pages = db._writer.pragma("page_count")
+    db._writer.pragma("max_page_count", pages)
+    with pytest.raises(VaultFull, match="Make room"):
+        db.write_now(
+            lambda tx: tx.execute("INSERT INTO forgotten VALUES (hex(zeroblob(99999)), 1)")
+        )
+    db._writer.pragma("max_page_count", 1_000_000)
+    there = os.statvfs(tmp_path)
+    scarce = os.statvfs_result((*there[:4], 1, *there[5:10]))
+    monkeypatch.setattr(os, "statvfs", lambda _path: scarce)
+    with pytest.raises(VaultFull):
+        db.write_now(lambda tx: tx.execute("INSERT INTO forgotten VALUES ('a', 1)"))
+    monkeypatch.undo()
+    db.write_now(lambda tx: tx.execute("INSERT INTO forgotten VALUES ('a', 1)"))
+    db.close()

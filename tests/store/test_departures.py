@@ -7,8 +7,8 @@ from memd.store.snapshot import snapshot
 from tests.freight import AT, edge, fill, one_of_each, project, session, summary
 
 ELSEWHERE = {
-    "changes", "compactions", "cues", "entities", "forms", "imports", "meta", "passages", "receipts", "runs", "spaces",
-    "sqlite_sequence", "sqlite_stat1", "terms", "vectors",
+    "changes", "compactions", "cues", "entities", "forms", "imports", "labels", "meta", "passages", "receipts", "runs",
+    "saved", "spaces", "sqlite_sequence", "sqlite_stat1", "terms", "unsaved", "vectors",
 }  # fmt: skip
 """Tables that stay: derived, or about this machine, or numbers that mean nothing elsewhere."""
 TABLES = {

@@ -3,12 +3,9 @@
 import apsw
 import pytest
 
-from memd.engines.hashing import HashingEmbedder
 from memd.models import EdgeType
 from memd.store import integrity
 from tests.consolidate.conftest import Vault
-
-SPACE = HashingEmbedder().space.name
 
 
 @pytest.fixture
@@ -25,9 +22,7 @@ async def vault(db, clock):
 
 def look(vault, **more):
     settings = {"is_served": True} | more
-    found = vault.db.read_now(
-        lambda tx: integrity.examine(tx, SPACE, vault.clock(), **settings)
-    )
+    found = vault.db.read_now(lambda tx: integrity.examine(tx, vault.clock(), **settings))
     return {one.name: one for one in found}
 
 
@@ -57,8 +52,8 @@ async def test_nothing_is_wrong_with_a_whole_vault(vault):
         ("INSERT INTO passages_fts (rowid, title) VALUES (99, 'x')", "full text", True),
         ("DELETE FROM turns_fts", "turns", True),
         ("INSERT INTO turns_fts (rowid, text) VALUES (99, 'x')", "turns", True),
-        ("DELETE FROM vectors WHERE passage_id = 2", "vectors", True),
-        ("UPDATE vectors SET vector = x'0000' WHERE passage_id = 2", "vectors", True),
+        ("UPDATE passages SET postings = x'0900010203' WHERE id = 2", "passages", True),
+        ("INSERT INTO vectors VALUES (1099511627777, x'0000')", "vectors", True),
         ("INSERT INTO uses VALUES (99, 1, 1)", "references", True),
         ("INSERT INTO cues VALUES ('x', 99)", "references", True),
         (

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.models import Draft, EdgeType, Kind
-from memd.store import links, projects, summaries
+from memd.store import doubts, graph, links, projects, summaries
 
 
 @pytest.fixture
@@ -108,3 +108,27 @@ def test_edges_are_found_by_the_beginning_of_where_they_end_and_dropped_one_by_o
     assert len(below()) == 2
     db.write_now(lambda tx: links.drop_edge(tx, start, EdgeType.DERIVES_FROM, end))
     assert below() == ["/a.md#\U0010fffd"]
+
+
+def test_no_question_about_the_end_of_an_edge_walks_through_all_edges(db):
+    asked = []
+
+    def work(tx):
+        tx.exec_trace = lambda _, sql, given: asked.append((sql, given)) or True
+        try:
+            links.derived_from(tx, 1)
+            links.drop_adrift(tx, [("file", "/a.py")])
+            links.neighbours(tx, "event", "1")
+            doubts.opponents(tx, [1])
+            graph.told_of(tx, "file", "/a.py", [1])
+        finally:
+            tx.exec_trace = None
+        return [
+            row[3]
+            for sql, given in asked
+            for row in tx.execute(f"EXPLAIN QUERY PLAN {sql}", given)
+        ]
+
+    found = [line for line in db.write_now(work) if "edges" in line or " e " in line]
+    assert len(found) >= 8
+    assert all("_id=?" in line for line in found), found

@@ -36,3 +36,19 @@ def test_who_hides_a_summary_is_told_until_that_is_undone(db):
         return [placing.hider(tx, placing.number(tx, "summary", uid)) for uid in "abc"]
 
     assert db.write_now(work) == [2, None, None]
+
+
+def test_of_rows_that_look_alike_each_is_met_once(db):
+    def work(tx):
+        held = [project(), session("s1"), *map(summary, "ab"), supersession("b", "a")]
+        arrivals = Arrivals(tx)
+        for kind, fields in held:
+            arrivals.admit(kind, fields)
+        met, columns = placing.Met(tx), "newer_id, older_id"
+        return [
+            met.is_here("supersessions", columns, pair, undone_at)
+            for pair in ((2, 1), (1, 2))
+            for undone_at in (7, None, None)
+        ]
+
+    assert db.write_now(work) == [True, True, False, False, False, False]

@@ -120,3 +120,13 @@ def test_a_known_session_says_where_it_belongs(db):
     assert db.read_now(lambda tx: projects.known_session(tx, REF)) is None
     number = db.write_now(lambda tx: projects.ensure_session(tx, REF, make(tx), 10))
     assert db.read_now(lambda tx: projects.known_session(tx, REF)) == (number, "/a")
+
+
+def test_the_sessions_of_a_project_come_newest_first_without_those_dated_ahead(db):
+    def work(tx):
+        here = projects.ensure_project(tx, "/p", "p", "", 1)
+        for key, at in (("a", 5), ("b", 7), ("c", 10**12)):
+            projects.ensure_session(tx, SessionRef("c", key), here, at)
+        return [[s.key for s in projects.of_project(tx, here, 5, now)] for now in (10, 10**12)]
+
+    assert db.write_now(work) == [["b", "a"], ["c", "b", "a"]]

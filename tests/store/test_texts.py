@@ -21,7 +21,9 @@ WORDLESS = {
     "spaces": {"name", "provider", "model", "version", "digest", "document_prefix", "query_prefix"},
     "meta": {"key", "value"},
 }  # fmt: skip
-DERIVED = {"terms", "passages", "vectors", "entities", "cues", "forms", "changes"}
+DERIVED = {
+    "terms", "passages", "vectors", "entities", "cues", "forms", "changes", "saved", "unsaved", "labels",
+}  # fmt: skip
 
 
 def table(name):
