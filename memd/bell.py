@@ -16,6 +16,11 @@ class Bell:
         if self._event is not None:
             self._event.set()
 
+    @property
+    def is_rung(self) -> bool:
+        """Whether somebody rang and nobody has woken yet."""
+        return self._rung
+
     async def wait(self, timeout_s: float | None = None) -> bool:
         """Sleep until rung, or for `timeout_s` seconds; whether it was rung."""
         if not self._rung:

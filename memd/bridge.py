@@ -14,7 +14,7 @@ import sys
 import time
 
 from memd import launch
-from memd.paths import Paths
+from memd.paths import Paths, is_mine
 
 WAIT_S = 10.0
 """How long to wait for the daemon."""
@@ -115,6 +115,9 @@ def _connect(paths: Paths) -> socket.socket | None:
                 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
                 launch.start(paths, os.environ)
         else:
+            if not is_mine(link):
+                link.close()
+                return None
             link.setblocking(False)
             return link
         if time.monotonic() > deadline:

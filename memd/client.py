@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from memd import errors
 from memd.errors import BadRequest, Broken, MemdError, Unreachable
-from memd.paths import Paths
+from memd.paths import Paths, is_mine
 
 TIMEOUT_S = 30.0
 _CHUNK = 65_536
@@ -59,6 +59,12 @@ class Client:
         except OSError as error:
             link.close()
             raise Unreachable(_why_unreachable(self._path, error)) from error
+        if not is_mine(link):
+            link.close()
+            raise Unreachable(
+                f"another user listens at {self._path}: that is not your memd. Set MEMD_HOME or"
+                " XDG_RUNTIME_DIR to a directory of your own"
+            )
         self._socket = link
 
     def close(self) -> None:

@@ -4,14 +4,17 @@ Each room receives only its branch. An unknown key or a bad value is a ConfigErr
 key; memd never starts with half a configuration. Not here: where the file lies (paths.py).
 """
 
+import os
+import stat
 import tomllib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memd.errors import ConfigError
+
+_BYTES_MAX = 1024 * 1024
 
 Positive = Annotated[int, Field(gt=0)]
 Ratio = Annotated[float, Field(ge=0, le=1)]
@@ -210,23 +213,34 @@ def parse(text: str, origin: str) -> Config:
     """The configuration in a TOML text; a ConfigError names the file and the key that is wrong."""
     try:
         return Config.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{origin} is not valid TOML: {error}") from error
-    except RecursionError as error:
-        raise ConfigError(f"{origin} is nested too deeply to be read") from error
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
         said = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
         raise ConfigError(f"{origin}: {key}: {said}") from error
+    except ValueError as error:  # more than TOMLDecodeError: a number of thousands of digits
+        raise ConfigError(f"{origin} is not valid TOML: {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{origin} is nested too deeply to be read") from error
 
 
 def load(path: str) -> Config:
     """The configuration in a file, or the defaults if there is none."""
-    file = Path(path)
-    if not file.exists():
-        return Config()
     try:
-        return parse(file.read_text(encoding="utf-8"), path)
+        return parse(_text(path), path)
+    except FileNotFoundError:
+        return Config()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
+
+
+def _text(path: str) -> str:
+    """What stands in a file of a sane size; a pipe is not waited for."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError("it is no file")
+        raw = file.read(_BYTES_MAX + 1)
+    if len(raw) > _BYTES_MAX:
+        raise OSError(f"it is larger than {_BYTES_MAX // 1024} KiB")
+    return raw.decode("utf-8")

@@ -30,7 +30,7 @@ if not __package__:  # run as a file: `python -I -S …/memd/hook.py`
         *(p for p in sys.path if p != os.path.dirname(os.path.abspath(__file__))),
     ]
 
-from memd.paths import Paths, private_dir
+from memd.paths import Paths, is_mine, private_dir
 
 CLIENT = "claude-code"
 BUDGET_S = 0.25
@@ -130,6 +130,8 @@ def _send(request: bytes, socket_path: str, deadline: float) -> tuple[bool, byte
     try:
         connection.settimeout(_left(deadline))
         connection.connect(socket_path)
+        if not is_mine(connection):
+            return False, b""
         connection.settimeout(_left(deadline))
         connection.sendall(request)
         while not reply.endswith(b"\n") and len(reply) < _REPLY_BYTES_MAX:
@@ -239,7 +241,10 @@ def _complain(reason: str, at: int, paths: Paths) -> None:
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at / 1000)),
     }
     private_dir(paths.state_dir)
-    log = os.open(paths.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    flags = (
+        os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+    )
+    log = os.open(paths.log, flags, 0o600)
     try:
         os.write(log, json.dumps(told).encode() + b"\n")
     finally:

@@ -104,7 +104,7 @@ def _claimed(paths: Paths) -> str:
 def _claim(paths: Paths) -> int | None:
     """Claim the start of a daemon, for it to inherit; None if somebody has."""
     path = os.path.join(private_dir(paths.data_dir), os.path.basename(_claimed(paths)))
-    claim = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    claim = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -157,7 +157,7 @@ def _environment(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> 
 
 def _file_actions(log: str) -> list[tuple[int, ...] | tuple[int, int, str, int, int]]:
     """Nothing on stdin and stdout, the log on stderr, and whatever else we were given closed."""
-    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+    append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),

@@ -8,9 +8,14 @@ afford to import (its whole budget is 35 ms). Not here: creating anything but pr
 import os
 import sys
 
+TYPE_CHECKING = False  # `typing` itself would cost the hook more than all of this
+if TYPE_CHECKING:
+    import _socket
+
 SOCKET_PATH_MAX = 100
 """Bytes. The kernel takes 107 on Linux and 103 on macOS."""
 VAULT_DEFAULT = "default"
+_EPERM = 1
 _VAULT_CHARACTERS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
 )
@@ -121,8 +126,43 @@ class Paths:
 
 
 def private_dir(path: str) -> str:
-    """Create a directory that only this user can enter, if it is not there; return it."""
-    os.makedirs(path, mode=0o700, exist_ok=True)
-    if os.stat(path).st_mode & 0o077 and os.stat(path).st_uid == os.getuid():
+    """Create a directory that only this user can enter, if it is not there; return it.
+
+    Directories above it that are missing are made the same, whatever the umask. Raises PermissionError
+    for a directory of somebody else's: who owns it may read and replace what lies in it.
+    """
+    _make(path)
+    found = os.stat(path)
+    if found.st_uid != os.getuid():
+        raise PermissionError(_EPERM, "belongs to another user; memd keeps nothing there", path)
+    if found.st_mode & 0o077:
         os.chmod(path, 0o700)
     return path
+
+
+def _make(path: str) -> None:
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):
+            raise
+    except FileNotFoundError:
+        above = os.path.dirname(path)
+        if not above or above == path or os.path.islink(path):
+            raise
+        _make(above)
+        _make(path)
+
+
+def is_mine(link: "_socket.socket") -> bool:
+    """Whether the other end of a connected Unix socket is this user's.
+
+    Where directories are not private, anybody may listen at a path before memd does; they are told nothing.
+    """
+    import _socket  # noqa: PLC0415  # only where there is a socket, it is loaded
+
+    if sys.platform == "darwin":
+        record = link.getsockopt(0, 1, 76)  # LOCAL_PEERCRED
+    else:
+        record = link.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(record[4:8], sys.byteorder) == os.getuid()

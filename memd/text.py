@@ -10,6 +10,7 @@ Not here: weights, hashes or scores.
 import functools
 import hashlib
 import re
+import threading
 import unicodedata
 from collections.abc import Iterable, Iterator
 
@@ -30,7 +31,7 @@ unless nothing else is left."""
 WORD = re.compile(
     r"[vV]?\d+(?:\.\d+)+"  # a version or a decimal number is one word
     r"|[^\W_]+(?:[_'’][^\W_]+)*_*"
-    r"|_+[^\W_]+(?:_[^\W_]+)*_*"
+    r"|(?<!_)_++[^\W_]+(?:_[^\W_]+)*_*"
 )
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _APOSTROPHE = re.compile(r"['’]")
@@ -44,7 +45,15 @@ _SPACES = re.compile(r"\s+")
 PRIVATE = "[REDACTED:private]"
 """What capture's redaction leaves of text between `<private>` and `</private>`."""
 
-_stemmer = snowballstemmer.stemmer("english")
+
+class _Stemmers(threading.local):
+    """One for each thread: a stemmer keeps the word it works on, and two threads would mix theirs."""
+
+    def __init__(self) -> None:
+        self.english = snowballstemmer.stemmer("english")
+
+
+_stemmers = _Stemmers()
 
 
 def is_private(text: object) -> bool:
@@ -67,7 +76,7 @@ def stem(word: str) -> str:
     """The Snowball English stem of one folded word; digits and long tokens stay as they are."""
     if len(word) > _TOKEN_MAX or not word.isalpha():
         return word[:_TOKEN_MAX]
-    return str(_stemmer.stemWord(word))
+    return str(_stemmers.english.stemWord(word))
 
 
 @functools.lru_cache(maxsize=_WORDS_CACHED)

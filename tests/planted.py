@@ -203,6 +203,46 @@ TOKEN_ROWS = [
     Row("planetscale-token", "pscale" + "_tkn_" + draw(43), "pscale_tkn_x"),
 ]
 
+ISSUER_ROWS = [
+    Row("sourcegraph-token", "sg" + "p_" + HEX40, "sgp_4fe2a1"),
+    Row("sourcegraph-token", "sg" + "p_" + HEX64[:16] + "_" + HEX40, "sgp_local_branch"),
+    Row("buildkite-token", "bk" + "ua_" + HEX40, "bkua_short"),
+    Row("circleci-token", "CCI" + "PAT_" + draw(22) + "_" + HEX40, "CCIPAT_short"),
+    Row("vercel-token", "vc" + "p_" + draw(40), "vcp_short"),
+    Row("render-key", "rn" + "d_" + draw(32), "rnd_uniform"),
+    Row("neon-key", "na" + "pi_" + draw(64, LOWER_HEX + "ghijk"), "napi_module_version"),
+    Row("prefect-key", "pn" + "u_" + draw(36), "pnu_short"),
+    Row("openshift-token", "sha" + "256~" + draw(43, URL), f"sha256:{HEX64}"),
+    Row(
+        "dynatrace-token",
+        "dt" + "0c01." + draw(24, UPPER) + "." + draw(64, UPPER),
+        "dt0c01.PUBLIC",
+    ),
+    Row("yandex-key", "AQ" + "VN" + draw(36, URL), "AQVN"),
+    Row("yandex-key", "y" + "0_" + draw(55, URL), "y0_offset_of_the_viewport_in_pixels"),
+    Row("elevenlabs-key", "s" + "k_" + HEX64[:48], f"disk_{HEX40[:10]}"),
+    Row("langfuse-key", "sk-" + "lf-" + uuid(), f"pk-lf-{uuid()}"),
+    Row("nvidia-key", "nv" + "api-" + draw(64, URL), "nvapi-short"),
+    Row("fireworks-key", "f" + "w_" + draw(24), "fw_3z"),
+    Row("pinecone-key", "pc" + "sk_" + draw(6) + "_" + draw(63), "pcsk_x"),
+    Row("hubspot-token", "pa" + "t-na1-" + uuid(), "pat-na1-region"),
+    Row("launchdarkly-key", "sd" + "k-" + uuid(), f"build-sdk-{uuid()}"),
+    Row("shippo-token", "shippo" + "_live_" + HEX40, "shippo_live_mode"),
+    Row("asana-token", "2/" + "1234567890123456/1234567890654321:" + HEX32, "1/2/2026 10:30"),
+    Row("flutterwave-key", "FLW" + "SECK-" + HEX32 + "-X", "FLWSECK-short"),
+    Row("easypost-key", "EZ" + "AK" + draw(54), "EZAKIEL"),
+    Row("duffel-token", "duffel" + "_test_" + draw(43, URL), "duffel_test_run"),
+    Row("sendinblue-key", "xkey" + "sib-" + HEX64 + "-" + draw(16), "xkeysib-short"),
+    Row("firebase-server-key", "AAAA" + draw(7) + ":APA" + "91b" + draw(134, URL), ":APA91b"),
+    Row("typeform-token", "tf" + "p_" + draw(59, URL), "tfp_short"),
+    Row("readme-key", "rd" + "me_" + draw(70, LOWER_HEX + "xyz"), "rdme_openapi"),
+    Row("contentful-token", "CF" + "PAT-" + draw(43, URL), "CFPAT-short"),
+    Row("posthog-key", "ph" + "x_" + draw(43), "phx_router"),
+    Row("frameio-token", "fio" + "-u-" + draw(64, URL), "fio-u-turn"),
+    Row("infracost-key", "ic" + "o-" + draw(32), "ico-arrow-left-of-the-second-menu"),
+    Row("octopus-key", "AP" + "I-" + draw(26, UPPER), "API-VERSION-OF-THE-SERVER"),
+]
+
 SHAPE_ROWS = [
     Row("jwt", JSON_PART + "." + JSON_PART + "." + draw(43, URL), "eyJust.kidding.now"),
     Row(
@@ -243,6 +283,22 @@ SHAPE_ROWS = [
         "@example.com/x",
     ),
     Row("url-token", draw(32), "https://user@example.com", "https://", "@github.com/x/y"),
+    Row(
+        "encoded-url-password",
+        draw(12),
+        "u=https%3A%2F%2Fexample.com%3A8080%2Fx%40y",
+        "?next=postgres%3A%2F%2Fapp%3A",
+        "%40db%3A5432%2Fapp",
+    ),
+    Row(
+        "signed-url",
+        HEX64,
+        "X-Amz-SignedHeaders=host and x-amz-signature=${SIGNED_BY_THE_WORKER}",
+        "https://b.s3.amazonaws.com/k?X-Amz-Signature=",
+    ),
+    Row(
+        "password-hash", draw(16) + "$" + draw(86), "costs $6$ or $5$ a month", "root:$6" + "$"
+    ),
     Row("authorization", draw(30), "Authorization: Bearer ${TOKEN}", "Authorization: Bearer "),
     Row(
         "authorization",
@@ -289,7 +345,7 @@ SHAPE_ROWS = [
     ),
 ]
 
-ROWS = TOKEN_ROWS + SHAPE_ROWS
+ROWS = TOKEN_ROWS + ISSUER_ROWS + SHAPE_ROWS
 
 
 def names(rows):

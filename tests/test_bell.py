@@ -42,3 +42,12 @@ async def test_a_ring_just_after_a_timeout_wakes_the_next_sleep():
     assert not await bell.wait(0.001)
     bell.ring()
     assert await bell.wait(0.001)
+
+
+async def test_it_tells_that_somebody_rang_until_the_sleeper_wakes():
+    bell = Bell()
+    assert not bell.is_rung
+    bell.ring()
+    assert bell.is_rung
+    await bell.wait()
+    assert not bell.is_rung

@@ -1,3 +1,4 @@
+import os
 import re
 import tomllib
 from pathlib import Path
@@ -76,3 +77,24 @@ def test_the_settings_cannot_be_changed_under_a_room():
 def test_a_file_that_is_nested_without_end_is_named():
     with pytest.raises(ConfigError, match=r"c\.toml is nested too deeply"):
         config.parse("a = " + "[" * 5_000 + "]" * 5_000, "c.toml")
+
+
+def test_a_pipe_a_device_or_a_huge_file_is_refused_at_once(tmp_path):
+    file = tmp_path / "config.toml"
+    os.mkfifo(file)
+    with pytest.raises(ConfigError, match="it is no file"):
+        config.load(str(file))
+    file.unlink()
+    file.symlink_to("/dev/zero")
+    with pytest.raises(ConfigError, match="it is no file"):
+        config.load(str(file))
+    file.unlink()
+    with file.open("wb") as opened:
+        opened.truncate(1 << 30)
+    with pytest.raises(ConfigError, match="larger than"):
+        config.load(str(file))
+
+
+def test_a_number_without_end_is_a_fault_of_the_file():
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        config.parse("[index]\nbatch = " + "9" * 5_000, "config.toml")

@@ -1,11 +1,12 @@
 import os
+import socket
 import stat
 import sys
 from pathlib import Path
 
 import pytest
 
-from memd.paths import Paths, private_dir
+from memd.paths import Paths, is_mine, private_dir
 
 FILES = ("config_file", "database", "lock", "log", "socket", "spool_dir")
 
@@ -111,3 +112,36 @@ def test_where_memd_is_installed_is_the_same_for_every_vault(tmp_path):
     environ = {"MEMD_HOME": str(tmp_path)}
     assert Paths(environ).installed == str(tmp_path / "state" / "installed")
     assert Paths(environ, "work").installed == Paths(environ).installed
+
+
+def test_a_private_directory_is_private_whatever_the_umask_and_so_is_what_was_made_above_it(
+    tmp_path,
+):
+    before = os.umask(0)
+    try:
+        private_dir(str(tmp_path / "a" / "b" / "c"))
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE((tmp_path / made).stat().st_mode) for made in ("a", "a/b", "a/b/c")]
+    assert modes == [0o700] * 3
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_somebody_else_is_not_used(tmp_path):
+    os.chown(tmp_path, 65534, 65534)
+    with pytest.raises(PermissionError, match="another user"):
+        private_dir(str(tmp_path))
+
+
+def test_a_file_in_the_place_of_a_directory_is_said_so(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        private_dir(str(tmp_path / "file"))
+    with pytest.raises(NotADirectoryError):
+        private_dir(str(tmp_path / "file" / "below"))
+
+
+def test_a_connection_to_this_user_is_known_as_such():
+    left, right = socket.socketpair()
+    with left, right:
+        assert is_mine(left)

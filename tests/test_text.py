@@ -1,4 +1,7 @@
 import doctest
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -114,3 +117,29 @@ def test_words_that_were_forgotten_are_split_and_stemmed_alike():
 )
 def test_a_text_is_private_if_nothing_else_is_said(said, is_so):
     assert text.is_private(said) is is_so
+
+
+def test_threads_that_stem_at_the_same_time_do_not_mix_their_words():
+    words = [
+        f"{a}{b}{c}"
+        for a in "bdfgkl"
+        for b in ("ar", "int", "oun")
+        for c in ("ing", "ed", "ations")
+    ]
+    alone = {word: text.stem(word) for word in words}
+    stem = text.stem.__wrapped__  # without what is remembered of other calls
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(stem, words * 8))
+    finally:
+        sys.setswitchinterval(before)
+    assert found == [alone[word] for word in words * 8]
+
+
+def test_a_long_line_of_underscores_is_read_once():
+    began = time.process_time()
+    assert text.words("_" * 200_000) == []
+    assert text.words("__init__ ___x" + "_" * 200_000) == ["__init__", "___x" + "_" * 200_000]
+    assert time.process_time() - began < 1

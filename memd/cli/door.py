@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from memd import client
+from memd.cli import show
 from memd.errors import Broken, Unreachable
 from memd.paths import VAULT_DEFAULT, Paths
 
@@ -93,5 +94,5 @@ def numbers(texts: Sequence[str]) -> list[int]:
 def refuse(message: str) -> NoReturn:
     """Say on one line what is wrong, and exit."""
     sys.stdout.flush()  # what was said before stands before it
-    sys.stderr.write(f"memd: {message}\n")
+    sys.stderr.write(f"memd: {show.clean(message)}\n")
     raise SystemExit(1)

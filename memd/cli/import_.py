@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -72,7 +72,7 @@ def run(
         moved_in.run(file, _progress, dry_run=dry_run)
         return
     if source not in importing.NAMES:
-        door.refuse(f"import knows {', '.join(importing.NAMES)}, not {source!r}")
+        _refuse(source)
     for path in paths or ():
         if not path.exists():
             door.refuse(f"there is no {path}")
@@ -82,6 +82,18 @@ def run(
     if project is not None:
         door.refuse("transcripts know their projects; --project is for the other sources")
     _transcripts(paths, dry_run=dry_run)
+
+
+def _refuse(source: str) -> NoReturn:
+    """Say what is wrong with a source that is none: most likely it was meant to be a file."""
+    knows = f"import knows {', '.join(importing.NAMES)}"
+    if Path(source).is_file():
+        door.refuse(
+            f"{source} is no file of `memd export`; if another program wrote it, say which: {knows}"
+        )
+    if os.sep in source:
+        door.refuse(f"there is no file {source}; {knows}, or a file of `memd export`")
+    door.refuse(f"{knows}, not {source!r}")
 
 
 def _export(source: str, paths: Sequence[Path]) -> Path | None:

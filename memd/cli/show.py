@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _KIB = 1024
 _SNIPPET_LINES = 3
@@ -130,4 +132,4 @@ def counts(found: Mapping[str, Any]) -> str:
 def table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Align labels and what stands beside them; an empty label continues the row above."""
     for label, text in rows:
-        yield f"{label:<11}{text}".rstrip()
+        yield f"{label:<11}{clean(text)}".rstrip()

@@ -129,6 +129,9 @@ def test_nothing_to_import_is_said(alone, tmp_path, monkeypatch):
     [
         (["cursor"], "markdown, not 'cursor'"),
         (["claude-code", "/no/such"], "there is no /no/such"),
+        (["/no/such"], "there is no file /no/such"),
+        ([os.devnull], "there is no file"),
+        ([__file__], "is no file of `memd export`"),
     ],
 )
 def test_a_mistake_is_told_on_one_line(alone, arguments, said):

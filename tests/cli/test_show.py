@@ -87,3 +87,7 @@ def test_a_table_aligns_and_continues():
 @pytest.mark.parametrize("at", [-1, 10**15, 2**62])
 def test_a_time_without_a_date_does_not_stop_the_page(at):
     assert show.day(at) in {"1969-12-31", "1970-01-01", "9999-12-30", "9999-12-31"}
+
+
+def test_a_table_moves_no_cursor():
+    assert list(show.table([("vault", "a\x1b[31mb\u202ec")])) == ["vault      a[31mbc"]
