@@ -102,7 +102,7 @@ def _may_be_due(
     is_late = last < session.last_event_at
     count, at, _ = kinds.get(EventKind.PROMPT, (0, 0, 0))
     begins_later = count > 0 and at > first
-    is_idle = request.now - session.last_event_at >= request.idle_ms
+    is_idle = abs(request.now - session.last_event_at) >= request.idle_ms
     return is_late or count > 1 or begins_later or is_idle
 
 

@@ -36,7 +36,7 @@ _PASTED_LINE = re.compile(
     r"|\s*[-+]{3} [ab]/|@@ )"
 )
 _HEADING = re.compile(r"^#{1,6} \S")
-_QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
+_QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]{0,2000}”|«[^»\n]{0,2000}»")
 _PLACEHOLDER = re.compile(
     r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
     re.IGNORECASE,
@@ -45,7 +45,9 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?]+[\"'”»)\]]*(?=\s+\S)")
+_ABBREVIATED = 12
+"""Characters at the end of a text that decide it."""
+_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"'”»)\]]*+(?=\s+\S)")
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
 _POLITE = re.compile(
     r"^(?:(?:please|pls|hi|hello|hey|hey there|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right"
@@ -55,7 +57,7 @@ _POLITE = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _THANKS = re.compile(
-    r"[\s,]*\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
+    r"(?<![\s,])[\s,]*+\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
 )
 _QUESTION_WORDS = frozenset(
     words(
@@ -111,7 +113,10 @@ def sentences(text: str) -> list[str]:
     for block in _blocks(text):
         start = 0
         for match in _SENTENCE_END.finditer(block):
-            if not _ABBREVIATION.search(block[start : match.end()]):
+            # Its end alone: a text of abbreviations would be read again at each of them.
+            if not _ABBREVIATION.search(
+                block, max(start, match.end() - _ABBREVIATED), match.end()
+            ):
                 found.append(block[start : match.end()].strip())
                 start = match.end()
         found.append(block[start:].strip())

@@ -16,7 +16,7 @@ import re
 from memd.text import words
 
 _WORDS_ENOUGH = 60
-_FILE = re.compile(r"[\w-]+(?:/[\w.-]+)+|\b[\w-]+\.[a-z]{1,5}\b")
+_FILE = re.compile(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
 _NAME = re.compile(
     r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
 )

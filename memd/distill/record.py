@@ -17,7 +17,7 @@ from memd.distill.files import FileLink
 from memd.distill.passing import Passed
 from memd.distill.reverse import Reversed, find_reversed
 from memd.distill.rewriting import stands
-from memd.models import Draft, EdgeType, Kind, Session, Summary
+from memd.models import AHEAD_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import confidence, cues, events, judgments, links, projects, summaries
 from memd.store.cards import PASSED_LATER
 from memd.store.database import Connection
@@ -92,7 +92,7 @@ def record(tx: Connection, plan: Plan, session: Session, now: int) -> Mapping[st
         links.link(tx, _edges(draft, ids))
     for draft in written:
         if draft.kind is Kind.DECISION:
-            _relate(tx, ids[draft.slot], draft, session.project_id)
+            _relate(tx, ids[draft.slot], draft, session.project_id, now)
     links.link(tx, _between_files(plan.files, written))
     close(tx, plan.passed, session.project_id)
     events.mark_distilled(tx, plan.event_ids)
@@ -184,9 +184,9 @@ def _between_files(found: Sequence[FileLink], written: Sequence[Draft]) -> list[
     ]  # fmt: skip
 
 
-def _relate(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> None:
+def _relate(tx: Connection, summary_id: int, draft: Draft, project_id: int, now: int) -> None:
     """Let a decision replace or contradict others of its project, whichever was written first."""
-    others = _akin(tx, summary_id, draft, project_id)
+    others = [_dated(one, now) for one in _akin(tx, summary_id, draft, project_id)]
     for verdict in find_reversed(draft, others):
         _apply(tx, summary_id, verdict.older_id, verdict, draft.at)
     itself = summaries.get(tx, summary_id)
@@ -207,6 +207,11 @@ def _akin(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> lis
     ids = cues.sharing(tx, project_id, draft.kind, stems, limit=_AKIN_MAX)
     found = summaries.by_ids(tx, ids)
     return [found[number] for number in ids if number != summary_id]
+
+
+def _dated(summary: Summary, now: int) -> Summary:
+    """What a wrong clock dated ahead was said before, nobody knows when: it replaces nothing that is said now."""
+    return replace(summary, at=0) if summary.at >= now + AHEAD_MS else summary
 
 
 def _as_draft(summary: Summary) -> Draft:

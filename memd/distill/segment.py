@@ -108,4 +108,5 @@ def _ended_by(
     for boundary in boundaries:
         if _when(boundary) > _when(last) and boundary.id not in own:
             return _ENDINGS[boundary.kind]
-    return "idle" if now - max(e.at for e in group) >= idle_ms else None
+    # A turn whose end lies ahead was stamped by a clock that has been set back: nobody can wait for it.
+    return "idle" if abs(now - max(e.at for e in group)) >= idle_ms else None

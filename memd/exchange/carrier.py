@@ -24,6 +24,8 @@ BATCH_BYTES = 4 * 1024 * 1024
 LINE_BYTES_MAX = 32 * 1024 * 1024
 """A prompt with a few screenshots is a line of many megabytes; a longer one is an accident."""
 REQUEST_BYTES_MAX = 12 * 1024 * 1024
+VALUES_MAX = 80_000
+"""Numbers and texts in one request, counted too high; the wire takes 100,000."""
 QUIET_MS = 600_000
 """A file that was written to within ten minutes may belong to a session that goes on."""
 _SUFFIX = ".jsonl"
@@ -106,6 +108,7 @@ class _Load:
     reader: TranscriptReader
     batch: list[dict[str, Any]] = field(default_factory=list)
     batch_bytes: int = 0
+    batch_values: int = 0
 
     def add(self, found: Payload, place: outputs.Place) -> None:
         """Take one payload along, with the whole of its result."""
@@ -114,27 +117,31 @@ class _Load:
             return
         capture = {
             "client": CLIENT,
-            "payload": self._completed(found, place),
+            "payload": dress.sendable(self._completed(found, place)),
             # A line without a time is at least no younger than its file.
             "at": self.written_at if found.at is None else found.at,
             "directory": found.directory,
             "source": "import",
         }
-        size = len(json.dumps(capture))
-        if size > REQUEST_BYTES_MAX:
+        text = json.dumps(capture)
+        size, values = len(text), sum(map(text.count, ",[{"))
+        if size > REQUEST_BYTES_MAX or values > VALUES_MAX:
             self.reader.skipped["too large to hand over"] += 1
             return
-        if self.batch and self.batch_bytes + size > BATCH_BYTES:
+        is_full = self.batch_bytes + size > BATCH_BYTES
+        if self.batch and (is_full or self.batch_values + values > VALUES_MAX):
             self.hand_over()
         self.batch.append(capture)
         self.batch_bytes += size
+        self.batch_values += values
         if len(self.batch) >= BATCH:
             self.hand_over()
 
     def hand_over(self) -> None:
         """Send what was taken along, and count the receipts."""
         if self.batch and self.send is not None:
-            batch, self.batch, self.batch_bytes = self.batch, [], 0
+            batch, self.batch = self.batch, []
+            self.batch_bytes = self.batch_values = 0
             for receipt in self.send(batch):
                 outcome = str(receipt.get("outcome"))
                 self.report.outcomes[outcome] += 1

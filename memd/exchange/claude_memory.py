@@ -21,7 +21,8 @@ _KINDS = {
     "project": Kind.FACT,
     "reference": Kind.NOTE,
 }
-_POINTER = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+.*?\]\(([^)#\s]+)[^)]*\).*")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_POINTED = re.compile(r"\]\(([^)#\s]++)[^)]*+\)")
 
 
 def read(
@@ -50,5 +51,7 @@ def read(
 
 
 def _points(line: str, beside: Collection[str]) -> bool:
-    found = _POINTER.fullmatch(line)
+    # Without what follows the last bracket that closes, every link ends somewhere.
+    links = line[: line.rfind(")") + 1] if _ITEM.match(line) else ""
+    found = _POINTED.search(links)
     return found is not None and found[1].removeprefix("./") in beside

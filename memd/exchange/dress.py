@@ -7,6 +7,7 @@ out of everything.
 """
 
 import datetime as dt
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +18,6 @@ _WRAPPER = re.compile(
     r"<(?:command-(?:name|message|args)|local-command-[a-z]+|bash-(?:input|stdout|stderr)"
     r"|user-memory-input|task-notification)>"
 )
-_COMMAND = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _LOCAL = "<local-command-"
 _SAVED_START, _SAVED_END = "<persisted-output>", "</persisted-output>"
 _SAVED = re.compile(
@@ -32,6 +31,9 @@ _SAVED_WITHIN = 1_000
 """Characters of a result in which its preview begins: before it stands at most how the command ended."""
 _RESULTS = ("tool_response", "error")
 _DEPTH = 8
+_SENT_DEPTH = 64
+"""Half of what the wire takes, and four times what is kept: one deep line must not cost its file."""
+_TOO_DEEP = "… [nested too deep] …"
 _SUMMARY_START = "Summary:\n"
 _SUMMARY_ENDS = (
     "\n\nIf you need specific details from before compaction",
@@ -76,11 +78,18 @@ def is_local(text: str) -> bool:
 
 def command(text: str) -> str | None:
     """The command as it was typed, such as `/review auth.py`; None if the wrapping holds none."""
-    if not (name := _COMMAND.search(text)):
+    name = _within(text, "command-name")
+    if name is None:
         return None
-    given = _ARGUMENTS.search(text)
-    typed = f"{name.group(1).strip()} {given.group(1).strip() if given else ''}".strip()
+    typed = f"{name} {_within(text, 'command-args') or ''}".strip()
     return typed if typed.startswith("/") else f"/{typed}"
+
+
+def _within(text: str, tag: str) -> str | None:
+    """What stands between the first of these tags and the end of it."""
+    _, start, rest = text.partition(f"<{tag}>")
+    inner, end, _ = rest.partition(f"</{tag}>")
+    return inner.strip() if start and end else None
 
 
 def summary(text: str) -> str:
@@ -117,6 +126,19 @@ def without_images(value: Any, depth: int = 0) -> Any:
     if value.get("type") in ("image", "document") and isinstance(data, str):
         return {"type": value["type"], "characters": len(data)}
     return {key: without_images(item, depth + 1) for key, item in value.items()}
+
+
+def sendable(value: Any, depth: int = 0) -> Any:
+    """A value as the wire can carry it: of what is nested deep a mark, finite numbers only."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if not isinstance(value, Mapping | list):
+        return value
+    if depth >= _SENT_DEPTH:
+        return _TOO_DEEP
+    if isinstance(value, list):
+        return [sendable(item, depth + 1) for item in value]
+    return {key: sendable(item, depth + 1) for key, item in value.items()}
 
 
 def milliseconds(timestamp: Any) -> int | None:

@@ -55,7 +55,8 @@ def _records(
         if isinstance(
             whole.get("entities"), list
         ):  # a whole graph, as a tool of the server shows it
-            parts = (*whole["entities"], *(whole.get("relations") or ()))
+            relations = whole.get("relations")
+            parts = (*whole["entities"], *(relations if isinstance(relations, list) else ()))
             yield from ((number, part) for part in parts if isinstance(part, dict))
         else:
             yield number, whole

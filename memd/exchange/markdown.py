@@ -17,10 +17,10 @@ from memd.models import Kind
 
 WHOLE_CHARACTERS = 3_000
 """What is no longer than this stays in one piece."""
-_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*?))?(?:[ \t]+#+)?[ \t]*")
+_HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 _ARROW = " › "
 _DATES = ("updated", "modified", "lastmod", "last_modified", "date", "created")
 
@@ -179,4 +179,7 @@ def _is_underlined(section: _Section) -> bool:
 
 def _words(heading: str) -> str:
     """A heading without its marks; one of marks alone is named so, for it still parts the text."""
-    return _LINK.sub(r"\1", heading).strip(" #*_`\t") or heading.strip() or "…"
+    said = heading.rstrip(" \t")
+    text = said.rstrip("#")
+    bare = text.rstrip(" \t") if text.endswith((" ", "\t")) else said
+    return _LINK.sub(r"\1", bare).strip(" #*_`\t") or bare.strip() or "…"

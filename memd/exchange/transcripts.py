@@ -23,6 +23,8 @@ _CLIENTS_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-", "asess
 _LAST_WORDS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
 _SIDECHAIN = "sidechain"
 _CALLS_MAX = 1_000
+_PATH_CHARACTERS = 4_096
+"""No system has longer ones, and no call takes them: it would keep the rest of the file from the vault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,8 @@ class TranscriptReader:
         forked = _string(source, "sessionId") if isinstance(source, Mapping) else None
         self._session = forked or _string(raw, "sessionId") or self._session
         directory = _string(raw, "cwd")
-        if self._session is not None and directory is not None:
+        is_path = directory is not None and len(directory) <= _PATH_CHARACTERS
+        if self._session is not None and directory is not None and is_path:
             # The first one: an agent that changes directory is still in the same project.
             self._directories.setdefault(self._session, directory)
         at = dress.milliseconds(raw.get("timestamp"))

@@ -37,6 +37,7 @@ def test_nothing_is_due_while_a_turn_goes_on(happens, due):
     happens(make_new_event(prompt="x"), make_new_event("tool_call", at=AT + 1))
     assert due() is None
     assert due(now=AT + 1 + IDLE) is not None
+    assert due(now=AT + 1 - IDLE) is not None, "the clock was set back meanwhile"
 
 
 def test_somebody_who_waits_gets_an_open_turn_too(happens, due):

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -112,3 +114,19 @@ def test_any_text_can_be_read(text):
     assert len(prose.clipped(text, 50)) <= 50
     prose.is_small_talk(text)
     prose.is_question(text)
+
+
+@pytest.mark.parametrize("piece", ["!", "e.g. ", "“", "\x0b", ", ", "thanks ", '"', "no. "])
+def test_a_long_line_of_one_thing_is_read_once(piece):
+    text = piece * (30_000 // len(piece)) + "x"
+    began = time.process_time()
+    for sentence in prose.sentences(text):
+        prose.plain(sentence)
+        prose.unquoted(sentence)
+    assert time.process_time() - began < 2
+
+
+def test_an_abbreviation_at_the_beginning_of_a_sentence_ends_none():
+    assert prose.sentences("No. 5 is alive. Vs. nobody, e.g. us. Casino. Yes.") == [
+        "No. 5 is alive.", "Vs. nobody, e.g. us.", "Casino.", "Yes.",
+    ]  # fmt: skip

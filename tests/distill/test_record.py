@@ -216,6 +216,13 @@ def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
         other.close()
 
 
+def test_what_a_wrong_clock_dated_ahead_reverses_nothing_and_is_reversed(db, session):
+    ahead = dataclasses.replace(decision(CHOICES[3], 0), at=AT + 4_000 * 86_400_000)
+    put(db, session, ahead, episode="t1")
+    put(db, session, decision("We switched from pnpm to npm", 1), episode="t2")
+    assert verdicts(db)[0] == [(2, 1, None)]
+
+
 def test_what_somebody_has_judged_no_rule_decides_again(db, session):
     old, new = decision(CHOICES[2], 1), decision(CHOICES[3], 2)
     put(db, session, old, episode="t1")

@@ -39,6 +39,11 @@ def test_a_turn_ends_when_nothing_has_happened_for_long():
     assert episodes(make_event(id=1), now=AT + 1000 + IDLE) == [("t1", [1], "idle")]
 
 
+def test_nobody_waits_for_a_turn_from_before_the_clock_was_set_back():
+    assert episodes(make_event(id=1), now=AT + 1000 - IDLE) == [("t1", [1], "idle")]
+    assert episodes(make_event(id=1), now=AT + 1001 - IDLE) == [("t1", [1], None)]
+
+
 def test_a_turn_that_a_stop_hook_let_go_on_is_open_again():
     events = make_event(id=1), make_event("stop", id=2), make_event("tool_result", id=3)
     assert episodes(*events) == [("t1", [1, 2, 3], None)]

@@ -290,3 +290,14 @@ def test_a_subagent_s_file_is_told_with_its_description(tmp_path):
     (capture,) = listener.captures
     assert capture["payload"]["agent_type"] == "Explore"
     assert capture["payload"]["session_id"] == "s"
+
+
+def test_a_request_holds_no_more_values_than_the_wire_takes(tmp_path, monkeypatch):
+    monkeypatch.setattr(carrier, "VALUES_MAX", 100)
+    listener = Listener()
+    prompts(tmp_path / "a.jsonl", 40)
+    report = carry([str(tmp_path / "a.jsonl")], listener, {})
+    assert report.failed == {}
+    assert len(listener.captures) == 40
+    assert max(sum(map(json.dumps(batch).count, ",[{")) for batch in listener.batches) <= 150
+    assert len(listener.batches) > 1

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from memd.exchange import claude_memory
@@ -51,3 +53,11 @@ def test_what_else_stands_in_the_index_is_kept():
 
 def test_an_empty_note_says_so():
     assert read("---\nname: a\n---\n\n") == ([], "empty")
+
+
+def test_links_that_never_end_are_read_once():
+    began = time.process_time()
+    for line in ("- " + "](a" * 50_000, "- " + "](a" * 50_000 + ")"):
+        entries, _ = read(f"{line}\nkeep this\n", "MEMORY.md", {"b.md"})
+        assert "keep this" in entries[-1].text
+    assert time.process_time() - began < 2

@@ -1,5 +1,6 @@
 """What the client puts around words: it comes off, and nothing that was said goes with it."""
 
+import json
 import time
 
 import pytest
@@ -140,3 +141,22 @@ def test_nothing_of_a_result_makes_it_raise(result):
     dress.words(result)
     if dress.saved_path(payload) is not None:
         dress.restored(payload, "x")
+
+
+def test_a_command_whose_tags_never_end_is_none_and_read_once():
+    began = time.process_time()
+    assert dress.command("<command-name>" * 50_000) is None
+    assert dress.command("<command-name>/a</command-name>" + "<command-args>" * 50_000) == "/a"
+    assert time.process_time() - began < 1
+
+
+def test_what_the_wire_refuses_is_made_sendable_and_all_else_stays():
+    deep = {"a": 1}
+    for _ in range(500):
+        deep = {"a": [deep]}
+    sent = dress.sendable(
+        {"deep": deep, "n": float("inf"), "m": float("nan"), "list": [1, "x"]}
+    )
+    assert (sent["n"], sent["m"], sent["list"]) == ("inf", "nan", [1, "x"])
+    assert json.dumps(sent, allow_nan=False).count("[") < 64
+    assert "nested too deep" in json.dumps(sent)

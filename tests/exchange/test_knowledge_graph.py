@@ -84,3 +84,8 @@ def test_strange_values_never_raise(value):
     for name in ("name", "entityType", "observations"):
         read([{**GRAPH[0], name: value}])
     read([{**GRAPH[2], "relationType": value, "to": value}])
+
+
+def test_a_graph_whose_relations_are_no_list_keeps_its_entities():
+    lines = [json.dumps({"entities": [GRAPH[0]], "relations": True}).encode()]
+    assert len(knowledge_graph.read(lines, 7, Trouble())) == 1

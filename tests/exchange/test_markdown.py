@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,3 +95,31 @@ def test_every_line_is_in_some_part_and_no_part_is_called_like_another(lines):
     assert len(set(names)) == len(names)
     text = "\n".join(one.text for one in parts)
     assert all(line in text for line in lines if line in {"text", LONG})
+
+
+def test_a_heading_of_marks_and_blanks_is_read_once():
+    began = time.process_time()
+    for line in (
+        "[" * 50_000,
+        "[a](" * 50_000,
+        "x" + " " * 50_000 + "y",
+        "x" + " #" * 50_000 + "y",
+    ):
+        assert markdown.read("n.md", f"# {line}\n\n{LONG}{LONG}", 7)
+    assert time.process_time() - began < 2
+
+
+@pytest.mark.parametrize(
+    ("heading", "name"),
+    [
+        ("A ##", "A"),
+        ("A##", "A"),
+        ("C# ", "C"),
+        ("[a](b) ##", "a"),
+        ("# ", "#"),
+        ("A `b` #\t", "A `b"),
+    ],
+)
+def test_a_heading_loses_its_marks_at_both_ends(heading, name):
+    parts = markdown.read("n.md", f"# {heading}\n\n{LONG}\n\n# Z\n\n{LONG}", 7)
+    assert parts[0].part == name

@@ -488,3 +488,14 @@ def test_nothing_in_a_file_makes_it_raise(lines, noise):
         json.dumps([p.payload for p in reader.feed(json.dumps(line))])
     reader.feed(noise)
     reader.finish()
+
+
+def test_a_directory_longer_than_any_is_left_out():
+    line = {"type": "user", "sessionId": "s", "cwd": "/" + "a" * 5_000, "uuid": "u"}
+    reader = TranscriptReader()
+    (told,) = reader.feed(json.dumps(line | {"message": {"content": "hello"}}))
+    assert told.directory is None
+    (later,) = reader.feed(
+        json.dumps(line | {"cwd": "/a", "uuid": "v", "message": {"content": "b"}})
+    )
+    assert later.directory == "/a"
