@@ -30,6 +30,9 @@ import minilm
 import numpy as np
 import standin
 
+from memd.index.blobs import decode
+from memd.store.vectors import STRIDE
+
 RATIO = 2.0
 ON_THEIR_WAY = 4 * 64
 """Texts that may have been computed and not yet been written when the daemon was killed."""
@@ -39,7 +42,7 @@ RATE = 200
 WARM = 20
 SALT = "another version"
 OF_DIGEST = (
-    "FROM vectors JOIN spaces s ON s.id = space_id WHERE s.digest = substr(?, 1, length(s.digest))"
+    f"FROM vectors v JOIN spaces s ON s.id = v.id / {STRIDE} WHERE s.digest = substr(?, 1, length(s.digest))"
     " AND s.digest != ''"
 )
 """A space is named by the beginning of the digest."""
@@ -102,8 +105,9 @@ class Vault:
 
     def vectors(self, digest: str) -> dict[int, np.ndarray]:
         """Passage → vector in the space of the model with this digest."""
-        rows = self._rows(f"SELECT passage_id, vector {OF_DIGEST}", digest)
-        return {number: np.frombuffer(blob, "<f2") for number, blob in rows}
+        wanted = f"SELECT v.id % {STRIDE}, s.dimensions, v.vector {OF_DIGEST}"
+        rows = self._rows(wanted, digest)
+        return {number: decode([blob], dimensions)[0] for number, dimensions, blob in rows}
 
     def count(self, digest: str) -> int:
         """How many vectors there are in the space of the model with this digest."""

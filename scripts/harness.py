@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,12 +34,13 @@ class Daemon:
         self.environ = {"PATH": os.environ["PATH"], "HOME": home, "MEMD_HOME": home}
         self.paths = Paths(self.environ)
         self.process: subprocess.Popen[bytes] | None = None
+        self.command = [sys.executable, "-m", "memd"]
 
     def start(self) -> float:
         """Start it and wait for its first answer; the seconds that took."""
         began = time.perf_counter()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "memd", "serve"],
+            [*self.command, "serve"],
             env=self.environ,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -123,11 +124,11 @@ class Daemon:
 
 
 @contextlib.contextmanager
-def daemon(config: str = "") -> Iterator[Daemon]:
-    """A running daemon with this config.toml, gone afterwards with all that it wrote."""
+def daemon(config: str = "", make: Callable[[str], Daemon] = Daemon) -> Iterator[Daemon]:
+    """A running daemon with this config.toml, gone afterwards with all that it wrote; `make` one of a home."""
     home = tempfile.mkdtemp(prefix="memd-bench-")
     Path(home, "config.toml").write_text(config, encoding="utf-8")
-    it = Daemon(home)
+    it = make(home)
     try:
         it.start()
         yield it
@@ -224,9 +225,20 @@ class Mcp:
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(path)
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
         self._file = self._socket.makefile("rb")
         self._number = 0
+        try:
+            self._greet()
+        except BaseException:
+            self.close()
+            raise
+
+    def _greet(self) -> None:
         hello = {
             "protocolVersion": "2025-11-25",
             "capabilities": {},

@@ -57,6 +57,7 @@ class Life(RuleBasedStateMachine):
         self.house = House(Path(self.folder.name, "0.db"), self.clock)
         self.model = Model()
         self.moved = self.drawn = 0
+        self.is_standing = False
         self.exports = []
 
     def teardown(self):
@@ -105,6 +106,15 @@ class Life(RuleBasedStateMachine):
     @rule(ms=st.sampled_from([1, 1_000, 86_400_000]))
     def time_passes(self, ms):
         self.clock.advance(ms=ms)
+
+    @rule(is_standing=st.booleans())
+    def the_clock_stands(self, is_standing):
+        """Whatever comes now happens within one millisecond, until the clock goes on."""
+        self.is_standing = is_standing
+
+    def _go_on(self):
+        if not self.is_standing:
+            self.clock.advance(ms=1)
 
     @rule(values=st.lists(VALUES, min_size=1, max_size=3), tidied=st.sampled_from(TIDIED))
     def remember(self, values, tidied):
@@ -204,7 +214,7 @@ class Life(RuleBasedStateMachine):
                 assert chains.get(one) != other
                 assert chains.get(other) != one
             if taken_back and done.outcome == "judged":
-                self.clock.advance(ms=1)
+                self._go_on()
                 self.house.call(self.house.judge.undo, one, other)
                 self.learn(may_change=pair)
                 assert not fresh or self.model.shown() == before, "undone is not as before"
@@ -317,6 +327,10 @@ class Life(RuleBasedStateMachine):
 
     # ── What moves ─────────────────────────────────────────────────────────────────────────────
 
+    @rule()
+    def rest(self):
+        self.house.save()
+
     @rule(is_late=st.booleans(), anew=st.booleans())
     def restart(self, is_late, anew):
         words = self._captured(SESSIONS[0], failing=True) if is_late else ()
@@ -364,8 +378,7 @@ class Life(RuleBasedStateMachine):
             return
         house, known = self.house, self.model.known
         house.settle()
-        # A commit takes longer than this: no two things happen at once.
-        self.clock.advance(ms=1)
+        self._go_on()
         assert not house.wrong()
         chains = house.chains()
         for number in chains:

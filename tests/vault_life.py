@@ -20,7 +20,7 @@ from memd.consolidate.judge import Judge
 from memd.distill.distiller import Distiller
 from memd.engines.hashing import HashingEmbedder
 from memd.exchange import moving
-from memd.index import sample
+from memd.index import keeper, proof, sample
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
 from memd.recall.answer import Question
@@ -148,6 +148,13 @@ class House:
         self.db.close()
         self._open()
 
+    def save(self):
+        """Rest, and keep a copy of the index beside the vault, however little has changed."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("ROWS_MIN", "_CHANGED_MIN", "_CHANGED_SHARE"):
+                patch.setattr(keeper, name, 0)
+            self.call(self.indexer._rest)
+
     def settle(self):
         """Let everything that waits become a memory, and every memory searchable."""
         self.call(self._settle)
@@ -215,8 +222,8 @@ class House:
         """The same from an index that was read from the vault just now."""
         kept = self.shelf, self.recaller
         fresh = Shelf()
-        indexer = Indexer(self.db, (HashingEmbedder(),), fresh, Config().index)
-        self.call(indexer.load)
+        anew = keeper.Keeper(self.db, fresh, (HashingEmbedder(),))
+        self.db.read_now(lambda tx: fresh.load(anew._contents(tx)))
         self.recaller = Recaller(self.db, (HashingEmbedder(),), fresh, Config().recall, {})
         try:
             return pytest.approx(self.scores(text), abs=1e-5)
@@ -228,8 +235,9 @@ class House:
 
         # Of a connection that has looked before, FTS5 checks by a stale structure.
         with snapshot(self.path) as tx:
-            found = integrity.examine(tx, self.space, self.clock(), is_served=True)
-            found.append(sample.compare(tx, HashingEmbedder(), self.tokens, limit=1_000))
+            found = integrity.examine(tx, self.clock(), is_served=True)
+            found.append(sample.compare(tx, self.tokens, limit=1_000))
+            found.append(proof.examine(tx, self.path, HashingEmbedder()))
         return [one for one in found if one.verdict != "ok"]
 
     def chains(self):

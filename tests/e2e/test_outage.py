@@ -8,6 +8,8 @@ import time
 import numpy as np
 import pytest
 
+from memd.index.blobs import decode
+from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 
 SEARCHES = 40
@@ -104,11 +106,11 @@ def stored(house, digest):
     path = f"file:{house.paths.database}?mode=ro"
     with contextlib.closing(sqlite3.connect(path, uri=True)) as vault:
         rows = vault.execute(
-            "SELECT passage_id, vector FROM vectors JOIN spaces s ON s.id = space_id"
-            " WHERE s.digest != '' AND s.digest = substr(?, 1, length(s.digest))",
-            (digest,),
+            "SELECT v.id % ?1, s.dimensions, v.vector FROM vectors v JOIN spaces s ON s.id = v.id / ?1"
+            " WHERE s.digest != '' AND s.digest = substr(?2, 1, length(s.digest))",
+            (STRIDE, digest),
         ).fetchall()
-    return [(number, np.frombuffer(blob, "<f2")) for number, blob in rows]
+    return [(number, decode([blob], dimensions)[0]) for number, dimensions, blob in rows]
 
 
 def test_a_changed_model_sees_everything_anew_once_though_the_daemon_is_killed_meanwhile(

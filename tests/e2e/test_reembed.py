@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from memd.errors import MemdError
+from memd.index.blobs import decode
+from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 
 MEMORIES = 160
@@ -60,14 +62,15 @@ def stored(house):
     found = {seed: {} for seed in SEEDS}
     with contextlib.closing(sqlite3.connect(uri, uri=True)) as vault:
         rows = vault.execute(
-            "SELECT s.digest, p.id, m.title, m.body, p.start, p.stop, v.vector FROM vectors v"
-            " JOIN spaces s ON s.id = v.space_id JOIN passages p ON p.id = v.passage_id"
-            " JOIN summaries m ON m.id = p.summary_id WHERE s.provider = 'ollama'"
+            "SELECT s.digest, s.dimensions, p.id, m.title, m.body, p.start, p.stop, v.vector FROM vectors v"
+            " JOIN spaces s ON s.id = v.id / ?1 JOIN passages p ON p.id = v.id % ?1"
+            " JOIN summaries m ON m.id = p.summary_id WHERE s.provider = 'ollama'",
+            (STRIDE,),
         ).fetchall()
-    for digest, number, title, body, start, stop, blob in rows:
+    for digest, dimensions, number, title, body, start, stop, blob in rows:
         (seed,) = (one for one in SEEDS if Model(one).digest.startswith(digest))
         assert number not in found[seed]
-        found[seed][number] = (f"{title}\n{body[start:stop]}", np.frombuffer(blob, "<f2"))
+        found[seed][number] = (f"{title}\n{body[start:stop]}", decode([blob], dimensions)[0])
     return found
 
 

@@ -1,0 +1,133 @@
+"""Two commits of memd against each other on this machine, in turns: medians, and their ratios.
+
+    scripts/bench compare OLD NEW [--summaries N] [--rounds N] [--json]
+
+Each commit is checked out apart and serves a vault that it has filled itself, through the socket. A
+ratio above 1 means that NEW takes longer (or more). The dependencies are those of this .venv.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import corpus
+import harness
+import measures
+
+ROOT = Path(__file__).resolve().parents[1]
+BATCH = 500
+
+
+class Side:
+    """One commit: its checkout, and a home in which its daemon runs."""
+
+    def __init__(self, commit: str, place: Path) -> None:
+        self.commit = commit
+        self._checkout = place / f"checkout-{commit}"
+        git("worktree", "add", "--detach", "--force", str(self._checkout), commit)
+        home = place / f"home-{commit}"
+        home.mkdir()
+        self.daemon = harness.Daemon(str(home))
+        self.daemon.environ["PYTHONPATH"] = str(self._checkout)
+        self.figures: dict[str, list[float]] = {}
+
+    def fill(self, count: int) -> None:
+        """Remember `count` made-up memories."""
+        memories = list(corpus.Corpus().memories(count, int(time.time() * 1000)))
+        self.daemon.start()
+        with self.daemon.client() as client:
+            for first in range(0, count, BATCH):
+                client.call("memd/remember", {"memories": memories[first : first + BATCH]})
+        self.daemon.settle()
+        self.daemon.stop()
+
+    def measure(self, searches: int, number: int) -> None:
+        """One round."""
+        self._note("start s", self.daemon.start())
+        self.daemon.settle(is_distilled=False)
+        self._note("idle MB", self.daemon.rss_mb())
+        found = measures.searches(self.daemon.paths.socket, searches)
+        self._note("search p50 ms", found["p50"])
+        self._note("search p95 ms", found["p95"])
+        taken = measures.captures(self.daemon.paths.socket, 3.0, 16, first=number * 1_000_000)
+        self._note("captures a second", taken["per_s"])
+        alone = measures.captures(
+            self.daemon.paths.socket, 1.0, 1, first=number * 1_000_000 + 500_000
+        )
+        self._note("one capture p50 ms", alone["p50"])
+        self.daemon.stop()
+
+    def _note(self, name: str, value: float) -> None:
+        self.figures.setdefault(name, []).append(value)
+
+    def close(self) -> None:
+        """Stop what runs and take the checkout away."""
+        self.daemon.stop()
+        git("worktree", "remove", "--force", str(self._checkout))
+
+
+def git(*words: str) -> str:
+    """What git says; SystemExit if it refuses."""
+    done = subprocess.run(
+        ["git", "-C", str(ROOT), *words],  # noqa: S607  # the one on the path
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        raise SystemExit(f"git {words[0]} failed: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+def compare(old: Side, new: Side, rounds: int, searches: int) -> dict[str, dict[str, float]]:
+    """Each figure of both, taken in turns, and their ratio."""
+    for number in range(1, rounds + 1):
+        for side in (old, new) if number % 2 else (new, old):
+            side.measure(searches, number)
+    return {
+        name: {
+            old.commit: (before := round(statistics.median(values), 2)),
+            new.commit: (after := round(statistics.median(new.figures[name]), 2)),
+            "ratio": round(after / before, 2) if before else 0.0,
+        }
+        for name, values in old.figures.items()
+    }
+
+
+def main() -> None:
+    """Compare and print."""
+    parser = argparse.ArgumentParser(prog="scripts/bench compare")
+    parser.add_argument("old")
+    parser.add_argument("new")
+    parser.add_argument("--summaries", type=int, default=10_000)
+    parser.add_argument("--searches", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    place = Path(tempfile.mkdtemp(prefix="memd-compare-"))
+    sides: list[Side] = []
+    try:
+        for commit in (options.old, options.new):
+            short = git("rev-parse", "--short", "--verify", f"{commit}^{{commit}}")
+            sides.append(Side(short, place))
+            sides[-1].fill(options.summaries)
+        figures = compare(sides[0], sides[1], options.rounds, options.searches)
+    finally:
+        for side in sides:
+            side.close()
+        shutil.rmtree(place, ignore_errors=True)
+    if options.json:
+        print(json.dumps(figures))
+        return
+    print(f"noise of this machine: {measures.noise()} (1 is none)")
+    for name, values in figures.items():
+        print(f"{name:<20} " + "  ".join(f"{key} {value:g}" for key, value in values.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""How memd's figures grow with the vault: search, start, memory, disk and captures at each size.
+
+    scripts/bench growth [--sizes 1000,10000,100000,1000000] [--searches N] [--json FILE]
+
+A vault of each size is written by `filling.py` as the daemon would have left it, then a real daemon is
+started on it. `scripts/bench --plot FILE` draws what `--json` wrote.
+"""
+
+import argparse
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import filling
+import harness
+import measures
+
+SIZES = "1000,10000,100000,1000000"
+STARTS = 3
+REST_S = 12.0
+"""So long a daemon is left alone before its memory counts as idle."""
+BARS: dict[str, dict[int, float]] = {
+    "search p50 ms": {10_000: 2, 100_000: 4, 1_000_000: 15},
+    "search p95 ms": {10_000: 4, 100_000: 8, 1_000_000: 30},
+    "start s": {10_000: 1.5, 1_000_000: 3},
+    "idle MB": {10_000: 110, 100_000: 190, 1_000_000: 800},
+    "disk KB a summary": {1_000: 4, 10_000: 4, 100_000: 4, 1_000_000: 4},
+}
+
+
+def measure(size: int, searches: int) -> dict[str, float]:
+    """Every figure at one size."""
+    home = tempfile.mkdtemp(prefix="memd-growth-")
+    try:
+        daemon = harness.Daemon(home)
+        began = time.perf_counter()
+        filling.fill(daemon.paths.vault("default"), size, seed=7)
+        filled = time.perf_counter() - began
+        daemon.start()
+        daemon.settle(is_distilled=False)
+        time.sleep(REST_S)
+        daemon.stop()
+        starts = []
+        for _ in range(STARTS):
+            starts.append(daemon.start())
+            daemon.settle(is_distilled=False)
+            daemon.stop()
+        daemon.start()
+        daemon.settle(is_distilled=False)
+        found = measures.searches(daemon.paths.socket, searches)
+        time.sleep(REST_S)
+        idle = daemon.rss_mb()
+        daemon.stop()
+        disk = measures.vault_bytes(home) / size / 1024
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return {
+        "filled s": round(filled, 1),
+        "search p50 ms": found["p50"],
+        "search p95 ms": found["p95"],
+        "start s": round(statistics.median(starts), 2),
+        "idle MB": round(idle, 1),
+        "disk KB a summary": round(disk, 2),
+    }
+
+
+def told(figures: dict[int, dict[str, float]]) -> None:
+    """A line a figure, each size with its bar."""
+    for name in next(iter(figures.values())):
+        cells = []
+        for size, values in figures.items():
+            bar = BARS.get(name, {}).get(size)
+            cells.append(
+                f"{size:>9,}: {values[name]:g}" + (f" (≤ {bar:g})" if bar is not None else "")
+            )
+        print(f"{name:<18} " + "  ".join(cells))
+
+
+def main() -> None:
+    """Measure each size and print; with --json also write."""
+    parser = argparse.ArgumentParser(prog="scripts/bench growth")
+    parser.add_argument("--sizes", default=SIZES)
+    parser.add_argument("--searches", type=int, default=400)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    machine: dict[str, Any] = measures.machine()
+    print("  ".join(f"{key} {value}" for key, value in machine.items()))
+    figures: dict[int, dict[str, float]] = {}
+    for size in map(int, options.sizes.split(",")):
+        figures[size] = measure(size, options.searches)
+        print(f"{size:,}: {figures[size]}", flush=True)
+    told(figures)
+    if options.json:
+        options.json.write_text(
+            json.dumps({"machine": machine, "figures": figures}, indent=1) + "\n"
+        )
+
+
+if __name__ == "__main__":
+    main()

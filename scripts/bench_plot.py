@@ -1,0 +1,73 @@
+"""Draws what `scripts/bench growth --json FILE` measured: a curve a figure, its bars beside it.
+
+scripts/bench --plot FILE [--out docs/growth.png]
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from bench_growth import BARS
+
+mpl.use("agg")
+from matplotlib import pyplot as plt  # after the backend is chosen
+
+CURVES = (
+    ("mem_search, ms", ("search p50 ms", "search p95 ms")),
+    ("start to first answer, s", ("start s",)),
+    ("idle memory, MB", ("idle MB",)),
+    ("disk a summary, KB", ("disk KB a summary",)),
+)
+COLOURS = ("#1f6f8b", "#e07a5f")
+
+
+def draw(measured: dict[str, Any], out: Path) -> None:
+    """One picture of four panels."""
+    figures = {int(size): values for size, values in measured["figures"].items()}
+    figure, panels = plt.subplots(1, len(CURVES), figsize=(14, 3.4), layout="constrained")
+    for panel, (title, names) in zip(panels, CURVES, strict=True):
+        for name, colour in zip(names, COLOURS, strict=False):
+            sizes = sorted(figures)
+            label = name.split()[1] if len(names) > 1 else "measured"
+            panel.plot(
+                sizes, [figures[s][name] for s in sizes], "o-", color=colour, label=label
+            )
+            bars = BARS.get(name, {})
+            panel.plot(
+                list(bars), list(bars.values()), "_", color=colour, markersize=16,
+                label=f"bar {label}" if len(names) > 1 else "bar",
+            )  # fmt: skip
+        panel.set_xscale("log")
+        if max(figures[s][names[0]] for s in figures) > 10 * min(
+            figures[s][names[0]] for s in figures
+        ):
+            panel.set_yscale("log")
+        else:
+            panel.set_ylim(bottom=0)
+        panel.set_title(title, fontsize=10)
+        panel.set_xlabel("summaries", fontsize=9)
+        panel.grid(visible=True, which="major", alpha=0.25)
+        panel.legend(fontsize=8, frameon=False)
+    told = measured["machine"]
+    figure.suptitle(
+        f"{told['cores']} cores, Python {told['python']}, numpy {told['numpy']}, SQLite {told['sqlite']}",
+        fontsize=9, color="#666666",
+    )  # fmt: skip
+    out.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(out, dpi=110)
+
+
+def main() -> None:
+    """Draw."""
+    parser = argparse.ArgumentParser(prog="scripts/bench --plot")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("docs/growth.png"))
+    options = parser.parse_args()
+    draw(json.loads(options.file.read_text(encoding="utf-8")), options.out)
+    print(options.out)
+
+
+if __name__ == "__main__":
+    main()
