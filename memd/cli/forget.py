@@ -26,7 +26,11 @@ def run(  # noqa: PLR0913, PLR0917  # what can be asked for
     ] = None,
     project: Annotated[
         str | None,
-        typer.Option("--project", help="All of it, or only of it: a name, a path or current."),
+        typer.Option(
+            "--project",
+            help="All of it, or only of it: a name or a path; else what fits is looked for in current, "
+            "not in all.",
+        ),
     ] = None,
     since: Annotated[
         str | None, typer.Option("--since", help="Only what happened then or later.")
@@ -41,6 +45,8 @@ def run(  # noqa: PLR0913, PLR0917  # what can be asked for
     ] = False,
 ) -> None:
     """Erase memories and the events that nothing else needs. There is no way back."""
+    if project is None and session is None and (query or since or until) is not None:
+        project = "current"
     meant = {
         "ids": door.numbers(ids) if ids else None,
         "query": query,
@@ -62,7 +68,7 @@ def _ask(meant: dict[str, Any], *, as_json: bool, dry_run: bool) -> str:
     if as_json or dry_run:
         raise typer.Exit
     if not (plan["summaries"] or plan["events"] or plan["sessions"]):
-        raise typer.Exit(1)
+        raise typer.Exit
     if not sys.stdin.isatty():
         door.refuse("nothing was erased; say --yes to mean it")
     if not typer.confirm("Erase this for good?"):

@@ -82,7 +82,10 @@ def note(text: str) -> str:
 
 
 def headline(memory: Row, *, clock: bool = False) -> str:
-    """Write a memory on one line: `#12 fix  2026-11-20  title`; with `clock`, the time of day too."""
+    """Write a memory on one line: `#12 fix  2026-11-20  title`; with `clock`, the time of day too.
+
+    Of another project than the one where the user stands, that project's name stands behind it.
+    """
     against = memory.get("contradicted_by") or ()
     marks = "".join(
         (
@@ -91,6 +94,7 @@ def headline(memory: Row, *, clock: bool = False) -> str:
             else "",
             "  (pinned)" if memory.get("pinned_at") else "",
             f"  (contradicted by {', '.join(f'#{n}' for n in against)})" if against else "",
+            f"  [{line(memory['elsewhere'])}]" if memory.get("elsewhere") else "",
         )
     )
     at = (minute if clock else day)(memory["at"])

@@ -15,7 +15,7 @@ from memd import __version__, log
 from memd.capture.intake import CaptureRequest, Receipt
 from memd.errors import BadRequest, MemdError
 from memd.serve import arguments as ask
-from memd.serve import border, framing, full
+from memd.serve import border, framing, full, scope
 from memd.serve.doctoring import Doctoring
 from memd.serve.erasing import Scrubs
 from memd.serve.errands import Desk
@@ -148,11 +148,17 @@ class Control:
 
     async def _search(self, asked: ask.ControlSearch, caller: Caller) -> dict[str, Any]:
         found = await self._desk.search(asked, caller)
-        return full.answer(found.answer, waited=found.waited, note=found.reach.note)
+        told = full.answer(found.answer, waited=found.waited, note=found.reach.note)
+        if found.reach.project_ids is None:
+            await self._place(told["hits"], asked.directory, caller)
+        return told
 
     async def _timeline(self, asked: ask.ControlTimeline, caller: Caller) -> Any:
         shown, reach = await self._desk.timeline(asked, caller)
-        return {**full.plain(shown), "note": reach.note}
+        told = full.plain(shown)
+        if reach.project_ids is None:
+            await self._place([row["summary"] for row in told["rows"]], asked.directory, caller)
+        return {**told, "note": reach.note}
 
     async def _why(self, asked: ask.ControlWhy, caller: Caller) -> Any:
         found, _ = await self._desk.why(asked, caller)
@@ -183,7 +189,19 @@ class Control:
         )
 
     async def _forget(self, asked: ask.ControlForget, caller: Caller) -> Any:
-        return full.plain(await self._desk.forget(asked, caller))
+        gone = full.plain(await self._desk.forget(asked, caller))
+        await self._place(gone["summaries"], asked.directory, caller)
+        return gone
+
+    async def _place(
+        self, memories: list[dict[str, Any]], directory: str | None, caller: Caller
+    ) -> None:
+        """Say `elsewhere`, of each that is not of the caller's project: what its own is called."""
+        names = await scope.elsewhere(
+            self._app.db, directory or caller.directory, self._app.overrides
+        )
+        for one in memories:
+            one["elsewhere"] = names.get(one["project_id"])
 
     async def _pin(self, asked: ask.ControlPin, caller: Caller) -> Any:
         return full.plain(await self._desk.pin(asked, caller))

@@ -67,7 +67,9 @@ async def _project(app: App, asked: ask.Forget, caller: Caller) -> int | None:
     here = await scope.resolve(directory, app.overrides)
     found: Project | None = await app.db.read(lambda tx: projects.by_key(tx, here.key))
     if found is None:
-        raise BadRequest(f"project: nothing is known of {here.name}")
+        raise BadRequest(
+            f"project: nothing is known of {here.name}; say another, or {scope.ALL} for every one"
+        )
     return found.id
 
 

@@ -28,10 +28,12 @@ def text(value: str, room: int) -> str:
     # A character takes a byte at least, so this is never cut too short at first.
     limit = room - 2
     shown = one_line(value[: 2 * limit], limit)
-    while (over := size(shown) - room) > 0 and limit > 1:
+    while (over := size(shown) - room) > 0:
+        if limit == 1:
+            return ""
         limit = max(1, min(limit, len(shown)) - max(1, over // 6))
         shown = one_line(value[: 2 * limit], limit)
-    return shown if size(shown) <= room else ""
+    return shown
 
 
 def head(value: str, room: int) -> str:

@@ -118,6 +118,19 @@ def _names(known: list[Project]) -> str:
     return f"there is {shown or 'none yet'}"
 
 
+async def elsewhere(
+    db: Database, directory: str | None, overrides: Overrides | None = None
+) -> dict[int, str]:
+    """Project → its name, of every project but that of the directory."""
+    key = "" if directory is None else (await resolve(directory, overrides)).key
+
+    def look(tx: Connection) -> dict[int, str]:
+        here = projects.by_key(tx, key)
+        return {one.id: one.name for one in projects.projects(tx) if one != here}
+
+    return await db.read(look)
+
+
 async def session(db: Database, asked: str, caller: Caller) -> Session:
     """The one session that `asked` means: `current`, or the beginning of its id."""
     key = caller.session if asked == CURRENT else asked
