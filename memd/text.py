@@ -40,7 +40,6 @@ _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _TOKEN_MAX = 64
 _WORDS_CACHED = 16_384
 """At some 170 bytes in each of two caches."""
-_SPACES = re.compile(r"\s+")
 
 PRIVATE = "[REDACTED:private]"
 """What capture's redaction leaves of text between `<private>` and `</private>`."""
@@ -142,7 +141,7 @@ def content_stems(text: str) -> list[str]:
 
 def one_line(text: str, limit: int) -> str:
     """The text on one line of at most `limit` characters, cut at a word with an ellipsis."""
-    flat = _SPACES.sub(" ", text).strip()
+    flat = " ".join(text.split())
     if len(flat) <= limit:
         return flat
     cut = flat[: limit - 1]

@@ -75,6 +75,7 @@ class Coded:
     """Vectors of length 1; a row that was not put is zeros. For one caller at a time: it has scratch."""
 
     def __init__(self, dimensions: int, capacity: int) -> None:
+        self._question: tuple[Floats, Floats] | None = None
         self._rotation = Rotation(dimensions)
         width = self._rotation.width
         self._values = np.zeros((capacity, width), np.int8)
@@ -157,7 +158,7 @@ class Coded:
 
     def products(self, query: Floats, rows: Rows) -> Floats:
         """Return the product of each of these rows with the query."""
-        wanted = self._rotation.forward(query[np.newaxis, :])[0]
+        wanted = self._rotated(query)
         found = np.empty(len(rows), np.float32)
         for first in range(0, len(rows), _BLOCK):
             some = rows[first : first + _BLOCK]
@@ -167,6 +168,12 @@ class Coded:
             np.copyto(floats, values)
             np.dot(floats, wanted, out=found[first : first + len(some)])
         return found * self._scales[rows]
+
+    def _rotated(self, query: Floats) -> Floats:
+        """Return a question as the rows are; kept, for each is asked for twice."""
+        if self._question is None or self._question[0] is not query:
+            self._question = (query, self._rotation.forward(query[np.newaxis, :])[0])
+        return self._question[1]
 
     def nearest(self, query: Floats, count: int, seen: Mask) -> Rows:
         """Return the rows, ascending, among which the `count` nearest of those seen, (n,), are likely."""
@@ -187,7 +194,7 @@ class Coded:
 
     def _compared(self, query: Floats) -> list[_Plane]:
         """Read the question plane by plane; first the planes that hold most of it."""
-        wanted = self._rotation.forward(query[np.newaxis, :])[0]
+        wanted = self._rotated(query)
         size = np.abs(wanted)
         signs, large = _packed(wanted > 0), _packed(size > _least(size, _LARGE_SHARE))
         by_plane = size.reshape(-1, WORD)

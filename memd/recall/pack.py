@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from memd.recall.profiles import Diversity
 from memd.recall.query import Query
@@ -10,7 +10,8 @@ from memd.text import fold, normalised, one_line, stem
 
 SNIPPET_CHARACTERS = 150
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
-_SENTENCE = re.compile(r".+?(?:[.!?]+[\"')”’]*(?=\s|$)|$)", re.MULTILINE)
+_SENTENCE_END = re.compile(r"(?<=[^\n])[.!?]+[\"')”’]*(?=\s|$)|\n")
+"""Looked for alone: a pattern of whole sentences walks every character of them."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)*")
 """What may be a word or a version, found twice as quickly as by the index's own rules."""
 _FAR = 3
@@ -63,7 +64,7 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
 def snippet(title: str, passage: str, query: Query, limit: int = SNIPPET_CHARACTERS) -> str:
     """The sentences of a passage that say most about the question, on one line."""
     known = fold(title)
-    sentences = [(s, fold(s)) for s in map(str.strip, _SENTENCE.findall(passage)) if s]
+    sentences = [(s, fold(s)) for s in map(str.strip, _sentences(passage)) if s]
     fresh = [pair for pair in sentences if not _says_no_more(pair[1], known)] or sentences
     if not fresh:
         return ""
@@ -75,6 +76,14 @@ def snippet(title: str, passage: str, query: Query, limit: int = SNIPPET_CHARACT
     return _beginning((sentence for sentence, _ in fresh[start:]), limit)
 
 
+def _sentences(text: str) -> Iterator[str]:
+    first = 0
+    for end in _SENTENCE_END.finditer(text):
+        yield text[first : end.end()]
+        first = end.end()
+    yield text[first:]
+
+
 def _says_no_more(sentence: str, title: str) -> bool:
     label = _LABEL.match(sentence)
     return sentence[label.end() if label else 0 :].rstrip(".!?") in title
@@ -82,9 +91,9 @@ def _says_no_more(sentence: str, title: str) -> bool:
 
 def _weight(sentence: str, wanted: frozenset[str]) -> int:
     """How many of the wanted stems stand in a folded sentence."""
-    # Stemming is what costs here, and a stem begins as its word does.
-    begins = {term[:2] for term in wanted}
-    tokens = {token for token in _TOKEN.findall(sentence) if token[:2] in begins}
+    # Stemming is what costs here, and a word begins as its stem does, but for its last letter.
+    begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
+    tokens = {token for token in _TOKEN.findall(sentence) if token.startswith(begins)}
     return len(wanted & {stem(token) for token in tokens})
 
 
