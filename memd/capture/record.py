@@ -50,7 +50,9 @@ class Prepared:
 
 def record(tx: Connection, everything: Sequence[Prepared], now: int) -> list[Receipt]:
     """Store what is to be stored, in order, and enter all of it in the books."""
-    receipts = [_record_one(tx, prepared, now) for prepared in everything]
+    known = _Known(tx, now)
+    receipts = [_record_one(tx, prepared, known, now) for prepared in everything]
+    known.note_sessions()
     for source in sorted({prepared.source for prepared in everything}):
         entries: Counter[tuple[str, str]] = Counter()
         for prepared, receipt in zip(everything, receipts, strict=True):
@@ -74,37 +76,97 @@ def rehearse(tx: Connection, everything: Sequence[Prepared], now: int) -> list[R
     return receipts
 
 
-def _record_one(tx: Connection, prepared: Prepared, now: int) -> Receipt:
+class _Known:
+    """What one transaction has looked up: events come by the dozen from few sessions.
+
+    Every statement is a moment in which another thread may take the interpreter, so each that is not
+    asked twice counts for more than the microseconds it takes.
+    """
+
+    def __init__(self, tx: Connection, now: int) -> None:
+        self._tx = tx
+        self._now = now
+        self.forgets = books.has_forgotten(tx)
+        """Whether anything was forgotten on purpose."""
+        self._sessions: dict[tuple[str, str], tuple[int, str]] = {}
+        self._switches: dict[tuple[str, str], switches.Switch] = {}
+        self._happened: dict[int, tuple[int, int, str | None]] = {}
+        """Session → when its first and its last event here were, and what titles it."""
+
+    def is_forgotten(self, event: NewEvent) -> bool:
+        """Whether an event was forgotten on purpose."""
+        keys = (event.key, *event.former_keys) if self.forgets else ()
+        return any(books.is_forgotten(self._tx, key) for key in keys)
+
+    def session(self, event: NewEvent) -> tuple[int, str] | None:
+        """(id, key of its project) of an event's session; None if it is new."""
+        ref = (event.session.client, event.session.key)
+        if ref not in self._sessions:
+            found = projects.known_session(self._tx, event.session)
+            if found is None:
+                return None
+            self._sessions[ref] = found
+        return self._sessions[ref]
+
+    def switch(self, project_key: str, session_key: str) -> switches.Switch:
+        """What a person said of this session of this project."""
+        asked = (project_key, session_key)
+        if asked not in self._switches:
+            self._switches[asked] = switches.effective(self._tx, *asked)
+        return self._switches[asked]
+
+    def begun(self, event: NewEvent, project: Identity) -> int:
+        """The id of an event's session; made if it is new. One that is there keeps its project."""
+        found = self.session(event)
+        if found is not None:
+            return found[0]
+        project_id = projects.ensure_project(
+            self._tx, project.key, project.name, project.reason, self._now
+        )
+        return projects.ensure_session(self._tx, event.session, project_id, event.at)
+
+    def happened(self, session_id: int, at: int, title: str | None) -> None:
+        """Take note of a new event of a session."""
+        first, last, known = self._happened.get(session_id, (at, at, None))
+        self._happened[session_id] = (min(first, at), max(last, at), known or title)
+
+    def note_sessions(self) -> None:
+        """Write down what happened in the sessions."""
+        for session_id, (first, last, title) in self._happened.items():
+            projects.session_happened(self._tx, session_id, first, title, last)
+
+
+def _record_one(tx: Connection, prepared: Prepared, known: _Known, now: int) -> Receipt:
     event, project = prepared.verdict, prepared.project
     if isinstance(event, Refused):
         return Receipt("refused", reason=event.reason)
     if isinstance(event, Ignored):
         return Receipt("filtered", reason=event.reason)
     assert project is not None  # an event is only made where its project is known
-    if any(books.is_forgotten(tx, key) for key in (event.key, *event.former_keys)):
+    if known.is_forgotten(event):
         return Receipt("filtered", reason="forgotten")
-    if reason := _unwanted(tx, event, project):
+    if reason := _unwanted(tx, event, project, known):
         return Receipt("filtered", reason=reason)
-    project_id = projects.ensure_project(tx, project.key, project.name, project.reason, now)
-    session_id = projects.ensure_session(tx, event.session, project_id, event.at)
+    session_id = known.begun(event, project)
     is_bare = event.kind is EventKind.PROMPT and is_private(event.payload.get("prompt"))
     seq, is_new = events.append(tx, _bare(event) if is_bare else event, session_id)
     if not is_new:
         return Receipt("duplicate", seq)
-    projects.session_happened(tx, session_id, event.at, None if is_bare else _title(event))
+    known.happened(session_id, event.at, None if is_bare else _title(event))
     has_erased = bool(is_bare and event.turn and _erase_rest(tx, session_id, event.turn, now))
     if has_erased:
         cleaning.mark(tx, "private")
+        known.forgets = True
     return Receipt("stored", seq, has_erased=has_erased)
 
 
-def _unwanted(tx: Connection, event: NewEvent, project: Identity) -> str | None:
+def _unwanted(tx: Connection, event: NewEvent, project: Identity, known: _Known) -> str | None:
     """Why a person does not want this event kept; None if nothing speaks against it."""
-    known = projects.known_session(tx, event.session)
-    switch = switches.effective(tx, known[1] if known else project.key, event.session.key)
+    session = known.session(event)
+    switch = known.switch(session[1] if session else project.key, event.session.key)
     if not switch.captures:
         return f"switched off for this {switch.scope}"
-    return _PRIVATE_TURN if known and _is_in_private_turn(tx, event, known[0]) else None
+    return _PRIVATE_TURN if session and _is_in_private_turn(tx, event, session[0]) else None
 
 
 def _is_in_private_turn(tx: Connection, event: NewEvent, session_id: int) -> bool:

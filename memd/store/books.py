@@ -38,6 +38,11 @@ def is_forgotten(tx: apsw.Connection, key: str) -> bool:
     return bool(tx.execute("SELECT EXISTS (SELECT 1 FROM forgotten WHERE key = ?)", (key,)).get)
 
 
+def has_forgotten(tx: apsw.Connection) -> bool:
+    """Whether anything at all was forgotten on purpose."""
+    return bool(tx.execute("SELECT EXISTS (SELECT 1 FROM forgotten)").get)
+
+
 def forget(tx: apsw.Connection, key: str, now: int) -> None:
     """Remember, by its hash alone, that this was forgotten."""
     tx.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", (key, now))

@@ -20,12 +20,13 @@ _SESSION = "id, uid, client, key, project_id, directory, title, started_at, last
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How much there is of a project. `last_event_at` is None if nothing ever happened there."""
+    """How much there is of a project; None where there is no event, or no memory."""
 
     sessions: int = 0
     memories: int = 0
     events: int = 0
     last_event_at: int | None = None
+    last_memory_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,8 @@ def ensure_project(tx: apsw.Connection, key: str, name: str, reason: str, now: i
 
 def ensure_global(tx: apsw.Connection, now: int) -> int:
     """The id of the project that every other one sees."""
-    return ensure_project(
-        tx, GLOBAL_PROJECT, GLOBAL_PROJECT, "memories that hold everywhere", now
-    )
+    why = "memories that hold everywhere"
+    return ensure_project(tx, GLOBAL_PROJECT, GLOBAL_PROJECT, why, now)
 
 
 def project(tx: apsw.Connection, project_id: int) -> Project | None:
@@ -114,7 +114,9 @@ def tallies(tx: apsw.Connection) -> dict[int, Tally]:
             "SELECT project_id, count(*), max(last_event_at) FROM sessions GROUP BY project_id"
         )
     }
-    memories = _counted(tx, "SELECT project_id, count(*) FROM summaries GROUP BY project_id")
+    kept = "SELECT project_id, {} FROM summaries GROUP BY project_id"
+    memories = _counted(tx, kept.format("count(*)"))
+    newest = _counted(tx, kept.format("max(at)"))
     events = _counted(
         tx,
         "SELECT s.project_id, sum(n) FROM sessions s JOIN (SELECT session_id, count(*) n"
@@ -127,6 +129,7 @@ def tallies(tx: apsw.Connection) -> dict[int, Tally]:
             memories.get(one.id, 0),
             events.get(one.id, 0),
             happened.get(one.id, never)[1],
+            newest.get(one.id),
         )
         for one in projects(tx)
     }
@@ -204,12 +207,14 @@ def known_session(tx: apsw.Connection, ref: SessionRef) -> tuple[int, str] | Non
     return (int(row[0]), str(row[1])) if row else None
 
 
-def session_happened(tx: apsw.Connection, session_id: int, at: int, title: str | None) -> None:
-    """Widen the session's span to `at`, and title it if it has no title yet."""
+def session_happened(
+    tx: apsw.Connection, session_id: int, at: int, title: str | None, until: int | None = None
+) -> None:
+    """Widen the session's span by `at`, or by what is from `at` `until`; title it if nothing does."""
     tx.execute(
-        "UPDATE sessions SET started_at = min(started_at, ?1), last_event_at = max(last_event_at, ?1),"
+        "UPDATE sessions SET started_at = min(started_at, ?1), last_event_at = max(last_event_at, ?4),"
         " title = coalesce(title, ?2) WHERE id = ?3",
-        (at, title and storable(title), session_id),
+        (at, title and storable(title), session_id, at if until is None else until),
     )
 
 

@@ -3,7 +3,8 @@
 Both ends of a time are included. Not here: what becomes of them.
 """
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import apsw
@@ -69,6 +70,25 @@ def sessions(tx: apsw.Connection, bounds: Bounds) -> list[int]:
         (bounds.project_id, bounds.session_id),
     )
     return [int(row[0]) for row in rows]
+
+
+def oldest(
+    tx: apsw.Connection, memories: Sequence[int], happened: Sequence[int], begun: Sequence[int]
+) -> int | None:
+    """When the first of these summaries, events and sessions was kept, as far as is known.
+
+    UTC milliseconds; None without any. No file that is older holds one of them.
+    """
+    found: list[int] = []
+    for table, column, ids in (
+        ("summaries", "min(at, created_at)", memories),
+        ("events", "at", happened),
+        ("sessions", "started_at", begun),
+    ):
+        sql = f"SELECT min({column}) FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
+        first = tx.execute(sql, (json.dumps(ids),)).get
+        found += [] if first is None else [int(first)]
+    return min(found, default=None)
 
 
 def _where(
