@@ -183,11 +183,16 @@ class Intake:
             )
             return await self._sharing.admit(items, prepared)
 
-    async def _store(self, everything: Sequence[Prepared], captures: int) -> list[Receipt]:
-        """One transaction for all of these, which so many calls brought."""
+    async def _store(
+        self, prepare: Callable[[], list[Prepared]], captures: int
+    ) -> list[Receipt]:
+        """One transaction for all that so many calls brought; prepared just before it begins."""
+        everything: list[Prepared] = []
         try:
-            work = functools.partial(record, everything=everything, now=self._clock())
-            receipts = await self._db.write(work)
+            receipts = await self._db.write(
+                lambda tx: record(tx, everything, self._clock()),
+                before=lambda: everything.extend(prepare()),
+            )
         except MemdError as failed:
             self._outage.begin(failed)
             raise

@@ -1,7 +1,7 @@
 """One commit for many: calls that arrive while one is under way share the next.
 
 Whoever finds nobody at work leads: prepares and stores its own call and all that wait, hands each its
-receipts, and appoints the next leader. So an fsync and two changes of thread are paid once for many,
+receipts, and appoints the next leader. So an fsync and a change of thread are paid once for many,
 nobody is acknowledged early, and a client that goes away takes nobody with it. Not here: what
 preparing and storing mean.
 """
@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
-import anyio.to_thread
 
 from memd.capture.prepare import UNEXPECTED, Item
 from memd.capture.record import Prepared, Receipt
@@ -50,9 +49,12 @@ class Sharing:
     def __init__(
         self,
         prepare: Callable[[Sequence[Item]], list[Prepared]],
-        store: Callable[[list[Prepared], int], Awaitable[list[Receipt]]],
+        store: Callable[[Callable[[], list[Prepared]], int], Awaitable[list[Receipt]]],
     ) -> None:
-        """`store` is given what is prepared and how many calls that is; it raises a MemdError."""
+        """`store` is given what prepares, to be called in its thread, and for how many calls.
+
+        It raises a MemdError.
+        """
         self._prepare = prepare
         self._store = store
         self._queue: deque[Ticket] = deque()
@@ -124,27 +126,25 @@ class Sharing:
         return batch
 
     async def _work(self, batch: Sequence[Ticket]) -> None:
-        if any(ticket.prepared is None for ticket in batch):
-            await anyio.to_thread.run_sync(self._prepare_all, batch)
-        for ticket in batch:
-            if ticket.error is not None:
-                ticket.settle((), ticket.error)
-        ready = [ticket for ticket in batch if not ticket.is_settled]
-        everything = [prepared for ticket in ready for prepared in ticket.prepared or ()]
         try:
-            receipts = iter(await self._store(everything, len(ready)) if ready else ())
+            stored = await self._store(lambda: self._prepared(batch), len(batch))
         except MemdError as error:
-            for ticket in ready:
-                ticket.settle((), error)
+            for ticket in batch:
+                ticket.settle((), ticket.error or error)
             return
-        for ticket in ready:
-            ticket.settle([next(receipts) for _ in ticket.items])
+        receipts = iter(stored)
+        for ticket in batch:
+            if ticket.error is None:
+                ticket.settle([next(receipts) for _ in ticket.items])
+            else:
+                ticket.settle((), ticket.error)
 
-    def _prepare_all(self, batch: Sequence[Ticket]) -> None:
-        """Prepare what is not; a call that cannot be prepared fails alone."""
+    def _prepared(self, batch: Sequence[Ticket]) -> list[Prepared]:
+        """All of these, prepared where they were not; a call that cannot be prepared fails alone."""
         for ticket in batch:
             if ticket.prepared is None:
                 try:
                     ticket.prepared = self._prepare(ticket.items)
                 except UNEXPECTED as error:
                     ticket.error = error
+        return [one for ticket in batch for one in ticket.prepared or ()]

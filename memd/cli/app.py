@@ -18,7 +18,7 @@ import typer.core
 import typer.main
 
 from memd import __version__
-from memd.cli import show
+from memd.cli import door, show
 from memd.errors import MemdError, Unreachable
 
 COMMANDS = {
@@ -72,6 +72,14 @@ _Misused: Any = typer.BadParameter.__mro__[2]
 
 class Plain:
     """A help page without Python's types: a switch takes nothing, an option takes a NAME."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the arguments; whatever is wrong with them knows its command."""
+        try:
+            return super().parse_args(ctx, args)  # type: ignore[misc]  # typer's class beside it
+        except _Misused as error:
+            error.ctx = error.ctx or ctx
+            raise
 
     def get_params(self, ctx: Any) -> list[Any]:
         """List the parameters, each with a word for its value."""
@@ -211,7 +219,7 @@ def _tell(error: BaseException) -> int:
     elif isinstance(error, OSError) and error.errno in _OF_THE_DISK:
         message = f"{_OF_THE_DISK[error.errno]} ({error})"
     elif isinstance(error, MemdError | ValueError | OSError):
-        message = str(error)
+        message = door.for_this_vault(str(error))
     else:
         raise error
     sys.stdout.flush()  # what was said before stands before it

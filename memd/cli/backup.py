@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 def run(
     to: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Where it shall lie; else beside the vault."),
+        typer.Option(
+            metavar="DIR",
+            help="Where it shall lie; else beside the vault. Only there `memd forget` names it.",
+        ),
     ] = None,
     keep: Annotated[
         int, typer.Option(min=1, help="How many to keep there; older ones go.")
@@ -34,7 +37,7 @@ def run(
 ) -> None:
     """Copy the vault to a dated file, check the copy, and remove the oldest ones.
 
-    `memd restore FILE` puts one back.
+    `memd restore FILE` puts one back. What a restore has set aside stays until you remove it.
     """
     from memd.daemon import backup
 

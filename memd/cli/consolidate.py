@@ -75,7 +75,7 @@ def _told(ticks: list[dict[str, Any]]) -> Iterator[str]:
     done = [tick["run"] for tick in ticks if tick["run"] is not None]
     if done:
         names = ", ".join(f"r{number}" for number in done)
-        yield f"{'run' if len(done) == 1 else 'runs'} {names}; `memd consolidate --undo r{done[-1]}` takes it back"
+        yield f"{'run' if len(done) == 1 else 'runs'} {names}; `{door.typed(f'consolidate --undo r{done[-1]}')}` takes it back"
     if ticks[-1]["waiting"]:
         yield f"{show.plural(ticks[-1]['waiting'], 'memory')} not indexed yet; the next round takes them"
 

@@ -38,10 +38,14 @@ def run(
         explain=explain,
         directory=door.here(),
     )
-    print(json.dumps(found, ensure_ascii=False) if as_json else "\n".join(_lines(found)))
+    print(
+        json.dumps(found, ensure_ascii=False)
+        if as_json
+        else "\n".join(_lines(found, explain=explain))
+    )
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(found: dict[str, Any], *, explain: bool) -> list[str]:
     lines = (
         [f"nothing would be shown: {show.line(found['reason'])}"]
         if found["text"] is None
@@ -50,7 +54,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     if found["text"] is not None:
         count = show.plural(sum(one["shown"] for one in found["memories"]), "memory")
         lines.append(f"({count}, about {show.plural(found['tokens'], 'token')})")
-    if any(not one["shown"] for one in found["memories"]):
+    if explain and found["memories"]:
         lines += ["", "Candidates:"]
         lines += [_candidate(one) for one in found["memories"]]
     return lines

@@ -161,9 +161,9 @@ def _lines(
     for one in findings:
         mark = f"{one.verdict:<8}"
         mark = f"\x1b[{_COLOURS[one.verdict]}m{mark}\x1b[0m" if is_tty else mark
-        yield f"{mark} {one.name:<11} {show.line(one.words)}"
+        yield f"{mark} {one.name:<11} {door.for_this_vault(show.line(one.words))}"
         if one.remedy and one.verdict != "ok":
-            yield f"{'':<21}→ {show.line(one.remedy)}"
+            yield f"{'':<21}→ {door.for_this_vault(show.line(one.remedy))}"
     counted = [
         show.plural(count, verdict)
         for verdict in ("problem", "warning")

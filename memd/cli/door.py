@@ -1,6 +1,7 @@
 """How the commands reach the daemon: one call, one result, one error that says what to do."""
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from memd.paths import VAULT_DEFAULT, Paths
 QUICK_S = 2.0
 """What a health check may wait."""
 PATIENT_S = 60.0
+_ADVISED = re.compile(r"`memd (?!--vault )")
 NOT_RUNNING = 2
 """Exit status of every command that found no daemon."""
 
@@ -31,15 +33,19 @@ def call(method: str, timeout_s: float = PATIENT_S, **params: Any) -> dict[str, 
         with client.Client(where.socket, timeout_s) as daemon:
             result: dict[str, Any] = daemon.call(method, given)
     except Unreachable as error:
-        raise Unreachable(_of_this_vault(error.message, where.vault)) from error
+        raise Unreachable(for_this_vault(error.message)) from error
     return result
 
 
-def _of_this_vault(message: str, vault: str) -> str:
-    """Advise what starts the daemon that was meant."""
-    if vault == VAULT_DEFAULT:
-        return message
-    return message.replace("`memd start`", f"`memd --vault {vault} start`")
+def typed(command: str) -> str:
+    """Write a command as it is to be typed for the chosen vault: `memd --vault work pin 12`."""
+    vault = os.environ.get("MEMD_VAULT") or VAULT_DEFAULT
+    return f"memd {command}" if vault == VAULT_DEFAULT else f"memd --vault {vault} {command}"
+
+
+def for_this_vault(message: str) -> str:
+    """Have every command that stands in `backticks` in a message act on the chosen vault."""
+    return _ADVISED.sub(f"`{typed('')}", message)
 
 
 def answers(timeout_s: float = QUICK_S) -> bool:
@@ -94,5 +100,5 @@ def numbers(texts: Sequence[str]) -> list[int]:
 def refuse(message: str) -> NoReturn:
     """Say on one line what is wrong, and exit."""
     sys.stdout.flush()  # what was said before stands before it
-    sys.stderr.write(f"memd: {show.clean(message)}\n")
+    sys.stderr.write(f"memd: {show.clean(for_this_vault(message))}\n")
     raise SystemExit(1)

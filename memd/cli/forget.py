@@ -45,8 +45,10 @@ def run(  # noqa: PLR0913, PLR0917  # what can be asked for
     ] = False,
 ) -> None:
     """Erase memories and the events that nothing else needs. There is no way back."""
-    if project is None and session is None and (query or since or until) is not None:
-        project = "current"
+    bounds = (query, since, until)
+    where = ""
+    if project is None and session is None and any(one is not None for one in bounds):
+        project, where = "current", " in this project; --project all looks everywhere"
     meant = {
         "ids": door.numbers(ids) if ids else None,
         "query": query,
@@ -56,15 +58,17 @@ def run(  # noqa: PLR0913, PLR0917  # what can be asked for
         "until": until,
         "directory": door.here(),
     }
-    token = None if yes and not dry_run else _ask(meant, as_json=as_json, dry_run=dry_run)
+    token = (
+        None if yes and not dry_run else _ask(meant, where, as_json=as_json, dry_run=dry_run)
+    )
     gone = door.call("memd/forget", _LONG_S, **meant, token=token, dry_run=False)
-    print(json.dumps(gone, ensure_ascii=False) if as_json else "\n".join(_lines(gone)))
+    print(json.dumps(gone, ensure_ascii=False) if as_json else "\n".join(_lines(gone, where)))
 
 
-def _ask(meant: dict[str, Any], *, as_json: bool, dry_run: bool) -> str:
+def _ask(meant: dict[str, Any], where: str, *, as_json: bool, dry_run: bool) -> str:
     """Show what would go; the token of what was agreed to."""
     plan = door.call("memd/forget", _LONG_S, **meant, dry_run=True)
-    print(json.dumps(plan, ensure_ascii=False) if as_json else "\n".join(_lines(plan)))
+    print(json.dumps(plan, ensure_ascii=False) if as_json else "\n".join(_lines(plan, where)))
     if as_json or dry_run:
         raise typer.Exit
     if not (plan["summaries"] or plan["events"] or plan["sessions"]):
@@ -78,7 +82,7 @@ def _ask(meant: dict[str, Any], *, as_json: bool, dry_run: bool) -> str:
     return token
 
 
-def _lines(gone: dict[str, Any]) -> Iterator[str]:
+def _lines(gone: dict[str, Any], where: str = "") -> Iterator[str]:
     verb = "would forget" if gone["is_dry_run"] else "forgot"
     yield from (f"{verb} {show.headline(summary)}" for summary in gone["summaries"])
     if (more := gone["count"] - len(gone["summaries"])) > 0:
@@ -87,7 +91,10 @@ def _lines(gone: dict[str, Any]) -> Iterator[str]:
         yield f"{verb} {show.plural(gone['events'], 'event')} that nothing else needs"
     yield from _some(f"{verb} all of the session “{show.line(t)}”" for t in gone["sessions"])
     if gone["kept_events"]:
-        yield f"{show.plural(gone['kept_events'], 'event')} stay, for other memories come from them"
+        count = gone["kept_events"]
+        said = "stays, for other memories come from it"
+        said = said if count == 1 else "stay, for other memories come from them"
+        yield f"{show.plural(count, 'event')} {said}"
     notes = {
         "revived": "shows again, for what hid it is gone",
         "also_in": "comes from the same events and stays",
@@ -97,7 +104,7 @@ def _lines(gone: dict[str, Any]) -> Iterator[str]:
         yield from _some(f"#{number} {said}" for number in gone[name])
     yield from _some(f"{path} is a backup and may still hold it" for path in gone["backups"])
     if not (gone["summaries"] or gone["events"] or gone["sessions"] or gone["unknown"]):
-        yield "nothing fits"
+        yield f"nothing fits{where}"
 
 
 def _some(lines: Iterator[str]) -> Iterator[str]:

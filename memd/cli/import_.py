@@ -52,7 +52,7 @@ def run(
 ) -> None:
     """Bring in what was there before memd. A second time, only what is new or has changed counts.
 
-    claude-code: the transcripts of past sessions, from ~/.claude/projects.
+    claude-code: the transcripts of past sessions, from ~/.claude/projects and ~/.config/claude/projects.
 
     claude-memory: Claude Code's own MEMORY.md and notes, from ~/.claude/projects/*/memory.
 
@@ -118,9 +118,10 @@ def _transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
     if not files:
         print(f"no transcripts found in {_places(paths)}")
         return
-    marks: MutableMapping[str, tuple[int, int]] = {} if dry_run else Marks(_known())
     carried = Carried(dry_run=dry_run)
-    send = None if dry_run and not door.answers() else carried.send
+    is_alone = dry_run and not door.answers()
+    marks: MutableMapping[str, tuple[int, int]] = {} if is_alone else Marks(_known())
+    send = None if is_alone else carried.send
     report = carrier.ImportReport(is_dry_run=dry_run)
     now = time.time_ns() // 1_000_000
     try:
@@ -210,9 +211,11 @@ def _settle(last_event: int) -> str:
 
 @contextlib.contextmanager
 def _progress() -> Iterator[Progress]:
-    """Draw a bar on a terminal; else say each file once on stderr."""
+    """Draw a bar on a terminal; else say each file on stderr once it was read."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        lines = _Lines()
+        yield lines
+        lines.end()
         return
     from rich.console import Console
     from rich.progress import (
@@ -239,15 +242,21 @@ def _progress() -> Iterator[Progress]:
 
 
 class _Lines:
-    """A line per file."""
+    """A line per file, once it was read."""
 
     def __init__(self) -> None:
-        self._last = ""
+        self._path = self._said = ""
 
     def __call__(self, path: str, done: int, total: int) -> None:
-        if path != self._last:
-            self._last = path
-            print(f"{show.size(done)} of {show.size(total)}  {path}", file=sys.stderr)
+        if path != self._path:
+            self.end()
+        self._path = path
+        self._said = f"{show.size(done)} of {show.size(total)}  {path}"
+
+    def end(self) -> None:
+        """Tell of the last one, too."""
+        if self._said:
+            print(self._said, file=sys.stderr)
 
 
 def _lines(report: Any) -> Iterator[str]:
@@ -273,7 +282,8 @@ def _became(report: Any) -> Iterator[str]:
     elif report.is_dry_run:
         said = {"stored": "would be stored", "duplicate": "known already"}
         told = {said.get(name, name): count for name, count in report.outcomes.items()}
-        yield f"outcomes: {show.counts(told) or 'none'}"
+        if told:
+            yield f"outcomes: {show.counts(told)}"
     elif report.outcomes:
         yield f"outcomes: {show.counts(report.outcomes)}"
     if report.reasons:

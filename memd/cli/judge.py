@@ -20,14 +20,16 @@ def run(  # one parameter per option
         str | None, typer.Argument(metavar="RELATION", help=_RELATION, show_default=False)
     ] = None,
     *,
-    reason: Annotated[str | None, typer.Option(help="Why; `memd why` shows it.")] = None,
+    reason: Annotated[
+        str | None, typer.Option(help="Why; needed, but for --undo. `memd why` shows it.")
+    ] = None,
     undo: Annotated[
         bool,
         typer.Option("--undo", help="Take back what holds of them, also what memd decided."),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
 ) -> None:
-    """Say what one memory is to another, or take that back."""
+    """Say what one memory is to another, with a --reason, or take that back."""
     ids = door.numbers([number, other])
     if not undo and relation is None:
         door.refuse(
@@ -55,7 +57,11 @@ def _lines(done: dict[str, Any]) -> list[str]:
             "unrelated": "has nothing to do with",
         }
         lines = [f"{pair[0]} {words[done['relation']]} {pair[1]}{known}"]
+    stays = dict(done["stays"])
     lines += [
-        f"  #{number} is hidden; `memd why {number}` shows it" for number in done["hidden"]
+        f"  #{number} stays hidden, superseded by #{stays[number]}"
+        if number in stays
+        else f"  #{number} is hidden; `{door.typed(f'why {number}')}` shows it"
+        for number in done["hidden"]
     ]
     return lines + [f"  #{number} shows again" for number in done["shown"]]

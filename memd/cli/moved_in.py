@@ -16,6 +16,22 @@ from memd.cli import door, export, show
 from memd.paths import private_dir
 
 NAME = "vault"
+NOUNS = {
+    "summary": "memory",
+    "event": "event",
+    "session": "session",
+    "project": "project",
+    "alias": "merged project",
+    "edge": "link",
+    "supersession": "supersession",
+    "judgment": "judgment",
+    "use": "use count",
+    "together": "pair count",
+    "injection": "showing",
+    "switch": "switched place",
+    "forgotten": "forgotten key",
+}
+"""What people call the kinds of records, the best known first."""
 STDIN = "-"
 Progress = Callable[[str, int, int], None]
 _LONG_S = 3_600.0
@@ -83,9 +99,13 @@ def _lines(merged: dict[str, Any]) -> Iterator[str]:
         "left": "left out, for they cannot stand beside what is here",
     }
     for outcome, words in said.items():
-        found = {kind: count for kind, count in merged[outcome].items() if count}
+        found = [
+            show.plural(count, noun)
+            for kind, noun in NOUNS.items()
+            if (count := merged[outcome].get(kind))
+        ]
         if found:
-            yield f"{words}: {show.counts(found)}"
+            yield f"{words}: {', '.join(found)}"
     if merged["hidden"]:
         hidden = show.plural(merged["hidden"], "memory")
         yield f"hidden: {hidden} by a newer value of the same topic key"

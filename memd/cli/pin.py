@@ -14,3 +14,6 @@ def run(
     """Keep a memory on top: never superseded, always preferred."""
     memory = door.call("memd/pin", id=door.numbers([number])[0], pinned=not off)
     print(show.headline(memory))
+    if (above := memory["superseded_by"]) and memory["pinned_at"]:
+        undo = door.typed(f"judge {above} {memory['id']} --undo")
+        print(f"  it stays hidden by #{above}; {undo} shows it")

@@ -34,14 +34,14 @@ def shown(place: _Place = None, as_json: _Json = False) -> None:
 
 
 def listed(as_json: _Json = False) -> None:
-    """List every project, the one where something happened last at the top."""
+    """List every project, the one where something happened or was kept last at the top."""
     found = door.call("memd/projects")["projects"]
     if as_json:
         print(json.dumps(found, ensure_ascii=False))
         return
     if not found:
         print("none yet; a project begins with the first thing that is kept of it")
-    for one in sorted(found, key=lambda one: -(one["last_event_at"] or 0)):
+    for one in sorted(found, key=lambda one: -_last(one)):
         print("\n".join(_row(one)))
 
 
@@ -114,14 +114,20 @@ def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _row(one: dict[str, Any]) -> Iterator[str]:
-    last = show.day(one["last_event_at"]) if one["last_event_at"] else "never"
+    last = show.day(_last(one)) if _last(one) else "never"
     switch = one["switch"]
     off = (
         "" if switch["captures"] and switch["recalls"] else f"  ({show.line(switch['reason'])})"
     )
     yield f"{show.line(one['name'])}  {_amount(one)}, last {last}{off}"
-    yield f"    {show.line(one['key'])}"
+    if one["key"] != one["name"]:
+        yield f"    {show.line(one['key'])}"
     yield from (f"    merged in: {show.line(key)}" for key in one["aliases"])
+
+
+def _last(one: dict[str, Any]) -> int:
+    """When something happened or was kept there last; 0: never."""
+    return max(one["last_event_at"] or 0, one["last_memory_at"] or 0)
 
 
 def _amount(one: dict[str, Any]) -> str:

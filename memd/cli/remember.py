@@ -71,4 +71,8 @@ def _open(number: int, candidates: list[dict[str, Any]]) -> list[str]:
             f"      {show.line(one['finding'])}",
         ]
     first = candidates[0]["id"]
-    return [*lines, f"  say what it is: memd judge {number} {first} supersedes --reason WHY"]
+    judge = door.typed(f"judge {number} {first} supersedes --reason WHY")
+    if candidates[0]["pinned_at"]:
+        unpin = door.typed(f"pin {first} --off")
+        return [*lines, f"  #{first} is pinned: {unpin} first, then {judge}"]
+    return [*lines, f"  say what it is: {judge}"]

@@ -62,15 +62,18 @@ def run(
         f"{show.line(str(file or source))} is whole: {memories}, {show.plural(rows.get('events', 0), 'event')}"
     )
     if not yes:
-        _confirm(f"Put it in the place of the vault {paths.vault!r}?")
+        _confirm(
+            f"Put it in the place of the vault {paths.vault!r}?"
+            " What is only in that will be missing; its file is set aside."
+        )
     with _daemon_away():
         restored = _alone(lambda now, draw: backups.restore(paths, str(source), now, draw))
-    if restored.erased:
-        erased = show.plural(restored.erased, "memory")
-        print(f"{erased} of it had been forgotten since, and did not come back")
-    if restored.aside:
-        print(f"what was there before: {show.line(restored.aside)}")
-    print("restored")
+        if restored.erased:
+            erased = show.plural(restored.erased, "memory")
+            print(f"{erased} of it had been forgotten since, and did not come back")
+        if restored.aside:
+            print(f"what was there before: {show.line(restored.aside)}")
+        print("restored")
 
 
 def _last() -> Path:
@@ -79,6 +82,10 @@ def _last() -> Path:
 
     paths = door.paths()
     found = backups.newest(paths, time.time_ns() // 1_000_000)
+    if found is None and not Path(paths.database).exists():
+        door.refuse(
+            f"there is no whole backup in {backups.place(paths)}, and no vault {paths.vault!r}; name a FILE"
+        )
     if found is None:
         door.refuse(
             f"there is no whole backup in {backups.place(paths)}; name a FILE, or take what can still"
@@ -91,6 +98,7 @@ def _salvage(file: str | None, *, yes: bool) -> None:
     from memd.daemon import backup as backups
 
     paths = door.paths()
+    backups.check_damaged(paths, file)
     if not yes:
         what = show.line(file or "the vault itself")
         _confirm(f"Make the vault {paths.vault!r} anew of what can be read of {what}?")

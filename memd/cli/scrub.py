@@ -9,6 +9,8 @@ import typer
 from memd.cli import door, show
 
 _LONG_S = 24 * 3_600.0
+_NOUNS = {"summaries": "memory", "log": "log line"}
+"""What people call the rows of a table, where that is not its name."""
 
 
 def run(
@@ -25,7 +27,9 @@ def run(
     """Replace a text, or all secrets, in everything that was kept. The text itself is never shown."""
     if pattern == "-":
         pattern = sys.stdin.readline().rstrip("\n")
-    if (pattern is None) is not secrets:
+    if pattern is not None and secrets:
+        door.refuse("give a pattern or --secrets, not both")
+    if pattern is None and not secrets:
         door.refuse("give a pattern, or --secrets")
     asked: dict[str, Any] = {"pattern": pattern, "secrets": secrets}
     if not yes or dry_run:
@@ -48,11 +52,16 @@ def _ask(asked: dict[str, Any], *, dry_run: bool) -> None:
 def _lines(done: dict[str, Any]) -> Iterator[str]:
     verb = "would rewrite" if done["is_dry_run"] else "rewrote"
     for where, count in done["rows"].items():
-        ids = ", ".join(f"#{number}" for number in done["ids"].get(where, ()))
-        more = ", …" if ids and count > len(done["ids"][where]) else ""
-        yield f"{verb} {count:,} of the {where}" + (f": {ids}{more}" if ids else "")
-    if done["found"]:
-        yield f"with {show.counts(done['found'])}"
+        told = f"{verb} {show.plural(count, _NOUNS.get(where, where.removesuffix('s')))}"
+        # Only memories are called by their numbers.
+        shown = done["ids"].get(where, ()) if where == "summaries" else ()
+        ids = [f"#{number}" for number in shown] + (["…"] if count > len(shown) else [])
+        yield f"{told}: {', '.join(ids)}" if shown else told
+    for instead, count in done["found"].items():
+        become = "became"
+        if done["is_dry_run"]:
+            become = "becomes" if count == 1 else "become"
+        yield f"{show.plural(count, 'place')} {become} {show.line(instead)}"
     if not done["rows"]:
         yield "found nowhere"
     for where, count in done["stays"].items():

@@ -44,7 +44,7 @@ def run(  # noqa: PLR0913  # one parameter per option
         query=" ".join(words),
         project=project,
         k=k,
-        kinds=kind or None,
+        kinds=known_kinds(kind),
         profile=profile,
         include_superseded=superseded or None,
         explain=explain or None,
@@ -59,6 +59,14 @@ def run(  # noqa: PLR0913  # one parameter per option
 
         print()
         trace.draw(answer)
+
+
+def known_kinds(given: list[str] | None) -> list[str] | None:
+    """Check the kinds that were asked for; None if that is every kind."""
+    for kind in given or ():
+        if kind not in tuple(Kind):
+            door.refuse(f"--kind: there is no {kind!r}; there are {', '.join(Kind)}")
+    return given or None
 
 
 def _lines(answer: dict[str, Any], *, explain: bool) -> list[str]:

@@ -72,7 +72,8 @@ def size(count: int) -> str:
 
 def plural(count: int, noun: str) -> str:
     """Write a count with its noun: 1 memory, 1,200 memories."""
-    nouns = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    is_ies = noun.endswith("y") and noun[-2] not in "aeiou"
+    nouns = noun[:-1] + "ies" if is_ies else noun + "s"
     return f"{count:,} {noun if count == 1 else nouns}"
 
 
@@ -116,16 +117,24 @@ def snippet(text: str, *, width: int) -> Iterator[str]:
 
 
 def score(hit: Row) -> str:
-    """Write a score as the steps that make it: `2.31 = lexical 1.9 + recency 0.4 * kind 1.1`."""
+    """Write a score as the steps that make it: `2.53 = (lexical 1.9 + recency 0.4) * kind 1.1`."""
     signs = {"+": "+", "*": "*", "<": "at most"}
-    steps = [f"{signs[part['op']]} {part['name']} {part['value']:.3g}" for part in hit["parts"]]
+    steps, is_sum = "", False
+    for part in hit["parts"]:
+        if part["op"] == "*" and is_sum:
+            steps, is_sum = f"({steps})", False
+        is_sum |= part["op"] != "*" and bool(steps)
+        step = f"{signs[part['op']]} {part['name']} {part['value']:.3g}"
+        steps = f"{steps} {step}" if steps else step.removeprefix("+ ")
     ranks = [
         f"{leg} #{rank}"
         for leg in ("topic", "lexical", "vector", "learned")
         if (rank := hit.get(f"{leg}_rank")) is not None
     ]
-    cosine = f", cosine {hit['cosine']:.3f}" if hit.get("cosine") is not None else ""
-    return f"    {hit['score']:.4g} = {' '.join(steps).removeprefix('+ ')}  ({', '.join(ranks)}{cosine})"
+    if hit.get("cosine") is not None:
+        ranks.append(f"cosine {hit['cosine']:.3f}")
+    found = f"  ({', '.join(ranks)})" if ranks else ""
+    return f"    {hit['score']:.4g} = {steps}{found}"
 
 
 def counts(found: Mapping[str, Any]) -> str:

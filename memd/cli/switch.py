@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from memd.cli import door, health, show
+from memd.cli import door, show
 
 
 class State(StrEnum):
@@ -68,12 +68,11 @@ def run(
 
 def _told(told: dict[str, Any]) -> str:
     if "session" in told:
-        return f"session {show.line(told['session'])}: {show.line(told['switch']['reason'])}"
-    here = told["here"]
-    switch = here["switch"]
-    if switch["captures"] and switch["recalls"]:
-        return f"{health.place(here)}; on"
-    return health.place(here)
+        where, switch = f"session {told['session']}", told["switch"]
+    else:
+        where, switch = f"project {told['here']['name']}", told["here"]["switch"]
+    state = _WORDS[switch["captures"], switch["recalls"]]
+    return f"memd is {state} for {show.line(where)}"
 
 
 def _lines(said: list[dict[str, Any]]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import door, show
+from memd.cli.search import known_kinds
 
 _DAY = dt.timedelta(days=1)
 
@@ -29,7 +30,8 @@ def run(  # noqa: PLR0913  # one parameter per option
     at: Annotated[
         str | None,
         typer.Option(
-            metavar="TIME", help="2026-11-20, 2026-11-20 14:00, yesterday, 3 days ago."
+            metavar="TIME",
+            help="An ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week.",
         ),
     ] = None,
     days: Annotated[
@@ -55,6 +57,8 @@ def run(  # noqa: PLR0913  # one parameter per option
     """Show memories in the order of their events; around now if nothing is given."""
     if around is not None and (at is not None or days is not None):
         door.refuse("give only one of --around and --at or --days")
+    if days is not None and (before is not None or after is not None):
+        door.refuse("--days shows all of these days; leave out --before and --after")
     today = dt.datetime.fromtimestamp(time.time()).date()  # noqa: DTZ006  # the day on the wall
     moment = None if at is None else local_time(at, today)
     since, until = (None, None) if days is None else span(days, moment, today)
@@ -68,11 +72,15 @@ def run(  # noqa: PLR0913  # one parameter per option
         until=until,
         before=before,
         after=after,
-        kinds=kinds or None,
+        kinds=known_kinds(kinds),
         project=project or (None if number is None else "all"),
         directory=door.here(),
     )
-    print(json.dumps(found, ensure_ascii=False) if as_json else "\n".join(_lines(found)))
+    print(
+        json.dumps(found, ensure_ascii=False)
+        if as_json
+        else "\n".join(_lines(found, is_at=at is not None))
+    )
 
 
 def local_time(text: str, today: dt.date) -> str | int:
@@ -106,18 +114,23 @@ def _ms(moment: dt.datetime) -> int:
     return max(0, int(moment.timestamp() * 1000))
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(found: dict[str, Any], *, is_at: bool = False) -> list[str]:
+    """Tell the rows; with `is_at`, a line of its own for the moment that they are around."""
     notes = [f"({show.note(found['note'])})"] if found.get("note") else []
     if not found["rows"]:
         return ["nothing happened there", *notes]
     lines = ["   …"] if found["more_before"] else []
     last = ""
+    moment = [f"→  {show.minute(found['pivot_at'])}"] if is_at and not found["is_span"] else []
     for row in found["rows"]:
+        if moment and row["summary"]["at"] >= found["pivot_at"]:
+            lines.append(moment.pop())
         day = show.day(row["summary"]["at"])
         if found["is_span"] and day != last:
             lines.append(f"── {show.weekday(row['summary']['at'])} {day}")
         last = day
         lines.extend(_row(row))
+    lines += moment
     lines += ["   …"] if found["more_after"] else []
     return [*lines, *notes]
 

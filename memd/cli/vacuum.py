@@ -17,7 +17,7 @@ def run(
 ) -> None:
     """Cut down what is old, drop the vectors of models that are not used any more, shrink the vault.
 
-    What counts as old is in [retention] of the settings. No memory goes that has not expired long ago.
+    What counts as old is said under `retention` in config.toml. No memory goes that has not expired long ago.
 
     Searches go on; what agents do meanwhile is kept by their hooks until the file is written.
     """

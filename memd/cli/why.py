@@ -97,16 +97,20 @@ def _around(found: dict[str, Any]) -> Iterator[str]:
 
 def _relation(relation: dict[str, Any]) -> str:
     link = relation["supersession"]
-    way = "superseded by" if relation["is_newer"] else "supersedes"
+    gone = link["undone_at"]
+    if relation["is_newer"]:
+        way = "was superseded by" if gone else "superseded by"
+    else:
+        way = "had superseded" if gone else "supersedes"
     cosine = "" if link["cosine"] is None else f", cosine {link['cosine']:.3f}"
-    undone = ", undone" if link["undone_at"] else ""
+    undone = f"; taken back {show.minute(gone)}" if gone else ""
     guard = f", {show.line(link['guard'])}" if link["guard"] else ""
     return f"  {way} {show.headline(relation['other'])}\n    by rule {link['rule']}{cosine}{guard}{undone}"
 
 
 def _judgment(judged: dict[str, Any]) -> str:
     said = judged["judgment"]
-    undone = ", undone" if said["undone_at"] else ""
+    undone = f" (taken back {show.minute(said['undone_at'])})" if said["undone_at"] else ""
     pair = f"#{said['newer_id']} {said['relation']} #{said['older_id']}"
     return (
         f"  judged by the {show.line(said['who'])} {show.minute(said['at'])}{undone}:"

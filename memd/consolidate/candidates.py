@@ -46,6 +46,8 @@ class Candidate:
     at: int
     likeness: float
     finding: str
+    pinned_at: int | None = None
+    """Since when somebody keeps it on top: then nothing hides it."""
 
 
 def undecided(
@@ -83,7 +85,15 @@ def _candidate(mine: Summary, one: Near) -> Candidate | None:
         return None
     other = one.summary
     likeness = round(max(one.cosine, shared, one.learned), 3)
-    return Candidate(other.id, other.title, other.kind, other.at, likeness, finding.reason)
+    return Candidate(
+        other.id,
+        other.title,
+        other.kind,
+        other.at,
+        likeness,
+        finding.reason,
+        other.pinned_at,
+    )
 
 
 def _said(summary: Summary) -> str:

@@ -6,7 +6,7 @@ Not here: what goes with what (forgetting.py), what a scrub replaces (scrubbing.
 """
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,6 +22,8 @@ from memd.store.database import Connection, Database
 
 _BATCH = 200
 _NOTE = "scrub"
+_BEGUN_MS = 10_000
+"""A backup may hold what was kept so long after it was begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +31,8 @@ class Places:
     """The files beside the vault that repeat words of it; empty: there are none."""
 
     log: str = ""
-    backups: Callable[[], Sequence[str]] = tuple
-    """Lists the backups of the vault. Looks at the disk."""
+    backups: Callable[[], Mapping[str, int]] = dict
+    """The backups of the vault: path → when it was begun, UTC milliseconds. Looks at the disk."""
 
 
 async def _nothing_waits() -> None:
@@ -69,12 +71,18 @@ class Eraser:
         """
         if not selection.ids:
             await self._bring_in()
-        backups = tuple(await anyio.to_thread.run_sync(self._places.backups))
+        backups = await anyio.to_thread.run_sync(self._places.backups)
         plan = await self._db.read(partial(forgetting.plan_selection, selection=selection))
         if not dry_run:
             plan = await self._erase(selection, token)
             await self._clean(tuple(one.key for one in plan.sessions))
-        return replace(plan.report(is_dry_run=dry_run), backups=backups)
+        # No older one can hold it.
+        may = (
+            path
+            for path, at in backups.items()
+            if plan.since is not None and at + _BEGUN_MS >= plan.since
+        )
+        return replace(plan.report(is_dry_run=dry_run), backups=tuple(may))
 
     async def scrub(self, rule: Rule, *, dry_run: bool) -> Scrubbed:
         """Rewrite every text in which the rule finds something, or say where that is.

@@ -83,6 +83,8 @@ class Plan:
     project_id: int | None = None
     """The project that goes with its last session."""
     unknown: tuple[int, ...] = ()
+    since: int | None = None
+    """When the first of what goes was kept, UTC milliseconds; None if nothing goes."""
 
     @property
     def token(self) -> str:
@@ -145,6 +147,12 @@ def plan(tx: Connection, ids: Sequence[int]) -> Plan:
 
 def plan_selection(tx: Connection, selection: Selection) -> Plan:
     """What forgetting all of this would do. BadRequest for a selection that would mean everything."""
+    found = _selected(tx, selection)
+    begun = [session.id for session in found.sessions]
+    return replace(found, since=selecting.oldest(tx, found.ids, found.event_ids, begun))
+
+
+def _selected(tx: Connection, selection: Selection) -> Plan:
     if selection.ids:
         return plan(tx, selection.ids)
     if selection.is_empty:

@@ -51,7 +51,7 @@ class Judge:
         """Let a ruling hold. BadRequest or UnknownId if it cannot, with what to do."""
         reason = self._redact(storable(ruling.reason).replace("\0", "")).strip()
         if not reason:
-            raise BadRequest("reason: say in a few words why; mem_why shows it")
+            raise BadRequest("say in a few words why (reason); it is shown to whoever asks why")
         ruling = replace(ruling, reason=one_line(reason, REASON_CHARACTERS))
         now = self._clock()
         return self._told(await self._db.write(lambda tx: judging.judge(tx, ruling, now)))

@@ -46,6 +46,8 @@ class Judged:
     """What was hidden before and is not any more."""
     was: str | None = None
     """What held before: a relation, or the rule of a supersession."""
+    stays: tuple[tuple[int, int], ...] = ()
+    """(one of `hidden`, what hides it) for those that the same memory hid before."""
 
 
 def judge(tx: Connection, ruling: Ruling, now: int) -> Judged:
@@ -57,10 +59,7 @@ def judge(tx: Connection, ruling: Ruling, now: int) -> Judged:
         raise BadRequest(objection)
     before = judgments.between(tx, one.id, other.id)
     if before is not None and _is_the_same(before, ruling):
-        hidden = _hidden(tx, one.id, other.id)
-        return Judged(
-            one.id, other.id, "unchanged", before.relation, hidden, (), before.relation
-        )
+        return _report(tx, one, other, "unchanged", before.relation.value)
     was = before.relation.value if before else _rule_between(tx, one.id, other.id)
     now = _moment(tx, (one.id, other.id), now)
     if before is not None:
@@ -88,7 +87,7 @@ def undo(tx: Connection, one_id: int, other_id: int, now: int) -> Judged:
     if was is None:
         raise BadRequest(
             f"nothing to undo: neither a judgment nor a supersession links #{one.id} and #{other.id};"
-            " mem_why says what does"
+            f" ask why of each (mem_why, `memd why {one.id}`)"
         )
     _part(tx, one.id, other.id, now)
     return _report(tx, one, other, "undone", was)
@@ -238,17 +237,19 @@ def _still_holds(tx: Connection, one: Supersession) -> bool:
     return verdict in HIDES if one.rule == RULE else verdict not in KEEPS_APART
 
 
-def _hidden(tx: Connection, *ids: int) -> tuple[int, ...]:
-    now = summaries.by_ids(tx, ids)
-    return tuple(number for number in ids if now[number].superseded_by is not None)
-
-
 def _report(
     tx: Connection, one: Summary, other: Summary, outcome: str, was: str | None
 ) -> Judged:
-    hidden = _hidden(tx, one.id, other.id)
-    shown = tuple(
-        s.id for s in (one, other) if s.superseded_by is not None and s.id not in hidden
-    )
+    hides = {s.id: s.superseded_by for s in summaries.by_ids(tx, (one.id, other.id)).values()}
+    hidden, shown, stays = [], [], []
+    for before in (one, other):
+        by = hides[before.id]
+        if by is not None:
+            hidden.append(before.id)
+            stays += [(before.id, by)] if by == before.superseded_by else []
+        elif before.superseded_by is not None:
+            shown.append(before.id)
     holds = judgments.verdict(tx, one.id, other.id)
-    return Judged(one.id, other.id, outcome, holds, hidden, shown, was)
+    return Judged(
+        one.id, other.id, outcome, holds, tuple(hidden), tuple(shown), was, tuple(stays)
+    )

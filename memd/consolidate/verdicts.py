@@ -150,7 +150,8 @@ def _of_memory(tx: Connection, one: int, other: int | None) -> Found:
     if foreign:
         raise BadRequest(
             f"undo: #{foreign[0].newer_id} hides #{foreign[0].older_id} by the rule {foreign[0].rule},"
-            " not by consolidation; a judgment settles that (mem_judge)"
+            f" not by consolidation; undo that with mem_judge, or `memd judge {foreign[0].newer_id}"
+            f" {foreign[0].older_id} --undo`"
         )
     if not hidden and not opposed:
         raise BadRequest(f"undo: {_nothing(past, one, other)}")

@@ -85,7 +85,7 @@ def carry(
     seen: set[int] | None = set() if report.is_dry_run else None
     for path in files:
         size, written = stamps[path]
-        if marks.get(path) == stamps[path] and not report.is_dry_run:
+        if marks.get(path) == stamps[path]:
             report.unchanged.append(path)
         else:
             reader = TranscriptReader(seen=seen)

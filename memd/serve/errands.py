@@ -167,7 +167,7 @@ class Desk:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
         reach = await self._reach(asked, caller)
         ids = [asked.id, asked.other]
-        await self.app.db.read(lambda tx: scope.visible(tx, ids, reach))
+        await self.app.db.read(lambda tx: _known(scope.visible(tx, ids, reach)[1]))
         if asked.undo or asked.relation is None:
             done = await self.app.judge.undo(*ids)
         else:

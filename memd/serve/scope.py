@@ -159,5 +159,7 @@ def visible(
         if scope.project_ids is not None and one.project_id not in scope.project_ids:
             owner = projects.project(tx, one.project_id)
             name = owner.name if owner else "another project"
-            raise UnknownId(f"#{one.id} belongs to {name}; pass project: {ALL} to reach it")
+            raise UnknownId(
+                f"#{one.id} belongs to {name}; ask with the project {ALL} to reach it"
+            )
     return found, [number for number in dict.fromkeys(ids) if number not in found]

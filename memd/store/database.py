@@ -127,16 +127,27 @@ class Database:
         self._write_limit = anyio.CapacityLimiter(1)
         self._read_limit = anyio.CapacityLimiter(READERS)
 
-    async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a transaction, off the event loop, after all writes asked for before it."""
-        return await anyio.to_thread.run_sync(self.write_now, work, limiter=self._write_limit)
+    async def write(
+        self, work: Callable[[Connection], T], *, before: Callable[[], None] | None = None
+    ) -> T:
+        """Run `work` in a transaction, off the event loop, after all writes asked for before it.
+
+        `before` is run in the same thread before the transaction begins.
+        """
+        return await anyio.to_thread.run_sync(
+            self.write_now, work, before, limiter=self._write_limit
+        )
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one snapshot, off the event loop."""
         return await anyio.to_thread.run_sync(self.read_now, work, limiter=self._read_limit)
 
-    def write_now(self, work: Callable[[Connection], T]) -> T:
+    def write_now(
+        self, work: Callable[[Connection], T], before: Callable[[], None] | None = None
+    ) -> T:
         """`write`, in this thread. Only where nobody else writes: at start, and in `write`."""
+        if before is not None:
+            before()
         self._refuse()
         with self._watched(self._writer):
             self._writer.execute("BEGIN IMMEDIATE")

@@ -30,7 +30,8 @@ class Store:
         self.error = None
         self._numbers = count(1)
 
-    async def __call__(self, everything, captures):
+    async def __call__(self, make, captures):
+        everything = make()
         self.commits.append(([one.verdict.reason for one in everything], captures))
         self.begun.set()
         await self.free.wait()
@@ -126,10 +127,10 @@ async def test_what_cannot_be_prepared_fails_alone(sharing, store):
         await settled()
         store.free.set()
     assert failed == ["poison"]
-    assert store.commits == [(["first"], 1), (["a"], 1)]
+    assert store.commits == [(["first"], 1), (["a"], 2)]
     with pytest.raises(ValueError, match="poison"):
         await sharing.admit(items("poison"))
-    assert len(store.commits) == 2
+    assert store.commits[2] == ([], 1)
 
 
 async def test_an_error_of_the_store_is_told_to_all_and_the_next_is_tried_anew(sharing, store):

@@ -1,7 +1,9 @@
 """The command line as processes: what loads, what it says when it is misused, the side doors."""
 
 import errno
+import importlib
 import os
+import re
 import subprocess
 import sys
 
@@ -32,6 +34,19 @@ def test_help_names_every_command(alone):
     ran = alone("--help")
     assert ran.status == 0
     assert all(name in ran.out for name in app.COMMANDS)
+
+
+@pytest.mark.parametrize("name", app.COMMANDS)
+def test_no_word_of_a_help_page_is_taken_for_a_colour(name):
+    module = importlib.import_module(app.COMMANDS[name])
+    said = [module.run, *getattr(module, "PARTS", {}).values()]
+    assert not [one for one in said if re.search(r"\[/?[a-z]+\]", one.__doc__ or "")]
+
+
+def test_an_option_without_its_value_points_to_the_page_of_its_command(alone):
+    ran = alone("export", "--project")
+    assert (ran.status, ran.err.count("\n")) == (1, 1)
+    assert ran.err.endswith("requires an argument; see `memd export --help`\n")
 
 
 @pytest.mark.parametrize("name", ["hook", "mcp"])

@@ -21,6 +21,7 @@ def test_a_prompt_is_tried_and_every_candidate_explained(memd):
     assert ran.status == 0
     assert "Login answers 500" in ran.out
     assert "Candidates:" in ran.out
+    assert "\n+ #" in ran.out
     found = memd(
         "context", "--prompt", "why does login answer 500", "--session", "d9b86e92", "--json"
     )

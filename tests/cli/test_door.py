@@ -25,6 +25,27 @@ def test_a_call_without_a_daemon_says_so(tmp_path, monkeypatch):
     assert not door.answers()
 
 
+def test_what_is_advised_acts_on_the_vault_that_was_chosen(monkeypatch):
+    monkeypatch.delenv("MEMD_VAULT", raising=False)
+    assert door.typed("pin 12") == "memd pin 12"
+    assert door.for_this_vault("try `memd start`") == "try `memd start`"
+    monkeypatch.setenv("MEMD_VAULT", "work")
+    assert door.typed("pin 12") == "memd --vault work pin 12"
+    assert door.for_this_vault("`memd a` or `memd b`") == (
+        "`memd --vault work a` or `memd --vault work b`"
+    )
+
+
+def test_what_is_refused_advises_the_same_way(monkeypatch, capsys):
+    monkeypatch.setenv("MEMD_VAULT", "work")
+    with pytest.raises(SystemExit):
+        door.refuse("name a file, or `memd restore --salvage`")
+    assert (
+        capsys.readouterr().err
+        == "memd: name a file, or `memd --vault work restore --salvage`\n"
+    )
+
+
 def test_a_directory_that_is_gone_is_no_directory(tmp_path, monkeypatch):
     gone = tmp_path / "gone"
     gone.mkdir()

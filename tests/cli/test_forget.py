@@ -1,3 +1,7 @@
+import re
+
+import pytest
+
 from memd.cli import forget
 
 
@@ -34,12 +38,45 @@ def test_the_plan_is_for_programs_too(memd, noted):
 def test_a_query_shows_what_says_all_of_its_words_and_erases_it(memd, noted):
     number = noted("a quetzal nests in the attic", "--project", "global")
     noted("a quetzal flies", "--project", "global")
-    ran = memd("forget", "--query", "quetzal NESTS", "--dry-run")
+    everywhere = ("--project", "all")
+    ran = memd("forget", "--query", "quetzal NESTS", "--dry-run", *everywhere)
     assert (ran.status, ran.out.count("would forget")) == (0, 1)
-    assert f"would forget #{number} " in ran.out
-    assert memd("forget", "--query", "quetzal nests", "--yes").status == 0
+    assert re.search(rf"would forget #{number} .*  \[global\]\n", ran.out)
+    assert memd("forget", "--query", "quetzal nests", "--yes", *everywhere).status == 0
     assert memd("get", number).status == 1
-    assert memd("forget", "--query", "quetzal nests").out == "nothing fits\n"
+
+
+@pytest.mark.parametrize("option", [(), ("--yes",), ("--dry-run",), ("--json",)])
+def test_where_nothing_fits_nothing_is_wrong(memd, option):
+    ran = memd("forget", "--query", "a bandersnatch frumious", "--project", "all", *option)
+    assert (ran.status, ran.err) == (0, "")
+    assert "--json" in option or ran.out == "nothing fits\n"
+
+
+def test_a_query_means_this_project_unless_all_are_meant(memd, noted, monkeypatch, tmp_path):
+    for name in ("heath", "moor"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        noted(f"the {name} has a whimbrel")
+    ran = memd("forget", "--query", "whimbrel", "--dry-run")
+    assert ("the moor has" in ran.out, "the heath has" in ran.out) == (True, False)
+    assert "[" not in ran.out
+    ran = memd("forget", "--since", "2020-01-01", "--dry-run")
+    assert "the heath has" not in ran.out
+    ran = memd("forget", "--query", "the heath", "--dry-run")
+    assert ran.out == "nothing fits in this project; --project all looks everywhere\n"
+    ran = memd("forget", "--query", "whimbrel", "--dry-run", "--project", "all")
+    assert "the heath has a whimbrel  [heath]\n" in ran.out
+    assert "the moor has a whimbrel\n" in ran.out
+
+
+def test_a_query_where_nothing_is_known_says_how_to_mean_every_project(
+    memd, monkeypatch, tmp_path
+):
+    monkeypatch.chdir(tmp_path)
+    ran = memd("forget", "--query", "whimbrel")
+    assert ran.status == 1
+    assert "say another, or all for every one" in ran.err
 
 
 def test_everything_at_once_is_not_forgotten(memd):
@@ -59,3 +96,5 @@ def test_a_long_list_is_cut_short_and_says_what_stays():
     assert "would forget all of the session “a”" in lines
     assert "2 events stay, for other memories come from them" in lines
     assert "… and 10 more such" in lines
+    lines = forget._lines({**said, "kept_events": 1})
+    assert "1 event stays, for other memories come from it" in list(lines)

@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from memd.cli.import_ import Marks, _exact
+from memd.cli.import_ import Marks, _exact, _progress
 
 from .conftest import SAMPLES
 
@@ -53,7 +53,14 @@ def test_a_dry_run_needs_no_daemon_and_changes_nothing(machine):
 def test_a_dry_run_asks_a_daemon_what_it_knows_already(memd, tmp_path):
     ran = memd("import", "claude-code", SAMPLES, "--dry-run")
     assert ran.status == 0, ran.err
+    assert ran.out == memd("import", "claude-code", SAMPLES).out.replace("read", "would read")
+    assert ran.out.startswith("would read 0 files; 3 unchanged since the last import\n")
+    for sample in SAMPLES.rglob("*.jsonl"):  # the same, where nothing was read yet
+        shutil.copy(sample, tmp_path)
+    ran = memd("import", "claude-code", tmp_path, "--dry-run")
     assert "outcomes: known already 25\n" in ran.out
+    for copy in tmp_path.iterdir():
+        copy.unlink()
     line = {"type": "user", "sessionId": "new", "uuid": "u", "message": {"content": "Hello?"}}
     (tmp_path / "new.jsonl").write_text(json.dumps(line), encoding="utf-8")
     for _ in range(2):
@@ -71,6 +78,13 @@ def sessions(folder, count):
             for name in set(re.findall(r'"(?:sessionId|promptId|uuid)": ?"(.{8})', own)):
                 own = own.replace(f'"{name}', f'"{number:04x}{name[4:]}')
             (folder / f"{number}-{place}.jsonl").write_text(own, encoding="utf-8")
+
+
+def test_a_file_is_told_once_it_was_read(capsys):
+    with _progress() as progress:
+        for path, done in (("a", 1), ("a", 5), ("b", 7), ("b", 9)):
+            progress(path, done, 9)
+    assert capsys.readouterr().err == "5 B of 9 B  a\n9 B of 9 B  b\n"
 
 
 def test_an_import_that_is_broken_off_says_so_and_goes_on_the_next_time(machine, tmp_path):

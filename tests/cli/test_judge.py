@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 
@@ -27,6 +29,30 @@ def test_remembering_something_alike_asks_for_a_judgment(memd, noted):
     memd("forget", "--yes", number)
 
 
+def test_what_is_pinned_is_to_be_unpinned_before_it_can_be_replaced(memd, noted):
+    old = noted("the lamp oil is in barrel 3", "--kind", "fact", "--project", "global")
+    memd("pin", old)
+    told = ("--kind", "fact", "--project", "global")
+    ran = memd("remember", "the lamp oil is in barrel 5", *told)
+    number = ran.out.split()[0].removeprefix("#")
+    assert ran.out.endswith(
+        f"  #{old} is pinned: memd pin {old} --off first,"
+        f" then memd judge {number} {old} supersedes --reason WHY\n"
+    )
+    memd("forget", "--yes", number)
+
+
+def test_what_was_hidden_before_is_not_told_as_hidden_now(memd, noted):
+    told = ("--topic-key", "bell.rings", "--project", "global")
+    first, second = noted("the bell rings at 6", *told), noted("the bell rings at 7", *told)
+    third = noted("the bell is broken", "--project", "global")
+    ran = memd("judge", third, first, "compatible", "--reason", "both may be")
+    stays = f"  #{first} stays hidden, superseded by #{second}"
+    assert ran.out.splitlines() == [f"#{third} holds beside #{first}", stays]
+    ran = memd("judge", third, first, "--undo")
+    assert ran.out.splitlines()[1:] == [stays]
+
+
 def test_what_is_judged_replaced_is_hidden_and_told_why_and_undone(memd, pair):
     old, new = pair
     ran = memd("judge", new, f"#{old}", "supersedes", "--reason", "the winter hours")
@@ -44,7 +70,11 @@ def test_what_is_judged_replaced_is_hidden_and_told_why_and_undone(memd, pair):
         f"undone: supersedes between #{old} and #{new}",
         f"  #{old} shows again",
     ]
-    assert ", undone:" in memd("why", old).out
+    why = memd("why", old).out
+    assert f"\n  was superseded by #{new} fact " in why
+    assert "; taken back 20" in why
+    assert re.search(r"judged by the user [-\d]+ [\d:]+ \(taken back [-\d]+ [\d:]+\): #", why)
+    assert f"\n  had superseded #{old} fact " in memd("why", new).out
 
 
 def test_two_that_contradict_each_other_are_both_shown_and_marked(memd, pair):
@@ -80,4 +110,6 @@ def test_a_judgment_that_cannot_be_is_refused(memd, words, told):
 def test_a_judgment_without_a_reason_is_refused(memd, pair):
     ran = memd("judge", pair[1], pair[0], "supersedes")
     assert ran.status == 1
-    assert "reason: say in a few words why" in ran.err
+    assert "say in a few words why (reason)" in ran.err
+    ran = memd("judge", pair[1], "999999", "supersedes")
+    assert "#999999" in ran.err

@@ -4,6 +4,7 @@ import subprocess
 import pytest
 
 from memd.cli import app, moved_in
+from memd.store.freight import FREIGHT
 from tests.freight import lines, one_of_each, project, session, summary
 
 from .conftest import Machine, Ran
@@ -50,6 +51,13 @@ def test_an_export_is_known_by_its_header_whatever_it_is_called(file, tmp_path):
         assert not moved_in.is_export(tmp_path / name)
     assert not moved_in.is_export(tmp_path)
     assert not moved_in.is_export(tmp_path / "none")
+
+
+def test_every_kind_of_record_has_a_word_of_its_own():
+    assert set(moved_in.NOUNS) == set(FREIGHT)
+    merged = {"created": {"summary": 2, "edge": 1, "forgotten": 27, "use": 0}, "hidden": 0}
+    merged |= {name: {} for name in ("known", "revised", "forgotten", "left")}
+    assert list(moved_in._lines(merged)) == ["new: 2 memories, 1 link, 27 forgotten keys"]
 
 
 def test_what_moves_in_can_be_found_and_a_second_time_adds_nothing(home, run, file):
@@ -102,7 +110,7 @@ def test_an_import_that_is_killed_leaves_the_vault_as_it_was_and_can_be_repeated
     assert run("export").out == before
     assert list(folder.glob("*.staging"))
     ran = run("import", tmp_path / "many.jsonl")
-    assert "summary 20" in ran.out
+    assert "new: 20 memories, " in ran.out
     assert not list(folder.glob("*.staging*"))
 
 

@@ -48,7 +48,8 @@ def test_two_projects_are_told_merged_and_renamed(memd, town):
     )
 
     listed = memd("project", "list").out
-    assert "ledger-api  1 memory" in listed
+    assert "ledger-api  1 memory, 0 sessions, 0 events, last 20" in listed
+    assert "\n    global\n" not in listed
     assert str(ledger) in listed
     names = [one["name"] for one in memd("project", "list", "--json").json]
     assert {"ledger", "ledger-api"} <= set(names)

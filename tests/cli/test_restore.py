@@ -32,7 +32,7 @@ def test_a_restored_vault_answers_as_it_did_and_the_daemon_runs_again(
     assert ran.status == 0, ran.err
     assert " is whole: 4 memories, 2 events\n" in ran.out
     assert "1 memory of it had been forgotten since, and did not come back\n" in ran.out
-    assert ran.out.endswith("restored\n")
+    assert "\nrestored\nstarted, pid " in ran.out
     status = alone("status", "--json").json
     assert (status["summaries"]["count"], status["pid"] != pid) == (3, True)
     assert b"under the mat" not in vault.read_bytes()
@@ -96,6 +96,12 @@ def test_without_a_file_the_last_whole_backup_is_taken(vault, alone):
     assert Path(aside.partition(": ")[2]).read_bytes() == spoiled
 
 
+def test_of_a_vault_that_is_not_there_no_salvage_is_offered(alone):
+    ran = alone("restore", "--yes")
+    assert (ran.status, "salvage" in ran.err) == (1, False)
+    assert "no vault 'default'; name a FILE" in ran.err
+
+
 @pytest.mark.usefixtures("vault")
 def test_without_a_file_and_without_a_backup_a_salvage_is_offered(alone):
     ran = alone("restore", "--yes")
@@ -113,6 +119,24 @@ def test_a_salvage_keeps_what_can_be_read_and_the_damaged_file_as_it_is(vault, a
     aside = next(line for line in ran.out.splitlines() if line.startswith("what was there"))
     assert Path(aside.partition(": ")[2]).read_bytes() == spoiled
     assert not list(vault.parent.glob("backups/*.damaged*"))
+
+
+def test_of_what_is_whole_nothing_is_salvaged_and_of_what_is_not_there_neither(
+    vault, machine, alone, tmp_path
+):
+    path = alone("backup", "--json").json["path"]
+    machine.run("start")
+    pid = alone("status", "--json").json["pid"]
+    for words, told in (
+        ((), "the vault is whole; there is nothing to salvage"),
+        ((path,), f"{path} is whole; there is nothing to salvage"),
+        ((tmp_path / "none.memd",), f"there is no file {tmp_path / 'none.memd'}"),
+    ):
+        ran = alone("restore", *words, "--salvage", "--yes")
+        assert (ran.status, ran.out) == (1, "")
+        assert told in ran.err
+    assert alone("status", "--json").json["pid"] == pid
+    assert len(list(vault.parent.glob("backups/*"))) == 1
 
 
 def test_where_nothing_can_be_salvaged_nothing_is_changed(vault, alone):

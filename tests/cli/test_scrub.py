@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from memd.cli import scrub
@@ -7,8 +9,8 @@ def test_without_a_yes_it_only_says_where_it_is(memd, noted):
     number = noted("the okapi sleeps", "--project", "global")
     ran = memd("scrub", "okap[i]")
     assert ran.status == 1
-    assert f"would rewrite 1 of the summaries: #{number}" in ran.out
-    assert "with [REDACTED:scrub]" in ran.out
+    assert f"would rewrite 1 memory: #{number}\n" in ran.out
+    assert re.search(r"\n\d+ places become \[REDACTED:scrub\]\n", ran.out)
     assert "okapi" not in ran.out
     assert "--yes" in ran.err
     assert "okapi" in memd("get", number).out
@@ -27,14 +29,20 @@ def test_what_makes_no_sense_is_refused_in_one_line(memd, words):
     assert (ran.status, ran.err.count("\n")) == (1, 1)
 
 
+def test_a_pattern_and_the_secrets_are_not_both_scrubbed(memd):
+    assert "give a pattern or --secrets, not both" in memd("scrub", "a", "--secrets").err
+
+
 def test_what_stays_is_named():
     said = {
-        "is_dry_run": False, "rows": {"log": 2, "events": 11}, "ids": {"events": [1, 2]},
-        "found": {}, "stays": {"projects.key": 1}, "backups": ["/b/one.db"],
+        "is_dry_run": False, "rows": {"log": 2, "events": 11, "summaries": 3},
+        "ids": {"events": [1, 2], "summaries": [4, 5]}, "found": {"[REDACTED:scrub]": 1}, "stays": {"projects.key": 1}, "backups": ["/b/one.db"],
     }  # fmt: skip
     assert list(scrub._lines(said)) == [
-        "rewrote 2 of the log",
-        "rewrote 11 of the events: #1, #2, …",
+        "rewrote 2 log lines",
+        "rewrote 11 events",
+        "rewrote 3 memories: #4, #5, …",
+        "1 place became [REDACTED:scrub]",
         "stays in 1 of projects.key: by that it is found; `memd forget` takes it",
         "/b/one.db is a backup and may still hold it",
     ]

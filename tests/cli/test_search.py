@@ -12,6 +12,22 @@ def test_hits_are_told_with_id_kind_day_and_title(memd):
     assert ran.out.splitlines()[1].startswith("    ")
 
 
+def test_of_all_projects_a_hit_says_to_which_it_belongs(memd, noted, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    noted("a dotterel on the roof")
+    noted("a dotterel in the yard", "--project", "global")
+    out = memd("search", "dotterel", "--project", "all").out
+    assert "a dotterel on the roof\n" in out
+    assert "a dotterel in the yard  [global]\n" in out
+    assert "[" not in memd("search", "dotterel").out
+
+
+def test_what_the_question_asks_for_is_not_told_where_nothing_was_found(memd):
+    note = "(the question asks for the latest"
+    assert note in memd("search", "latest login", "--project", "all").out
+    assert note not in memd("search", "latest zyxwvutsrq", "--project", "global").out
+
+
 def test_the_full_form_is_for_programs(memd):
     found = memd("search", "login 500", "--project", "all", "-k", "2", "--json").json
     assert 1 <= len(found["hits"]) <= 2
@@ -50,7 +66,7 @@ def test_nothing_found_is_an_answer(memd):
 def test_a_kind_that_there_is_not_is_refused_by_its_name(memd):
     ran = memd("search", "x", "--kind", "nonsense")
     assert ran.status == 1
-    assert "kinds" in ran.err
+    assert "--kind: there is no 'nonsense'; there are decision, " in ran.err
 
 
 @pytest.mark.parametrize(

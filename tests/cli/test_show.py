@@ -37,6 +37,7 @@ def test_one_memory_and_two_memories():
     assert show.plural(1, "memory") == "1 memory"
     assert show.plural(1_200, "memory") == "1,200 memories"
     assert show.plural(0, "file") == "0 files"
+    assert show.plural(2, "key") == "2 keys"
 
 
 def test_a_memory_s_headline_has_its_id_kind_day_and_title():
@@ -78,6 +79,26 @@ def test_a_score_shows_the_steps_that_make_it():
     assert show.score(hit).strip() == (
         "2.5 = lexical 2 * kind 1.25  (lexical #1, vector #3, cosine 0.910)"
     )
+
+
+def test_a_sum_that_is_multiplied_stands_in_parentheses_and_no_ranks_leave_none():
+    steps = (
+        ("+", "a", 1),
+        ("+", "b", 2),
+        ("*", "c", 3),
+        ("*", "d", 4),
+        ("+", "e", 5),
+        ("*", "f", 2),
+    )
+    parts = [{"op": op, "name": name, "value": value} for op, name, value in steps]
+    told = show.score({"score": 82, "parts": parts})
+    assert told == "    82 = ((a 1 + b 2) * c 3 * d 4 + e 5) * f 2"
+    assert show.score({"score": 1, "parts": parts[:1]}) == "    1 = a 1"
+
+
+def test_what_belongs_to_another_project_says_to_which():
+    memory = {"id": 1, "kind": "note", "at": NOON, "title": "t", "elsewhere": "led\nger"}
+    assert show.headline(memory).endswith("t  [led ger]")
 
 
 def test_a_table_aligns_and_continues():

@@ -10,7 +10,7 @@ def test_memd_is_switched_where_one_stands_and_back_on(machine):
     assert machine.run("start").status == 0
     assert machine.run("switch").out == "on everywhere\n"
     off = machine.run("switch", "off").out
-    assert off.endswith(f"; switched off for project {here}\n")
+    assert off == f"memd is off for project {here}\n"
     assert machine.run("switch").out.startswith(f"off          project  {here}")
     assert f"switched off for project {here}" in machine.run("status").out
     hook = {
@@ -25,10 +25,13 @@ def test_memd_is_switched_where_one_stands_and_back_on(machine):
     assert "Said by hand" in machine.run("search", "said by hand").out
 
     told = machine.run("switch", "on", "--session", KEY).out
-    assert told == f"session {KEY}: switched on for this session\n"
+    assert told == f"memd is on for session {KEY}\n"
     assert machine.run("hook", "UserPromptSubmit", stdin=json.dumps(hook)).status == 0
     assert machine.wait_for(lambda status: status["books"]["stored"])
-    assert machine.run("switch", "on", "--project", ".").out.endswith("; on\n")
+    told = machine.run("switch", "capture-only", "--project", ".").out
+    assert told == f"memd is capture-only for project {here}\n"
+    told = machine.run("switch", "on", "--project", ".").out
+    assert told == f"memd is on for project {here}\n"
     rows = machine.run("switch", "--json").json
     assert [(row["scope"], row["target"]) for row in rows] == [("session", KEY)]
 

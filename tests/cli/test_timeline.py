@@ -1,9 +1,11 @@
 import datetime as dt
+import re
 import time
 
 import pytest
 
-from memd.cli import timeline
+from memd.cli import show, timeline
+from memd.serve import when
 
 HOUR_MS = 3_600_000
 
@@ -24,6 +26,7 @@ def test_the_neighbourhood_of_a_memory_marks_it(memd):
     assert ran.status == 0
     (pivot,) = [line for line in ran.out.splitlines() if line.startswith("→")]
     assert f"#{hit['id']} " in pivot
+    assert pivot.endswith("  [ledger]")
 
 
 def test_rows_are_in_the_order_of_their_events(memd):
@@ -31,6 +34,32 @@ def test_rows_are_in_the_order_of_their_events(memd):
     times = [row["summary"]["at"] for row in rows]
     assert times == sorted(times)
     assert times
+
+
+def test_the_moment_asked_for_stands_between_what_was_before_and_after(memd):
+    rows = memd("timeline", "--at", "2026-11-21", "--project", "all", "--json").json["rows"]
+    moment = (rows[0]["summary"]["at"] + rows[-1]["summary"]["at"]) // 2
+    out = memd("timeline", "--at", moment, "--project", "all").out.splitlines()
+    (place,) = [n for n, line in enumerate(out) if line.startswith("→")]
+    assert out[place] == f"→  {show.minute(moment)}"
+    assert [line for line in out[:place] if "#" in line]
+    assert [line for line in out[place:] if "#" in line]
+    last = memd("timeline", "--at", rows[-1]["summary"]["at"] + 1, "--project", "all").out
+    assert last.splitlines()[-1].startswith("→  20")
+
+
+def test_a_kind_that_there_is_not_and_days_with_a_neighbourhood_are_refused(memd):
+    assert (
+        "--kind: there is no 'foo'; there are decision" in memd("timeline", "--kind", "foo").err
+    )
+    ran = memd("timeline", "--days", "2", "--before", "1")
+    assert (ran.status, "leave out --before and --after" in ran.err) == (1, True)
+
+
+def test_help_and_error_name_the_same_forms_of_a_time(memd):
+    said = " ".join(re.sub(r"[│\s]+", " ", memd("timeline", "--help").out).split())
+    assert when._FORMS.removeprefix("an ISO date") in said
+    assert when._FORMS in memd("timeline", "--at", "foo").err
 
 
 def test_a_memory_that_there_is_not_is_told(memd):

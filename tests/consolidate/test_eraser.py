@@ -23,7 +23,9 @@ def eraser(vault, clock, tmp_path, brought):
     async def bring_in():
         brought.append(1)
 
-    places = Places(str(tmp_path / "memd.log"), lambda: ["/b/one.db"])
+    places = Places(
+        str(tmp_path / "memd.log"), lambda: {"/b/one.db": clock() + 1, "/b/older.db": 1}
+    )
     return Eraser(vault.db, clock, lambda: None, places, bring_in, vault.indexer.settle)
 
 
@@ -56,6 +58,11 @@ async def test_a_session_goes_with_its_title_and_says_what_stays_and_why(
     left = vault.db.read_now(lambda tx: projects.session(tx, number))
     assert (left.title, left.directory) == (None, None)
     assert list(vault.db.read_now(lambda tx: events.by_ids(tx, [shared]))) == [shared]
+
+
+async def test_where_nothing_goes_no_backup_is_named(eraser):
+    told = await eraser.forget(Selection(words=("zzyzx",)), dry_run=True)
+    assert (told.count, told.backups) == (0, ())
 
 
 async def test_what_has_changed_since_it_was_shown_is_not_erased(vault, eraser, session):

@@ -44,7 +44,7 @@ async def test_no_secret_stands_in_a_reason_and_no_essay(vault, judge, pair):
 
 
 async def test_a_judgment_needs_a_reason(judge, pair):
-    with pytest.raises(BadRequest, match="reason: say in a few words why"):
+    with pytest.raises(BadRequest, match=r"say in a few words why \(reason\)"):
         await judge.judge(ruling(pair, reason=" \0 "))
 
 

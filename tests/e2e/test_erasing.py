@@ -113,11 +113,13 @@ def test_a_query_erases_what_says_all_its_words_and_names_the_backups(house):
     says(house, 42, "dulcimer")
     backups = pathlib.Path(house.paths.data_dir) / "backups"
     backups.mkdir()
-    (backups / "default-20260101T000000Z.memd").write_text("theremin")
-    ran = house.run("forget", "--query", "Theremin quicker", "--yes")
+    (backups / "default-20990101T000000Z.memd").write_text("theremin")
+    everywhere = ("--project", "all")
+    ran = house.run("forget", "--query", "Theremin quicker", "--yes", *everywhere)
     assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"default-20260101T000000Z.memd is a backup and may still hold it" in ran.stdout
-    assert house.run("forget", "--query", "quicker", "--json").stdout.count(b"theremin") == 0
+    assert b"default-20990101T000000Z.memd is a backup and may still hold it" in ran.stdout
+    ran = house.run("forget", "--query", "quicker", "--json", *everywhere)
+    assert (ran.returncode, ran.stdout.count(b"theremin")) == (0, 0)
 
 
 def test_a_scrubbed_word_is_gone_from_every_file_and_found_under_its_placeholder(house):
@@ -128,7 +130,7 @@ def test_a_scrubbed_word_is_gone_from_every_file_and_found_under_its_placeholder
     ran = house.run("scrub", "vuvu[a-z]+", "--dry-run")
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"vuvu" not in ran.stdout
-    assert b"would rewrite 4 of the events: #" in ran.stdout
+    assert b"would rewrite 4 events\n" in ran.stdout
     assert house.files_with("vuvuzela"), "a dry run rewrites nothing"
     ran = house.run("scrub", "-", "--yes", stdin=b"vuvu[a-z]+\n")
     assert (ran.returncode, ran.stderr) == (0, b"")

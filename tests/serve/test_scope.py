@@ -35,6 +35,13 @@ async def test_here_is_the_project_around_the_directory_and_what_is_global(
     assert await scope.reach(db, directory, "current") == Reach((number, everywhere), "shop")
 
 
+async def test_every_project_but_that_of_the_directory_is_elsewhere(db, place, everywhere):
+    directory, _ = place("shop")
+    _, other = place("other")
+    assert await scope.elsewhere(db, directory) == {other: "other", everywhere: "global"}
+    assert len(await scope.elsewhere(db, None)) == 3
+
+
 async def test_who_has_no_directory_sees_everything(db):
     assert await scope.reach(db, None, "current") == Reach(None)
 
@@ -113,5 +120,5 @@ async def test_a_memory_out_of_reach_is_told_from_one_that_is_not_there(house):
     look = lambda reach: house.db.read_now(lambda tx: scope.visible(tx, [number, 99], reach))  # noqa: E731
     found, unknown = look(Reach(None))
     assert (list(found), unknown) == ([number], [99])
-    with pytest.raises(UnknownId, match="belongs to /shop; pass project: all"):
+    with pytest.raises(UnknownId, match="belongs to /shop; ask with the project all"):
         look(Reach((77,)))

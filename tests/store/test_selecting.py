@@ -26,6 +26,18 @@ def two(db):
     return db.write_now(write)
 
 
+@pytest.mark.usefixtures("two")
+def test_the_oldest_of_memories_events_and_sessions_is_found(db):
+    def oldest(*ids):
+        return db.read_now(lambda tx: selecting.oldest(tx, *ids))
+
+    assert oldest([], [], []) is None
+    assert oldest([], [2, 4], []) == 20
+    assert oldest([], [2, 3], []) == 10
+    assert oldest([2], [2], []) == 1  # a memory of 20 that was written at 1
+    assert oldest([], [2], [1]) == 1
+
+
 @pytest.mark.parametrize(
     ("bounds", "wanted"),
     [
