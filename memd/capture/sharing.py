@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 import anyio
+import anyio.lowlevel
 
 from memd.capture.prepare import UNEXPECTED, Item
 from memd.capture.record import Prepared, Receipt
@@ -101,6 +102,8 @@ class Sharing:
             raise
 
     async def _lead(self) -> None:
+        # Others may have come in the same round of the event loop: they are taken along.
+        await anyio.lowlevel.checkpoint()
         batch = self._next_batch()
         try:
             await self._work(batch)
