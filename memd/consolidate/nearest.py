@@ -168,7 +168,7 @@ class _Near:
 
 
 def rows_of(shelf: Shelf, space: str) -> ArrayRows | None:
-    """What a shelf holds of one space, as it is now; None while it is being loaded.
+    """What a shelf holds of one space, as it is now; None while it is being loaded, or is not proven.
 
     The columns are copied; the vectors are read when asked for, a slice at a time, so that a search
     never waits for long. When the shelf closes its gaps in between, `is_current` turns False.
@@ -176,7 +176,7 @@ def rows_of(shelf: Shelf, space: str) -> ArrayRows | None:
     with shelf.lock:
         columns, matrix = shelf.columns, shelf.matrices.get(space)
         is_filling = space != shelf.learned and shelf.coverage(space) < 1
-        if not shelf.loaded or matrix is None or is_filling:
+        if not (shelf.loaded and shelf.is_proven) or matrix is None or is_filling:
             return None
         n, dimensions = columns.n, matrix.dimensions
         last = int(columns.passage_id[n - 1]) if n else 0

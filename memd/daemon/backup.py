@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memd.daemon import lock
 from memd.errors import BadRequest, MemdError, VaultError
 from memd.paths import Paths, private_dir
 from memd.store import beside, copies, migrate, wal
@@ -174,6 +175,25 @@ def salvage(paths: Paths, file: str | None, now: int) -> Rescued:
         copies.discard(partial)
     _flush(paths.data_dir)
     return Rescued(aside, found.kept, found.lost)
+
+
+def check_damaged(paths: Paths, file: str | None) -> None:
+    """Refuse to salvage what is not there, or is whole: BadRequest, with what to do."""
+    source = file or paths.database
+    if not Path(source).is_file():
+        raise BadRequest(f"there is no file {source}")
+    try:
+        copies.verify(source)
+        if lock.holder(paths.lock) is None:  # else its log is being written
+            wal.check(source)
+    except MemdError:
+        return
+    is_vault = Path(paths.database).exists() and Path(source).samefile(paths.database)
+    if is_vault:
+        raise BadRequest("the vault is whole; there is nothing to salvage")
+    raise BadRequest(
+        f"{source} is whole; there is nothing to salvage, `memd restore FILE` takes all of it"
+    )
 
 
 def newest(paths: Paths, now: int) -> Backup | None:

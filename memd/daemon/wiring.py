@@ -228,8 +228,8 @@ def _curator(
     )
 
 
-def _backups(paths: Paths) -> list[str]:
-    return [one.path for one in backup.listed(backup.place(paths), paths.vault)]
+def _backups(paths: Paths) -> dict[str, int]:
+    return {one.path: one.at for one in backup.listed(backup.place(paths), paths.vault)}
 
 
 async def _bring_in(intake: Intake, distiller: Distiller) -> None:

@@ -14,6 +14,9 @@ _MORE = 4
 """A quarter more rows fit behind those that there are."""
 _ROOM_MIN = 1_024
 
+SYMPTOMS = (LookupError, ValueError, ArithmeticError, TypeError, MemoryError)
+"""What using numbers may raise that are not those that were written."""
+
 Arrays = dict[str, NDArray[Any]]
 Room = Callable[[str, int, np.dtype[Any]], NDArray[Any]]
 """Makes an array of this name, length and type on the disk."""

@@ -4,7 +4,8 @@ A copy is a directory with a random name. It is whole once its manifest is there
 vault names it (store/saved.py); it is never changed, so what is mapped stays what it was. It is mapped
 privately: what is written to the arrays goes into pages of our own, and there is room behind the rows
 for new ones. Numbers only: no text of anybody. Anything odd about a copy is a reason to do without it.
-Not here: what the arrays mean (shelf.py), when a copy is made (keeper.py).
+Not here: what the arrays mean (shelf.py), when a copy is made (keeper.py), reading its files through
+(intact.py).
 """
 
 import contextlib
@@ -14,6 +15,7 @@ import mmap
 import os
 import shutil
 import time
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -26,12 +28,13 @@ from numpy.typing import NDArray
 from memd.index.copied import Copy, Draft, Layout
 from memd.store import beside
 
-FORMAT = 1
+FORMAT = 2
 _MANIFEST = "manifest.json"
 _AT_ONCE = 8 * 1024**2
 """Bytes that are written, and brought to the disk, before the next: commits and searches go between."""
 _REST = 0.5
 """Of the time that this took."""
+_ZEROS = bytes(1 << 16)
 
 GiveUp = Callable[[], bool]
 
@@ -48,7 +51,10 @@ class GivenUp(Exception):
 class Mapped(Copy):
     """A copy, mapped."""
 
+    folder: Path
     maps: Mapping[str, mmap.mmap]
+    checks: Mapping[str, int]
+    """By name of file, the CRC-32 of all its bytes as they were written, the room too."""
 
 
 def write(vault: str, name: str, draft: Draft, give_up: GiveUp) -> None:
@@ -94,14 +100,35 @@ def _write(path: Path, layout: Layout, give_up: GiveUp) -> dict[str, Any]:
     """Write one array to a file that has its room; what the manifest says of it."""
     array, room = layout.array, layout.room()
     size = int(np.prod(room)) * array.itemsize
+    check = done = 0
     if isinstance(array, np.memmap):
         array.flush()  # it was made in its place
+        check, done = _checked(array, give_up), size
     else:
         with _created(path) as file:
             os.ftruncate(file.fileno(), size)
             for offset, part in _lines(array, room, layout.grows):
-                _write_at(file.fileno(), offset, part, give_up)
-    return {"dtype": array.dtype.str, "room": room, "bytes": size}
+                check = _zeros(check, offset - done)
+                check = _write_at(file.fileno(), offset, part, check, give_up)
+                done = offset + part.nbytes
+    check = _zeros(check, size - done)
+    return {"dtype": array.dtype.str, "room": room, "bytes": size, "check": check}
+
+
+def _checked(array: NDArray[Any], give_up: GiveUp) -> int:
+    held, check = array.reshape(-1).view(np.uint8).data, 0
+    for first in range(0, len(held), _AT_ONCE):
+        if give_up():
+            raise GivenUp
+        check = zlib.crc32(held[first : first + _AT_ONCE], check)
+    return check
+
+
+def _zeros(check: int, count: int) -> int:
+    """What a checksum becomes behind so many zeros."""
+    for first in range(0, count, len(_ZEROS)):
+        check = zlib.crc32(_ZEROS[: count - first], check)
+    return check
 
 
 def _lines(
@@ -123,7 +150,10 @@ def _room(folder: Path, name: str, size: int, kind: np.dtype[Any]) -> NDArray[An
     return np.memmap(folder / name, kind, "r+", shape=(size,))
 
 
-def _write_at(handle: int, offset: int, array: NDArray[Any], give_up: GiveUp) -> None:
+def _write_at(
+    handle: int, offset: int, array: NDArray[Any], check: int, give_up: GiveUp
+) -> int:
+    """Write an array, and return what the checksum of all before it becomes."""
     rows = max(1, _AT_ONCE // max(1, array[:1].nbytes))
     for first in range(0, len(array), rows):
         if give_up():
@@ -134,8 +164,10 @@ def _write_at(handle: int, offset: int, array: NDArray[Any], give_up: GiveUp) ->
         while done < len(data):
             done += os.pwrite(handle, data[done:], offset + done)
         offset += len(data)
+        check = zlib.crc32(data, check)
         os.fdatasync(handle)
         time.sleep(_REST * (time.perf_counter() - started))
+    return check
 
 
 def read(vault: str, name: str) -> Mapped:
@@ -152,7 +184,8 @@ def read(vault: str, name: str) -> Mapped:
         arrays = {
             key: _mapped(folder / key, told, maps) for key, told in manifest["files"].items()
         }
-        return Mapped(manifest["about"], arrays, maps)
+        checks = {key: told["check"] for key, told in manifest["files"].items()}
+        return Mapped(manifest["about"], arrays, folder, maps, checks)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
         raise Odd(f"it cannot be read: {error}") from error
 

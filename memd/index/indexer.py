@@ -6,9 +6,10 @@ the shelf up to date. A crash before the commit repeats a batch, a crash after i
 the shelf is loaded from the tables. Not here: which changes there are (triggers in the store).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -21,6 +22,7 @@ from memd.engines.ports import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import gaps
 from memd.index.chunk import embedded, passages
+from memd.index.copied import SYMPTOMS
 from memd.index.entities import Entity, of_summary
 from memd.index.heap import give_back
 from memd.index.keeper import Keeper
@@ -42,6 +44,7 @@ _REST = 0.5
 """Of the time that it took to embed some: who searches meanwhile shares the interpreter with us."""
 
 Halves = NDArray[np.float16]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +101,8 @@ class Indexer:
         self._in_step = False
         """Whether the shelf has followed every commit."""
         self._keeper = Keeper(db, shelf, embedders)
+        self._read_in = Bell()
+        """Rings when the shelf was loaded."""
         self._awaited = 0
         """How many wait for the index to be settled."""
         self._has_worked = False
@@ -108,6 +113,20 @@ class Indexer:
 
     async def run(self) -> None:
         """Index for ever: what is pending, then whatever somebody rings for."""
+        async with anyio.create_task_group() as both:
+            both.start_soon(self._prove)
+            await self._work()
+
+    async def _prove(self) -> None:
+        """See for ever whether the copy that was mapped is whole; if it is not, do without it."""
+        while True:
+            if not await self._keeper.prove():
+                async with self._lock:
+                    self._in_step = self._in_step and self._shelf.is_proven
+                    await self._get_in_step()
+            await self._read_in.wait()
+
+    async def _work(self) -> None:
         while True:
             await self.settle()
             await self._complete()
@@ -131,7 +150,7 @@ class Indexer:
         self._bell.ring()
 
     def status(self) -> dict[str, object]:
-        """Tell `pending` as of the last look, `passages`, `space`, `loaded`, `failed`: space → why, and `copy`."""
+        """Tell `pending` as of the last look, `passages`, `space`, `loaded`, `failed`: space → why, `copy`, and `trouble`."""
         return {
             "pending": self._pending,
             "passages": self._shelf.columns.live_count,
@@ -139,6 +158,7 @@ class Indexer:
             "loaded": self._shelf.loaded,
             "failed": dict(self._failed),
             "copy": self._keeper.status(),
+            "trouble": self._keeper.damage or None,
         }
 
     async def load(self) -> None:
@@ -151,9 +171,20 @@ class Indexer:
         self._awaited += 1
         try:
             async with self._lock:
-                await self._catch_up()
+                await self._trying(self._catch_up)
         finally:
             self._awaited -= 1
+
+    async def _trying(self, work: Callable[[], Awaitable[_T]]) -> _T:
+        """Do this; if it fails over a copy that nobody has proven yet, do it without the copy."""
+        try:
+            return await work()
+        except SYMPTOMS as error:
+            if not self._keeper.refuse(f"it has not what is expected: {error!r}"):
+                raise
+        self._in_step = False
+        await self._get_in_step()
+        return await work()
 
     async def reindex(self) -> None:
         """Compute every derived row anew, from a shelf that has what the tables have."""
@@ -180,6 +211,7 @@ class Indexer:
 
     async def _load(self) -> None:
         await self._db.read(self._keeper.load)
+        await self._keeper.drop()
         self._has_worked = True
         await anyio.to_thread.run_sync(give_back)
         self._in_step = True
@@ -187,6 +219,7 @@ class Indexer:
             for embedder in self._embedders:
                 await self._fill_some(embedder)
         self.loaded.set()
+        self._read_in.ring()
         self._tell()
 
     def _tell(self) -> None:
@@ -206,7 +239,7 @@ class Indexer:
     async def _fill(self, embedder: Embedder) -> int:
         """Give some passages their vectors in a space; how many."""
         async with self._lock:
-            return await self._fill_some(embedder)
+            return await self._trying(partial(self._fill_some, embedder))
 
     async def _fill_some(self, embedder: Embedder) -> int:
         name = embedder.space.name

@@ -5,10 +5,13 @@ that were indexed since. Without one everything is read from the tables. What is
 what is more takes up to a millisecond each, and the indexer does it behind the first answers. A copy is
 never mended: once enough has changed since, another takes its place, and the shelf lets go of its own
 arrays for those of the copy.
-Not here: the files (copy.py), which copy holds (store/saved.py), when it is quiet (indexer.py).
+What a start has mapped is read through behind the first answers; a copy that proves damaged is dropped,
+and everything is read from the tables after all.
+Not here: the files (copy.py, intact.py), which copy holds (store/saved.py), when it is quiet (indexer.py).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from itertools import count, islice
 
@@ -19,10 +22,12 @@ from numpy.typing import NDArray
 
 from memd import log
 from memd.engines.ports import Embedder, LocalEmbedder
-from memd.index import copy, pages
+from memd.errors import VaultError
+from memd.index import copy, intact, pages
 from memd.index.chunk import wording
-from memd.index.copied import Draft
+from memd.index.copied import SYMPTOMS, Draft
 from memd.index.copy import GivenUp, Mapped, Odd
+from memd.index.intact import Damaged
 from memd.index.shelf import Batch, Contents, Shelf
 from memd.models import Space
 from memd.store import fulltext, saved
@@ -39,6 +44,10 @@ _AT_ONCE = 256
 _TRIES = 3
 """How often the writing of a copy gives way to who waits for the index."""
 _AFTER_FAILURE_S = 600.0
+_PAUSE = 2.0
+"""Of the time that it took to read a step of a copy: searches go between."""
+_DROPPED = "the saved copy of the index was dropped"
+_DAMAGED = "the saved copy of the index was damaged; it is being read from the vault"
 _BLOCKS_KEPT = 8
 """After so many blocks of a copy, the pages that were read for it are given back."""
 
@@ -58,6 +67,10 @@ class Keeper:
         self._not_before = 0.0
         self.trouble = ""
         """Why the last copy could not be used or written; else empty."""
+        self.damage = ""
+        """What was wrong with a copy that was in use, until there is another; else empty."""
+        self._refused: dict[str, str] = {}
+        """Copies that are not to be used any more → why."""
 
     def load(self, tx: Connection) -> None:
         """Fill the shelf: from the copy that holds, and what was indexed since; or from the tables."""
@@ -68,6 +81,8 @@ class Keeper:
         except Odd as odd:
             name = None
             self.trouble = f"the copy of the index was not used: {odd}"
+            if isinstance(odd, Damaged):
+                self.damage = f"{_DROPPED}: {odd}"
             log.get("indexer").warning("index_copy_not_used", reason=str(odd))
         if name is None:
             self._shelf.load(self._contents(tx))
@@ -76,7 +91,11 @@ class Keeper:
 
     def _open(self, tx: Connection, name: str) -> Mapped:
         """Fill the shelf from this copy. Raises Odd; then the shelf is as it was."""
+        if name in self._refused:
+            raise Odd(self._refused[name])
         found = copy.read(self._db.path, name)
+        for _ in intact.read_through(found, intact.small(found)):
+            pass
         fresh = Shelf()
         try:
             spaces = [[e.space.name, e.space.dimensions] for e in self._embedders]
@@ -87,13 +106,49 @@ class Keeper:
             touched = saved.unsaved(tx)
             if touched:
                 fresh.apply(self._since(tx, fresh, touched))
-        except (KeyError, ValueError, IndexError, TypeError) as error:
+        except SYMPTOMS as error:
             raise Odd(f"it has not what is expected: {error!r}") from error
         rows, wanted = fresh.columns.live_count, fulltext.count(tx)
         if rows != wanted:
             raise Odd(f"it makes {rows} passages of {wanted}")
-        self._shelf.become(fresh)
+        self._shelf.become(fresh, is_proven=False)
         return found
+
+    async def prove(self) -> bool:
+        """Read through the copy that is mapped, gently but at once if it is doubted; False: load anew."""
+        found = self._copy
+        if found is None or self._shelf.is_proven:
+            return True
+        steps = intact.read_through(found, found.checks)
+        try:
+            with closing(steps):
+                started = anyio.current_time()
+                while await anyio.to_thread.run_sync(next, steps, None):
+                    if self._shelf.loaded:
+                        await anyio.sleep(_PAUSE * (anyio.current_time() - started))
+                    started = anyio.current_time()
+        except Odd as odd:
+            return self._copy is not found or not self.refuse(str(odd))
+        if self._copy is found:
+            self._shelf.trust()
+            log.get("indexer").info("index_copy_proven", files=len(found.checks))
+        return True
+
+    def refuse(self, why: str) -> bool:
+        """Use the copy that is mapped no more; False if there is none, or it is proven. Then load anew."""
+        if self._copy is None or not self._shelf.doubt(_DAMAGED):
+            return False
+        self._refused[self._copy.folder.name] = why
+        self.damage = f"{_DROPPED}: {why}"
+        log.get("indexer").error("index_copy_damaged", reason=why)
+        return True
+
+    async def drop(self) -> None:
+        """Let no copy hold if the one that the vault names could not be used."""
+        if self._copy is None and await self._db.read(saved.name) is not None:
+            # A disk that is full keeps nobody from loading: without its files it is odd again.
+            with suppress(VaultError):
+                await self._db.write(saved.drop)
 
     def _since(self, tx: Connection, fresh: Shelf, touched: Sequence[int]) -> Batch:
         """What was indexed after the copy was made, as one batch."""
@@ -160,10 +215,13 @@ class Keeper:
 
     async def _is_due(self) -> bool:
         rows = self._shelf.columns.live_count
+        # What is not proven must not become a copy that is taken for whole.
+        if not (self._shelf.loaded and self._shelf.is_proven):
+            return False
         is_whole = all(self._shelf.coverage(e.space.name) == 1 for e in self._embedders)
         if rows < ROWS_MIN or not is_whole:
             return False
-        if await self._db.read(saved.name) is None:
+        if self._copy is None or await self._db.read(saved.name) is None:
             return True
         enough = min(max(_CHANGED_SHARE * rows, _CHANGED_MIN), _CHANGED_MAX)
         return await self._db.read(saved.unsaved_count) >= enough
@@ -180,7 +238,7 @@ class Keeper:
                 await self.sweep()
                 raise GivenUp
             await anyio.to_thread.run_sync(self._exchange, name)
-        self._given_up, self.trouble = 0, ""
+        self._given_up, self.trouble, self.damage = 0, "", ""
 
     async def _write(self, name: str, draft: Draft, give_up: Callable[[], bool]) -> None:
         """Write the copy's files; a daemon that leaves does not wait for them."""

@@ -1,6 +1,6 @@
 """Whether the copy of the index beside a vault says what the vault says: as a finding of `memd doctor`.
 
-All of its passages are compared with the vault's, and of a sample the words and the vectors, computed
+Its files must be what was written, all of its passages are compared with the vault's, and of a sample the words and the vectors, computed
 anew. What was indexed since the copy was made is left out: a start reads that from the vault. Looking
 changes nothing. Not here: whether the vault's own derived rows are right (sample.py, store/integrity.py).
 """
@@ -10,9 +10,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from memd.engines.ports import LocalEmbedder
-from memd.index import copy
+from memd.index import copy, intact
 from memd.index.chunk import wording
+from memd.index.copied import SYMPTOMS
 from memd.index.copy import Odd
+from memd.index.intact import Damaged
 from memd.index.shelf import Shelf
 from memd.models import Finding
 from memd.store import changes, fulltext, saved
@@ -32,9 +34,11 @@ def examine(tx: Connection, vault: str, embedder: LocalEmbedder) -> Finding:
         return Finding(_NAME, "ok", "none is kept yet: a start reads the vault")
     try:
         words = _compare(tx, vault, name, embedder)
+    except Damaged as odd:
+        words = f"it is not what was written: {odd}"
     except Odd as odd:
         return Finding(_NAME, "warning", f"it cannot be used: {odd}", _REMEDY, fixable=True)
-    except (KeyError, ValueError, IndexError, TypeError) as error:
+    except SYMPTOMS as error:
         words = f"it has not what is expected: {error!r}"
     if words:
         return Finding(_NAME, "problem", words, _REMEDY, fixable=True)
@@ -45,7 +49,10 @@ def examine(tx: Connection, vault: str, embedder: LocalEmbedder) -> Finding:
 def _compare(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> str:
     """Say what is wrong with it; empty if nothing is."""
     shelf = Shelf()
-    shelf.restore(copy.read(vault, name), saved.labels(tx))
+    found = copy.read(vault, name)
+    for _ in intact.read_through(found, found.checks):
+        pass
+    shelf.restore(found, saved.labels(tx))
     columns = shelf.columns
     newer = [*saved.unsaved(tx), *(number for _, number in changes.pending(tx, -1))]
     mine = columns.passage_id[columns.live & ~np.isin(columns.summary_id, newer)]

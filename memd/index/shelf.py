@@ -81,6 +81,10 @@ class Shelf:
         self.version = 0
         """Grows with every change of rows, for what is cached from here."""
         self.loaded = False
+        self.is_proven = True
+        """False while it came from a copy whose files nobody has read through yet."""
+        self.why_not = ""
+        """Why it is not to be used although it was loaded; else empty."""
         self._opened = threading.Event()
         self.matrices: dict[str, Matrix] = {}
         """By the name of the space; a row without a vector in a space is all zeros there."""
@@ -127,9 +131,10 @@ class Shelf:
         fresh._retire(np.flatnonzero(~np.isin(fresh.columns.summary_id, np.array(known))))
         self.become(fresh)
 
-    def become(self, fresh: "Shelf") -> None:
+    def become(self, fresh: "Shelf", *, is_proven: bool = True) -> None:
         """Hold what another shelf does, which must not be used any more. The learned space begins anew."""
         with self.lock:
+            self.is_proven, self.why_not = is_proven, ""
             self.vocabulary = fresh.vocabulary
             self.vocabulary.counted_by(self._frequency)
             self._hold(fresh)
@@ -142,6 +147,23 @@ class Shelf:
     def wait(self, seconds: float) -> bool:
         """Wait in this thread until it is loaded, but no longer than that; whether it is."""
         return self.loaded or (self._opened.wait(seconds) and self.loaded)
+
+    def doubt(self, why: str) -> bool:
+        """Let it not be used until it is proven or loaded anew; False if nothing speaks against it.
+
+        Whoever got an error from it calls this: numbers that are not what was written may be the cause.
+        """
+        with self.lock:
+            if self.is_proven:
+                return False
+            self.loaded, self.why_not = False, why
+            return True
+
+    def trust(self) -> None:
+        """What it was loaded from is whole."""
+        with self.lock:
+            self.is_proven, self.loaded, self.why_not = True, True, ""
+        self._opened.set()
 
     def _hold(self, fresh: "Shelf") -> None:
         self.columns, self.postings, self.matrices = (

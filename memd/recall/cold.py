@@ -1,4 +1,4 @@
-"""The answer while the shelf is still being loaded: FTS5 alone, and it says so.
+"""The answer while the shelf is being loaded, or is doubted: FTS5 alone, and it says so.
 
 Not here: profiles, signals, vectors. The next second's answer has them.
 """
@@ -16,8 +16,8 @@ from memd.store.database import Connection
 _PASSAGES_PER_HIT = 20
 
 
-def answer(tx: Connection, asked: Asked) -> Answer:
-    """The summaries that full text ranks best, filtered as the question asks."""
+def answer(tx: Connection, asked: Asked, why: str = "") -> Answer:
+    """The summaries that full text ranks best, filtered as the question asks; `why` it alone answers."""
     expression = fts_expression(asked.query)
     limit = _PASSAGES_PER_HIT * asked.profile.pool
     found = fulltext.match(tx, expression, limit) if expression else []
@@ -40,8 +40,11 @@ def answer(tx: Connection, asked: Asked) -> Answer:
         space=None,
         took_ms=0.0,
         candidates=len(kept),
-        degraded={**asked.degraded, "index": "still loading; full text answered alone"},
-        notes=asked.notes,
+        degraded={
+            **asked.degraded,
+            "index": f"{why or 'still loading'}; full text answered alone",
+        },
+        notes=asked.notes if hits else (),
     )
 
 

@@ -115,7 +115,7 @@ class _Walk:
         is_there = number in self.summaries if node[0] == "summary" else number in self.events
         what = f"#{node[1]}" if node[0] == "summary" else _name(node)
         if is_there and node[0] in {"summary", "event"}:
-            return f"{what} belongs to another project; ask for all projects to see it"
+            return f"{what} belongs to another project; ask with the project all to see it"
         return (
             f"there is no memory {what}"
             if node[0] == "summary"

@@ -15,10 +15,12 @@ from typing import Any
 import anyio
 import numpy as np
 
+from memd import log
 from memd.bell import Bell
 from memd.config import RecallConfig
 from memd.engines.ports import Embedder, Learned, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
+from memd.index.copied import SYMPTOMS
 from memd.index.shelf import Shelf
 from memd.recall import cold, intent, meaning, query, rerank, search, verbatim
 from memd.recall.answer import Answer, Question
@@ -39,6 +41,7 @@ MODEL_HITS = 20
 """So many hits a model looks at again, each cut to"""
 MODEL_CHARACTERS = 1_200
 """siftcoder's own cut."""
+DOUBTED = "the saved copy of the index is being checked, since a search in it failed"
 _ALONE = "the hashing space answered alone"
 
 
@@ -129,16 +132,23 @@ class Recaller:
         return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
 
     def _answer(self, tx: Connection, asked: Asked) -> Answer:
-        found = (
-            search.answer(tx, self._shelf, asked)
-            if self._shelf.wait(PATIENCE_S)
-            else cold.answer(tx, asked)
-        )
+        found = self._found(tx, asked)
         against = doubts.contradicted_by(
             tx, [hit.summary.id for hit in found.hits], asked.question.project_ids
         )
         turns = verbatim.turns(tx, asked) if asked.question.include_turns else ()
         return replace(found, contradicted=against, turns=turns)
+
+    def _found(self, tx: Connection, asked: Asked) -> Answer:
+        """By the shelf; by full text alone while that is not loaded, or fails and may be damaged."""
+        if self._shelf.wait(PATIENCE_S):
+            try:
+                return search.answer(tx, self._shelf, asked)
+            except SYMPTOMS as error:
+                if not self._shelf.doubt(DOUBTED):
+                    raise
+                log.get(self.name).warning("index_doubted", reason=repr(error))
+        return cold.answer(tx, asked, self._shelf.why_not)
 
     async def _looked_at_again(self, asked: Asked) -> Answer:
         """The page by the scores of a model over the first 20 hits; without it, as it was."""

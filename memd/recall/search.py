@@ -79,7 +79,7 @@ def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
         candidates=ordered.candidates,
         suppressed=ordered.hidden,
         degraded={**ranked.degraded, **asked.degraded},
-        notes=asked.notes,
+        notes=asked.notes if hits else (),
         trace=_trace(asked, ranked, ordered) if asked.question.explain else (),
     )
 

@@ -93,7 +93,7 @@ def _check_session(tx: Connection, scope: Scope) -> None:
         raise UnknownId("there is no such session")
     if scope.project_ids is not None and found.project_id not in scope.project_ids:
         raise UnknownId(
-            "the session belongs to another project; ask for all projects to see it"
+            "the session belongs to another project; ask with the project all to see it"
         )
 
 
@@ -107,7 +107,7 @@ def _pivot(tx: Connection, scope: Scope, summary_id: int) -> Summary:
         raise UnknownId(f"there is no memory #{summary_id}")
     if scope.project_ids is not None and found.project_id not in scope.project_ids:
         raise UnknownId(
-            f"#{summary_id} belongs to another project; ask for all projects to see it"
+            f"#{summary_id} belongs to another project; ask with the project all to see it"
         )
     if scope.session_id not in {None, found.session_id}:
         raise UnknownId(f"#{summary_id} does not belong to this session")

@@ -88,6 +88,15 @@ def test_a_shelf_that_is_not_loaded_has_no_rows():
     assert nearest.rows_of(Shelf(), "hashing") is None
 
 
+def test_a_shelf_that_may_be_damaged_has_no_rows_to_judge_by():
+    fresh, shelf = Shelf(), Shelf()
+    fresh.matrices["hashing"] = Matrix(2)
+    shelf.become(fresh, is_proven=False)
+    assert nearest.rows_of(shelf, "hashing") is None
+    shelf.trust()
+    assert nearest.rows_of(shelf, "hashing") is not None
+
+
 def test_a_tick_needs_little_memory_however_many_rows_there_are():
     """What a tick takes at its peak, the process keeps in part."""
     count = 6_000

@@ -161,7 +161,7 @@ async def test_what_is_pending_is_searchable_when_settle_returns(db):
     )
     assert indexer.status() == {
         "pending": 0, "passages": 1, "space": HASHING, "loaded": True, "failed": {},
-        "copy": {"mapped": False, "trouble": ""},
+        "copy": {"mapped": False, "trouble": ""}, "trouble": None,
     }  # fmt: skip
 
 

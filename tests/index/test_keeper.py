@@ -1,3 +1,4 @@
+import contextlib
 import threading
 import time
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 
 from memd.config import IndexConfig
 from memd.engines.hashing import HashingEmbedder
-from memd.index import keeper
+from memd.index import intact, keeper
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
 from memd.models import Space
@@ -277,3 +278,139 @@ async def test_a_daemon_that_leaves_does_not_wait_for_a_copy(db, monkeypatch):
             tasks.cancel_scope.cancel()
     assert copies(db) == []
     assert db.read_now(saved.name) is None
+
+
+def damage(db, kind):
+    """Flip a bit in every 50th byte of each of these files."""
+    files = list(Path(beside.directory(db.path), copies(db)[0]).glob(f"{kind}*"))
+    for file in files:
+        held = np.fromfile(file, np.uint8)
+        held[17::50] ^= 0x24
+        held.tofile(file)
+    assert files
+
+
+async def proven(shelf):
+    """Whoever reads the copy through is done with it."""
+    while not (shelf.loaded and shelf.is_proven):  # noqa: ASYNC110  # that is a thread's, and no event
+        await anyio.sleep(0.002)
+
+
+@contextlib.asynccontextmanager
+async def running(indexer, shelf):
+    """The room works, and knows what its copy is worth."""
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(indexer.run)
+            await indexer.loaded.wait()
+            await proven(shelf)
+            yield
+            tasks.cancel_scope.cancel()
+
+
+KINDS = ["columns.", "columns.live", "postings.", "postings.rows", "space0.", "columns.digest"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("is_small", [True, False])
+async def test_a_damaged_copy_is_dropped_without_a_restart_and_replaced_at_rest(
+    db, monkeypatch, kind, is_small
+):
+    _, shelf = await rested(db, 40)
+    # What is mapped is the file's own until it is written to.
+    wanted, words = contents(shelf), words_of(shelf)
+    damage(db, kind)
+    if not is_small:
+        monkeypatch.setattr(intact, "SMALL", -1)
+    indexer, again = started(db)
+    async with running(indexer, again):
+        await indexer._complete()
+        assert contents(again) == wanted
+        assert words_of(again) == words
+        assert copies(db) == []
+        assert db.read_now(saved.name) is None
+        assert "was not used" in indexer.status()["copy"]["trouble"]
+    await indexer._rest()
+    assert len(copies(db)) == 1
+    assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
+    assert indexer.status()["trouble"] is None
+    await reads_as(db, again)
+
+
+@pytest.mark.parametrize("is_small", [True, False])
+async def test_what_was_wrong_is_told_until_there_is_another_copy(db, monkeypatch, is_small):
+    await rested(db)
+    damage(db, "columns.digest")
+    if not is_small:
+        monkeypatch.setattr(intact, "SMALL", -1)
+    indexer, again = started(db)
+    async with running(indexer, again):
+        assert "columns.digest is damaged" in indexer.status()["trouble"]
+
+
+async def test_a_copy_that_is_whole_is_kept_and_held(db):
+    _, shelf = await rested(db)
+    held = copies(db)
+    indexer, again = started(db)
+    await indexer.load()
+    assert not again.is_proven
+    async with running(indexer, again):
+        assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
+    assert copies(db) == held
+    assert contents(again) == contents(shelf)
+
+
+async def test_no_copy_is_made_of_what_is_not_proven(db):
+    await rested(db)
+    held = copies(db)
+    indexer, _ = started(db)
+    await indexer.load()
+    for n in range(12):
+        put(db, f"new {n}")
+    await indexer.settle()
+    await indexer._rest()
+    assert copies(db) == held
+    assert await indexer._keeper.prove()
+    await indexer._rest()
+    assert copies(db) != held
+
+
+async def test_indexing_that_fails_over_a_damaged_copy_does_without_it(db):
+    await rested(db)
+    indexer, again = started(db)
+    await indexer.load()
+    again.postings._live = np.zeros(0, np.bool_)  # as damage may make rows lead nowhere
+    put(db, "0", "other words")
+    await indexer.settle()
+    assert again.is_proven
+    assert again.columns.live_count == 3
+    assert "not what is expected" in indexer.status()["trouble"]
+    assert copies(db) == []
+
+
+async def test_what_fails_over_a_proven_shelf_is_an_error(db):
+    indexer, shelf = await rested(db)
+    assert not indexer._keeper.refuse("for no reason")
+    assert not shelf.doubt("for no reason")
+
+    async def fail():
+        raise IndexError("ours")
+
+    with pytest.raises(IndexError, match="ours"):
+        await indexer._trying(fail)
+
+
+async def test_a_copy_that_goes_while_it_is_read_through_is_no_damage(db, monkeypatch):
+    await rested(db)
+    monkeypatch.setattr(intact, "AT_ONCE", 1_024)
+    indexer, again = started(db)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(indexer.run)
+        await indexer.loaded.wait()
+        db.write_now(lambda tx: summaries.delete(tx, 2))
+        await indexer.settle()
+        await proven(again)
+        assert indexer.status()["trouble"] is None
+        tasks.cancel_scope.cancel()
+    assert copies(db) == []
+    assert again.columns.live_count == 2

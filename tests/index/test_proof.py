@@ -1,10 +1,12 @@
+import json
+import zlib
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from memd.engines.hashing import HashingEmbedder
-from memd.index import proof
+from memd.index import copy, proof
 from memd.store import beside
 from tests.index.test_indexer import put
 from tests.index.test_keeper import copies, lose, rested, small, started
@@ -33,10 +35,20 @@ def change(db, name, dtype, work):
     held.tofile(file)
 
 
+def seal(db, name):
+    """Let the manifest say that this is what was written."""
+    folder = Path(beside.directory(db.path), copies(db)[0])
+    told = json.loads((folder / "manifest.json").read_text().partition("\n")[2])
+    told["files"][name]["check"] = zlib.crc32((folder / name).read_bytes())
+    text = json.dumps(told)
+    (folder / "manifest.json").write_text(f"{copy._check(text)}\n{text}")
+
+
 def zero(held):
     held[:] = 0
 
 
+@pytest.mark.parametrize("words", ["not what was written", ""])
 @pytest.mark.parametrize(
     ("name", "dtype"),
     [
@@ -45,10 +57,13 @@ def zero(held):
         ("postings.terms", np.uint32),
     ],
 )
-async def test_a_copy_that_says_otherwise_is_found(db, name, dtype):
+async def test_a_copy_that_says_otherwise_is_found(db, name, dtype, words):
     await rested(db)
     change(db, name, dtype, zero)
+    if not words:
+        seal(db, name)
     found = await examine(db)
+    assert ("not what was written" in found.words) is bool(words)
     assert (found.verdict, found.fixable) == ("problem", True)
 
 

@@ -310,3 +310,15 @@ def test_who_asks_early_waits_a_moment_for_the_shelf():
     loads.start()
     assert shelf.wait(10)
     loads.join()
+
+
+def test_a_shelf_can_be_doubted_until_it_is_proven():
+    shelf = Shelf()
+    shelf.become(filled(), is_proven=False)
+    assert shelf.loaded
+    assert shelf.doubt("a search failed")
+    assert (shelf.wait(0), shelf.why_not) == (False, "a search failed")
+    shelf.trust()
+    assert (shelf.wait(0), shelf.why_not) == (True, "")
+    assert not shelf.doubt("it is proven")
+    assert shelf.loaded
