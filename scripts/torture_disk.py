@@ -43,6 +43,8 @@ def filled(folder: str, size: int = 1 << 40) -> Path:
 def full(hooks: int) -> tuple[list[str], str]:
     """A small disk that vault, spool and log share runs full, and is emptied again."""
     with disks.small_disk(40 * _MIB) as disk, ground(disk) as it:
+        it.say(2)
+        it.ask()
         blob = filled(disk)
         while it.say(1, 20_000):
             pass

@@ -58,6 +58,8 @@ def look(daemon: harness.Daemon, memories: int) -> Sample | None:
         rss = int(stat["VmRSS"].split()[0]) / 1024
     except (OSError, KeyError):
         return None
+    if not Path(daemon.paths.socket).exists():
+        return None  # it is only starting, or about to end
     base = daemon.paths.database
     logs = [megabytes(path) for path in (daemon.paths.log, f"{daemon.paths.log}.1")]
     return Sample(
