@@ -27,7 +27,9 @@ _EPISODES = 8
 """In one transaction: of an import's many, each would wait for the disk; more would hold a capture up."""
 _WRITTEN = ("created", "revised", "strengthened", "deleted")
 _REST_S = 0.1
-"""Between two looks at what is pending; or as long as the last one took, for that grows with it, up to"""
+"""Between two looks at what is pending; or, for a look costs more the more is pending,"""
+_REST_SHARE = 5
+"""times as long as the last one took, up to"""
 _REST_MAX_S = 1.0
 
 
@@ -63,7 +65,7 @@ class Distiller:
             await self._sweep()
             # What comes alone is looked at at once; a storm of events may not be looked at after each.
             took = anyio.current_time() - began
-            await anyio.sleep(min(max(_REST_S, took), _REST_MAX_S))
+            await anyio.sleep(min(max(_REST_S, _REST_SHARE * took), _REST_MAX_S))
             await self._bell.wait(self._config.interval_s)
 
     def nudge(self) -> None:
