@@ -26,7 +26,6 @@ import harness
 from memd.text import is_stop_word, words
 
 SHOWN = 5
-BATCH = 500
 Ask = Callable[[str], Sequence[str]]
 """A question to the titles of what is found, best first."""
 
@@ -106,11 +105,8 @@ def fts5(connection: apsw.Connection) -> Ask:
 
 
 def memd(daemon: harness.Daemon, memories: Sequence[Mapping[str, object]]) -> Ask:
-    """Memd with the same texts, over MCP."""
-    with daemon.client() as client:
-        for first in range(0, len(memories), BATCH):
-            client.call("memd/remember", {"memories": memories[first : first + BATCH]})
-    daemon.settle()
+    """The same texts in memd, over MCP."""
+    daemon.remember(memories)
     mcp = harness.Mcp(daemon.paths.socket)
     return lambda question: [
         hit["title"] for hit in mcp.tool("mem_search", query=question, k=SHOWN)["hits"]

@@ -20,7 +20,6 @@ import harness
 import measures
 
 ROOT = Path(__file__).resolve().parents[1]
-BATCH = 500
 
 
 class Side:
@@ -40,10 +39,7 @@ class Side:
         """Remember `count` made-up memories."""
         memories = list(corpus.Corpus().memories(count, int(time.time() * 1000)))
         self.daemon.start()
-        with self.daemon.client() as client:
-            for first in range(0, count, BATCH):
-                client.call("memd/remember", {"memories": memories[first : first + BATCH]})
-        self.daemon.settle()
+        self.daemon.remember(memories)
         self.daemon.stop()
 
     def measure(self, searches: int, number: int) -> None:

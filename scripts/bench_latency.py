@@ -17,7 +17,6 @@ import time
 import corpus
 import harness
 
-BATCH = 500
 HOOK = [
     sys.executable,
     "-I",
@@ -96,10 +95,7 @@ def fill(daemon: harness.Daemon, count: int) -> float:
     """Remember `count` made-up memories; the seconds until all are searchable."""
     began = time.perf_counter()
     memories = list(corpus.Corpus().memories(count, int(time.time() * 1000)))
-    with daemon.client() as client:
-        for first in range(0, count, BATCH):
-            client.call("memd/remember", {"memories": memories[first : first + BATCH]})
-    daemon.settle()
+    daemon.remember(memories)
     return time.perf_counter() - began
 
 

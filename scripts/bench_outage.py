@@ -25,7 +25,6 @@ DEADLINE_S = 0.3
 SLACK_S = 0.02
 BACK_S = 10.0
 GIVE_UP_S = 60.0
-BATCH = 500
 PHASES = ("before", "during", "after")
 
 
@@ -85,10 +84,7 @@ class Searcher:
 def fill(daemon: harness.Daemon, made_up: corpus.Corpus, count: int) -> None:
     """Remember so many made-up memories, and wait until the model has seen all of them."""
     memories = list(made_up.memories(count, int(time.time() * 1000)))
-    with daemon.client() as client:
-        for first in range(0, count, BATCH):
-            client.call("memd/remember", {"memories": memories[first : first + BATCH]})
-    daemon.settle()
+    daemon.remember(memories)
     daemon.wait_learned()
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from memd.errors import Unreachable
 from memd.paths import Paths
 
 START_S = 30.0
+_REMEMBERED = 500
+"""Memories in one call."""
 
 
 class Daemon:
@@ -71,6 +73,14 @@ class Daemon:
     def client(self, timeout_s: float = 120.0) -> Client:
         """A control client of this daemon."""
         return Client(self.paths.socket, timeout_s)
+
+    def remember(self, memories: Sequence[Mapping[str, object]]) -> None:
+        """Have it keep these, and wait until all of them can be found."""
+        with self.client() as client:
+            for first in range(0, len(memories), _REMEMBERED):
+                some = list(memories[first : first + _REMEMBERED])
+                client.call("memd/remember", {"memories": some})
+        self.settle()
 
     def settle(self, *, is_distilled: bool = True) -> None:
         """Wait until everything is indexed and, unless told otherwise, distilled.

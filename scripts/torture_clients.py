@@ -258,10 +258,7 @@ def fill(daemon: harness.Daemon, count: int, seed: int) -> None:
     memories = list(corpus.Corpus(seed=seed).memories(count, int(time.time() * 1000)))
     for memory in memories[: min(100, count // 8)]:
         memory["text"] = str(memory["text"]) * 40
-    with daemon.client() as client:
-        for first in range(0, count, 500):
-            client.call("memd/remember", {"memories": memories[first : first + 500]})
-    daemon.settle()
+    daemon.remember(memories)
 
 
 def judged(one: Round, idle: tuple[float, float]) -> list[str]:

@@ -125,7 +125,11 @@ class Day:
         """A session from its start to its end."""
         session = f"soak{place}-{self.number()}"
         give = self._hook if place < HOOKED else self._capture
-        base = {"session_id": session, "cwd": f"/work/project{place}", "transcript_path": ""}
+        base = {
+            "session_id": session,
+            "cwd": f"/home/dev/project{place}",
+            "transcript_path": "",
+        }
         give({**base, "hook_event_name": "SessionStart", "source": "startup"})
         for turn in range(rng.randint(4, 12)):
             if not self._turn(rng, give, base):

@@ -21,8 +21,8 @@ from memd.index import segment
 from memd.index.among import Among, Mask
 from memd.index.columns import Rows
 from memd.index.segment import Counts, Segment
+from memd.store.packing import POSTING
 
-POSTING = np.dtype([("term", "<u4"), ("title", "u1"), ("body", "u1")])
 """One posting as the store keeps it."""
 _MERGE_RATIO = 4
 _SEGMENT_MIN = 4_096
@@ -207,23 +207,19 @@ class Postings:
 
     def has(self, term: int, rows: Rows) -> Mask:
         """Tell of each of these rows, few and in any order, whether it has a term; dead or not."""
-        found = np.zeros(len(rows), np.bool_)
-        wanted = rows.astype(np.int32)
-        for one, at in self._pieces(term):
-            having = one.rows[at]
-            found |= having.take(having.searchsorted(wanted), mode="clip") == wanted
-        return found
+        return self.standing(term, rows)[0]
 
-    def in_title(self, term: int, rows: Rows) -> Mask:
-        """Tell of each of these rows, few and in any order, whether a term is in its title; dead or not."""
-        found = np.zeros(len(rows), np.bool_)
+    def standing(self, term: int, rows: Rows) -> tuple[Mask, Mask]:
+        """Tell of each of these rows, as `has`, whether a term is in it, and whether in its title."""
+        found, in_title = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         wanted = rows.astype(np.int32)
         for one, at in self._pieces(term):
             having = one.rows[at]
             places = having.searchsorted(wanted)
             is_there = having.take(places, mode="clip") == wanted
-            found |= is_there & (one.title[at].take(places, mode="clip") > 0)
-        return found
+            found |= is_there
+            in_title |= is_there & (one.title[at].take(places, mode="clip") > 0)
+        return found, in_title
 
     def matched(self, row: int, terms: Iterable[int]) -> list[int]:
         """Return those of these terms that stand in a live row."""

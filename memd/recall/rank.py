@@ -20,6 +20,9 @@ from memd.recall.masks import Masks
 from memd.recall.profiles import Profile, Step
 from memd.recall.view import Circumstances, View
 
+_BY_WORD = frozenset({"coverage", "title"})
+"""Signals that ask of each word in which candidates it stands."""
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -84,10 +87,9 @@ def _recency(step: Step, view: View) -> Floats:
 
 
 def _title(_: Step, view: View) -> Floats:
-    terms = view.about.terms.numbers
     found = np.zeros(len(view.rows))
-    for number in terms:
-        found += view.shelf.postings.in_title(number, view.rows)
+    for standing in view.standing.values():
+        found += standing[1]
     return signals.title_share(found, len(view.about.query.terms))
 
 
@@ -107,7 +109,7 @@ def _coverage(_: Step, view: View) -> Floats:
     found = np.zeros(len(view.rows))
     for number in terms:
         weight = among.idf(number)
-        found += weight * view.shelf.postings.has(number, view.rows)
+        found += weight * view.standing[number][0]
         asked += weight
     return np.square(found / asked) if asked > 0 else found
 
@@ -148,7 +150,10 @@ def score(
         count=len(rows),
     )
     together = sum(fused.values(), start=np.zeros(len(rows)))
-    view = View(shelf, rows, found.lexical_all, profile, about, together, found.near)
+    standing = {}
+    if any(step.signal in _BY_WORD for step in profile.steps):
+        standing = {n: shelf.postings.standing(n, rows) for n in about.terms.numbers}
+    view = View(shelf, rows, found.lexical_all, profile, about, together, found.near, standing)
     steps = [(leg, "+", profile.scale * values) for leg, values in fused.items()]
     cosines = {leg: ranking.values(len(rows)) for leg, ranking in rankings.items()}
     if found.near is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from memd.index.shelf import Shelf
 from memd.recall import signals
 from memd.recall.intent import Intent
-from memd.recall.legs import Floats, Rows, Scores, Terms
+from memd.recall.legs import Floats, Mask, Rows, Scores, Terms
 from memd.recall.masks import Masks
 from memd.recall.meaning import Near
 from memd.recall.profiles import Profile
@@ -57,6 +57,8 @@ class View:
     """What the legs alone make of each candidate."""
     near: Near | None = None
     """What a learned space says, if the profile weighs that."""
+    standing: Mapping[int, tuple[Mask, Mask]] = field(default_factory=dict)
+    """Term → whether it is in each candidate, and whether in its title; empty where no signal asks."""
 
     @property
     def ids(self) -> list[int]:
