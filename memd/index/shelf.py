@@ -7,6 +7,7 @@ behind the rows, in any order. Derived from the vault and equal to what `load` w
 dead rows and the order of rows. Not here: reading or writing the vault.
 """
 
+import contextlib
 import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -147,6 +148,16 @@ class Shelf:
     def wait(self, seconds: float) -> bool:
         """Wait in this thread until it is loaded, but no longer than that; whether it is."""
         return self.loaded or (self._opened.wait(seconds) and self.loaded)
+
+    @contextlib.contextmanager
+    def at_once(self) -> Iterator[bool]:
+        """Hold the lock, if it is loaded and nobody else does; whether that is so."""
+        is_mine = self.loaded and self.lock.acquire(blocking=False)
+        try:
+            yield is_mine
+        finally:
+            if is_mine:
+                self.lock.release()
 
     def doubt(self, why: str) -> bool:
         """Let it not be used until it is proven or loaded anew; False if nothing speaks against it.

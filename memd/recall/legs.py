@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.among import Among, idf
+from memd.index.highest import cut, highest
 from memd.index.shelf import Shelf
-from memd.recall.highest import cut, highest
 from memd.recall.masks import Masks
 from memd.recall.profiles import Lexical
 from memd.recall.query import Query

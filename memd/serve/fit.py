@@ -12,8 +12,18 @@ _ELLIPSIS_BYTES = 3
 
 
 def compact(value: object) -> str:
-    """The value as compact JSON, as clients hand it to a model."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    """The value as compact JSON, as clients hand it to a model. What JSON cannot say is null."""
+    try:
+        return to_json(value, inf_nan_mode="null").decode()
+    except PydanticSerializationError:  # half of a surrogate pair
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def quoted(value: str) -> int:
+    """Bytes of a text as JSON."""
+    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
+        return len(value) + 2
+    return size(value)
 
 
 def size(value: object) -> int:
@@ -31,7 +41,7 @@ def text(value: str, room: int) -> str:
     # A character takes a byte at least, so this is never cut too short at first.
     limit = room - 2
     shown = one_line(value[: 2 * limit], limit)
-    while (over := size(shown) - room) > 0:
+    while (over := quoted(shown) - room) > 0:
         if limit == 1:
             return ""
         limit = max(1, min(limit, len(shown)) - max(1, over // 6))

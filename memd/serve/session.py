@@ -16,6 +16,8 @@ from memd.serve.framing import Call
 from memd.serve.inflight import InFlight
 from memd.serve.scope import Caller
 
+_AT_HAND = 8
+"""Messages that lie between us and the SDK: without any, each would wait for the other side to turn."""
 Send = Callable[[bytes], Awaitable[None]]
 
 
@@ -31,8 +33,10 @@ class Session:
         self._in_flight = in_flight
         self._input, self._server_reads = anyio.create_memory_object_stream[
             SessionMessage | Exception
-        ](0)
-        self._server_writes, self._output = anyio.create_memory_object_stream[SessionMessage](0)
+        ](_AT_HAND)
+        self._server_writes, self._output = anyio.create_memory_object_stream[SessionMessage](
+            _AT_HAND
+        )
 
     async def run(self) -> None:
         """Serve until `close`, or until the client cannot be reached."""

@@ -53,6 +53,28 @@ def test_a_shelf_is_empty_and_not_loaded_at_first():
     assert [len(side) for side in beside(shelf)] == [0, 0]
 
 
+def test_at_once_is_given_to_one_thread_and_only_once_it_is_loaded():
+    with Shelf().at_once() as is_mine:
+        assert not is_mine
+    shelf = filled()
+    with shelf.at_once() as is_mine:
+        assert is_mine
+        others = []
+
+        def try_it():
+            with shelf.at_once() as is_theirs:
+                others.append(is_theirs)
+
+        other = threading.Thread(target=try_it)
+        other.start()
+        other.join()
+        assert others == [False]
+    other = threading.Thread(target=try_it)
+    other.start()
+    other.join()
+    assert others == [False, True]
+
+
 def test_loading_puts_every_array_in_step():
     shelf = filled()
     assert shelf.loaded

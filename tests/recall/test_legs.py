@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd.index import highest
 from memd.index.shelf import Shelf
 from memd.models import Kind
-from memd.recall import highest
 from memd.recall.legs import best, is_among
 from memd.recall.masks import Masks, Scope
 from memd.store.rows import StoredPassage

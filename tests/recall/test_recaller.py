@@ -1,13 +1,15 @@
+import threading
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import numpy as np
 import pytest
 
 from memd.errors import BadRequest, ConfigError, VaultError
 from memd.index import intact, keeper
 from memd.recall import recaller
-from memd.store import beside, summaries, uses
+from memd.store import beside, database, summaries, uses
 from memd.store.rows import Use
 from tests.index.test_keeper import proven
 from tests.library import NOW, Library
@@ -44,6 +46,60 @@ async def test_an_empty_vault_answers_with_nothing(library):
 async def test_a_question_without_a_word_is_refused_with_advice(library, nothing):
     with pytest.raises(BadRequest, match="topic_key"):
         await library.ask(nothing)
+
+
+@pytest.fixture
+def threads(library, monkeypatch):
+    """The threads in which answers were made, in order."""
+    seen = []
+
+    def answer(*args):
+        seen.append(threading.get_ident())
+        return made(*args)
+
+    made = recaller.search.answer
+    monkeypatch.setattr(recaller.search, "answer", answer)
+    library.put("Sessions live in Redis")
+    return seen
+
+
+async def test_once_answers_are_quick_they_are_made_without_a_change_of_thread(
+    library, threads
+):
+    while not threads or threads[-1] != threading.get_ident():
+        assert (await library.ask("redis sessions")).hits
+    assert threads[0] != threading.get_ident()
+    library.recaller._pace_s = 2 * recaller.AT_ONCE_S
+    assert (await library.ask("redis sessions")).hits
+    assert threads[-1] != threading.get_ident()
+
+
+async def test_who_asks_in_the_same_moment_is_answered_in_another_thread(library, threads):
+    await library.ask("redis sessions")
+    threads.clear()
+    library.recaller._pace_s = 0.0
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(library.recaller.search, library.asked("redis sessions"))
+    assert sorted(thread == threading.get_ident() for thread in threads) == [False, False, True]
+
+
+async def test_what_takes_long_or_would_have_to_wait_is_left_to_another_thread(
+    library, threads
+):
+    await library.ask("redis sessions")
+    threads.clear()
+    library.recaller._pace_s = 0.0
+    await library.recaller.search(library.asked("redis sessions", explain=True))
+    readers = [library.db._readers.get_nowait() for _ in range(database.READERS)]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(library.recaller.search, library.asked("redis sessions"))
+        while not library.db._read_limit.borrowed_tokens:
+            await anyio.lowlevel.checkpoint()
+        for reader in readers:
+            library.db._readers.put(reader)
+    assert threading.get_ident() not in threads
+    assert len(threads) == 2
 
 
 async def test_a_leg_can_be_asked_alone(library):

@@ -53,6 +53,14 @@ async def test_readers_do_not_wait_for_the_writer(db):
     assert await db.read(lambda tx: note(tx, "a")) == "1"
 
 
+def test_a_read_at_once_waits_for_nobody(db):
+    assert db.read_at_once(lambda tx: tx.execute("SELECT 7").get) == 7
+    readers = [db._readers.get_nowait() for _ in range(module.READERS)]
+    assert db.read_at_once(lambda tx: tx.execute("SELECT 7").get) is None
+    for reader in readers:
+        db._readers.put(reader)
+
+
 def test_a_reader_cannot_write(db):
     with pytest.raises(VaultError):
         db.read_now(lambda tx: write_note(tx, "a", "1"))
