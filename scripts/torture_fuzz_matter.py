@@ -112,6 +112,9 @@ class Matter:
     def pumped(self) -> str:
         """One piece (or two) as often as makes thousands of characters, and then something else."""
         piece = "".join(self.word() for _ in range(self.random.choice((1, 1, 2, 3)))) or "a"
+        if self.chance(0.3):  # where names go on, and where they do not
+            piece = self.random.choice("aA1_é") + self.random.choice("+-.:/@_=,;'()~$#* \n") * 2
+            piece = piece[: self.random.choice((2, 3))]
         size = self.random.choice(_PUMPED)
         front, back = (self.word() if self.chance(0.5) else "" for _ in range(2))
         return front + (piece * (size // len(piece) + 1))[:size] + back

@@ -15,9 +15,10 @@ from memd.text import fold, is_stop_word, split_identifier, words
 ENTITIES_MAX = 200
 _CHARACTERS_MAX = 100_000
 _NAME_CHARACTERS_MAX = 200
+# Where a name may go on, none begins: else a long run of such would be looked through from each of its places.
 _FILE = re.compile(
-    r"(?<![\w@:/.-])(?:~|\.{1,2})?(?:/?[\w@+-][\w.@+-]*)?(?:/[\w@+-][\w.@+-]*)+"
-    r"|(?<![\w@/.])[\w-]+(?:\.[\w-]+)*\.(?=[a-zA-Z])[a-zA-Z0-9]{1,5}\b(?![(/@])"
+    r"(?<![\w@:/.+-])(?:~|\.{1,2})?(?:/?[\w@+-][\w.@+-]*)?(?:/[\w@+-][\w.@+-]*)+"
+    r"|(?<![\w@/.-])[\w-]+(?:\.[\w-]+)*\.(?=[a-zA-Z])[a-zA-Z0-9]{1,5}\b(?![(/@])"
 )
 _ENDINGS = frozenset(
     """py pyi js jsx ts tsx json jsonl yaml yml toml ini cfg conf md rst txt html css scss sql sh bash
@@ -25,8 +26,8 @@ _ENDINGS = frozenset(
     png jpg svg zip gz""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 _SYMBOL = re.compile(
-    r"(?<![\w/.])[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)*(?=\(\))"
-    r"|(?<![\w/.])[A-Z]\w*(?:(?:\.|::)[A-Za-z_]\w*)+\b"
+    r"(?<![\w/.])(?<!::)[A-Za-z_]\w*(?:(?:\.|::)[A-Za-z_]\w*)*(?=\(\))"
+    r"|(?<![\w/.])(?<!::)[A-Z]\w*(?:(?:\.|::)[A-Za-z_]\w*)+\b"
 )
 _WORD = re.compile(r"(?<![\w/.@-])[A-Za-z_]\w*[A-Za-z0-9_](?![\w/])")
 _HANDLE = re.compile(r"(?<![\w.@/])@([A-Za-z][\w-]{1,38})\b(?!/)")

@@ -125,9 +125,7 @@ def read(line: bytes) -> Read | None:
     if not text:
         return None
     try:
-        value = json.loads(
-            text.decode("utf-8"), parse_constant=_no_constant, parse_float=_finite
-        )
+        value = _DECODER.decode(text.decode("utf-8"))
     except RecursionError:
         return Refused(INVALID_REQUEST, f"nested deeper than {DEPTH_MAX} levels")
     except ValueError as error:
@@ -170,6 +168,11 @@ def _finite(digits: str) -> float:
     if math.isinf(number):
         raise ValueError("the number is too large")
     return number
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+"""Made once: each would take as long as reading or writing a short line."""
 
 
 def _reason(error: ValueError) -> str:
@@ -291,4 +294,4 @@ def _line(message: dict[str, object]) -> bytes:
 
 
 def _written(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)

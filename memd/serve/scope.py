@@ -64,9 +64,9 @@ async def reach(
         return Reach(None)
     if asked == CURRENT and directory is not None:
         here = await resolve(directory, overrides)
-        return await db.read(lambda tx: _current(tx, here))
+        return await db.glance(lambda tx: _current(tx, here))
     key = (await resolve(asked, overrides)).key if asked.startswith("/") else asked
-    return await db.read(lambda tx: _named(tx, asked, key))
+    return await db.glance(lambda tx: _named(tx, asked, key))
 
 
 def _global(tx: Connection) -> tuple[int, ...]:

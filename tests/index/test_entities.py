@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from memd.index.entities import ENTITIES_MAX, is_named, of_summary, of_text
@@ -46,3 +48,12 @@ def test_a_question_names_an_entity_by_all_of_its_words():
     assert is_named("anna lindqvist", {"anna", "lindqvist"})
     assert not is_named("anna lindqvist", {"anna"})
     assert not is_named("", {"anna"})
+
+
+@pytest.mark.parametrize(
+    "unit", ["e+", "a-", "a::", "A::b", "a.", "/a", "@a", "a/", "~/", "A-", "_a ", "Ab "]
+)
+def test_a_text_of_one_thing_over_and_over_is_read_in_a_moment(unit):
+    began = time.perf_counter()
+    of_text(unit * (60_000 // len(unit)))
+    assert time.perf_counter() - began < 1.0

@@ -1,6 +1,8 @@
 import os
+import threading
 
 import anyio
+import anyio.lowlevel
 import apsw
 import pytest
 
@@ -59,6 +61,26 @@ def test_a_read_at_once_waits_for_nobody(db):
     assert db.read_at_once(lambda tx: tx.execute("SELECT 7").get) is None
     for reader in readers:
         db._readers.put(reader)
+
+
+async def test_a_glance_changes_the_thread_only_if_every_reader_is_taken(db):
+    async def thread():
+        return await db.glance(lambda _: threading.get_ident())
+
+    assert await thread() == threading.get_ident()
+    readers = [db._readers.get_nowait() for _ in range(module.READERS)]
+    found = []
+
+    async def look():
+        found.append(await thread())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(look)
+        while not db._read_limit.borrowed_tokens:
+            await anyio.lowlevel.checkpoint()
+        for reader in readers:
+            db._readers.put(reader)
+    assert found != [threading.get_ident()]
 
 
 def test_a_reader_cannot_write(db):
