@@ -165,7 +165,8 @@ class Recaller:
                 if not is_free:
                     return None
                 answer = self._db.read_at_once(lambda tx: self._answer(tx, asked))
-            self._took(began)
+            if answer is not None:
+                self._took(began)
             await anyio.lowlevel.checkpoint()
         finally:
             self._is_at_it = False
