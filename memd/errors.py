@@ -14,6 +14,7 @@
             ├── VaultBusy     somebody else holds the lock for longer than we wait
             ├── VaultFull     the disk is full, or the file may not grow
             ├── VaultCorrupt  SQLite says that the file is damaged
+            ├── VaultGone     the file has lost its name while it was open
             ├── VaultForeign  the file is not memd's
             └── VaultNewer    a newer memd wrote it
 
@@ -84,6 +85,10 @@ class VaultFull(VaultError):
 
 class VaultCorrupt(VaultError):
     """The vault is damaged; `memd doctor` says what can be done. The file is kept as it is."""
+
+
+class VaultGone(VaultError):
+    """The vault's file was deleted, moved or replaced while memd had it open. Put it back, or `memd stop` and `memd start` to open what is there now."""
 
 
 class VaultForeign(VaultError):

@@ -73,6 +73,7 @@ def struck(hooks: int, below: str = "", **fault: int) -> tuple[list[str], str]:
     with disks.faults() as shim, ground(**shim.environ) as it:
         # A log that is filled up to its end takes what fits without growing.
         it.daemon.settle(is_distilled=False)
+        it.ask()
         shim.strike(str(Path(it.home, below)), **fault)
         done = it.say(5, 40_000)
         for _ in range(hooks):

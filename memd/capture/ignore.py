@@ -6,6 +6,7 @@ pattern dropped; the last pattern that matches decides. Shell commands are not l
 """
 
 import fnmatch
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from typing import Any
 OWN_TOOLS = ("mcp__memd__*", "mcp__plugin_memd_*")
 """memd never remembers its own answers, whatever the configuration says."""
 _PATH_CHARACTERS = 4_096
+_NAMES_CACHED = 256
 _FIELDS = (("file_path", False), ("notebook_path", False), ("path", True))
 """Where a tool names its path, and whether that may be a directory."""
 
@@ -52,9 +54,7 @@ class Ignore:
 
     def ignored_tool(self, name: str) -> str | None:
         """The pattern that drops this tool, or None."""
-        return next(
-            (p for p in (*OWN_TOOLS, *self.tools) if fnmatch.fnmatchcase(name, p)), None
-        )
+        return _fitting((*OWN_TOOLS, *self.tools), name)
 
     def reason(self, payload: Any, directory: str | None) -> str | None:
         """Why a tool event is dropped, or None; also None for what is not a tool event."""
@@ -72,6 +72,12 @@ class Ignore:
             if found := self.ignored_path(path, directory, may_be_directory=may_be_directory):
                 return f"ignored path: {found}"
         return None
+
+
+@functools.lru_cache(maxsize=_NAMES_CACHED)
+def _fitting(patterns: tuple[str, ...], name: str) -> str | None:
+    """The first of these patterns that a tool's name fits; an agent has few tools and calls them often."""
+    return next((pattern for pattern in patterns if fnmatch.fnmatchcase(name, pattern)), None)
 
 
 def compile_ignore(paths: Iterable[str], tools: Iterable[str]) -> Ignore:

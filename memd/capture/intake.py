@@ -20,6 +20,7 @@ from memd.capture import bound, spool
 from memd.capture.adapters import Refused
 from memd.capture.cleanup import Cleanup
 from memd.capture.identity import Identities
+from memd.capture.known import Known
 from memd.capture.outage import Outage
 from memd.capture.prepare import CaptureRequest, Item, Preparer, is_small
 from memd.capture.record import Prepared, Receipt, record, rehearse
@@ -67,6 +68,7 @@ class Intake:
         self._bell = Bell()
         self._commit: dict[str, int] = {"events": 0, "captures": 0, "total": 0}
         self._waiting: dict[str, spool.Measure] = {}
+        self._known = Known()
         self._outage = Outage(db, spool_dir)
         self._cleanup = Cleanup(db)
 
@@ -188,14 +190,16 @@ class Intake:
     ) -> list[Receipt]:
         """One transaction for all that so many calls brought; prepared just before it begins."""
         everything: list[Prepared] = []
+        known, self._known = self._known, Known()
         try:
             receipts = await self._db.write(
-                lambda tx: record(tx, everything, self._clock()),
+                lambda tx: record(tx, everything, self._clock(), known),
                 before=lambda: everything.extend(prepare()),
             )
         except MemdError as failed:
             self._outage.begin(failed)
             raise
+        self._known = known  # only now: what failed may have been rolled back
         self._outage.end()
         total = self._commit["total"] + 1
         self._commit = {"events": len(everything), "captures": captures, "total": total}

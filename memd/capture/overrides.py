@@ -134,7 +134,7 @@ def _followed(pattern: str) -> str:
 
 def _stamp(path: str | None) -> _Stamp:
     try:
-        found = Path(path).stat() if path is not None else None
+        found = os.stat(path) if path is not None else None  # noqa: PTH116  # once for every event
     except OSError:
         return None
     return found and (found.st_mtime_ns, found.st_size, found.st_ino)

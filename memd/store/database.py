@@ -17,7 +17,7 @@ import anyio
 import anyio.to_thread
 import apsw
 
-from memd.errors import Broken, VaultBusy, VaultCorrupt, VaultError, VaultFull
+from memd.errors import Broken, VaultBusy, VaultCorrupt, VaultError, VaultFull, VaultGone
 from memd.store import beside, damage, migrate, wal
 
 T = TypeVar("T")
@@ -121,6 +121,7 @@ class Database:
             # A statement keeps its plan: to plan anew for every value cost more than most writes gain.
             self._writer.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             readers = [connect(path) for _ in range(READERS)]
+        self._identity = _identity(path)
         self._readers: queue.LifoQueue[Connection] = queue.LifoQueue()
         for reader in readers:
             reader.pragma("query_only", 1)
@@ -181,11 +182,9 @@ class Database:
 
     def read_at_once(self, work: Callable[[Connection], T]) -> T | None:
         """`read`, in this thread, and None if every reader is taken. For what takes a few milliseconds."""
-        try:
-            reader = self._readers.get_nowait()
-        except queue.Empty:
-            return None
-        return self._read_by(reader, work)
+        with contextlib.suppress(queue.Empty):
+            return self._read_by(self._readers.get_nowait(), work)
+        return None
 
     def _read_by(self, reader: Connection, work: Callable[[Connection], T]) -> T:
         try:
@@ -220,6 +219,9 @@ class Database:
         """Raise where writing would be in vain, or would make things worse."""
         if self.damage is not None:
             raise VaultCorrupt(self.damage)
+        if _identity(self.path) != self._identity:
+            # What is written to a file without a name is gone with this process.
+            raise VaultGone
         if self._was_full:
             disk = os.statvfs(self.path)
             if disk.f_bavail * disk.f_frsize < _ROOM:
@@ -272,6 +274,14 @@ class Database:
         with contextlib.suppress(apsw.Error):
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._writer.close()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """Which file this is; None if there is none."""
+    with contextlib.suppress(FileNotFoundError):
+        found = os.stat(path)  # noqa: PTH116  # before every write
+        return found.st_dev, found.st_ino
+    return None
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ import apsw
 from memd.models import Event, EventKind, NewEvent
 from memd.text import storable
 
+_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
 _MARKS = "kind IN ('prompt', 'session_start', 'compact_start')"
 """As the index of marks says it. The planner knows nothing of how few they are: it has to be told."""
@@ -41,7 +42,7 @@ def append(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, 
         (
             event.key, session_id, event.kind.value, storable(event.name), event.at, event.source,
             _storable(event.turn), _storable(event.tool), _storable(event.agent),
-            storable(json.dumps(event.payload, ensure_ascii=False, separators=(",", ":"))),
+            storable(_written(event.payload)),
         ),
     ).get  # fmt: skip
     if row is not None:
@@ -49,18 +50,24 @@ def append(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, 
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
 
 
-def prompt_of(tx: apsw.Connection, session_id: int, turn: str | None, at: int) -> str | None:
-    """The text of the prompt that an event of this turn and time follows; None if there is none.
+def has_prompt(tx: apsw.Connection, session_id: int) -> bool:
+    """Whether a session has any prompt."""
+    return bool(tx.execute(f"SELECT EXISTS (SELECT 1 FROM {_PROMPTS})", (session_id,)).get)
 
-    It is the turn's own; if the event, or that prompt, names no turn: the last prompt before it.
-    """
-    if turn is not None:
-        own = tx.execute(
-            f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ?",
-            (session_id, storable(turn)),
-        ).fetchone()
-        if own is not None:
-            return str(own[0])
+
+def prompt_of_turn(tx: apsw.Connection, session_id: int, turn: str) -> str | None:
+    """The text of a turn's own prompt; None if there is none."""
+    own = tx.execute(
+        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ?",
+        (session_id, storable(turn)),
+    ).fetchone()
+    return None if own is None else str(own[0])
+
+
+def prompt_before(
+    tx: apsw.Connection, session_id: int, turn: str | None, at: int
+) -> str | None:
+    """The text of the last prompt before this time; None if that, or there is one, of another turn."""
     last = tx.execute(
         f"SELECT payload ->> '$.prompt', turn FROM {_PROMPTS} AND at <= ?"
         " ORDER BY at DESC, id DESC LIMIT 1",

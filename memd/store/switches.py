@@ -41,6 +41,10 @@ class Switch:
         return self.captures and self.recalls
 
 
+ON = Switch(True, True, "on everywhere")
+"""What holds where nobody said anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """One row: what a person said of one project or session."""
@@ -75,7 +79,12 @@ def effective(tx: apsw.Connection, project_key: str, session_key: str | None) ->
             where = "this session" if scope == SESSION else f"project {_project_name(tx, key)}"
             reason = f"{words(captures, recalls)} for {where}"
             return Switch(captures, recalls, reason, scope)
-    return Switch(True, True, "on everywhere")
+    return ON
+
+
+def has_said(tx: apsw.Connection) -> bool:
+    """Whether anything at all was said, of any place."""
+    return bool(tx.execute("SELECT EXISTS (SELECT 1 FROM switches)").get)
 
 
 def put(

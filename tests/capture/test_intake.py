@@ -15,7 +15,7 @@ from memd.capture.identity import Identities
 from memd.capture.intake import WAITING, CaptureRequest, Intake
 from memd.capture.overrides import Overrides
 from memd.config import CaptureConfig
-from memd.errors import SpoolBroken, VaultFull
+from memd.errors import SpoolBroken, VaultError, VaultFull
 from memd.models import EventKind
 from memd.store import books, changes, events, fulltext, projects, summaries, switches
 from memd.store.rows import NewPassage
@@ -201,6 +201,16 @@ async def test_captures_that_arrive_during_a_commit_share_the_next_one(intake, d
     assert intake.status()["commit"]["captures"] >= 16
     assert {r[0].outcome for r in receipts.values()} == {"stored"}
     assert len({r[0].seq for r in receipts.values()}) == 17
+
+
+async def test_after_a_commit_that_failed_nothing_of_it_is_taken_for_known(intake, db):
+    db._writer.set_commit_hook(lambda: True)  # SQLite rolls back instead
+    with pytest.raises(VaultError):
+        await intake.capture([prompt(1), prompt(2)])
+    db._writer.set_commit_hook(None)
+    receipts = await intake.capture([prompt(1), prompt(2)])
+    assert [receipt.outcome for receipt in receipts] == ["stored", "stored"]
+    assert len(await stored(db)) == 2
 
 
 async def test_a_client_that_goes_away_takes_nobody_with_it(intake, db):

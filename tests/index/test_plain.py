@@ -5,7 +5,20 @@ from memd.engines.hashing import HashingEmbedder
 from memd.index.coded import Coded
 from memd.index.plain import Plain
 
-WORDS = ["login", "token", "retry", "cookie", "schema", "deploy", "cache", "parser", "socket", "ledger", "worker", "index"]
+WORDS = [
+    "login",
+    "token",
+    "retry",
+    "cookie",
+    "schema",
+    "deploy",
+    "cache",
+    "parser",
+    "socket",
+    "ledger",
+    "worker",
+    "index",
+]
 ROWS = 6_000
 
 

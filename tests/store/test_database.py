@@ -1,12 +1,13 @@
 import os
 import threading
+from pathlib import Path
 
 import anyio
 import anyio.lowlevel
 import apsw
 import pytest
 
-from memd.errors import VaultBusy, VaultCorrupt, VaultError, VaultFull
+from memd.errors import VaultBusy, VaultCorrupt, VaultError, VaultFull, VaultGone
 from memd.store import database as module
 from memd.store.books import note, write_note
 from memd.store.database import Database, open_database
@@ -158,6 +159,19 @@ def test_a_file_that_is_found_damaged_is_written_to_no_more(tmp_path, is_reading
         db.write_now(lambda tx: tx.execute("SELECT 1"))
     db.close()
     assert (tmp_path / "v.db").read_bytes() == held
+
+
+def test_nothing_is_written_to_a_file_that_has_lost_its_name_until_it_is_back(db, tmp_path):
+    vault, aside = Path(db.path), tmp_path / "aside"
+    vault.rename(aside)
+    with pytest.raises(VaultGone, match="`memd start`"):
+        db.write_now(lambda tx: write_note(tx, "one", 1))
+    vault.write_bytes(aside.read_bytes())
+    with pytest.raises(VaultGone):
+        db.write_now(lambda tx: write_note(tx, "one", 1))
+    aside.replace(vault)
+    db.write_now(lambda tx: write_note(tx, "one", 1))
+    assert db.read_now(lambda tx: note(tx, "one")) is not None
 
 
 def test_a_disk_that_was_full_is_full_until_there_is_room_for_more_than_one_write(

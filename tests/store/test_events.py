@@ -170,15 +170,19 @@ def test_an_event_follows_the_prompt_of_its_turn_or_the_last_one_before_it(db, s
 
     db.write_now(fill)
 
-    def prompt_of(turn, at):
-        return db.read_now(lambda tx: events.prompt_of(tx, session, turn, at))
+    def own(turn):
+        return db.read_now(lambda tx: events.prompt_of_turn(tx, session, turn))
 
-    assert prompt_of("t1", 99) == "first"
-    assert prompt_of("t2", 1) == "second"
-    assert prompt_of(None, 25) == "second"
-    assert prompt_of(None, 5) is None
-    assert prompt_of("t3", 25) is None  # that prompt is another turn's
-    assert prompt_of("t3", 35) == "nameless"
+    def before(turn, at):
+        return db.read_now(lambda tx: events.prompt_before(tx, session, turn, at))
+
+    assert not db.read_now(lambda tx: events.has_prompt(tx, session + 1))
+    assert db.read_now(lambda tx: events.has_prompt(tx, session))
+    assert (own("t1"), own("t2"), own("t3")) == ("first", "second", None)
+    assert before(None, 25) == "second"
+    assert before(None, 5) is None
+    assert before("t3", 25) is None  # that prompt is another turn's
+    assert before("t3", 35) == "nameless"
     assert db.read_now(lambda tx: events.prompts_before(tx, session, 20)) == ["first", "second"]
 
 
