@@ -20,7 +20,7 @@ _WORD = re.compile(
 _SPLIT = re.compile(r"[_+/=-]")
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F_-]+", re.ASCII)
 _LETTERS = re.compile(r"[a-z]{2,}", re.ASCII)
-_HUMP = re.compile(r"[a-z0-9](?=[A-Z])|[A-Z](?=[A-Z][a-z])", re.ASCII)
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", re.ASCII)
 _SEAM = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[a-z0-9])|[0-9](?=[A-Za-z])", re.ASCII)
 _DIGIT = re.compile(r"[0-9]", re.ASCII)
 _ID_PREFIX = re.compile(
@@ -145,8 +145,8 @@ def entropy(word: str) -> float:
 
 def _is_alphabet(word: str) -> bool:
     """`ABCDEFG…`: neighbours in the alphabet, not drawn."""
-    steps = sum(abs(ord(a) - ord(b)) == 1 for a, b in itertools.pairwise(word))
-    return steps > len(word) // 2
+    steps = [a - b for a, b in itertools.pairwise(word.encode())]
+    return steps.count(1) + steps.count(-1) > len(word) // 2
 
 
 def _is_lot(part: str, chance: float) -> bool:
@@ -159,7 +159,7 @@ def _chance(part: str) -> float:
 
     camelCase is made of words, so a pair of letters across its humps is no evidence of either.
     """
-    runs = _LETTERS.findall(_HUMP.sub(r"\g<0> ", part).lower())
+    runs = _LETTERS.findall(_HUMP.sub(" ", part).lower())
     pairs = [run[i : i + 2] for run in runs for i in range(len(run) - 1)]
     usual = sum(map(_PAIRS.__contains__, pairs))
     return len(_SEAM.findall(part)) + (len(pairs) - usual) - _USUAL_WEIGHT * usual
@@ -177,10 +177,8 @@ def _is_public(text: str, start: int, word: str) -> bool:
 
 def _token_before(text: str, start: int) -> str:
     """What stands before a word without a space or a quote between."""
-    i = start
-    while i > 0 and start - i < _TOKEN_MAX and text[i - 1] not in _DELIMITERS:
-        i -= 1
-    return text[i:start]
+    before = text[max(0, start - _TOKEN_MAX) : start]
+    return before[max(map(before.rfind, _DELIMITERS)) + 1 :]
 
 
 def _is_address(before: str, word: str) -> bool:
