@@ -337,7 +337,13 @@ def answers(site: load.Site) -> list[str]:
 
 
 def _scores(client: Client, asked: Rows) -> dict[int, float]:
-    return {hit["id"]: hit["score"] for hit in client.call("memd/search", asked)["hits"]}
+    """Each hit's score, by the index: while that is busy full text answers alone, and says so."""
+    deadline = time.monotonic() + _PATIENCE_S
+    found = client.call("memd/search", asked)
+    while found.get("degraded") and time.monotonic() < deadline:
+        time.sleep(0.05)
+        found = client.call("memd/search", asked)
+    return {hit["id"]: hit["score"] for hit in found["hits"]}
 
 
 def strays(site: load.Site, models: dict[str, str]) -> list[str]:

@@ -20,7 +20,7 @@ def plain_log():
 
 MAY_BLOCK = {
     "memd/paths.py": {"__init__", "private_dir"},  # once, at the start
-    "memd/serve/listener.py": {"_bind", "_make_room", "_inode", "_unbind"},  # start and end
+    "memd/serve/address.py": {"give_back", "_inode"},  # at the end
     "memd/daemon/status.py": {"versions"},  # once, then remembered
     "memd/store/migrate.py": {"migrations"},  # the same
     "memd/store/staging.py": {"sweep"},  # once, at the start

@@ -1,16 +1,17 @@
 """The front door itself: the Unix socket, who may come in, and how the house closes.
 
 One task a connection; what goes wrong in one stays there. When the listener is cancelled, it takes
-no new connections, lets answers in flight leave, and removes the socket if it is still its own.
+no new connections, lets answers in flight leave, and removes the socket if it is still its own. If
+somebody else removed it (a cleaner of temporary files), it listens there anew, and if the vault is gone
+with it the daemon leaves: a process that nobody can reach would hold the lock for ever. Not here: the
+socket's file (address.py).
 """
 
 import contextlib
 import errno
 import os
 import socket
-import stat
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import anyio
 import anyio.abc
@@ -18,9 +19,8 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import ServeConfig
-from memd.errors import Broken, ConfigError
-from memd.paths import SOCKET_PATH_MAX, private_dir
 from memd.serve import border, descriptors, framing
+from memd.serve.address import Address
 from memd.serve.app import App
 from memd.serve.commons import Commons
 from memd.serve.connection import Connection, Limits, Vocabularies
@@ -34,7 +34,8 @@ SEND_S = 10.0
 """A client that takes longer to read what it asked for is let go."""
 LEAVE_S = 1.5
 """How long answers in flight may take when the house closes."""
-_BACKLOG = 1_024
+LOOK_S = 10.0
+"""How often the listener looks whether it can still be reached."""
 _BUSY = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Out of descriptors or memory, for a moment."""
 _GONE = frozenset({errno.EAGAIN, errno.ECONNABORTED, errno.EINTR, errno.EPROTO})
@@ -45,9 +46,8 @@ _PAUSE_S = 0.1
 class Listener:
     """The doer of the room. `run` raises ConfigError or Broken if it cannot listen at `socket_path`.
 
-    Whoever runs it holds the vault's lock: a socket file that is there already is a dead daemon's, or
-    a service manager's, which is left alone. A socket that a manager `passed` on listens already, and
-    stays the manager's: it outlives this room, and the process.
+    A socket that a manager `passed` on listens already, and stays the manager's: it outlives this room,
+    and the process.
     """
 
     name = "listener"
@@ -64,7 +64,9 @@ class Listener:
     ) -> None:
         desk = Desk(app, config.min_event_s)
         self._config = config
+        self._app = app
         self._path = socket_path
+        self._address = Address(socket_path)
         self._passed = passed
         self._clock = clock
         self._tools = Tools(desk)
@@ -82,11 +84,7 @@ class Listener:
 
     async def run(self) -> None:
         """Listen until cancelled."""
-        if self._passed is None:
-            door = await anyio.to_thread.run_sync(_bind, self._path)
-            ours = await anyio.to_thread.run_sync(_inode, self._path)
-        else:
-            door, ours = self._passed.dup(), None
+        door = await self._opened()
         self._most = descriptors.provide(self._config.connections)
         self._since = self._clock()
         self._log.info("listening_started", path=self._path)
@@ -94,7 +92,10 @@ class Listener:
         try:
             async with anyio.create_task_group() as tasks:
                 try:
-                    await self._accept(door, tasks)
+                    while True:
+                        await self._accept_while_reached(door, tasks)
+                        door.close()
+                        door = await self._opened()
                 finally:
                     door.close()
                     for connection in tuple(self._open):
@@ -102,7 +103,34 @@ class Listener:
         finally:
             self._since = None
             self.listening = anyio.Event()
-            _unbind(self._path, ours)
+            self._address.give_back()
+
+    async def _opened(self) -> socket.socket:
+        if self._passed is not None:
+            return self._passed.dup()
+        return await anyio.to_thread.run_sync(self._address.take)
+
+    async def _accept_while_reached(
+        self, door: socket.socket, tasks: anyio.abc.TaskGroup
+    ) -> None:
+        """Let clients in, until somebody has taken the socket's file away."""
+        with anyio.CancelScope() as lost:
+            tasks.start_soon(self._watch, lost)
+            try:
+                await self._accept(door, tasks)
+            finally:
+                lost.cancel()
+        if self._app.db.is_gone():
+            self._log.error("vault_gone", path=self._app.db.path)
+            self._app.shutdown()
+            await anyio.sleep_forever()
+        self._log.warning("socket_gone", path=self._path)
+
+    async def _watch(self, lost: anyio.CancelScope) -> None:
+        while self._passed is None and not lost.cancel_called:
+            await anyio.sleep(LOOK_S)
+            if not await anyio.to_thread.run_sync(self._address.is_ours):
+                lost.cancel()
 
     def status(self) -> dict[str, object]:
         """Connections now, and calls since the start."""
@@ -190,77 +218,6 @@ class Listener:
             self._log.debug("connection_lost", reason="the session ended")
         except* border.UNEXPECTED:
             self._log.exception("connection_failed")
-
-
-def _bind(path: str) -> socket.socket:
-    """Listen at `path`, for this user alone from the first moment on."""
-    raw = os.fsencode(path)
-    if len(raw) > SOCKET_PATH_MAX:
-        raise ConfigError(
-            f"the socket's path has {len(raw)} bytes, more than the {SOCKET_PATH_MAX} that the system"
-            f" takes: {path}. Set MEMD_HOME or XDG_RUNTIME_DIR to a shorter directory."
-        )
-    try:
-        _make_room(path)
-        door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        before = os.umask(0o177)
-        try:
-            door.bind(path)
-        finally:
-            os.umask(before)
-        door.listen(_BACKLOG)
-        door.setblocking(False)
-    except OSError as error:
-        raise Broken(
-            f"memd cannot listen at {path}: {os.strerror(error.errno or 0)}"
-        ) from error
-    return door
-
-
-def _make_room(path: str) -> None:
-    directory = Path(private_dir(str(Path(path).parent)))
-    found = directory.stat()
-    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise Broken(
-            f"{directory} is not this user's alone; memd does not put its socket there"
-        )
-    with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISSOCK(Path(path).lstat().st_mode):
-            raise Broken(f"{path} is in the way and no socket; move it away")
-        if _is_heard(path):
-            raise ConfigError(
-                f"a service manager listens at {path}: it starts memd by itself when somebody"
-                " connects. To run memd by hand, let `systemctl --user stop memd.socket` go before"
-            )
-        Path(path).unlink()
-
-
-def _is_heard(path: str) -> bool:
-    """Whether somebody listens at this socket. No daemon can: its lock would be held."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
-        caller.setblocking(False)
-        try:
-            caller.connect(path)
-        except BlockingIOError:
-            return True  # its queue is full
-        except ConnectionRefusedError:
-            return False
-    return True
-
-
-def _inode(path: str) -> tuple[int, int] | None:
-    try:
-        found = Path(path).lstat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _unbind(path: str, ours: tuple[int, int] | None) -> None:
-    """Remove the socket file, unless it is somebody else's by now."""
-    if ours is not None and _inode(path) == ours:
-        with contextlib.suppress(OSError):
-            Path(path).unlink()
 
 
 def _say_no(client: socket.socket, reason: str) -> None:

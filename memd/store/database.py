@@ -147,11 +147,9 @@ class Database:
 
     async def glance(self, work: Callable[[Connection], T]) -> T:
         """`read`, for a few rows by their keys: on this thread if a reader is free, for to change it takes longer."""
-        try:
-            reader = self._readers.get_nowait()
-        except queue.Empty:
-            return await self.read(work)
-        return self._read_by(reader, work)
+        with contextlib.suppress(queue.Empty):
+            return self._read_by(self._readers.get_nowait(), work)
+        return await self.read(work)
 
     def write_now(
         self, work: Callable[[Connection], T], before: Callable[[], None] | None = None
@@ -219,8 +217,7 @@ class Database:
         """Raise where writing would be in vain, or would make things worse."""
         if self.damage is not None:
             raise VaultCorrupt(self.damage)
-        if _identity(self.path) != self._identity:
-            # What is written to a file without a name is gone with this process.
+        if self.is_gone():  # what is written to a file without a name is gone with this process
             raise VaultGone
         if self._was_full:
             disk = os.statvfs(self.path)
@@ -253,6 +250,10 @@ class Database:
             self._writer.execute("VACUUM")
             self._writer.release_memory()
         self._truncate_log()
+
+    def is_gone(self) -> bool:
+        """Whether the file was deleted, moved or replaced since it was opened."""
+        return _identity(self.path) != self._identity
 
     def size(self) -> int:
         """Bytes on disk, write-ahead log and the index's copy included."""

@@ -25,6 +25,11 @@ def _modes(path):
     return tuple(stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent))
 
 
+def _is_heard(path):
+    with socket.socket(socket.AF_UNIX) as caller:
+        return caller.connect_ex(path) == 0
+
+
 async def test_only_this_user_can_reach_the_socket(house, connect):
     async with house.open():
         assert _modes(Path(house.path)) == (0o600, 0o700)
@@ -97,6 +102,32 @@ async def test_the_socket_goes_when_the_house_closes_unless_it_is_anothers(house
         other.bind(house.path)
     assert await anyio.Path(house.path).exists()
     other.close()
+
+
+async def test_a_socket_that_somebody_takes_away_is_put_back_and_nobody_inside_notices(
+    house, connect, eventually, monkeypatch
+):
+    monkeypatch.setattr(door, "LOOK_S", 0.02)
+    async with house.open(), connect() as inside:
+        for _ in range(2):
+            await anyio.Path(house.path).unlink()
+            await eventually(lambda: _is_heard(house.path))
+            async with connect() as line:
+                assert "result" in await line.call("memd/ping")
+            assert "result" in await inside.call("memd/ping")
+    assert not house.left
+    assert not await anyio.Path(house.path).exists()
+
+
+async def test_a_daemon_that_nobody_can_reach_leaves_if_its_vault_is_gone_too(
+    house, eventually, monkeypatch
+):
+    monkeypatch.setattr(door, "LOOK_S", 0.02)
+    async with house.open():
+        await anyio.Path(house.db.path).unlink()
+        await anyio.Path(house.path).unlink()
+        await eventually(lambda: house.left)
+    assert house.left == [True]
 
 
 async def test_the_house_can_open_again_after_it_closed(house, connect):
