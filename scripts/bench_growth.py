@@ -1,10 +1,11 @@
-"""How memd's figures grow with the vault: search, start, memory, disk and captures at each size.
+"""How memd's figures grow with the vault: search and its legs, captures, start, memory and disk.
 
-    scripts/bench growth [--sizes 1000,10000,100000,1000000] [--searches N] [--keep DIR] [--json FILE]
+    scripts/bench growth [--sizes 1000,10000,100000,1000000] [--searches N] [--legs N] [--keep DIR] [--json FILE]
 
 A vault of each size, with one learned space of 768 dimensions beside the hashing space, is written by
 `filling.py` as the daemon would have left it (a million takes its time: `--keep` keeps what was filled
-for the next run), then a real daemon is started on it. `scripts/bench --plot FILE` draws what `--json`
+for the next run), then a real daemon is started on it. What the legs are compared with is asked N questions
+at each size (`bench_legs.py`; at a million some minutes). `scripts/bench --plot FILE` draws what `--json`
 wrote.
 """
 
@@ -13,6 +14,7 @@ import json
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -26,9 +28,14 @@ SIZES = "1000,10000,100000,1000000"
 STARTS = 3
 REST_S = 26.0
 """So long a daemon is left alone before its memory counts as idle."""
+CAPTURES_S = 8.0
+_LEGS = str(Path(__file__).with_name("bench_legs.py"))
 BARS: dict[str, dict[int, float]] = {
     "search p50 ms": {10_000: 2, 100_000: 4, 1_000_000: 15},
     "search p95 ms": {10_000: 4, 100_000: 8, 1_000_000: 30},
+    "vectors × a scan": {100_000: 4, 1_000_000: 15},
+    "words × FTS5": {10_000: 20, 100_000: 80},
+    "captures a second": {10_000: 4_000},
     "start s": {10_000: 1.5, 1_000_000: 3},
     "idle MB": {10_000: 110, 100_000: 190, 1_000_000: 800},
     "disk KB a summary": {1_000: 4, 10_000: 4, 100_000: 4, 1_000_000: 4},
@@ -71,14 +78,39 @@ def measure(size: int, searches: int, keep: Path | None) -> dict[str, float]:
         idle = daemon.rss_mb()
         daemon.stop()
         disk = measures.vault_bytes(home) / size / 1024
+        daemon.start()
+        daemon.settle(is_distilled=False)
+        captured = measures.captures(daemon.paths.socket, CAPTURES_S, 16)
+        daemon.stop()
     finally:
         shutil.rmtree(home, ignore_errors=True)
     return {
         "search p50 ms": found["p50"],
         "search p95 ms": found["p95"],
+        "captures a second": captured["per_s"],
         "start s": round(statistics.median(starts), 2),
         "idle MB": round(idle, 1),
         "disk KB a summary": round(disk, 2),
+    }
+
+
+def legs(size: int, questions: int) -> dict[str, float]:
+    """How many times as fast the legs are as what they are compared with."""
+    command = [
+        sys.executable,
+        _LEGS,
+        "--rows",
+        str(size),
+        "--questions",
+        str(questions),
+        "--json",
+    ]
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    found = json.loads(done.stdout)
+    return {
+        "vectors × a scan": found["vectors"]["ratio"],
+        "vectors recall": found["vectors"]["recall"],
+        "words × FTS5": found["words"]["ratio"],
     }
 
 
@@ -99,6 +131,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench growth")
     parser.add_argument("--sizes", default=SIZES)
     parser.add_argument("--searches", type=int, default=400)
+    parser.add_argument("--legs", type=int, default=20, help="questions to the legs; 0: none")
     parser.add_argument("--keep", type=Path, help="a directory for filled vaults")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
@@ -107,6 +140,8 @@ def main() -> None:
     figures: dict[int, dict[str, float]] = {}
     for size in map(int, options.sizes.split(",")):
         figures[size] = measure(size, options.searches, options.keep)
+        if options.legs:
+            figures[size] |= legs(size, options.legs)
         print(f"{size:,}: {figures[size]}", flush=True)
     told(figures)
     if options.json:

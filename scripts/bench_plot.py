@@ -16,6 +16,9 @@ from matplotlib import pyplot as plt  # after the backend is chosen
 
 CURVES = (
     ("mem_search, ms", ("search p50 ms", "search p95 ms")),
+    ("times as fast: vectors", ("vectors × a scan",)),
+    ("times as fast: words", ("words × FTS5",)),
+    ("captures a second", ("captures a second",)),
     ("start to first answer, s", ("start s",)),
     ("idle memory, MB", ("idle MB",)),
     ("disk a summary, KB", ("disk KB a summary",)),
@@ -24,10 +27,14 @@ COLOURS = ("#1f6f8b", "#e07a5f")
 
 
 def draw(measured: dict[str, Any], out: Path) -> None:
-    """One picture of four panels."""
+    """One picture, a panel for each that was measured."""
     figures = {int(size): values for size, values in measured["figures"].items()}
-    figure, panels = plt.subplots(1, len(CURVES), figsize=(14, 3.4), layout="constrained")
-    for panel, (title, names) in zip(panels, CURVES, strict=True):
+    known = set.intersection(*map(set, figures.values()))
+    curves = [(title, names) for title, names in CURVES if known.issuperset(names)]
+    figure, grid = plt.subplots(2, 4, figsize=(14, 6.4), layout="constrained")
+    for panel in grid.flat[len(curves) :]:
+        panel.set_axis_off()
+    for panel, (title, names) in zip(grid.flat, curves, strict=False):
         for name, colour in zip(names, COLOURS, strict=False):
             sizes = sorted(figures)
             label = name.split()[1] if len(names) > 1 else "measured"
