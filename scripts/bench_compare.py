@@ -11,6 +11,7 @@ import json
 import shutil
 import statistics
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -33,6 +34,8 @@ class Side:
         home.mkdir()
         self.daemon = harness.Daemon(str(home))
         self.daemon.environ["PYTHONPATH"] = str(self._checkout)
+        # Else the code of where this is called from would come before the checkout's.
+        self.daemon.command = [sys.executable, "-P", "-m", "memd"]
         self.figures: dict[str, list[float]] = {}
 
     def fill(self, count: int) -> None:
@@ -40,17 +43,27 @@ class Side:
         memories = list(corpus.Corpus().memories(count, int(time.time() * 1000)))
         self.daemon.start()
         self.daemon.remember(memories)
+        with self.daemon.client(600) as client:
+            # Else it would tidy while it is searched.
+            while client.call("memd/status")["summaries"]["to_consolidate"]:
+                client.call("memd/consolidate")
         self.daemon.stop()
 
-    def measure(self, searches: int, number: int) -> None:
-        """One round."""
+    def search(self, searches: int) -> None:
+        """One round of starting and searching."""
         self._note("start s", self.daemon.start())
         self.daemon.settle(is_distilled=False)
         self._note("idle MB", self.daemon.rss_mb())
         found = measures.searches(self.daemon.paths.socket, searches)
         self._note("search p50 ms", found["p50"])
         self._note("search p95 ms", found["p95"])
-        taken = measures.captures(self.daemon.paths.socket, 3.0, 16, first=number * 1_000_000)
+        self.daemon.stop()
+
+    def capture(self, number: int) -> None:
+        """One round of capturing; it leaves behind what is distilled for a while."""
+        self.daemon.start()
+        self.daemon.settle(is_distilled=False)
+        taken = measures.captures(self.daemon.paths.socket, 4.0, 16, first=number * 1_000_000)
         self._note("captures a second", taken["per_s"])
         alone = measures.captures(
             self.daemon.paths.socket, 1.0, 1, first=number * 1_000_000 + 500_000
@@ -82,9 +95,13 @@ def git(*words: str) -> str:
 
 def compare(old: Side, new: Side, rounds: int, searches: int) -> dict[str, dict[str, float]]:
     """Each figure of both, taken in turns, and their ratio."""
-    for number in range(1, rounds + 1):
-        for side in (old, new) if number % 2 else (new, old):
-            side.measure(searches, number)
+    turns = [(old, new), (new, old)] * rounds
+    for pair in turns[:rounds]:
+        for side in pair:
+            side.search(searches)
+    for number, pair in enumerate(turns[:rounds], 1):
+        for side in pair:
+            side.capture(number)
     return {
         name: {
             old.commit: (before := round(statistics.median(values), 2)),
