@@ -82,7 +82,10 @@ def redact_words(text: str) -> str:
     blocks = _public_blocks(text)
     for found in _WORD.finditer(text):
         start, end = found.span()
-        if not is_random(found[0]) or _is_public(text, start, found[0]):
+        # What was taken out before it says nothing about this one any more.
+        if not is_random(found[0]) or _is_public(
+            text[max(done, start - _TOKEN_MAX) : start], found[0]
+        ):
             continue
         block = bisect.bisect(blocks, (start, end)) - 1
         if block >= 0 and start < blocks[block][1]:
@@ -165,20 +168,15 @@ def _chance(part: str) -> float:
     return len(_SEAM.findall(part)) + (len(pairs) - usual) - _USUAL_WEIGHT * usual
 
 
-def _is_public(text: str, start: int, word: str) -> bool:
+def _is_public(before: str, word: str) -> bool:
     """Whether what stands before a random word, or its own beginning, says that it is no secret."""
     if _PUBLIC.match(word) or _ID_PREFIX.match(word):
         return True
-    before = text[max(0, start - _LOOK_BACK) : start]
-    if _BASE64_BEFORE.search(before) or _DIGEST_BEFORE.search(before):
+    near = before[-_LOOK_BACK:]
+    if _BASE64_BEFORE.search(near) or _DIGEST_BEFORE.search(near):
         return True
-    return _is_address(_token_before(text, start), word)
-
-
-def _token_before(text: str, start: int) -> str:
-    """What stands before a word without a space or a quote between."""
-    before = text[max(0, start - _TOKEN_MAX) : start]
-    return before[max(map(before.rfind, _DELIMITERS)) + 1 :]
+    # As much of it as stands there without a space or a quote between.
+    return _is_address(before[max(map(before.rfind, _DELIMITERS)) + 1 :], word)
 
 
 def _is_address(before: str, word: str) -> bool:
