@@ -53,6 +53,8 @@ _SAMPLE = 512
 _NAME_MIN = 3
 _BITS_MIN = 3.5
 _PART_MIN = 5
+_LETTERS_A_TURN = 3
+"""Of a name so many stand between two changes of case, or more: MyProject."""
 _DRAWN_MIN = 20
 _DRAWN_SHARE = 0.6
 _MARGIN = 0.15
@@ -187,5 +189,13 @@ def _is_address(before: str, word: str) -> bool:
     head = whole.split("/", 1)[0]
     if "/" not in whole or not (head == "" or head in {".", "..", "~"} or before):
         return False
-    names = [part for part in _SPLIT.split(whole) if part.isalpha() and len(part) >= _NAME_MIN]
-    return any(not _is_lot(name, _chance(name)) for name in names)
+    parts = _SPLIT.split(whole)
+    return any(_is_name(part) for part in parts if part.isalpha() and len(part) >= _NAME_MIN)
+
+
+def _is_name(part: str) -> bool:
+    """Whether letters are what a directory may be called. Of small ones alone a draw seldom has three."""
+    if len(part) < _PART_MIN:
+        return part.islower()
+    turns = len(_SEAM.findall(part))
+    return turns * _LETTERS_A_TURN <= len(part) and not _is_lot(part, _chance(part))

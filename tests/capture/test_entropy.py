@@ -79,3 +79,16 @@ def test_a_public_key_of_many_lines_stays_and_a_secret_after_it_goes():
     assert redact_words(block) == block
     assert redact_words(block.replace("\n", "\\n")) == block.replace("\n", "\\n")
     assert redact_words(f"{block}\n{draw(40)}") == f"{block}\n[REDACTED:high-entropy]"
+
+
+def test_random_words_in_a_row_are_all_taken_out_at_once():
+    word = "xpxQJ/bxSN/qHYHJqtGrl8F34jaZIBF6oJBbwZtdrlZ="
+    for count in (2, 60, 900):
+        assert word[:20] not in redact_words("system " + word * count)
+
+
+def test_what_is_drawn_is_no_path_for_a_few_letters_that_look_like_a_name():
+    drawn = "p7p031oWq0Hb0gQEip5wLyoVc/qgwxdww+NFauVPuexJ"
+    assert "REDACTED" in redact_words(f"x={drawn}")
+    kept = "a=src/lib/Q7xk2PzR9vT4mN8bW3yLd6/MyProject/Documents"
+    assert redact_words(kept) == kept
