@@ -82,6 +82,6 @@ def test_there_are_never_too_many_names_nor_long_ones():
     ],
 )  # fmt: skip
 def test_no_text_takes_long(path, text):
-    start = time.perf_counter()
+    start = time.process_time()
     specifiers.read(path, text)
-    assert time.perf_counter() - start < 0.5
+    assert time.process_time() - start < 0.5

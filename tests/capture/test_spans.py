@@ -97,6 +97,6 @@ def test_what_only_speaks_of_a_block_stays(text):
 )
 def test_megabytes_take_no_time(piece):
     text = piece * (4_000_000 // len(piece))
-    started = time.perf_counter()
+    started = time.process_time()
     redact_spans(text)
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3

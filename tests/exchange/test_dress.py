@@ -102,11 +102,11 @@ def test_a_result_that_is_here_names_no_file(result):
 
 
 def test_hostile_text_is_read_in_linear_time():
-    began = time.perf_counter()
+    began = time.process_time()
     dress.saved_path({"error": "<persisted-output>" * 100_000})
     dress.words("<system-reminder>" * 100_000)
     dress.is_private("<private>" * 100_000)
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_images_are_told_by_their_size_wherever_they_stand():

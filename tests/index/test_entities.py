@@ -54,6 +54,6 @@ def test_a_question_names_an_entity_by_all_of_its_words():
     "unit", ["e+", "a-", "a::", "A::b", "a.", "/a", "@a", "a/", "~/", "A-", "_a ", "Ab "]
 )
 def test_a_text_of_one_thing_over_and_over_is_read_in_a_moment(unit):
-    began = time.perf_counter()
+    began = time.process_time()
     of_text(unit * (60_000 // len(unit)))
-    assert time.perf_counter() - began < 1.0
+    assert time.process_time() - began < 1.0
