@@ -114,15 +114,18 @@ def legs(size: int, questions: int) -> dict[str, float]:
     }
 
 
+_MORE_IS_BETTER = ("vectors × a scan", "words × FTS5", "captures a second")
+
+
 def told(figures: dict[int, dict[str, float]]) -> None:
     """A line a figure, each size with its bar."""
     for name in next(iter(figures.values())):
         cells = []
         for size, values in figures.items():
             bar = BARS.get(name, {}).get(size)
-            cells.append(
-                f"{size:>9,}: {values[name]:g}" + (f" (≤ {bar:g})" if bar is not None else "")
-            )
+            sign = "≥" if name in _MORE_IS_BETTER else "≤"
+            told = f" ({sign} {bar:g})" if bar is not None else ""
+            cells.append(f"{size:>9,}: {values[name]:g}{told}")
         print(f"{name:<18} " + "  ".join(cells))
 
 

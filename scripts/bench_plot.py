@@ -29,14 +29,14 @@ COLOURS = ("#1f6f8b", "#e07a5f")
 def draw(measured: dict[str, Any], out: Path) -> None:
     """One picture, a panel for each that was measured."""
     figures = {int(size): values for size, values in measured["figures"].items()}
-    known = set.intersection(*map(set, figures.values()))
+    known = set().union(*figures.values())
     curves = [(title, names) for title, names in CURVES if known.issuperset(names)]
     figure, grid = plt.subplots(2, 4, figsize=(14, 6.4), layout="constrained")
     for panel in grid.flat[len(curves) :]:
         panel.set_axis_off()
     for panel, (title, names) in zip(grid.flat, curves, strict=False):
         for name, colour in zip(names, COLOURS, strict=False):
-            sizes = sorted(figures)
+            sizes = sorted(size for size, values in figures.items() if name in values)
             label = name.split()[1] if len(names) > 1 else "measured"
             panel.plot(
                 sizes, [figures[s][name] for s in sizes], "o-", color=colour, label=label
@@ -47,9 +47,8 @@ def draw(measured: dict[str, Any], out: Path) -> None:
                 label=f"bar {label}" if len(names) > 1 else "bar",
             )  # fmt: skip
         panel.set_xscale("log")
-        if max(figures[s][names[0]] for s in figures) > 10 * min(
-            figures[s][names[0]] for s in figures
-        ):
+        seen = [values[names[0]] for values in figures.values() if names[0] in values]
+        if max(seen) > 10 * min(seen):
             panel.set_yscale("log")
         else:
             panel.set_ylim(bottom=0)
