@@ -75,10 +75,11 @@ def _vault(*, is_killed: bool) -> Iterator[disk.Ground]:
 
 
 def _digests(vault: str) -> dict[str, str]:
+    """What the vault and its log hold; an empty log, which opening makes, holds nothing."""
     return {
         suffix: hashlib.sha256(Path(vault + suffix).read_bytes()).hexdigest()
         for suffix in ("", "-wal")
-        if Path(vault + suffix).is_file()
+        if Path(vault + suffix).is_file() and Path(vault + suffix).stat().st_size
     }
 
 
