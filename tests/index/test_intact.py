@@ -76,7 +76,8 @@ def test_it_is_read_in_steps_whose_pages_are_not_kept(vault):
     with path.open("rb") as file:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
     assert read_through(found) == 1 + 25 // 8 + 1
-    assert resident(path, 20 * 1024**2) < 2 * 1024**2
+    # What the system has read ahead of the last step may still be there.
+    assert resident(path, 20 * 1024**2) < 8 * 1024**2
 
 
 def test_what_was_in_the_cache_stays_there(vault):
