@@ -85,6 +85,8 @@ class Recaller:
         """Whether this thread is answering."""
         self._pace_s = 2 * AT_ONCE_S
         """What an answer takes now; the first ones, which read what was never read, are nobody's pace."""
+        self._answered_from = -1
+        """The version of the shelf that was searched last."""
 
     async def run(self) -> None:
         """Write down for ever what was used, and once more when asked to stop."""
@@ -146,15 +148,23 @@ class Recaller:
         Only one at a time: who asks in the same moment is answered in another thread, so that the event
         loop looks in between at what else has come.
         """
-        if self._is_at_it or self._pace_s > AT_ONCE_S or _is_long(asked.question):
-            answer = None
-        else:
-            answer = await self._at_once(asked)
+        version = self._shelf.version
+        answer = await self._at_once(asked) if self._is_quick(asked.question) else None
         if answer is None:
             began = anyio.current_time()
             answer = await self._db.read(lambda tx: self._answer(tx, asked))
             self._took(began)
+        self._answered_from = version
         return answer
+
+    def _is_quick(self, question: Question) -> bool:
+        """Whether an answer takes a few milliseconds: after every change much is worked out anew."""
+        return (
+            not self._is_at_it
+            and self._pace_s <= AT_ONCE_S
+            and self._answered_from == self._shelf.version
+            and not _is_long(question)
+        )
 
     async def _at_once(self, asked: Asked) -> Answer | None:
         """The answer, unless something would have to be waited for."""

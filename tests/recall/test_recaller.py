@@ -74,6 +74,18 @@ async def test_once_answers_are_quick_they_are_made_without_a_change_of_thread(
     assert threads[-1] != threading.get_ident()
 
 
+async def test_the_first_answer_after_a_change_which_works_out_much_is_left_to_another_thread(
+    library, threads
+):
+    await library.ask("redis sessions")
+    library.put("Redis is gone")
+    threads.clear()
+    for _ in range(2):
+        library.recaller._pace_s = 0.0
+        await library.ask("redis sessions")
+    assert [thread == threading.get_ident() for thread in threads] == [False, True]
+
+
 async def test_who_asks_in_the_same_moment_is_answered_in_another_thread(library, threads):
     await library.ask("redis sessions")
     threads.clear()
