@@ -25,7 +25,7 @@ import harness
 
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
 from memd.models import Draft, Kind

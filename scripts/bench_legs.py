@@ -22,7 +22,7 @@ import corpus
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index.columns import Columns
 from memd.index.matrix import Matrix
 from memd.index.postings import POSTING

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from memd.config import Config
 from memd.consolidate.decide import Pair, Relate, Supersede, decide
 from memd.consolidate.form import form_of
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Kind, Summary, Tier
 
 PAIRS = Path(__file__).parents[1] / "tests/data/pairs.jsonl"

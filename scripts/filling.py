@@ -20,8 +20,8 @@ import numpy as np
 from corpus import Corpus
 from numpy.typing import NDArray
 
-from memd.engines import hashing
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings import hashing
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index import keeper
 from memd.index.entities import of_text
 from memd.index.shelf import Shelf

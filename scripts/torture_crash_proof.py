@@ -26,7 +26,7 @@ from torture_versions_stored import copied
 from memd.client import Client
 from memd.config import Config
 from memd.daemon import backup
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import BadRequest, MemdError, UnknownId
 from memd.exchange import jsonl
 from memd.index import gaps, sample

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from memd.config import Config
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
 from memd.models import Draft, Kind, SessionRef

@@ -18,7 +18,7 @@ from memd.consolidate.curator import Curator, Memory
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.judge import Judge
 from memd.distill.distiller import Distiller
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.exchange import moving
 from memd.index import keeper, proof, sample
 from memd.index.indexer import Indexer

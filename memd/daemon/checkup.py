@@ -14,7 +14,7 @@ import anyio.to_thread
 
 from memd.config import IndexConfig
 from memd.daemon import lock
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import Broken, VaultCorrupt
 from memd.index import proof, sample
 from memd.index.indexer import Indexer

@@ -37,10 +37,10 @@ from memd.daemon.status import About, Gauge, gather, says
 from memd.daemon.supervise import House, Room, supervise
 from memd.distill.distiller import Distiller
 from memd.distill.rewriter import Rewriter
-from memd.engines.chat import OllamaChat
-from memd.engines.hashing import HashingEmbedder
-from memd.engines.learned import LearnedEmbedder, learned_of
-from memd.engines.ports import Reranker
+from memd.embeddings.chat import OllamaChat
+from memd.embeddings.hashing import HashingEmbedder
+from memd.embeddings.learned import LearnedEmbedder, learned_of
+from memd.embeddings.ports import Reranker
 from memd.index import heap
 from memd.index.backfill import Backfill
 from memd.index.indexer import Indexer

@@ -20,7 +20,7 @@ from memd.distill import dialogue, rewriting
 from memd.distill.dialogue import Prompt
 from memd.distill.parse import Refused, Written
 from memd.distill.rewriting import Ledger
-from memd.engines.ports import Writer
+from memd.embeddings.ports import Writer
 from memd.errors import EngineFailed
 from memd.models import Summary
 from memd.store.database import Database

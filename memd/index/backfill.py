@@ -18,7 +18,7 @@ import numpy as np
 from memd import log
 from memd.bell import Bell
 from memd.config import EnginesConfig
-from memd.engines.ports import Learned, Vectors
+from memd.embeddings.ports import Learned, Vectors
 from memd.errors import EngineAbsent, EngineFailed
 from memd.index import gaps
 from memd.index.shelf import Shelf

@@ -11,7 +11,7 @@ from functools import partial
 
 import anyio.to_thread
 
-from memd.engines.ports import Embedder, Learned
+from memd.embeddings.ports import Embedder, Learned
 from memd.errors import BadRequest
 from memd.index.backfill import Backfill
 from memd.index.gaps import clear

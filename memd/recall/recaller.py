@@ -19,7 +19,7 @@ import numpy as np
 from memd import log
 from memd.bell import Bell
 from memd.config import RecallConfig
-from memd.engines.ports import Embedder, Learned, Reranker, Vectors
+from memd.embeddings.ports import Embedder, Learned, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.copied import SYMPTOMS
 from memd.index.shelf import Shelf

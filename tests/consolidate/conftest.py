@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from memd.config import IndexConfig
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from memd.engines.hashing import HashingEmbedder
-from memd.engines.learned import learned_of
+from memd.embeddings.hashing import HashingEmbedder
+from memd.embeddings.learned import learned_of
 from tests.fakes.ollama import Ollama
 
 TEXTS = [

@@ -32,7 +32,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 
 from memd.config import EnginesConfig
-from memd.engines.hashing import DIMENSIONS, HashingEmbedder
+from memd.embeddings.hashing import DIMENSIONS, HashingEmbedder
 from memd.text import words
 
 SYNONYMS = (

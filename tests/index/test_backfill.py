@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.config import EnginesConfig, IndexConfig
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineAbsent, EngineFailed
 from memd.index import gaps
 from memd.index.backfill import Backfill

@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from memd.config import IndexConfig
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index import gaps
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf

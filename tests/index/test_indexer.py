@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.config import IndexConfig
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineFailed
 from memd.index import keeper
 from memd.index.indexer import Indexer

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from memd.config import IndexConfig
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index import intact, keeper
 from memd.index.indexer import Indexer
 from memd.index.shelf import Shelf

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.index.coded import Coded
 from memd.index.matrix import Exact, Matrix
 

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import BadRequest
 from memd.index.backfill import Backfill
 from memd.index.upkeep import Upkeep

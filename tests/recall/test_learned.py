@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from memd.engines.learned import learned_of
+from memd.embeddings.learned import learned_of
 from memd.errors import BadRequest
 from memd.recall.answer import Surface, apply_parts
 from memd.recall.profiles import PUBLISHED

@@ -1,5 +1,5 @@
-from memd.engines.hashing import HashingEmbedder
-from memd.engines.ports import Embedder, LocalEmbedder
+from memd.embeddings.hashing import HashingEmbedder
+from memd.embeddings.ports import Embedder, LocalEmbedder
 
 
 class FarAway:

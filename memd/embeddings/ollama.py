@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.config import EnginesConfig
-from memd.engines.provider import NotServed, Refused, Served
-from memd.engines.server import ModelServer, Reply
+from memd.embeddings.provider import NotServed, Refused, Served
+from memd.embeddings.server import ModelServer, Reply
 from memd.errors import EngineAbsent, EngineFailed
 
 _OK, _BAD_REQUEST, _NOT_FOUND, _BROKEN = 200, 400, 404, 500

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.engines.provider import Refused
-from memd.engines.vetted import vetted
+from memd.embeddings.provider import Refused
+from memd.embeddings.vetted import vetted
 
 GOOD = [[3.0, 4.0], [0.0, -2.0]]
 

@@ -6,7 +6,7 @@ here changes vectors, so it is a new VERSION. Not here: whether a model is there
 
 import re
 
-from memd.engines.provider import Served
+from memd.embeddings.provider import Served
 from memd.models import Space
 
 VERSION = "1"

@@ -17,9 +17,9 @@ import anyio
 import httpx
 
 from memd.config import EnginesConfig
-from memd.engines.ollama import Ollama, duration
-from memd.engines.provider import NotServed
-from memd.engines.server import ModelServer, Reply
+from memd.embeddings.ollama import Ollama, duration
+from memd.embeddings.provider import NotServed
+from memd.embeddings.server import ModelServer, Reply
 from memd.errors import EngineFailed
 
 CONTEXT_TOKENS = 8_192

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memd.engines.fitting import CONTEXT_TOKENS, fitted, halved
-from memd.engines.ports import Vectors
-from memd.engines.provider import Provider, Refused
-from memd.engines.vetted import vetted
+from memd.embeddings.fitting import CONTEXT_TOKENS, fitted, halved
+from memd.embeddings.ports import Vectors
+from memd.embeddings.provider import Provider, Refused
+from memd.embeddings.vetted import vetted
 from memd.errors import EngineFailed
 from memd.models import Space
 from memd.text import storable

@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.engines.hashing import HashingEmbedder
+from memd.embeddings.hashing import HashingEmbedder
 
 EMBEDDER = HashingEmbedder()
 
@@ -21,7 +21,7 @@ def cosine(one, other):
 def test_another_process_computes_the_same_vector():
     text = "Login answered 500 because decode_token raised KeyError"
     script = (
-        "from memd.engines.hashing import HashingEmbedder; import sys;"
+        "from memd.embeddings.hashing import HashingEmbedder; import sys;"
         f"sys.stdout.write(HashingEmbedder().embed([{text!r}]).tobytes().hex())"
     )
     found = subprocess.run(

@@ -1,8 +1,8 @@
 from memd.config import EnginesConfig
-from memd.engines.ollama import Ollama
-from memd.engines.openai import OpenAI
-from memd.engines.provider import Provider, Served
-from memd.engines.server import ModelServer
+from memd.embeddings.ollama import Ollama
+from memd.embeddings.openai import OpenAI
+from memd.embeddings.provider import Provider, Served
+from memd.embeddings.server import ModelServer
 
 URL = "http://127.0.0.1:9"
 

@@ -4,8 +4,8 @@ import anyio
 import pytest
 
 from memd.config import EnginesConfig
-from memd.engines.chat import OllamaChat
-from memd.engines.ports import Reranker, Writer
+from memd.embeddings.chat import OllamaChat
+from memd.embeddings.ports import Reranker, Writer
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from tests.fakes.ollama import Ollama
 

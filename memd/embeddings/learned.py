@@ -22,16 +22,16 @@ import numpy as np
 from memd import log
 from memd.bell import Bell
 from memd.config import EnginesConfig
-from memd.engines.breaker import Breaker
-from memd.engines.families import prefixes, space_of
-from memd.engines.ollama import Ollama
-from memd.engines.openai import OpenAI
-from memd.engines.pace import Pace
-from memd.engines.ports import Vectors
-from memd.engines.provider import NotServed, Provider, Refused, Served
-from memd.engines.salvage import HARMLESS, Asking
-from memd.engines.server import ModelServer
-from memd.engines.vetted import vetted
+from memd.embeddings.breaker import Breaker
+from memd.embeddings.families import prefixes, space_of
+from memd.embeddings.ollama import Ollama
+from memd.embeddings.openai import OpenAI
+from memd.embeddings.pace import Pace
+from memd.embeddings.ports import Vectors
+from memd.embeddings.provider import NotServed, Provider, Refused, Served
+from memd.embeddings.salvage import HARMLESS, Asking
+from memd.embeddings.server import ModelServer
+from memd.embeddings.vetted import vetted
 from memd.errors import EngineAbsent, EngineFailed
 from memd.models import Space
 

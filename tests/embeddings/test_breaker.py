@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.engines.breaker import FIRST_WAIT_S, Breaker
+from memd.embeddings.breaker import FIRST_WAIT_S, Breaker
 
 MIDDLE = 0.5
 """A jitter that changes nothing."""

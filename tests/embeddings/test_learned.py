@@ -2,8 +2,8 @@ import anyio
 import numpy as np
 import pytest
 
-from memd.engines import learned as module
-from memd.engines.learned import LearnedEmbedder, learned_of
+from memd.embeddings import learned as module
+from memd.embeddings.learned import LearnedEmbedder, learned_of
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from tests.fakes.ollama import FAULTS, Model
 

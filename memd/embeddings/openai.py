@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memd.config import EnginesConfig
-from memd.engines.ollama import refusal
-from memd.engines.provider import NotServed, Refused, Served
-from memd.engines.server import ModelServer, Reply
+from memd.embeddings.ollama import refusal
+from memd.embeddings.provider import NotServed, Refused, Served
+from memd.embeddings.server import ModelServer, Reply
 from memd.errors import EngineFailed
 from memd.text import digest
 

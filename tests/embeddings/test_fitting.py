@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.engines.fitting import CONTEXT_TOKENS, fitted, halved, tokens
+from memd.embeddings.fitting import CONTEXT_TOKENS, fitted, halved, tokens
 
 
 def test_a_text_that_fits_is_sent_whole_behind_its_prefix():

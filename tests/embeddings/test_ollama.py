@@ -1,8 +1,8 @@
 import pytest
 
-from memd.engines.ollama import Ollama, duration, refusal
-from memd.engines.provider import NotServed, Refused, Served
-from memd.engines.server import ModelServer, Reply
+from memd.embeddings.ollama import Ollama, duration, refusal
+from memd.embeddings.provider import NotServed, Refused, Served
+from memd.embeddings.server import ModelServer, Reply
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
 

@@ -9,8 +9,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.engines.ports import Vectors
-from memd.engines.provider import Refused
+from memd.embeddings.ports import Vectors
+from memd.embeddings.provider import Refused
 
 Numbers = NDArray[np.float64]
 _ROWS_AND_COLUMNS = 2

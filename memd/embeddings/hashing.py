@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from memd.engines.ports import Vectors
+from memd.embeddings.ports import Vectors
 from memd.models import Space
 from memd.text import fold, is_stop_word, terms, words
 

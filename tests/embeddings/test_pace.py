@@ -1,4 +1,4 @@
-from memd.engines.pace import REQUEST_S, Pace
+from memd.embeddings.pace import REQUEST_S, Pace
 
 
 def test_it_begins_with_a_few():

@@ -1,9 +1,9 @@
 import pytest
 
-from memd.engines.openai import OpenAI
-from memd.engines.provider import NotServed, Refused, Served
-from memd.engines.server import ModelServer, Reply
-from memd.engines.vetted import vetted
+from memd.embeddings.openai import OpenAI
+from memd.embeddings.provider import NotServed, Refused, Served
+from memd.embeddings.server import ModelServer, Reply
+from memd.embeddings.vetted import vetted
 from memd.errors import EngineFailed
 
 

@@ -1,7 +1,7 @@
 import pytest
 
-from memd.engines.families import prefixes, space_of
-from memd.engines.provider import Served
+from memd.embeddings.families import prefixes, space_of
+from memd.embeddings.provider import Served
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import anyio
 import httpx
 import pytest
 
-from memd.engines import server as module
-from memd.engines.server import ModelServer, Reply, checked
+from memd.embeddings import server as module
+from memd.embeddings.server import ModelServer, Reply, checked
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 
 

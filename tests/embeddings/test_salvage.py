@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from memd.engines.families import space_of
-from memd.engines.ollama import Ollama
-from memd.engines.provider import Refused, Served
-from memd.engines.salvage import HARMLESS, Asking
-from memd.engines.server import ModelServer
+from memd.embeddings.families import space_of
+from memd.embeddings.ollama import Ollama
+from memd.embeddings.provider import Refused, Served
+from memd.embeddings.salvage import HARMLESS, Asking
+from memd.embeddings.server import ModelServer
 from memd.errors import EngineFailed
 from tests.fakes.ollama import Model
 
