@@ -20,9 +20,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import apsw
-import corpus
-import harness
 
+from benchmarks import corpus, harness
 from memd.text import is_stop_word, words
 
 SHOWN = 5

@@ -9,8 +9,7 @@ import argparse
 import json
 from typing import Any
 
-import harness
-import measures
+from benchmarks import harness, metrics
 
 ALONE_S = 3.0
 
@@ -18,12 +17,12 @@ ALONE_S = 3.0
 def measure(seconds: float, connections: int) -> dict[str, Any]:
     """Both figures, and what they are held against."""
     with harness.daemon() as daemon:
-        measures.captures(daemon.paths.socket, 1.0, connections, first=10_000_000)
-        together = measures.captures(daemon.paths.socket, seconds, connections)
-        alone = measures.captures(daemon.paths.socket, ALONE_S, 1, first=20_000_000)
-        disk = measures.fsync(daemon.home)
+        metrics.captures(daemon.paths.socket, 1.0, connections, first=10_000_000)
+        together = metrics.captures(daemon.paths.socket, seconds, connections)
+        alone = metrics.captures(daemon.paths.socket, ALONE_S, 1, first=20_000_000)
+        disk = metrics.fsync(daemon.home)
     return {
-        "machine": measures.machine(),
+        "machine": metrics.machine(),
         "captures": {**together, "bar": "≥ 4,000 a second"},
         "one at a time": {**alone, "bar": f"p50 ≤ {disk['p50'] + 1:.2f} ms (fsync + 1 ms)"},
         "fsync": disk,

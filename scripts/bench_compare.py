@@ -16,9 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import corpus
-import harness
-import measures
+from benchmarks import corpus, harness, metrics
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -54,7 +52,7 @@ class Side:
         self._note("start s", self.daemon.start())
         self.daemon.settle(is_distilled=False)
         self._note("idle MB", self.daemon.rss_mb())
-        found = measures.searches(self.daemon.paths.socket, searches)
+        found = metrics.searches(self.daemon.paths.socket, searches)
         self._note("search p50 ms", found["p50"])
         self._note("search p95 ms", found["p95"])
         self.daemon.stop()
@@ -63,9 +61,9 @@ class Side:
         """One round of capturing; it leaves behind what is distilled for a while."""
         self.daemon.start()
         self.daemon.settle(is_distilled=False)
-        taken = measures.captures(self.daemon.paths.socket, 4.0, 16, first=number * 1_000_000)
+        taken = metrics.captures(self.daemon.paths.socket, 4.0, 16, first=number * 1_000_000)
         self._note("captures a second", taken["per_s"])
-        alone = measures.captures(
+        alone = metrics.captures(
             self.daemon.paths.socket, 1.0, 1, first=number * 1_000_000 + 500_000
         )
         self._note("one capture p50 ms", alone["p50"])
@@ -137,7 +135,7 @@ def main() -> None:
     if options.json:
         print(json.dumps(figures))
         return
-    print(f"noise of this machine: {measures.noise()} (1 is none)")
+    print(f"noise of this machine: {metrics.noise()} (1 is none)")
     for name, values in figures.items():
         print(f"{name:<20} " + "  ".join(f"{key} {value:g}" for key, value in values.items()))
 

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import corpus
-import harness
 
+from benchmarks import corpus, harness
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.embeddings.hashing import HashingEmbedder

@@ -3,7 +3,7 @@
     scripts/bench growth [--sizes 1000,10000,100000,1000000] [--searches N] [--legs N] [--keep DIR] [--json FILE]
 
 A vault of each size, with one learned space of 768 dimensions beside the hashing space, is written by
-`filling.py` as the daemon would have left it (a million takes its time: `--keep` keeps what was filled
+`vault_generator.py` as the daemon would have left it (a million takes its time: `--keep` keeps what was filled
 for the next run), then a real daemon is started on it. What the legs are compared with is asked N questions
 at each size (`bench_legs.py`; at a million some minutes). `scripts/bench --plot FILE` draws what `--json`
 wrote.
@@ -20,9 +20,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import filling
-import harness
-import measures
+from benchmarks import harness, metrics, vault_generator
 
 SIZES = "1000,10000,100000,1000000"
 STARTS = 3
@@ -48,7 +46,7 @@ def filled(home: str, size: int, keep: Path | None) -> None:
     target.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
     kept = target if keep is None else keep / f"{size}.db"
     if not kept.exists():
-        filling.fill(str(kept), size, learned=True)
+        vault_generator.fill(str(kept), size, learned=True)
     if keep is not None:
         shutil.copy(kept, target)
         # Its arrays are mostly holes, which a plain copy would fill.
@@ -73,14 +71,14 @@ def measure(size: int, searches: int, keep: Path | None) -> dict[str, float]:
             daemon.stop()
         daemon.start()
         daemon.settle(is_distilled=False)
-        found = measures.searches(daemon.paths.socket, searches)
+        found = metrics.searches(daemon.paths.socket, searches)
         time.sleep(REST_S)
         idle = daemon.rss_mb()
         daemon.stop()
-        disk = measures.vault_bytes(home) / size / 1024
+        disk = metrics.vault_bytes(home) / size / 1024
         daemon.start()
         daemon.settle(is_distilled=False)
-        captured = measures.captures(daemon.paths.socket, CAPTURES_S, 16)
+        captured = metrics.captures(daemon.paths.socket, CAPTURES_S, 16)
         daemon.stop()
     finally:
         shutil.rmtree(home, ignore_errors=True)
@@ -138,7 +136,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="a directory for filled vaults")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    machine: dict[str, Any] = measures.machine()
+    machine: dict[str, Any] = metrics.machine()
     print("  ".join(f"{key} {value}" for key, value in machine.items()))
     figures: dict[int, dict[str, float]] = {}
     for size in map(int, options.sizes.split(",")):

@@ -14,14 +14,13 @@ import subprocess
 import sys
 import time
 
-import corpus
-import harness
+from benchmarks import corpus, harness
 
 HOOK = [
     sys.executable,
     "-I",
     "-S",
-    str(pathlib.Path(harness.__file__).parents[1] / "memd/hook.py"),
+    str(pathlib.Path(harness.__file__).parents[2] / "memd/hook.py"),
 ]
 """As `memd install` writes it."""
 CALL = {

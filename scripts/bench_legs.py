@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any
 
 import apsw
-import corpus
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import corpus
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.columns import Columns
 from memd.index.matrix import Matrix

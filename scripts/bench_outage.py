@@ -17,9 +17,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-import corpus
-import harness
-import minilm
+from benchmarks import corpus, harness, minilm
 
 DEADLINE_S = 0.3
 SLACK_S = 0.02

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import minilm
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks import minilm
 from memd.config import Config
 from memd.consolidate.decide import Pair, Relate, Supersede, decide
 from memd.consolidate.form import form_of

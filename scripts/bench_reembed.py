@@ -24,12 +24,9 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import bench_outage
-import corpus
-import harness
-import minilm
 import numpy as np
-import standin
 
+from benchmarks import corpus, harness, minilm, ollama_stub
 from memd.index.blobs import decode
 from memd.store.vectors import STRIDE
 
@@ -138,7 +135,7 @@ class Run:
 
     def __post_init__(self) -> None:
         model = minilm.load(self.options.model)
-        self._old, self._new = (standin.digest(model, salt) for salt in ("", SALT))
+        self._old, self._new = (ollama_stub.digest(model, salt) for salt in ("", SALT))
         self._vault = Vault(self.daemon.paths.database)
         self._asked = 0
 
@@ -193,7 +190,7 @@ class Run:
         self.daemon.wait_learned()
         after = self._vault.vectors(self._new)
         both = before.keys() & after.keys()
-        turned = {number: standin.turned(before[number][None], SALT)[0] for number in both}
+        turned = {number: ollama_stub.turned(before[number][None], SALT)[0] for number in both}
         self.figures |= {
             "passages": self._vault.passages(),
             "vectors": len(after),

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-import harness
+from benchmarks import harness
 
 BATCH = 500
 DEPTH = 10

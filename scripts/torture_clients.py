@@ -23,11 +23,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-import corpus
-import harness
 import torture_clients_attacks as attacks
 import torture_clients_bridges
 from torture_clients_bridges import wait_until
+
+from benchmarks import corpus, harness
 
 TIMES_IDLE = 3.0
 RSS_MB = 320.0

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import harness
 import torture_clients_attacks as attacks
+
+from benchmarks import harness
 
 _GONE_S = 10.0
 """How long a bridge may outlive its client: it looks for its parent every five seconds."""

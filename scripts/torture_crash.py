@@ -26,13 +26,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import harness
-import standin
 import torture_crash_load as load
 import torture_crash_proof as proof
 import torture_versions as versions
 import torture_versions_stored as stored
 from torture_crash_freight import freight, turn
+
+from benchmarks import harness, ollama_stub
 
 STARTING, LEAVING, UPGRADING = "starting", "leaving", "upgrading"
 KINDS = (*load.WORKS, STARTING, LEAVING, UPGRADING)
@@ -152,7 +152,7 @@ class Life:
         salt = f"{self.rng.random()}"
         self.model.stop()
         self.model.start(salt, rate=TEXTS_PER_S)
-        self.salts[standin.digest(standin.minilm.load(self.model.model), salt)] = salt
+        self.salts[ollama_stub.digest(ollama_stub.minilm.load(self.model.model), salt)] = salt
 
     def close(self) -> None:
         """Prove all of it, and once more after a quiet end."""
@@ -263,7 +263,7 @@ def torture(kills: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> No
     begins = [*range(1, stored.NEWEST), 0]
     if "importing" in wanted:
         freight()
-    salts = {standin.digest(standin.minilm.load("noise"), ""): ""}
+    salts = {ollama_stub.digest(ollama_stub.minilm.load("noise"), ""): ""}
     with harness.model_server("noise") as model:
         model.stop()
         model.start(rate=TEXTS_PER_S)

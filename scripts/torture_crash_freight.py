@@ -15,9 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import corpus
-import harness
-
+from benchmarks import corpus, harness
 from memd.cli import export
 from memd.daemon import backup
 from memd.exchange import jsonl, moving

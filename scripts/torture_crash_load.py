@@ -20,11 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import corpus
-import harness
 import torture_crash_freight
 from torture_crash_freight import Lines, freight, other_freight, turn
 
+from benchmarks import corpus, harness
 from memd.capture import spool
 from memd.capture.redact import redact_value
 from memd.client import Client

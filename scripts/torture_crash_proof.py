@@ -18,11 +18,11 @@ from typing import Any
 import anyio
 import apsw
 import numpy as np
-import standin
 import torture_crash_load as load
 from torture_crash_freight import freight
 from torture_versions_stored import copied
 
+from benchmarks import ollama_stub
 from memd.client import Client
 from memd.config import Config
 from memd.daemon import backup
@@ -348,7 +348,7 @@ def _scores(client: Client, asked: Rows) -> dict[int, float]:
 
 def strays(site: load.Site, models: dict[str, str]) -> list[str]:
     """Learned vectors that are not what their own model makes of their passage; digest → salt."""
-    model = standin.minilm.load("noise")
+    model = ollama_stub.minilm.load("noise")
     said: list[str] = []
     with snapshot(site.daemon.paths.database) as tx:
         spaces = tx.execute(
@@ -362,7 +362,7 @@ def strays(site: load.Site, models: dict[str, str]) -> list[str]:
             texts = {one: prefix + text for one, text in gaps.texts(tx, list(stored)).items()}
             if not texts:
                 continue
-            wanted = standin.turned(model.vectors(list(texts.values())), salts[0])
+            wanted = ollama_stub.turned(model.vectors(list(texts.values())), salts[0])
             had = decode([stored[one] for one in texts], wanted.shape[1])
             wrong = int((np.einsum("ij,ij->i", wanted, had) < 0.99).sum())  # noqa: PLR2004  # float16
             said += [f"{wrong} vectors of {name} are not its model's"] if wrong else []

@@ -20,10 +20,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import harness
 import torture_disk_damage as damage
 import torture_disk_faults as disks
 from torture_disk_ground import HOOK_S, ground
+
+from benchmarks import harness
 
 SLOW_MS = 200
 _MIB = 1024 * 1024

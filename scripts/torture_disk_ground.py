@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import harness
 
 import memd
+from benchmarks import harness
 from memd.errors import Broken
 
 HOOK = str(Path(memd.__file__).with_name("hook.py"))

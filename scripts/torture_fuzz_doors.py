@@ -19,13 +19,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import corpus
 import coverage
-import harness
 import torture_fuzz_matter as matters
 from torture_fuzz_matter import Matter, dumped
 
 import memd
+from benchmarks import corpus, harness
 from memd.serve import border, framing
 from memd.serve.control import Control
 

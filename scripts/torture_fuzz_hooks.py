@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-import harness
 import torture_fuzz_doors as doors
 from torture_fuzz_matter import drawn, dumped
 
 import memd
+from benchmarks import harness
 from memd import hook
 from memd.capture import spool
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import corpus
 import torture_security_corpus
+
+from benchmarks import corpus
 
 DATA = Path(__file__).resolve().parent.parent / "tests" / "data"
 _STRANGE = (

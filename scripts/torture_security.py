@@ -24,12 +24,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import corpus as corpora
-import harness
 import torture_security_corpus as corpus
 from torture_security_texts import PARTS as TEXTS
 from torture_security_tricks import PARTS as TRICKS
 
+from benchmarks import corpus as corpora
+from benchmarks import harness
 from memd import hook
 from memd.capture.redact import redact, redact_value
 

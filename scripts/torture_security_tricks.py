@@ -17,8 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-import harness
-
+from benchmarks import harness
 from memd.paths import Paths
 
 NOBODY = 65534

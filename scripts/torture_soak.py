@@ -24,10 +24,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import corpus
-import harness
 import torture_soak_gauge as gauge
 
+from benchmarks import corpus, harness
 from memd.errors import MemdError, Unreachable
 
 LOG_KIB = 256

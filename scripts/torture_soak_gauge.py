@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import harness
+from benchmarks import harness
 
 KB_A_MEMORY = 2.0
 """What the index may hold of one more memory and its passages."""

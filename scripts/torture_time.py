@@ -20,9 +20,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import harness
 import torture_time_calendar as calendar
 from torture_time_clock import Clock, Event, command, cpu_s, run, turn
+
+from benchmarks import harness
 
 DAY = 86_400_000
 HOUR = 3_600_000

@@ -27,13 +27,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import harness
 import torture_crash_load as load
 import torture_crash_proof as proof
 from torture_crash_freight import turn
 from torture_versions_stored import NEWEST, Grown, copied, lay
 
 import memd
+from benchmarks import harness
 from memd.errors import MemdError, Unreachable
 from memd.paths import Paths
 

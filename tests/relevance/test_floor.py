@@ -6,15 +6,12 @@ counts, so that it is known to run, too. How good memd is, `scripts/bench retrie
 sets.
 """
 
-import importlib
 import json
 import random
-import sys
-from pathlib import Path
 
+import bench_retrieval
 import pytest
 
-SCRIPTS = Path(__file__).parent.parent.parent / "scripts"
 START, HOUR_MS = 1_750_000_000_000, 3_600_000
 CONVERSATIONS = 70
 RECALL_AT_5, MRR, BY_NAME = 60.0, 45.0, 90.0
@@ -128,14 +125,7 @@ def rows(tmp_path_factory):
     """The bench's table for the set."""
     path = tmp_path_factory.mktemp("floor") / "made-up.jsonl"
     write(path)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(SCRIPTS))
-        bench = importlib.import_module("bench_retrieval")
-    try:
-        return bench.measure(path, ["lexical only", "memd"], "", per_type=True)
-    finally:
-        for module in ("bench_retrieval", "harness"):
-            sys.modules.pop(module, None)
+    return bench_retrieval.measure(path, ["lexical only", "memd"], "", per_type=True)
 
 
 def test_what_memd_finds_is_far_above_the_floor(rows):

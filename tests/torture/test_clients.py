@@ -1,7 +1,8 @@
-import harness
 import pytest
 import torture_clients
 import torture_clients_bridges
+
+from benchmarks import harness
 
 SECONDS = 0.2
 SIZE = 0.1

