@@ -268,6 +268,7 @@ class Summary:
     revisions: int = 1
     duplicates: int = 1
     superseded_by: int | None = None
+    archived_at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from memd.index.matrix import Matrix
 from memd.index.postings import POSTING
 from memd.index.shelf import Shelf
 from memd.models import Kind, Tier
-from memd.recall import legs, masks
+from memd.recall import filters, legs
 from memd.recall.answer import Question
 from memd.recall.profiles import Lexical
 from memd.store.rows import IndexRow, StoredPassage
@@ -184,7 +184,7 @@ def quickest(work: Callable[[], object], runs: int) -> float:
 def words(rows: Rows) -> dict[str, Any]:
     """The lexical leg against FTS5."""
     shelf, db, plain = shelf_of(rows), fts5_of(rows), Plain(rows)
-    seen = masks.masks(shelf, Question(text="", now=0))
+    seen = filters.masks(shelf, Question(text="", now=0))
     sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
 
     def leg(terms: legs.Terms) -> legs.Rows:

@@ -184,9 +184,14 @@ class Columns:
             self.tag_sets.append(tags)
         return self._tags[tags]
 
-    def source_code(self, name: str) -> int:
-        """Return the code of a source in `source`; if it is unknown -1, which no row has."""
-        return self._sources.get(name, -1)
+    def of_kinds(self, kinds: Iterable[Kind]) -> NDArray[np.bool_]:
+        """Tell of each row, (n,), whether it is of one of these kinds."""
+        return np.isin(self.kind, [KIND_CODES[kind.value] for kind in kinds])
+
+    def from_source(self, name: str) -> NDArray[np.bool_]:
+        """Tell of each row, (n,), whether it is from this source."""
+        from_it: NDArray[np.bool_] = self.source == self._sources.get(name, -1)
+        return from_it
 
     def with_tags(self, wanted: Iterable[str]) -> NDArray[np.bool_]:
         """Tell of each row, (n,), whether it has all of these tags."""

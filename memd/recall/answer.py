@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memd.models import Edge, Event, Judgment, Kind, Summary, Supersession
+from memd.store.filter import Filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,22 @@ class Question:
     """Leave out what is weak, all of it if need be."""
     count_use: bool = True
     """Whether what is returned counts as used. With `explain` or `as_of` it never does."""
+
+    @property
+    def filter(self) -> Filter:
+        """Which memories it may see."""
+        return Filter(
+            project_ids=self.project_ids,
+            as_of=self.as_of,
+            now=self.now,
+            include_superseded=self.include_superseded,
+            kinds=self.kinds,
+            session_id=self.session_id,
+            source=self.source,
+            since=self.since,
+            until=self.until,
+            tags=self.tags,
+        )
 
 
 @dataclass(frozen=True, slots=True)

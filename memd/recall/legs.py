@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from memd.index.among import Among, idf
 from memd.index.highest import cut, highest
 from memd.index.shelf import Shelf
-from memd.recall.masks import Masks
+from memd.recall.filters import Masks
 from memd.recall.profiles import Lexical
 from memd.recall.query import Query
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from memd.index.shelf import Shelf
-from memd.recall import legs, masks
+from memd.recall import filters, legs
 from memd.recall.answer import Question
 
 MISSED_MAX = 20
@@ -29,18 +29,19 @@ class Missed:
 def missed(
     shelf: Shelf,
     question: Question,
-    seen: masks.Masks,
+    seen: filters.Masks,
     scores: legs.Scores,
     candidates: Collection[int],
 ) -> Sequence[Missed]:
     """The 20 that match best by their words, best first; none of the `candidates`, summary ids."""
-    filters = masks.filters(shelf, question)
-    rows = np.flatnonzero(masks.visible(shelf, question) & ~seen.wanted & (scores > 0))
+    chosen = question.filter.chosen(shelf.columns)
+    known = question.filter.known(shelf.columns)
+    rows = np.flatnonzero(known & ~seen.wanted & (scores > 0))
     found = []
     for row in legs.first_of_each(shelf, legs.in_order(shelf, rows, scores)).tolist():
         number = int(shelf.columns.summary_id[row])
         if number not in candidates:
-            names = [name for name, mask in filters.items() if not mask[row]]
+            names = [name for name, mask in chosen.items() if not mask[row]]
             found.append(Missed(number, row, _why(shelf, question, row, names)))
         if len(found) == MISSED_MAX:
             break

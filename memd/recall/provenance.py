@@ -12,7 +12,7 @@ from memd.errors import BadRequest, UnknownId
 from memd.models import Edge, Event, Judgment, Kind, Stance, Summary, Supersession, Tier
 from memd.recall import access, testimony, wording
 from memd.recall.answer import Judged, Relation, Why, WhySource
-from memd.store import ageing, doubts, events, graph, judgments, links, projects, summaries
+from memd.store import doubts, events, graph, judgments, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import storable
 
@@ -240,7 +240,7 @@ class _Walk:
             return "superseded by a memory of another project"
         if now is not None and summary.expires_at is not None and summary.expires_at <= now:
             return "expired"
-        if ageing.is_archived(self.tx, summary.id):
+        if summary.archived_at is not None:
             return "archived"
         against = self._contradicting(summary)
         if against:

@@ -14,9 +14,9 @@ from memd.index.columns import KIND_CODES
 from memd.index.shelf import Shelf
 from memd.recall import context, meaning, signals, weigh
 from memd.recall.answer import Part
+from memd.recall.filters import Masks
 from memd.recall.fuse import Ranking, shares
 from memd.recall.legs import Floats, Rows, Scores
-from memd.recall.masks import Masks
 from memd.recall.profiles import Profile, Step
 from memd.recall.view import Circumstances, View
 
@@ -103,7 +103,7 @@ def _intent(_: Step, view: View) -> Floats:
 
 def _coverage(_: Step, view: View) -> Floats:
     """How much of what was asked stands in a candidate, squared, so that most of it says most."""
-    terms, among = view.about.terms.numbers, view.about.masks.scope.among
+    terms, among = view.about.terms.numbers, view.about.masks.evidence.among
     # A word that stands nowhere was asked for, too: it is the rarest of all.
     asked = idf(among.count, 0) * (len(view.about.query.terms) - len(terms))
     found = np.zeros(len(view.rows))
@@ -235,15 +235,15 @@ def _apply(step: Step, view: View) -> list[tuple[str, str, Floats]]:
 
 
 def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
-    scope = view.about.masks.scope
+    evidence = view.about.masks.evidence
     best = float(view.lexical_all[view.rows].max(initial=0.0)) or 1.0
     before, after = context.neighbour_shares(
         view.shelf,
         view.rows,
-        scope.evidence,
+        evidence.mask,
         lambda rows: view.lexical_all[rows].astype(np.float64),
     )
-    sessions = scope.sessions.scores(view.about.terms.numbers, view.profile.lexical)
+    sessions = evidence.sessions.scores(view.about.terms.numbers, view.profile.lexical)
     weight = step.weight * float(view.profile.legs.get("lexical", 0.0))
     highest = float(sessions.max(initial=0.0)) or 1.0
     session_ids = view.shelf.columns.session_id[view.rows]
@@ -263,7 +263,7 @@ def _learned_context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
         return []
     weight = step.weight * view.near.context
     before, after = meaning.neighbour_shares(
-        view.shelf, view.near, view.rows, view.about.masks.evidence
+        view.shelf, view.near, view.rows, view.about.masks.evidence.mask
     )
     return [
         ("learned_previous", "+", weight * step.previous * before),

@@ -23,7 +23,7 @@ from memd.embeddings.ports import Embedder, Learned, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.copied import SYMPTOMS
 from memd.index.shelf import Shelf
-from memd.recall import cold, intent, meaning, query, rerank, search, verbatim
+from memd.recall import fts_fallback, intent, meaning, query, rerank, search, verbatim
 from memd.recall.answer import Answer, Question
 from memd.recall.asked import Aim, Asked
 from memd.recall.profiles import Profile, check_chosen, for_recent, resolve, resolve_all
@@ -202,7 +202,7 @@ class Recaller:
                 if not self._shelf.doubt(DOUBTED):
                     raise
                 log.get(self.name).warning("index_doubted", reason=repr(error))
-        return cold.answer(tx, asked, self._shelf.why_not)
+        return fts_fallback.answer(tx, asked, self._shelf.why_not)
 
     async def _looked_at_again(self, asked: Asked) -> Answer:
         """The page by the scores of a model over the first 20 hits; without it, as it was."""

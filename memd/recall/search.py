@@ -11,9 +11,9 @@ import numpy as np
 from memd.index.shelf import Shelf
 from memd.recall import (
     background,
+    filters,
     focus,
     legs,
-    masks,
     meaning,
     missed,
     pack,
@@ -93,7 +93,7 @@ def _standing(tx: Connection, phrase: tuple[str, ...]) -> list[int]:
 def _rank(
     tx: Connection, shelf: Shelf, asked: Asked, phrases: Sequence[Sequence[int]]
 ) -> _Ranked:
-    seen = masks.masks(shelf, asked.question)
+    seen = filters.masks(shelf, asked.question)
     terms = legs.terms_of(shelf, asked.query, phrases)
     found, spaces = _find(tx, shelf, asked, seen, terms)
     rows = rank.candidates(shelf, found, seen, asked.profile)
@@ -166,7 +166,7 @@ def _missed(
 
 def _coverage(shelf: Shelf, rows: legs.Rows, about: Circumstances) -> legs.Floats:
     unknown = len(about.query.terms) - len(about.terms.numbers)
-    return surface.coverage(shelf, rows, about.terms, unknown, about.masks.scope.among)
+    return surface.coverage(shelf, rows, about.terms, unknown, about.masks.evidence.among)
 
 
 def _looked_at_again(
@@ -192,7 +192,7 @@ def _looked_at_again(
             f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
             for one, passage_id in zip(found, ids[1], strict=True)
         ]
-        rarities = legs.rarities(shelf, about.terms, about.masks.scope.among)
+        rarities = legs.rarities(shelf, about.terms, about.masks.evidence.among)
         scored = rank.with_steps(
             scored, rerank.steps(about.query.text, rarities, texts, profile.reranking)
         )
@@ -204,12 +204,12 @@ def _looked_at_again(
 
 
 def _find(
-    tx: Connection, shelf: Shelf, asked: Asked, seen: masks.Masks, terms: legs.Terms
+    tx: Connection, shelf: Shelf, asked: Asked, seen: filters.Masks, terms: legs.Terms
 ) -> tuple[rank.Found, Sequence[str]]:
     """Ask each leg that the profile has; also the spaces that were asked."""
     profile = asked.profile
     pool = max(profile.pool, asked.last)
-    scores = legs.lexical_scores(shelf, terms, profile.lexical, seen.scope.among)
+    scores = legs.lexical_scores(shelf, terms, profile.lexical, seen.evidence.among)
     lexical, topic = _NO_ROWS, _NO_ROWS
     if profile.legs.get("lexical", 0.0) > 0:
         lexical = legs.best(shelf, scores, seen, pool)
@@ -261,7 +261,7 @@ def _best_first(shelf: Shelf, scored: rank.Scored) -> tuple[int, ...]:
     return tuple(order.tolist())
 
 
-def _hidden(seen: masks.Masks, found: rank.Found, shown: legs.Rows) -> dict[str, int]:
+def _hidden(seen: filters.Masks, found: rank.Found, shown: legs.Rows) -> dict[str, int]:
     """How many hidden memories match about as well as what is shown."""
     scores = found.lexical_all
     matching = scores[shown][scores[shown] > 0]
@@ -334,12 +334,8 @@ def _dropped(asked: Asked, head: summaries.Head | None) -> str | None:
     """Why a candidate that the legs returned is not to be seen after all."""
     if head is None:
         return "forgotten"
-    question = asked.question
-    if question.as_of is None or question.include_superseded or head.superseded_at is None:
-        return None
-    return (
-        f"superseded by #{head.superseded_by}" if head.superseded_at <= question.as_of else None
-    )
+    is_superseded = asked.question.filter.was_superseded(head.superseded_at)
+    return f"superseded by #{head.superseded_by}" if is_superseded else None
 
 
 def _trace(asked: Asked, ranked: _Ranked, ordered: _Ordered) -> tuple[Traced, ...]:

@@ -14,7 +14,7 @@ from memd.models import AHEAD_MS, Summary
 from memd.recall.answer import Timeline, TimelineRow
 from memd.store import doubts, projects, summaries
 from memd.store.database import Connection, Database
-from memd.store.summaries import Scope
+from memd.store.filter import Filter
 
 GAP_MS = 3_600_000
 ROWS_MAX = 200
@@ -40,8 +40,7 @@ async def timeline(  # noqa: PLR0913  # the question's own words; each is named 
     *,
     around: int | None,
     at: int | None,
-    session_id: int | None,
-    scope: Scope,
+    wanted: Filter,
     before: int = 5,
     after: int = 5,
     between: tuple[int, int] | None = None,
@@ -52,7 +51,7 @@ async def timeline(  # noqa: PLR0913  # the question's own words; each is named 
     Without any of them: the latest. A session and one of the others: around it, within the session.
     `between` two times, both included: all that happened there, of more than 200 memories the latest;
     then no memory and no time is to be given, and before and after mean nothing.
-    Times are UTC milliseconds. Raises UnknownId for an id that is not there or not in the scope.
+    Times are UTC milliseconds. Raises UnknownId for an id that is not there, or of another project or session.
     """
     if around is not None and at is not None:
         raise BadRequest("give either the id of a memory or a time, not both")
@@ -62,36 +61,33 @@ async def timeline(  # noqa: PLR0913  # the question's own words; each is named 
         raise BadRequest(f"before and after: between 0 and {ROWS_MAX}")
     if at is not None and not _FIRST < at < _LAST:
         raise BadRequest("at: not a time that memd can tell")
-    scope = replace(
-        scope, session_id=session_id if session_id is not None else scope.session_id
-    )
 
     def look(tx: Connection) -> Timeline:
-        _check_session(tx, scope)
+        _check_session(tx, wanted)
         if between is not None:
-            return _span(tx, scope, between)
+            return _span(tx, wanted, between)
         if around is not None:
-            pivot = _pivot(tx, scope, around)
-            return _gather(tx, scope, _Place(pivot.at, pivot.at, before, after, pivot))
+            pivot = _pivot(tx, wanted, around)
+            return _gather(tx, wanted, _Place(pivot.at, pivot.at, before, after, pivot))
         if at is not None:
-            return _gather(tx, scope, _Place(at, at, before, after))
-        if scope.session_id is not None:
-            first = projects.session(tx, scope.session_id)
+            return _gather(tx, wanted, _Place(at, at, before, after))
+        if wanted.session_id is not None:
+            first = projects.session(tx, wanted.session_id)
             shown_at = first.started_at if first else now
-            return _gather(tx, scope, _Place(_FIRST, shown_at, 0, before + after + 1))
+            return _gather(tx, wanted, _Place(_FIRST, shown_at, 0, before + after + 1))
         # What a wrong clock dated ahead would be the latest for years; it is told that there is more.
-        return _gather(tx, scope, _Place(now + AHEAD_MS, now, before + after + 1, 0))
+        return _gather(tx, wanted, _Place(now + AHEAD_MS, now, before + after + 1, 0))
 
     return await db.read(look)
 
 
-def _check_session(tx: Connection, scope: Scope) -> None:
-    if scope.session_id is None:
+def _check_session(tx: Connection, wanted: Filter) -> None:
+    if wanted.session_id is None:
         return
-    found = projects.session(tx, scope.session_id) if _can_be(scope.session_id) else None
+    found = projects.session(tx, wanted.session_id) if _can_be(wanted.session_id) else None
     if found is None:
         raise UnknownId("there is no such session")
-    if scope.project_ids is not None and found.project_id not in scope.project_ids:
+    if wanted.project_ids is not None and found.project_id not in wanted.project_ids:
         raise UnknownId(
             "the session belongs to another project; ask with the project all to see it"
         )
@@ -101,44 +97,44 @@ def _can_be(number: int) -> bool:
     return 0 < number <= _INT_MAX
 
 
-def _pivot(tx: Connection, scope: Scope, summary_id: int) -> Summary:
+def _pivot(tx: Connection, wanted: Filter, summary_id: int) -> Summary:
     found = summaries.get(tx, summary_id) if _can_be(summary_id) else None
     if found is None:
         raise UnknownId(f"there is no memory #{summary_id}")
-    if scope.project_ids is not None and found.project_id not in scope.project_ids:
+    if wanted.project_ids is not None and found.project_id not in wanted.project_ids:
         raise UnknownId(
             f"#{summary_id} belongs to another project; ask with the project all to see it"
         )
-    if scope.session_id not in {None, found.session_id}:
+    if wanted.session_id not in {None, found.session_id}:
         raise UnknownId(f"#{summary_id} does not belong to this session")
     return found
 
 
-def _gather(tx: Connection, scope: Scope, place: _Place) -> Timeline:
+def _gather(tx: Connection, wanted: Filter, place: _Place) -> Timeline:
     """One row more than wanted on each side tells whether there are more."""
     pivot_id = place.pivot.id if place.pivot else 0
     older = summaries.around(
-        tx, scope, place.at, before=place.before + 1, after=0, pivot=pivot_id
+        tx, wanted, place.at, before=place.before + 1, after=0, pivot=pivot_id
     )
     newer = summaries.around(
-        tx, scope, place.at, before=0, after=place.after + 1, pivot=pivot_id + bool(pivot_id)
+        tx, wanted, place.at, before=0, after=place.after + 1, pivot=pivot_id + bool(pivot_id)
     )
     shown = older[max(0, len(older) - place.before) :] if place.before else []
     line = [*shown, *([place.pivot] if place.pivot else []), *newer[: place.after]]
     return Timeline(
-        rows=_rows(tx, scope, line, pivot_id),
+        rows=_rows(tx, wanted, line, pivot_id),
         pivot_at=place.shown_at,
         more_before=len(older) > place.before,
         more_after=len(newer) > place.after,
     )
 
 
-def _span(tx: Connection, scope: Scope, between: tuple[int, int]) -> Timeline:
+def _span(tx: Connection, wanted: Filter, between: tuple[int, int]) -> Timeline:
     since, until = between
-    found = summaries.around(tx, scope, until + 1, before=ROWS_MAX + 1, after=0)
-    line = [one for one in found if one.at >= since]
+    days = replace(wanted, since=since, until=until)
+    line = summaries.around(tx, days, until + 1, before=ROWS_MAX + 1, after=0)
     return Timeline(
-        rows=_rows(tx, scope, line[-ROWS_MAX:], 0),
+        rows=_rows(tx, wanted, line[-ROWS_MAX:], 0),
         pivot_at=until,
         more_before=len(line) > ROWS_MAX,
         more_after=False,
@@ -147,10 +143,10 @@ def _span(tx: Connection, scope: Scope, between: tuple[int, int]) -> Timeline:
 
 
 def _rows(
-    tx: Connection, scope: Scope, line: Sequence[Summary], pivot_id: int
+    tx: Connection, wanted: Filter, line: Sequence[Summary], pivot_id: int
 ) -> tuple[TimelineRow, ...]:
     known = projects.sessions(tx, {s.session_id for s in line if s.session_id is not None})
-    against = doubts.contradicted_by(tx, [s.id for s in line], scope.project_ids)
+    against = doubts.contradicted_by(tx, [s.id for s in line], wanted.project_ids)
     rows = []
     for place, summary in enumerate(line):
         previous = line[place - 1] if place else None

@@ -7,9 +7,9 @@ import numpy as np
 
 from memd.index.shelf import Shelf
 from memd.recall import signals
+from memd.recall.filters import Masks
 from memd.recall.intent import Intent
 from memd.recall.legs import Floats, Mask, Rows, Scores, Terms
-from memd.recall.masks import Masks
 from memd.recall.meaning import Near
 from memd.recall.profiles import Profile
 from memd.recall.query import Query

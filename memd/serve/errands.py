@@ -23,8 +23,9 @@ from memd.serve import arguments as ask
 from memd.serve import erasing, scope, when
 from memd.serve.app import App
 from memd.serve.scope import Caller, Reach
-from memd.store import doubts, projects, summaries
+from memd.store import doubts, projects
 from memd.store.database import Connection
+from memd.store.filter import Filter
 
 _SUMMARY = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
 _NODE = re.compile(r"(file|event|summary|origin):(.+)", re.DOTALL)
@@ -90,8 +91,12 @@ class Desk:
             self.app.db,
             around=asked.id,
             at=at,
-            session_id=session.id if session else None,
-            scope=summaries.Scope(project_ids=reach.project_ids, kinds=tuple(asked.kinds)),
+            wanted=Filter(
+                project_ids=reach.project_ids,
+                session_id=session.id if session else None,
+                kinds=tuple(asked.kinds),
+                include_superseded=True,
+            ),
             before=asked.before,
             after=asked.after,
             between=between,

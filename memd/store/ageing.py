@@ -112,13 +112,3 @@ def archive(tx: apsw.Connection, summary_ids: Sequence[int], now: int) -> None:
         "UPDATE summaries SET archived_at = ? WHERE id = ?",
         [(now, number) for number in summary_ids],
     )
-
-
-def is_archived(tx: apsw.Connection, summary_id: int) -> bool:
-    """Whether this memory is put away."""
-    return bool(
-        tx.execute(
-            "SELECT EXISTS (SELECT 1 FROM summaries WHERE id = ? AND archived_at IS NOT NULL)",
-            (summary_id,),
-        ).get
-    )

@@ -1,15 +1,16 @@
-"""What a session could begin with: the cards of live memories by kind, pinned, open, of a session.
+"""Candidates for the start of a session: visible memories by kind, pinned, open, of a session.
 
-Each is read by an index and bounded, so that it costs the same in a vault of any size. Superseded
-and expired memories are never among them. Not here: which of them are worth the room.
+Each query uses an index and a limit, so that it costs the same in a vault of any size.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import apsw
 
 from memd.models import AHEAD_MS, Kind, Session
+from memd.store.filter import Filter
 from memd.store.projects import of_project
 from memd.store.rows import Card
 
@@ -18,10 +19,6 @@ _CARD = (
     "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
     " s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
     " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0) FROM summaries s"
-)
-_LIVE = (
-    "(s.expires_at IS NULL OR s.expires_at > ?) AND s.archived_at IS NULL AND NOT EXISTS"
-    " (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
 )
 PASSED_LATER = "passed-later"
 """The rule of an edge from a failure to the event of a later turn in which the same check passed."""
@@ -45,62 +42,63 @@ def newest(
     tx: apsw.Connection, project_ids: Sequence[int], kind: Kind, now: int, limit: int
 ) -> list[Card]:
     """The newest of this kind of each project, `limit` of each."""
-    return [
-        _card(row)
-        for project_id in project_ids
-        for row in tx.execute(
-            f"{_CARD} WHERE s.project_id = ? AND s.kind = ? AND {_LIVE} ORDER BY s.at DESC LIMIT ?",
-            (project_id, kind.value, now, limit),
-        )
-    ]
+    wanted = Filter(kinds=(kind,), now=now)
+    return _of_each(tx, project_ids, wanted, limit)
 
 
 def open_failures(
     tx: apsw.Connection, project_ids: Sequence[int], since: int, now: int, limit: int
 ) -> list[Card]:
     """The newest failures since then that nothing mended and no later run of their check passed."""
-    return [
-        _card(row)
-        for project_id in project_ids
-        for row in tx.execute(
-            f"{_CARD} WHERE s.project_id = ? AND s.kind = 'failure' AND s.at >= ?"
-            f" AND {_LIVE} AND {_OPEN} ORDER BY s.at DESC LIMIT ?",
-            (project_id, since, now, limit),
-        )
-    ]
+    wanted = Filter(kinds=(Kind.FAILURE,), since=since, now=now)
+    return _of_each(tx, project_ids, wanted, limit, _OPEN)
 
 
 def pinned(tx: apsw.Connection, project_ids: Sequence[int], now: int, limit: int) -> list[Card]:
     """What a person pinned in these projects, of any kind, newest first of each."""
-    return [
-        _card(row)
-        for project_id in project_ids
-        for row in tx.execute(
-            f"{_CARD} WHERE s.project_id = ? AND s.pinned_at IS NOT NULL AND {_LIVE}"
-            " ORDER BY s.at DESC LIMIT ?",
-            (project_id, now, limit),
-        )
-    ]
+    return _of_each(tx, project_ids, Filter(now=now), limit, "s.pinned_at IS NOT NULL")
 
 
 def of_session(
     tx: apsw.Connection, session_id: int, kinds: Sequence[Kind], now: int, limit: int
 ) -> list[Card]:
     """The newest of these kinds from one session; of failures only the open ones."""
-    rows = tx.execute(
-        f"{_CARD} WHERE s.session_id = ? AND s.kind IN ({','.join('?' * len(kinds))}) AND {_LIVE}"
-        f" AND (s.kind <> 'failure' OR {_OPEN}) ORDER BY s.at DESC LIMIT ?",
-        (session_id, *(kind.value for kind in kinds), now, limit),
-    )
-    return [_card(row) for row in rows]
+    wanted = Filter(session_id=session_id, kinds=tuple(kinds), now=now)
+    return _cards(tx, wanted, f"(s.kind <> 'failure' OR {_OPEN}) ORDER BY s.at DESC", limit)
 
 
 def by_ids(tx: apsw.Connection, summary_ids: Sequence[int], now: int) -> list[Card]:
-    """Those of these that live."""
-    rows = tx.execute(
-        f"{_CARD} WHERE s.id IN ({','.join('?' * len(summary_ids))}) AND {_LIVE}",
-        (*summary_ids, now),
-    )
+    """Those of these that are neither expired nor hidden."""
+    marks = ",".join("?" * len(summary_ids))
+    return _cards(tx, Filter(now=now), f"s.id IN ({marks})", len(summary_ids), summary_ids)
+
+
+def _of_each(
+    tx: apsw.Connection,
+    project_ids: Sequence[int],
+    wanted: Filter,
+    limit: int,
+    condition: str = "1",
+) -> list[Card]:
+    """The newest wanted of each project, `limit` of each."""
+    return [
+        card
+        for number in project_ids
+        for card in _cards(
+            tx,
+            replace(wanted, project_ids=(number,)),
+            f"{condition} ORDER BY s.at DESC",
+            limit,
+        )
+    ]
+
+
+def _cards(
+    tx: apsw.Connection, wanted: Filter, rest: str, limit: int, values: Sequence[int] = ()
+) -> list[Card]:
+    """The wanted memories that meet the rest of a WHERE clause, which may order them."""
+    where, bound = wanted.condition()
+    rows = tx.execute(f"{_CARD} WHERE {where} AND {rest} LIMIT ?", (*bound, *values, limit))
     return [_card(row) for row in rows]
 
 
@@ -113,11 +111,7 @@ def last_session(
     for one in sorted(recent, key=lambda s: (s.last_event_at > ahead, -s.last_event_at)):
         if one.id == besides:
             continue
-        row = tx.execute(
-            f"{_CARD} WHERE s.session_id = ? AND {_LIVE} ORDER BY s.at DESC, s.rule LIKE 'turn%' DESC"
-            " LIMIT 1",
-            (one.id, now),
-        ).fetchone()
-        if row is not None:
-            return one, _card(row)
+        wanted = Filter(session_id=one.id, now=now)
+        if last := _cards(tx, wanted, "1 ORDER BY s.at DESC, s.rule LIKE 'turn%' DESC", 1):
+            return one, last[0]
     return None

@@ -9,13 +9,15 @@ import apsw
 
 from memd.models import Draft, Kind, Summary, Tier
 from memd.store import confidence, cues, doubts
+from memd.store.filter import NOT_SUPERSEDED, Filter
 from memd.text import storable
 
 _COLUMNS = (
     "s.id, s.uid, s.project_id, s.session_id, s.kind, s.tier, s.source, s.title, s.body, s.at,"
     " s.created_at, s.updated_at, s.rule, s.episode, s.topic_key, s.tags, s.files, s.expires_at,"
     " s.pinned_at, s.confidence, s.quality, s.revisions, s.duplicates,"
-    " (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+    " (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL),"
+    " s.archived_at"
 )
 
 
@@ -35,13 +37,14 @@ def _summary(row: tuple[Any, ...]) -> Summary:
     values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
     (number, uid, project_id, session_id, kind, tier, source, title, body, at, created_at, updated_at,
      rule, episode, topic_key, tags, files, expires_at, pinned_at, confidence, quality, revisions,
-     duplicates, superseded_by) = values  # fmt: skip
+     duplicates, superseded_by, archived_at) = values  # fmt: skip
     return Summary(
         id=number, uid=uid, project_id=project_id, session_id=session_id, kind=kind, tier=tier,
         source=source, title=title, body=body, at=at, created_at=created_at, updated_at=updated_at,
         rule=rule, episode=episode, topic_key=topic_key, tags=tags, files=files,
         expires_at=expires_at, pinned_at=pinned_at, confidence=confidence, quality=quality,
         revisions=revisions, duplicates=duplicates, superseded_by=superseded_by,
+        archived_at=archived_at,
     )  # fmt: skip
 
 
@@ -124,8 +127,7 @@ def live(
     wanted = [kind.value for kind in kinds] or [kind.value for kind in Kind]
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM summaries s WHERE s.project_id = ? AND s.at <= ?"
-        f" AND s.kind IN ({','.join('?' * len(wanted))}) AND NOT EXISTS"
-        " (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+        f" AND s.kind IN ({','.join('?' * len(wanted))}) AND {NOT_SUPERSEDED}"
         " ORDER BY s.at DESC, s.id DESC LIMIT ?",
         (project_id, 2**62 if before is None else before, *wanted, limit),
     )
@@ -173,20 +175,11 @@ def heads(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Head]:
     return {row[0]: Head(*row[1:]) for row in rows}
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Which summaries a timeline may show. Times are UTC milliseconds; None means no bound."""
-
-    project_ids: tuple[int, ...] | None = None
-    session_id: int | None = None
-    kinds: tuple[Kind, ...] = ()
-
-
 def around(
-    tx: apsw.Connection, scope: Scope, at: int, *, before: int, after: int, pivot: int = 0
+    tx: apsw.Connection, wanted: Filter, at: int, *, before: int, after: int, pivot: int = 0
 ) -> list[Summary]:
-    """The nearest summaries by event time around (`at`, `pivot`), oldest first, superseded ones too."""
-    where, values = _where(scope)
+    """The nearest wanted summaries by event time around (`at`, `pivot`), oldest first."""
+    where, values = wanted.condition()
     older = tx.execute(
         f"SELECT {_COLUMNS} FROM summaries s WHERE {where} AND (s.at, s.id) < (?, ?)"
         " ORDER BY s.at DESC, s.id DESC LIMIT ?",
@@ -198,21 +191,6 @@ def around(
         (*values, at, pivot, after),
     ).fetchall()
     return [_summary(row) for row in (*reversed(older), *newer)]
-
-
-def _where(scope: Scope) -> tuple[str, tuple[Any, ...]]:
-    clauses: list[str] = ["1"]
-    values: list[Any] = []
-    if scope.project_ids is not None:
-        clauses.append(f"s.project_id IN ({','.join('?' * len(scope.project_ids))})")
-        values.extend(scope.project_ids)
-    if scope.session_id is not None:
-        clauses.append("s.session_id = ?")
-        values.append(scope.session_id)
-    if scope.kinds:
-        clauses.append(f"s.kind IN ({','.join('?' * len(scope.kinds))})")
-        values.extend(kind.value for kind in scope.kinds)
-    return " AND ".join(clauses), tuple(values)
 
 
 def to_consolidate(tx: apsw.Connection, limit: int, after: int = 0) -> list[Summary]:

@@ -77,8 +77,8 @@ def test_what_is_known_of_a_summary_is_written_in_every_row_of_it():
 def test_an_unknown_source_has_a_code_that_no_row_has():
     made = columns(2)
     made.update([facts(10, source="user")])
-    assert made.source_code("user") == 0
-    assert not (made.source == made.source_code("nobody")).any()
+    assert made.from_source("user").tolist() == [True] * made.n
+    assert not made.from_source("nobody").any()
 
 
 def test_rows_are_found_by_summary_and_by_passage_while_they_live():
@@ -185,4 +185,4 @@ def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved():
     for name, part in made.parts().items():
         assert part.tolist() == mapped.parts()[name].tolist()
     assert made.rows_of(77).tolist() == mapped.rows_of(77).tolist()
-    assert mapped.source_code("new") == made.source_code("new")
+    assert mapped.from_source("new").tolist() == made.from_source("new").tolist()

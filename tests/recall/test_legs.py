@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from memd.index import highest
 from memd.index.shelf import Shelf
 from memd.models import Kind
+from memd.recall.filters import Evidence, Masks
 from memd.recall.legs import best, is_among
-from memd.recall.masks import Masks, Scope
 from memd.store.rows import StoredPassage
 from tests.library import DAY, NOW, Library
 
@@ -87,8 +87,8 @@ def test_the_best_are_those_of_sorting_everything_that_is_wanted(rows, pool, is_
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(highest, "_COLUMNS_MIN", 4)
         patch.setattr(highest, "_COLUMNS_ROOT", 1)
-        scope = Scope(shelf, wanted)
-        found = best(shelf, scores, Masks(wanted, share, few, scope, {}), pool).tolist()
+        evidence = Evidence(shelf, wanted)
+        found = best(shelf, scores, Masks(wanted, share, few, evidence, {}), pool).tolist()
     every = [i for i in range(len(rows)) if wanted[i] and scores[i] > 0]
     every.sort(key=lambda i: (-scores[i], -rows[i][1], -(i // 2)))
     firsts = [i for n, i in enumerate(every) if i // 2 not in {j // 2 for j in every[:n]}]

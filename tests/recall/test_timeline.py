@@ -4,7 +4,7 @@ from memd.errors import BadRequest, UnknownId
 from memd.models import Draft, EdgeType, Kind, SessionRef
 from memd.recall.timeline import GAP_MS, timeline
 from memd.store import links, projects, summaries
-from memd.store.summaries import Scope
+from memd.store.filter import Filter
 
 NOW = 10**12
 
@@ -36,11 +36,11 @@ class Past:
         uid = f"{at}-{project_id}-{session_id}-{kind}"
         return self.db.write_now(lambda tx: summaries.put(tx, uid, draft, owner, 1))[0]
 
-    async def ask(self, around=None, at=None, session_id=None, scope=None, **more):
-        scope = scope or Scope(project_ids=(self.here,))
-        return await timeline(
-            self.db, around=around, at=at, session_id=session_id, scope=scope, now=NOW, **more
+    async def ask(self, around=None, at=None, session_id=None, wanted=None, **more):
+        wanted = wanted or Filter(
+            project_ids=(self.here,), session_id=session_id, include_superseded=True
         )
+        return await timeline(self.db, around=around, at=at, wanted=wanted, now=NOW, **more)
 
 
 @pytest.fixture
@@ -124,13 +124,13 @@ async def test_other_projects_and_kinds_are_left_out_but_the_pivot_is_shown(past
     past.put(50, project_id=past.there)
     fact, pivot = past.put(100, kind=Kind.FACT), past.put(200)
     past.put(300)
-    scope = Scope(project_ids=(past.here,), kinds=(Kind.FACT,))
-    assert ids(await past.ask(around=pivot, scope=scope)) == [fact, pivot]
+    wanted = Filter(project_ids=(past.here,), kinds=(Kind.FACT,))
+    assert ids(await past.ask(around=pivot, wanted=wanted)) == [fact, pivot]
 
 
 async def test_every_project_can_be_asked_for(past):
     there, here = past.put(50, project_id=past.there), past.put(100)
-    assert ids(await past.ask(around=there, scope=Scope())) == [there, here]
+    assert ids(await past.ask(around=there, wanted=Filter())) == [there, here]
 
 
 @pytest.mark.parametrize("number", [999, 0, -1, 10**30])

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
+from memd.recall.filters import masks
 from memd.recall.intent import Intent
 from memd.recall.legs import Terms
-from memd.recall.masks import masks
 from memd.recall.profiles import resolve
 from memd.recall.query import parse
 from memd.recall.view import Background, Circumstances, View

@@ -4,7 +4,8 @@ import pytest
 
 from memd.models import Draft, Kind, Source, Tier
 from memd.store import books, changes, links, projects, summaries
-from memd.store.summaries import Owner, Scope
+from memd.store.filter import Filter
+from memd.store.summaries import Owner
 
 DRAFT = Draft(
     "turn",
@@ -85,18 +86,25 @@ def test_a_timeline_is_ordered_by_event_time_and_filtered(db, owner):
     ids = [put(db, owner, f"u{at}", at=at)[0] for at in (300, 100, 200)]
     decision = put(db, owner, "d", at=250, kind=Kind.DECISION)[0]
 
-    def around(scope, **bounds):
+    def around(wanted, **bounds):
         return [
             s.id
             for s in db.read_now(
-                lambda tx: summaries.around(tx, scope, 200, **bounds, pivot=ids[2])
+                lambda tx: summaries.around(tx, wanted, 200, **bounds, pivot=ids[2])
             )
         ]
 
-    assert around(Scope(), before=5, after=5) == [ids[1], ids[2], decision, ids[0]]
-    assert around(Scope(kinds=(Kind.DECISION,)), before=5, after=5) == [decision]
-    assert around(Scope(project_ids=(99,)), before=5, after=5) == []
-    assert around(Scope(), before=1, after=1) == [ids[1], ids[2]]
+    assert around(Filter(include_superseded=True), before=5, after=5) == [
+        ids[1],
+        ids[2],
+        decision,
+        ids[0],
+    ]
+    assert around(
+        Filter(include_superseded=True, kinds=(Kind.DECISION,)), before=5, after=5
+    ) == [decision]
+    assert around(Filter(include_superseded=True, project_ids=(99,)), before=5, after=5) == []
+    assert around(Filter(include_superseded=True), before=1, after=1) == [ids[1], ids[2]]
 
 
 def test_a_pin_makes_a_memory_core_and_unpinning_gives_its_tier_back(db, owner):

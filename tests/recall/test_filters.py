@@ -1,14 +1,19 @@
+import json
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index.columns import KIND_CODES
 from memd.index.shelf import Batch, Shelf
-from memd.models import Kind
+from memd.models import Kind, SessionRef
 from memd.recall.answer import Question
-from memd.recall.masks import masks
+from memd.recall.filters import masks
+from memd.store import fulltext, projects, summaries
+from memd.store.database import Database
+from memd.store.filter import Filter
 from memd.store.rows import IndexRow, StoredPassage
 
 PLAIN = IndexRow(
@@ -71,10 +76,13 @@ def by_hand(shelf, question):
 
 def told(shelf, question):
     seen = masks(shelf, question)
-    rows = {"wanted": np.flatnonzero(seen.wanted), "evidence": np.flatnonzero(seen.evidence)}
+    rows = {
+        "wanted": np.flatnonzero(seen.wanted),
+        "evidence": np.flatnonzero(seen.evidence.mask),
+    }
     hidden = {"superseded": [], "expired": []}
     hidden |= {why: one.rows.tolist() for why, one in seen.hidden.items()}
-    assert seen.scope.among.count == len(rows["evidence"])
+    assert seen.evidence.among.count == len(rows["evidence"])
     assert seen.few is None or seen.few.tolist() == rows["wanted"].tolist()
     return {name: found.tolist() for name, found in rows.items()} | hidden
 
@@ -99,7 +107,7 @@ def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
     assert masks(shelf, Question(text="x", now=49, project_ids=(1,))) is first
     assert masks(shelf, Question(text="", now=50, project_ids=(1,))) is not first
     other = masks(shelf, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,)))
-    assert other.scope is first.scope
+    assert other.evidence is first.evidence
     shelf.apply(Batch(facts=[replace(PLAIN, project_id=2)]))
     assert masks(shelf, Question(text="", now=10, project_ids=(1,))).wanted.tolist() == [
         False,
@@ -123,3 +131,87 @@ def test_hidden_rows_are_counted_by_memory():
     assert hidden.summaries(np.array([True, True, False])) == 1
     assert hidden.summaries(np.array([True, True, True])) == 2
     assert hidden.summaries(np.zeros(3, np.bool_)) == 0
+
+
+def stored(tx, ones):
+    """Store summaries as (project, session, kind, source, at, expires, archived, superseded, tags)."""
+    tx.execute("DELETE FROM supersessions; DELETE FROM summaries")
+    for number, (*place, kind, source, at, expires_at, archived_at, _, tags) in enumerate(ones):
+        tx.execute(
+            "INSERT INTO summaries (id, uid, project_id, session_id, kind, tier, source, title, body,"
+            " tags, at, created_at, updated_at, expires_at, rule, archived_at)"
+            " VALUES (?1, ?1, ?2, ?3, ?4, 'agent', ?5, '', '', ?6, ?7, 0, 0, ?8, '', ?9)",
+            (number + 1, *place, kind, source, json.dumps(tags), at, expires_at, archived_at),
+        )
+    for number, one in enumerate(ones):
+        if one[-2]:
+            other = (number + 1) % len(ones) + 1
+            tx.execute(
+                "INSERT INTO supersessions (newer_id, older_id, rule, guard, at, undone_at)"
+                " VALUES (?, ?, '', '', 0, ?)",
+                (other, number + 1, None if one[-2] == "yes" else 1),
+            )
+
+
+TIMES = st.none() | st.integers(0, 9)
+STORED = st.lists(
+    st.tuples(
+        st.integers(1, 3),
+        st.none() | st.integers(1, 2),
+        st.sampled_from(["note", "fix", "decision"]),
+        st.sampled_from(["agent", "user"]),
+        st.integers(0, 9),
+        TIMES,
+        TIMES,
+        st.sampled_from(["", "yes", "undone"]),
+        st.sampled_from([(), ("a",), ("b", "a"), ("'é",)]),
+    ),
+    min_size=1,
+    max_size=8,
+)
+FILTERS = st.builds(
+    Filter,
+    project_ids=st.none() | st.lists(st.integers(1, 4), max_size=3).map(tuple),
+    as_of=TIMES,
+    now=TIMES,
+    include_superseded=st.booleans(),
+    kinds=st.lists(st.sampled_from(Kind), max_size=2).map(tuple),
+    session_id=st.none() | st.integers(1, 3),
+    source=st.sampled_from([None, "agent", "import"]),
+    since=TIMES,
+    until=TIMES,
+    tags=st.sampled_from([(), ("a",), ("a", "b"), ("'é",), ("c",)]),
+)
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory):
+    database = Database(str(tmp_path_factory.mktemp("filters") / "vault.db"), 1)
+
+    def write(tx):
+        for name in "abc":
+            project = projects.ensure_project(tx, name, name, "", 1)
+            projects.ensure_session(tx, SessionRef("t", name), project, 1)
+
+    database.write_now(write)
+    yield database
+    database.close()
+
+
+@settings(deadline=None)
+@given(STORED, st.lists(FILTERS, min_size=1, max_size=5))
+def test_a_filter_means_the_same_of_the_index_of_a_memory_and_in_sql(vault, ones, filters):
+    vault.write_now(lambda tx: stored(tx, ones))
+    ids = range(1, len(ones) + 1)
+    memories, facts = vault.read_now(
+        lambda tx: (summaries.by_ids(tx, ids), list(fulltext.index_rows(tx)))
+    )
+    columns = shelf_of(facts).columns
+    for one in filters:
+        sql, values = one.condition()
+        query = f"SELECT s.id FROM summaries s WHERE {sql} ORDER BY s.id"  # noqa: S608  # ours
+        in_sql = [
+            i for (i,) in vault.read_now(lambda tx, q=query, v=values: [*tx.execute(q, v)])
+        ]
+        assert columns.summary_id[one.mask(columns)].tolist() == in_sql
+        assert [number for number in ids if one.matches(memories[number])] == in_sql

@@ -1,0 +1,183 @@
+"""Which memories a question may see: one `Filter`, as masks over the index, for one memory, and in SQL. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memd.models import Kind, Summary
+
+Mask = NDArray[np.bool_]
+
+NOT_SUPERSEDED = (
+    "NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+)
+"""The condition on a summary `s` that no other one supersedes."""
+
+
+class FilterColumns(Protocol):
+    """What a filter reads of the index: one row per passage, (n,) each."""
+
+    live: Mask
+    superseded: Mask
+    """Superseded or archived."""
+    project_id: NDArray[np.int32]
+    session_id: NDArray[np.int32]
+    at: NDArray[np.int64]
+    expires_at: NDArray[np.int64]
+
+    def of_kinds(self, kinds: Iterable[Kind]) -> Mask:
+        """Return the rows of these kinds."""
+
+    def from_source(self, name: str) -> Mask:
+        """Return the rows of this source."""
+
+    def with_tags(self, wanted: Iterable[str]) -> Mask:
+        """Return the rows that have all of these tags."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which memories may be seen. Times are UTC milliseconds, both ends included; None is no bound."""
+
+    project_ids: tuple[int, ...] | None = None
+    as_of: int | None = None
+    """Nothing later is seen, and what a later memory superseded still is; see `was_superseded`."""
+    now: int | None = None
+    """What has expired by then is hidden; None shows it."""
+    include_superseded: bool = False
+    """Also what was superseded or archived."""
+    kinds: tuple[Kind, ...] = ()
+    session_id: int | None = None
+    source: str | None = None
+    since: int | None = None
+    until: int | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def hides_superseded(self) -> bool:
+        """Whether what is superseded or archived today is hidden."""
+        return not self.include_superseded and self.as_of is None
+
+    @property
+    def evidence(self) -> "Filter":
+        """The filter for what may support a memory: the same, but of any kind, tag, source and time."""
+        return replace(
+            self, kinds=(), session_id=None, source=None, since=None, until=None, tags=()
+        )
+
+    def mask(self, columns: FilterColumns) -> Mask:
+        """Return the live rows that pass."""
+        passing = self.known(columns)
+        for hiding in self.hidden(columns).values():
+            passing = passing & ~hiding
+        for chosen in self.chosen(columns).values():
+            passing = passing & chosen
+        return passing
+
+    def known(self, columns: FilterColumns) -> Mask:
+        """Return the live rows of the projects that had happened by `as_of`, hidden or not."""
+        known = columns.live
+        if self.as_of is not None:
+            known = known & (columns.at <= self.as_of)
+        if self.project_ids is not None:
+            ids = np.array(self.project_ids, dtype=np.int32)
+            known = known & np.isin(columns.project_id, ids)
+        return known
+
+    def hidden(self, columns: FilterColumns) -> dict[str, Mask]:
+        """Return the rows, dead ones too, that are hidden for each reason; each row for one reason."""
+        hidden: dict[str, Mask] = {}
+        if self.hides_superseded:
+            hidden["superseded"] = columns.superseded
+        if self.now is not None:
+            hidden["expired"] = columns.expires_at <= self.now
+            if self.hides_superseded:
+                hidden["superseded"] = columns.superseded & ~hidden["expired"]
+        return hidden
+
+    def chosen(self, columns: FilterColumns) -> dict[str, Mask]:
+        """Return the rows that are of what was asked for, by the name of each criterion that is given."""
+        chosen: dict[str, Mask] = {}
+        if self.kinds:
+            chosen["kind"] = columns.of_kinds(self.kinds)
+        if self.session_id is not None:
+            chosen["session"] = columns.session_id == self.session_id
+        if self.source is not None:
+            chosen["source"] = columns.from_source(self.source)
+        if self.since is not None:
+            chosen["since"] = columns.at >= self.since
+        if self.until is not None:
+            chosen["until"] = columns.at <= self.until
+        if self.tags:
+            chosen["tags"] = columns.with_tags(self.tags)
+        return chosen
+
+    def matches(self, summary: Summary) -> bool:
+        """Whether one memory passes."""
+        return (
+            (self.project_ids is None or summary.project_id in self.project_ids)
+            and (not self.kinds or summary.kind in self.kinds)
+            and (self.session_id is None or summary.session_id == self.session_id)
+            and (self.source is None or summary.source == self.source)
+            and set(self.tags) <= set(summary.tags)
+            and self._is_in_time(summary)
+            and not (
+                self.hides_superseded
+                and (summary.superseded_by is not None or summary.archived_at is not None)
+            )
+        )
+
+    def _is_in_time(self, summary: Summary) -> bool:
+        latest = (bound for bound in (self.until, self.as_of) if bound is not None)
+        return (
+            (self.since is None or summary.at >= self.since)
+            and all(summary.at <= bound for bound in latest)
+            and not (
+                self.now is not None
+                and summary.expires_at is not None
+                and summary.expires_at <= self.now
+            )
+        )
+
+    def was_superseded(self, superseded_at: int | None) -> bool:
+        """Whether a memory was superseded by `as_of`, if a memory of this time supersedes it today."""
+        return (
+            self.as_of is not None
+            and not self.include_superseded
+            and superseded_at is not None
+            and superseded_at <= self.as_of
+        )
+
+    def condition(self) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition on a summary `s` in SQL, and its values."""
+        parts: list[tuple[str, tuple[Any, ...]]] = []
+        if self.project_ids is not None:
+            parts.append((f"s.project_id IN ({_marks(self.project_ids)})", self.project_ids))
+        if self.kinds:
+            kinds = tuple(kind.value for kind in self.kinds)
+            parts.append((f"s.kind IN ({_marks(kinds)})", kinds))
+        if self.now is not None:
+            parts.append(("(s.expires_at IS NULL OR s.expires_at > ?)", (self.now,)))
+        parts += [
+            (f"s.{comparison} ?", (value,))
+            for comparison, value in (
+                ("session_id =", self.session_id),
+                ("source =", self.source),
+                ("at >=", self.since),
+                ("at <=", self.until),
+                ("at <=", self.as_of),
+            )
+            if value is not None
+        ]
+        parts += [("? IN (SELECT value FROM json_each(s.tags))", (tag,)) for tag in self.tags]
+        if self.hides_superseded:
+            parts.append((f"s.archived_at IS NULL AND {NOT_SUPERSEDED}", ()))
+        sql = " AND ".join(["1", *(sql for sql, _ in parts)])
+        return sql, tuple(value for _, values in parts for value in values)
+
+
+def _marks(values: tuple[Any, ...]) -> str:
+    return ",".join("?" * len(values))
