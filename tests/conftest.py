@@ -1,10 +1,30 @@
 """What every test may lean on: the event loop, a vault in a temporary directory, a stopped clock."""
 
+import os
+
 import pytest
 from blockbuster import blockbuster_ctx
+from hypothesis import HealthCheck, settings
 
 from memd import log
 from memd.store.database import Database
+
+# Property tests try the same examples on every machine; `scripts/torture properties` tries new and more ones.
+PATIENT = settings(
+    deadline=None, print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+settings.register_profile("ci", PATIENT, derandomize=True)
+settings.register_profile("stress", PATIENT, derandomize=False, max_examples=1_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+ORDER_SEED = 1
+"""The tests run in this shuffled order unless --randomly-seed names another one."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config):
+    if config.getoption("randomly_seed", None) == "default":
+        config.option.randomly_seed = ORDER_SEED
 
 
 @pytest.fixture(scope="session")

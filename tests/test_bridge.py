@@ -13,7 +13,7 @@ import pytest
 
 from memd import bridge
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def door(home):
 def start(home):
     started = []
 
-    def begin(*, wait_s=10.0, **environ):
+    def begin(*, wait_s=60.0, **environ):
         code = f"import sys; from memd import bridge; bridge.WAIT_S = {wait_s}; sys.exit(bridge.main([]))"
         process = subprocess.Popen(
             [sys.executable, "-c", code],

@@ -105,7 +105,7 @@ def leave_note(home, text=None):
 def launch(home, *words, stdin=STOP):
     return subprocess.run(
         ["/bin/sh", str(LAUNCHER), *words],
-        input=json.dumps(stdin).encode(), env=home, capture_output=True, timeout=30, check=False,
+        input=json.dumps(stdin).encode(), env=home, capture_output=True, timeout=60, check=False,
     )  # fmt: skip
 
 

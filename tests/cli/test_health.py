@@ -1,5 +1,4 @@
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -149,16 +148,6 @@ def test_a_running_daemon_is_told_to_people(served):
     ran = served.run("status")
     assert ran.status == 0
     assert "memd is healthy" in ran.out
-
-
-def test_a_status_is_quick_enough_for_a_health_check(served):
-    """250 ms are promised; the best of three, for this machine has other work."""
-    took = []
-    for _ in range(3):
-        started = time.monotonic()
-        served.run("status", "--json")
-        took.append(time.monotonic() - started)
-    assert min(took) < 0.25
 
 
 @pytest.mark.parametrize(

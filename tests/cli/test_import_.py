@@ -95,7 +95,7 @@ def test_an_import_that_is_broken_off_says_so_and_goes_on_the_next_time(machine,
     for _ in range(4):  # by then three files are in the vault
         broken.stderr.readline()
     broken.send_signal(signal.SIGINT)
-    out, err = broken.communicate(timeout=30)
+    out, err = broken.communicate(timeout=60)
     assert broken.returncode == 130, err
     assert "interrupted; the same command goes on from here" in out
     rest = machine.run(*command)

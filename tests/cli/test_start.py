@@ -60,7 +60,7 @@ def test_the_daemon_keeps_nothing_of_the_shell_that_started_it(machine):
 def test_a_stale_socket_of_a_killed_daemon_is_replaced(machine):
     assert machine.run("start").status == 0
     os.kill(lock.holder(paths(machine).lock).pid, signal.SIGKILL)
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while lock.holder(paths(machine).lock) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert Path(paths(machine).socket).exists()
@@ -136,6 +136,6 @@ def test_where_a_service_manager_listens_it_starts_the_daemon(machine):
             assert stopped.out.startswith(
                 f"stopped, pid {manager.pid}; systemd starts it again"
             )
-            assert manager.wait(10) == 0
+            assert manager.wait(60) == 0
         finally:
             manager.kill()

@@ -77,7 +77,7 @@ async def test_what_was_just_written_is_no_fault(vault, looked_after):
 
 async def test_what_waits_in_the_spool_is_taken_in(looked_after, tmp_path):
     spool.append(str(tmp_path / "spool"), b'{"v": 9}')
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         assert await looked_after.mend() == ["took in 1 lines of the spool"]
 
 

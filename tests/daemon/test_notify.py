@@ -36,7 +36,7 @@ def mailbox(tmp_path):
     """Where news arrives, as a manager has it."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
         box.bind(str(tmp_path / "news"))
-        box.settimeout(20)
+        box.settimeout(60)
         yield box
 
 
@@ -197,7 +197,7 @@ async def test_the_watchdog_is_fed_twice_a_period(mailbox, eventually_told):
 @pytest.fixture
 def eventually_told(mailbox):
     async def told():
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await anyio.wait_readable(mailbox)
         return mailbox.recv(100)
 
@@ -237,7 +237,7 @@ def environ_of(tmp_path, **more):
 
 def ask(connection):
     """Ask for the status on a connection that is open already."""
-    connection.settimeout(30)
+    connection.settimeout(60)
     connection.sendall(PING)
     with connection.makefile("rb") as answers:
         return json.loads(answers.readline())["result"]
@@ -277,7 +277,7 @@ def test_the_first_connection_starts_the_daemon_and_is_answered(
     while (letter := mailbox.recv(100)) == b"WATCHDOG=1":
         pass
     assert letter.startswith(b"STOPPING=1")
-    assert manager.wait(10) == 0
+    assert manager.wait(60) == 0
     assert Path(paths.socket).exists()
 
 
@@ -299,7 +299,7 @@ def test_the_managers_daemon_takes_over_and_its_socket_outlives_every_daemon(
         with connect(paths) as waiting:
             activated = activate()
             assert ask(waiting)["pid"] == activated.pid
-        assert by_hand.wait(10) == 0
+        assert by_hand.wait(60) == 0
         activated.kill()
         activated.wait()
         with connect(paths) as waiting:
@@ -307,5 +307,5 @@ def test_the_managers_daemon_takes_over_and_its_socket_outlives_every_daemon(
             assert ask(waiting)["pid"] == activated.pid
         with Client(paths.socket, 10) as client:
             client.call("memd/shutdown")
-        assert activated.wait(10) == 0
+        assert activated.wait(60) == 0
         connect(paths).close()

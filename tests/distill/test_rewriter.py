@@ -53,7 +53,7 @@ class Study(Desk):
     async def running(self):
         async with anyio.create_task_group() as group:
             group.start_soon(self.rewriter.run)
-            with anyio.fail_after(10):
+            with anyio.fail_after(60):
                 yield
             group.cancel_scope.cancel()
 
@@ -184,7 +184,7 @@ async def test_a_model_that_takes_too_long_is_given_up(study, fault):
     study.server.fault = "hang" if fault == "hang" else None
     study.server.delay_s = 0.0 if fault == "hang" else 5.0
     rewriter = study.anew(deadline_s=0.05)
-    with anyio.fail_after(3):
+    with anyio.fail_after(60):
         assert await rewriter.write_next() == "failed"
     assert "longer than 0.05 s" in rewriter.status()["why"]
     assert await study.get(turn.id) == turn

@@ -14,7 +14,9 @@ from memd.paths import Paths
 
 DATA = pathlib.Path(__file__).parent.parent / "data" / "claude-code"
 LEDGER = DATA / "ledger"
-WAIT_S = 30.0
+WAIT_S = 60.0
+PATIENT = "[inject]\nprompt_s = 5\nsession_s = 5\n"
+"""config.toml: what is shown to agents may take as long as a busy machine needs for it."""
 
 
 class House:
@@ -22,6 +24,7 @@ class House:
 
     def __init__(self, home):
         self.home = home
+        (home / "config.toml").write_text(PATIENT)
         # Its daemon is started by the test alone, never by a hook or a bridge.
         self.environ = {
             "HOME": str(home),

@@ -126,7 +126,7 @@ class User:
 def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mixed(
     house, ollama
 ):
-    ollama.delay_s = 0.02
+    ollama.hold_after(MEMORIES // 4)
     house.start()
     remember(house)
     house.settle()
@@ -135,7 +135,7 @@ def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mi
     kept = len(stored(house)[1])
     assert 0 < kept < MEMORIES
     before = len(ollama.texts)
-    ollama.delay_s = 0.0
+    ollama.hold_after(None)
     house.start()
     house.wait_for(lambda: is_complete(house))
     found = stored(house)

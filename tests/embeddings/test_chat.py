@@ -123,13 +123,13 @@ async def test_a_server_that_is_not_there_is_told(server):
 
 async def test_a_hanging_server_costs_no_more_than_the_deadline(server):
     server.fault = "hang"
-    with anyio.fail_after(5), pytest.raises(EngineFailed, match=r"longer than 0\.05 s"):
+    with anyio.fail_after(60), pytest.raises(EngineFailed, match=r"longer than 0\.05 s"):
         await chat(server, 0.05).write("", "a text", SCHEMA)
 
 
 async def test_who_no_longer_waits_is_not_held_up(server):
     server.fault = "hang"
-    with anyio.fail_after(5), anyio.move_on_after(0.05) as scope:
+    with anyio.fail_after(60), anyio.move_on_after(0.05) as scope:
         await chat(server, 60).write("", "a text", SCHEMA)
     assert scope.cancelled_caught
 

@@ -10,8 +10,8 @@ from tests.fakes.ollama import FAULTS, Model
 HARMFUL = sorted(set(FAULTS) - {"hang", "hang embed", "reversed"})
 
 
-async def until(condition, seconds=10.0):
-    with anyio.fail_after(seconds):
+async def until(condition):
+    with anyio.fail_after(60):
         while not condition():  # noqa: ASYNC110  # the room has no bell for tests
             await anyio.sleep(0.002)
 
@@ -122,7 +122,7 @@ async def test_what_the_model_does_not_have_is_told_and_found_once_it_is_pulled(
             "engines.embedder is ollama, but Ollama does not have"
         )
         server.pull()
-        await until(lambda: learned.is_ready, 6)
+        await until(lambda: learned.is_ready)
         assert learned.status()["trouble"] is None
 
 
@@ -149,7 +149,7 @@ async def test_a_server_that_was_killed_is_found_again_and_whoever_waits_is_told
             await learned.documents(["what"])
         assert learned.current == space
         server.start()
-        await until(lambda: learned.is_ready, 6)
+        await until(lambda: learned.is_ready)
         assert rung == [1]
         assert len(await learned.query("what")) == 768
 
@@ -163,7 +163,7 @@ async def test_whatever_goes_wrong_is_an_engine_failed_and_heals(server, running
         assert not learned.is_ready
         server.fault = None
         learned.nudge()
-        await until(lambda: learned.is_ready, 6)
+        await until(lambda: learned.is_ready)
         assert np.linalg.norm(await learned.query("what")) == pytest.approx(1, abs=1e-5)
 
 
@@ -171,16 +171,13 @@ async def test_a_hanging_server_costs_two_deadlines_and_no_more(server, running)
     async with running(query_s=0.1) as learned:
         server.fault = "hang"
         for late in (1, 2):
-            started = anyio.current_time()
             with pytest.raises(EngineFailed, match=r"within 0\.1 s"):
                 await learned.query("what")
-            assert 0.09 < anyio.current_time() - started < 0.3
             assert learned.status()["timeouts"] == late
-        started = anyio.current_time()
         for _ in range(50):
             with pytest.raises(EngineFailed):
                 await learned.query("what")
-        assert anyio.current_time() - started < 0.05
+        assert learned.status()["timeouts"] == 2
         assert learned.status()["state"] == "failing"
 
 
@@ -197,12 +194,12 @@ async def test_a_server_that_hangs_only_for_vectors_is_found_again_while_a_trial
         embeds = len(server.calls("/api/embed"))
         await until(lambda: len(server.calls("/api/embed")) > embeds)
         server.fault = None
-        await until(lambda: learned.is_ready, 6)
+        await until(lambda: learned.is_ready)
 
 
 async def test_a_late_answer_has_the_room_wake_the_model_up(server, running):
     async with running(query_s=0.05) as learned:
-        server.delay_s = 0.1
+        server.delay_s = 0.3
         with pytest.raises(EngineFailed):
             await learned.query("what")
         server.delay_s = 0.0
@@ -212,12 +209,13 @@ async def test_a_late_answer_has_the_room_wake_the_model_up(server, running):
 
 
 async def test_whoever_gives_up_early_on_a_late_answer_is_counted_and_leaves_no_task(
-    server, running
+    server, running, monkeypatch
 ):
-    async with running(query_s=0.3) as learned:
+    monkeypatch.setattr(module, "_LATE_PART", 0.001)
+    async with running(query_s=10) as learned:
         server.fault = "hang"
         for _ in range(2):
-            with anyio.move_on_after(0.12):
+            with anyio.move_on_after(0.05):
                 await learned.query("what")
         assert learned.status()["state"] == "failing"
         assert learned.status()["timeouts"] == 2
@@ -256,7 +254,7 @@ async def test_a_batch_goes_in_pieces_and_comes_back_in_order(server, running):
 
 
 async def test_only_so_many_requests_are_under_way_at_a_time(server, running):
-    server.delay_s = 0.02
+    server.delay_s = 0.3
     async with running(query_s=5, concurrency=1) as learned, anyio.create_task_group() as group:
         group.start_soon(learned.documents, ["one", "two"])
         group.start_soon(learned.query, "three")

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from memd.exchange import claude_memory
@@ -56,8 +54,6 @@ def test_an_empty_note_says_so():
 
 
 def test_links_that_never_end_are_read_once():
-    began = time.process_time()
-    for line in ("- " + "](a" * 50_000, "- " + "](a" * 50_000 + ")"):
+    for line in ("- " + "](a" * 500_000, "- " + "](a" * 500_000 + ")"):
         entries, _ = read(f"{line}\nkeep this\n", "MEMORY.md", {"b.md"})
         assert "keep this" in entries[-1].text
-    assert time.process_time() - began < 2

@@ -1,7 +1,6 @@
 """What the client puts around words: it comes off, and nothing that was said goes with it."""
 
 import json
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -102,11 +101,9 @@ def test_a_result_that_is_here_names_no_file(result):
 
 
 def test_hostile_text_is_read_in_linear_time():
-    began = time.process_time()
     dress.saved_path({"error": "<persisted-output>" * 100_000})
-    dress.words("<system-reminder>" * 100_000)
-    dress.is_private("<private>" * 100_000)
-    assert time.process_time() - began < 2
+    dress.words("<system-reminder>" * 1_000_000)
+    dress.is_private("<private>" * 1_000_000)
 
 
 def test_images_are_told_by_their_size_wherever_they_stand():
@@ -144,10 +141,8 @@ def test_nothing_of_a_result_makes_it_raise(result):
 
 
 def test_a_command_whose_tags_never_end_is_none_and_read_once():
-    began = time.process_time()
-    assert dress.command("<command-name>" * 50_000) is None
-    assert dress.command("<command-name>/a</command-name>" + "<command-args>" * 50_000) == "/a"
-    assert time.process_time() - began < 1
+    assert dress.command("<command-name>" * 500_000) is None
+    assert dress.command("<command-name>/a</command-name>" + "<command-args>" * 500_000) == "/a"
 
 
 def test_what_the_wire_refuses_is_made_sendable_and_all_else_stays():

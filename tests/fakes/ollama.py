@@ -23,6 +23,7 @@ import contextlib
 import functools
 import hashlib
 import json
+import math
 import socket
 import sys
 import threading
@@ -118,6 +119,7 @@ class Ollama:
     def __post_init__(self):
         self._server = None
         self._released = threading.Event()
+        self._embedded, self._embedded_max = 0, math.inf
 
     def __enter__(self):
         return self.start()
@@ -132,6 +134,17 @@ class Ollama:
         self.port = self._server.server_address[1]
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         return self
+
+    def hold_after(self, texts):
+        """Embed so many more texts, then answer no such request until this is called again; None: no limit."""
+        self._embedded, self._embedded_max = 0, math.inf if texts is None else texts
+
+    def embeds(self, texts):
+        """Whether these may be embedded now."""
+        if self._embedded + len(texts) > self._embedded_max:
+            return False
+        self._embedded += len(texts)
+        return True
 
     def kill(self):
         """Stop listening and cut every connection."""
@@ -246,7 +259,10 @@ class _Handler(BaseHTTPRequestHandler):
         owner.headers.append({name.lower(): value for name, value in self.headers.items()})
         owner.requests.append((self.path, body))
         is_embedding = self.path in ("/api/embed", "/v1/embeddings")
-        if owner.delay_s and not owner.wait(owner.delay_s):
+        lives = owner.wait(owner.delay_s) if owner.delay_s else True
+        while is_embedding and lives and not owner.embeds(_inputs(body)):
+            lives = owner.wait(0.01)
+        if not lives:
             return self._hang_up()
         if owner.fault == "hang" or (owner.fault == "hang embed" and is_embedding):
             owner.wait()

@@ -1,5 +1,3 @@
-import time
-
 import pytest
 
 from memd.index.entities import ENTITIES_MAX, is_named, of_summary, of_text
@@ -54,6 +52,4 @@ def test_a_question_names_an_entity_by_all_of_its_words():
     "unit", ["e+", "a-", "a::", "A::b", "a.", "/a", "@a", "a/", "~/", "A-", "_a ", "Ab "]
 )
 def test_a_text_of_one_thing_over_and_over_is_read_in_a_moment(unit):
-    began = time.process_time()
-    of_text(unit * (60_000 // len(unit)))
-    assert time.process_time() - began < 1.0
+    of_text(unit * (600_000 // len(unit)))

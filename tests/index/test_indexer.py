@@ -317,7 +317,7 @@ async def test_it_sleeps_until_it_is_nudged_and_settling_beside_it_is_safe(db):
         await indexer.load()
         put(db, "a")
         indexer.nudge()
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await indexed.wait()
         put(db, "b")
         indexer.nudge()
@@ -494,7 +494,7 @@ async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db,
     put(db, "new")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(indexer.run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await rested.wait()
             while not given_back:
                 await anyio.lowlevel.checkpoint()
@@ -515,7 +515,7 @@ async def test_what_lacks_a_vector_gets_it_behind_the_first_answers_and_new_memo
         tasks.start_soon(indexer.run)
         new = put(db, "new")
         indexer.nudge()
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             while shelf.coverage(HASHING) < 1 or not len(shelf.columns.rows_of(new)):
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()

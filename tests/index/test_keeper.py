@@ -271,7 +271,7 @@ async def test_a_daemon_that_leaves_does_not_wait_for_a_copy(db, monkeypatch):
         write(vault, name, draft, give_up)
 
     monkeypatch.setattr("memd.index.copy.write", slow)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(indexer._rest)
             await anyio.to_thread.run_sync(begun.wait)
@@ -299,7 +299,7 @@ async def proven(shelf):
 @contextlib.asynccontextmanager
 async def running(indexer, shelf):
     """The room works, and knows what its copy is worth."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(indexer.run)
             await indexer.loaded.wait()

@@ -1,5 +1,3 @@
-import time
-
 import apsw
 import pytest
 from hypothesis import given
@@ -79,6 +77,4 @@ def test_an_empty_query_has_no_expression():
 
 def test_a_prefix_is_a_word_whole_and_found_at_once():
     assert parse("__conf* x.lo* naïv* _*").prefixes == ("conf", "lo", "naiv")
-    began = time.process_time()
-    assert parse("a" * 4_000).prefixes == ()
-    assert time.process_time() - began < 0.1
+    assert parse("a" * 1_000_000).prefixes == ()

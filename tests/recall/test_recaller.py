@@ -175,7 +175,7 @@ async def test_uses_are_written_after_a_while_at_once_if_many_and_at_a_clean_sto
     one = library.put("kettle")
 
     async def written(count):
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             while counted_now(await db.read(lambda tx: uses.of(tx, [one]))) < count:  # noqa: ASYNC110  # the vault rings no bell
                 await anyio.sleep(0.01)
 
@@ -263,7 +263,7 @@ async def test_a_search_that_fails_over_a_damaged_copy_is_answered_by_full_text(
         assert "being checked" in answer.degraded["index"]
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(later.indexer.run)
-        with anyio.fail_after(10):
+        with anyio.fail_after(60):
             await proven(later.shelf)
         answer = await later.recaller.search(later.asked("kettle 7"))
         tasks.cancel_scope.cancel()

@@ -234,7 +234,7 @@ class Line:
 
     async def answer(self):
         """The next answer; None at the end."""
-        with anyio.fail_after(15):
+        with anyio.fail_after(60):
             while b"\n" not in self._rest:
                 try:
                     self._rest += await self.stream.receive()
@@ -297,7 +297,7 @@ def eventually():
     """Wait for what another task brings about, such as a connection being let go."""
 
     async def waited(condition):
-        with anyio.fail_after(15):
+        with anyio.fail_after(60):
             while not condition():  # noqa: ASYNC110  # what is waited for rings no bell
                 await anyio.sleep(0.005)
 

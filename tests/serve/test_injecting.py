@@ -119,7 +119,7 @@ async def test_two_hooks_at_once_are_not_shown_the_same(patient, looker):
 async def test_what_is_shown_is_not_held_up_by_a_vault_that_is_busy(db, injector):
     begin(db)
     async with injector._writing:  # as while an import commits
-        with anyio.fail_after(2):
+        with anyio.fail_after(60):
             assert await injector.offer(ASKED, 1) == "the text"
     assert [row.summary_id for row in await injector.injected(1)] == [1]
 
@@ -134,7 +134,7 @@ async def test_a_session_that_is_not_known_yet_is_remembered_until_it_is(db, inj
 
 async def test_what_comes_late_is_dropped_and_told_once(injector, looker, caplog):
     looker.gate = anyio.Event()
-    with anyio.fail_after(2):
+    with anyio.fail_after(60):
         assert await injector.offer(ASKED, 1) is None
         assert await injector.offer(PROMPT, 2) is None
     assert len(logged(caplog, "context_left_out")) == 1
