@@ -2,8 +2,8 @@
 
 Each damage is done to a copy of one vault with a backup. What must hold: no daemon starts, and whoever
 asks is told which command helps; hooks go on into the spool; no byte of the damaged files changes, nor
-when they are set aside; `memd restore` brings back the backup, `memd restore --salvage` what can be read;
-then the spool is taken in, and the doctor is content. Not here: bad disks (torture_disk.py).
+when they are set aside; `memd restore` brings back the backup, `memd restore --salvage` what can be read
+(not where the beginning of the file is gone); then the spool is taken in, and the doctor is content. Not here: bad disks (torture_disk.py).
 """
 
 import contextlib
@@ -11,7 +11,6 @@ import hashlib
 import os
 import random
 import shutil
-import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -39,10 +38,6 @@ def _pages(vault: str, rng: random.Random) -> None:
         _over(vault, page * _PAGE, _PAGE, rng)
 
 
-def _wal_middle(vault: str, rng: random.Random) -> None:
-    _over(f"{vault}-wal", 32 + 5 * (_PAGE + 24) + rng.randrange(_PAGE), 8, rng)
-
-
 KINDS: dict[str, Callable[[str, random.Random], None]] = {
     "random bytes over pages": _pages,
     "header overwritten": lambda vault, rng: _over(vault, 0, 100, rng),
@@ -53,14 +48,12 @@ KINDS: dict[str, Callable[[str, random.Random], None]] = {
         Path(vault).write_text("Dear diary.\n" * 99),
         None,
     )[1],
-    "log broken in the middle": _wal_middle,
-    "log without its beginning": lambda vault, rng: _over(f"{vault}-wal", 0, 32, rng),
 }
-"""What is done to a vault that its daemon has left, or was killed over where the log is meant."""
+"""What is done to a vault that its daemon has left."""
 
 
 @contextlib.contextmanager
-def _vault(*, is_killed: bool) -> Iterator[disk.Ground]:
+def _vault() -> Iterator[disk.Ground]:
     """A vault with a backup and something since then, and no daemon."""
     with disk.ground() as it:
         it.say(_EVENTS // 2, _SIZE)
@@ -70,7 +63,7 @@ def _vault(*, is_killed: bool) -> Iterator[disk.Ground]:
             it.wrong.append(f"no backup: {said}")
         it.say(_EVENTS // 2, _SIZE)
         it.daemon.settle(is_distilled=False)
-        it.daemon.stop(signal.SIGKILL if is_killed else signal.SIGTERM)
+        it.daemon.stop()
         yield it
 
 
@@ -86,7 +79,7 @@ def _digests(vault: str) -> dict[str, str]:
 def damaged(kind: str, seed: int) -> tuple[list[str], str]:
     """Do this to a vault; see that it is noticed, kept, and made good in both ways."""
     told = []
-    with _vault(is_killed=kind.startswith("log")) as it:
+    with _vault() as it:
         vault = it.daemon.paths.database
         KINDS[kind](vault, random.Random(seed))
         was = _digests(vault)
@@ -150,7 +143,7 @@ def _mended(it: disk.Ground, was: dict[str, str], *words: str) -> str:
 def damaged_running(seed: int) -> tuple[list[str], str]:
     """Overwrite a third of the pages under a daemon: once it has noticed, it writes no more, and says so."""
     rng = random.Random(seed)
-    with _vault(is_killed=False) as it:
+    with _vault() as it:
         it.daemon.start()
         vault = it.daemon.paths.database
         it.daemon.settle(is_distilled=False)

@@ -44,7 +44,6 @@ MAY_BLOCK = {
     "memd/daemon/status.py": {"versions"},  # once, then remembered
     "memd/store/migrate.py": {"migrations"},  # the same
     "memd/store/staging.py": {"sweep"},  # once, at the start
-    "memd/store/wal.py": {"check"},  # before a vault is opened
     "memd/store/database.py": {"_identity"},  # in the writer's thread; tests write in their own
     "memd/daemon/damage.py": {"check", "opened"},  # the same
     "memd/log.py": {"configure"},

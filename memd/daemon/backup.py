@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from memd.daemon import lock
 from memd.errors import BadRequest, MemdError, VaultError
 from memd.paths import Paths, private_dir
-from memd.store import beside, copies, migrate, wal
+from memd.store import beside, copies, migrate
 from memd.store import salvage as salvaging
 from memd.store.copies import Progress
 from memd.store.staging import is_alive
@@ -184,8 +183,6 @@ def check_damaged(paths: Paths, file: str | None) -> None:
         raise BadRequest(f"there is no file {source}")
     try:
         copies.verify(source)
-        if lock.holder(paths.lock) is None:  # else its log is being written
-            wal.check(source)
     except MemdError:
         return
     is_vault = Path(paths.database).exists() and Path(source).samefile(paths.database)
@@ -235,9 +232,8 @@ def _forgotten(vault: str, damaged: str) -> Sequence[tuple[str, int]]:
     """What the present vault has forgotten; of a damaged one, what can be read in a copy."""
     if not Path(vault).is_file():
         return ()
-    if _is_whole(vault):
-        with contextlib.suppress(MemdError):
-            return copies.forgotten(vault)
+    with contextlib.suppress(MemdError):
+        return copies.forgotten(vault)
     try:
         _clone(vault, damaged)
         return salvaging.forgotten(damaged)
@@ -257,10 +253,9 @@ def _clone(vault: str, damaged: str) -> None:
 
 
 def _is_whole(vault: str) -> bool:
-    """Whether a vault and its log are what they were; else they are set aside as they are."""
+    """Whether a file begins as a vault does; else it is set aside as it is."""
     try:
         migrate.inspect(vault)
-        wal.check(vault)
     except MemdError:
         return False
     return True

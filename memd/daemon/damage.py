@@ -14,7 +14,7 @@ from memd.daemon import backup
 from memd.errors import VaultCorrupt, VaultError, VaultFull
 from memd.models import Finding
 from memd.paths import Paths
-from memd.store import migrate, wal
+from memd.store import migrate
 from memd.store.database import Database
 
 _SERVED = b"daemon_started"
@@ -46,7 +46,6 @@ def examine(paths: Paths) -> Finding | None:
     try:
         check(paths)
         migrate.inspect(paths.database)
-        wal.check(paths.database)
     except VaultCorrupt as error:
         return Finding("database", "problem", error.message, offer(paths))
     except VaultError as error:

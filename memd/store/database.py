@@ -18,7 +18,7 @@ import anyio.to_thread
 import apsw
 
 from memd.errors import Broken, VaultBusy, VaultCorrupt, VaultError, VaultFull, VaultGone
-from memd.store import beside, damage, migrate, wal
+from memd.store import beside, damage, migrate
 
 T = TypeVar("T")
 Connection = apsw.Connection
@@ -113,7 +113,6 @@ class Database:
         """Why nothing is written any more; None while the vault is whole as far as is known."""
         self._was_full = False
         migrate.inspect(path)
-        wal.check(path)
         with translated():
             self._writer = connect(path)
             migrate.migrate(self._writer, now)

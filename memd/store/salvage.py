@@ -1,64 +1,49 @@
-"""What can still be read of a damaged vault, row by row, into a new one. The damaged file is only copied.
+"""Copy what can still be read of a damaged vault, row by row, into a new one.
 
-Every page that is gone takes the rows along that stood on it, and no others: rows are read in order of
-their numbers, past each place that cannot be read. Derived rows are left behind, for the index makes
-them anew; what referred to a lost row gets a stand-in for it, or goes. Not here: the files (daemon/backup.py).
+Derived tables are left out, because the index computes them again.
 """
 
 import contextlib
 import os
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import apsw
 
 from memd.errors import VaultCorrupt
 from memd.models import EdgeType, EventKind, Kind, Tier
-from memd.store import books, copies, grafting, sweeping
+from memd.store import books, copies, sweeping
 from memd.store.database import Connection, Database, translated
 
-TRUTH = (  # what is referred to comes first
+NUMBERED = (
     "projects", "sessions", "events", "summaries", "runs", "supersessions", "edges", "judgments",
-    "uses", "coactivations", "injections", "compactions", "switches", "aliases", "receipts",
-    "forgotten", "imports",
+    "uses", "injections", "compactions",
 )  # fmt: skip
-DERIVED = (  # made anew by the rooms whose they are
+KEYED = ("coactivations", "switches", "aliases", "receipts", "forgotten", "imports")
+"""Tables without row numbers: read from the first row up to the first that cannot be read."""
+DERIVED = (
     "changes", "terms", "passages", "vectors", "spaces", "entities", "cues", "forms", "saved",
     "unsaved", "labels", "meta",
 )  # fmt: skip
-_FARTHEST = 2**40  # no number of a row is as large
-_AT = "BETWEEN 0 AND 253402300800000"
-
-
-def _words(kind: type[StrEnum]) -> str:
-    return "(" + ", ".join(f"'{one.value}'" for one in kind) + ")"
-
-
-_SENSE = {
-    "projects": f"id > 0 AND key <> '' AND created_at {_AT}",
-    "sessions": f"id > 0 AND key <> '' AND project_id > 0 AND last_event_at {_AT}",
-    "events": (
-        f"id > 0 AND session_id > 0 AND kind IN {_words(EventKind)} AND json_valid(payload)"
-        f" AND json_type(payload) = 'object' AND at {_AT}"
-    ),
+_GAP_ROWS_MAX = 30_000
+"""Row numbers tried in a row before the rest of a table is given up: what one interior page leads to."""
+_UNREADABLE = (apsw.Error, UnicodeDecodeError, OverflowError, MemoryError)
+_VALID = {
+    "events": f"json_valid(payload) AND kind IN {tuple(map(str, EventKind))}",
     "summaries": (
-        f"id > 0 AND project_id > 0 AND kind IN {_words(Kind)} AND tier IN {_words(Tier)}"
-        f" AND json_valid(tags) AND json_valid(files) AND at {_AT} AND title <> ''"
+        f"json_valid(tags) AND json_valid(files) AND kind IN {tuple(map(str, Kind))}"
+        f" AND tier IN {tuple(map(str, Tier))}"
     ),
-    "edges": f"type IN {_words(EdgeType)} AND json_valid(detail) AND at {_AT}",
-    "receipts": "count >= 0 AND outcome IN ('received', 'stored', 'duplicate', 'filtered', 'refused')",
+    "edges": f"json_valid(detail) AND type IN {tuple(map(str, EdgeType))}",
 }
-"""What a row must be to be one: what stood on a page that was another's is none."""
-_NO_LESS = "UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?"
-_STAND_INS = (
-    "INSERT INTO projects SELECT DISTINCT {column}, 'salvaged/' || {column}, 'salvaged-' || {column},"
-    " 'its own row could not be read', ?1 FROM {table}"
-    " WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM projects)"
+"""What memd can read; other rows come from pages that were overwritten in part."""
+_LOST_PROJECTS = (
+    "INSERT INTO projects SELECT DISTINCT project_id, 'salvaged/' || project_id,"
+    " 'salvaged-' || project_id, 'its own row could not be read', ? FROM {table}"
+    " WHERE project_id NOT IN (SELECT id FROM projects)"
 )
-_SESSIONS = (
+_LOST_SESSIONS = (
     "INSERT INTO sessions (id, uid, client, key, project_id, started_at, last_event_at)"
     " SELECT session_id, 'salvaged-' || session_id, 'salvaged', session_id,"
     " (SELECT id FROM projects ORDER BY id LIMIT 1), min(at), max(at) FROM {table}"
@@ -68,233 +53,155 @@ _SESSIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Salvaged:
-    """What came of it: table → rows. `lost` counts what is known to be missing."""
+    """Table → rows. `lost` counts what is known to be missing."""
 
     kept: dict[str, int]
     lost: dict[str, int]
 
 
 def salvage(damaged: str, target: str, now: int) -> Salvaged:
-    """Read what can be read of `damaged`, of which nobody else needs the file, into the vault `target`.
+    """Copy what can be read of `damaged`, itself a copy, into the new vault `target`.
 
-    `damaged` is a copy: it may be written to. `target` is made. VaultCorrupt if nothing can be read.
+    Raises VaultCorrupt if nothing can be read; then there is no `target`.
     """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     try:
         Database(target, now).close()
-        grafting.make_readable(damaged, target, TRUTH)
         with (
-            grafting.source(damaged) as source,
             translated(),
+            _open_damaged(damaged) as source,
             contextlib.closing(apsw.Connection(target)) as into,
         ):
-            made = _pour(source, into, now)
+            made = _copy_tables(source, into, now)
     except BaseException:
         copies.discard(target)
         raise
     if not any(made.kept[name] for name in ("events", "summaries", "receipts")):
         copies.discard(target)
-        raise VaultCorrupt(f"{damaged}: nothing of it can be read")
+        raise VaultCorrupt(
+            f"{damaged}: nothing of it can be read; `memd restore FILE` takes a backup"
+        )
     return made
 
 
 def forgotten(damaged: str) -> list[tuple[str, int]]:
     """(hash, when) of what was forgotten, as far as it can be read of a damaged copy."""
     found: list[tuple[str, int]] = []
-    with contextlib.suppress(*grafting.UNREADABLE), grafting.source(damaged) as source:
-        found += [
-            (str(row[0]), int(row[1]))
-            for row in _sorted(source, "forgotten", ("key", "at"))
-            if not isinstance(row, int)
-        ]
+    with contextlib.suppress(*_UNREADABLE), _open_damaged(damaged) as source:
+        for key, at in source.execute("SELECT key, at FROM forgotten"):
+            found.append((str(key), int(at)))
     return found
 
 
-def _pour(source: Connection, into: Connection, now: int) -> Salvaged:
+@contextlib.contextmanager
+def _open_damaged(path: str) -> Iterator[Connection]:
+    with contextlib.closing(apsw.Connection(path)) as connection:
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
+        # With it SQLite reads a file that is shorter than it says, and a schema with gaps.
+        connection.pragma("writable_schema", 1)
+        connection.pragma("query_only", 1)
+        yield connection
+
+
+def _copy_tables(source: Connection, into: Connection, now: int) -> Salvaged:
     into.pragma("foreign_keys", 0)
     into.execute("BEGIN IMMEDIATE")
-    kept, lost = {}, {}
-    for table in TRUTH:
-        kept[table], lost[table] = _table(source, into, table)
-    for table, count in _sift(into).items():
-        kept[table] -= count
-        lost[table] += count
-    _stand_in(into, now)
-    for table, count in _drop(into).items():
-        kept[table] -= count
-        lost[table] += count
-    _close_books(into)
-    _keep_numbers(source, into)
+    expected = {table: _copy_rows(source, into, table) for table in NUMBERED + KEYED}
+    for table, condition in _VALID.items():
+        into.execute(f"DELETE FROM {table} WHERE NOT coalesce({condition}, 0)")
+    _replace_lost_parents(into, now)
+    sweeping.sweep(into)
+    _balance_ledger(into)
+    # A number that a user may have written down is never given again.
+    with contextlib.suppress(*_UNREADABLE):
+        into.executemany(
+            "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1 AND ?2 > 0",
+            source.execute("SELECT name, CAST(seq AS INTEGER) FROM sqlite_sequence").fetchall(),
+        )
     into.execute("COMMIT")
     into.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    return Salvaged(kept, {table: count for table, count in lost.items() if count})
+    kept = {table: _count_rows(into, table) for table in expected}
+    lost = {table: count - kept[table] for table, count in expected.items()}
+    return Salvaged(kept, {table: count for table, count in lost.items() if count > 0})
 
 
-def _table(source: Connection, into: Connection, table: str) -> tuple[int, int]:
-    """Copy what can be read of a table; (rows copied, rows that could not be)."""
-    columns = _columns(source, into, table)
-    if not columns:
-        return 0, 0
-    has_numbers = (
-        "WITHOUT ROWID"
-        not in into.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).get
-    )
-    rows = _numbered if has_numbers else _sorted
-    gap = 0
-    insert = (
-        f"INSERT OR IGNORE INTO {table} ({', '.join(columns)})"
-        f" VALUES ({', '.join('?' * len(columns))})"
-    )
-    for row in rows(source, table, columns):
-        if isinstance(row, int):
-            gap += row
-            continue
-        try:
-            into.execute(insert, row)
-        except apsw.Error:
-            gap += 1  # a value that is none of its column's
-    kept = int(into.execute(f"SELECT count(*) FROM {table}").get)
-    with contextlib.suppress(*grafting.UNREADABLE):
-        # An index may be whole where its table is not.
-        counted = int(source.execute(f"SELECT count(*) FROM {table}").get)
-        gap = max(counted - kept, 0 if has_numbers and not gap else 1 if gap else 0)
-    return kept, gap
-
-
-def _columns(source: Connection, into: Connection, table: str) -> Sequence[str]:
-    """The columns that both have: the damaged vault may be of an earlier schema."""
+def _copy_rows(source: Connection, into: Connection, table: str) -> int:
+    """Copy what can be read of a table; how many rows it had at least."""
     theirs: set[str] = set()
-    with contextlib.suppress(*grafting.UNREADABLE):
+    with contextlib.suppress(*_UNREADABLE):
         theirs |= {row[1] for row in source.execute(f"PRAGMA table_info({table})")}
-    return [row[1] for row in into.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
+    names = [row[1] for row in into.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
+    if not names:  # an earlier schema, or nothing that names the table
+        return 0
+    columns, places = ", ".join(names), ", ".join("?" * len(names))
+    has_gap = False
+    for row in _read_rows(source, table, columns):
+        try:
+            if row:
+                into.execute(
+                    f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", row
+                )
+            else:
+                has_gap = True
+        except apsw.Error:  # a value that does not fit its column
+            has_gap = True
+    found = _count_rows(into, table) + has_gap
+    with contextlib.suppress(*_UNREADABLE):
+        # An index may be whole where its table is not.
+        return max(found, _count_rows(source, table))
+    return found
 
 
-def _numbered(
-    source: Connection, table: str, columns: Sequence[str]
-) -> Iterator[tuple[Any, ...] | int]:
-    """The rows in order of their numbers; in between, how many numbers had to be passed over."""
-    after = 0
-    query = f"SELECT rowid, {', '.join(columns)} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY 1"
-    while True:
+def _read_rows(source: Connection, table: str, columns: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that can be read, and an empty one for each place where some cannot."""
+    if table in KEYED:
+        try:
+            yield from source.execute(f"SELECT {columns} FROM {table}")
+        except _UNREADABLE:
+            yield ()
+        return
+    query = f"SELECT rowid, {columns} FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY rowid"
+    after = failures = 0
+    while failures < _GAP_ROWS_MAX:
         try:
             for row in source.execute(query, (after,)):
                 if row[0] <= after:
                     raise apsw.CorruptError  # a page that leads back
-                after = row[0]
+                after, failures = row[0], 0
                 yield row[1:]
-        except grafting.UNREADABLE:
-            beyond = _beyond(source, table, after)
-            if beyond is None:
-                yield max(1, _last(source, table) - after)
-                return
-            yield beyond - after
-            after = beyond
+        except _UNREADABLE:
+            if not failures:
+                yield ()
+            after, failures = after + 1, failures + 1
         else:
             return
 
 
-def _last(source: Connection, table: str) -> int:
-    """The highest number that a table ever gave, if that is known; else 0."""
-    with contextlib.suppress(*grafting.UNREADABLE):
-        found = source.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).get
-        return found if isinstance(found, int) else 0
-    return 0
+def _count_rows(connection: Connection, table: str) -> int:
+    return int(connection.execute(f"SELECT count(*) FROM {table}").get)
 
 
-def _beyond(source: Connection, table: str, after: int) -> int | None:
-    """The lowest number behind `after` from which on rows can be read again, less one."""
-    low, step = after, 1
-    while not _reads(source, table, after + step):
-        low, step = after + step, step * 2
-        if step > _FARTHEST:
-            return None
-    high = after + step
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if _reads(source, table, middle) else (middle, high)
-    return high
-
-
-def _reads(source: Connection, table: str, after: int) -> bool:
-    try:
-        query = f"SELECT rowid, * FROM {table} NOT INDEXED WHERE rowid > ? ORDER BY 1 LIMIT 1"
-        found: Any = source.execute(query, (after,)).fetchall()
-    except grafting.UNREADABLE:
-        return False
-    return bool(found and found[0][0] > after) or after >= _FARTHEST // 2
-
-
-def _sorted(
-    source: Connection, table: str, columns: Sequence[str]
-) -> Iterator[tuple[Any, ...] | int]:
-    """The rows from the first up to what cannot be read, then from the last down to it."""
-    wanted = ", ".join(columns)
-    try:
-        yield from source.execute(f"SELECT {wanted} FROM {table}")
-    except grafting.UNREADABLE:
-        yield 1
-        keys = source.execute(f"PRAGMA table_info({table})").fetchall()
-        order = ", ".join(f"{row[1]} DESC" for row in keys if row[5])
-        with contextlib.suppress(*grafting.UNREADABLE):
-            yield from source.execute(f"SELECT {wanted} FROM {table} ORDER BY {order}")
-
-
-def _sift(into: Connection) -> Counter[str]:
-    """Take away rows that make no sense; table → rows."""
-    gone: Counter[str] = Counter()
-    for table, sense in _SENSE.items():
-        into.execute(f"DELETE FROM {table} WHERE NOT coalesce({sense}, 0)")
-        gone[table] = into.changes()
-    return gone
-
-
-def _stand_in(into: Connection, now: int) -> None:
-    """Give what is referred to and lost a row of which only the number is true."""
+def _replace_lost_parents(into: Connection, now: int) -> None:
+    """Give each project and session that is lost but referred to a row of which only the id is true."""
     for table in ("sessions", "summaries", "aliases"):
-        into.execute(_STAND_INS.format(table=table, column="project_id"), (now,))
-    if not into.execute("SELECT count(*) FROM projects").get:
+        into.execute(_LOST_PROJECTS.format(table=table), (now,))
+    if not _count_rows(into, "projects"):
         into.execute(
             "INSERT INTO projects VALUES (1, 'global', 'global', 'salvaged', ?)", (now,)
         )
     for table in ("events", "summaries", "injections"):
-        into.execute(_SESSIONS.format(table=table))
+        into.execute(_LOST_SESSIONS.format(table=table))
     into.execute("UPDATE supersessions SET run = NULL WHERE run NOT IN (SELECT id FROM runs)")
 
 
-def _drop(into: Connection) -> Counter[str]:
-    """Take away what the schema would have taken away with what is lost; table → rows."""
-    gone: Counter[str] = Counter()
-    for table, number in sweeping.broken(into):
-        parent, column, there, _ = sweeping.reference(into, table, number)
-        into.execute(
-            f"DELETE FROM {table} WHERE {column} IS NOT NULL"
-            f" AND {column} NOT IN (SELECT {there} FROM {parent})"
-        )
-        gone[table] += into.changes()
-    into.execute(f"DELETE {sweeping.LOST_EDGE}")
-    gone["edges"] += into.changes()
-    return gone
-
-
-def _close_books(into: Connection) -> None:
-    """Where the books lost a page, begin them anew from the events that are there."""
+def _balance_ledger(into: Connection) -> None:
+    """If receipts were lost, count them again from the events that are there."""
     balance = books.balance(into)
     if 2 * balance["received"] == sum(balance.values()) > 0:
         return
     into.execute("DELETE FROM receipts")
     for outcome in ("received", "stored"):
         into.execute(
-            "INSERT INTO receipts SELECT source, ?1, '', count(*) FROM events GROUP BY source",
+            "INSERT INTO receipts SELECT source, ?, '', count(*) FROM events GROUP BY source",
             (outcome,),
         )
-
-
-def _keep_numbers(source: Connection, into: Connection) -> None:
-    """A number that somebody may have written down is never given again."""
-    with contextlib.suppress(*grafting.UNREADABLE):
-        for name, last in source.execute("SELECT name, seq FROM sqlite_sequence").fetchall():
-            if name in TRUTH and isinstance(last, int):
-                into.execute(
-                    "UPDATE sqlite_sequence SET seq = max(seq, ?2) WHERE name = ?1",
-                    (name, last),
-                )

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import apsw
 
-from memd.errors import BadRequest, VaultCorrupt, VaultError
-from memd.store import migrate, wal
+from memd.errors import BadRequest, VaultError
+from memd.store import migrate
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, translated
 
 
@@ -25,23 +25,12 @@ def snapshot(path: str) -> Iterator[Connection]:
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            if not _is_whole(path):
-                # A damaged log would be emptied by the last one who leaves.
-                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             connection.pragma("temp_store", 2)
             connection.execute("BEGIN")
             connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
             yield connection
         finally:
             connection.close()
-
-
-def _is_whole(path: str) -> bool:
-    try:
-        wal.check(path)
-    except VaultCorrupt:
-        return False
-    return True
 
 
 def check_current(connection: Connection) -> None:

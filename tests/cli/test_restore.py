@@ -1,5 +1,7 @@
+import contextlib
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.freight import fill, one_of_each
@@ -84,6 +86,11 @@ def spoil(vault, at=8_192, size=200_000):
     return vault.read_bytes()
 
 
+def page_of(vault, table):
+    with contextlib.closing(apsw.Connection(str(vault))) as connection:
+        return connection.execute("SELECT pageno FROM dbstat WHERE name = ?", (table,)).get
+
+
 def test_without_a_file_the_last_whole_backup_is_taken(vault, alone):
     first = Path(alone("backup", "--json").json["path"])
     last = Path(alone("backup", "--json").json["path"])
@@ -110,7 +117,7 @@ def test_without_a_file_and_without_a_backup_a_salvage_is_offered(alone):
 
 
 def test_a_salvage_keeps_what_can_be_read_and_the_damaged_file_as_it_is(vault, alone):
-    spoiled = spoil(vault, 0, 100)
+    spoiled = spoil(vault, (page_of(vault, "passages") - 1) * 4_096, 4_096)
     assert alone("doctor").status == 1
     ran = alone("restore", "--salvage", "--yes")
     assert ran.status == 0, ran.err

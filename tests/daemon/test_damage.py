@@ -1,4 +1,3 @@
-import shutil
 import sqlite3
 from pathlib import Path
 
@@ -57,34 +56,6 @@ def test_who_has_a_backup_is_offered_it_by_its_date(paths):
     Path(paths.database).write_bytes(b"")
     with pytest.raises(VaultCorrupt, match="is empty"):
         damage.check(paths)
-
-
-def test_a_log_that_lost_something_is_noticed_and_goes_aside_as_it_is(paths, tmp_path):
-    db = damage.Database(str(tmp_path / "open.db"), AT)
-    for number in range(40):
-        db.write_now(
-            lambda tx, n=number: tx.execute("INSERT INTO forgotten VALUES (?, 1)", (f"k{n}",))
-        )
-    for suffix in ("", "-wal"):
-        shutil.copy(db.path + suffix, paths.database + suffix)
-    db.close()
-    log = Path(paths.database + "-wal")
-    held = bytearray(log.read_bytes())
-    held[-20_000] ^= 0xFF
-    log.write_bytes(held)
-    with pytest.raises(
-        VaultCorrupt, match=r"transactions behind a break .* `memd restore --salvage`"
-    ):
-        make(paths)
-    assert damage.examine(paths).verdict == "problem"
-    with pytest.raises(VaultCorrupt, match="nothing of it can be read"):
-        backup.salvage(paths, None, AT)
-    assert log.read_bytes() == held
-    backup.make(paths, None, 5, AT, lambda *_: None)
-    assert log.read_bytes() == held
-    restored = backup.restore(paths, backup.newest(paths, AT).path, AT, lambda *_: None)
-    assert Path(restored.aside + "-wal").read_bytes() == held
-    make(paths)
 
 
 def test_a_foreign_file_is_refused_without_an_offer(paths):

@@ -85,22 +85,6 @@ def test_of_a_whole_vault_everything_is_kept_and_proved(damaged, target):
     assert Path(target).stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("size", [16, 100, PAGE])
-def test_without_its_first_bytes_nothing_is_lost(damaged, target, size):
-    over(damaged, 0, noise(1, size))
-    made = salvage.salvage(damaged, target, AT)
-    assert (made.kept["events"], made.lost) == (EVENTS, {})
-    assert copies.verify(target)["summaries"] == SUMMARIES
-
-
-def test_the_names_of_the_tables_are_put_in_anew_where_they_are_gone(damaged, target):
-    for page in pages_of(damaged, "sqlite_schema")[2:5]:
-        over(damaged, (page - 1) * PAGE, noise(page, PAGE))
-    made = salvage.salvage(damaged, target, AT)
-    assert (made.kept["events"], made.lost) == (EVENTS, {})
-    copies.verify(target)
-
-
 def test_a_page_that_is_gone_takes_its_rows_along_and_no_others(damaged, target):
     gone = pages_of(damaged, "events")[3:40:7]
     for page in gone:
@@ -147,10 +131,10 @@ def test_books_that_lost_a_page_are_begun_anew_and_balance(damaged, target):
     assert found == [("received", EVENTS), ("stored", EVENTS)]
 
 
-@pytest.mark.parametrize("left", [b"", b"Dear diary.\n" * 900])
+@pytest.mark.parametrize("left", [b"", b"Dear diary.\n" * 900, bytes(PAGE)])
 def test_of_nothing_nothing_is_made(damaged, target, left):
     Path(damaged).write_bytes(left)
-    with pytest.raises(VaultCorrupt, match="can be read"):
+    with pytest.raises(VaultCorrupt):
         salvage.salvage(damaged, target, AT)
     assert not Path(target).exists()
 
@@ -182,4 +166,4 @@ def test_every_table_is_either_salvaged_or_made_anew(whole):
         )
     }
     connection.close()
-    assert tables == {*salvage.TRUTH, *salvage.DERIVED}
+    assert tables == {*salvage.NUMBERED, *salvage.KEYED, *salvage.DERIVED}
