@@ -18,7 +18,7 @@
             ├── VaultForeign  the file is not memd's
             └── VaultNewer    a newer memd wrote it
 
-Foreign errors are translated at three borders only: store/database.py, embeddings/server.py and
+Foreign errors are translated at three borders only: store/database.py, embeddings/http.py and
 serve/listener.py. A docstring is the default message. Not here: how an error is shown.
 """
 

@@ -1,7 +1,7 @@
 """Keeps the rooms running: a crash is logged, backed off and retried, and never takes the house down.
 
 A room is kept from `keep` to the end of the house. It may return, and is then done. Only a
-ConfigError is passed on, and ends the house. Not here: how long to wait (schedule.py), or what a
+ConfigError is passed on, and ends the house. Not here: how long to wait (circuit_breaker.py), or what a
 room does.
 """
 
@@ -16,7 +16,7 @@ import anyio
 import anyio.abc
 
 from memd import log
-from memd.daemon.schedule import Patience, after_crash
+from memd.embeddings.circuit_breaker import RestartBackoff
 from memd.errors import ConfigError
 
 RoomState = Literal["running", "backing off", "stopped"]
@@ -45,7 +45,7 @@ class Kept:
     last_error: str | None = None
     last_error_at: float | None = None
     """By the house's clock, in seconds."""
-    patience: Patience = field(default_factory=Patience)
+    backoff: RestartBackoff = field(default_factory=RestartBackoff)
     scope: anyio.CancelScope = field(init=False)
     ended: anyio.Event = field(init=False)
 
@@ -85,7 +85,7 @@ class House:
             with kept.scope:
                 while not await self._run_once(kept):
                     kept.state = "backing off"
-                    await anyio.sleep(kept.patience.wait_s)
+                    await anyio.sleep(kept.backoff.wait_s)
                     kept.restarts += 1
         finally:
             kept.state = "stopped"
@@ -102,7 +102,7 @@ class House:
             raise
         except Exception as error:
             now = self.seconds()
-            kept.patience = after_crash(kept.patience, now - started, self._jitter())
+            kept.backoff = kept.backoff.after_crash(now - started, self._jitter())
             kept.last_error = self._told(error)
             kept.last_error_at = now
             self._report(kept, error)
@@ -122,8 +122,8 @@ class House:
             log.get(kept.room.name).error(
                 "room_crashed",
                 error=kept.last_error,
-                crashes=kept.patience.crashes,
-                wait_s=round(kept.patience.wait_s, 3),
+                crashes=kept.backoff.crashes,
+                wait_s=round(kept.backoff.wait_s, 3),
                 exc_info=error,
             )
 

@@ -37,10 +37,10 @@ from memd.daemon.status import About, Gauge, gather, says
 from memd.daemon.supervise import House, Room, supervise
 from memd.distill.distiller import Distiller
 from memd.distill.rewriter import Rewriter
-from memd.embeddings.chat import OllamaChat
+from memd.embeddings.base import Reranker
 from memd.embeddings.hashing import HashingEmbedder
-from memd.embeddings.learned import LearnedEmbedder, learned_of
-from memd.embeddings.ports import Reranker
+from memd.embeddings.ollama import OllamaChat
+from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.index import heap
 from memd.index.backfill import Backfill
 from memd.index.indexer import Indexer
@@ -182,9 +182,9 @@ def _intake(
 
 def _learning(
     config: Config, db: Database, shelf: Shelf, clock: Callable[[], int]
-) -> tuple[LearnedEmbedder | None, Backfill | None]:
+) -> tuple[RemoteEmbedder | None, Backfill | None]:
     """Make the rooms of the learned model and of its space; neither if the settings want none."""
-    learned = learned_of(config.engines, os.environ, clock, random.random)
+    learned = make_remote_embedder(config.engines, os.environ, clock, random.random)
     if learned is None:
         return None, None
     backfill = Backfill(db, learned, shelf, config.engines, clock)

@@ -20,7 +20,7 @@ from memd.distill import dialogue, rewriting
 from memd.distill.dialogue import Prompt
 from memd.distill.parse import Refused, Written
 from memd.distill.rewriting import Ledger
-from memd.embeddings.ports import Writer
+from memd.embeddings.base import ChatModel
 from memd.errors import EngineFailed
 from memd.models import Summary
 from memd.store.database import Database
@@ -39,7 +39,7 @@ class Rewriter:
     def __init__(
         self,
         db: Database,
-        writer: Writer,
+        writer: ChatModel,
         config: DistillConfig,
         clock: Callable[[], int],
         on_written: Callable[[], None],
@@ -138,7 +138,7 @@ class Rewriter:
 
     async def _ask(self, prompt: Prompt) -> str:
         try:
-            return await self._writer.write(prompt.system, prompt.text, dialogue.SCHEMA)
+            return await self._writer.complete(prompt.system, prompt.text, dialogue.SCHEMA)
         except EngineFailed:
             self._ledger = await self._db.write(partial(rewriting.give_back, now=self._clock()))
             raise

@@ -1,11 +1,9 @@
-"""Text to vectors with no model: signed hashing of words, identifiers and character n-grams. Pure.
+"""Text to vectors without a model: signed hashing of words, identifiers and character n-grams. Pure.
 
-Every feature is hashed to one of the dimensions and a sign (Weinberger et al., 2009), so that
-collisions cancel on average; a word that is repeated counts 1 + ln(times). Words are stemmed and
-identifiers split as the lexical index does it; the n-grams of a word's letters make misspelt and
-inflected words meet. The same text gives the same vector in every process and on every machine,
-for as long as the space's version stays. Not here: document frequencies, which a vector that must
-not depend on its neighbours cannot use.
+Every feature is hashed to a dimension and a sign (Weinberger et al., 2009), so that collisions cancel on
+average; a repeated word counts 1 + ln(times). Words are stemmed and identifiers split as in the lexical
+index; character n-grams match misspelt and inflected words. The same text has the same vector in every
+process and on every machine, for as long as the space's version stays.
 """
 
 import functools
@@ -16,28 +14,28 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from memd.embeddings.ports import Vectors
+from memd.embeddings.base import Vectors
 from memd.models import Space
 from memd.text import fold, is_stop_word, terms, words
 
 DIMENSIONS = 768
-_GRAMS = (3, 4, 5)
-_GRAM_WEIGHT = 0.3
-"""Of one n-gram beside a whole word's 1. On trio's commit messages and on LoCoMo's turns, recall@5 of
-this space alone is 46.7 and 36.9 without n-grams, 49.3 and 37.2 with .3, and falls slowly beyond."""
+_NGRAM_SIZES = (3, 4, 5)
+_NGRAM_WEIGHT = 0.3
+"""Of one n-gram; a word has 1. On trio's commit messages and on LoCoMo's turns, recall@5 of this space
+alone is 46.7 and 36.9 without n-grams, 49.3 and 37.2 with 0.3, and falls slowly beyond."""
 _STOP_WEIGHT = 0.1
-_LETTERS_MAX = 32
-"""N-grams of a longer token are those of its beginning: nobody searches for the middle of a hash."""
+_NGRAM_LETTERS_MAX = 32
+"""A longer token, such as a hash, has the n-grams of its beginning only."""
 _WORDS_CACHED = 8_192
-"""At some 300 bytes: what a word weighs is shared by all that have as many features."""
+"""About 300 bytes each; words with equally many features share their weights."""
 
 Features = tuple[bytes, bytes]
-"""Where a word's features fall, int16, and what each weighs, float32; a place past DIMENSIONS counts
-negative. Bytes, because two small arrays a word would weigh twice as much and be slower to join."""
+"""A word's positions, int16, and their weights, float32; a position past DIMENSIONS counts negative.
+Bytes, because two small arrays per word would take twice the memory and be slower to join."""
 
 
 class HashingEmbedder:
-    """The embedder that is always there. Conforms to LocalEmbedder."""
+    """The embedder that is always available. Conforms to LocalEmbedder."""
 
     @property
     def space(self) -> Space:
@@ -52,21 +50,21 @@ class HashingEmbedder:
 
     async def query(self, text: str) -> Vectors:
         """Return (768,) float32, of length 1 or all zeros. Never fails."""
-        return _vector(text)
+        return _hash_text(text)
 
     def embed(self, texts: Sequence[str]) -> Vectors:
-        """Do what `documents` does, in the caller's thread: 55 µs for 60 known words."""
+        """Return what `documents` does, in the caller's thread: 55 µs for 60 known words."""
         rows = np.zeros((len(texts), DIMENSIONS), np.float32)
         for row, text in enumerate(texts):
-            rows[row] = _vector(text)
+            rows[row] = _hash_text(text)
         return rows
 
 
-def _vector(text: str) -> Vectors:
+def _hash_text(text: str) -> Vectors:
     counts = Counter(token.lower() if token[1:].islower() else token for token in words(text))
     if not counts:
         return np.zeros(DIMENSIONS, np.float32)
-    known = [_features(token) for token in counts]
+    known = [_hash_word(token) for token in counts]
     places = np.frombuffer(b"".join(where for where, _ in known), np.int16)
     weights = np.frombuffer(b"".join(weight for _, weight in known), np.float32)
     if len(counts) < counts.total():
@@ -79,32 +77,32 @@ def _vector(text: str) -> Vectors:
 
 
 @functools.lru_cache(maxsize=_WORDS_CACHED)
-def _features(token: str) -> Features:
+def _hash_word(token: str) -> Features:
     damp = _STOP_WEIGHT if is_stop_word(token) else 1.0
     stems = terms(token)
-    grams = [] if damp < 1 else list(_grams(fold(token)[:_LETTERS_MAX]))
+    grams = [] if damp < 1 else list(_split_ngrams(fold(token)[:_NGRAM_LETTERS_MAX]))
     names = [f"w:{stem}" for stem in stems] + [f"g:{gram}" for gram in grams]
-    places = np.array([_place(name) for name in names], np.int16)
-    return places.tobytes(), _weights(damp, len(stems), len(grams))
+    places = np.array([_hash_feature(name) for name in names], np.int16)
+    return places.tobytes(), _pack_weights(damp, len(stems), len(grams))
 
 
 @functools.lru_cache(maxsize=256)
-def _weights(damp: float, stems: int, grams: int) -> bytes:
-    return np.array([damp] * stems + [_GRAM_WEIGHT] * grams, np.float32).tobytes()
+def _pack_weights(damp: float, stems: int, grams: int) -> bytes:
+    return np.array([damp] * stems + [_NGRAM_WEIGHT] * grams, np.float32).tobytes()
 
 
-def _grams(word: str) -> Iterator[str]:
+def _split_ngrams(word: str) -> Iterator[str]:
     """Yield the 3- to 5-grams of a word, borders marked; none of a single letter or of digits.
 
-    >>> list(_grams("key"))
+    >>> list(_split_ngrams("key"))
     ['<ke', 'key', 'ey>', '<key', 'key>', '<key>']
     """
     if len(word) > 1 and not word.isdigit():
         marked = f"<{word}>"
-        for size in _GRAMS:
+        for size in _NGRAM_SIZES:
             yield from (marked[i : i + size] for i in range(len(marked) - size + 1))
 
 
-def _place(feature: str) -> int:
+def _hash_feature(feature: str) -> int:
     hashed = hashlib.blake2b(feature.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(hashed, "little") % (2 * DIMENSIONS)

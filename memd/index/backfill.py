@@ -18,7 +18,7 @@ import numpy as np
 from memd import log
 from memd.bell import Bell
 from memd.config import EnginesConfig
-from memd.embeddings.ports import Learned, Vectors
+from memd.embeddings.base import ModelEmbedder, Vectors
 from memd.errors import EngineAbsent, EngineFailed
 from memd.index import gaps
 from memd.index.shelf import Shelf
@@ -47,7 +47,7 @@ class Backfill:
     def __init__(
         self,
         db: Database,
-        learned: Learned,
+        learned: ModelEmbedder,
         shelf: Shelf,
         config: EnginesConfig,
         clock: Callable[[], int],

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from memd.bell import Bell
 from memd.config import IndexConfig
-from memd.embeddings.ports import Embedder, LocalEmbedder
+from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import gaps
 from memd.index.chunk import embedded, passages

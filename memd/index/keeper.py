@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd import log
-from memd.embeddings.ports import Embedder, LocalEmbedder
+from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import VaultError
 from memd.index import copy, intact, pages
 from memd.index.chunk import wording

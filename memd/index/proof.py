@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from memd.embeddings.ports import LocalEmbedder
+from memd.embeddings.base import LocalEmbedder
 from memd.index import copy, intact
 from memd.index.chunk import wording
 from memd.index.copied import SYMPTOMS

@@ -11,7 +11,7 @@ from functools import partial
 
 import anyio.to_thread
 
-from memd.embeddings.ports import Embedder, Learned
+from memd.embeddings.base import Embedder, ModelEmbedder
 from memd.errors import BadRequest
 from memd.index.backfill import Backfill
 from memd.index.gaps import clear
@@ -52,7 +52,7 @@ class Upkeep:
         self,
         db: Database,
         embedders: Sequence[Embedder],
-        learned: Learned | None = None,
+        learned: ModelEmbedder | None = None,
         backfill: Backfill | None = None,
     ) -> None:
         self._db = db

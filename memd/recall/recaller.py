@@ -19,7 +19,7 @@ import numpy as np
 from memd import log
 from memd.bell import Bell
 from memd.config import RecallConfig
-from memd.embeddings.ports import Embedder, Learned, Reranker, Vectors
+from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.copied import SYMPTOMS
 from memd.index.shelf import Shelf
@@ -64,7 +64,7 @@ class Recaller:
         own_profiles: Mapping[str, Mapping[str, Any]],
         reranker: Reranker | None = None,
         *,
-        learned: Learned | None = None,
+        learned: ModelEmbedder | None = None,
     ) -> None:
         """Raise ConfigError if any profile is not valid, whether or not it is used."""
         self._reranker = reranker

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
-from memd.embeddings.learned import learned_of
+from memd.embeddings.remote import make_remote_embedder
 from tests.fakes.ollama import Ollama
 
 TEXTS = [
@@ -23,8 +23,8 @@ async def embedder(request, clock):
         return
     with Ollama() as server:
         config = server.engines(embedder=request.param, query_s=5)
-        learned = learned_of(config, {}, clock, lambda: 0.5)
-        await learned.probe()
+        learned = make_remote_embedder(config, {}, clock, lambda: 0.5)
+        await learned.check()
         assert learned.is_ready, learned.why_not
         yield learned
         await learned._server.close()

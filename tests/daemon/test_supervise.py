@@ -3,8 +3,8 @@ import json
 import anyio
 import pytest
 
-from memd.daemon import supervise as module
 from memd.daemon.supervise import supervise
+from memd.embeddings.circuit_breaker import RestartBackoff
 from memd.errors import ConfigError
 
 
@@ -40,13 +40,13 @@ class Room:
 @pytest.fixture
 def quick(monkeypatch):
     """Waits that a test can afford: a thousandth of the real ones."""
-    real = module.after_crash
+    real = RestartBackoff.after_crash
 
-    def hurried(patience, ran_s, jitter):
-        after = real(patience, ran_s, jitter)
-        return module.Patience(after.crashes, after.wait_s / 1000)
+    def hurry(backoff, ran_s, jitter):
+        after = real(backoff, ran_s, jitter)
+        return RestartBackoff(after.crashes, after.wait_s / 1000)
 
-    monkeypatch.setattr(module, "after_crash", hurried)
+    monkeypatch.setattr(RestartBackoff, "after_crash", hurry)
 
 
 @pytest.mark.usefixtures("quick")
@@ -95,7 +95,7 @@ async def test_while_it_waits_a_room_is_said_to_back_off():
         house.keep(room)
         await anyio.wait_all_tasks_blocked()
         kept = house.rooms[0]
-        assert (kept.state, kept.restarts, kept.patience.wait_s) == ("backing off", 0, 1.0)
+        assert (kept.state, kept.restarts, kept.backoff.wait_s) == ("backing off", 0, 1.0)
 
 
 async def test_a_room_that_returns_is_done():
@@ -137,7 +137,7 @@ async def test_a_minute_of_health_forgives_earlier_crashes():
         house.keep(room)
         with anyio.fail_after(60):
             await room.stays.wait()
-        assert (house.rooms[0].patience.crashes, house.rooms[0].restarts) == (1, 3)
+        assert (house.rooms[0].backoff.crashes, house.rooms[0].restarts) == (1, 3)
 
 
 async def test_a_wrong_setting_ends_the_house_rather_than_being_tried_again():

@@ -8,7 +8,7 @@ import pytest
 
 from memd.config import DistillConfig
 from memd.distill.rewriter import Rewriter
-from memd.embeddings.chat import OllamaChat
+from memd.embeddings.ollama import OllamaChat
 from memd.recall import provenance
 from memd.store import changes, events, summaries
 from memd.text import PRIVATE

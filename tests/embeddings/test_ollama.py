@@ -1,8 +1,8 @@
 import pytest
 
-from memd.embeddings.ollama import Ollama, duration, refusal
-from memd.embeddings.provider import NotServed, Refused, Served
-from memd.embeddings.server import ModelServer, Reply
+from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
+from memd.embeddings.http import ModelServer, Reply
+from memd.embeddings.ollama import OllamaProvider, parse_duration, prefixes_of, space_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
 
@@ -20,15 +20,15 @@ def ollama(server, open_servers):
     def make(**settings):
         config = server.engines(**settings)
         open_servers.append(ModelServer(config.url, is_remote_allowed=config.remote))
-        return Ollama(open_servers[-1], config)
+        return OllamaProvider(open_servers[-1], config)
 
     return make
 
 
 async def test_a_model_is_told_with_what_makes_it_this_one(ollama):
     digest = Model().digest
-    expected = Served("ollama", "nomic-embed-text", digest, context=2_048, dimensions=768)
-    assert await ollama().look() == expected
+    expected = ServedModel("ollama", "nomic-embed-text", digest, context=2_048, dimensions=768)
+    assert await ollama().describe_model() == expected
 
 
 async def test_a_name_without_a_tag_is_the_latest_and_one_with_a_tag_is_that(server, ollama):
@@ -39,23 +39,23 @@ async def test_a_name_without_a_tag_is_the_latest_and_one_with_a_tag_is_that(ser
         ("hf.co/someone/nomic-embed-text", 3),
         ("nomic-embed-text:v1.5", 4),
     ]:
-        found = await ollama(model=model).look()
+        found = await ollama(model=model).describe_model()
         assert found.digest == Model(seed=seed).digest
 
 
 async def test_a_model_is_asked_about_in_full_once_per_digest(server, ollama):
     looked = ollama()
-    await looked.look()
-    await looked.look()
+    await looked.describe_model()
+    await looked.describe_model()
     assert len(server.calls("/api/show")) == 1
     server.pull(seed=2, dimensions=384)
-    assert (await looked.look()).dimensions == 384
+    assert (await looked.describe_model()).dimensions == 384
 
 
 async def test_a_model_that_was_not_pulled_is_told_with_what_to_do(server, ollama):
     server.models.clear()
-    found = await ollama().look()
-    assert found == NotServed(
+    found = await ollama().describe_model()
+    assert found == ModelNotServed(
         "no model",
         "Ollama does not have nomic-embed-text: `ollama pull nomic-embed-text`",
     )
@@ -63,9 +63,9 @@ async def test_a_model_that_was_not_pulled_is_told_with_what_to_do(server, ollam
 
 async def test_a_model_in_somebody_s_cloud_is_not_asked_unless_a_person_said_so(server, ollama):
     server.models["nomic-embed-text:latest"].remote_host = "https://models.example:443"
-    found = await ollama().look()
+    found = await ollama().describe_model()
     assert (found.state, "engines.remote = true" in found.why) == ("remote refused", True)
-    assert isinstance(await ollama(remote=True).look(), Served)
+    assert isinstance(await ollama(remote=True).describe_model(), ServedModel)
 
 
 async def test_no_ollama_is_told_with_what_to_do(server, ollama):
@@ -73,7 +73,7 @@ async def test_no_ollama_is_told_with_what_to_do(server, ollama):
     with pytest.raises(
         EngineAbsent, match="start Ollama, and `ollama pull nomic-embed-text` once"
     ):
-        await ollama().look()
+        await ollama().describe_model()
 
 
 async def test_texts_are_sent_together_with_the_settings(server, ollama):
@@ -88,7 +88,9 @@ async def test_texts_are_sent_together_with_the_settings(server, ollama):
 async def test_a_text_that_is_too_long_is_a_refusal_of_these_texts(server, ollama):
     server.models["nomic-embed-text:latest"].context_tokens = 10
     refused = await ollama().embed(["x" * 100])
-    assert refused == Refused("the input length exceeds the context length", is_length=True)
+    assert refused == TextsRefused(
+        "the input length exceeds the context length", is_length=True
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,13 +104,13 @@ async def test_a_text_that_is_too_long_is_a_refusal_of_these_texts(server, ollam
     ],
 )
 def test_what_is_about_the_texts_is_told_apart_by_length(status, said, is_length):
-    assert refusal(Reply(status, {"error": said})) == Refused(said, is_length=is_length)
+    assert Reply(status, {"error": said}).refusal() == TextsRefused(said, is_length=is_length)
 
 
 @pytest.mark.parametrize("status", [302, 401, 403, 404, 429, 503])
 def test_what_is_not_about_the_texts_is_a_failure(status):
     with pytest.raises(EngineFailed):
-        refusal(Reply(status, None))
+        Reply(status, None).refusal()
 
 
 @pytest.mark.parametrize("value", [[], {"models": 7}, {"models": [1]}, {"models": None}])
@@ -120,10 +122,58 @@ async def test_whoever_is_not_ollama_is_not_taken_for_it(ollama, monkeypatch, va
     monkeypatch.setattr(asked._server, "ask", ask)
     if isinstance(value, list):
         with pytest.raises(EngineFailed, match="not Ollama"):
-            await asked.look()
+            await asked.describe_model()
     else:
-        assert (await asked.look()).state == "no model"
+        assert (await asked.describe_model()).state == "no model"
 
 
 def test_seconds_without_a_unit_are_a_number():
-    assert (duration("30m"), duration("-1"), duration("60")) == ("30m", -1, 60)
+    assert (parse_duration("30m"), parse_duration("-1"), parse_duration("60")) == (
+        "30m",
+        -1,
+        60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "query", "document"),
+    [
+        ("nomic-embed-text", "search_query: ", "search_document: "),
+        ("nomic-embed-text-v2-moe:latest", "search_query: ", "search_document: "),
+        ("hf.co/nomic-ai/Nomic-Embed-Text-v1.5-GGUF", "search_query: ", "search_document: "),
+        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
+        ("e5-small-v2", "query: ", "passage: "),
+        ("snowflake-arctic-embed2", "query: ", ""),
+        ("Snowflake/snowflake-arctic-embed-m-v2.0", "query: ", ""),
+        ("all-minilm", "", ""),
+        ("bge-m3", "", ""),
+        ("multilingual-e5-large-instruct", "", ""),
+    ],
+)
+def test_a_model_is_asked_as_it_was_trained(model, query, document):
+    assert prefixes_of(model) == (query, document)
+
+
+@pytest.mark.parametrize(
+    "model", ["mxbai-embed-large", "snowflake-arctic-embed:137m", "bge-base-en-v1.5"]
+)
+def test_some_want_an_instruction_before_a_question_and_nothing_before_a_text(model):
+    query, document = prefixes_of(model)
+    assert query.startswith("Represent this sentence")
+    assert document == ""
+
+
+def test_a_space_says_all_that_makes_its_vectors_comparable():
+    space = space_of(
+        ServedModel("ollama", "nomic-embed-text:latest", "sha256:" + "ab" * 32), 256
+    )
+    assert space.name == "ollama/nomic-embed-text/1/256/abababababab"
+    assert (space.query_prefix, space.document_prefix) == (
+        "search_query: ",
+        "search_document: ",
+    )
+
+
+def test_another_digest_is_another_space():
+    one, other = (ServedModel("ollama", "m", digest) for digest in ("a" * 64, "b" * 64))
+    assert space_of(one, 8).name != space_of(other, 8).name

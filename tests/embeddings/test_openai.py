@@ -1,9 +1,9 @@
 import pytest
 
-from memd.embeddings.openai import OpenAI
-from memd.embeddings.provider import NotServed, Refused, Served
-from memd.embeddings.server import ModelServer, Reply
-from memd.embeddings.vetted import vetted
+from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
+from memd.embeddings.batching import validate_vectors
+from memd.embeddings.http import ModelServer, Reply
+from memd.embeddings.openai import OpenAIProvider
 from memd.errors import EngineFailed
 
 
@@ -11,7 +11,7 @@ from memd.errors import EngineFailed
 async def asked(server):
     config = server.engines(embedder="openai")
     asked = ModelServer(config.url, is_remote_allowed=False)
-    yield OpenAI(asked, config)
+    yield OpenAIProvider(asked, config)
     await asked.close()
 
 
@@ -23,7 +23,7 @@ def saying(monkeypatch, asked, value, status=200):
 
 
 async def test_a_model_that_is_there_has_no_digest_if_nothing_is_told_of_it(asked):
-    assert await asked.look() == Served("openai", "nomic-embed-text")
+    assert await asked.describe_model() == ServedModel("openai", "nomic-embed-text")
 
 
 async def test_what_does_not_change_by_itself_stands_for_a_digest(asked, monkeypatch):
@@ -32,18 +32,18 @@ async def test_what_does_not_change_by_itself_stands_for_a_digest(asked, monkeyp
         return {"data": [{"id": "nomic-embed-text", "created": created, "meta": meta}]}
 
     saying(monkeypatch, asked, entry(1, 500))
-    first = await asked.look()
+    first = await asked.describe_model()
     assert (first.dimensions, first.context) == (768, 2_048)
     saying(monkeypatch, asked, entry(2, 500))
-    assert await asked.look() == first
+    assert await asked.describe_model() == first
     saying(monkeypatch, asked, entry(2, 600))
-    assert (await asked.look()).digest != first.digest
+    assert (await asked.describe_model()).digest != first.digest
 
 
 async def test_a_model_that_is_not_there_is_told_with_those_that_are(server, asked):
     server.models.clear()
     server.pull("other")
-    assert await asked.look() == NotServed(
+    assert await asked.describe_model() == ModelNotServed(
         "no model",
         f"{server.url} has other, not nomic-embed-text: load it there, or set engines.model",
     )
@@ -67,12 +67,12 @@ async def test_the_order_of_the_texts_is_restored_by_the_numbers(server, asked):
 )
 async def test_vectors_that_nobody_can_tell_apart_are_refused(asked, monkeypatch, data):
     saying(monkeypatch, asked, {"data": data})
-    assert isinstance(await asked.embed(["one", "two"]), Refused)
+    assert isinstance(await asked.embed(["one", "two"]), TextsRefused)
 
 
 async def test_an_entry_without_a_vector_is_for_the_vetting_to_refuse(asked, monkeypatch):
     saying(monkeypatch, asked, {"data": [{"index": 0}]})
-    assert isinstance(vetted(await asked.embed(["one"]), 1), Refused)
+    assert isinstance(validate_vectors(await asked.embed(["one"]), 1), TextsRefused)
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"data": 3}])
@@ -81,13 +81,13 @@ async def test_whoever_speaks_another_protocol_is_not_taken_for_a_server(
 ):
     saying(monkeypatch, asked, value)
     with pytest.raises(EngineFailed, match="OpenAI's protocol"):
-        await asked.look()
+        await asked.describe_model()
 
 
 async def test_a_base_url_with_v1_is_not_given_another(server):
     config = server.engines(embedder="openai", url=server.url + "/v1/")
     base = ModelServer(config.url, is_remote_allowed=False)
-    assert isinstance(await OpenAI(base, config).look(), Served)
+    assert isinstance(await OpenAIProvider(base, config).describe_model(), ServedModel)
     await base.close()
 
 

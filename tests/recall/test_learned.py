@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from memd.embeddings.learned import learned_of
+from memd.embeddings.remote import make_remote_embedder
 from memd.errors import BadRequest
 from memd.recall.answer import Surface, apply_parts
 from memd.recall.profiles import PUBLISHED
@@ -222,10 +222,10 @@ async def test_what_no_question_is_about_is_learnt_behind_the_answers(library, m
 
 async def test_a_model_that_hangs_costs_one_deadline(db):
     with Ollama() as server:
-        learned = learned_of(server.engines(query_s=2), {}, lambda: NOW, lambda: 0.5)
+        learned = make_remote_embedder(server.engines(query_s=2), {}, lambda: NOW, lambda: 0.5)
         library = Library(db, learned=learned)
         wanted = library.put("Postgres", "ledger")
-        await learned.probe()
+        await learned.check()
         await library.learn()
         assert (await library.ask("postgres")).degraded == {}
         server.delay_s = 600.0

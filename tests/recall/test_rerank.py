@@ -4,7 +4,7 @@ import anyio
 import numpy as np
 import pytest
 
-from memd.embeddings.chat import OllamaChat
+from memd.embeddings.ollama import OllamaChat
 from memd.errors import EngineFailed
 from memd.recall.answer import apply_parts
 from memd.recall.profiles import Reranking

@@ -4,8 +4,8 @@ import anyio
 import pytest
 
 from memd.config import EnginesConfig
-from memd.embeddings.chat import OllamaChat
-from memd.embeddings.ports import Reranker, Writer
+from memd.embeddings.base import ChatModel, Reranker
+from memd.embeddings.ollama import OllamaChat
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from tests.fakes.ollama import Ollama
 
@@ -30,7 +30,7 @@ def scores(*values):
 
 async def test_a_reply_comes_as_it_was_said(server):
     server.replies = ["Sure! {}"]
-    assert await chat(server).write("be brief", "a text", SCHEMA) == "Sure! {}"
+    assert await chat(server).complete("be brief", "a text", SCHEMA) == "Sure! {}"
     (body,) = server.calls("/api/chat")
     assert [m["role"] for m in body["messages"]] == ["system", "user"]
     assert [m["content"] for m in body["messages"]] == ["be brief", "a text"]
@@ -40,7 +40,7 @@ async def test_a_reply_comes_as_it_was_said(server):
 
 
 def test_it_writes_and_it_rates_and_says_who_it_is(server):
-    writer: Writer = chat(server)
+    writer: ChatModel = chat(server)
     reranker: Reranker = chat(server)
     assert writer.name == "ollama/qwen2.5:3b"
     assert reranker
@@ -90,7 +90,7 @@ async def test_scores_that_are_none_are_refused(server, reply):
 async def test_what_the_server_does_wrong_is_told(server, fault, said):
     server.fault = fault
     with pytest.raises(EngineFailed, match=said):
-        await chat(server).write("", "a text", SCHEMA)
+        await chat(server).complete("", "a text", SCHEMA)
 
 
 async def test_a_refusal_of_the_model_itself_is_told_in_its_words(server, monkeypatch):
@@ -98,39 +98,39 @@ async def test_a_refusal_of_the_model_itself_is_told_in_its_words(server, monkey
         "tests.fakes.ollama._Handler._chat", lambda it, _: it._say({"error": "no memory"}, 500)
     )
     with pytest.raises(EngineFailed, match=r"ollama/qwen2\.5:3b did not answer: no memory"):
-        await chat(server).write("", "a text", SCHEMA)
+        await chat(server).complete("", "a text", SCHEMA)
 
 
 async def test_a_model_that_was_not_pulled_says_how_to(server):
     server.models.clear()
     with pytest.raises(EngineFailed, match=r"ollama pull qwen2\.5:3b"):
-        await chat(server).write("", "a text", SCHEMA)
+        await chat(server).complete("", "a text", SCHEMA)
     assert server.calls("/api/chat") == []
 
 
 async def test_a_model_that_runs_in_a_cloud_is_not_asked(server):
     server.pull(MODEL, remote_host="https://ollama.example:443")
     with pytest.raises(EngineFailed, match=r"engines\.remote"):
-        await chat(server).write("", "a text", SCHEMA)
+        await chat(server).complete("", "a text", SCHEMA)
     assert server.calls("/api/chat") == []
 
 
 async def test_a_server_that_is_not_there_is_told(server):
     server.kill()
     with pytest.raises(EngineAbsent):
-        await chat(server).write("", "a text", SCHEMA)
+        await chat(server).complete("", "a text", SCHEMA)
 
 
 async def test_a_hanging_server_costs_no_more_than_the_deadline(server):
     server.fault = "hang"
     with anyio.fail_after(60), pytest.raises(EngineFailed, match=r"longer than 0\.05 s"):
-        await chat(server, 0.05).write("", "a text", SCHEMA)
+        await chat(server, 0.05).complete("", "a text", SCHEMA)
 
 
 async def test_who_no_longer_waits_is_not_held_up(server):
     server.fault = "hang"
     with anyio.fail_after(60), anyio.move_on_after(0.05) as scope:
-        await chat(server, 60).write("", "a text", SCHEMA)
+        await chat(server, 60).complete("", "a text", SCHEMA)
     assert scope.cancelled_caught
 
 
@@ -140,7 +140,7 @@ async def test_a_server_that_is_not_ollama_is_told(server, reply, monkeypatch):
         "tests.fakes.ollama._Handler._chat", lambda it, _: it._say(json.loads(reply))
     )
     with pytest.raises(EngineFailed, match="not answer as Ollama does"):
-        await chat(server).write("", "a text", SCHEMA)
+        await chat(server).complete("", "a text", SCHEMA)
 
 
 def test_another_machine_is_asked_only_if_a_person_said_so():

@@ -2,8 +2,8 @@ import anyio
 import httpx
 import pytest
 
-from memd.embeddings import server as module
-from memd.embeddings.server import ModelServer, Reply, checked
+from memd.embeddings import http as module
+from memd.embeddings.http import ModelServer, Reply, checked_url
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 
 
@@ -22,14 +22,14 @@ async def test_a_reply_is_its_status_and_its_json(asked):
 async def test_a_refusal_is_told_in_the_server_s_words(asked):
     reply = await asked.ask("/api/show", {"model": "nobody"})
     assert reply.status == 404
-    assert reply.said == 'model "nobody" not found, try pulling it first'
+    assert reply.reason == 'model "nobody" not found, try pulling it first'
 
 
 def test_every_way_to_say_an_error_is_understood():
-    assert Reply(500, {"error": {"message": "too large"}}).said == "too large"
-    assert Reply(400, {"object": "error", "message": "no"}).said == "no"
+    assert Reply(500, {"error": {"message": "too large"}}).reason == "too large"
+    assert Reply(400, {"object": "error", "message": "no"}).reason == "no"
     for value in (None, [], {"error": {}}, {"error": 7}, "text"):
-        assert Reply(503, value).said == "HTTP status 503"
+        assert Reply(503, value).reason == "HTTP status 503"
 
 
 async def test_a_refusal_that_is_not_json_is_still_a_status(asked):
@@ -115,7 +115,7 @@ def test_a_key_that_no_header_takes_names_its_setting():
     ],
 )
 def test_this_machine_may_be_asked(url):
-    assert checked(url, is_remote_allowed=False) == url.rstrip("/")
+    assert checked_url(url, is_remote_allowed=False) == url.rstrip("/")
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_this_machine_may_be_asked(url):
 )  # fmt: skip
 def test_another_machine_only_if_a_person_said_so(url):
     with pytest.raises(ConfigError, match=r"engines\.remote = true"):
-        checked(url, is_remote_allowed=False)
-    assert checked(url, is_remote_allowed=True) == url
+        checked_url(url, is_remote_allowed=False)
+    assert checked_url(url, is_remote_allowed=True) == url
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_another_machine_only_if_a_person_said_so(url):
 )
 def test_what_is_no_address_names_its_setting(url):
     with pytest.raises(ConfigError, match=r"engines\.url"):
-        checked(url, is_remote_allowed=True)
+        checked_url(url, is_remote_allowed=True)
 
 
 async def test_https_reads_its_certificates_off_the_loop(server):

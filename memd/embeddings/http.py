@@ -1,14 +1,12 @@
-"""A model's server: one request, one JSON reply, bounded; the border where foreign errors end.
+"""One bounded HTTP request to a model server; network, HTTP and JSON errors become EngineFailed.
 
-Whatever the network, HTTP or JSON does wrong is an EngineFailed from here on, EngineAbsent if nobody
-listens at all; a status is a value, for the providers to read. What is remembered goes to this
-machine alone unless a person said otherwise, so there is no proxy, no redirect and no other host.
-A deadline is whoever asks's: cancel the scope, and the connection is closed.
-Not here: what a route or a status means.
+Memories leave this machine only if the settings allow it, so there is no proxy, no redirect and no other
+host. The caller sets deadlines: cancelling its scope closes the connection.
 """
 
 import ipaddress
 import json
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,42 +18,59 @@ import anyio.to_thread
 import httpx
 
 from memd import __version__
+from memd.embeddings.base import TextsRefused
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from memd.text import one_line
 
 REPLY_BYTES = 32 * 1024 * 1024
 """64 vectors of 4,096 numbers are some 6 MB."""
 _CONNECT_S = 2.0
-_LARGE_BYTES = 64 * 1024
-"""Parsed in a thread: a megabyte of JSON holds the loop up for 15 ms."""
-_SAID_CHARACTERS = 200
+_PARSED_INLINE_BYTES = 64 * 1024
+"""A larger reply is parsed in a thread: a megabyte of JSON blocks the event loop for 15 ms."""
+_REASON_CHARACTERS = 200
+_TOO_LONG = re.compile(
+    r"context (?:length|size|window)|too (?:large|long)|larger than|maximum .*tokens",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a server answered."""
+    """A server's reply."""
 
     status: int
     value: Any
-    """The JSON; None if it is none."""
+    """The parsed JSON; None if an error status came without JSON."""
 
     @property
-    def said(self) -> str:
-        """Why it refused, in its own words if it found any."""
+    def reason(self) -> str:
+        """Why the server refused, in its own words if it gave any."""
         error = self.value.get("error") if isinstance(self.value, dict) else None
         if error is None and isinstance(self.value, dict):
             error = self.value.get("message")
         if isinstance(error, dict):
             error = error.get("message")
-        told = one_line(error, _SAID_CHARACTERS) if isinstance(error, str) else ""
-        return told or f"HTTP status {self.status}"
+        reason = one_line(error, _REASON_CHARACTERS) if isinstance(error, str) else ""
+        return reason or f"HTTP status {self.status}"
+
+    def refusal(self) -> TextsRefused | None:
+        """Return why the server refuses these texts, None if it accepted them.
+
+        Raises EngineFailed if it would have refused any others, too.
+        """
+        if self.status == httpx.codes.OK:
+            return None
+        is_length = bool(_TOO_LONG.search(self.reason))
+        if is_length or self.status in (400, 500):
+            return TextsRefused(self.reason, is_length=is_length)
+        raise EngineFailed(f"the server of the model refused: {self.reason}")
 
 
 class ModelServer:
-    """A server at a base URL. Connections are kept for the next request until `close`."""
+    """A server at a base URL. Connections are reused until `close`."""
 
     def __init__(self, url: str, *, is_remote_allowed: bool, key: str = "") -> None:
-        self.url = checked(url, is_remote_allowed=is_remote_allowed)
+        self.url = checked_url(url, is_remote_allowed=is_remote_allowed)
         if not key.isascii() or not key.isprintable():
             raise ConfigError(
                 "engines.api_key_env: the key in it has characters no header takes"
@@ -69,12 +84,12 @@ class ModelServer:
     async def ask(self, path: str, body: Mapping[str, Any] | None = None) -> Reply:
         """Return what the server answers: to a POST if there is a body, else to a GET.
 
-        Raises EngineAbsent if nobody listens, EngineFailed for whatever else goes wrong on the way.
+        Raises EngineAbsent if nothing listens there, EngineFailed for any other error on the way.
         """
         if self._is_closed:
             raise EngineFailed("the daemon is about to leave")
         try:
-            client = self._client or await self._connect()
+            client = self._client or await self._open_client()
             # ASCII: half of a surrogate pair, which UTF-8 cannot say, must not stop a batch.
             content = None if body is None else json.dumps(body).encode("ascii")
             async with client.stream(
@@ -83,15 +98,15 @@ class ModelServer:
                 content=content,
                 headers={"content-type": "application/json"} if content else None,
             ) as response:
-                raw = await self._read(response)
+                raw = await self._read_body(response)
         except httpx.ConnectError as error:
             raise EngineAbsent(f"nothing answers at {self.url}") from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
-            told = one_line(str(error), _SAID_CHARACTERS) or type(error).__name__
-            raise EngineFailed(f"{self.url} broke off: {told}") from error
-        return Reply(response.status_code, await self._parsed(raw, response.status_code))
+            reason = one_line(str(error), _REASON_CHARACTERS) or type(error).__name__
+            raise EngineFailed(f"{self.url} broke off: {reason}") from error
+        return Reply(response.status_code, await self._parse_json(raw, response.status_code))
 
-    async def _read(self, response: httpx.Response) -> bytes:
+    async def _read_body(self, response: httpx.Response) -> bytes:
         whole = bytearray()
         async for piece in response.aiter_bytes():
             whole += piece
@@ -99,9 +114,9 @@ class ModelServer:
                 raise EngineFailed(f"{self.url} sent more than {REPLY_BYTES >> 20} MiB")
         return bytes(whole)
 
-    async def _parsed(self, raw: bytes, status: int) -> Any:
+    async def _parse_json(self, raw: bytes, status: int) -> Any:
         try:
-            if len(raw) > _LARGE_BYTES:
+            if len(raw) > _PARSED_INLINE_BYTES:
                 return await anyio.to_thread.run_sync(json.loads, raw)
             return json.loads(raw)
         except (ValueError, RecursionError) as error:
@@ -109,10 +124,12 @@ class ModelServer:
                 raise EngineFailed(f"{self.url} answered something that is not JSON") from error
             return None
 
-    async def _connect(self) -> httpx.AsyncClient:
-        """Make the client; the certificates for https are read in a thread."""
+    async def _open_client(self) -> httpx.AsyncClient:
+        """Return the client; the certificates for https are read in a thread."""
         is_tls = self.url.startswith("https:")
-        context = await anyio.to_thread.run_sync(_certificates) if is_tls else _NO_CERTIFICATES
+        context = (
+            await anyio.to_thread.run_sync(_load_certificates) if is_tls else _NO_CERTIFICATES
+        )
         if self._client is None:
             self._client = httpx.AsyncClient(
                 headers=self._headers,
@@ -124,26 +141,26 @@ class ModelServer:
         return self._client
 
     async def close(self) -> None:
-        """Close every connection; nothing is asked after that until `reopen`."""
+        """Close every connection; requests fail until `reopen`."""
         self._is_closed = True
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
     def reopen(self) -> None:
-        """Be of use again after a `close`."""
+        """Allow requests again after `close`."""
         self._is_closed = False
 
 
 _NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-"""For plain http, where none are needed: httpx would read its whole list from disk."""
+"""For plain http, so that httpx does not read its list of certificates from disk."""
 
 
-def _certificates() -> ssl.SSLContext:
+def _load_certificates() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-def checked(url: str, *, is_remote_allowed: bool) -> str:
+def checked_url(url: str, *, is_remote_allowed: bool) -> str:
     """Return a base URL without its last slash. Raises ConfigError, naming the key that is wrong."""
     try:
         parts = urlsplit(url)

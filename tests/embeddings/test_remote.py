@@ -2,8 +2,13 @@ import anyio
 import numpy as np
 import pytest
 
-from memd.embeddings import learned as module
-from memd.embeddings.learned import LearnedEmbedder, learned_of
+from memd.embeddings import remote as module
+from memd.embeddings.remote import (
+    REQUEST_S,
+    AdaptiveBatchSize,
+    RemoteEmbedder,
+    make_remote_embedder,
+)
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from tests.fakes.ollama import FAULTS, Model
 
@@ -19,7 +24,9 @@ async def until(condition):
 @pytest.fixture
 def made(server, clock):
     def make(environ=None, **settings):
-        return learned_of(server.engines(**settings), environ or {}, clock, lambda: 0.5)
+        return make_remote_embedder(
+            server.engines(**settings), environ or {}, clock, lambda: 0.5
+        )
 
     return make
 
@@ -53,7 +60,7 @@ def test_no_model_is_made_if_the_settings_want_none(made):
 def test_another_machine_is_refused_by_the_name_of_the_setting(made):
     with pytest.raises(ConfigError, match=r"engines\.remote"):
         made(url="http://models.example")
-    assert isinstance(made(url="http://models.example", remote=True), LearnedEmbedder)
+    assert isinstance(made(url="http://models.example", remote=True), RemoteEmbedder)
 
 
 async def test_before_it_was_asked_it_says_so(made):
@@ -95,7 +102,7 @@ async def test_the_same_question_again_costs_nothing(server, running):
 
 
 async def test_only_so_many_questions_are_remembered(running, monkeypatch):
-    monkeypatch.setattr(module, "_CACHED", 2)
+    monkeypatch.setattr(module, "_CACHED_QUERIES_MAX", 2)
     async with running() as learned:
         for text in "abc":
             await learned.query(text)
@@ -184,8 +191,8 @@ async def test_a_hanging_server_costs_two_deadlines_and_no_more(server, running)
 async def test_a_server_that_hangs_only_for_vectors_is_found_again_while_a_trial_still_waits(
     server, running, monkeypatch
 ):
-    monkeypatch.setattr(module, "_AGAIN_S", 0.05)
-    monkeypatch.setattr(module, "_AGAIN_FOR_S", 0.2)
+    monkeypatch.setattr(module, "_SECOND_REQUEST_S", 0.05)
+    monkeypatch.setattr(module, "_SECOND_REQUEST_TIMEOUT_S", 0.2)
     async with running(query_s=0.05) as learned:
         server.fault = "hang embed"
         for _ in range(2):
@@ -322,7 +329,7 @@ async def test_the_key_of_the_environment_is_sent_by_openai_alone(server, made):
     environ = {"KEY": "planted"}
     for kind, sent in [("openai", "Bearer planted"), ("ollama", None)]:
         learned = made(environ, embedder=kind, api_key_env="KEY")
-        await learned.probe()
+        await learned.check()
         await learned._server.close()
         assert server.headers[-1].get("authorization") == sent
 
@@ -332,8 +339,34 @@ async def test_a_room_that_ended_closes_its_connections_and_can_run_again(runnin
     async with context as learned:
         await learned.query("what")
     with pytest.raises(EngineFailed, match="about to leave"):
-        await learned._provider.look()
+        await learned._provider.describe_model()
     async with context:
         learned.nudge()
         await until(lambda: learned._looked_at > 0)
         assert learned.is_ready
+
+
+def test_it_begins_with_a_few():
+    assert AdaptiveBatchSize().size(32) == 4
+    assert AdaptiveBatchSize().size(2) == 2
+
+
+def test_a_slow_machine_gets_one_text_at_a_time():
+    assert AdaptiveBatchSize().record_request(4, 2.0).size(32) == 1
+
+
+def test_a_quick_one_gets_ever_more_up_to_the_limit():
+    pace, sizes = AdaptiveBatchSize(), []
+    for _ in range(6):
+        sizes.append(pace.size(32))
+        pace = pace.record_request(sizes[-1], 0.0005 * sizes[-1])
+    assert sizes == [4, 8, 16, 32, 32, 32]
+
+
+def test_a_request_takes_about_as_long_as_a_question_can_bear():
+    pace = AdaptiveBatchSize().record_request(4, 4 * 0.004).record_request(5, 5 * 0.004)
+    assert pace.size(32) * 0.004 <= REQUEST_S
+
+
+def test_no_time_at_all_is_not_divided_by():
+    assert AdaptiveBatchSize().record_request(4, 0.0).size(64) == 8

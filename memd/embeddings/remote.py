@@ -1,0 +1,435 @@
+"""An embedding model on a server that may be down: deadlines, a circuit breaker, queries before batches.
+
+The worker checks whether the server has the model, loads it, and then checks now and then whether it is
+still the same one; a replaced model is a new space. Batches go in pieces so small that no query waits
+long behind one. When answers fail or come late, the circuit opens and calls fail at once until a trial
+of the worker has succeeded.
+"""
+
+import contextlib
+import math
+import statistics
+from collections import OrderedDict, deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal, TypeVar
+
+import anyio
+import numpy as np
+
+from memd import log
+from memd.bell import Bell
+from memd.config import EnginesConfig
+from memd.embeddings.base import ModelNotServed, Provider, ServedModel, TextsRefused, Vectors
+from memd.embeddings.batching import HARMLESS_TEXT, BatchEmbedder, validate_vectors
+from memd.embeddings.circuit_breaker import CircuitBreaker
+from memd.embeddings.http import ModelServer
+from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
+from memd.embeddings.openai import OpenAIProvider
+from memd.errors import EngineAbsent, EngineFailed
+from memd.models import Space
+
+ModelState = Literal["starting", "absent", "no model", "remote refused", "failing", "ready"]
+
+CHECK_INTERVAL_S = 10.0
+"""How long queries may not notice that a model was replaced; batches notice at once."""
+_DESCRIBE_TIMEOUT_S = 2.0
+_SECOND_REQUEST_S, _SECOND_REQUEST_TIMEOUT_S = 1.0, 3.0
+_LATE_SHARE = 1 / 3
+"""A query that its caller cancelled after this share of its deadline counts as late."""
+_WAIT_FOR_QUERIES_MAX_S = 1.0
+"""How long a piece of a batch waits for queries, so that queries do not starve it."""
+_CACHED_QUERIES_MAX = 128
+_LATENCIES_MAX = 64
+REQUEST_S = 0.02
+"""Aim for the seconds of a batch request: a server that works on one request at a time lets a query wait
+for it. With 0.05, searches beside a re-embedding took 2.3 times as long at the 95th percentile
+(`scripts/bench reembed`)."""
+_FIRST_SIZE = 4
+_GROWTH_MAX = 2
+_SMOOTHING = 0.5
+"""Weight of the past in the moving average of seconds per text."""
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveBatchSize:
+    """How many texts to send at once, from how long the last requests took."""
+
+    text_s: float = 0.0
+    """Moving average of the seconds per text; 0 if not known."""
+    last_count: int = 0
+
+    def size(self, limit: int) -> int:
+        """Return how many texts to send next, from 1 to `limit`."""
+        if not self.text_s:
+            return min(_FIRST_SIZE, limit)
+        wanted = int(REQUEST_S / self.text_s)
+        return max(1, min(wanted, self.last_count * _GROWTH_MAX, limit))
+
+    def record_request(self, count: int, seconds: float) -> "AdaptiveBatchSize":
+        """Return the size after a request with this many texts."""
+        now_s = max(seconds, 1e-6) / count
+        past_s = self.text_s or now_s
+        return AdaptiveBatchSize(_SMOOTHING * past_s + (1 - _SMOOTHING) * now_s, count)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStatus:
+    """Whether the model can be asked."""
+
+    state: ModelState
+    why: str
+    """Why it is not ready; empty if it is."""
+    since: int
+    """When `state` became this, UTC milliseconds."""
+
+
+class RemoteEmbedder:
+    """The embedding model of the settings, and the worker that checks it. Conforms to ModelEmbedder."""
+
+    name = "embedder"
+
+    def __init__(
+        self,
+        provider: Provider,
+        server: ModelServer,
+        config: EnginesConfig,
+        clock: Callable[[], int],
+        jitter: Callable[[], float],
+    ) -> None:
+        self._provider = provider
+        self._server = server
+        self._config = config
+        self._clock = clock
+        self._jitter = jitter
+        self._bell = Bell()
+        self._trying = anyio.Lock()
+        self._slots = anyio.CapacityLimiter(config.concurrency)
+        self._batches = anyio.CapacityLimiter(max(1, config.concurrency - 1))
+        self._open_queries = 0
+        self._queries_done = anyio.Event()
+        self._batch_size = AdaptiveBatchSize()
+        self._breaker = CircuitBreaker()
+        self._status = ModelStatus("starting", "it has not been asked yet", clock())
+        self._served: ServedModel | None = None
+        self._embedder: BatchEmbedder | None = None
+        self._checked_at = -math.inf
+        self._is_doubted = False
+        """Whether a late answer asks for a trial: loading a model takes longer than a query may."""
+        self._ready_callbacks: list[Callable[[], None]] = []
+        self._cache: OrderedDict[tuple[str, str], Vectors] = OrderedDict()
+        self._latencies_s: deque[float] = deque(maxlen=_LATENCIES_MAX)
+        self._counts = {"asked": 0, "failed": 0, "timeouts": 0}
+
+    @property
+    def current(self) -> Space | None:
+        """The space of the model as it last answered; None before its first answer."""
+        return self._embedder.space if self._embedder else None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model answered last time."""
+        return self._status.state == "ready"
+
+    @property
+    def why_not(self) -> str:
+        """Why it is not ready and what to do about it; empty if it is ready."""
+        return self._status.why
+
+    def on_ready(self, wake: Callable[[], None]) -> None:
+        """Call `wake` whenever the model is back or was replaced."""
+        self._ready_callbacks.append(wake)
+
+    def nudge(self) -> None:
+        """Check the model now instead of when it is due."""
+        self._breaker = self._breaker.allow_trial()
+        self._checked_at = -math.inf
+        self._bell.ring()
+
+    def status(self) -> dict[str, object]:
+        """Return the state and counts since the start; `trouble` is set if the settings name this model."""
+        current = self._status
+        is_missed = current.state not in ("ready", "starting")
+        wanted = self._config.embedder
+        return {
+            "provider": "ollama" if wanted == "auto" else wanted,
+            "model": self._config.model,
+            "space": self.current.name if self.current else None,
+            "state": current.state,
+            "since": current.since,
+            "why_not": current.why,
+            **self._counts,
+            "p50_ms": round(statistics.median(self._latencies_s) * 1000, 1)
+            if self._latencies_s
+            else None,
+            "trouble": f"engines.embedder is {wanted}, but {current.why}"
+            if is_missed and wanted != "auto"
+            else None,
+        }
+
+    async def run(self) -> None:
+        """Check the model whenever it is due, until cancelled."""
+        self._server.reopen()
+        try:
+            while True:
+                wait_s = self._seconds_until_check()
+                if wait_s > 0:
+                    await self._bell.wait(wait_s)
+                else:
+                    await self.check()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._server.close()
+
+    async def query(self, text: str) -> Vectors:
+        """Return the vector of a query, (dimensions,), of length 1; zeros if it is blank.
+
+        Within `query_s`. Raises EngineFailed, at once if the model is not ready.
+        """
+        embedder = self._require_ready()
+        if not text.strip():
+            return np.zeros(embedder.space.dimensions, np.float32)
+        key = (embedder.space.name, text)
+        if key in self._cache:
+            self._cache.move_to_end(key)
+            return self._cache[key]
+        started = anyio.current_time()
+        with self._hold_batches_back():
+            found = await self._count_call(
+                self._config.query_s,
+                partial(self._run_in_slot, partial(embedder.embed_query, text)),
+            )
+        self._latencies_s.append(anyio.current_time() - started)
+        found.flags.writeable = False  # the cache shares it
+        self._cache[key] = found
+        if len(self._cache) > _CACHED_QUERIES_MAX:
+            self._cache.popitem(last=False)
+        return found
+
+    async def documents(self, texts: Sequence[str]) -> Vectors:
+        """Return (n, dimensions), rows of length 1; zeros for a text that is blank or cannot be embedded.
+
+        Within `batch_s` for every `batch` texts. Raises EngineFailed, at once if the model is not
+        ready; so it does if the model was replaced meanwhile.
+        """
+        embedder = self._require_ready()
+        rows = np.zeros((len(texts), embedder.space.dimensions), np.float32)
+        nonblank = [at for at, text in enumerate(texts) if text.strip()]
+        if nonblank:
+            seconds = self._config.batch_s * -(-len(nonblank) // self._config.batch)
+            work = partial(self._embed_in_pieces, embedder, [texts[at] for at in nonblank])
+            async with self._batches:
+                rows[nonblank] = await self._count_call(seconds, work)
+        return rows
+
+    async def check(self) -> None:
+        """Check whether the server has the model, and if in doubt whether it answers."""
+        async with self._trying:
+            with contextlib.suppress(EngineFailed):
+                await self._run_within(
+                    _DESCRIBE_TIMEOUT_S + self._config.batch_s + _DESCRIBE_TIMEOUT_S,
+                    self._check_served,
+                    is_trial=True,
+                )
+            self._checked_at = anyio.current_time()
+
+    async def _check_served(self) -> None:
+        try:
+            with anyio.fail_after(_DESCRIBE_TIMEOUT_S):
+                found = await self._provider.describe_model()
+        except TimeoutError:
+            raise EngineFailed(f"{self._server.url} does not answer") from None
+        if isinstance(found, ModelNotServed):
+            self._breaker = self._breaker.record_failure(anyio.current_time(), self._jitter())
+            self._set_status(found.state, found.why)
+        elif found != self._served or not self.is_ready or self._is_doubted:
+            await self._load_model(found)
+
+    async def _load_model(self, served: ServedModel) -> None:
+        """Make the server load the model; the length of its answer shows the space."""
+        cut = self._config.dimensions
+        dimensions = min(cut or served.dimensions, served.dimensions)
+        if self._embedder and served == self._served:
+            dimensions = self._embedder.space.dimensions
+        raw = await self._embed_first(prefixes_of(served.model)[1] + HARMLESS_TEXT)
+        rows = (
+            raw
+            if isinstance(raw, TextsRefused)
+            else validate_vectors(raw, 1, cut=cut, dimensions=dimensions)
+        )
+        if isinstance(rows, TextsRefused):
+            raise EngineFailed(f"the model gives no usable vectors: {rows.reason}")
+        before, self._served = self.current, served
+        space = space_of(served, rows.shape[1])
+        self._embedder = BatchEmbedder(self._provider, space, cut, served.context)
+        self._breaker, self._is_doubted = CircuitBreaker(), False
+        is_news = not self.is_ready or space != before
+        self._set_status("ready", "")
+        for wake in self._ready_callbacks if is_news else ():
+            wake()
+
+    async def _embed_first(self, text: str) -> object:
+        """Return the first reply: of one patient request, or of short ones that are repeated beside it.
+
+        Loading a model may take a minute, and cancelling the request stops it; but a server that has
+        recovered may never answer an older request.
+        """
+        found: list[object] = []
+
+        async def request_once(scope: anyio.CancelScope) -> None:
+            try:
+                found.append(await self._provider.embed([text]))
+            except EngineFailed as error:
+                found.append(error)
+            scope.cancel()
+
+        async def request_repeatedly(scope: anyio.CancelScope) -> None:
+            while True:
+                await anyio.sleep(_SECOND_REQUEST_S)
+                with (
+                    anyio.move_on_after(_SECOND_REQUEST_TIMEOUT_S),
+                    contextlib.suppress(EngineFailed),
+                ):
+                    found.append(await self._provider.embed([text]))
+                    scope.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(request_once, group.cancel_scope)
+            group.start_soon(request_repeatedly, group.cancel_scope)
+        if isinstance(found[0], EngineFailed):
+            raise found[0]
+        return found[0]
+
+    async def _embed_in_pieces(self, embedder: BatchEmbedder, texts: Sequence[str]) -> Vectors:
+        rows: list[Vectors] = []
+        at = 0
+        while at < len(texts):
+            piece = texts[at : at + self._batch_size.size(self._config.batch)]
+            await self._wait_for_queries()
+            started = anyio.current_time()
+            rows.append(await self._run_in_slot(partial(embedder.embed_documents, piece)))
+            self._batch_size = self._batch_size.record_request(
+                len(piece), anyio.current_time() - started
+            )
+            at += len(piece)
+        if await self._provider.describe_model() != self._served:
+            raise EngineFailed(f"{self._config.model} was replaced while it was asked")
+        return np.concatenate(rows)
+
+    async def _run_in_slot(self, work: Callable[[], Awaitable[Vectors]]) -> Vectors:
+        async with self._slots:
+            return await work()
+
+    @contextlib.contextmanager
+    def _hold_batches_back(self) -> Iterator[None]:
+        self._open_queries += 1
+        try:
+            yield
+        finally:
+            self._open_queries -= 1
+            if not self._open_queries:
+                self._queries_done.set()
+
+    async def _wait_for_queries(self) -> None:
+        with anyio.move_on_after(_WAIT_FOR_QUERIES_MAX_S):
+            while self._open_queries:
+                self._queries_done = (
+                    anyio.Event() if self._queries_done.is_set() else self._queries_done
+                )
+                await self._queries_done.wait()
+
+    async def _count_call(self, seconds: float, work: Callable[[], Awaitable[_T]]) -> _T:
+        self._counts["asked"] += 1
+        try:
+            return await self._run_within(seconds, work)
+        except EngineFailed:
+            self._counts["failed"] += 1
+            raise
+
+    async def _run_within(
+        self, seconds: float, work: Callable[[], Awaitable[_T]], *, is_trial: bool = False
+    ) -> _T:
+        """Run this within a deadline and record the outcome in the circuit breaker. Raises EngineFailed."""
+        started = anyio.current_time()
+        try:
+            with anyio.fail_after(seconds):
+                found = await work()
+        except TimeoutError:
+            error = EngineFailed(f"{self._config.model} did not answer within {seconds:g} s")
+            self._record_failure(error, is_late=not is_trial)
+            raise error from None
+        except EngineFailed as error:
+            self._record_failure(error)
+            raise
+        except anyio.get_cancelled_exc_class():
+            waited_s = anyio.current_time() - started
+            if not is_trial and waited_s >= seconds * _LATE_SHARE:
+                reason = f"{self._config.model} did not answer within {waited_s:.2g} s"
+                self._record_failure(EngineFailed(reason), is_late=True)
+            raise
+        if self.is_ready and not is_trial:
+            self._breaker = CircuitBreaker()
+        return found
+
+    def _record_failure(self, error: EngineFailed, *, is_late: bool = False) -> None:
+        now, jitter = anyio.current_time(), self._jitter()
+        if is_late:
+            self._counts["timeouts"] += 1
+            self._breaker = self._breaker.record_late(now, jitter)
+            self._is_doubted = True
+            self._bell.ring()
+        else:
+            self._breaker = self._breaker.record_failure(now, jitter)
+        if self._breaker.state(now) != "closed":
+            self._set_status(
+                "absent" if isinstance(error, EngineAbsent) else "failing", error.message
+            )
+            self._bell.ring()
+
+    def _set_status(self, state: ModelState, why: str) -> None:
+        before = self._status
+        since = before.since if before.state == state else self._clock()
+        self._status = ModelStatus(state, why, since)
+        if before.state != state:
+            space = self.current.name if self.current else None
+            report = log.get(self.name).info
+            if state == "ready":
+                report("model_answered", space=space)
+            else:
+                report("model_unavailable", state=state, reason=why)
+
+    def _require_ready(self) -> BatchEmbedder:
+        if self._embedder is None or not self.is_ready:
+            raise EngineFailed(self.why_not)
+        return self._embedder
+
+    def _seconds_until_check(self) -> float:
+        """Return the seconds until the model is due to be checked."""
+        now = anyio.current_time()
+        if self.is_ready:
+            return 0.0 if self._is_doubted else self._checked_at + CHECK_INTERVAL_S - now
+        return 0.0 if self._breaker.state(now) != "open" else self._breaker.due - now
+
+
+def make_remote_embedder(
+    config: EnginesConfig,
+    environ: Mapping[str, str],
+    clock: Callable[[], int],
+    jitter: Callable[[], float],
+) -> RemoteEmbedder | None:
+    """Return the model that the settings name, None if they name none.
+
+    `clock` returns UTC milliseconds, `jitter` numbers in [0, 1). Raises ConfigError, naming the key.
+    """
+    if config.embedder == "hashing":
+        return None
+    key = environ.get(config.api_key_env, "") if config.embedder == "openai" else ""
+    server = ModelServer(config.url, is_remote_allowed=config.remote, key=key)
+    provider: Provider = (
+        OpenAIProvider(server, config)
+        if config.embedder == "openai"
+        else OllamaProvider(server, config)
+    )
+    return RemoteEmbedder(provider, server, config, clock, jitter)
