@@ -82,7 +82,7 @@ async def test_the_room_finds_the_model_and_says_when_it_is_ready(running):
         assert learned.why_not == ""
         assert learned.current.name == f"ollama/nomic-embed-text/1/768/{Model().digest[:12]}"
         learned.nudge()
-        await until(lambda: learned._looked_at > 0)
+        await until(lambda: learned._checked_at > 0)
         assert rung == []
 
 
@@ -218,7 +218,7 @@ async def test_a_late_answer_has_the_room_wake_the_model_up(server, running):
 async def test_whoever_gives_up_early_on_a_late_answer_is_counted_and_leaves_no_task(
     server, running, monkeypatch
 ):
-    monkeypatch.setattr(module, "_LATE_PART", 0.001)
+    monkeypatch.setattr(module, "_LATE_SHARE", 0.001)
     async with running(query_s=10) as learned:
         server.fault = "hang"
         for _ in range(2):
@@ -342,7 +342,7 @@ async def test_a_room_that_ended_closes_its_connections_and_can_run_again(runnin
         await learned._provider.describe_model()
     async with context:
         learned.nudge()
-        await until(lambda: learned._looked_at > 0)
+        await until(lambda: learned._checked_at > 0)
         assert learned.is_ready
 
 
