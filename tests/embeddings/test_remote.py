@@ -226,7 +226,7 @@ async def test_whoever_gives_up_early_on_a_late_answer_is_counted_and_leaves_no_
                 await learned.query("what")
         assert learned.status()["state"] == "failing"
         assert learned.status()["timeouts"] == 2
-        assert learned._questions == 0
+        assert learned._open_queries == 0
         assert learned._slots.borrowed_tokens == 0
 
 
