@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from memd import errors
 from memd.errors import BadRequest, Broken, MemdError, Unreachable
-from memd.paths import Paths, is_mine
+from memd.paths import LINE_BYTES_MAX, Paths, is_mine
 
 TIMEOUT_S = 30.0
 _CHUNK = 65_536
@@ -78,9 +78,8 @@ class Client:
         """The result of a control call, such as `memd/status`.
 
         Raises what the daemon raised (BadRequest, Broken and theirs), Unreachable if it is not there,
-        Broken if it did not answer within `timeout_s` seconds.
+        Broken if it did not answer within `timeout_s` seconds, BadRequest if the call is too large to send.
         """
-        self.connect()
         self._number += 1
         request = {
             "jsonrpc": "2.0",
@@ -88,9 +87,16 @@ class Client:
             "method": method,
             "params": dict(params or {}),
         }
+        line = json.dumps(request).encode("ascii")
+        if len(line) > LINE_BYTES_MAX:
+            raise BadRequest(
+                f"{method} has {len(line)} bytes, more than the {LINE_BYTES_MAX} of a message;"
+                " send less at once, in several calls"
+            )
+        self.connect()
         deadline = time.monotonic() + self._timeout_s
         try:
-            self._send(json.dumps(request).encode("ascii") + b"\n", deadline)
+            self._send(line + b"\n", deadline)
             return self._result(deadline)
         except TimeoutError as error:
             self.close()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from memd.errors import ConfigError
+from memd.paths import LINE_BYTES_MAX
 
 _BYTES_MAX = 1024 * 1024
 
@@ -174,7 +175,8 @@ class InjectConfig(_Branch):
 class ServeConfig(_Branch):
     """The front door."""
 
-    line_bytes: Positive = 16 * 1024 * 1024
+    line_bytes: Positive = LINE_BYTES_MAX
+    """The longest message that the daemon reads. More than 4 MiB counts as 4 MiB."""
     connections: Positive = 1_024
     min_event_s: Annotated[float, Field(gt=0, le=30)] = 2.0
     """How long a search waits for the event that it was asked to include."""

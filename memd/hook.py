@@ -30,7 +30,7 @@ if not __package__:  # run as a file: `python -I -S …/memd/hook.py`
         *(p for p in sys.path if p != os.path.dirname(os.path.abspath(__file__))),
     ]
 
-from memd.paths import Paths, is_mine, private_dir
+from memd.paths import LINE_BYTES_MAX, Paths, is_mine, private_dir
 
 CLIENT = "claude-code"
 BUDGET_S = 0.25
@@ -40,6 +40,7 @@ CONTEXT_BUDGET_S = 0.4
 START_WAIT_S = 2.0
 """From the start to the context of a session whose hook had to start the daemon."""
 STDIN_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes of a payload that are read. A payload that fits no line on the wire is truncated and spooled."""
 STDIN_S = 1.5
 """A client that has not finished its payload by then is not waited for. Less than the timeout that it
 gives its hooks: who is killed while waiting spools nothing."""
@@ -80,8 +81,9 @@ def _take(stdin: int, environ: dict[str, str], started: float) -> None:
     # Without it the daemon takes the payload's own `cwd`; this process may run anywhere.
     directory = environ.get("CLAUDE_PROJECT_DIR") or None
     is_absent, reply = False, b""
-    if is_whole and payload[:1] == b"{" and payload[-1:] == b"}":
-        request = _request(payload, at, directory, environ)
+    is_object = is_whole and payload[:1] == b"{" and payload[-1:] == b"}"
+    request = _request(payload, at, directory, environ) if is_object else b""
+    if request and len(request) <= LINE_BYTES_MAX:
         budget = CONTEXT_BUDGET_S if is_shown else BUDGET_S
         is_absent, reply = _send(request, paths.socket, started + budget)
     output = _output(reply) if is_shown else b""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 SOCKET_PATH_MAX = 100
 """Bytes. The kernel takes 107 on Linux and 103 on macOS."""
+LINE_BYTES_MAX = 4 * 1024 * 1024
+"""Bytes of one message on the socket. The daemon refuses a longer line, so no client sends one."""
 VAULT_DEFAULT = "default"
 _EPERM = 1
 _VAULT_CHARACTERS = frozenset(

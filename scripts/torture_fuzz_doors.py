@@ -25,7 +25,7 @@ from torture_fuzz_matter import Matter, dumped
 
 import memd
 from benchmarks import corpus, harness
-from memd.serve import border, framing
+from memd.serve import jsonrpc
 from memd.serve.control import Control
 
 RSS_MB = 320.0
@@ -34,7 +34,7 @@ ANSWER_S = 30.0
 _CONFIG = "[engines]\nembedder = 'hashing'\n[distill]\nidle_s = 1\ninterval_s = 1\n[consolidate]\ninterval_s = 2\n"
 _LINES = 12
 _ROOT = Path(memd.__file__).parent
-_OURS = (border.SORRY.encode(), b"breaks its own schema", b'"code":-32603')
+_OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
 _COSTLY = frozenset(
     {"memd/reindex", "memd/vacuum", "memd/doctor", "memd/consolidate", "memd/scrub"}
 )
@@ -192,10 +192,10 @@ class Wire:
         wanted: collections.Counter[str] = collections.Counter()
         owner: dict[str, bytes] = {}
         for line in lines:
-            said = framing.read(line)
-            if isinstance(said, framing.Call | framing.Refused | framing.Preface):
+            said = jsonrpc.parse_line(line)
+            if isinstance(said, jsonrpc.Call | jsonrpc.InvalidLine | jsonrpc.Preface):
                 key = repr(getattr(said, "id", None))
-                is_told = not (isinstance(said, framing.Call) and said.id is None)
+                is_told = not (isinstance(said, jsonrpc.Call) and said.id is None)
                 wanted[key] += is_told
                 owner.setdefault(key, line)
         self.lines += len(lines)
@@ -214,8 +214,8 @@ class Wire:
         return (f"answers missing (or, negative, too many) by id: {odd}", owner.get(next(iter(odd)), b"")) if odd else None  # fmt: skip
 
     def _count(self, is_mcp: bool, line: bytes | None, answer: bytes) -> None:
-        said = framing.read(line or b"")
-        if isinstance(said, framing.Call) and b'"result":' in answer and b'"isError":true' not in answer:  # fmt: skip
+        said = jsonrpc.parse_line(line or b"")
+        if isinstance(said, jsonrpc.Call) and b'"result":' in answer and b'"isError":true' not in answer:  # fmt: skip
             self.answered[str(said.params.get("name")) if is_mcp else said.method] += 1
 
     def repeated(self, is_mcp: bool, line: bytes, what: str) -> bytes:
@@ -283,7 +283,7 @@ def _fault(answer: bytes) -> str | None:
         told = json.loads(answer)
     except ValueError:
         return f"the answer is no JSON: {answer[:200]!r}"
-    if any(mark in answer for mark in _OURS) or told.get("error", {}).get("code") == framing.BROKEN:  # fmt: skip
+    if any(mark in answer for mark in _OURS) or told.get("error", {}).get("code") == jsonrpc.SERVER_ERROR:  # fmt: skip
         return f"a fault of memd's own: {answer[:300]!r}"
     return None if ("result" in told) != ("error" in told) else f"no answer: {answer[:200]!r}"
 

@@ -21,7 +21,7 @@ import apsw
 from torture_fuzz_matter import DATA, Matter, dumped, transcripts
 
 from memd import config
-from memd.capture import redact
+from memd.capture import bound, redact
 from memd.capture.identity import Identities
 from memd.capture.prepare import CaptureRequest, Preparer
 from memd.errors import MemdError
@@ -38,8 +38,7 @@ from memd.exchange import (
 from memd.exchange.entry import Entry, Trouble
 from memd.exchange.shelves import Cargo
 from memd.models import NewEvent
-from memd.serve import arguments, framing
-from memd.serve.connection import LONG_LINE
+from memd.serve import arguments, jsonrpc
 from memd.store.database import Database
 from memd.store.freight import FREIGHT
 from memd.store.staging import staging
@@ -68,9 +67,8 @@ def same(found: object, wanted: object, what: str) -> None:
 def _sent(params: Any) -> dict[str, Any]:
     """Parameters as they come out at the other end of the wire."""
     line = dumped({"jsonrpc": "2.0", "id": 1, "method": "memd/x", "params": params})
-    is_long = len(line) > LONG_LINE
-    said = framing.read_long(line, lambda: None) if is_long else framing.read(line)
-    if not isinstance(said, framing.Call):
+    said = jsonrpc.parse_line(line)
+    if not isinstance(said, jsonrpc.Call):
         raise TypeError(f"memd itself sends what it refuses: {said}")
     return dict(said.params)
 
@@ -110,7 +108,10 @@ def transcript_files() -> Iterator[Target]:
                 return [{"outcome": "stored", "seq": 1, "reason": None}] * len(captures)
 
             report = carrier.ImportReport()
-            carrier.carry([str(file)], send, {}, lambda *_: None, report=report, now=NOW)
+            carrier.carry(
+                [str(file)], send, {}, lambda *_: None,
+                truncate=bound.clean, report=report, now=NOW,
+            )  # fmt: skip
             return said, report
 
         def take(data: bytes) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from memd import errors
 from memd.client import Client
+from memd.paths import LINE_BYTES_MAX
 
 
 class Daemon:
@@ -74,6 +75,17 @@ def test_an_answer_in_pieces_and_a_long_one_are_whole(daemon, path):
     daemon(lambda request: reply(request, result="x" * 1_000_000))
     with Client(path) as memd:
         assert memd.call("memd/get") == "x" * 1_000_000
+
+
+def test_a_call_that_fits_no_line_is_refused_before_it_is_sent(daemon, path):
+    heard = daemon(lambda request: reply(request, result={})).heard
+    with Client(path) as memd:
+        with pytest.raises(
+            errors.BadRequest, match="more than the 4194304 of a message; send less"
+        ):
+            memd.call("memd/remember", {"text": "x" * LINE_BYTES_MAX})
+        assert memd.call("memd/ping") == {}
+    assert [one["method"] for one in heard] == ["memd/ping"]
 
 
 def test_no_daemon_is_unreachable(path):

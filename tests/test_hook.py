@@ -566,6 +566,14 @@ def test_a_payload_of_fifteen_megabytes_is_cut_and_keeps_its_ids(home):
     assert (payload["tool_use_id"], payload["last_assistant_message"]) == ("toolu_1", "ok")
 
 
+def test_a_payload_that_fits_no_line_is_spooled_although_a_daemon_answers(home):
+    with daemon(home, lambda _: STORED) as heard:
+        run(home, {**STOP, "last_assistant_message": "word " * 900_000})
+    assert heard == []
+    (line,) = spooled(home)
+    assert "characters cut" in line["payload"]["last_assistant_message"]
+
+
 def test_a_planted_secret_never_reaches_the_spool(home):
     for line in (DATA / "ledger/hooks.jsonl").read_text(encoding="utf-8").splitlines():
         if "AKIA" in line or "private" in line:

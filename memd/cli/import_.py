@@ -112,6 +112,7 @@ def _export(source: str, paths: Sequence[Path]) -> Path | None:
 
 def _transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
     """Read the transcripts of past sessions."""
+    from memd.capture import bound
     from memd.exchange import carrier
 
     files = carrier.find_transcripts([str(p) for p in paths] if paths else None, os.environ)
@@ -126,7 +127,9 @@ def _transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
     now = time.time_ns() // 1_000_000
     try:
         with _progress() as progress:
-            carrier.carry(files, send, marks, progress, report=report, now=now)
+            carrier.carry(
+                files, send, marks, progress, truncate=bound.clean, report=report, now=now
+            )
     except KeyboardInterrupt:
         print("\n".join(_lines(report)))
         print("interrupted; the same command goes on from here")

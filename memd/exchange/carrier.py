@@ -17,15 +17,18 @@ from typing import Any
 from memd.errors import MemdError, Unreachable
 from memd.exchange import dress, outputs
 from memd.exchange.transcripts import Payload, TranscriptReader
+from memd.paths import LINE_BYTES_MAX
 
 CLIENT = "claude-code"
 BATCH = 200
-BATCH_BYTES = 4 * 1024 * 1024
-LINE_BYTES_MAX = 32 * 1024 * 1024
+BATCH_BYTES = 2 * 1024 * 1024
+TRANSCRIPT_LINE_BYTES_MAX = 32 * 1024 * 1024
 """A prompt with a few screenshots is a line of many megabytes; a longer one is an accident."""
-REQUEST_BYTES_MAX = 12 * 1024 * 1024
+REQUEST_BYTES_MAX = LINE_BYTES_MAX - 65_536
+"""Bytes of an event's JSON that fit on a line of the wire, with what stands around them."""
 VALUES_MAX = 80_000
-"""Numbers and texts in one request, counted too high; the wire takes 100,000."""
+"""Commas, brackets and surrogate escapes in one request; the wire takes 100,000."""
+_COSTLY = (",", "[", "{", "\\ud")
 QUIET_MS = 600_000
 """A file that was written to within ten minutes may belong to a session that goes on."""
 _SUFFIX = ".jsonl"
@@ -35,6 +38,8 @@ _HOME_SIGNS = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell
 
 Send = Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
 """Hands over captures, in order, and returns a receipt for each."""
+Truncate = Callable[[Any], Any]
+"""Makes a payload small enough for the wire, and redacts it before it cuts."""
 Marks = MutableMapping[str, tuple[int, int]]
 """path → (bytes, modification time in ns) of the files that were read to their end."""
 Progress = Callable[[str, int, int], None]
@@ -69,9 +74,9 @@ def find_transcripts(paths: Iterable[str] | None, environ: Mapping[str, str]) ->
     return sorted(found, key=lambda path: (_stamp(path)[1], path))
 
 
-def carry(
+def carry(  # noqa: PLR0913  # the last three are named wherever it is called
     files: Sequence[str], send: Send | None, marks: Marks, progress: Progress, *,
-    report: ImportReport, now: int,
+    truncate: Truncate, report: ImportReport, now: int,
 ) -> None:  # fmt: skip
     """Import these files and enter in the report what became of them. `now` is UTC milliseconds.
 
@@ -89,7 +94,7 @@ def carry(
             report.unchanged.append(path)
         else:
             reader = TranscriptReader(seen=seen)
-            load = _Load(path, written // 1_000_000, send, report, reader)
+            load = _Load(path, written // 1_000_000, send, truncate, report, reader)
             is_read = _carry_one(load, progress, (before, total), now)
             if is_read and not reader.is_open and not report.is_dry_run:
                 marks[path] = stamps[path]
@@ -104,6 +109,7 @@ class _Load:
     path: str
     written_at: int
     send: Send | None
+    truncate: Truncate
     report: ImportReport
     reader: TranscriptReader
     batch: list[dict[str, Any]] = field(default_factory=list)
@@ -123,8 +129,10 @@ class _Load:
             "directory": found.directory,
             "source": "import",
         }
-        text = json.dumps(capture)
-        size, values = len(text), sum(map(text.count, ",[{"))
+        size, values = _measure(capture)
+        if size > REQUEST_BYTES_MAX or values > VALUES_MAX:
+            capture["payload"] = self.truncate(capture["payload"])
+            size, values = _measure(capture)
         if size > REQUEST_BYTES_MAX or values > VALUES_MAX:
             self.reader.skipped["too large to hand over"] += 1
             return
@@ -158,6 +166,12 @@ class _Load:
         return dress.restored(found.payload, output)
 
 
+def _measure(capture: Mapping[str, Any]) -> tuple[int, int]:
+    """Bytes of an event's JSON, and how much of it is costly to parse."""
+    text = json.dumps(capture)
+    return len(text), sum(map(text.count, _COSTLY))
+
+
 def _carry_one(load: _Load, progress: Progress, span: tuple[int, int], now: int) -> bool:
     """Import one file; whether all of it was read and acknowledged."""
     reader, report = load.reader, load.report
@@ -189,11 +203,11 @@ def _carry_one(load: _Load, progress: Progress, span: tuple[int, int], now: int)
 def _lines(path: str, reader: TranscriptReader) -> Iterator[tuple[bytes, int]]:
     """The lines of a file and where each ends; what is too long is passed over, never held."""
     with Path(path).open("rb") as file:
-        while line := file.readline(LINE_BYTES_MAX):
-            if len(line) == LINE_BYTES_MAX and not line.endswith(b"\n"):
+        while line := file.readline(TRANSCRIPT_LINE_BYTES_MAX):
+            if len(line) == TRANSCRIPT_LINE_BYTES_MAX and not line.endswith(b"\n"):
                 reader.skipped["line too long"] += 1
                 while line and not line.endswith(b"\n"):
-                    line = file.readline(LINE_BYTES_MAX)
+                    line = file.readline(TRANSCRIPT_LINE_BYTES_MAX)
                 continue
             yield line, file.tell()
 

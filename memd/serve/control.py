@@ -15,11 +15,11 @@ from memd import __version__, log
 from memd.capture.intake import CaptureRequest, Receipt
 from memd.errors import BadRequest, MemdError
 from memd.serve import arguments as ask
-from memd.serve import border, framing, full, scope
+from memd.serve import full, jsonrpc, scope
 from memd.serve.doctoring import Doctoring
 from memd.serve.erasing import Scrubs
 from memd.serve.errands import Desk
-from memd.serve.framing import Call
+from memd.serve.jsonrpc import Call
 from memd.serve.moving import Moving
 from memd.serve.places import Places
 from memd.serve.scope import Caller
@@ -55,15 +55,15 @@ class Control:
         try:
             result = await self._run(call, caller)
             return None if call.id is None else await _written(call.id, result)
-        except (MemdError, *border.UNEXPECTED) as error:
+        except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             if not isinstance(error, BadRequest):
                 self.failures += 1
                 self._log.exception("control_failed", method=call.method)
-            told = border.told(error)
+            told = jsonrpc.error_object(error)
             return (
                 None
                 if call.id is None
-                else framing.error_line(call.id, told.code, told.message, told.data)
+                else jsonrpc.error_line(call.id, told.code, told.message, told.data)
             )
 
     def knows(self, method: str) -> bool:
@@ -83,7 +83,7 @@ class Control:
         message = (
             f"there is no method {call.method[:60]!r}; there are {', '.join(self._methods)}"
         )
-        return framing.error_line(call.id, framing.METHOD_NOT_FOUND, message)
+        return jsonrpc.error_line(call.id, jsonrpc.METHOD_NOT_FOUND, message)
 
     async def _run(self, call: Call, caller: Caller) -> Any:
         models, handler = self._methods[call.method]
@@ -127,7 +127,7 @@ class Control:
         }
 
     async def _ping(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
-        return {"memd": __version__, "pid": os.getpid(), "protocol": framing.PREFACE_VERSION}
+        return {"memd": __version__, "pid": os.getpid(), "protocol": jsonrpc.PREFACE_VERSION}
 
     async def _capture(
         self, asked: ask.Captured | ask.CapturedBatch, caller: Caller
@@ -248,13 +248,13 @@ def _parsed(models: Mapping[str, type[BaseModel]], params: Mapping[str, Any]) ->
     try:
         return model.model_validate(dict(params), strict=True)
     except ValidationError as error:
-        raise border.unfit(error) from error
+        raise jsonrpc.bad_request(error) from error
 
 
-async def _written(number: framing.Id, result: Any) -> bytes:
-    if framing.is_large(result):
-        return await anyio.to_thread.run_sync(framing.large_result_line, number, result)
-    return framing.result_line(number, result)
+async def _written(number: jsonrpc.Id, result: Any) -> bytes:
+    if jsonrpc.is_large(result):
+        return await anyio.to_thread.run_sync(jsonrpc.large_result_line, number, result)
+    return jsonrpc.result_line(number, result)
 
 
 def _request(event: ask.Captured, caller: Caller) -> CaptureRequest:

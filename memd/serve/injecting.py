@@ -21,7 +21,7 @@ from memd import log
 from memd.bell import Bell
 from memd.config import InjectConfig
 from memd.errors import MemdError
-from memd.serve import border
+from memd.serve import jsonrpc
 from memd.serve.looking import Known, Looker
 from memd.serve.openings import Looked, Opening
 from memd.store import injections, projects
@@ -165,7 +165,7 @@ class Injector:
                 await self._look_in_turn(asked, event_id, look)
         except MemdError as error:
             look.error = error.message
-        except border.UNEXPECTED as error:
+        except jsonrpc.UNEXPECTED_ERRORS as error:
             look.error = type(error).__name__
             log.get(self.name).exception("look_failed")
         finally:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 from memd import __version__, log
 from memd.errors import BadRequest, MemdError
 from memd.serve import arguments as ask
-from memd.serve import border, deeds, fit, framing, past, results, schemas
+from memd.serve import deeds, fit, jsonrpc, past, results, schemas
 from memd.serve import format as page
 from memd.serve.check import Checker
 from memd.serve.errands import Desk
@@ -93,7 +93,7 @@ class Tools:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(
-                code=framing.INVALID_PARAMS,
+                code=jsonrpc.INVALID_PARAMS,
                 message=f"there is no tool {params.name[:60]!r}; there are {', '.join(self._tools)}",
             )
         caller = context.request if isinstance(context.request, Caller) else Caller()
@@ -102,10 +102,10 @@ class Tools:
             return _result(await self._run(tool, params.arguments or {}, caller))
         except BadRequest as error:
             return _failure(error.message)
-        except (MemdError, *border.UNEXPECTED) as error:
+        except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             self.failures += 1
             self._log.exception("tool_failed", tool=params.name)
-            return _failure(border.told(error).message)
+            return _failure(jsonrpc.error_object(error).message)
 
     async def _run(
         self, tool: Tool, given: Mapping[str, Any], caller: Caller
@@ -179,7 +179,7 @@ def typed(model: type[A], given: Mapping[str, Any]) -> A:
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
-        raise border.unfit(error) from error
+        raise jsonrpc.bad_request(error) from error
 
 
 def _result(made: dict[str, Any]) -> t.CallToolResult:

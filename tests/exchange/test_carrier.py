@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from memd.capture import bound
 from memd.errors import Broken, Unreachable
 from memd.exchange import carrier
 from memd.exchange.carrier import ImportReport, find_transcripts
+from memd.paths import LINE_BYTES_MAX
 
 LEDGER = Path(__file__).parents[1] / "data" / "claude-code" / "ledger" / "projects"
 
@@ -53,7 +55,7 @@ NOW = 4_000_000_000_000
 def carry(files, send, marks, progress=silent, *, dry_run=False, now=NOW):
     """Import these; the report."""
     report = ImportReport(is_dry_run=dry_run)
-    carrier.carry(files, send, marks, progress, report=report, now=now)
+    carrier.carry(files, send, marks, progress, truncate=bound.clean, report=report, now=now)
     return report
 
 
@@ -191,7 +193,7 @@ def test_batches_are_bounded_by_number_and_bytes(tmp_path, monkeypatch):
 
 
 def test_what_is_too_large_is_passed_over_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(carrier, "LINE_BYTES_MAX", 2_000)
+    monkeypatch.setattr(carrier, "TRANSCRIPT_LINE_BYTES_MAX", 2_000)
     file = tmp_path / "a.jsonl"
     prompts(file, 1, "word " * 2_000)
     long_line = file.read_bytes()
@@ -200,6 +202,20 @@ def test_what_is_too_large_is_passed_over_and_counted(tmp_path, monkeypatch):
     report = carry([str(file)], Listener(), {})
     assert report.skipped == {"line too long": 1}
     assert report.outcomes == {"stored": 2}
+
+
+def test_an_event_that_fits_no_line_is_truncated(tmp_path):
+    prompts(tmp_path / "a.jsonl", 2, "word " * 1_000_000)
+    listener = Listener()
+    report = carry([str(tmp_path / "a.jsonl")], listener, {})
+    assert (report.skipped, report.outcomes) == ({}, {"stored": 2})
+    assert all(len(json.dumps(batch)) < LINE_BYTES_MAX // 2 for batch in listener.batches)
+    assert all("characters cut" in one["payload"]["prompt"] for one in listener.captures)
+
+
+def test_what_fits_no_line_even_truncated_is_counted(tmp_path, monkeypatch):
+    prompts(tmp_path / "a.jsonl", 2)
+    file = tmp_path / "a.jsonl"
     monkeypatch.setattr(carrier, "REQUEST_BYTES_MAX", 10)
     report = carry([str(file)], Listener(), {})
     assert report.skipped["too large to hand over"] == 2

@@ -122,9 +122,9 @@ def test_nothing_is_withdrawn_for_a_file_that_was_not_read_whole(run, daemon):
 def test_batches_are_bounded_by_number_and_bytes(run, daemon, monkeypatch):
     run(cargo(*(f"text {n}" for n in range(250))))
     assert [len(batch) for batch in daemon.batches] == [100, 100, 50]
-    monkeypatch.setattr(porter, "BATCH_BYTES", 25)
+    monkeypatch.setattr(porter, "BATCH_BYTES", 2_500)
     daemon.batches.clear()
-    run(cargo("x" * 10, "y" * 10, "z" * 10))
+    run(cargo("x" * 1_000, "y" * 1_000, "z" * 1_000))
     assert [len(batch) for batch in daemon.batches] == [2, 1]
 
 

@@ -1,6 +1,22 @@
+import itertools
 import json
+import os
+import select
+import socket
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from memd.serve.connection import (
+    LIGHT_REQUESTS_MAX,
+    LONG_LINE_REST,
+    FairScheduler,
+    HeldBytes,
+    OpenRequests,
+    SocketStream,
+)
 
 
 async def test_a_malformed_line_costs_an_error_and_nothing_else(house, connect):
@@ -133,7 +149,7 @@ async def test_who_floods_one_connection_does_not_hold_up_another(house, connect
         assert "result" in await quiet.call("memd/ping")
         # This test is one process, and so one client: it plays another one.
         for client, one in enumerate(house.listener._open):
-            one._in_flight._client = client
+            one._requests._client = client
         question = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "login"}}
         for number in range(60):
             await greedy.send({**question, "id": number})
@@ -163,8 +179,8 @@ async def test_who_does_not_read_is_asked_nothing_more_to_answer(house, connect,
     async with house.open(), connect() as line:
         for _ in range(200):
             await line.send(call)
-        control = house.listener._speaks.control
-        await eventually(lambda: next(iter(house.listener._open))._wire.is_stuck)
+        control = house.listener._handlers.control
+        await eventually(lambda: next(iter(house.listener._open))._stream.is_blocked)
         await anyio.wait_all_tasks_blocked()
         assert control.calls < 20
         for _ in range(200):
@@ -175,9 +191,9 @@ async def test_too_much_of_unfinished_lines_ends_the_one_that_began_first(
     house, connect, eventually
 ):
     async with house.open() as opened, connect() as slow, connect() as quick:
-        opened.listener._commons.incoming._limit = 300_000
+        opened.listener._scheduler.incoming._limit = 300_000
         await slow.send(b"x" * 200_000)
-        await eventually(lambda: opened.listener._commons.incoming.total == 200_000)
+        await eventually(lambda: opened.listener._scheduler.incoming.total == 200_000)
         await quick.send(b"y" * 200_000)
         told = await slow.answer()
         assert "too many long lines" in told["error"]["message"]
@@ -185,7 +201,7 @@ async def test_too_much_of_unfinished_lines_ends_the_one_that_began_first(
         assert await slow.answer() is None
         await quick.send(b"\n")
         assert (await quick.answer())["error"]["code"] == -32700
-        assert opened.listener._commons.incoming.total == 0
+        assert opened.listener._scheduler.incoming.total == 0
 
 
 async def test_too_much_of_unread_answers_ends_the_one_who_waits_longest(
@@ -194,7 +210,7 @@ async def test_too_much_of_unread_answers_ends_the_one_who_waits_longest(
     house.remember("login", "y" * 800_000)
     call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
     async with house.open() as opened, connect() as first, connect() as second:
-        outgoing = opened.listener._commons.outgoing
+        outgoing = opened.listener._scheduler.outgoing
         outgoing._limit = 900_000  # beside what the kernel holds
         await first.send(call)
         await eventually(lambda: outgoing.total > 400_000)
@@ -213,3 +229,361 @@ async def test_nothing_but_line_ends_leaves_the_others_their_turn(house, connect
                 with anyio.fail_after(60):
                     assert "result" in await other.call("memd/ping")
         assert "result" in await line.call("memd/ping")
+
+
+ALICE, BOB = 1, 2
+
+
+@pytest.fixture
+def order():
+    return []
+
+
+@pytest.fixture
+def wait(order):
+    async def waiting(scheduler, name):
+        await scheduler.wait_turn()
+        order.append(name)
+
+    return waiting
+
+
+async def test_nobody_waits_while_nothing_heavy_is_running(order, wait):
+    scheduler = FairScheduler()
+    await wait(scheduler, "a")
+    scheduler.begin(ALICE)
+    scheduler.end(ALICE)
+    await wait(scheduler, "b")
+    assert order == ["a", "b"]
+
+
+async def test_who_waits_goes_one_by_one_first_come_first_served(order, wait):
+    scheduler = FairScheduler(patience_s=10)
+
+    async def work(name):
+        await wait(scheduler, name)
+        scheduler.begin(BOB)
+        at_work.append(name)
+        assert len(at_work) == 1
+        await anyio.lowlevel.checkpoint()
+        at_work.remove(name)
+        scheduler.end(BOB)
+
+    at_work = []
+    scheduler.begin(ALICE)
+    async with anyio.create_task_group() as tasks:
+        for name in "abc":
+            tasks.start_soon(work, name)
+        await anyio.wait_all_tasks_blocked()
+        assert order == []
+        scheduler.end(ALICE)
+    assert order == ["a", "b", "c"]
+
+
+async def test_the_first_in_line_does_not_wait_for_ever_nor_do_the_others_with_it(order, wait):
+    scheduler = FairScheduler(patience_s=0.02)
+    scheduler.begin(ALICE)
+    began = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        for name in "abc":
+            tasks.start_soon(wait, scheduler, name)
+    assert order == ["a", "b", "c"]
+    assert anyio.current_time() - began >= 3 * 0.02
+
+
+async def test_who_gives_up_makes_room_for_the_next(order, wait):
+    scheduler = FairScheduler(patience_s=10)
+    scheduler.begin(ALICE)
+    async with anyio.create_task_group() as tasks:
+        with anyio.move_on_after(0.01):
+            await scheduler.wait_turn()
+        tasks.start_soon(wait, scheduler, "next")
+        await anyio.wait_all_tasks_blocked()
+        scheduler.end(ALICE)
+    assert order == ["next"]
+
+
+def test_it_knows_who_has_something_at_work():
+    scheduler = FairScheduler()
+    scheduler.begin(ALICE)
+    scheduler.begin(ALICE)
+    scheduler.end(ALICE)
+    assert scheduler.is_running(ALICE)
+    assert not scheduler.is_running(BOB)
+    scheduler.end(ALICE)
+    assert not scheduler.is_running(ALICE)
+
+
+def open_requests(limit=5, scheduler=None, client=1):
+    return OpenRequests(scheduler or FairScheduler(patience_s=10), client, limit)
+
+
+async def begin(one, *, is_light=False):
+    await one.wait_turn(is_light=is_light)
+    one.begin(is_light=is_light)
+
+
+async def test_who_finds_no_room_waits_until_there_is():
+    one = open_requests(2, FairScheduler(patience_s=0.001))
+    order = []
+
+    async def come(name):
+        await begin(one)
+        order.append(name)
+
+    async with anyio.create_task_group() as tasks:
+        await come("a")
+        await come("b")
+        tasks.start_soon(come, "c")
+        await anyio.wait_all_tasks_blocked()
+        assert order == ["a", "b"]
+        one.end()
+    assert order == ["a", "b", "c"]
+    assert one.count == 2
+
+
+async def test_a_second_call_waits_for_what_is_at_work_and_a_first_one_does_not():
+    scheduler = FairScheduler(patience_s=10)
+    greedy, quiet = open_requests(5, scheduler, client=1), open_requests(5, scheduler, client=2)
+    order = []
+
+    async def come_again():
+        await begin(greedy)
+        order.append("again")
+
+    await begin(greedy)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(come_again)
+        await anyio.wait_all_tasks_blocked()
+        await begin(quiet)
+        greedy.end()
+        await anyio.wait_all_tasks_blocked()
+        assert order == []
+        quiet.end()
+    assert order == ["again"]
+
+
+async def test_another_connection_of_the_same_client_is_no_way_around():
+    scheduler = FairScheduler(patience_s=10)
+    one, other = open_requests(5, scheduler), open_requests(5, scheduler)
+    await begin(one)
+    with anyio.move_on_after(0.01) as waited:
+        await begin(other)
+    assert waited.cancelled_caught
+    await begin(other, is_light=True)
+    assert other.count == 1
+
+
+async def test_light_calls_are_at_work_together_up_to_a_limit():
+    one = open_requests(128)
+    for _ in range(LIGHT_REQUESTS_MAX):
+        await begin(one, is_light=True)
+    with anyio.move_on_after(0.01) as waited:
+        await begin(one, is_light=True)
+    assert waited.cancelled_caught
+    assert one.count == LIGHT_REQUESTS_MAX
+
+
+async def test_what_a_lost_connection_had_at_work_holds_nobody_up():
+    scheduler = FairScheduler(patience_s=10)
+    lost, other = open_requests(5, scheduler), open_requests(5, scheduler, client=2)
+    await begin(lost)
+    await begin(other)
+    lost.abandon()
+    other.end()
+    with anyio.fail_after(60):
+        await scheduler.wait_turn()
+    assert lost.count == 0
+
+
+async def test_empty_is_when_every_one_has_ended():
+    one = open_requests(5, FairScheduler(patience_s=0.001))
+    await one.wait_until_none()
+    for _ in range(3):
+        await begin(one)
+    seen = []
+
+    async def wait():
+        await one.wait_until_none()
+        seen.append(one.count)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(wait)
+        for _ in range(3):
+            await anyio.wait_all_tasks_blocked()
+            assert seen == []
+            one.end()
+    assert seen == [0]
+
+
+class Held:
+    """A connection as far as its bytes are counted."""
+
+    def __init__(self):
+        self.reason = None
+
+    def drop(self, reason):
+        self.reason = reason
+
+
+def test_who_has_held_some_for_longest_goes_when_it_is_too_much():
+    held = HeldBytes(100, "too much")
+    slow, quick, late = Held(), Held(), Held()
+    held.hold(slow.drop, 10)
+    held.hold(quick.drop, 80)
+    held.hold(slow.drop, 15)
+    held.hold(late.drop, 20)
+    assert (slow.reason, quick.reason, late.reason) == ("too much", None, None)
+    assert held.total == 100
+
+
+def test_who_is_done_starts_anew():
+    held = HeldBytes(100, "too much")
+    first, second = Held(), Held()
+    held.hold(first.drop, 60)
+    held.hold(second.drop, 40)
+    held.hold(first.drop, 0)
+    assert held.total == 40
+    held.hold(first.drop, 30)
+    held.hold(first.drop, 61)
+    assert (first.reason, second.reason) == (None, "too much")
+
+
+def test_one_alone_may_have_more():
+    held = HeldBytes(100, "too much")
+    only, other = Held(), Held()
+    held.hold(only.drop, 101)
+    assert (only.reason, held.total) == (None, 101)
+    held.hold(other.drop, 1)
+    assert (only.reason, held.total) == ("too much", 1)
+    held.hold(only.drop, 0)
+    assert held.total == 1
+
+
+async def test_few_of_those_who_never_pause_go_on_in_a_round():
+    scheduler, steps = FairScheduler(), []
+
+    async def go_on(number):
+        while len(steps) < 600:
+            await scheduler.wait_to_read()
+            steps.append(number)
+
+    async def round_by_round():
+        while len(steps) < 600:
+            before = len(steps)
+            await anyio.lowlevel.checkpoint()
+            most.append(len(steps) - before)
+
+    most = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(round_by_round)
+        for number in range(50):
+            tasks.start_soon(go_on, number)
+    assert max(most) <= 4
+    assert set(steps) == set(range(50))
+
+
+async def test_long_lines_are_parsed_one_by_one_with_rests_between_them(monkeypatch):
+    scheduler, parsed = FairScheduler(), []
+
+    def parse(line):
+        parsed.append(anyio.current_time())
+        while anyio.current_time() < parsed[-1] + 0.002:
+            pass
+        return line
+
+    monkeypatch.setattr("memd.serve.jsonrpc.parse_line", parse)
+    async with anyio.create_task_group() as tasks:
+        for line in (b"a", b"b", b"c"):
+            tasks.start_soon(scheduler.parse_long_line, line)
+    rests = [late - early for early, late in itertools.pairwise(parsed)]
+    assert min(rests) >= LONG_LINE_REST * 0.002
+
+
+@pytest.fixture
+def ends():
+    here, there = socket.socketpair(socket.AF_UNIX)
+    yield SocketStream(here), there
+    here.close()
+    there.close()
+
+
+def test_a_gone_client_is_told_from_one_that_is_only_done_sending(ends):
+    stream, there = ends
+    assert not stream.is_closed_by_client()
+    there.shutdown(socket.SHUT_WR)
+    select.select([stream._socket], [], [], 1)
+    assert not stream.is_closed_by_client()
+    there.close()
+    assert stream.is_closed_by_client()
+
+
+async def test_what_is_sent_arrives_whole_even_if_the_reader_is_slow(ends):
+    stream, there = ends
+    data = os.urandom(2_000_000)
+
+    async def read():
+        seen = b""
+        while len(seen) < len(data):
+            await anyio.lowlevel.checkpoint()
+            seen += await anyio.to_thread.run_sync(there.recv, 30_000)
+        assert seen == data
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(read)
+        await stream.send(data)
+
+
+async def test_what_comes_is_received_until_the_end(ends):
+    stream, there = ends
+    there.send(b"hello")
+    assert await stream.receive() == b"hello"
+    there.close()
+    assert await stream.receive() == b""
+
+
+async def test_nothing_follows_half_a_line(ends):
+    stream, _ = ends
+    with anyio.move_on_after(0.05):
+        await stream.send(b"x" * 10_000_000)
+    with pytest.raises(BrokenPipeError):
+        await stream.send(b"more\n")
+
+
+async def test_it_counts_what_comes_without_a_pause(ends):
+    stream, there = ends
+    there.send(b"x" * 100_000)
+    await stream.wait_readable()
+    await stream.receive()
+    await stream.receive()
+    assert stream.unpaused_bytes == 100_000
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.receive)
+        await anyio.wait_all_tasks_blocked()
+        assert stream.unpaused_bytes == 0
+        there.send(b"y")
+    assert stream.unpaused_bytes == 1
+
+
+async def test_a_reader_that_does_not_read_is_known_until_it_does(ends):
+    stream, there = ends
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stream.send, b"x" * 1_000_000)
+        await anyio.wait_all_tasks_blocked()
+        assert stream.is_blocked
+        seen = 0
+        while seen < 1_000_000:
+            seen += len(await anyio.to_thread.run_sync(there.recv, 65_536))
+    assert not stream.is_blocked
+
+
+async def test_last_words_are_said_unless_half_a_line_is_on_its_way(ends):
+    stream, there = ends
+    stream.send_last(b"bye\n")
+    assert there.recv(100) == b"bye\n"
+    with pytest.raises(BrokenPipeError):
+        await stream.send(b"more\n")
+    there.setblocking(False)
+    stream.send_last(b"again\n")
+    with pytest.raises(BlockingIOError):
+        there.recv(100)

@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from memd.serve.framing import Call
+from memd.serve.jsonrpc import Call
 
 
 @pytest.fixture

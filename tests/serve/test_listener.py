@@ -15,9 +15,15 @@ from hypothesis import strategies as st
 
 from memd.config import ServeConfig
 from memd.errors import Broken, ConfigError
-from memd.serve import framing
-from memd.serve import listener as door
-from memd.serve.listener import Listener
+from memd.serve import jsonrpc
+from memd.serve import listener as listeners
+from memd.serve.listener import (
+    DESCRIPTORS_RESERVED,
+    Listener,
+    SocketFile,
+    peer_credentials,
+    raise_descriptor_limit,
+)
 
 
 def _modes(path):
@@ -106,7 +112,7 @@ async def test_the_socket_goes_when_the_house_closes_unless_it_is_anothers(house
 async def test_a_socket_that_somebody_takes_away_is_put_back_and_nobody_inside_notices(
     house, connect, eventually, monkeypatch
 ):
-    monkeypatch.setattr(door, "LOOK_S", 0.02)
+    monkeypatch.setattr(listeners, "WATCH_S", 0.02)
     async with house.open(), connect() as inside:
         for _ in range(2):
             await anyio.Path(house.path).unlink()
@@ -121,7 +127,7 @@ async def test_a_socket_that_somebody_takes_away_is_put_back_and_nobody_inside_n
 async def test_a_daemon_that_nobody_can_reach_leaves_if_its_vault_is_gone_too(
     house, eventually, monkeypatch
 ):
-    monkeypatch.setattr(door, "LOOK_S", 0.02)
+    monkeypatch.setattr(listeners, "WATCH_S", 0.02)
     async with house.open():
         await anyio.Path(house.db.path).unlink()
         await anyio.Path(house.path).unlink()
@@ -136,7 +142,7 @@ async def test_the_house_can_open_again_after_it_closed(house, connect):
 
 
 async def test_another_user_is_told_to_go(house, connect, monkeypatch):
-    monkeypatch.setattr(door, "peer", lambda _: (os.getuid() + 1, 1))
+    monkeypatch.setattr(listeners, "peer_credentials", lambda _: (os.getuid() + 1, 1))
     async with house.open(), connect() as line:
         assert "another user" in (await line.answer())["error"]["message"]
         assert await line.answer() is None
@@ -152,7 +158,7 @@ async def test_one_connection_too_many_gets_an_error_line(house, connect):
 
 
 async def test_fewer_come_in_where_the_system_has_no_room_for_more(house, connect, monkeypatch):
-    monkeypatch.setattr(door.descriptors, "provide", lambda _: 1)
+    monkeypatch.setattr(listeners, "raise_descriptor_limit", lambda _: 1)
     async with house.open(connections=10), connect() as first:
         assert "result" in await first.call("memd/ping")
         async with connect() as second:
@@ -238,7 +244,7 @@ async def test_closing_the_house_lets_answers_leave(house, connect, eventually):
 
 async def _close_then_open_the_gate(house):
     for connection in tuple(house.listener._open):
-        connection.leave()
+        connection.finish()
     await anyio.sleep(0.05)
     house.recaller.gate.set()
 
@@ -284,14 +290,14 @@ async def test_no_bytes_on_the_wire_stop_the_next_request(house, lines):
 
 
 async def test_a_fault_in_one_connection_stays_there(house, connect, monkeypatch):
-    read = framing.read
+    parse_line = jsonrpc.parse_line
 
     def faulty(line):
         if b"boom" in line:
             raise ZeroDivisionError
-        return read(line)
+        return parse_line(line)
 
-    monkeypatch.setattr(framing, "read", faulty)
+    monkeypatch.setattr(jsonrpc, "parse_line", faulty)
     async with house.open(), connect() as good, connect() as bad:
         await bad.send(b"boom\n")
         assert await bad.answer() is None
@@ -315,3 +321,82 @@ async def test_a_moment_without_descriptors_is_survived(house):
                 sock.sendall, b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
             )
             assert b"result" in await anyio.to_thread.run_sync(sock.recv, 1_000)
+
+
+def test_the_kernel_says_who_is_there():
+    here, there = socket.socketpair(socket.AF_UNIX)
+    with here, there:
+        assert peer_credentials(here) == (os.getuid(), os.getpid())
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run" / "memd.sock"
+
+
+def test_what_is_taken_is_ours_until_it_is_given_back(path):
+    file = SocketFile(str(path))
+    assert not file.is_ours()
+    with file.bind():
+        assert file.is_ours()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        file.remove()
+    assert not path.exists()
+    assert not file.is_ours()
+
+
+def test_a_socket_that_took_its_place_is_not_ours_and_stays(path):
+    file = SocketFile(str(path))
+    with file.bind(), socket.socket(socket.AF_UNIX) as other:
+        path.unlink()
+        other.bind(str(path))
+        assert not file.is_ours()
+        file.remove()
+        assert path.is_socket()
+
+
+def test_it_can_be_taken_again_after_somebody_removed_it_with_its_directory(path):
+    file = SocketFile(str(path))
+    with file.bind():
+        path.unlink()
+        path.parent.rmdir()
+        assert not file.is_ours()
+        with file.bind():
+            assert file.is_ours()
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """The limits of a process that may be changed without changing ours."""
+    held = {"now": (256, 4_096)}
+    monkeypatch.setattr(listeners.resource, "getrlimit", lambda _: held["now"])
+
+    def change(_, wanted):
+        if wanted[0] > held.get("most", wanted[0]):
+            raise ValueError
+        held["now"] = wanted
+
+    monkeypatch.setattr(listeners.resource, "setrlimit", change)
+    return held
+
+
+def test_the_limit_is_raised_for_all_connections_and_the_house(limits):
+    assert raise_descriptor_limit(1_024) == 1_024
+    assert limits["now"] == (1_024 + DESCRIPTORS_RESERVED, 4_096)
+
+
+def test_who_may_not_have_so_many_lets_fewer_in(limits):
+    limits["now"] = (256, 1_000)
+    assert raise_descriptor_limit(1_024) == 1_000 - DESCRIPTORS_RESERVED
+
+
+def test_a_system_that_refuses_what_it_promised_is_believed(limits):
+    limits["most"] = 512
+    assert raise_descriptor_limit(1_024) == 256 - DESCRIPTORS_RESERVED
+
+
+@pytest.mark.parametrize("soft", [10_000, resource.RLIM_INFINITY])
+def test_a_limit_that_is_high_enough_is_left_alone(limits, soft):
+    limits["now"] = (soft, soft)
+    assert raise_descriptor_limit(1_024) == 1_024
+    assert limits["now"] == (soft, soft)

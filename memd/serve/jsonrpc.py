@@ -1,0 +1,320 @@
+"""JSON-RPC 2.0, one message a line: bytes to lines, lines to messages, results and errors to lines. Pure.
+
+`parse_line` never raises: a line that is no message is an `InvalidLine` with the error to answer.
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeGuard
+
+from pydantic import ValidationError
+
+from memd.errors import BadRequest, Broken, MemdError
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+SERVER_ERROR = -32000
+
+DEPTH_MAX = 128
+"""Levels of nesting in a message. It keeps every recursive walk below Python's recursion limit."""
+COSTLY_MAX = 100_000
+"""Commas, brackets and surrogate escapes in a line. Parsing more would block the event loop too long."""
+LIST_ITEMS_MAX = 20
+"""Items in a list of a result. A result with a longer list is encoded in a worker thread."""
+PREFACE_VERSION = 1
+INTERNAL_ERROR_MESSAGE = "memd could not do this; see the log"
+UNEXPECTED_ERRORS = (
+    OSError,  # TimeoutError too
+    ValueError,
+    TypeError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RuntimeError,  # RecursionError too
+    MemoryError,
+    AssertionError,
+)
+"""Bugs and outages that cost one answer; they never end the daemon."""
+_COSTLY = (b",", b"[", b"{", b"\\ud", b"\\uD")
+_JOIN_BYTES = 65_536
+"""Bytes of an unfinished line that are collected before they are set aside as one piece."""
+_PREFACE_FIELDS = ("cwd", "project", "session", "client")
+_PREFACE_CHARACTERS_MAX = 4_096
+_BOM = b"\xef\xbb\xbf"
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+Id = str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A request, or a notification if `id` is None."""
+
+    id: Id | None
+    method: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientResponse:
+    """A response from the client. memd sends no requests, so it answers nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Preface:
+    """What the stdio proxy says about its client before the first message."""
+
+    cwd: str | None = None
+    project: str | None = None
+    session: str | None = None
+    client: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidLine:
+    """A line that is no message, and the error to answer it with."""
+
+    code: int
+    message: str
+    id: Id | None = None
+
+
+Message = Call | ClientResponse | Preface | InvalidLine
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorObject:
+    """A JSON-RPC error. `data` names memd's error class, so that a client can raise it again."""
+
+    code: int
+    message: str
+    data: dict[str, str]
+
+
+class LineSplitter:
+    """Cuts a stream into lines. Holds at most `limit` bytes and one chunk."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+        # A long line is joined once; growing it chunk by chunk would fragment the heap.
+        self._pieces: list[bytes] = []
+        self._pieces_bytes = 0
+        self.is_overfull = False
+        """A line is longer than the limit. That line and everything after it is dropped."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The lines that this chunk completes, without their line ends."""
+        if self.is_overfull:
+            return []
+        first, *others = chunk.split(b"\n")
+        self._rest += first
+        lines: list[bytes] = []
+        if others:
+            lines = [self.take_rest(), *others[:-1]]
+            self._rest += others[-1]
+        elif len(self._rest) >= _JOIN_BYTES:
+            self._pieces.append(bytes(self._rest))
+            self._pieces_bytes += len(self._rest)
+            self._rest = bytearray()
+        too_long = next((i for i, line in enumerate(lines) if len(line) > self._limit), None)
+        if too_long is not None or self.held > self._limit:
+            self.is_overfull = True
+            self.take_rest()
+        return lines[:too_long]
+
+    @property
+    def held(self) -> int:
+        """Bytes of the unfinished line."""
+        return self._pieces_bytes + len(self._rest)
+
+    def take_rest(self) -> bytes:
+        """Remove and return the unfinished line."""
+        rest = b"".join([*self._pieces, self._rest])
+        self._rest = bytearray()
+        self._pieces.clear()
+        self._pieces_bytes = 0
+        return rest
+
+
+def parse_line(line: bytes) -> Message | None:
+    """The message on a line; None for an empty line."""
+    text = line.removeprefix(_BOM).strip()
+    if not text:
+        return None
+    if len(text) > COSTLY_MAX and sum(map(text.count, _COSTLY)) > COSTLY_MAX:
+        return InvalidLine(
+            INVALID_REQUEST,
+            f"this line has more than {COSTLY_MAX} commas, brackets and \\ud escapes; send it in parts",
+        )
+    try:
+        value = _DECODER.decode(text.decode("utf-8"))
+    except RecursionError:
+        return InvalidLine(INVALID_REQUEST, f"nested deeper than {DEPTH_MAX} levels")
+    except ValueError as error:
+        return InvalidLine(PARSE_ERROR, f"not JSON: {_explain_parse_error(error)}")
+    if _is_too_deep(text, value):
+        return InvalidLine(INVALID_REQUEST, f"nested deeper than {DEPTH_MAX} levels")
+    return _classify_value(_replace_lone_surrogates(text, value))
+
+
+def _reject_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def _parse_finite(digits: str) -> float:
+    number = float(digits)
+    if math.isinf(number):
+        raise ValueError("the number is too large")
+    return number
+
+
+# Made once: making one takes as long as reading or writing a short line.
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite)
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _explain_parse_error(error: ValueError) -> str:
+    """Where the JSON is wrong, without repeating what was sent."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} at character {error.pos}"
+    return (
+        "not UTF-8"
+        if isinstance(error, UnicodeDecodeError)
+        else "a number that JSON does not have"
+    )
+
+
+def _is_too_deep(text: bytes, value: object) -> bool:
+    if text.count(b"[") + text.count(b"{") <= DEPTH_MAX:
+        return False
+    level: list[object] = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return any(isinstance(item, dict | list) for item in level)
+
+
+def _replace_lone_surrogates(text: bytes, value: Any) -> Any:
+    r"""`"\ud83d"` alone is legal JSON but not valid text: nothing could store, log or answer it."""
+    if not _SURROGATE_ESCAPE.search(text):
+        return value
+    clean = json.dumps(value, ensure_ascii=False).encode("utf-16", "surrogatepass")
+    return json.loads(clean.decode("utf-16", "replace"))
+
+
+def _classify_value(value: Any) -> Message:
+    if not isinstance(value, dict):
+        what = (
+            "a batch: send one message a line"
+            if isinstance(value, list)
+            else "no JSON-RPC object"
+        )
+        return InvalidLine(INVALID_REQUEST, f"this is {what}")
+    if "memd" in value and "jsonrpc" not in value:
+        return _read_preface(value)
+    given = value.get("id")
+    known = given if isinstance(given, str | int) and not isinstance(given, bool) else None
+    if value.get("jsonrpc") != "2.0":
+        return InvalidLine(INVALID_REQUEST, 'the message lacks "jsonrpc": "2.0"', known)
+    if "method" not in value and ("result" in value or "error" in value):
+        return ClientResponse()
+    return _read_call(value, known)
+
+
+def _read_call(value: dict[str, Any], known: Id | None) -> Message:
+    method, params = value.get("method"), value.get("params")
+    if not isinstance(method, str) or not method:
+        return InvalidLine(INVALID_REQUEST, "the message has no method", known)
+    if "id" in value and known is None:
+        return InvalidLine(INVALID_REQUEST, "id: a text or a whole number is needed")
+    if params is not None and not isinstance(params, dict):
+        return InvalidLine(INVALID_PARAMS, "params: an object is needed", known)
+    return Call(known, method, params or {})
+
+
+def _read_preface(value: dict[str, Any]) -> Preface | InvalidLine:
+    if value["memd"] != PREFACE_VERSION:
+        return InvalidLine(
+            INVALID_REQUEST, f"memd: this daemon speaks version {PREFACE_VERSION} only"
+        )
+    given = {name: value.get(name) for name in _PREFACE_FIELDS}
+    return Preface(**{name: text for name, text in given.items() if _is_usable(text)})
+
+
+def _is_usable(text: object) -> TypeGuard[str]:
+    return (
+        isinstance(text, str) and 0 < len(text) <= _PREFACE_CHARACTERS_MAX and "\0" not in text
+    )
+
+
+def result_line(call_id: Id, result: object) -> bytes:
+    """The response to a request. A ValueError if the result is no JSON."""
+    return _encode_line({"jsonrpc": "2.0", "id": call_id, "result": result})
+
+
+def is_large(result: object) -> bool:
+    """Whether to encode this result in a thread, with `large_result_line`."""
+    return isinstance(result, dict) and any(
+        isinstance(value, list) and len(value) > LIST_ITEMS_MAX for value in result.values()
+    )
+
+
+def large_result_line(call_id: Id, result: Mapping[str, Any]) -> bytes:
+    """`result_line` in many short calls of the encoder, so that other threads run in between."""
+    head = _ENCODER.encode({"jsonrpc": "2.0", "id": call_id})
+    fields = [
+        f"{_ENCODER.encode(str(name))}:{_encode_items(value)}" for name, value in result.items()
+    ]
+    line = head[:-1] + ',"result":{' + ",".join(fields) + "}}\n"
+    return line.encode("utf-8", "replace")
+
+
+def _encode_items(value: object) -> str:
+    if not isinstance(value, list):
+        return _ENCODER.encode(value)
+    return "[" + ",".join([_ENCODER.encode(item) for item in value]) + "]"
+
+
+def error_line(call_id: Id | None, code: int, message: str, data: object = None) -> bytes:
+    """The error that answers a request, or a line that is no message (`call_id` None)."""
+    error: dict[str, object] = {"code": code, "message": message}
+    if data is not None:
+        error["data"] = data
+    return _encode_line({"jsonrpc": "2.0", "id": call_id, "error": error})
+
+
+def _encode_line(message: dict[str, object]) -> bytes:
+    return _ENCODER.encode(message).encode("utf-8", "replace") + b"\n"
+
+
+def error_object(error: BaseException) -> ErrorObject:
+    """What a caller is told: a MemdError's own words; of any other error only that the log has it."""
+    if not isinstance(error, MemdError):
+        return ErrorObject(SERVER_ERROR, INTERNAL_ERROR_MESSAGE, {"error": Broken.__name__})
+    code = INVALID_PARAMS if isinstance(error, BadRequest) else SERVER_ERROR
+    return ErrorObject(code, error.message, {"error": type(error).__name__})
+
+
+def bad_request(error: ValidationError) -> BadRequest:
+    """The first thing that pydantic found wrong: the field is named, its value is not repeated."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"] if not _is_union_branch(part))
+    reason = (
+        "there is no such parameter" if first["type"] == "extra_forbidden" else first["msg"]
+    )
+    reason = reason.removeprefix("Value error, ")
+    return BadRequest(f"{place}: {reason[:1].lower()}{reason[1:]}" if place else reason)
+
+
+def _is_union_branch(part: int | str) -> bool:
+    return isinstance(part, str) and (part in {"int", "str"} or part.startswith("constrained-"))
