@@ -227,7 +227,7 @@ async def test_an_answer_of_very_many_is_whole(house, ask):
 
 async def test_a_capture_and_a_ping_are_light_and_a_batch_is_not(house):
     async with house.open():
-        control = house.listener._speaks.control
+        control = house.listener._handlers.control
         assert control.is_light(Call(1, "memd/ping"))
         assert control.is_light(Call(1, "memd/capture", {"client": "c", "payload": {}}))
         assert control.is_light(Call(1, "memd/remember", {"text": "x"}))
