@@ -26,7 +26,6 @@ from memd.index.copied import SYMPTOMS
 from memd.index.entities import Entity, of_summary
 from memd.index.heap import give_back
 from memd.index.keeper import Keeper
-from memd.index.pages import give_back_code
 from memd.index.shelf import Batch, Shelf
 from memd.models import Space, Summary
 from memd.store import changes, entities, fulltext, saved, summaries, turns
@@ -35,7 +34,7 @@ from memd.store.rows import NewPassage
 from memd.text import digest, forget_words
 
 _LOOK_S = 20.0
-"""How long to sleep when nobody rings: another process may have written, and searches leave pages behind."""
+"""How long to sleep when nobody rings: another process may have written."""
 
 _QUIET_S = 5.0
 """After so long without work, memory is given back."""
@@ -141,9 +140,7 @@ class Indexer:
             forget_words()
         async with self._lock:
             await self._keeper.save(lambda: self._awaited > 0 or self._bell.is_rung)
-        await anyio.to_thread.run_sync(self._keeper.give_back)
         await anyio.to_thread.run_sync(give_back)
-        await anyio.to_thread.run_sync(give_back_code)
 
     def nudge(self) -> None:
         """Tell it that summaries changed."""

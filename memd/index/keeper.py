@@ -13,7 +13,7 @@ Not here: the files (copy.py, intact.py), which copy holds (store/saved.py), whe
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 
 import anyio
 import anyio.to_thread
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from memd import log
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import VaultError
-from memd.index import copy, intact, pages
+from memd.index import copy, intact
 from memd.index.chunk import wording
 from memd.index.copied import SYMPTOMS, Draft
 from memd.index.copy import GivenUp, Mapped, Odd
@@ -48,8 +48,6 @@ _PAUSE = 2.0
 """Of the time that it took to read a step of a copy: searches go between."""
 _DROPPED = "the saved copy of the index was dropped"
 _DAMAGED = "the saved copy of the index was damaged; it is being read from the vault"
-_BLOCKS_KEPT = 8
-"""After so many blocks of a copy, the pages that were read for it are given back."""
 
 Halves = NDArray[np.float16]
 
@@ -242,12 +240,10 @@ class Keeper:
 
     async def _write(self, name: str, draft: Draft, give_up: Callable[[], bool]) -> None:
         """Write the copy's files; a daemon that leaves does not wait for them."""
-        blocks, leaving = count(1), False
+        leaving = False
         failed: list[OSError | GivenUp] = []
 
         def look() -> bool:
-            if next(blocks) % _BLOCKS_KEPT == 0:
-                self.give_back()
             return leaving or give_up()
 
         def write() -> None:
@@ -279,14 +275,6 @@ class Keeper:
         """Take away every copy that does not hold."""
         name = await self._db.read(saved.name)
         await anyio.to_thread.run_sync(copy.sweep, self._db.path, name)
-
-    def give_back(self) -> None:
-        """Let go of the pages of the copy that were read; what was written to stays.
-
-        The next search finds them in the system's cache: a few milliseconds with a million rows.
-        """
-        for mapped in self._copy.maps.values() if self._copy else ():
-            pages.give_back(mapped, self._shelf.lock)
 
     def status(self) -> dict[str, object]:
         """Tell `mapped`, whether the shelf holds a copy's arrays, and `trouble`, if there is any."""

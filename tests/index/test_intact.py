@@ -69,40 +69,6 @@ def test_who_takes_the_copy_away_meanwhile_does_not_make_it_odd(vault):
     assert list(steps)
 
 
-def test_it_is_read_in_steps_whose_pages_are_not_kept(vault):
-    found = big(vault, 20)
-    path = found.folder / "rows"
-    assert intact.small(found) == []
-    with path.open("rb") as file:
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-    assert read_through(found) == 1 + 25 // 8 + 1
-    assert resident(path, 20 * 1024**2) < 2 * 1024**2
-
-
-def test_what_was_in_the_cache_stays_there(vault):
-    found = big(vault, 8)
-    path = found.folder / "rows"
-    path.read_bytes()
-    held = resident(path, 8 * 1024**2)
-    read_through(found)
-    assert resident(path, 8 * 1024**2) >= 0.9 * held
-
-
-def resident(path, size):
-    """How many of a file's first bytes are in the system's cache."""
-    held = 0
-    with path.open("rb") as file:
-        # Else the system would read ahead of where it is asked, and find that later.
-        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
-        buffer = bytearray(4096)
-        for offset in range(0, size, 4096):
-            try:
-                held += os.preadv(file.fileno(), [buffer], offset, os.RWF_NOWAIT)
-            except BlockingIOError:
-                continue
-        return held
-
-
 def test_small_files_are_those_that_take_no_time(vault, monkeypatch):
     write(vault)
     found = copy.read(vault, "one")

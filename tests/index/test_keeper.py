@@ -128,7 +128,6 @@ async def test_a_shelf_lives_on_in_the_arrays_of_its_copy(db):
     put(db, "0", "other words")
     await indexer.settle()
     assert indexer._keeper.status()["mapped"]
-    indexer._keeper.give_back()
     await reads_as(db, shelf)
     db.write_now(saved.drop)
     await reads_as(db, shelf, mapped=False)
