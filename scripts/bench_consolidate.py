@@ -26,7 +26,7 @@ from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind
 from memd.recall.answer import Question
 from memd.recall.recaller import Recaller
@@ -55,13 +55,13 @@ class Bench:
         config = Config()
         embedder = HashingEmbedder()
         self.db = Database(path, clock())
-        self.shelf = Shelf(config.engines.active_from)
-        self.indexer = Indexer(self.db, (embedder,), self.shelf, config.index)
+        self.index = MemoryIndex(config.engines.active_from)
+        self.indexer = Indexer(self.db, (embedder,), self.index, config.index)
         self.recaller = Recaller(
-            self.db, (embedder,), self.shelf, config.recall, config.profiles, None
+            self.db, (embedder,), self.index, config.recall, config.profiles, None
         )
         self.consolidator = Consolidator(
-            self.db, self.shelf, embedder.space.name, config.consolidate, clock, lambda: None
+            self.db, self.index, embedder.space.name, config.consolidate, clock, lambda: None
         )
         self._corpus = corpus.Corpus()
         self._questions = itertools.cycle(self._corpus.questions(400))

@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from benchmarks import corpus
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.columns import Columns
-from memd.index.matrix import Matrix
+from memd.index.memory_index import MemoryIndex
 from memd.index.postings import POSTING
-from memd.index.shelf import Shelf
+from memd.index.vectors import VectorMatrix
 from memd.models import Kind, Tier
 from memd.recall import filters, legs
 from memd.recall.answer import Question
@@ -80,22 +80,22 @@ def made_up(rows: int, questions: int) -> Rows:
     return Rows(words, asked)
 
 
-def shelf_of(rows: Rows) -> Shelf:
-    """A shelf with the words of these rows."""
-    shelf = Shelf()
+def shelf_of(rows: Rows) -> MemoryIndex:
+    """A index with the words of these rows."""
+    index = MemoryIndex()
     for first in range(0, len(rows.words), BLOCK):
         some = rows.words[first : first + BLOCK]
         blobs, lengths = postings(some)
-        shelf.postings.append(blobs, lengths)
-        shelf.columns.append(
+        index.postings.append(blobs, lengths)
+        index.columns.append(
             [
                 StoredPassage(first + i + 1, first + i + 1, 0, n, b"")
                 for i, n in enumerate(lengths)
             ]
         )
-    describe(shelf.columns)
-    shelf.version += 1
-    return shelf
+    describe(index.columns)
+    index.version += 1
+    return index
 
 
 def postings(some: Words) -> tuple[list[bytes], list[int]]:
@@ -183,13 +183,13 @@ def quickest(work: Callable[[], object], runs: int) -> float:
 
 def words(rows: Rows) -> dict[str, Any]:
     """The lexical leg against FTS5."""
-    shelf, db, plain = shelf_of(rows), fts5_of(rows), Plain(rows)
-    seen = filters.masks(shelf, Question(text="", now=0))
+    index, db, plain = shelf_of(rows), fts5_of(rows), Plain(rows)
+    seen = filters.masks(index, Question(text="", now=0))
     sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
 
     def leg(terms: legs.Terms) -> legs.Rows:
-        scores = legs.lexical_scores(shelf, terms, LEXICAL, seen.scope.among)
-        return legs.best(shelf, scores, seen, TOP)
+        scores = legs.lexical_scores(index, terms, LEXICAL, seen.scope.among)
+        return legs.best(index, scores, seen, TOP)
 
     ours, theirs, exact = [], [], []
     for question in rows.questions:
@@ -220,7 +220,7 @@ def vectors(rows: Rows) -> dict[str, Any]:
     count, texts, embedder = len(rows.words), corpus.Corpus(), HashingEmbedder()
     told = [f"{m['title']}\n{m['text']}" for m in texts.memories(min(count, EMBEDDED), 0)]
     scanned = mixed(np.asarray(embedder.embed(told), np.float32), count)
-    matrix = Matrix(scanned.shape[1])
+    matrix = VectorMatrix(scanned.shape[1])
     for first in range(0, count, BLOCK):
         matrix.append(scanned[first : first + BLOCK].astype(np.float16))
     live = np.ones(count, np.bool_)

@@ -32,7 +32,7 @@ from memd.exchange import jsonl
 from memd.index import gaps, sample
 from memd.index.blobs import decode
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.store import copies, sampling, vectors
 from memd.store.database import Database, open_database
 from memd.store.snapshot import snapshot
@@ -267,14 +267,14 @@ def rebuilt(vault: str) -> list[str]:
 
 
 async def _settle(db: Database) -> None:
-    indexer = Indexer(db, (HashingEmbedder(),), Shelf(), Config().index)
+    indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), Config().index)
     await indexer.load()
     await indexer.settle()
 
 
 async def _reindex(db: Database) -> None:
     await db.write(_emptied)
-    indexer = Indexer(db, (HashingEmbedder(),), Shelf(), Config().index)
+    indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), Config().index)
     await indexer.load()
     await indexer.reindex()
 

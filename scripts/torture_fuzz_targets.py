@@ -30,7 +30,7 @@ from memd.consolidate import guards
 from memd.distill import pending
 from memd.distill.record import record as written
 from memd.errors import BadRequest, ConfigError
-from memd.index import chunk, copy, entities
+from memd.index import chunking, copy, entities
 from memd.index.copied import Draft, Layout
 from memd.models import NewEvent
 from memd.recall import profiles, query
@@ -189,7 +189,7 @@ def _distilled(tx: Connection, prepared: list[Prepared]) -> None:
                 written(tx, plan, due.session, NOW)
     made = summaries.by_ids(tx, [n for (n,) in tx.execute("SELECT id FROM summaries")])
     for one in made.values():
-        chunk.passages(one)
+        chunking.passages(one)
         entities.of_summary(one)
         guards.compare(one.body[:2_000], f"{one.title} {one.body[:2_000]}")
     raise _Undone

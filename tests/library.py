@@ -7,7 +7,7 @@ import numpy as np
 from memd.config import Config
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef
 from memd.recall.answer import Question
 from memd.recall.recaller import Recaller
@@ -23,12 +23,12 @@ class Library:
     def __init__(self, db, own_profiles=None, learned=None, **recall):
         self.db = db
         self.learned = learned
-        self.shelf = Shelf()
+        self.index = MemoryIndex()
         embedders = [HashingEmbedder()]
-        self.indexer = Indexer(db, embedders, self.shelf, Config().index)
+        self.indexer = Indexer(db, embedders, self.index, Config().index)
         config = Config().recall.model_copy(update=recall)
         self.recaller = Recaller(
-            db, embedders, self.shelf, config, own_profiles or {}, learned=learned
+            db, embedders, self.index, config, own_profiles or {}, learned=learned
         )
 
     def put(
@@ -85,11 +85,11 @@ class Library:
 
     async def learn(self, *ids):
         """Give all memories their vectors in the learned space, or only these; then it leads not yet."""
-        if not self.shelf.loaded:
+        if not self.index.loaded:
             await self.indexer.load()
         await self.indexer.settle()
-        space, columns = self.learned.current, self.shelf.columns
-        self.shelf.adopt(space)
+        space, columns = self.learned.current, self.index.columns
+        self.index.adopt(space)
         rows = [columns.rows_of(number) for number in ids] or [np.flatnonzero(columns.live)]
         rows = np.concatenate(rows)
         known = self.db.read_now(
@@ -97,7 +97,7 @@ class Library:
         )
         owners = [known[number] for number in columns.summary_id[rows].tolist()]
         vectors = await self.learned.documents([f"{one.title}\n{one.body}" for one in owners])
-        self.shelf.fill(space.name, columns.passage_id[rows].tolist(), vectors.astype("<f2"))
+        self.index.fill(space.name, columns.passage_id[rows].tolist(), vectors.astype("<f2"))
         await self.recaller.prepare()
 
     def asked(self, text, **more):
@@ -106,7 +106,7 @@ class Library:
 
     async def ask(self, text, **more):
         """The answer, everything indexed."""
-        if not self.shelf.loaded:
+        if not self.index.loaded:
             await self.indexer.load()
         await self.indexer.settle()
         return await self.recaller.search(self.asked(text, **more))

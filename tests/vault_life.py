@@ -22,7 +22,7 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.exchange import moving
 from memd.index import keeper, proof, sample
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall.answer import Question
 from memd.recall.recaller import Recaller
 from memd.store import integrity, summaries
@@ -115,20 +115,20 @@ class House:
         self.db = db = Database(self.path, clock())
         embedders = (HashingEmbedder(),)
         self.space, self.tokens = embedders[0].space.name, config.index.passage_tokens
-        self.shelf = Shelf()
-        self.indexer = Indexer(db, embedders, self.shelf, config.index)
+        self.index = MemoryIndex()
+        self.indexer = Indexer(db, embedders, self.index, config.index)
         self.distiller = Distiller(db, config.distill, clock, self.indexer.nudge)
         spool = f"{self.path}.spool"
         self.intake = Intake(db, config.capture, clock, spool, self.distiller.nudge)
-        self.recaller = Recaller(db, embedders, self.shelf, config.recall, {})
+        self.recaller = Recaller(db, embedders, self.index, config.recall, {})
         self.consolidator = Consolidator(
-            db, self.shelf, self.space, config.consolidate, clock, self.indexer.nudge
+            db, self.index, self.space, config.consolidate, clock, self.indexer.nudge
         )
         eraser = Eraser(
             db, clock, self.indexer.nudge, bring_in=self._settle, indexed=self.indexer.settle
         )
         self.curator = Curator(db, redact, clock, self.indexer.nudge, eraser)
-        self.judge = Judge(db, redact, clock, self.indexer.nudge, self.shelf, self.space)
+        self.judge = Judge(db, redact, clock, self.indexer.nudge, self.index, self.space)
         self.call(self.indexer.load)
 
     async def _settle(self):
@@ -220,15 +220,15 @@ class House:
 
     def scores_from_scratch(self, text):
         """The same from an index that was read from the vault just now."""
-        kept = self.shelf, self.recaller
-        fresh = Shelf()
+        kept = self.index, self.recaller
+        fresh = MemoryIndex()
         anew = keeper.Keeper(self.db, fresh, (HashingEmbedder(),))
         self.db.read_now(lambda tx: fresh.load(anew._contents(tx)))
         self.recaller = Recaller(self.db, (HashingEmbedder(),), fresh, Config().recall, {})
         try:
             return pytest.approx(self.scores(text), abs=1e-5)
         finally:
-            self.shelf, self.recaller = kept
+            self.index, self.recaller = kept
 
     def wrong(self):
         """What the doctor finds amiss."""

@@ -29,8 +29,8 @@ from memd.consolidate.decide import Decision, Pair, Supersede, deciding, refusal
 from memd.consolidate.form import form_of
 from memd.consolidate.nearest import PAIRS_MAX, Found, NearestRows, rows_of
 from memd.consolidate.verdicts import Undone
-from memd.index.heap import give_back
-from memd.index.shelf import Shelf
+from memd.index.malloc import give_back
+from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
 from memd.store import forms, runs, summaries
 from memd.store.database import Connection, Database
@@ -115,14 +115,14 @@ class Consolidator:
     def __init__(
         self,
         db: Database,
-        shelf: Shelf,
+        index: MemoryIndex,
         space_name: str,
         config: ConsolidateConfig,
         clock: Callable[[], int],
         on_written: Callable[[], None],
     ) -> None:
         self._db = db
-        self._shelf = shelf
+        self._index = index
         self._space_name = space_name
         self._config = config
         self._clock = clock
@@ -275,9 +275,9 @@ class Consolidator:
         """Which of these could be compared, and the pairs that are alike in either space."""
         ready, found = await self._compare_in(self._space_name, summary_ids)
         alike: Alike = {(one, other): (cosine, "") for one, other, cosine in found}
-        with self._shelf.lock:
-            learned = self._shelf.learned
-            leads = learned is not None and self._shelf.active == learned
+        with self._index.lock:
+            learned = self._index.learned
+            leads = learned is not None and self._index.active == learned
         if learned is not None and leads:
             there, found = await self._compare_in(learned, sorted(ready))
             ready -= self._too_early(ready - there, ready)
@@ -287,7 +287,7 @@ class Consolidator:
     async def _compare_in(
         self, space: str, summary_ids: Sequence[int]
     ) -> tuple[set[int], list[Found]]:
-        rows: NearestRows | None = rows_of(self._shelf, space)
+        rows: NearestRows | None = rows_of(self._index, space)
         if rows is None or not summary_ids:
             return set(), []
         ready = await anyio.to_thread.run_sync(rows.indexed, summary_ids)

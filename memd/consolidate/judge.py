@@ -14,7 +14,7 @@ from memd.consolidate.candidates import NEAR, NEAR_LEARNED, Candidate, Near, und
 from memd.consolidate.judging import Judged, Ruling
 from memd.consolidate.nearest import rows_of
 from memd.errors import BadRequest
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.store import judgments, summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, storable
@@ -37,14 +37,14 @@ class Judge:
         redact: Callable[[str], str],
         clock: Callable[[], int],
         on_written: Callable[[], None],
-        shelf: Shelf,
+        index: MemoryIndex,
         space_name: str,
     ) -> None:
         self._db = db
         self._redact = redact
         self._clock = clock
         self._on_written = on_written
-        self._shelf = shelf
+        self._index = index
         self._space_name = space_name
 
     async def judge(self, ruling: Ruling) -> Judged:
@@ -76,12 +76,12 @@ class Judge:
 
     def _near(self, summary_id: int) -> Cosines:
         near = self._alike(self._space_name, summary_id, NEAR)
-        with self._shelf.lock:
-            learned = self._shelf.learned if self._shelf.active == self._shelf.learned else None
+        with self._index.lock:
+            learned = self._index.learned if self._index.active == self._index.learned else None
         return near, self._alike(learned, summary_id, NEAR_LEARNED) if learned else {}
 
     def _alike(self, space: str, summary_id: int, threshold: float) -> dict[int, float]:
-        rows = rows_of(self._shelf, space)
+        rows = rows_of(self._index, space)
         if rows is None or summary_id not in rows.indexed([summary_id]):
             return {}
         found = rows.pairs([summary_id], threshold)

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Rows
-from memd.index.rotation import Floats
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
+from memd.index.quantization import Floats
 
 BLOCK = 128
 """New rows per product."""
 SLICE = 512
-"""Rows that are compared at a time; the shelf is locked only while they are copied. Small, because
+"""Rows that are compared at a time; the index is locked only while they are copied. Small, because
 what a tick takes and gives back stays with the process in part: 60 MB for slices of 4,096."""
 PAIRS_MAX = 8
 """Pairs per new memory, the most alike first."""
@@ -167,16 +167,16 @@ class _Near:
         return list(zip(new.tolist(), other.tolist(), cosines.tolist(), strict=True))
 
 
-def rows_of(shelf: Shelf, space: str) -> ArrayRows | None:
-    """What a shelf holds of one space, as it is now; None while it is being loaded, or is not proven.
+def rows_of(index: MemoryIndex, space: str) -> ArrayRows | None:
+    """What an index holds of one space, as it is now; None while it is being loaded, or is not proven.
 
     The columns are copied; the vectors are read when asked for, a slice at a time, so that a search
-    never waits for long. When the shelf closes its gaps in between, `is_current` turns False.
+    never waits for long. When the index closes its gaps in between, `is_current` turns False.
     """
-    with shelf.lock:
-        columns, matrix = shelf.columns, shelf.matrices.get(space)
-        is_filling = space != shelf.learned and shelf.coverage(space) < 1
-        if not (shelf.loaded and shelf.is_proven) or matrix is None or is_filling:
+    with index.lock:
+        columns, matrix = index.columns, index.matrices.get(space)
+        is_filling = space != index.learned and index.coverage(space) < 1
+        if not (index.loaded and index.is_proven) or matrix is None or is_filling:
             return None
         n, dimensions = columns.n, matrix.dimensions
         last = int(columns.passage_id[n - 1]) if n else 0
@@ -187,17 +187,17 @@ def rows_of(shelf: Shelf, space: str) -> ArrayRows | None:
 
     def is_current() -> bool:
         # Passages are in order of id, so the last one is in its place only if all are.
-        now = shelf.columns
+        now = index.columns
         return (
-            space in shelf.matrices
+            space in index.matrices
             and now.n >= n
             and (not n or int(now.passage_id[n - 1]) == last)
         )
 
     def vectors(rows: Rows) -> Floats:
-        with shelf.lock:
+        with index.lock:
             if is_current():
-                return shelf.matrices[space].vectors(rows)
+                return index.matrices[space].vectors(rows)
         return np.zeros((len(rows), dimensions), np.float32)
 
     return ArrayRows(summary_id, project_id, seq, live, vectors, is_current)

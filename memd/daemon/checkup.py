@@ -18,7 +18,7 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import Broken, VaultCorrupt
 from memd.index import proof, sample
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Finding
 from memd.paths import Paths
 from memd.store import integrity, sweeping
@@ -107,7 +107,7 @@ def mend_unserved(paths: Paths, settings: IndexConfig, now: int) -> list[str]:
     """Mend a vault that no daemon serves, as its only holder. Raises AlreadyRunning or a VaultError."""
 
     async def work() -> list[str]:
-        indexer = Indexer(db, (HashingEmbedder(),), Shelf(), settings)
+        indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), settings)
         return await Checkup(db, indexer, None, settings.passage_tokens, lambda: now).mend()
 
     with lock.held(paths.lock, now, "repair"), open_database(paths.database, now) as db:

@@ -1,7 +1,7 @@
 """Which space answers questions, and why: the `embedder` part of how memd is.
 
 The room of the learned model says how the model is, the room that fills its space how far that is, and
-the shelf which space leads; here that becomes one value. Not here: any of these decisions.
+the index which space leads; here that becomes one value. Not here: any of these decisions.
 """
 
 from collections.abc import Mapping

@@ -41,10 +41,10 @@ from memd.embeddings.base import Reranker
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
 from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
-from memd.index import heap
+from memd.index import malloc
 from memd.index.backfill import Backfill
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.index.upkeep import Upkeep
 from memd.paths import Paths, private_dir
 from memd.recall.recaller import Recaller
@@ -70,7 +70,7 @@ async def serve(
     starter: Starter = BY_HAND,
 ) -> None:
     """Serve one vault until asked to leave. Raises AlreadyRunning, or a VaultError."""
-    heap.tighten()
+    malloc.tighten()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
     with lock.held(paths.lock, clock()), damage.opened(paths, clock()) as db:
@@ -109,26 +109,26 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     """Put every room into the house, and return the one at the door."""
     embedders = (HashingEmbedder(),)
     space = embedders[0].space.name
-    shelf = Shelf(config.engines.active_from)
-    learned, backfill = _learning(config, db, shelf, clock)
+    index = MemoryIndex(config.engines.active_from)
+    learned, backfill = _learning(config, db, index, clock)
 
     # Events → summaries → index → answers. Each room rings the next; so they are made from the end.
     filled = backfill.nudge if backfill else None
-    indexer = Indexer(db, embedders, shelf, config.index, on_indexed=filled)
+    indexer = Indexer(db, embedders, index, config.index, on_indexed=filled)
     rewriter = _rewriter(config, db, clock, indexer.nudge)
     distilled = partial(_nudge, indexer, *rewriter)
     distiller = Distiller(db, config.distill, clock, distilled)
     overrides = Overrides(paths.projects_file, str(Path.home()))
     intake = _intake(config, paths, db, clock, distiller.nudge, overrides)
     recaller = Recaller(
-        db, embedders, shelf, config.recall, config.profiles, _reranker(config), learned=learned
+        db, embedders, index, config.recall, config.profiles, _reranker(config), learned=learned
     )
 
     # Summaries → fewer, better summaries: by rule, and by a person's word.
-    consolidator = Consolidator(db, shelf, space, config.consolidate, clock, indexer.nudge)
+    consolidator = Consolidator(db, index, space, config.consolidate, clock, indexer.nudge)
     bring_in = partial(_bring_in, intake, distiller)
     curator = _curator(config, paths, db, clock, indexer, bring_in)
-    judge = Judge(db, redact, clock, indexer.nudge, shelf, space)
+    judge = Judge(db, redact, clock, indexer.nudge, index, space)
 
     # What is old, cut down to what is cited.
     retention = Retention(db, config.retention, clock, indexer.nudge)
@@ -142,7 +142,7 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     about = About(
         paths, clock(), lead.told(space, {}, {}, clock()), starter.by, house.seconds()
     )
-    status = partial(_status, Gauge(db), house, about, clock, lead, shelf)
+    status = partial(_status, Gauge(db), house, about, clock, lead, index)
     app = App(
         db, intake, recaller, curator, indexer, distiller, consolidator, status, leave.ask, clock,
         overrides, injector=injector, upkeep=Upkeep(db, embedders, learned, backfill), retention=retention,
@@ -181,13 +181,13 @@ def _intake(
 
 
 def _learning(
-    config: Config, db: Database, shelf: Shelf, clock: Callable[[], int]
+    config: Config, db: Database, index: MemoryIndex, clock: Callable[[], int]
 ) -> tuple[RemoteEmbedder | None, Backfill | None]:
     """Make the rooms of the learned model and of its space; neither if the settings want none."""
     learned = make_remote_embedder(config.engines, os.environ, clock, random.random)
     if learned is None:
         return None, None
-    backfill = Backfill(db, learned, shelf, config.engines, clock)
+    backfill = Backfill(db, learned, index, config.engines, clock)
     learned.on_ready(backfill.nudge)
     return learned, backfill
 
@@ -249,9 +249,9 @@ async def _status(
     about: About,
     clock: Callable[[], int],
     lead: Lead,
-    shelf: Shelf,
+    index: MemoryIndex,
 ) -> dict[str, Any]:
     now = clock()
     said, filled = says(house.rooms, "embedder"), says(house.rooms, "backfill")
-    embedder = lead.told(shelf.active, said, filled, now)
+    embedder = lead.told(index.active, said, filled, now)
     return await gather(gauge, house, replace(about, embedder=embedder), now)

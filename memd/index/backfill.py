@@ -21,7 +21,7 @@ from memd.config import EnginesConfig
 from memd.embeddings.base import ModelEmbedder, Vectors
 from memd.errors import EngineAbsent, EngineFailed
 from memd.index import gaps
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Space
 from memd.store.database import Database
 
@@ -32,7 +32,7 @@ _LOOK_S = 60.0
 _AGAIN_S = (1.0, 2.0, 5.0, 15.0, 30.0)
 """How long to sleep when the model does not answer, unless it rings."""
 _READ_AT_ONCE = 2_048
-"""Vectors that are read from the vault for one look at the shelf."""
+"""Vectors that are read from the vault for one look at the index."""
 _RATED = 20
 """Batches by which the rate is told."""
 _FAILURES_ALONE = 3
@@ -40,7 +40,7 @@ _PROBE = "Is anybody there?"
 
 
 class Backfill:
-    """Keeps the learned space of the shelf, and of the vault, as complete as the model allows."""
+    """Keeps the learned space of the index, and of the vault, as complete as the model allows."""
 
     name = "backfill"
 
@@ -48,18 +48,18 @@ class Backfill:
         self,
         db: Database,
         learned: ModelEmbedder,
-        shelf: Shelf,
+        index: MemoryIndex,
         config: EnginesConfig,
         clock: Callable[[], int],
     ) -> None:
         self._db = db
         self._learned = learned
-        self._shelf = shelf
+        self._index = index
         self._config = config
         self._clock = clock
         self._bell = Bell()
         self._lock = anyio.Lock()
-        """Held while the vault and the shelf differ; never while a model is asked."""
+        """Held while the vault and the index differ; never while a model is asked."""
         self._failures = 0
         self._why = ""
         self._size = config.batch
@@ -82,13 +82,13 @@ class Backfill:
 
     def status(self) -> dict[str, object]:
         """Tell `space`, `active`, `done`, `missing`, `rate_per_s`, `eta_s`, and `why` it waits, if it does."""
-        space = self._shelf.learned
-        done, rows = self._shelf.counts(space or "")
+        space = self._index.learned
+        done, rows = self._index.counts(space or "")
         missing = rows - done
         rate = self._rate() if missing else None
         return {
             "space": space,
-            "active": space is not None and self._shelf.active == space,
+            "active": space is not None and self._index.active == space,
             "done": done,
             "missing": missing,
             "rate_per_s": rate and round(rate, 1),
@@ -110,12 +110,12 @@ class Backfill:
         if space is None:
             raise EngineFailed(f"no learned model has answered yet: {self._learned.why_not}")
         async with self._lock:
-            await anyio.to_thread.run_sync(self._shelf.adopt, space)
+            await anyio.to_thread.run_sync(self._index.adopt, space)
             await gaps.clear(self._db, space.name)
-            await anyio.to_thread.run_sync(self._shelf.empty)
+            await anyio.to_thread.run_sync(self._index.empty)
         self._begun = None
         self.nudge()
-        return {"space": space.name, "missing": self._shelf.columns.live_count}
+        return {"space": space.name, "missing": self._index.columns.live_count}
 
     async def _work(self) -> float:
         """Fill what is missing for as long as the model answers; how long to sleep then."""
@@ -134,21 +134,21 @@ class Backfill:
     async def _batch(self) -> bool:
         """Give some passages their vectors; whether there may be more to do."""
         space = self._learned.current
-        if space is None or not self._shelf.loaded:
+        if space is None or not self._index.loaded:
             self._why = "" if self._learned.is_ready else self._learned.why_not
             return False
-        await anyio.to_thread.run_sync(self._shelf.adopt, space)
-        lacking = await anyio.to_thread.run_sync(self._shelf.lacking, space.name, _READ_AT_ONCE)
+        await anyio.to_thread.run_sync(self._index.adopt, space)
+        lacking = await anyio.to_thread.run_sync(self._index.lacking, space.name, _READ_AT_ONCE)
         if not lacking:
             self._finish(space)
             return False
         async with self._lock:
             gap = await self._db.read(lambda tx: gaps.look(tx, space, lacking, self._size))
             if gap.stored:
-                await gaps.restore(self._shelf, space, gap.stored)
+                await gaps.restore(self._index, space, gap.stored)
                 await gaps.recode(self._db, space, gap.stored)
                 return True
-        # A memory that has just gone leaves passages on the shelf until the index follows, and rings.
+        # A memory that has just gone leaves passages on the index until the index follows, and rings.
         return bool(gap.texts) and await self._embed(space, gap)
 
     async def _embed(self, space: Space, gap: gaps.Gap) -> bool:
@@ -162,7 +162,7 @@ class Backfill:
             # Another model may have answered: nobody can say whose vectors these are.
             return True
         async with self._lock:
-            kept = await gaps.bring(self._db, self._shelf, space, list(gap.texts), rows)
+            kept = await gaps.bring(self._db, self._index, space, list(gap.texts), rows)
         self._rates.append((self._since(started), kept))
         return True
 

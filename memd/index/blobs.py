@@ -1,14 +1,14 @@
 """A model's vectors as the vault keeps them: rotated, a byte a dimension, and one scale. Pure.
 
-That is what a shelf's big matrices hold of them, too, so nothing is lost on the way; half of float16.
-A vault from before that has float16, told by its length. Not here: what a rotation is (rotation.py).
+That is what an index's big matrices hold of them, too, so nothing is lost on the way; half of float16.
+A vault from before that has float16, told by its length. Not here: what a rotation is (quantization.py).
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from memd.index.rotation import Floats, Rotation, quantized
+from memd.index.quantization import Floats, Rotation, quantized
 
 _SCALE_BYTES = 4
 _HALF_BYTES = 2

@@ -1,6 +1,6 @@
-"""What a copy of the shelf is made of, and what it is once it is mapped. Pure.
+"""What a copy of the index is made of, and what it is once it is mapped. Pure.
 
-Not here: files (copy.py), what the arrays mean (shelf.py).
+Not here: files (copy.py), what the arrays mean (index.py).
 """
 
 from collections.abc import Callable, Mapping

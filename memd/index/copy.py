@@ -1,10 +1,10 @@
-"""The copy of the shelf beside the vault: an array a file, written at rest, mapped at a start.
+"""The copy of the index beside the vault: an array a file, written at rest, mapped at a start.
 
 A copy is a directory with a random name. It is whole once its manifest is there, and holds once the
 vault names it (store/saved.py); it is never changed, so what is mapped stays what it was. It is mapped
 privately: what is written to the arrays goes into pages of our own, and there is room behind the rows
 for new ones. Numbers only: no text of anybody. Anything odd about a copy is a reason to do without it.
-Not here: what the arrays mean (shelf.py), when a copy is made (keeper.py), reading its files through
+Not here: what the arrays mean (index.py), when a copy is made (keeper.py), reading its files through
 (intact.py).
 """
 

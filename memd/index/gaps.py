@@ -1,6 +1,6 @@
 """Passages that have no vector in a space yet: what is to be embedded, and how the vectors get there.
 
-A vector that the vault has and the shelf lacks is no gap: it is read, not computed again. So a crash
+A vector that the vault has and the index lacks is no gap: it is read, not computed again. So a crash
 between the two, a model that comes back, and a start are the same case. Not here: who embeds, when.
 """
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.blobs import decode, encode, is_former
-from memd.index.chunk import wording
-from memd.index.shelf import Shelf
+from memd.index.chunking import wording
+from memd.index.memory_index import MemoryIndex
 from memd.models import Space
 from memd.store import fulltext, spaces, vectors
 from memd.store.database import Connection, Database
@@ -26,7 +26,7 @@ _CLEARED_AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What to do for some passages that the shelf lacks."""
+    """What to do for some passages that the index lacks."""
 
     stored: Mapping[int, bytes]
     """Passage id → the vector that the vault has."""
@@ -51,16 +51,16 @@ def texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
 
 async def bring(
     db: Database,
-    shelf: Shelf,
+    index: MemoryIndex,
     space: Space,
     passage_ids: Sequence[int],
     rows: NDArray[np.float32],
 ) -> int:
-    """Store one row per passage and put it on the shelf; how many passages were still there.
+    """Store one row per passage and put it on the index; how many passages were still there.
 
     A row of zeros is kept, too: it says that there is nothing to embed.
     """
-    # Who waits for this may give up, but not between the commit and the shelf.
+    # Who waits for this may give up, but not between the commit and the index.
     with anyio.CancelScope(shield=True):
         coded = await anyio.to_thread.run_sync(encode, rows)
         pairs = dict(zip(passage_ids, coded, strict=True))
@@ -69,16 +69,16 @@ async def bring(
                 tx, vectors.ensure_space(tx, space), pairs.items()
             )
         )
-        await restore(shelf, space, {number: pairs[number] for number in kept})
+        await restore(index, space, {number: pairs[number] for number in kept})
     return len(kept)
 
 
-async def restore(shelf: Shelf, space: Space, stored: Mapping[int, bytes]) -> None:
-    """Put vectors on the shelf as the vault has them."""
+async def restore(index: MemoryIndex, space: Space, stored: Mapping[int, bytes]) -> None:
+    """Put vectors on the index as the vault has them."""
 
     def put() -> None:
         rows = decode(list(stored.values()), space.dimensions)
-        shelf.fill(space.name, list(stored), rows)
+        index.fill(space.name, list(stored), rows)
 
     await anyio.to_thread.run_sync(put)
 

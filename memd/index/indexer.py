@@ -2,8 +2,8 @@
 
 It works in batches: read what is pending and the summaries that it is about, embed their passages
 outside any transaction, write tables and vectors and take the changes off the list in one, then bring
-the shelf up to date. A crash before the commit repeats a batch, a crash after it costs nothing, since
-the shelf is loaded from the tables. Not here: which changes there are (triggers in the store).
+the index up to date. A crash before the commit repeats a batch, a crash after it costs nothing, since
+the index is loaded from the tables. Not here: which changes there are (triggers in the store).
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,12 +21,12 @@ from memd.config import IndexConfig
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import gaps
-from memd.index.chunk import embedded, passages
+from memd.index.chunking import embedded, passages
 from memd.index.copied import SYMPTOMS
 from memd.index.entities import Entity, of_summary
-from memd.index.heap import give_back
 from memd.index.keeper import Keeper
-from memd.index.shelf import Batch, Shelf
+from memd.index.malloc import give_back
+from memd.index.memory_index import Batch, MemoryIndex
 from memd.models import Space, Summary
 from memd.store import changes, entities, fulltext, saved, summaries, turns
 from memd.store.database import Connection, Database
@@ -74,7 +74,7 @@ class Plan:
 
 
 class Indexer:
-    """Keeps tables and shelf in step with the summaries.
+    """Keeps tables and index in step with the summaries.
 
     An embedder that fails is named in `status`, and its space lacks those passages; the first of the
     embedders is the one that cannot fail, so one space is always whole.
@@ -86,29 +86,29 @@ class Indexer:
         self,
         db: Database,
         embedders: Sequence[Embedder],
-        shelf: Shelf,
+        index: MemoryIndex,
         config: IndexConfig,
         on_indexed: Callable[[], None] | None = None,
     ) -> None:
         self._db = db
         self._embedders = embedders
-        self._shelf = shelf
+        self._index = index
         self._config = config
         self._on_indexed = on_indexed
         self._bell = Bell()
         self._lock = anyio.Lock()
         self._in_step = False
-        """Whether the shelf has followed every commit."""
-        self._keeper = Keeper(db, shelf, embedders)
+        """Whether the index has followed every commit."""
+        self._keeper = Keeper(db, index, embedders)
         self._read_in = Bell()
-        """Rings when the shelf was loaded."""
+        """Rings when the index was loaded."""
         self._awaited = 0
         """How many wait for the index to be settled."""
         self._has_worked = False
         self._pending = 0
         self._failed: dict[str, str] = {}
         self.loaded = anyio.Event()
-        """Set once the shelf has been read from the vault."""
+        """Set once the index has been read from the vault."""
 
     async def run(self) -> None:
         """Index for ever: what is pending, then whatever somebody rings for."""
@@ -121,7 +121,7 @@ class Indexer:
         while True:
             if not await self._keeper.prove():
                 async with self._lock:
-                    self._in_step = self._in_step and self._shelf.is_proven
+                    self._in_step = self._in_step and self._index.is_proven
                     await self._get_in_step()
             await self._read_in.wait()
 
@@ -150,21 +150,21 @@ class Indexer:
         """Tell `pending` as of the last look, `passages`, `space`, `loaded`, `failed`: space → why, `copy`, and `trouble`."""
         return {
             "pending": self._pending,
-            "passages": self._shelf.columns.live_count,
+            "passages": self._index.columns.live_count,
             "space": self._embedders[-1].space.name,
-            "loaded": self._shelf.loaded,
+            "loaded": self._index.loaded,
             "failed": dict(self._failed),
             "copy": self._keeper.status(),
             "trouble": self._keeper.damage or None,
         }
 
     async def load(self) -> None:
-        """Read the index from the vault into the shelf."""
+        """Read the index from the vault into the index."""
         async with self._lock:
             await self._load()
 
     async def settle(self) -> None:
-        """Index everything that is pending now; when this returns, the shelf has it."""
+        """Index everything that is pending now; when this returns, the index has it."""
         self._awaited += 1
         try:
             async with self._lock:
@@ -184,7 +184,7 @@ class Indexer:
         return await work()
 
     async def reindex(self) -> None:
-        """Compute every derived row anew, from a shelf that has what the tables have."""
+        """Compute every derived row anew, from an index that has what the tables have."""
         async with self._lock:
             await self._db.write(changes.everything)
             await self._db.write(saved.drop)
@@ -212,7 +212,7 @@ class Indexer:
         self._has_worked = True
         await anyio.to_thread.run_sync(give_back)
         self._in_step = True
-        if self._shelf.columns.live_count <= self._config.batch:
+        if self._index.columns.live_count <= self._config.batch:
             for embedder in self._embedders:
                 await self._fill_some(embedder)
         self.loaded.set()
@@ -240,7 +240,7 @@ class Indexer:
 
     async def _fill_some(self, embedder: Embedder) -> int:
         name = embedder.space.name
-        lacking = partial(self._shelf.lacking, name, self._config.batch)
+        lacking = partial(self._index.lacking, name, self._config.batch)
         some = await anyio.to_thread.run_sync(lacking)
         texts = await self._db.read(partial(gaps.texts, passage_ids=some)) if some else {}
         if not texts:
@@ -251,7 +251,7 @@ class Indexer:
             self._failed[name] = error.message
             return 0
         self._failed.pop(name, None)
-        await anyio.to_thread.run_sync(self._shelf.fill, name, list(texts), rows)
+        await anyio.to_thread.run_sync(self._index.fill, name, list(texts), rows)
         return len(texts)
 
     async def _batch(self, last: int) -> bool:
@@ -263,11 +263,11 @@ class Indexer:
         self._has_worked = True
         plan = await anyio.to_thread.run_sync(self._plan, work)
         plan = await self._with_vectors(plan)
-        # Who waits for this may give up, but not between the commit and the shelf.
+        # Who waits for this may give up, but not between the commit and the index.
         with anyio.CancelScope(shield=True):
             batch = await self._db.write(lambda tx: _write(tx, plan))
             self._in_step = False
-            await anyio.to_thread.run_sync(self._shelf.apply, batch)
+            await anyio.to_thread.run_sync(self._index.apply, batch)
             self._in_step = True
         if batch.gone:
             await self._keeper.sweep()
@@ -294,8 +294,8 @@ class Indexer:
         return Plan(work, rewritten, written, texts, entities=named)
 
     def _known(self, numbers: Mapping[int, Summary]) -> dict[int, int]:
-        with self._shelf.lock:
-            columns = self._shelf.columns
+        with self._index.lock:
+            columns = self._index.columns
             rows = {number: columns.rows_of(number) for number in numbers}
             return {
                 number: int(columns.digest[at[0]]) for number, at in rows.items() if len(at)

@@ -1,9 +1,9 @@
-"""The doer that keeps a copy of the shelf beside the vault: made at rest, so that a start maps it.
+"""The doer that keeps a copy of the index beside the vault: made at rest, so that a start maps it.
 
 A start reads the copy that the vault says holds, and then, from the vault's tables, only the memories
 that were indexed since. Without one everything is read from the tables. What is few is embedded at once;
 what is more takes up to a millisecond each, and the indexer does it behind the first answers. A copy is
-never mended: once enough has changed since, another takes its place, and the shelf lets go of its own
+never mended: once enough has changed since, another takes its place, and the index lets go of its own
 arrays for those of the copy.
 What a start has mapped is read through behind the first answers; a copy that proves damaged is dropped,
 and everything is read from the tables after all.
@@ -24,11 +24,11 @@ from memd import log
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import VaultError
 from memd.index import copy, intact
-from memd.index.chunk import wording
+from memd.index.chunking import wording
 from memd.index.copied import SYMPTOMS, Draft
 from memd.index.copy import GivenUp, Mapped, Odd
 from memd.index.intact import Damaged
-from memd.index.shelf import Batch, Contents, Shelf
+from memd.index.memory_index import Batch, Contents, MemoryIndex
 from memd.models import Space
 from memd.store import fulltext, saved
 from memd.store.database import Connection, Database
@@ -37,7 +37,7 @@ from memd.store.rows import IndexRow, StoredPassage
 ROWS_MIN = 2_000
 """Fewer rows are read in a moment: no copy of them is made."""
 EMBEDDED_MAX = 256
-"""So many rows without a vector are embedded before the shelf is used."""
+"""So many rows without a vector are embedded before the index is used."""
 _CHANGED_SHARE, _CHANGED_MIN, _CHANGED_MAX = 0.05, 200, 2_000
 """So much of the rows, but no fewer and no more than that, must have changed for a new copy."""
 _AT_ONCE = 256
@@ -53,14 +53,14 @@ Halves = NDArray[np.float16]
 
 
 class Keeper:
-    """Over one vault and its shelf. The caller sees to it that nothing is indexed meanwhile."""
+    """Over one vault and its index. The caller sees to it that nothing is indexed meanwhile."""
 
-    def __init__(self, db: Database, shelf: Shelf, embedders: Sequence[Embedder]) -> None:
+    def __init__(self, db: Database, index: MemoryIndex, embedders: Sequence[Embedder]) -> None:
         self._db = db
-        self._shelf = shelf
+        self._index = index
         self._embedders = embedders
         self._copy: Mapped | None = None
-        """What the shelf has mapped, if it has."""
+        """What the index has mapped, if it has."""
         self._given_up = 0
         self._not_before = 0.0
         self.trouble = ""
@@ -71,7 +71,7 @@ class Keeper:
         """Copies that are not to be used any more → why."""
 
     def load(self, tx: Connection) -> None:
-        """Fill the shelf: from the copy that holds, and what was indexed since; or from the tables."""
+        """Fill the index: from the copy that holds, and what was indexed since; or from the tables."""
         name = saved.name(tx)
         self._copy, self.trouble = None, ""
         try:
@@ -83,18 +83,18 @@ class Keeper:
                 self.damage = f"{_DROPPED}: {odd}"
             log.get("indexer").warning("index_copy_not_used", reason=str(odd))
         if name is None:
-            self._shelf.load(self._contents(tx))
+            self._index.load(self._contents(tx))
         copy.sweep(self._db.path, name)
         tx.release_memory()
 
     def _open(self, tx: Connection, name: str) -> Mapped:
-        """Fill the shelf from this copy. Raises Odd; then the shelf is as it was."""
+        """Fill the index from this copy. Raises Odd; then the index is as it was."""
         if name in self._refused:
             raise Odd(self._refused[name])
         found = copy.read(self._db.path, name)
         for _ in intact.read_through(found, intact.small(found)):
             pass
-        fresh = Shelf()
+        fresh = MemoryIndex()
         try:
             spaces = [[e.space.name, e.space.dimensions] for e in self._embedders]
             if found.about["spaces"] != spaces:
@@ -109,32 +109,32 @@ class Keeper:
         rows, wanted = fresh.columns.live_count, fulltext.count(tx)
         if rows != wanted:
             raise Odd(f"it makes {rows} passages of {wanted}")
-        self._shelf.become(fresh, is_proven=False)
+        self._index.become(fresh, is_proven=False)
         return found
 
     async def prove(self) -> bool:
         """Read through the copy that is mapped, gently but at once if it is doubted; False: load anew."""
         found = self._copy
-        if found is None or self._shelf.is_proven:
+        if found is None or self._index.is_proven:
             return True
         steps = intact.read_through(found, found.checks)
         try:
             with closing(steps):
                 started = anyio.current_time()
                 while await anyio.to_thread.run_sync(next, steps, None):
-                    if self._shelf.loaded:
+                    if self._index.loaded:
                         await anyio.sleep(_PAUSE * (anyio.current_time() - started))
                     started = anyio.current_time()
         except Odd as odd:
             return self._copy is not found or not self.refuse(str(odd))
         if self._copy is found:
-            self._shelf.trust()
+            self._index.trust()
             log.get("indexer").info("index_copy_proven", files=len(found.checks))
         return True
 
     def refuse(self, why: str) -> bool:
         """Use the copy that is mapped no more; False if there is none, or it is proven. Then load anew."""
-        if self._copy is None or not self._shelf.doubt(_DAMAGED):
+        if self._copy is None or not self._index.doubt(_DAMAGED):
             return False
         self._refused[self._copy.folder.name] = why
         self.damage = f"{_DROPPED}: {why}"
@@ -148,7 +148,7 @@ class Keeper:
             with suppress(VaultError):
                 await self._db.write(saved.drop)
 
-    def _since(self, tx: Connection, fresh: Shelf, touched: Sequence[int]) -> Batch:
+    def _since(self, tx: Connection, fresh: MemoryIndex, touched: Sequence[int]) -> Batch:
         """What was indexed after the copy was made, as one batch."""
         stored = [p for some in _blocks(touched) for p in fulltext.load(tx, some)]
         stored.sort(key=lambda passage: passage.id)
@@ -208,15 +208,15 @@ class Keeper:
             log.get("indexer").warning("index_not_saved", reason=str(error))
         else:
             took = round(1000 * (anyio.current_time() - started))
-            rows = self._shelf.columns.n
+            rows = self._index.columns.n
             log.get("indexer").info("index_saved", rows=rows, took_ms=took)
 
     async def _is_due(self) -> bool:
-        rows = self._shelf.columns.live_count
+        rows = self._index.columns.live_count
         # What is not proven must not become a copy that is taken for whole.
-        if not (self._shelf.loaded and self._shelf.is_proven):
+        if not (self._index.loaded and self._index.is_proven):
             return False
-        is_whole = all(self._shelf.coverage(e.space.name) == 1 for e in self._embedders)
+        is_whole = all(self._index.coverage(e.space.name) == 1 for e in self._embedders)
         if rows < ROWS_MIN or not is_whole:
             return False
         if self._copy is None or await self._db.read(saved.name) is None:
@@ -226,12 +226,12 @@ class Keeper:
 
     async def _save(self, give_up: Callable[[], bool]) -> None:
         name = await self._db.read(saved.new_name)
-        draft = await anyio.to_thread.run_sync(self._shelf.draft)
+        draft = await anyio.to_thread.run_sync(self._index.draft)
         await self._write(name, draft, give_up)
         del draft
-        # Who waits for this may give up, but not between the commit and the shelf.
+        # Who waits for this may give up, but not between the commit and the index.
         with anyio.CancelScope(shield=True):
-            labels = self._shelf.columns.labels()
+            labels = self._index.columns.labels()
             if not await self._db.write(partial(saved.hold, name=name, labels=labels)):
                 await self.sweep()
                 raise GivenUp
@@ -268,7 +268,7 @@ class Keeper:
 
     def _exchange(self, name: str) -> None:
         self._copy = copy.read(self._db.path, name)
-        self._shelf.exchange(self._copy)
+        self._index.exchange(self._copy)
         copy.sweep(self._db.path, name)
 
     async def sweep(self) -> None:
@@ -277,7 +277,7 @@ class Keeper:
         await anyio.to_thread.run_sync(copy.sweep, self._db.path, name)
 
     def status(self) -> dict[str, object]:
-        """Tell `mapped`, whether the shelf holds a copy's arrays, and `trouble`, if there is any."""
+        """Tell `mapped`, whether the index holds a copy's arrays, and `trouble`, if there is any."""
         return {"mapped": self._copy is not None, "trouble": self.trouble}
 
 

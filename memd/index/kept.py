@@ -1,6 +1,6 @@
-"""What was worked out of the shelf and holds until it changes; and arrays to work in. Pure.
+"""What was worked out of the index and holds until it changes; and arrays to work in. Pure.
 
-A search asks the same of the shelf again and again: which rows a project has, how long its sessions
+A search asks the same of the index again and again: which rows a project has, how long its sessions
 are. Not here: any of these.
 """
 
@@ -15,7 +15,7 @@ _T = TypeVar("_T")
 
 
 class Kept:
-    """Values by key, of one version of the shelf; those asked for longest ago go first."""
+    """Values by key, of one version of the index; those asked for longest ago go first."""
 
     def __init__(self) -> None:
         self._version = -1
@@ -23,7 +23,7 @@ class Kept:
         self._rooms: dict[str, NDArray[np.float32]] = {}
 
     def of(self, version: int, key: Hashable, make: Callable[[], _T]) -> _T:
-        """Return what `make` made for this key at this version of the shelf."""
+        """Return what `make` made for this key at this version of the index."""
         if version != self._version:
             self._values.clear()
             self._version = version

@@ -2,15 +2,15 @@
 
 A question of some words touches a tenth of the hashing space's dimensions. Then a tenth of the bytes gives
 a product of every row, in a third of the time that bits take at 10,000 rows. Beside the coded rows, never
-saved, and off by a little: it says which rows may be near. Not here: what they are worth (coded.py).
+saved, and off by a little: it says which rows may be near. Not here: what they are worth (binary_codes.py).
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Rows
-from memd.index.highest import highest
-from memd.index.rotation import Floats, Vectors, quantized
+from memd.index.quantization import Floats, Vectors, quantized
+from memd.index.topk import highest
 
 _AT_ONCE = 4_096
 """Rows that are read as float32 at a time."""

@@ -59,7 +59,7 @@ class Portion(NamedTuple):
 
 
 class Postings:
-    """The postings of the shelf's rows, in step with its columns."""
+    """The postings of the index's rows, in step with its columns."""
 
     def __init__(self) -> None:
         self.n = 0

@@ -11,11 +11,11 @@ import numpy as np
 
 from memd.embeddings.base import LocalEmbedder
 from memd.index import copy, intact
-from memd.index.chunk import wording
+from memd.index.chunking import wording
 from memd.index.copied import SYMPTOMS
 from memd.index.copy import Odd
 from memd.index.intact import Damaged
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Finding
 from memd.store import changes, fulltext, saved
 from memd.store.database import Connection
@@ -48,12 +48,12 @@ def examine(tx: Connection, vault: str, embedder: LocalEmbedder) -> Finding:
 
 def _compare(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> str:
     """Say what is wrong with it; empty if nothing is."""
-    shelf = Shelf()
+    index = MemoryIndex()
     found = copy.read(vault, name)
     for _ in intact.read_through(found, found.checks):
         pass
-    shelf.restore(found, saved.labels(tx))
-    columns = shelf.columns
+    index.restore(found, saved.labels(tx))
+    columns = index.columns
     newer = [*saved.unsaved(tx), *(number for _, number in changes.pending(tx, -1))]
     mine = columns.passage_id[columns.live & ~np.isin(columns.summary_id, newer)]
     owners = np.array(list(fulltext.all_owners(tx)), np.int64).reshape(-1, 2)
@@ -63,7 +63,7 @@ def _compare(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> 
             f"it has {len(mine)} passages, the vault {len(theirs)}, and they are not the same"
         )
     some = mine[:: max(1, -(-len(mine) // _SAMPLE))].tolist()
-    wrong = _strange(tx, shelf, embedder, some)
+    wrong = _strange(tx, index, embedder, some)
     told = ", ".join(map(str, wrong[:5]))
     return (
         f"{len(wrong)} of {len(some)} passages have other words or vectors: {told}"
@@ -73,20 +73,20 @@ def _compare(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> 
 
 
 def _strange(
-    tx: Connection, shelf: Shelf, embedder: LocalEmbedder, passage_ids: Sequence[int]
+    tx: Connection, index: MemoryIndex, embedder: LocalEmbedder, passage_ids: Sequence[int]
 ) -> list[int]:
     if not passage_ids:
         return []
-    rows = shelf.columns.rows_with(passage_ids)
+    rows = index.columns.rows_with(passage_ids)
     texts = [
         wording(t, b, start, stop) for _, start, stop, t, b in fulltext.texts(tx, passage_ids)
     ]
-    wanted, found = embedder.embed(texts), shelf.matrices[embedder.space.name].vectors(rows)
+    wanted, found = embedder.embed(texts), index.matrices[embedder.space.name].vectors(rows)
     is_near = (np.abs(wanted - found) < _NEAR).all(axis=1)
     stored = fulltext.terms_of(tx, passage_ids)
     return [
         number
         for number, row, near in zip(passage_ids, rows.tolist(), is_near.tolist(), strict=True)
         if not near
-        or sorted(shelf.postings.matched(row, stored[number])) != sorted(stored[number])
+        or sorted(index.postings.matched(row, stored[number])) != sorted(stored[number])
     ]

@@ -4,7 +4,7 @@ It finds what no count finds: an index made with other settings, or by other rul
 Not here: the counts (store/integrity.py), making it right (indexer.py).
 """
 
-from memd.index.chunk import passages
+from memd.index.chunking import passages
 from memd.models import Finding, Summary
 from memd.store import sampling, summaries
 from memd.store.database import Connection

@@ -15,7 +15,7 @@ from memd.embeddings.base import Embedder, ModelEmbedder
 from memd.errors import BadRequest
 from memd.index.backfill import Backfill
 from memd.index.gaps import clear
-from memd.index.heap import give_back
+from memd.index.malloc import give_back
 from memd.store import spaces
 from memd.store.database import Database
 from memd.store.spaces import Weight

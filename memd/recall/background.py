@@ -1,4 +1,4 @@
-"""Looks up what the shelf does not know of the candidates, and only what some step asks for."""
+"""Looks up what the index does not know of the candidates, and only what some step asks for."""
 
 from collections.abc import Sequence
 

@@ -11,29 +11,29 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
-def with_neighbours(shelf: Shelf, rows: Rows, mask: Mask) -> Rows:
+def with_neighbours(index: MemoryIndex, rows: Rows, mask: Mask) -> Rows:
     """`rows`, then those previous and next rows of theirs that are wanted too."""
-    beside = np.concatenate(shelf.columns.beside(rows)).tolist()
+    beside = np.concatenate(index.columns.beside(rows)).tolist()
     others = set(beside).difference(rows.tolist(), (-1,))
     more = np.array(sorted(others), dtype=np.int64)
     return np.concatenate((rows, more[mask[more]]))
 
 
 def neighbour_shares(
-    shelf: Shelf, rows: Rows, evidence: Mask, worth: Callable[[Rows], Floats]
+    index: MemoryIndex, rows: Rows, evidence: Mask, worth: Callable[[Rows], Floats]
 ) -> tuple[Floats, Floats]:
     """What the previous and the next row of each of `rows` are worth; 0 where there is none to be seen.
 
     `worth` tells it of rows.
     """
-    beside = np.concatenate(shelf.columns.beside(rows)).astype(np.int64)
+    beside = np.concatenate(index.columns.beside(rows)).astype(np.int64)
     there = np.flatnonzero((beside >= 0) & evidence[beside])
     shares = np.zeros(len(beside))
     shares[there] = worth(beside[there])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from memd.index.among import Among
 from memd.index.columns import NEVER
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall.answer import Question
 from memd.recall.sessions import Sessions
 from memd.store.filter import Filter, Mask
@@ -28,15 +28,15 @@ _FEW_SHARE = 0.25
 class Evidence:
     """The rows that may support a memory, and the statistics of their words and sessions."""
 
-    def __init__(self, shelf: Shelf, mask: Mask) -> None:
-        self._shelf = shelf
+    def __init__(self, index: MemoryIndex, mask: Mask) -> None:
+        self._index = index
         self.mask = mask
-        self.among = Among(mask, shelf.postings.df)
+        self.among = Among(mask, index.postings.df)
 
     @cached_property
     def sessions(self) -> Sessions:
         """The sessions of these rows."""
-        return Sessions(self._shelf.columns, self._shelf.postings, self.among)
+        return Sessions(self._index.columns, self._index.postings, self.among)
 
 
 class Hidden:
@@ -76,42 +76,42 @@ class Masks:
     """What would be wanted, were it not `superseded` or `expired`; without reasons that hide nothing."""
 
 
-def masks(shelf: Shelf, question: Question) -> Masks:
+def masks(index: MemoryIndex, question: Question) -> Masks:
     """The question's filter as masks over all rows."""
     # A supersession may be younger than `as_of`: only the vault can tell; see Filter.was_superseded.
-    asked = replace(question.filter, now=_last_expiry(shelf, question.now))
+    asked = replace(question.filter, now=_last_expiry(index, question.now))
     evidence = _cached(
-        shelf, ("evidence", asked.evidence), lambda: _evidence(shelf, asked.evidence)
+        index, ("evidence", asked.evidence), lambda: _evidence(index, asked.evidence)
     )
-    return _cached(shelf, ("masks", asked), lambda: _masks(shelf, asked, evidence))
+    return _cached(index, ("masks", asked), lambda: _masks(index, asked, evidence))
 
 
-def _cached(shelf: Shelf, key: Hashable, make: Callable[[], _T]) -> _T:
-    return shelf.kept.of(shelf.version, key, make)
+def _cached(index: MemoryIndex, key: Hashable, make: Callable[[], _T]) -> _T:
+    return index.kept.of(index.version, key, make)
 
 
-def _last_expiry(shelf: Shelf, now: int) -> int | None:
+def _last_expiry(index: MemoryIndex, now: int) -> int | None:
     """The last time until `now` at which anything expired: the same rows are hidden ever since."""
-    c = shelf.columns
+    c = index.columns
     if now < c.first_expiry:
         return None
-    times = _cached(shelf, "expiries", lambda: np.unique(c.expires_at[c.expires_at < NEVER]))
+    times = _cached(index, "expiries", lambda: np.unique(c.expires_at[c.expires_at < NEVER]))
     passed = int(times.searchsorted(now, "right"))
     return int(times[passed - 1]) if passed else None
 
 
-def _evidence(shelf: Shelf, asked: Filter) -> Evidence:
-    return Evidence(shelf, asked.mask(shelf.columns))
+def _evidence(index: MemoryIndex, asked: Filter) -> Evidence:
+    return Evidence(index, asked.mask(index.columns))
 
 
-def _masks(shelf: Shelf, asked: Filter, evidence: Evidence) -> Masks:
-    chosen, wanted = asked.known(shelf.columns), evidence.mask
-    for mask in asked.chosen(shelf.columns).values():
+def _masks(index: MemoryIndex, asked: Filter, evidence: Evidence) -> Masks:
+    chosen, wanted = asked.known(index.columns), evidence.mask
+    for mask in asked.chosen(index.columns).values():
         chosen, wanted = chosen & mask, wanted & mask
     share = int(np.count_nonzero(wanted)) / max(len(wanted), 1)
     found = {
         reason: np.flatnonzero(chosen & mask)
-        for reason, mask in asked.hidden(shelf.columns).items()
+        for reason, mask in asked.hidden(index.columns).items()
     }
     return Masks(
         wanted=wanted,
@@ -119,7 +119,7 @@ def _masks(shelf: Shelf, asked: Filter, evidence: Evidence) -> Masks:
         few=np.flatnonzero(wanted) if share < _FEW_SHARE else None,
         evidence=evidence,
         hidden={
-            reason: Hidden(rows, shelf.columns.summary_id[rows])
+            reason: Hidden(rows, index.columns.summary_id[rows])
             for reason, rows in found.items()
             if len(rows)
         },

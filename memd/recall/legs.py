@@ -1,6 +1,6 @@
-"""The legs: independent rankings of the shelf's rows. Filters come first, the pool is cut after. Pure.
+"""The legs: independent rankings of the index's rows. Filters come first, the pool is cut after. Pure.
 
-Rows are passages; a summary stands where its best passage stands. The caller holds the shelf's
+Rows are passages; a summary stands where its best passage stands. The caller holds the index's
 lock. Not here: how rankings are fused.
 """
 
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.among import Among, idf
-from memd.index.highest import cut, highest
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
+from memd.index.topk import cut, highest
 from memd.recall.filters import Masks
 from memd.recall.profiles import Lexical
 from memd.recall.query import Query
@@ -35,39 +35,41 @@ class Terms:
     """For each phrase or prefix, the rows where it stands."""
 
 
-def terms_of(shelf: Shelf, query: Query, phrase_passages: Sequence[Sequence[int]]) -> Terms:
+def terms_of(
+    index: MemoryIndex, query: Query, phrase_passages: Sequence[Sequence[int]]
+) -> Terms:
     """Look the query up; `phrase_passages` are the passage ids where each phrase stands."""
     numbers = {
         number: weight
         for term, weight in query.terms.items()
-        if (number := shelf.vocabulary.number(term)) is not None
+        if (number := index.vocabulary.number(term)) is not None
     }
-    groups = [shelf.columns.rows_with(passages) for passages in phrase_passages]
-    groups += [_beginning_with(shelf, prefix) for prefix in query.prefixes]
+    groups = [index.columns.rows_with(passages) for passages in phrase_passages]
+    groups += [_beginning_with(index, prefix) for prefix in query.prefixes]
     return Terms(numbers, tuple(groups))
 
 
-def _beginning_with(shelf: Shelf, prefix: str) -> Rows:
+def _beginning_with(index: MemoryIndex, prefix: str) -> Rows:
     """The rows with a word that begins so."""
-    having = np.zeros(shelf.postings.n, np.bool_)
-    for number in shelf.vocabulary.expand(prefix):
-        having[shelf.postings.rows_of(number)] = True
+    having = np.zeros(index.postings.n, np.bool_)
+    for number in index.vocabulary.expand(prefix):
+        having[index.postings.rows_of(number)] = True
     return np.flatnonzero(having)
 
 
-def lexical_scores(shelf: Shelf, terms: Terms, lexical: Lexical, among: Among) -> Scores:
+def lexical_scores(index: MemoryIndex, terms: Terms, lexical: Lexical, among: Among) -> Scores:
     """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that are seen.
 
     A phrase or prefix counts like one word that stands there once. The next call writes to the same
     array.
     """
-    scores = shelf.postings.scores(
+    scores = index.postings.scores(
         terms.numbers,
         k1=lexical.k1,
         b=lexical.b,
         title_weight=lexical.title_weight,
         among=among,
-        out=shelf.kept.room("scores", shelf.postings.n),
+        out=index.kept.room("scores", index.postings.n),
     )
     for rows in terms.groups:
         scores[rows] += np.float32(rarity(among, rows))
@@ -79,9 +81,9 @@ def rarity(among: Among, rows: Rows) -> float:
     return idf(among.count, int(np.count_nonzero(among.mask[rows])))
 
 
-def rarities(shelf: Shelf, terms: Terms, among: Among) -> dict[str, float]:
+def rarities(index: MemoryIndex, terms: Terms, among: Among) -> dict[str, float]:
     """Term → its idf over the rows that are seen, of the words of a query that stand somewhere."""
-    return {shelf.vocabulary.term(number) or "": among.idf(number) for number in terms.numbers}
+    return {index.vocabulary.term(number) or "": among.idf(number) for number in terms.numbers}
 
 
 def is_among(rows: Rows, others: Rows) -> Mask:
@@ -92,12 +94,12 @@ def is_among(rows: Rows, others: Rows) -> Mask:
     return np.asarray(others[places] == rows, np.bool_)
 
 
-def best(shelf: Shelf, scores: Scores, seen: Masks, pool: int) -> Rows:
+def best(index: MemoryIndex, scores: Scores, seen: Masks, pool: int) -> Rows:
     """The best row of each of the `pool` best summaries, best first; ties: the newer one first."""
     take = pool * 4
     while True:
         rows, is_all = _strongest(scores, seen, take)
-        firsts = first_of_each(shelf, in_order(shelf, rows, scores))
+        firsts = first_of_each(index, in_order(index, rows, scores))
         if len(firsts) >= pool or is_all:
             return firsts[:pool]
         take *= 4
@@ -125,39 +127,39 @@ def _wanted(scores: Scores, seen: Masks, take: int) -> tuple[Rows, bool]:
         wide *= 4
 
 
-def in_order(shelf: Shelf, rows: Rows, scores: Scores) -> Rows:
+def in_order(index: MemoryIndex, rows: Rows, scores: Scores) -> Rows:
     """Rows by falling score, then by falling event time, then by falling id."""
-    c = shelf.columns
+    c = index.columns
     return rows[np.lexsort((-c.summary_id[rows], -c.at[rows], -scores[rows]))]
 
 
-def first_of_each(shelf: Shelf, rows: Rows) -> Rows:
+def first_of_each(index: MemoryIndex, rows: Rows) -> Rows:
     """The first row of every summary, the order kept."""
-    _, first = np.unique(shelf.columns.summary_id[rows], return_index=True)
+    _, first = np.unique(index.columns.summary_id[rows], return_index=True)
     kept: Rows = rows[np.sort(first)]
     return kept
 
 
 def vector_scores(
-    shelf: Shelf, space: str, vector: NDArray[np.float32], mask: Mask, pool: int
+    index: MemoryIndex, space: str, vector: NDArray[np.float32], mask: Mask, pool: int
 ) -> tuple[Rows, Floats]:
     """The rows nearest to `vector` in one space, and their cosines."""
-    rows, cosines = shelf.matrices[space].top(vector, pool * 4, mask)
+    rows, cosines = index.matrices[space].top(vector, pool * 4, mask)
     return np.asarray(rows, dtype=np.int64), np.asarray(cosines, dtype=np.float64)
 
 
-def nearest(shelf: Shelf, rows: Rows, cosines: Floats, pool: int) -> tuple[Rows, Floats]:
+def nearest(index: MemoryIndex, rows: Rows, cosines: Floats, pool: int) -> tuple[Rows, Floats]:
     """The nearest row of each of the `pool` nearest summaries, and its cosine."""
-    c = shelf.columns
+    c = index.columns
     order = np.lexsort((-c.summary_id[rows], -c.at[rows], -cosines))
     _, first = np.unique(c.summary_id[rows[order]], return_index=True)
     kept = order[np.sort(first)][:pool]
     return rows[kept], cosines[kept]
 
 
-def topic(shelf: Shelf, summary_ids: Sequence[int], mask: Mask) -> Rows:
+def topic(index: MemoryIndex, summary_ids: Sequence[int], mask: Mask) -> Rows:
     """The first row of each summary with the topic key, in the order given (newest first)."""
-    firsts = [shelf.columns.rows_of(number)[:1] for number in summary_ids]
+    firsts = [index.columns.rows_of(number)[:1] for number in summary_ids]
     rows = (
         np.concatenate([np.asarray(f, dtype=np.int64) for f in firsts])
         if firsts

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall import context, legs
 from memd.recall.asked import Aim
 from memd.recall.legs import Floats, Mask, Rows
@@ -104,19 +104,19 @@ class Near:
         return [("learned", "+", found), ("unlearned", "+", np.where(has_none, supposed, 0.0))]
 
 
-def near(shelf: Shelf, aim: Aim, mask: Mask, learned: Learned, pool: int) -> Near | None:
+def near(index: MemoryIndex, aim: Aim, mask: Mask, learned: Learned, pool: int) -> Near | None:
     """The rows near to a question, of those that `mask` lets be seen; None if none has a vector."""
-    matrix = shelf.matrices[aim.space]
-    rows, cosines = legs.vector_scores(shelf, aim.space, aim.vector, mask, pool)
+    matrix = index.matrices[aim.space]
+    rows, cosines = legs.vector_scores(index, aim.space, aim.vector, mask, pool)
     if not len(rows):
         return None
     seen = np.flatnonzero(mask)
     some = matrix.cosines(aim.vector, seen[:: -(-len(seen) // SAMPLE)])
     mean = float(some[some != 0].mean()) if some.any() else float(cosines.mean())
-    leads = aim.space == shelf.active
+    leads = aim.space == index.active
     trust = 1.0 if leads else float(np.count_nonzero(some)) / len(some)
     kept = cosines >= floor(aim.unrelated, len(seen), learned)
-    leg = legs.nearest(shelf, rows[kept], cosines[kept], pool)
+    leg = legs.nearest(index, rows[kept], cosines[kept], pool)
     weights = (trust * learned.weight, trust * learned.context)
     return Near(aim, leads, *leg, mean, float(cosines[0]), *weights)
 
@@ -135,24 +135,24 @@ def floor(unrelated: NDArray[np.float32] | None, count: int, learned: Learned) -
     return mean + deviations * max(float(unrelated.std()), _SPREAD * (1.0 - mean))
 
 
-def cosines_of(shelf: Shelf, found: Near, rows: Rows, of_leg: Floats | None) -> Floats:
+def cosines_of(index: MemoryIndex, found: Near, rows: Rows, of_leg: Floats | None) -> Floats:
     """The cosine of each candidate, by its nearest passage as far as the leg knows it; NaN: no vector.
 
     `of_leg` are the leg's, NaN for a candidate that is not in it; None if nothing is.
     """
-    own = _cosines(shelf, found, rows)
+    own = _cosines(index, found, rows)
     return own if of_leg is None else np.asarray(np.fmax(own, of_leg), np.float64)
 
 
-def _cosines(shelf: Shelf, found: Near, rows: Rows) -> Floats:
-    own = shelf.matrices[found.aim.space].cosines(found.aim.vector, rows).astype(np.float64)
+def _cosines(index: MemoryIndex, found: Near, rows: Rows) -> Floats:
+    own = index.matrices[found.aim.space].cosines(found.aim.vector, rows).astype(np.float64)
     return np.where(own == 0.0, np.nan, own)
 
 
 def neighbour_shares(
-    shelf: Shelf, found: Near, rows: Rows, evidence: Mask
+    index: MemoryIndex, found: Near, rows: Rows, evidence: Mask
 ) -> tuple[Floats, Floats]:
     """The shares of the previous and the next row of each of `rows`; 0 where there is none to be seen."""
     return context.neighbour_shares(
-        shelf, rows, evidence, lambda others: found.shares(_cosines(shelf, found, others))
+        index, rows, evidence, lambda others: found.shares(_cosines(index, found, others))
     )

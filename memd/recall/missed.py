@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall import filters, legs
 from memd.recall.answer import Question
 
@@ -27,28 +27,28 @@ class Missed:
 
 
 def missed(
-    shelf: Shelf,
+    index: MemoryIndex,
     question: Question,
     seen: filters.Masks,
     scores: legs.Scores,
     candidates: Collection[int],
 ) -> Sequence[Missed]:
     """The 20 that match best by their words, best first; none of the `candidates`, summary ids."""
-    chosen = question.filter.chosen(shelf.columns)
-    known = question.filter.known(shelf.columns)
+    chosen = question.filter.chosen(index.columns)
+    known = question.filter.known(index.columns)
     rows = np.flatnonzero(known & ~seen.wanted & (scores > 0))
     found = []
-    for row in legs.first_of_each(shelf, legs.in_order(shelf, rows, scores)).tolist():
-        number = int(shelf.columns.summary_id[row])
+    for row in legs.first_of_each(index, legs.in_order(index, rows, scores)).tolist():
+        number = int(index.columns.summary_id[row])
         if number not in candidates:
             names = [name for name, mask in chosen.items() if not mask[row]]
-            found.append(Missed(number, row, _why(shelf, question, row, names)))
+            found.append(Missed(number, row, _why(index, question, row, names)))
         if len(found) == MISSED_MAX:
             break
     return found
 
 
-def _why(shelf: Shelf, question: Question, row: int, filtered_by: Sequence[str]) -> str:
+def _why(index: MemoryIndex, question: Question, row: int, filtered_by: Sequence[str]) -> str:
     if filtered_by:
         return f"filtered: {', '.join(filtered_by)}"
-    return "expired" if shelf.columns.expires_at[row] <= question.now else "superseded"
+    return "expired" if index.columns.expires_at[row] <= question.now else "superseded"

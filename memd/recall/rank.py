@@ -11,7 +11,7 @@ import numpy as np
 
 from memd.index.among import idf
 from memd.index.columns import KIND_CODES
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall import context, meaning, signals, weigh
 from memd.recall.answer import Part
 from memd.recall.filters import Masks
@@ -59,14 +59,14 @@ class Scored:
         )
 
 
-def candidates(shelf: Shelf, found: Found, masks: Masks, profile: Profile) -> Rows:
+def candidates(index: MemoryIndex, found: Found, masks: Masks, profile: Profile) -> Rows:
     """The best row of every summary that a leg, or a neighbour of the lexical leg, brings."""
     lexical = found.lexical
     if any(step.signal == "context" for step in profile.steps) and len(lexical):
-        lexical = context.with_neighbours(shelf, lexical, masks.wanted)
+        lexical = context.with_neighbours(index, lexical, masks.wanted)
     beside = [leg_rows for leg_rows, _ in _beside(found).values()]
     rows = np.concatenate((found.topic, lexical, found.vector, *beside))
-    _, first = np.unique(shelf.columns.summary_id[rows], return_index=True)
+    _, first = np.unique(index.columns.summary_id[rows], return_index=True)
     return rows[np.sort(first)]
 
 
@@ -98,7 +98,7 @@ def _intent(_: Step, view: View) -> Floats:
     wanted = np.zeros(len(KIND_CODES))
     for kind, share in view.about.intent.kinds.items():
         wanted[KIND_CODES[kind.value]] = share
-    return signals.kind_share(view.shelf.columns.kind[view.rows], wanted) * view.relevance
+    return signals.kind_share(view.index.columns.kind[view.rows], wanted) * view.relevance
 
 
 def _coverage(_: Step, view: View) -> Floats:
@@ -116,32 +116,32 @@ def _coverage(_: Step, view: View) -> Floats:
 
 SIGNALS: Mapping[str, Callable[[Step, View], Floats]] = {
     "recency": _recency,
-    "tier": lambda _, v: signals.tier_share(v.shelf.columns.tier[v.rows], v.profile.rrf_k),
+    "tier": lambda _, v: signals.tier_share(v.index.columns.tier[v.rows], v.profile.rrf_k),
     "title": _title,
     "intent": _intent,
-    "pin": lambda _, v: v.shelf.columns.pinned[v.rows].astype(np.float64),
+    "pin": lambda _, v: v.index.columns.pinned[v.rows].astype(np.float64),
     "coverage": _coverage,
     "cap": lambda s, v: np.full(len(v.rows), s.weight),
-    "confidence": lambda _, v: v.shelf.columns.confidence[v.rows].astype(np.float64),
+    "confidence": lambda _, v: v.index.columns.confidence[v.rows].astype(np.float64),
     "quality": lambda _, v: signals.quality_factor(
-        v.shelf.columns.quality[v.rows].astype(np.float64)
+        v.index.columns.quality[v.rows].astype(np.float64)
     ),
     "length": lambda _, v: signals.length_factor(
-        v.shelf.columns.body_length[v.rows].astype(np.int64)
+        v.index.columns.body_length[v.rows].astype(np.int64)
     ),
     "frequency": lambda _, v: signals.frequency_factor(
-        v.shelf.columns.revisions[v.rows].astype(np.int64),
-        v.shelf.columns.duplicates[v.rows].astype(np.int64),
+        v.index.columns.revisions[v.rows].astype(np.int64),
+        v.index.columns.duplicates[v.rows].astype(np.int64),
     ),
     **weigh.SIGNALS,
 }
 
 
 def score(
-    shelf: Shelf, rows: Rows, found: Found, profile: Profile, about: Circumstances
+    index: MemoryIndex, rows: Rows, found: Found, profile: Profile, about: Circumstances
 ) -> Scored:
     """Apply a profile to its candidates."""
-    rankings = _rankings(shelf, rows, found)
+    rankings = _rankings(index, rows, found)
     fused = shares(
         rankings,
         _weights(profile, found),
@@ -152,13 +152,13 @@ def score(
     together = sum(fused.values(), start=np.zeros(len(rows)))
     standing = {}
     if any(step.signal in _BY_WORD for step in profile.steps):
-        standing = {n: shelf.postings.standing(n, rows) for n in about.terms.numbers}
-    view = View(shelf, rows, found.lexical_all, profile, about, together, found.near, standing)
+        standing = {n: index.postings.standing(n, rows) for n in about.terms.numbers}
+    view = View(index, rows, found.lexical_all, profile, about, together, found.near, standing)
     steps = [(leg, "+", profile.scale * values) for leg, values in fused.items()]
     cosines = {leg: ranking.values(len(rows)) for leg, ranking in rankings.items()}
     if found.near is not None:
         leg = "vector" if found.near.leads else "learned"
-        near = meaning.cosines_of(shelf, found.near, rows, cosines.get(leg))
+        near = meaning.cosines_of(index, found.near, rows, cosines.get(leg))
         steps.extend(found.near.steps(near))
         cosines[leg] = near
     for step in profile.steps:
@@ -203,10 +203,10 @@ def with_steps(scored: Scored, more: Sequence[tuple[str, str, Floats]]) -> Score
     return replace(scored, steps=steps, scores=_total(steps, len(scored.rows)))
 
 
-def _rankings(shelf: Shelf, rows: Rows, found: Found) -> dict[str, Ranking]:
+def _rankings(index: MemoryIndex, rows: Rows, found: Found) -> dict[str, Ranking]:
     """The legs' rankings in terms of candidate indexes."""
-    summary_ids = shelf.columns.summary_id
-    index = {number: i for i, number in enumerate(summary_ids[rows].tolist())}
+    summary_ids = index.columns.summary_id
+    places = {number: i for i, number in enumerate(summary_ids[rows].tolist())}
     legs = {
         "topic": (found.topic, np.ones(len(found.topic))),
         "lexical": (found.lexical, found.lexical_all[found.lexical].astype(np.float64)),
@@ -215,7 +215,7 @@ def _rankings(shelf: Shelf, rows: Rows, found: Found) -> dict[str, Ranking]:
     }
     return {
         leg: Ranking(
-            np.array([index[n] for n in summary_ids[leg_rows].tolist()], dtype=np.int64), scores
+            np.array([places[n] for n in summary_ids[leg_rows].tolist()], dtype=np.int64), scores
         )
         for leg, (leg_rows, scores) in legs.items()
         if len(leg_rows)
@@ -238,7 +238,7 @@ def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
     evidence = view.about.masks.evidence
     best = float(view.lexical_all[view.rows].max(initial=0.0)) or 1.0
     before, after = context.neighbour_shares(
-        view.shelf,
+        view.index,
         view.rows,
         evidence.mask,
         lambda rows: view.lexical_all[rows].astype(np.float64),
@@ -246,7 +246,7 @@ def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
     sessions = evidence.sessions.scores(view.about.terms.numbers, view.profile.lexical)
     weight = step.weight * float(view.profile.legs.get("lexical", 0.0))
     highest = float(sessions.max(initial=0.0)) or 1.0
-    session_ids = view.shelf.columns.session_id[view.rows]
+    session_ids = view.index.columns.session_id[view.rows]
     # What was said outside any session is a session of its own: it speaks for itself as much.
     of_session = np.where(session_ids > 0, sessions[session_ids] / highest, view.relevance)
     return [
@@ -263,7 +263,7 @@ def _learned_context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
         return []
     weight = step.weight * view.near.context
     before, after = meaning.neighbour_shares(
-        view.shelf, view.near, view.rows, view.about.masks.evidence.mask
+        view.index, view.near, view.rows, view.about.masks.evidence.mask
     )
     return [
         ("learned_previous", "+", weight * step.previous * before),

@@ -22,7 +22,7 @@ from memd.config import RecallConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.copied import SYMPTOMS
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall import fts_fallback, intent, meaning, query, rerank, search, verbatim
 from memd.recall.answer import Answer, Question
 from memd.recall.asked import Aim, Asked
@@ -59,7 +59,7 @@ class Recaller:
         self,
         db: Database,
         embedders: Sequence[Embedder],
-        shelf: Shelf,
+        index: MemoryIndex,
         config: RecallConfig,
         own_profiles: Mapping[str, Mapping[str, Any]],
         reranker: Reranker | None = None,
@@ -73,7 +73,7 @@ class Recaller:
         self._learned = learned
         self._unrelated: tuple[str, Vectors] | None = None
         """The space of a learned model, and the sentences in it that no question is about."""
-        self._shelf = shelf
+        self._index = index
         self._config = config
         self._profiles = resolve_all(own_profiles)
         self._own = own_profiles
@@ -86,7 +86,7 @@ class Recaller:
         self._pace_s = 2 * AT_ONCE_S
         """What an answer takes now; the first ones, which read what was never read, are nobody's pace."""
         self._answered_from = -1
-        """The version of the shelf that was searched last."""
+        """The version of the index that was searched last."""
 
     async def run(self) -> None:
         """Write down for ever what was used, and once more when asked to stop."""
@@ -117,7 +117,7 @@ class Recaller:
     @property
     def space(self) -> str:
         """The name of the space that leads."""
-        return self._shelf.active or self._embedder.space.name
+        return self._index.active or self._embedder.space.name
 
     def status(self) -> dict[str, object]:
         """What `memd status` shows of this room."""
@@ -148,7 +148,7 @@ class Recaller:
         Only one at a time: who asks in the same moment is answered in another thread, so that the event
         loop looks in between at what else has come.
         """
-        version = self._shelf.version
+        version = self._index.version
         answer = await self._at_once(asked) if self._is_quick(asked.question) else None
         if answer is None:
             began = anyio.current_time()
@@ -162,7 +162,7 @@ class Recaller:
         return (
             not self._is_at_it
             and self._pace_s <= AT_ONCE_S
-            and self._answered_from == self._shelf.version
+            and self._answered_from == self._index.version
             and not _is_long(question)
         )
 
@@ -171,7 +171,7 @@ class Recaller:
         self._is_at_it = True
         try:
             began = anyio.current_time()
-            with self._shelf.at_once() as is_free:
+            with self._index.at_once() as is_free:
                 if not is_free:
                     return None
                 answer = self._db.read_at_once(lambda tx: self._answer(tx, asked))
@@ -194,15 +194,15 @@ class Recaller:
         return replace(found, contradicted=against, turns=turns)
 
     def _found(self, tx: Connection, asked: Asked) -> Answer:
-        """By the shelf; by full text alone while that is not loaded, or fails and may be damaged."""
-        if self._shelf.wait(PATIENCE_S):
+        """By the index; by full text alone while that is not loaded, or fails and may be damaged."""
+        if self._index.wait(PATIENCE_S):
             try:
-                return search.answer(tx, self._shelf, asked)
+                return search.answer(tx, self._index, asked)
             except SYMPTOMS as error:
-                if not self._shelf.doubt(DOUBTED):
+                if not self._index.doubt(DOUBTED):
                     raise
                 log.get(self.name).warning("index_doubted", reason=repr(error))
-        return fts_fallback.answer(tx, asked, self._shelf.why_not)
+        return fts_fallback.answer(tx, asked, self._index.why_not)
 
     async def _looked_at_again(self, asked: Asked) -> Answer:
         """The page by the scores of a model over the first 20 hits; without it, as it was."""
@@ -299,7 +299,7 @@ class Recaller:
         local = Aim(self._embedder.space.name, await self._embedder.query(question.text))
         # What is shown unasked is judged by its words and has no time for a model; and a profile that
         # ranks by the leading space alone has no use for another.
-        is_unused = profile.learned is None and self._shelf.learned != self._shelf.active
+        is_unused = profile.learned is None and self._index.learned != self._index.active
         if question.surface is not None or is_unused:
             return local, None, {}
         learned, why = await self._ask_learned(question.text)
@@ -307,7 +307,7 @@ class Recaller:
 
     async def _ask_learned(self, text: str) -> tuple[Aim | None, str]:
         """The question in the learned space that is filled, or why not; neither if none is."""
-        model, filled = self._learned, self._shelf.learned
+        model, filled = self._learned, self._index.learned
         if model is None or filled is None:
             return None, ""
         if not model.is_ready:
@@ -354,7 +354,7 @@ class Recaller:
     def _brought(self, embedding: Sequence[float]) -> tuple[Aim | None, Aim | None]:
         """A vector that the caller brings, of length 1, in the hashing or in the learned space."""
         space, local = self.space, self._embedder.space
-        matrix = self._shelf.matrices.get(space)
+        matrix = self._index.matrices.get(space)
         wanted = local.dimensions if matrix is None else matrix.dimensions
         vector = np.asarray(embedding, dtype=np.float32)
         if len(vector) != wanted or not np.isfinite(vector).all():

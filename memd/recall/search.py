@@ -1,6 +1,6 @@
-"""One search over the shelf, in one read transaction: find, score, order, fetch, explain.
+"""One search over the index, in one read transaction: find, score, order, fetch, explain.
 
-The shelf's lock is held while rows are used, and let go before anything is fetched for the page.
+The index's lock is held while rows are used, and let go before anything is fetched for the page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall import (
     background,
     filters,
@@ -39,7 +39,7 @@ _NO_SCORES: legs.Floats = np.empty(0)
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
-    """The candidates with everything that was looked up while the shelf was locked."""
+    """The candidates with everything that was looked up while the index was locked."""
 
     scored: rank.Scored
     ids: tuple[int, ...]
@@ -59,11 +59,11 @@ class _Ranked:
     """Per candidate; None unless somebody wants to know."""
 
 
-def answer(tx: Connection, shelf: Shelf, asked: Asked) -> Answer:
+def answer(tx: Connection, index: MemoryIndex, asked: Asked) -> Answer:
     """Answer a question; `took_ms` is left to the caller."""
     phrases = [_standing(tx, phrase) for phrase in asked.query.phrases]
-    with shelf.lock:
-        ranked = _rank(tx, shelf, asked, phrases)
+    with index.lock:
+        ranked = _rank(tx, index, asked, phrases)
     ordered = _order(tx, asked, ranked)
     order = ordered.ids
     place = {number: i for i, number in enumerate(ranked.ids)}
@@ -91,40 +91,40 @@ def _standing(tx: Connection, phrase: tuple[str, ...]) -> list[int]:
 
 
 def _rank(
-    tx: Connection, shelf: Shelf, asked: Asked, phrases: Sequence[Sequence[int]]
+    tx: Connection, index: MemoryIndex, asked: Asked, phrases: Sequence[Sequence[int]]
 ) -> _Ranked:
-    seen = filters.masks(shelf, asked.question)
-    terms = legs.terms_of(shelf, asked.query, phrases)
-    found, spaces = _find(tx, shelf, asked, seen, terms)
-    rows = rank.candidates(shelf, found, seen, asked.profile)
-    ids = tuple(shelf.columns.summary_id[rows].tolist())
+    seen = filters.masks(index, asked.question)
+    terms = legs.terms_of(index, asked.query, phrases)
+    found, spaces = _find(tx, index, asked, seen, terms)
+    rows = rank.candidates(index, found, seen, asked.profile)
+    ids = tuple(index.columns.summary_id[rows].tolist())
     known = background.look(tx, ids, asked)
     about = Circumstances(asked.query, asked.intent, terms, seen, asked.now, known)
-    scored = rank.score(shelf, rows, found, asked.profile, about)
-    passage_ids = tuple(shelf.columns.passage_id[rows].tolist())
-    scored = _looked_at_again(tx, shelf, asked, about, scored, (ids, passage_ids))
-    best_first = _best_first(shelf, scored)
+    scored = rank.score(index, rows, found, asked.profile, about)
+    passage_ids = tuple(index.columns.passage_id[rows].tolist())
+    scored = _looked_at_again(tx, index, asked, about, scored, (ids, passage_ids))
+    best_first = _best_first(index, scored)
     return _Ranked(
         scored=scored,
         ids=ids,
         passage_ids=passage_ids,
         best_first=best_first,
         hidden=_hidden(seen, found, scored.rows[list(best_first[: asked.k])]),
-        matched=_matched(shelf, scored, terms) if asked.question.explain else (),
+        matched=_matched(index, scored, terms) if asked.question.explain else (),
         spaces=spaces,
-        degraded=_lacking(shelf, asked) | ({"rerank": known.failed} if known.failed else {}),
-        missed=_missed(tx, shelf, asked, about, (found.lexical_all, set(ids)))
+        degraded=_lacking(index, asked) | ({"rerank": known.failed} if known.failed else {}),
+        missed=_missed(tx, index, asked, about, (found.lexical_all, set(ids)))
         if asked.question.explain
         else (),
-        coverage=_coverage(shelf, rows, about) if asked.question.surface else None,
+        coverage=_coverage(index, rows, about) if asked.question.surface else None,
     )
 
 
-def _lacking(shelf: Shelf, asked: Asked) -> dict[str, str]:
+def _lacking(index: MemoryIndex, asked: Asked) -> dict[str, str]:
     """What the vector leg cannot see yet: after some starts vectors are worked out behind the rows."""
-    if asked.local is None or asked.local.space not in shelf.matrices:
+    if asked.local is None or asked.local.space not in index.matrices:
         return {}
-    done, rows = shelf.counts(asked.local.space)
+    done, rows = index.counts(asked.local.space)
     return (
         {"vector": f"{rows - done} of {rows} passages have no vector yet"}
         if done < rows
@@ -134,13 +134,13 @@ def _lacking(shelf: Shelf, asked: Asked) -> dict[str, str]:
 
 def _missed(
     tx: Connection,
-    shelf: Shelf,
+    index: MemoryIndex,
     asked: Asked,
     about: Circumstances,
     found: tuple[legs.Scores, set[int]],
 ) -> list[Traced]:
     """What matches by its words and was not to be seen, with no score; `found`: of all rows, and ids."""
-    ones = missed.missed(shelf, asked.question, about.masks, *found)
+    ones = missed.missed(index, asked.question, about.masks, *found)
     heads = summaries.heads(tx, [one.summary_id for one in ones])
     traced = []
     for one in ones:
@@ -157,21 +157,21 @@ def _missed(
                 parts=(),
                 ranks={},
                 cosine=None,
-                terms=_terms(shelf, one.row, about.terms),
+                terms=_terms(index, one.row, about.terms),
                 verdict="archived" if is_archived else one.why + by * (one.why == "superseded"),
             )
         )
     return traced
 
 
-def _coverage(shelf: Shelf, rows: legs.Rows, about: Circumstances) -> legs.Floats:
+def _coverage(index: MemoryIndex, rows: legs.Rows, about: Circumstances) -> legs.Floats:
     unknown = len(about.query.terms) - len(about.terms.numbers)
-    return surface.coverage(shelf, rows, about.terms, unknown, about.masks.evidence.among)
+    return surface.coverage(index, rows, about.terms, unknown, about.masks.evidence.among)
 
 
 def _looked_at_again(
     tx: Connection,
-    shelf: Shelf,
+    index: MemoryIndex,
     asked: Asked,
     about: Circumstances,
     scored: rank.Scored,
@@ -192,7 +192,7 @@ def _looked_at_again(
             f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
             for one, passage_id in zip(found, ids[1], strict=True)
         ]
-        rarities = legs.rarities(shelf, about.terms, about.masks.evidence.among)
+        rarities = legs.rarities(index, about.terms, about.masks.evidence.among)
         scored = rank.with_steps(
             scored, rerank.steps(about.query.text, rarities, texts, profile.reranking)
         )
@@ -204,59 +204,59 @@ def _looked_at_again(
 
 
 def _find(
-    tx: Connection, shelf: Shelf, asked: Asked, seen: filters.Masks, terms: legs.Terms
+    tx: Connection, index: MemoryIndex, asked: Asked, seen: filters.Masks, terms: legs.Terms
 ) -> tuple[rank.Found, Sequence[str]]:
     """Ask each leg that the profile has; also the spaces that were asked."""
     profile = asked.profile
     pool = max(profile.pool, asked.last)
-    scores = legs.lexical_scores(shelf, terms, profile.lexical, seen.evidence.among)
+    scores = legs.lexical_scores(index, terms, profile.lexical, seen.evidence.among)
     lexical, topic = _NO_ROWS, _NO_ROWS
     if profile.legs.get("lexical", 0.0) > 0:
-        lexical = legs.best(shelf, scores, seen, pool)
+        lexical = legs.best(index, scores, seen, pool)
     if asked.question.topic_key is not None and profile.legs.get("topic", 0.0) > 0:
         numbers = summaries.ids_on_topic(tx, asked.question.topic_key)
-        topic = legs.topic(shelf, numbers, seen.wanted)[:pool]
-    (vector, cosines), near, spaces = _by_meaning(shelf, asked, seen.wanted, pool)
+        topic = legs.topic(index, numbers, seen.wanted)[:pool]
+    (vector, cosines), near, spaces = _by_meaning(index, asked, seen.wanted, pool)
     return rank.Found(lexical, vector, topic, scores, cosines, near), spaces
 
 
 def _by_meaning(
-    shelf: Shelf, asked: Asked, wanted: legs.Mask, pool: int
+    index: MemoryIndex, asked: Asked, wanted: legs.Mask, pool: int
 ) -> tuple[tuple[legs.Rows, legs.Floats], meaning.Near | None, Sequence[str]]:
     """The vector leg, what a learned space says beside or as it, and the spaces that were asked.
 
     A space may have gone since the question was read: then it is as if it had not been asked.
     """
     local, learned = (
-        aim if aim is not None and aim.space in shelf.matrices else None
+        aim if aim is not None and aim.space in index.matrices else None
         for aim in (asked.local, asked.learned)
     )
     weighed = asked.profile.learned
     near = None
     if learned is not None and weighed is not None:
-        near = meaning.near(shelf, learned, wanted, weighed, pool)
+        near = meaning.near(index, learned, wanted, weighed, pool)
     if near is not None and near.leads:
         return (near.rows, near.cosines), near, [near.aim.space]
-    is_leg = learned is not None and weighed is None and learned.space == shelf.active
+    is_leg = learned is not None and weighed is None and learned.space == index.active
     leading = learned if is_leg else local
-    found = _vector_leg(shelf, leading, asked.profile.cosine_floor, wanted, pool)
+    found = _vector_leg(index, leading, asked.profile.cosine_floor, wanted, pool)
     asked_of = (leading, None if near is None else near.aim)
     return found, near, [aim.space for aim in asked_of if aim is not None]
 
 
 def _vector_leg(
-    shelf: Shelf, aim: Aim | None, floor: float, wanted: legs.Mask, pool: int
+    index: MemoryIndex, aim: Aim | None, floor: float, wanted: legs.Mask, pool: int
 ) -> tuple[legs.Rows, legs.Floats]:
     if aim is None:
         return _NO_ROWS, _NO_SCORES
-    rows, cosines = legs.vector_scores(shelf, aim.space, aim.vector, wanted, pool)
+    rows, cosines = legs.vector_scores(index, aim.space, aim.vector, wanted, pool)
     kept = (cosines >= floor) & (cosines != 0.0)
-    return legs.nearest(shelf, rows[kept], cosines[kept], pool)
+    return legs.nearest(index, rows[kept], cosines[kept], pool)
 
 
-def _best_first(shelf: Shelf, scored: rank.Scored) -> tuple[int, ...]:
+def _best_first(index: MemoryIndex, scored: rank.Scored) -> tuple[int, ...]:
     """Candidate indexes by falling score; ties: the newer first, then the higher id."""
-    c = shelf.columns
+    c = index.columns
     order = np.lexsort((-c.summary_id[scored.rows], -c.at[scored.rows], -scored.scores))
     return tuple(order.tolist())
 
@@ -274,14 +274,16 @@ def _hidden(seen: filters.Masks, found: rank.Found, shown: legs.Rows) -> dict[st
     return result
 
 
-def _matched(shelf: Shelf, scored: rank.Scored, terms: legs.Terms) -> list[tuple[str, ...]]:
-    return [_terms(shelf, int(row), terms) for row in scored.rows]
+def _matched(
+    index: MemoryIndex, scored: rank.Scored, terms: legs.Terms
+) -> list[tuple[str, ...]]:
+    return [_terms(index, int(row), terms) for row in scored.rows]
 
 
-def _terms(shelf: Shelf, row: int, terms: legs.Terms) -> tuple[str, ...]:
+def _terms(index: MemoryIndex, row: int, terms: legs.Terms) -> tuple[str, ...]:
     return tuple(
-        shelf.vocabulary.term(number) or "?"
-        for number in shelf.postings.matched(row, terms.numbers)
+        index.vocabulary.term(number) or "?"
+        for number in index.postings.matched(row, terms.numbers)
     )
 
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from memd.index.among import Among, idf
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall.answer import Answer, Hit, Surface
 from memd.recall.legs import Floats, Rows, Terms, is_among
 
@@ -25,7 +25,9 @@ ROWS_MIN = 50
 weigh more than all that it does."""
 
 
-def coverage(shelf: Shelf, rows: Rows, terms: Terms, unknown: int, among: Among) -> Floats:
+def coverage(
+    index: MemoryIndex, rows: Rows, terms: Terms, unknown: int, among: Among
+) -> Floats:
     """The share of what was asked that stands in each of `rows`, shape (m,), 0 to 1.
 
     Σ idf of the words that stand there / Σ idf of the eight rarest that were asked, at most 1.
@@ -36,7 +38,7 @@ def coverage(shelf: Shelf, rows: Rows, terms: Terms, unknown: int, among: Among)
     having = [among.df(number) for number in terms.numbers]
     having += [int(np.count_nonzero(among.mask[group])) for group in terms.groups]
     weights = [idf(count, number) for number in having]
-    standing = [shelf.postings.has(number, rows) for number in terms.numbers]
+    standing = [index.postings.has(number, rows) for number in terms.numbers]
     standing += [is_among(rows, group) for group in terms.groups]
     found = np.zeros(len(rows))
     for weight, stands in zip(weights, standing, strict=True):

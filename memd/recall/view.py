@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.recall import signals
 from memd.recall.filters import Masks
 from memd.recall.intent import Intent
@@ -18,7 +18,7 @@ from memd.store.rows import Pair, Use
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """What the vault knows of the candidates beside the shelf; empty where no signal asks for it."""
+    """What the vault knows of the candidates beside the index; empty where no signal asks for it."""
 
     uses: Mapping[int, Use] = field(default_factory=dict)
     """Summary id → how often answers returned it."""
@@ -48,7 +48,7 @@ class Circumstances:
 class View:
     """The candidates as a signal sees them: one row each."""
 
-    shelf: Shelf
+    index: MemoryIndex
     rows: Rows
     lexical_all: Scores
     profile: Profile
@@ -63,7 +63,7 @@ class View:
     @property
     def ids(self) -> list[int]:
         """The summary of each candidate."""
-        return [int(number) for number in self.shelf.columns.summary_id[self.rows]]
+        return [int(number) for number in self.index.columns.summary_id[self.rows]]
 
     @property
     def relevance(self) -> Floats:
@@ -75,7 +75,7 @@ class View:
     @property
     def ages(self) -> Floats:
         """In days."""
-        return signals.ages_in_days(self.shelf.columns.at[self.rows], self.about.now)
+        return signals.ages_in_days(self.index.columns.at[self.rows], self.about.now)
 
     @property
     def used(self) -> Floats:

@@ -24,7 +24,7 @@ _EDGES = "\"'`?!.,;:()[]{}*"
 
 def half_life(view: View) -> Floats:
     """ClawMem's recency: each kind fades at its own pace, more slowly what is in use."""
-    bases = kinds.half_lives()[view.shelf.columns.kind[view.rows]]
+    bases = kinds.half_lives()[view.index.columns.kind[view.rows]]
     stretch = signals.stretch(view.used, view.unused_for)
     return signals.halving(view.ages, bases * stretch)
 
@@ -43,7 +43,7 @@ def _title_all(_: Step, view: View) -> Floats:
 
 def _cap_pinned(step: Step, view: View) -> Floats:
     """The cap is for pinned ones alone; infinity changes nothing."""
-    return np.where(view.shelf.columns.pinned[view.rows], step.weight, np.inf)
+    return np.where(view.index.columns.pinned[view.rows], step.weight, np.inf)
 
 
 def _coactivation(_: Step, view: View) -> Floats:
@@ -67,7 +67,7 @@ def _coactivation(_: Step, view: View) -> Floats:
 
 def _significance(_: Step, view: View) -> Floats:
     """MemU's 1 to 10 as a share. Nobody rates memories here: pinned is core, else the kind tells."""
-    c = view.shelf.columns
+    c = view.index.columns
     levels = kinds.significances()[c.kind[view.rows]]
     core = c.tier[view.rows] == TIER_CODES[Tier.CORE.value]
     return np.asarray(np.where(core, kinds.LEVELS["core"], levels) / 10.0, dtype=np.float64)
@@ -75,7 +75,7 @@ def _significance(_: Step, view: View) -> Floats:
 
 def _reinforcement(_: Step, view: View) -> Floats:
     """Both what was said again and what was recalled reinforces; the latter feeds on itself."""
-    return signals.reinforcement(view.shelf.columns.duplicates[view.rows] + view.used)
+    return signals.reinforcement(view.index.columns.duplicates[view.rows] + view.used)
 
 
 def _entity(_: Step, view: View) -> Floats:

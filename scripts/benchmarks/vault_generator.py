@@ -24,7 +24,7 @@ from memd.embeddings import hashing
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import keeper
 from memd.index.entities import of_text
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Kind, SessionRef, Space
 from memd.store import cues, projects, vectors
 from memd.store.database import Connection, Database
@@ -269,7 +269,7 @@ async def _save(db: Database) -> None:
     hashing._features = functools.cache(features.__wrapped__)  # noqa: SLF001
     keeper.EMBEDDED_MAX = 2**60
     try:
-        kept = keeper.Keeper(db, Shelf(), (HashingEmbedder(),))
+        kept = keeper.Keeper(db, MemoryIndex(), (HashingEmbedder(),))
         await db.read(kept.load)
         await kept.save(lambda: False)
     finally:

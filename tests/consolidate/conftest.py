@@ -7,19 +7,19 @@ import pytest
 from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef
 from memd.store import events, links, projects, summaries
 
 
 class Vault:
-    """The database, its shelf, and short ways to write."""
+    """The database, its index, and short ways to write."""
 
     def __init__(self, db, clock):
         self.db, self.clock = db, clock
-        self.shelf = Shelf()
+        self.index = MemoryIndex()
         self.embedder = HashingEmbedder()
-        self.indexer = Indexer(db, (self.embedder,), self.shelf, IndexConfig())
+        self.indexer = Indexer(db, (self.embedder,), self.index, IndexConfig())
         self.space = self.embedder.space.name
         self._uids = itertools.count(1)
         self.project_id = self.project("/a")

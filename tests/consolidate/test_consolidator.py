@@ -30,7 +30,7 @@ def consolidator(vault, clock, rung):
 def make(vault, clock, rung, **config):
     return Consolidator(
         vault.db,
-        vault.shelf,
+        vault.index,
         vault.space,
         ConsolidateConfig(**config),
         clock,
@@ -201,7 +201,7 @@ async def test_it_ticks_at_once_and_when_nudged(vault, clock):
     send, receive = anyio.create_memory_object_stream[int](9)
     consolidator = Consolidator(
         vault.db,
-        vault.shelf,
+        vault.index,
         vault.space,
         ConsolidateConfig(),
         clock,
@@ -344,11 +344,11 @@ OTHER = PARAPHRASE.format(car="vehicle", database="persistence", deploy="rollout
 async def learn(vault):
     """Index, and give memories the vectors of a model that knows words of one meaning."""
     await vault.indexer.settle()
-    vault.shelf.adopt(LEARNED)
-    lacking = vault.shelf.lacking(LEARNED.name, 99)
+    vault.index.adopt(LEARNED)
+    lacking = vault.index.lacking(LEARNED.name, 99)
     texts = vault.db.read_now(lambda tx: gaps.texts(tx, lacking))
     rows = Model().vectors(list(texts.values())).astype(np.float32)
-    await gaps.bring(vault.db, vault.shelf, LEARNED, list(texts), rows)
+    await gaps.bring(vault.db, vault.index, LEARNED, list(texts), rows)
 
 
 async def test_a_paraphrase_is_a_candidate_in_a_learned_space_that_leads(vault, consolidator):
@@ -372,10 +372,10 @@ async def test_a_supersession_tells_the_learned_space_in_which_both_are_alike(
     new = vault.put(f"{ONE}. The night shift watched it from the control room.")
     await vault.indexer.settle()
     assert await consolidator.rehearse() == []
-    vault.shelf.adopt(LEARNED)
+    vault.index.adopt(LEARNED)
     same = np.repeat(Model().vectors([ONE]), 2, axis=0).astype(np.float32)
-    lacking = vault.shelf.lacking(LEARNED.name, 9)
-    await gaps.bring(vault.db, vault.shelf, LEARNED, lacking, same)
+    lacking = vault.index.lacking(LEARNED.name, 9)
+    await gaps.bring(vault.db, vault.index, LEARNED, lacking, same)
     assert (await consolidator.tick()).superseded == 1
     (one,) = vault.supersessions(old)
     assert (one.newer_id, one.cosine) == (new, pytest.approx(1, abs=1e-3))
@@ -409,20 +409,20 @@ async def test_a_learned_space_that_does_not_lead_is_not_asked(vault, clock, run
     vault.put(ONE)
     vault.put(OTHER)
     await vault.indexer.settle()
-    vault.shelf.adopt(LEARNED)
+    vault.index.adopt(LEARNED)
     assert (await make(vault, clock, rung).tick()).pairs == 0
 
 
 async def test_a_memory_waits_one_tick_for_its_learned_vector_and_no_longer(
     vault, consolidator
 ):
-    vault.shelf._active_from = 0.1
+    vault.index._active_from = 0.1
     vault.put(ONE)
     await learn(vault)
     assert (await consolidator.tick()).examined == 1
     vault.put(OTHER)
     await vault.indexer.settle()
-    assert vault.shelf.active == LEARNED.name
+    assert vault.index.active == LEARNED.name
     tick = await consolidator.tick()
     assert (tick.examined, tick.waiting) == (0, 1)
     tick = await consolidator.tick()

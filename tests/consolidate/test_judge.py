@@ -15,7 +15,7 @@ def rung():
 
 @pytest.fixture
 def judge(vault, clock, rung):
-    return Judge(vault.db, redact, clock, lambda: rung.append(1), vault.shelf, vault.space)
+    return Judge(vault.db, redact, clock, lambda: rung.append(1), vault.index, vault.space)
 
 
 @pytest.fixture
@@ -75,8 +75,8 @@ async def test_a_learned_model_that_leads_finds_what_shares_no_word(vault, judge
     await vault.indexer.load()
     await vault.indexer.settle()
     space = Space("made", "same", "1", 4)
-    vault.shelf.adopt(space)
-    ids = vault.shelf.columns.passage_id[: vault.shelf.columns.n].tolist()
-    vault.shelf.fill(space.name, ids, np.full((len(ids), 4), 0.5, np.float16))
+    vault.index.adopt(space)
+    ids = vault.index.columns.passage_id[: vault.index.columns.n].tolist()
+    vault.index.fill(space.name, ids, np.full((len(ids), 4), 0.5, np.float16))
     (found,) = await judge.candidates(other)
     assert found.id == one

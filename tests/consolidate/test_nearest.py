@@ -5,8 +5,8 @@ import pytest
 
 from memd.consolidate import nearest
 from memd.consolidate.nearest import PAIRS_MAX, ArrayRows
-from memd.index.matrix import Matrix
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
+from memd.index.vectors import VectorMatrix
 
 
 def unit(*values):
@@ -85,23 +85,23 @@ def test_only_what_has_all_its_vectors_can_be_compared():
 
 
 def test_a_shelf_that_is_not_loaded_has_no_rows():
-    assert nearest.rows_of(Shelf(), "hashing") is None
+    assert nearest.rows_of(MemoryIndex(), "hashing") is None
 
 
 def test_a_shelf_that_may_be_damaged_has_no_rows_to_judge_by():
-    fresh, shelf = Shelf(), Shelf()
-    fresh.matrices["hashing"] = Matrix(2)
-    shelf.become(fresh, is_proven=False)
-    assert nearest.rows_of(shelf, "hashing") is None
-    shelf.trust()
-    assert nearest.rows_of(shelf, "hashing") is not None
+    fresh, index = MemoryIndex(), MemoryIndex()
+    fresh.matrices["hashing"] = VectorMatrix(2)
+    index.become(fresh, is_proven=False)
+    assert nearest.rows_of(index, "hashing") is None
+    index.trust()
+    assert nearest.rows_of(index, "hashing") is not None
 
 
 def test_a_tick_needs_little_memory_however_many_rows_there_are():
     """What a tick takes at its peak, the process keeps in part."""
     count = 6_000
     random = np.random.default_rng(3)
-    matrix = Matrix(256, rows=count)
+    matrix = VectorMatrix(256, rows=count)
     for _ in range(12):
         vectors = random.normal(size=(500, 256)).astype(np.float32)
         matrix.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))

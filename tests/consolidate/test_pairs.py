@@ -42,7 +42,7 @@ async def verdicts(vault, clock):
         ids.append((old, new))
     await vault.indexer.settle()
     consolidator = Consolidator(
-        vault.db, vault.shelf, vault.space, ConsolidateConfig(), clock, lambda: None
+        vault.db, vault.index, vault.space, ConsolidateConfig(), clock, lambda: None
     )
     while (await consolidator.tick()).has_more:
         pass

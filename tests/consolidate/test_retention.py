@@ -212,7 +212,7 @@ async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said
     assert (await room.act()).archived == 1
     await vault.indexer.load()
     await vault.indexer.settle()
-    columns = vault.shelf.columns
+    columns = vault.index.columns
     hidden = {
         int(n): bool(h) for n, h in zip(columns.summary_id, columns.superseded, strict=True)
     }
@@ -221,7 +221,7 @@ async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said
     assert found.verdict == "archived"
     vault.db.write_now(lambda tx: summaries.strengthen(tx, poor, clock()))
     await vault.indexer.settle()
-    assert not vault.shelf.columns.superseded.any()
+    assert not vault.index.columns.superseded.any()
 
 
 async def test_a_long_vault_is_done_in_small_transactions_and_shrinks(clock, vault, keep):

@@ -46,7 +46,7 @@ async def test_a_broken_index_is_mended_and_then_nothing_is_wrong(vault, looked_
     assert "took away 1 rows of uses" in done
     assert "computed full text and vectors anew" in done
     assert await wrong(looked_after) == {}
-    assert vault.shelf.columns.live_count == 3
+    assert vault.index.columns.live_count == 3
 
 
 @pytest.mark.parametrize(

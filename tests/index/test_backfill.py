@@ -17,7 +17,7 @@ from memd.index import gaps
 from memd.index.backfill import Backfill
 from memd.index.blobs import decode
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, Space
 from memd.store import fulltext, links, projects, spaces, summaries, vectors
 from memd.store.database import Database
@@ -55,13 +55,13 @@ class Vault:
 
     def __init__(self, db, model, *, batch=3, indexed=2, active_from=0.9, clock=lambda: 5):
         self.db, self.model = db, model
-        self.shelf = Shelf(active_from)
+        self.index = MemoryIndex(active_from)
         config = EnginesConfig(batch=batch)
-        self.backfill = Backfill(db, model, self.shelf, config, clock)
+        self.backfill = Backfill(db, model, self.index, config, clock)
         self.indexer = Indexer(
             db,
             (HashingEmbedder(),),
-            self.shelf,
+            self.index,
             IndexConfig(batch=indexed),
             self.backfill.nudge,
         )
@@ -80,12 +80,12 @@ class Vault:
         return self.db.write_now(write)
 
     async def read_back(self):
-        """Put on the shelf what the vault has of the learned space, as the room does after a start."""
-        space, c = self.shelf.learned_space, self.shelf.columns
-        lacking = self.shelf.lacking(space.name, c.n)
+        """Put on the index what the vault has of the learned space, as the room does after a start."""
+        space, c = self.index.learned_space, self.index.columns
+        lacking = self.index.lacking(space.name, c.n)
         stored = self.db.read_now(lambda tx: vectors.of(tx, space.name, lacking))
         if stored:
-            await gaps.restore(self.shelf, space, stored)
+            await gaps.restore(self.index, space, stored)
 
     async def fill(self):
         """Index, then do what the room does until it sleeps; for how long it would."""
@@ -113,9 +113,9 @@ def vault(db):
     return Vault(db, Model())
 
 
-def held(shelf):
-    """What the shelf has of each space, by passage; None where a passage was not embedded."""
-    c = shelf.columns
+def held(index):
+    """What the index has of each space, by passage; None where a passage was not embedded."""
+    c = index.columns
     return {
         name: {
             int(c.passage_id[row]): matrix.vectors(np.array([row])).tobytes()
@@ -123,19 +123,19 @@ def held(shelf):
             else None
             for row in np.flatnonzero(c.live)
         }
-        for name, matrix in shelf.matrices.items()
+        for name, matrix in index.matrices.items()
     }
 
 
 async def agree(vault):
-    """The shelf is what a start would make of the vault."""
+    """The index is what a start would make of the vault."""
     again = Vault(vault.db, vault.model)
-    if vault.shelf.learned_space is not None:
-        again.shelf.adopt(vault.shelf.learned_space)
+    if vault.index.learned_space is not None:
+        again.index.adopt(vault.index.learned_space)
     await again.indexer.load()
-    if vault.shelf.learned_space is not None:
+    if vault.index.learned_space is not None:
         await again.read_back()
-    assert held(again.shelf) == held(vault.shelf)
+    assert held(again.index) == held(vault.index)
 
 
 async def test_what_was_there_before_the_model_is_embedded_newest_first(vault):
@@ -144,7 +144,7 @@ async def test_what_was_there_before_the_model_is_embedded_newest_first(vault):
     await vault.fill()
     assert vault.model.asked == [["g", "f", "e"], ["d", "c", "b"], ["a"]]
     assert len(vault.stored()) == 7
-    assert (vault.shelf.learned, vault.shelf.active) == (FIRST.name, FIRST.name)
+    assert (vault.index.learned, vault.index.active) == (FIRST.name, FIRST.name)
     assert vault.backfill.status()["missing"] == 0
     await agree(vault)
 
@@ -158,7 +158,7 @@ async def test_a_new_memory_and_a_new_text_are_embedded_and_nothing_else_is(vaul
     await vault.fill()
     assert sorted(vault.model.asked[0]) == ["a", "c"]
     assert len(vault.model.asked) == 1
-    assert vault.shelf.active == FIRST.name
+    assert vault.index.active == FIRST.name
     await agree(vault)
 
 
@@ -170,7 +170,7 @@ async def test_a_start_reads_what_is_there_and_asks_for_the_rest(vault):
     await again.fill()
     assert again.model.asked == [["c"]]
     assert again.stored() == {**vault.stored()}
-    assert again.shelf.coverage(FIRST.name) == 1
+    assert again.index.coverage(FIRST.name) == 1
     await agree(again)
 
 
@@ -196,7 +196,7 @@ async def test_a_model_that_changes_between_the_question_and_the_answer_mixes_no
     assert vault.stored(FIRST) == {}
     assert set(vault.stored(SECOND)) == {"a", "b"}
     assert all(min(vector) < 0 for vector in vault.stored(SECOND).values())
-    assert set(vault.shelf.matrices) == {HASHING, SECOND.name}
+    assert set(vault.index.matrices) == {HASHING, SECOND.name}
     await agree(vault)
 
 
@@ -210,7 +210,7 @@ async def test_who_goes_back_to_a_model_has_its_vectors_at_once(vault):
     vault.model.asked.clear()
     await vault.fill()
     assert vault.model.asked == [["e"]]
-    assert vault.shelf.coverage(FIRST.name) == 1
+    assert vault.index.coverage(FIRST.name) == 1
     await agree(vault)
 
 
@@ -221,7 +221,7 @@ async def test_without_a_model_it_waits_and_says_why(db):
     status = vault.backfill.status()
     assert (status["space"], status["why"]) == (None, "nobody answers; start it")
     assert (status["done"], status["missing"]) == (0, 1)
-    assert vault.shelf.active == HASHING
+    assert vault.index.active == HASHING
 
 
 async def test_a_model_that_is_gone_is_not_asked_and_every_look_is_further_apart(vault):
@@ -320,7 +320,7 @@ async def test_a_daemon_that_dies_between_vault_and_shelf_asks_for_nothing_twice
     def cut(*_):
         raise PowerCut
 
-    vault.shelf.fill = cut
+    vault.index.fill = cut
     with pytest.raises(PowerCut):
         await vault.backfill._work()
     again = Vault(vault.db, Model())
@@ -386,11 +386,11 @@ async def test_embedding_anew_drops_the_vectors_of_this_space_and_makes_them_aga
     await vault.fill()
     vault.model.asked.clear()
     assert await vault.backfill.reembed() == {"space": FIRST.name, "missing": 2}
-    assert (vault.stored(FIRST), vault.shelf.active) == ({}, HASHING)
+    assert (vault.stored(FIRST), vault.index.active) == ({}, HASHING)
     assert set(vault.stored(SECOND)) == {"a", "b"}
     await vault.fill()
     assert sorted(vault.model.asked[-1]) == ["a", "b"]
-    assert vault.shelf.active == FIRST.name
+    assert vault.index.active == FIRST.name
     await agree(vault)
 
 
@@ -405,7 +405,7 @@ async def test_nothing_is_dropped_for_a_model_that_does_not_answer(vault):
     with pytest.raises(EngineFailed, match="gone; start it"):
         await vault.backfill.reembed()
     assert set(vault.stored()) == {"a"}
-    assert vault.shelf.active == FIRST.name
+    assert vault.index.active == FIRST.name
 
 
 STEPS = st.lists(
@@ -463,10 +463,10 @@ class Story:
         """So many come and go that the rows close up."""
         crowd = self.vault.put(*(f"crowd {n}" for n in range(70)))
         await self.vault.fill()
-        before = self.vault.shelf.columns.n
+        before = self.vault.index.columns.n
         self.vault.db.write_now(lambda tx: [summaries.delete(tx, number) for number in crowd])
         await self.vault.indexer.settle()
-        assert self.vault.shelf.columns.n < before
+        assert self.vault.index.columns.n < before
 
 
 async def tell(path, steps):

@@ -6,7 +6,7 @@ from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import gaps
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, Space
 from memd.store import fulltext, projects, summaries, vectors
 
@@ -23,10 +23,10 @@ def put(db, uid, body="Sessions are kept in Redis"):
 
 
 async def shelved(db):
-    shelf = Shelf()
-    shelf.adopt(SPACE)
-    await Indexer(db, (HashingEmbedder(),), shelf, IndexConfig()).settle()
-    return shelf
+    index = MemoryIndex()
+    index.adopt(SPACE)
+    await Indexer(db, (HashingEmbedder(),), index, IndexConfig()).settle()
+    return index
 
 
 def ids(db):
@@ -49,57 +49,57 @@ async def test_what_to_embed_is_what_the_indexer_embeds(db):
 async def test_what_the_vault_has_is_not_asked_for_again(db):
     put(db, "a")
     put(db, "b")
-    shelf = await shelved(db)
+    index = await shelved(db)
     one, other = ids(db)
-    await gaps.bring(db, Shelf(), SPACE, [one], rows(1))
-    assert shelf.lacking(SPACE.name, 9) == [other, one]
+    await gaps.bring(db, MemoryIndex(), SPACE, [one], rows(1))
+    assert index.lacking(SPACE.name, 9) == [other, one]
     gap = db.read_now(lambda tx: gaps.look(tx, SPACE, [other, one], 9))
     assert (list(gap.stored), gap.texts) == ([one], {})
-    await gaps.restore(shelf, SPACE, gap.stored)
-    assert shelf.lacking(SPACE.name, 9) == [other]
-    row = shelf.matrices[SPACE.name].vectors(np.array([0]))
+    await gaps.restore(index, SPACE, gap.stored)
+    assert index.lacking(SPACE.name, 9) == [other]
+    row = index.matrices[SPACE.name].vectors(np.array([0]))
     assert row.tolist() == [pytest.approx([0.5] * 4, abs=0.01)]
 
 
 async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
     number = put(db, "a")
     put(db, "b")
-    shelf = await shelved(db)
+    index = await shelved(db)
     one, other = ids(db)
     db.write_now(lambda tx: fulltext.remove(tx, number))
     assert list(db.read_now(lambda tx: gaps.look(tx, SPACE, [one, other], 9)).texts) == [other]
     distinct = np.eye(4, dtype=np.float32)[:2]
-    assert await gaps.bring(db, shelf, SPACE, [one, other], distinct) == 1
+    assert await gaps.bring(db, index, SPACE, [one, other], distinct) == 1
     assert list(db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one, other]))) == [other]
-    row = shelf.matrices[SPACE.name].vectors(np.array([1]))
+    row = index.matrices[SPACE.name].vectors(np.array([1]))
     assert row.tolist() == [pytest.approx([0, 1, 0, 0], abs=0.01)]
 
 
 async def test_who_waits_may_give_up_but_not_between_the_vault_and_the_shelf(db):
     put(db, "a")
-    shelf = await shelved(db)
+    index = await shelved(db)
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await gaps.bring(db, shelf, SPACE, ids(db), rows(1))
-    assert shelf.counts(SPACE.name) == (1, 1)
+        await gaps.bring(db, index, SPACE, ids(db), rows(1))
+    assert index.counts(SPACE.name) == (1, 1)
 
 
 async def test_a_vector_of_a_former_memd_is_read_and_written_anew_in_fewer_bytes(db):
     put(db, "a")
-    shelf = await shelved(db)
+    index = await shelved(db)
     (one,) = ids(db)
     former = {one: np.array([0.5, -0.5, 0.5, 0.5], "<f2").tobytes()}
     space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
     db.write_now(lambda tx: vectors.put(tx, space, former.items()))
     gap = db.read_now(lambda tx: gaps.look(tx, SPACE, [one], 9))
-    await gaps.restore(shelf, SPACE, gap.stored)
-    before = shelf.matrices[SPACE.name].vectors(np.array([0]))
+    await gaps.restore(index, SPACE, gap.stored)
+    before = index.matrices[SPACE.name].vectors(np.array([0]))
     assert before.tolist() == [[0.5, -0.5, 0.5, 0.5]]
     await gaps.recode(db, SPACE, gap.stored)
     anew = db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one]))
     assert anew != former
-    await gaps.restore(shelf, SPACE, anew)
-    after = shelf.matrices[SPACE.name].vectors(np.array([0]))
+    await gaps.restore(index, SPACE, anew)
+    after = index.matrices[SPACE.name].vectors(np.array([0]))
     assert after.tolist() == [pytest.approx(before[0].tolist(), abs=0.01)]
     await gaps.recode(db, SPACE, anew)
     assert db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one])) == anew

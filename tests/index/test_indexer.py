@@ -14,7 +14,7 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineFailed
 from memd.index import keeper
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
 from memd.store import (
     changes,
@@ -53,9 +53,9 @@ class Scripted:
         return np.full(4, 0.5 if text else 0.0, np.float32)
 
 
-def make(db, *more, shelf=None, batch=200, on_indexed=None):
+def make(db, *more, index=None, batch=200, on_indexed=None):
     embedders = (HashingEmbedder(), *more)
-    return Indexer(db, embedders, shelf or Shelf(), IndexConfig(batch=batch), on_indexed)
+    return Indexer(db, embedders, index or MemoryIndex(), IndexConfig(batch=batch), on_indexed)
 
 
 def put(db, uid, body="Sessions are kept in Redis", **more):
@@ -72,21 +72,21 @@ def passage_ids(db, number):
     return db.read_now(lambda tx: [p.id for p in fulltext.load(tx) if p.summary_id == number])
 
 
-def words_of(shelf):
+def words_of(index):
     """(summary, seq) → {term: (in title, in body)} of the live rows."""
-    c = shelf.columns
+    c = index.columns
     found = {(int(c.summary_id[row]), int(c.seq[row])): {} for row in np.flatnonzero(c.live)}
-    for term in {shelf.vocabulary.term(number) for number in shelf.postings.terms()} - {None}:
+    for term in {index.vocabulary.term(number) for number in index.postings.terms()} - {None}:
         for row, *counts in zip(
-            *shelf.postings.term(shelf.vocabulary.number(term)), strict=True
+            *index.postings.term(index.vocabulary.number(term)), strict=True
         ):
             found[int(c.summary_id[row]), int(c.seq[row])][term] = tuple(map(int, counts))
     return found
 
 
-def contents(shelf):
-    """All that a shelf holds, without the numbers that a rebuild may give anew."""
-    c = shelf.columns
+def contents(index):
+    """All that an index holds, without the numbers that a rebuild may give anew."""
+    c = index.columns
     names = {row: (int(c.summary_id[row]), int(c.seq[row])) for row in np.flatnonzero(c.live)}
     names[-1] = None
     plain = ("project_id", "session_id", "kind", "tier", "at", "expires_at", "superseded", "pinned", "length",
@@ -97,7 +97,7 @@ def contents(shelf):
             [getattr(c, name)[row].item() for name in plain],
             c.source_names[c.source[row]],
             c.tag_sets[c.tags[row]],
-            {name: m.vectors(np.array([row])).tobytes() for name, m in shelf.matrices.items()},
+            {name: m.vectors(np.array([row])).tobytes() for name, m in index.matrices.items()},
             (names[previous[row]], names[following[row]]),
         )
         for row in np.flatnonzero(c.live)
@@ -135,24 +135,24 @@ def tables(db):
     return db.write_now(read)
 
 
-async def agree(db, shelf, *more):
-    again = Shelf()
-    indexer = make(db, *more, shelf=again)
+async def agree(db, index, *more):
+    again = MemoryIndex()
+    indexer = make(db, *more, index=again)
     await indexer.load()
     await indexer._complete()
-    assert contents(again) == contents(shelf)
-    assert words_of(again) == words_of(shelf)
+    assert contents(again) == contents(index)
+    assert words_of(again) == words_of(index)
 
 
 async def test_what_is_pending_is_searchable_when_settle_returns(db):
-    shelf = Shelf()
+    index = MemoryIndex()
     number = put(db, "a", files=("/x/login.py",), tags=("auth",))
-    indexer = make(db, shelf=shelf)
+    indexer = make(db, index=index)
     await indexer.settle()
-    row = shelf.columns.rows_of(number)
-    assert shelf.postings.rows_of(shelf.vocabulary.number("redi")).tolist() == row.tolist()
+    row = index.columns.rows_of(number)
+    assert index.postings.rows_of(index.vocabulary.number("redi")).tolist() == row.tolist()
     text = "Title a\nSessions are kept in Redis"
-    rows, cosines = shelf.matrices[HASHING].top(HashingEmbedder().embed([text])[0], 1)
+    rows, cosines = index.matrices[HASHING].top(HashingEmbedder().embed([text])[0], 1)
     assert (rows.tolist(), cosines[0]) == (row.tolist(), pytest.approx(1, abs=1e-3))
     assert db.read_now(changes.count) == 0
     assert (
@@ -166,8 +166,8 @@ async def test_what_is_pending_is_searchable_when_settle_returns(db):
 
 
 async def test_a_pin_keeps_the_passages_and_is_known_at_once(db):
-    shelf, embedder = Shelf(), Scripted()
-    indexer = make(db, embedder, shelf=shelf)
+    index, embedder = MemoryIndex(), Scripted()
+    indexer = make(db, embedder, index=index)
     number = put(db, "a")
     await indexer.settle()
     before = passage_ids(db, number)
@@ -175,25 +175,25 @@ async def test_a_pin_keeps_the_passages_and_is_known_at_once(db):
     await indexer.settle()
     assert passage_ids(db, number) == before
     assert len(embedder.asked) == 1
-    assert shelf.columns.pinned.tolist() == [True]
+    assert index.columns.pinned.tolist() == [True]
 
 
 async def test_what_is_said_again_is_known_at_once_and_not_read_again(db):
-    shelf, embedder = Shelf(), Scripted()
-    indexer = make(db, embedder, shelf=shelf)
+    index, embedder = MemoryIndex(), Scripted()
+    indexer = make(db, embedder, index=index)
     number = put(db, "a")
     await indexer.settle()
-    began = float(shelf.columns.confidence[0])
+    began = float(index.columns.confidence[0])
     db.write_now(lambda tx: summaries.strengthen(tx, number, 5))
     await indexer.settle()
-    assert shelf.columns.duplicates.tolist() == [2]
-    assert float(shelf.columns.confidence[0]) > began
+    assert index.columns.duplicates.tolist() == [2]
+    assert float(index.columns.confidence[0]) > began
     assert len(embedder.asked) == 1
 
 
 async def test_a_changed_word_order_is_a_changed_text(db):
-    shelf = Shelf()
-    indexer = make(db, shelf=shelf)
+    index = MemoryIndex()
+    indexer = make(db, index=index)
     number = put(db, "a", "first this then that")
     await indexer.settle()
     put(db, "a", "then that first this")
@@ -202,28 +202,28 @@ async def test_a_changed_word_order_is_a_changed_text(db):
         db.read_now(lambda tx: fulltext.match(tx, '"that first"', 5))[0][0]
         == passage_ids(db, number)[0]
     )
-    await agree(db, shelf)
+    await agree(db, index)
 
 
 async def test_a_revision_replaces_and_a_deletion_removes_every_passage(db):
-    shelf = Shelf()
-    indexer = make(db, shelf=shelf)
+    index = MemoryIndex()
+    indexer = make(db, index=index)
     number = put(db, "a", LONG)
     await indexer.settle()
-    assert len(passage_ids(db, number)) == shelf.columns.live_count == 2
+    assert len(passage_ids(db, number)) == index.columns.live_count == 2
     put(db, "a", "Short now")
     await indexer.settle()
-    assert len(passage_ids(db, number)) == shelf.columns.live_count == 1
+    assert len(passage_ids(db, number)) == index.columns.live_count == 1
     db.write_now(lambda tx: summaries.delete(tx, number))
     await indexer.settle()
     assert passage_ids(db, number) == []
-    assert shelf.columns.live_count == 0
+    assert index.columns.live_count == 0
     assert db.read_now(fulltext.vocabulary) == {}
 
 
 async def test_a_memory_whose_passages_were_erased_with_it_is_off_the_shelf_too(db):
-    shelf = Shelf()
-    indexer = make(db, shelf=shelf)
+    index = MemoryIndex()
+    indexer = make(db, index=index)
     number, other = put(db, "one"), put(db, "two")
     await indexer.settle()
 
@@ -233,55 +233,55 @@ async def test_a_memory_whose_passages_were_erased_with_it_is_off_the_shelf_too(
 
     db.write_now(erase)
     await indexer.settle()
-    assert shelf.columns.summary_id[shelf.columns.live].tolist() == [other]
+    assert index.columns.summary_id[index.columns.live].tolist() == [other]
     assert indexer.status()["passages"] == 1
 
 
 async def test_a_summary_that_is_deleted_while_it_is_embedded_leaves_nothing(db):
-    shelf = Shelf()
+    index = MemoryIndex()
     number = put(db, "a")
     embedder = Scripted(lambda: db.write_now(lambda tx: summaries.delete(tx, number)))
-    await make(db, embedder, shelf=shelf).settle()
-    await make(db, shelf=shelf).settle()
+    await make(db, embedder, index=index).settle()
+    await make(db, index=index).settle()
     assert passage_ids(db, number) == []
-    assert shelf.columns.live_count == 0
+    assert index.columns.live_count == 0
 
 
 async def test_a_model_that_fails_holds_nothing_up_and_is_named(db):
-    shelf = Shelf()
+    index = MemoryIndex()
 
     def fail():
         raise EngineFailed("no answer in 2 s")
 
     embedder = Scripted(fail)
-    indexer = make(db, embedder, shelf=shelf)
+    indexer = make(db, embedder, index=index)
     put(db, "a")
     await indexer.settle()
     assert indexer.status()["failed"] == {embedder.space.name: "no answer in 2 s"}
-    assert shelf.matrices[HASHING].vectors(np.array([0])).any()
-    assert not shelf.matrices[embedder.space.name].vectors(np.array([0])).any()
+    assert index.matrices[HASHING].vectors(np.array([0])).any()
+    assert not index.matrices[embedder.space.name].vectors(np.array([0])).any()
     embedder.then = lambda: None
     put(db, "b")
     await indexer.settle()
     assert indexer.status()["failed"] == {}
-    assert shelf.matrices[embedder.space.name].vectors(np.array([1])).any()
+    assert index.matrices[embedder.space.name].vectors(np.array([1])).any()
     await indexer._complete()
-    await agree(db, shelf, embedder)
+    await agree(db, index, embedder)
 
 
 async def test_who_waits_may_give_up_without_the_shelf_falling_behind(db):
-    shelf, scope = Shelf(), anyio.CancelScope()
-    indexer = make(db, Scripted(scope.cancel), shelf=shelf)
+    index, scope = MemoryIndex(), anyio.CancelScope()
+    indexer = make(db, Scripted(scope.cancel), index=index)
     put(db, "a")
     with scope:
         await indexer.settle()
-    assert shelf.columns.live_count == len(passage_ids(db, 1)) == 1
+    assert index.columns.live_count == len(passage_ids(db, 1)) == 1
     await indexer.settle()
-    await agree(db, shelf, Scripted())
+    await agree(db, index, Scripted())
 
 
 async def test_a_shelf_that_missed_a_batch_is_loaded_again(db):
-    class Clumsy(Shelf):
+    class Clumsy(MemoryIndex):
         dropped = False
 
         def apply(self, batch):
@@ -290,28 +290,28 @@ async def test_a_shelf_that_missed_a_batch_is_loaded_again(db):
                 raise MemoryError
             super().apply(batch)
 
-    shelf = Clumsy()
-    indexer = make(db, shelf=shelf)
+    index = Clumsy()
+    indexer = make(db, index=index)
     put(db, "a")
     with pytest.raises(MemoryError):
         await indexer.settle()
-    assert shelf.columns.live_count == 0
+    assert index.columns.live_count == 0
     await indexer.settle()
-    await agree(db, shelf)
-    assert shelf.columns.live_count == 1
+    await agree(db, index)
+    assert index.columns.live_count == 1
 
 
 async def test_small_batches_index_everything_and_it_tells_after_loading_and_after_each(db):
-    told, shelf = [], Shelf()
+    told, index = [], MemoryIndex()
     for n in range(25):
         put(db, str(n))
-    await make(db, shelf=shelf, batch=2, on_indexed=lambda: told.append(1)).settle()
-    assert (shelf.columns.live_count, len(told)) == (25, 14)
+    await make(db, index=index, batch=2, on_indexed=lambda: told.append(1)).settle()
+    assert (index.columns.live_count, len(told)) == (25, 14)
 
 
 async def test_it_sleeps_until_it_is_nudged_and_settling_beside_it_is_safe(db):
-    shelf, indexed = Shelf(), anyio.Event()
-    indexer = make(db, shelf=shelf, on_indexed=indexed.set)
+    index, indexed = MemoryIndex(), anyio.Event()
+    indexer = make(db, index=index, on_indexed=indexed.set)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(indexer.run)
         await indexer.load()
@@ -324,13 +324,13 @@ async def test_it_sleeps_until_it_is_nudged_and_settling_beside_it_is_safe(db):
         async with anyio.create_task_group() as both:
             both.start_soon(indexer.settle)
             both.start_soon(indexer.settle)
-        assert shelf.columns.live_count == 2
+        assert index.columns.live_count == 2
         tasks.cancel_scope.cancel()
 
 
 async def test_reindexing_mends_derived_tables_and_keeps_the_truth(db):
-    shelf = Shelf()
-    indexer = make(db, shelf=shelf)
+    index = MemoryIndex()
+    indexer = make(db, index=index)
     put(db, "a", LONG)
     put(db, "b")
     await indexer.settle()
@@ -339,21 +339,21 @@ async def test_reindexing_mends_derived_tables_and_keeps_the_truth(db):
     db.write_now(lambda tx: tx.execute("DELETE FROM terms").fetchall())
     await indexer.reindex()
     assert tables(db) == good
-    await agree(db, shelf)
+    await agree(db, index)
 
 
 async def test_a_reindex_that_is_given_up_leaves_the_rest_for_the_next_time(db):
-    shelf, scope = Shelf(), anyio.CancelScope()
+    index, scope = MemoryIndex(), anyio.CancelScope()
     for n in range(5):
         put(db, str(n))
     embedder = Scripted(scope.cancel)
-    indexer = make(db, embedder, shelf=shelf, batch=2)
+    indexer = make(db, embedder, index=index, batch=2)
     with scope:
         await indexer.reindex()
-    assert shelf.columns.live_count == 2
+    assert index.columns.live_count == 2
     await indexer.settle()
-    assert shelf.columns.live_count == 5
-    await agree(db, shelf, embedder)
+    assert index.columns.live_count == 5
+    await agree(db, index, embedder)
 
 
 BODIES = st.sampled_from(
@@ -388,8 +388,8 @@ class Story:
     def __init__(self, db):
         self.db = db
         self.ids = {}
-        self.shelf = Shelf()
-        self.indexer = make(db, shelf=self.shelf, batch=2)
+        self.index = MemoryIndex()
+        self.indexer = make(db, index=self.index, batch=2)
 
     async def happen(self, step, *given):
         if step == "settle":
@@ -397,8 +397,8 @@ class Story:
         elif step == "rest":
             await self.indexer._rest()
         elif step == "restart":
-            self.shelf = Shelf()
-            self.indexer = make(self.db, shelf=self.shelf, batch=2)
+            self.index = MemoryIndex()
+            self.indexer = make(self.db, index=self.index, batch=2)
         elif step == "put":
             self.ids[given[0]] = put(self.db, f"u{given[0]}", given[1], tags=given[2])
         elif step == "undo":
@@ -425,13 +425,13 @@ async def tell(path, steps):
         for step in steps:
             await story.happen(*step)
         await story.indexer.settle()
-        await agree(db, story.shelf)
+        await agree(db, story.index)
         db.write_now(saved.drop)
-        await agree(db, story.shelf)
+        await agree(db, story.index)
         before = tables(db)
         await story.indexer.reindex()
         assert tables(db) == before
-        await agree(db, story.shelf)
+        await agree(db, story.index)
     finally:
         db.close()
 
@@ -504,19 +504,19 @@ async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db,
 async def test_what_lacks_a_vector_gets_it_behind_the_first_answers_and_new_memories_go_between(
     db,
 ):
-    shelf = Shelf()
+    index = MemoryIndex()
     for n in range(300):
         put(db, str(n))
     await make(db).settle()
-    indexer = make(db, shelf=shelf, batch=20)
+    indexer = make(db, index=index, batch=20)
     await indexer.load()
-    assert (shelf.loaded, shelf.coverage(HASHING)) == (True, 0)
+    assert (index.loaded, index.coverage(HASHING)) == (True, 0)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(indexer.run)
         new = put(db, "new")
         indexer.nudge()
         with anyio.fail_after(60):
-            while shelf.coverage(HASHING) < 1 or not len(shelf.columns.rows_of(new)):
+            while index.coverage(HASHING) < 1 or not len(index.columns.rows_of(new)):
                 await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
-    await agree(db, shelf)
+    await agree(db, index)

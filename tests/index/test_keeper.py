@@ -12,7 +12,7 @@ from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import intact, keeper
 from memd.index.indexer import Indexer
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Space
 from memd.store import beside, saved, summaries
 from tests.index.test_indexer import contents, put, words_of
@@ -28,19 +28,19 @@ def small(monkeypatch):
 
 
 def started(db, embedder=None):
-    shelf = Shelf()
-    return Indexer(db, (embedder or HashingEmbedder(),), shelf, IndexConfig()), shelf
+    index = MemoryIndex()
+    return Indexer(db, (embedder or HashingEmbedder(),), index, IndexConfig()), index
 
 
 async def rested(db, count=3):
     """A vault of some memories, of which there is a copy."""
-    indexer, shelf = started(db)
+    indexer, index = started(db)
     for n in range(count):
         put(db, str(n), tags=(f"t{n % 2}",))
     await indexer.settle()
     await indexer._rest()
     assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
-    return indexer, shelf
+    return indexer, index
 
 
 def lose(db, file):
@@ -58,52 +58,52 @@ def copies(db):
     return sorted(one.name for one in folder.iterdir()) if folder.exists() else []
 
 
-async def reads_as(db, shelf, *, mapped=True):
-    """A start finds all that this shelf has, through the copy or without one."""
+async def reads_as(db, index, *, mapped=True):
+    """A start finds all that this index has, through the copy or without one."""
     indexer, again = started(db)
     await indexer.load()
     await indexer._complete()
     assert indexer.status()["copy"]["mapped"] is mapped
-    assert contents(again) == contents(shelf)
-    assert words_of(again) == words_of(shelf)
+    assert contents(again) == contents(index)
+    assert words_of(again) == words_of(index)
     return indexer, again
 
 
 async def test_a_start_maps_the_copy_and_finds_everything(db):
-    _, shelf = await rested(db)
-    await reads_as(db, shelf)
-    digests = shelf.columns.digest.copy()
+    _, index = await rested(db)
+    await reads_as(db, index)
+    digests = index.columns.digest.copy()
     assert digests.all()
-    _, again = await reads_as(db, shelf)
+    _, again = await reads_as(db, index)
     assert (again.columns.digest[: len(digests)] == digests).all()
 
 
 async def test_what_was_indexed_since_is_read_from_the_vault(db):
-    indexer, shelf = await rested(db)
+    indexer, index = await rested(db)
     put(db, "0", "another text of the first one", tags=("t9",))
     put(db, "new", "a memory that no copy knows")
     db.write_now(lambda tx: summaries.pin(tx, 2, 5))
     await indexer.settle()
     assert db.read_now(saved.unsaved) == [1, 2, 4]
-    _, again = await reads_as(db, shelf)
+    _, again = await reads_as(db, index)
     assert again.vocabulary.number("copi") is not None
     assert again.columns.pinned.sum() == 1
 
 
 async def test_much_that_is_new_gets_its_vectors_behind_the_start(db, monkeypatch):
     monkeypatch.setattr(keeper, "EMBEDDED_MAX", 2)
-    indexer, shelf = await rested(db)
+    indexer, index = await rested(db)
     for n in range(5):
         put(db, f"new {n}")
     await indexer.settle()
     later, again = started(db)
     await db.read(later._keeper.load)
     assert again.coverage(HASHING) == pytest.approx(3 / 8)
-    await reads_as(db, shelf)
+    await reads_as(db, index)
 
 
 async def test_a_copy_is_made_anew_when_enough_has_changed_and_the_former_goes(db):
-    indexer, shelf = await rested(db)
+    indexer, index = await rested(db)
     (first,) = copies(db)
     for n in range(9):
         put(db, f"new {n}")
@@ -116,46 +116,46 @@ async def test_a_copy_is_made_anew_when_enough_has_changed_and_the_former_goes(d
     (second,) = copies(db)
     assert second == db.read_now(saved.name) != first
     assert db.read_now(saved.unsaved) == []
-    await reads_as(db, shelf)
+    await reads_as(db, index)
 
 
 async def test_a_shelf_lives_on_in_the_arrays_of_its_copy(db):
-    indexer, shelf = await rested(db)
-    held = shelf.columns.passage_id
+    indexer, index = await rested(db)
+    held = index.columns.passage_id
     assert held.base is not None
     for n in range(3):
         put(db, f"new {n}")
     put(db, "0", "other words")
     await indexer.settle()
     assert indexer._keeper.status()["mapped"]
-    await reads_as(db, shelf)
+    await reads_as(db, index)
     db.write_now(saved.drop)
-    await reads_as(db, shelf, mapped=False)
+    await reads_as(db, index, mapped=False)
 
 
 async def test_what_is_forgotten_is_in_no_copy_when_the_index_has_learnt_it(db):
-    indexer, shelf = await rested(db)
+    indexer, index = await rested(db)
     db.write_now(lambda tx: summaries.delete(tx, 2))
     await indexer.settle()
     assert copies(db) == []
-    await reads_as(db, shelf, mapped=False)
+    await reads_as(db, index, mapped=False)
     await indexer._rest()
     assert len(copies(db)) == 1
-    await reads_as(db, shelf)
+    await reads_as(db, index)
 
 
 async def test_a_crash_before_the_index_has_learnt_of_it_leaves_no_copy_either(db):
     await rested(db)
     db.write_now(lambda tx: summaries.delete(tx, 2))
-    indexer, shelf = started(db)
+    indexer, index = started(db)
     await indexer.load()
     assert copies(db) == []
-    assert shelf.columns.live_count == 2
+    assert index.columns.live_count == 2
 
 
 @pytest.mark.parametrize("file", ["manifest.json", "columns.live", "postings.rows", "labels"])
 async def test_a_copy_that_is_odd_is_done_without_and_replaced(db, file):
-    _, shelf = await rested(db)
+    _, index = await rested(db)
     if file == "labels":
         db.write_now(lambda tx: tx.execute("UPDATE labels SET kind = kind || 'x'").fetchall())
     else:
@@ -163,10 +163,10 @@ async def test_a_copy_that_is_odd_is_done_without_and_replaced(db, file):
     indexer, _ = started(db)
     await indexer.load()
     assert "was not used" in indexer.status()["copy"]["trouble"]
-    await reads_as(db, shelf, mapped=False)
+    await reads_as(db, index, mapped=False)
     db.write_now(saved.drop)
     await indexer._rest()
-    await reads_as(db, shelf)
+    await reads_as(db, index)
 
 
 async def test_a_copy_of_another_moment_is_done_without(db):
@@ -186,10 +186,10 @@ async def test_other_vectors_make_a_copy_useless(db):
             return Space("hashing", "words-ngrams", "9", 768)
 
     await rested(db)
-    indexer, shelf = started(db, Later())
+    indexer, index = started(db, Later())
     await indexer.load()
     assert "other vectors" in indexer.status()["copy"]["trouble"]
-    assert shelf.coverage(Later().space.name) == 1
+    assert index.coverage(Later().space.name) == 1
 
 
 async def test_who_waits_for_the_index_comes_first_but_not_for_ever(db):
@@ -204,7 +204,7 @@ async def test_who_waits_for_the_index_comes_first_but_not_for_ever(db):
 
 
 async def test_a_disk_that_is_full_is_told_and_the_index_goes_on(db, monkeypatch):
-    indexer, shelf = started(db)
+    indexer, index = started(db)
     put(db, "a")
     await indexer.settle()
 
@@ -214,10 +214,10 @@ async def test_a_disk_that_is_full_is_told_and_the_index_goes_on(db, monkeypatch
     monkeypatch.setattr("memd.index.copy.write", fail)
     await indexer._rest()
     assert "No space left" in indexer.status()["copy"]["trouble"]
-    assert shelf.coverage(HASHING) == 1
+    assert index.coverage(HASHING) == 1
     put(db, "b")
     await indexer.settle()
-    assert shelf.columns.live_count == 2
+    assert index.columns.live_count == 2
 
 
 async def test_a_copy_that_is_overtaken_while_it_is_written_does_not_hold(db, monkeypatch):
@@ -248,13 +248,13 @@ async def test_the_copy_has_no_text(db):
 
 
 async def test_reindexing_drops_the_copy_and_makes_another_at_rest(db):
-    indexer, shelf = await rested(db)
-    rows = np.flatnonzero(shelf.columns.live)
+    indexer, index = await rested(db)
+    rows = np.flatnonzero(index.columns.live)
     await indexer.reindex()
     assert copies(db) == []
-    assert shelf.columns.live_count == len(rows)
+    assert index.columns.live_count == len(rows)
     await indexer._rest()
-    await reads_as(db, shelf)
+    await reads_as(db, index)
 
 
 async def test_a_daemon_that_leaves_does_not_wait_for_a_copy(db, monkeypatch):
@@ -289,20 +289,20 @@ def damage(db, kind):
     assert files
 
 
-async def proven(shelf):
+async def proven(index):
     """Whoever reads the copy through is done with it."""
-    while not (shelf.loaded and shelf.is_proven):  # noqa: ASYNC110  # that is a thread's, and no event
+    while not (index.loaded and index.is_proven):  # noqa: ASYNC110  # that is a thread's, and no event
         await anyio.sleep(0.002)
 
 
 @contextlib.asynccontextmanager
-async def running(indexer, shelf):
+async def running(indexer, index):
     """The room works, and knows what its copy is worth."""
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(indexer.run)
             await indexer.loaded.wait()
-            await proven(shelf)
+            await proven(index)
             yield
             tasks.cancel_scope.cancel()
 
@@ -315,9 +315,9 @@ KINDS = ["columns.", "columns.live", "postings.", "postings.rows", "space0.", "c
 async def test_a_damaged_copy_is_dropped_without_a_restart_and_replaced_at_rest(
     db, monkeypatch, kind, is_small
 ):
-    _, shelf = await rested(db, 40)
+    _, index = await rested(db, 40)
     # What is mapped is the file's own until it is written to.
-    wanted, words = contents(shelf), words_of(shelf)
+    wanted, words = contents(index), words_of(index)
     damage(db, kind)
     if not is_small:
         monkeypatch.setattr(intact, "SMALL", -1)
@@ -348,7 +348,7 @@ async def test_what_was_wrong_is_told_until_there_is_another_copy(db, monkeypatc
 
 
 async def test_a_copy_that_is_whole_is_kept_and_held(db):
-    _, shelf = await rested(db)
+    _, index = await rested(db)
     held = copies(db)
     indexer, again = started(db)
     await indexer.load()
@@ -356,7 +356,7 @@ async def test_a_copy_that_is_whole_is_kept_and_held(db):
     async with running(indexer, again):
         assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
     assert copies(db) == held
-    assert contents(again) == contents(shelf)
+    assert contents(again) == contents(index)
 
 
 async def test_no_copy_is_made_of_what_is_not_proven(db):
@@ -388,9 +388,9 @@ async def test_indexing_that_fails_over_a_damaged_copy_does_without_it(db):
 
 
 async def test_what_fails_over_a_proven_shelf_is_an_error(db):
-    indexer, shelf = await rested(db)
+    indexer, index = await rested(db)
     assert not indexer._keeper.refuse("for no reason")
-    assert not shelf.doubt("for no reason")
+    assert not index.doubt("for no reason")
 
     async def fail():
         raise IndexError("ours")

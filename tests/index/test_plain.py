@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index.coded import Coded
+from memd.index.binary_codes import BinaryCodes
 from memd.index.plain import Plain
 
 WORDS = [
@@ -38,7 +38,7 @@ def vectors(texts):
 
 @pytest.fixture
 def coded(vectors):
-    made = Coded(vectors.shape[1], ROWS)
+    made = BinaryCodes(vectors.shape[1], ROWS)
     made.put(np.arange(ROWS), vectors)
     return made
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index.columns import KIND_CODES
-from memd.index.shelf import Batch, Shelf
+from memd.index.memory_index import Batch, MemoryIndex
 from memd.models import Kind, SessionRef
 from memd.recall.answer import Question
 from memd.recall.filters import masks
@@ -44,16 +44,16 @@ QUESTIONS = st.builds(
 
 
 def shelf_of(facts):
-    shelf = Shelf()
+    index = MemoryIndex()
     numbered = [replace(fact, summary_id=i + 1) for i, fact in enumerate(facts)]
     passages = [StoredPassage(i + 1, i + 1, 0, 0, b"") for i in range(len(facts))]
-    shelf.apply(Batch(added=passages, facts=numbered))
-    return shelf
+    index.apply(Batch(added=passages, facts=numbered))
+    return index
 
 
-def by_hand(shelf, question):
+def by_hand(index, question):
     """Wanted, evidence and hidden rows, one row after the other."""
-    c, found = shelf.columns, {"wanted": [], "evidence": [], "superseded": [], "expired": []}
+    c, found = index.columns, {"wanted": [], "evidence": [], "superseded": [], "expired": []}
     for row in range(c.n):
         of_project = question.project_ids is None or c.project_id[row] in question.project_ids
         in_time = question.as_of is None or c.at[row] <= question.as_of
@@ -74,8 +74,8 @@ def by_hand(shelf, question):
     return found
 
 
-def told(shelf, question):
-    seen = masks(shelf, question)
+def told(index, question):
+    seen = masks(index, question)
     rows = {
         "wanted": np.flatnonzero(seen.wanted),
         "evidence": np.flatnonzero(seen.evidence.mask),
@@ -92,31 +92,31 @@ def told(shelf, question):
 def test_masks_are_what_looking_at_each_row_gives_whatever_was_asked_before(
     facts, others, gone, questions
 ):
-    shelf = shelf_of(facts)
+    index = shelf_of(facts)
     for question in questions:
-        assert told(shelf, question) == by_hand(shelf, question)
+        assert told(index, question) == by_hand(index, question)
     changed = [replace(f, summary_id=i + 1) for i, f in enumerate(others[: len(facts)])]
-    shelf.apply(Batch(gone=[gone], facts=[f for f in changed if f.summary_id != gone]))
+    index.apply(Batch(gone=[gone], facts=[f for f in changed if f.summary_id != gone]))
     for question in questions:
-        assert told(shelf, question) == by_hand(shelf, question)
+        assert told(index, question) == by_hand(index, question)
 
 
 def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
-    shelf = shelf_of([PLAIN, replace(PLAIN, expires_at=50)])
-    first = masks(shelf, Question(text="", now=10, project_ids=(1,)))
-    assert masks(shelf, Question(text="x", now=49, project_ids=(1,))) is first
-    assert masks(shelf, Question(text="", now=50, project_ids=(1,))) is not first
-    other = masks(shelf, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,)))
+    index = shelf_of([PLAIN, replace(PLAIN, expires_at=50)])
+    first = masks(index, Question(text="", now=10, project_ids=(1,)))
+    assert masks(index, Question(text="x", now=49, project_ids=(1,))) is first
+    assert masks(index, Question(text="", now=50, project_ids=(1,))) is not first
+    other = masks(index, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,)))
     assert other.evidence is first.evidence
-    shelf.apply(Batch(facts=[replace(PLAIN, project_id=2)]))
-    assert masks(shelf, Question(text="", now=10, project_ids=(1,))).wanted.tolist() == [
+    index.apply(Batch(facts=[replace(PLAIN, project_id=2)]))
+    assert masks(index, Question(text="", now=10, project_ids=(1,))).wanted.tolist() == [
         False,
         True,
     ]
 
 
 def test_hidden_rows_are_counted_by_memory():
-    shelf = Shelf()
+    index = MemoryIndex()
     passages = [
         StoredPassage(1, 1, 0, 0, b""),
         StoredPassage(2, 1, 1, 0, b""),
@@ -126,8 +126,8 @@ def test_hidden_rows_are_counted_by_memory():
         replace(PLAIN, is_superseded=True),
         replace(PLAIN, summary_id=2, is_superseded=True),
     ]
-    shelf.apply(Batch(added=passages, facts=facts))
-    (hidden,) = masks(shelf, Question(text="", now=0)).hidden.values()
+    index.apply(Batch(added=passages, facts=facts))
+    (hidden,) = masks(index, Question(text="", now=0)).hidden.values()
     assert hidden.summaries(np.array([True, True, False])) == 1
     assert hidden.summaries(np.array([True, True, True])) == 2
     assert hidden.summaries(np.zeros(3, np.bool_)) == 0

@@ -14,7 +14,7 @@ async def test_until_the_shelf_is_loaded_full_text_answers_and_says_so(library):
     wanted = library.put("Sessions live in Redis")
     await library.indexer.load()
     await library.indexer.settle()
-    library.shelf.loaded = False
+    library.index.loaded = False
     answer = await library.recaller.search(Question("redis sessions", NOW))
     assert [hit.summary.id for hit in answer.hits] == [wanted]
     assert "loading" in answer.degraded["index"]
@@ -26,7 +26,7 @@ async def test_the_filters_hold_there_too(library):
     library.put("kettle", tags=("y",), expires_at=NOW - 1)
     await library.indexer.load()
     await library.indexer.settle()
-    library.shelf.loaded = False
+    library.index.loaded = False
     for asked in ({"tags": ("y",)}, {"since": NOW - 2 * DAY}):
         answer = await library.recaller.search(Question("kettle", NOW, **asked))
         assert [hit.summary.id for hit in answer.hits] == [kept]
@@ -39,7 +39,7 @@ async def ask_while_loading(library, **asked):
     await library.indexer.settle()
     answers = []
     for loaded in (True, False):
-        library.shelf.loaded = loaded
+        library.index.loaded = loaded
         answer = await library.recaller.search(Question("kettle", NOW, **asked))
         answers.append({hit.summary.id for hit in answer.hits})
     return answers

@@ -107,7 +107,7 @@ async def test_a_space_that_goes_between_question_and_answer_is_not_missed(libra
 
     async def ask_and_lose(text):
         found = await ask(text)
-        del library.shelf.matrices[LEARNED]
+        del library.index.matrices[LEARNED]
         return found
 
     model.query = ask_and_lose
@@ -182,10 +182,10 @@ async def test_a_long_memory_stands_where_its_nearest_passage_stands(db, model):
     wanted = library.put("A long one", f"database {long}")
     other = library.put("Another", "database and more")
     await library.learn()
-    rows = library.shelf.columns.rows_of(wanted)
-    passage = int(library.shelf.columns.passage_id[rows[-1]])
+    rows = library.index.columns.rows_of(wanted)
+    passage = int(library.index.columns.passage_id[rows[-1]])
     vectors = await model.documents(["postgres"])
-    library.shelf.fill(LEARNED, [passage], vectors.astype("<f2"))
+    library.index.fill(LEARNED, [passage], vectors.astype("<f2"))
     hits = {hit.summary.id: hit for hit in (await library.ask("database")).hits}
     assert hits[wanted].cosine == pytest.approx(1.0, abs=0.01)
     assert hits[wanted].vector_rank == 1

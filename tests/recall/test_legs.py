@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index import highest
-from memd.index.shelf import Shelf
+from memd.index import topk
+from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
 from memd.recall.filters import Evidence, Masks
 from memd.recall.legs import best, is_among
@@ -76,19 +76,19 @@ def test_membership_in_many_ascending_rows():
     st.booleans(),
 )
 def test_the_best_are_those_of_sorting_everything_that_is_wanted(rows, pool, is_few):
-    shelf = Shelf()
+    index = MemoryIndex()
     passages = [StoredPassage(i + 1, i // 2 + 1, i % 2, 0, b"") for i in range(len(rows))]
-    shelf.columns.append(passages)
-    shelf.columns.at[:] = [at for _, at, _ in rows]
+    index.columns.append(passages)
+    index.columns.at[:] = [at for _, at, _ in rows]
     scores = np.array([score for score, *_ in rows], np.float32)
     wanted = np.array([seen for *_, seen in rows], np.bool_)
     share = np.count_nonzero(wanted) / max(len(rows), 1)
     few = np.flatnonzero(wanted) if is_few or not share else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(highest, "_COLUMNS_MIN", 4)
-        patch.setattr(highest, "_COLUMNS_ROOT", 1)
-        evidence = Evidence(shelf, wanted)
-        found = best(shelf, scores, Masks(wanted, share, few, evidence, {}), pool).tolist()
+        patch.setattr(topk, "_COLUMNS_MIN", 4)
+        patch.setattr(topk, "_COLUMNS_ROOT", 1)
+        evidence = Evidence(index, wanted)
+        found = best(index, scores, Masks(wanted, share, few, evidence, {}), pool).tolist()
     every = [i for i in range(len(rows)) if wanted[i] and scores[i] > 0]
     every.sort(key=lambda i: (-scores[i], -rows[i][1], -(i // 2)))
     firsts = [i for n, i in enumerate(every) if i // 2 not in {j // 2 for j in every[:n]}]

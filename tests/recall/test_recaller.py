@@ -264,7 +264,7 @@ async def test_a_search_that_fails_over_a_damaged_copy_is_answered_by_full_text(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(later.indexer.run)
         with anyio.fail_after(60):
-            await proven(later.shelf)
+            await proven(later.index)
         answer = await later.recaller.search(later.asked("kettle 7"))
         tasks.cancel_scope.cancel()
     assert answer.hits[0].summary.title == "Kettle number 7"

@@ -92,8 +92,8 @@ async def test_vectors_that_are_still_being_worked_out_are_told_and_words_find_a
     one = library.put("kettle one")
     library.put("kettle two")
     await library.ask("kettle")
-    (space,) = library.shelf.matrices
-    library.shelf.matrices[space].retire(library.shelf.columns.rows_of(one))
+    (space,) = library.index.matrices
+    library.index.matrices[space].retire(library.index.columns.rows_of(one))
     answer = await library.recaller.search(library.asked("kettle one"))
     assert answer.degraded == {"vector": "1 of 2 passages have no vector yet"}
     assert answer.hits[0].summary.id == one

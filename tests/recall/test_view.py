@@ -23,11 +23,11 @@ async def library(db):
 def view(library, lexical, **background):
     question = library.asked("kettle")
     about = Circumstances(
-        parse("kettle"), Intent(), Terms({}), masks(library.shelf, question), NOW,
+        parse("kettle"), Intent(), Terms({}), masks(library.index, question), NOW,
         Background(**background),
     )  # fmt: skip
     rows = np.arange(2)
-    return View(library.shelf, rows, np.array(lexical), resolve("memd", {}), about, np.zeros(2))
+    return View(library.index, rows, np.array(lexical), resolve("memd", {}), about, np.zeros(2))
 
 
 async def test_relevance_is_a_part_of_the_best(library):

@@ -13,7 +13,7 @@ from memd.capture.redact import redact
 from memd.config import CaptureConfig, ServeConfig
 from memd.consolidate.curator import Curator
 from memd.consolidate.judge import Judge
-from memd.index.shelf import Shelf
+from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.answer import Answer, Hit, Part
 from memd.serve.app import App
@@ -166,7 +166,7 @@ class House:
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.left.append(True), clock=clock, injector=self.injector,
             upkeep=self.worker, retention=self.worker, checkup=self.worker,
-            judge=Judge(db, redact, clock, lambda: None, Shelf(), "hashing"),
+            judge=Judge(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip
         self.listener = None
 

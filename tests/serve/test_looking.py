@@ -52,7 +52,7 @@ class Desk:
         off=None,
         **config,
     ):
-        if not self.library.shelf.loaded:
+        if not self.library.index.loaded:
             await self.library.indexer.load()
         await self.library.indexer.settle()
         looker = Looker(

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from memd.index.chunk import passages
+from memd.index.chunking import passages
 from memd.models import (
     Draft,
     EdgeType,

@@ -2,7 +2,7 @@
 
 Rounding to a byte, or to a sign, is fine only if no single value is much larger than the others; the
 hashing space is full of those. (Random rotations for signs: Ailon and Chazelle, 2006.)
-Not here: what is done with bytes and signs (coded.py, blobs.py).
+Not here: what is done with bytes and signs (binary_codes.py, blobs.py).
 """
 
 import hashlib

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index import highest as module
-from memd.index.highest import cut, highest
+from memd.index import topk as module
+from memd.index.topk import cut, highest
 
 
 @settings(max_examples=60, deadline=None)

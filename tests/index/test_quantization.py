@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.index.rotation import Rotation, quantized
+from memd.index.quantization import Rotation, quantized
 
 
 def unit(rng, count, dimensions):

@@ -1,7 +1,7 @@
 """Vectors of one space, row by row, and which of them are nearest to a question. Pure.
 
 Up to 4,096 rows an exact float32 product over all of them is quickest. Beyond, rows are bytes and bits,
-and a first look at the bits says which are worth a product (coded.py).
+and a first look at the bits says which are worth a product (binary_codes.py).
 Not here: which rows a question may see.
 """
 
@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.coded import Coded, Mask
+from memd.index.binary_codes import BinaryCodes, Mask
 from memd.index.columns import Rows
-from memd.index.rotation import Floats, Vectors
+from memd.index.quantization import Floats, Vectors
 
 EXACT_MAX = 4_096
 _ROWS_FIRST = 64
@@ -22,7 +22,7 @@ _ENCODED_AT_ONCE = 128
 _T = TypeVar("_T", bound=np.generic)
 
 
-class Matrix:
+class VectorMatrix:
     """Vectors of length 1; a row without a vector is all zeros and is never found.
 
     A row is known once its text was embedded, also when there was nothing in it to make a vector of.
@@ -34,7 +34,7 @@ class Matrix:
         self.dimensions = dimensions
         self.n = 0
         self._exact_max = exact_max
-        self._rows = (Coded if rows > exact_max else Exact)(dimensions, capacity)
+        self._rows = (BinaryCodes if rows > exact_max else Exact)(dimensions, capacity)
         self._filled = np.zeros(capacity, np.bool_)
         self._known = np.zeros(capacity, np.bool_)
 
@@ -69,7 +69,7 @@ class Matrix:
         self._known = _wider(self._known, capacity)
 
     def _encode(self, count: int) -> None:
-        coded = Coded(self.dimensions, len(self._filled))
+        coded = BinaryCodes(self.dimensions, len(self._filled))
         for first in range(0, count, _ENCODED_AT_ONCE):
             rows = np.arange(first, min(first + _ENCODED_AT_ONCE, count))
             coded.put(rows, self._rows.vectors(rows))
@@ -89,7 +89,7 @@ class Matrix:
         They may be longer, with zeros after the n: then rows are written into them.
         """
         self.n = n
-        self._rows = (Coded if "planes" in parts else Exact)(self.dimensions, 0)
+        self._rows = (BinaryCodes if "planes" in parts else Exact)(self.dimensions, 0)
         # Plain views, for what numpy does at every slice of a map is felt.
         plain = {name: np.asarray(part) for name, part in parts.items()}
         self._rows.restore(plain)

@@ -1,11 +1,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index.vocabulary import Vocabulary
+from memd.index.term_dictionary import TermDictionary
 
 
 def vocabulary(uses, numbers=None):
-    made = Vocabulary(lambda number: uses.get(number, 0))
+    made = TermDictionary(lambda number: uses.get(number, 0))
     made.learn(numbers or {})
     return made
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index.chunk import embedded, passages, spans
+from memd.index.chunking import embedded, passages, spans
 from memd.models import Kind, Summary, Tier
 from memd.text import words
 

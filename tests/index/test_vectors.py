@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index.coded import Coded
-from memd.index.matrix import Exact, Matrix
+from memd.index.binary_codes import BinaryCodes
+from memd.index.vectors import Exact, VectorMatrix
 
 
 def unit(rng, count, dimensions=96):
@@ -19,7 +19,7 @@ def rng():
 def test_cosines_are_exact_and_a_missing_vector_has_none(rng):
     vectors = unit(rng, 300)
     vectors[7] = 0
-    matrix = Matrix(96)
+    matrix = VectorMatrix(96)
     for first in range(0, 300, 70):
         matrix.append(vectors[first : first + 70])
     assert np.allclose(matrix.cosines(vectors[3]), vectors @ vectors[3], atol=1e-6)
@@ -33,7 +33,7 @@ def test_cosines_are_exact_and_a_missing_vector_has_none(rng):
 
 def test_the_nearest_come_first_and_of_equals_the_older(rng):
     vectors = unit(rng, 50)
-    matrix = Matrix(96)
+    matrix = VectorMatrix(96)
     matrix.append(np.concatenate((vectors, vectors[:3])))
     rows, cosines = matrix.top(vectors[1], 3)
     assert rows[:2].tolist() == [1, 51]
@@ -43,7 +43,7 @@ def test_the_nearest_come_first_and_of_equals_the_older(rng):
 
 def test_only_what_the_mask_shows_is_found(rng):
     vectors = unit(rng, 200)
-    matrix = Matrix(96)
+    matrix = VectorMatrix(96)
     matrix.append(vectors)
     mask = np.zeros(200, np.bool_)
     mask[[3, 90, 91]] = True
@@ -54,14 +54,14 @@ def test_only_what_the_mask_shows_is_found(rng):
 
 
 def test_an_empty_matrix_answers():
-    matrix = Matrix(96)
+    matrix = VectorMatrix(96)
     assert matrix.cosines(np.zeros(96, np.float32)).shape == (0,)
     assert len(matrix.top(np.ones(96, np.float32), 5)[0]) == 0
 
 
 def test_a_retired_row_is_found_no_more_and_compaction_moves_the_rest(rng):
     vectors = unit(rng, 6)
-    matrix = Matrix(96)
+    matrix = VectorMatrix(96)
     matrix.append(vectors)
     matrix.retire(np.array([0, 3]))
     assert set(matrix.top(vectors[0], 6)[0].tolist()) == {1, 2, 4, 5}
@@ -75,10 +75,10 @@ def test_a_retired_row_is_found_no_more_and_compaction_moves_the_rest(rng):
 @pytest.mark.parametrize("rows", [0, 6_000], ids=["grown", "made in size"])
 def test_codes_take_over_beyond_the_exact_size_and_follow_every_change(rng, rows):
     vectors = unit(rng, 6_000)
-    matrix = Matrix(96, rows=rows, exact_max=3_000)
+    matrix = VectorMatrix(96, rows=rows, exact_max=3_000)
     for first in range(0, 6_000, 1_500):
         matrix.append(vectors[first : first + 1_500].astype(np.float16))
-    assert isinstance(matrix._rows, Coded)
+    assert isinstance(matrix._rows, BinaryCodes)
     assert np.allclose(matrix.cosines(vectors[9]), vectors @ vectors[9], atol=5e-3)
     for at in (0, 2_999, 3_001, 5_999):
         assert matrix.top(vectors[at], 1)[0].tolist() == [at]
@@ -94,7 +94,7 @@ def test_codes_take_over_beyond_the_exact_size_and_follow_every_change(rng, rows
 def test_a_thousand_copies_do_not_crowd_out_what_is_nearer(rng):
     vectors = unit(rng, 8_000)
     vectors[:7_000] = vectors[0]
-    matrix = Matrix(96, rows=8_000, exact_max=100)
+    matrix = VectorMatrix(96, rows=8_000, exact_max=100)
     matrix.append(vectors)
     rows, cosines = matrix.top(vectors[7_500], 5)
     assert rows[0] == 7_500
@@ -104,7 +104,7 @@ def test_a_thousand_copies_do_not_crowd_out_what_is_nearer(rng):
 
 def test_few_rows_that_a_mask_leaves_are_scored_without_a_first_pass(rng):
     vectors = unit(rng, 8_000)
-    matrix = Matrix(96, rows=8_000, exact_max=100)
+    matrix = VectorMatrix(96, rows=8_000, exact_max=100)
     matrix.append(vectors)
     mask = np.zeros(8_000, np.bool_)
     mask[::80] = True
@@ -119,7 +119,7 @@ def test_a_byte_a_value_is_fine_enough_and_equal_vectors_stay_equal(rng):
     ]
     vectors = HashingEmbedder().embed(texts)
     vectors[7] = vectors[300]
-    coded = Matrix(768, exact_max=10)
+    coded = VectorMatrix(768, exact_max=10)
     coded.append(vectors)
     errors = np.stack([coded.cosines(query) - vectors @ query for query in vectors[::10]])
     assert np.sqrt(np.square(errors).mean()) < 5e-4
@@ -132,7 +132,10 @@ def test_a_byte_a_value_is_fine_enough_and_equal_vectors_stay_equal(rng):
 
 def test_rows_do_not_depend_on_the_batches_in_which_they_came(rng):
     vectors = unit(rng, 700).astype(np.float16)
-    at_once, bit_by_bit = Matrix(96, rows=700, exact_max=100), Matrix(96, exact_max=100)
+    at_once, bit_by_bit = (
+        VectorMatrix(96, rows=700, exact_max=100),
+        VectorMatrix(96, exact_max=100),
+    )
     at_once.append(vectors)
     for first in range(0, 700, 30):
         bit_by_bit.append(vectors[first : first + 30])
@@ -141,11 +144,11 @@ def test_rows_do_not_depend_on_the_batches_in_which_they_came(rng):
 
 
 def test_room_is_made_a_quarter_at_a_time(rng):
-    matrix = Matrix(96, exact_max=100)
+    matrix = VectorMatrix(96, exact_max=100)
     assert isinstance(matrix._rows, Exact)
     for _ in range(40):
         matrix.append(unit(rng, 100))
-    assert isinstance(matrix._rows, Coded)
+    assert isinstance(matrix._rows, BinaryCodes)
     assert 4_000 <= len(matrix._rows._values) <= 5_000
 
 
@@ -157,7 +160,10 @@ def test_codes_find_nearly_all_that_an_exact_search_finds_in_the_hashing_space(r
     drawn = rng.choice(8_000, (25_000, 24), p=share / share.sum())
     texts = [" ".join(lexicon[word] for word in row) for row in drawn]
     vectors = HashingEmbedder().embed(texts)
-    exact, coded = Matrix(768, rows=25_000, exact_max=25_000), Matrix(768, rows=25_000)
+    exact, coded = (
+        VectorMatrix(768, rows=25_000, exact_max=25_000),
+        VectorMatrix(768, rows=25_000),
+    )
     exact.append(vectors)
     coded.append(vectors)
     found = []
@@ -174,7 +180,7 @@ def test_codes_find_nearly_all_that_an_exact_search_finds_in_the_hashing_space(r
 def test_rows_that_are_filled_in_later_equal_those_that_came_with_their_vectors(rng, exact_max):
     vectors = unit(rng, 200).astype(np.float16)
     vectors[9] = 0
-    whole, late = Matrix(96, exact_max=exact_max), Matrix(96, exact_max=exact_max)
+    whole, late = VectorMatrix(96, exact_max=exact_max), VectorMatrix(96, exact_max=exact_max)
     whole.append(vectors)
     late.extend(200)
     assert not late.known.any()
@@ -190,7 +196,7 @@ def test_rows_that_are_filled_in_later_equal_those_that_came_with_their_vectors(
 
 
 def test_a_retired_row_is_not_known_and_known_rows_move_with_the_others(rng):
-    matrix = Matrix(96)
+    matrix = VectorMatrix(96)
     matrix.extend(4)
     matrix.put(np.array([0, 3]), unit(rng, 2))
     matrix.retire(np.array([0]))
@@ -217,12 +223,12 @@ def test_a_matrix_that_was_saved_and_mapped_goes_on_as_one_that_never_was(
     rng, tmp_path, exact_max
 ):
     vectors = unit(rng, 4_000)
-    kept = Matrix(96, exact_max=exact_max)
+    kept = VectorMatrix(96, exact_max=exact_max)
     kept.append(vectors[:2_500])
     kept.retire(np.array([5, 700]))
     parts = kept.parts()
     assert parts["filled"].shape == (2_500,)
-    again = Matrix(96, exact_max=exact_max)
+    again = VectorMatrix(96, exact_max=exact_max)
     again.restore(2_500, mapped(tmp_path, parts, room=100))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 

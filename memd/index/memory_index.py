@@ -22,15 +22,15 @@ from numpy.typing import NDArray
 from memd.index.columns import Columns, Rows
 from memd.index.copied import Copy, Draft, Layout, Room
 from memd.index.kept import Kept
-from memd.index.matrix import Matrix
 from memd.index.postings import Postings
-from memd.index.rotation import Vectors
-from memd.index.vocabulary import Vocabulary
+from memd.index.quantization import Vectors
+from memd.index.term_dictionary import TermDictionary
+from memd.index.vectors import VectorMatrix
 from memd.models import Space
 from memd.store.rows import IndexRow, StoredPassage
 
 Words = tuple[bytes, bytes]
-"""The vocabulary as `Vocabulary.load` takes it."""
+"""The vocabulary as `TermDictionary.load` takes it."""
 _STREAM_BLOCK = 512
 _FILLED_AT_ONCE = 32
 """Vectors that are filled in under one lock: a search waits for less than a millisecond."""
@@ -44,7 +44,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the vault holds for a shelf, as streams: all of it at once would weigh as much again."""
+    """What the vault holds for an index, as streams: all of it at once would weigh as much again."""
 
     passages: Iterable[StoredPassage]
     """In order of id."""
@@ -74,7 +74,7 @@ class Batch:
     """Summary id → hash of the text that was indexed."""
 
 
-class Shelf:
+class MemoryIndex:
     """The memory of the index. `loaded` is False until the vault was read for the first time."""
 
     def __init__(self, active_from: float = 1.0) -> None:
@@ -87,7 +87,7 @@ class Shelf:
         self.why_not = ""
         """Why it is not to be used although it was loaded; else empty."""
         self._opened = threading.Event()
-        self.matrices: dict[str, Matrix] = {}
+        self.matrices: dict[str, VectorMatrix] = {}
         """By the name of the space; a row without a vector in a space is all zeros there."""
         self.learned_space: Space | None = None
         """The space whose vectors are filled in."""
@@ -102,7 +102,7 @@ class Shelf:
     def _clear(self) -> None:
         self.columns = Columns()
         self.postings = Postings()
-        self.vocabulary = Vocabulary(self._frequency)
+        self.vocabulary = TermDictionary(self._frequency)
 
     def _frequency(self, number: int) -> int:
         return self.postings.df(number)
@@ -117,7 +117,7 @@ class Shelf:
 
         Of the learned space nothing is there then.
         """
-        fresh = Shelf()
+        fresh = MemoryIndex()
         fresh.vocabulary.load(*contents.words)
         for passages in _blocks(contents.passages):
             fresh._append(passages)
@@ -132,8 +132,8 @@ class Shelf:
         fresh._retire(np.flatnonzero(~np.isin(fresh.columns.summary_id, np.array(known))))
         self.become(fresh)
 
-    def become(self, fresh: "Shelf", *, is_proven: bool = True) -> None:
-        """Hold what another shelf does, which must not be used any more. The learned space begins anew."""
+    def become(self, fresh: "MemoryIndex", *, is_proven: bool = True) -> None:
+        """Hold what another index does, which must not be used any more. The learned space begins anew."""
         with self.lock:
             self.is_proven, self.why_not = is_proven, ""
             self.vocabulary = fresh.vocabulary
@@ -176,7 +176,7 @@ class Shelf:
             self.is_proven, self.loaded, self.why_not = True, True, ""
         self._opened.set()
 
-    def _hold(self, fresh: "Shelf") -> None:
+    def _hold(self, fresh: "MemoryIndex") -> None:
         self.columns, self.postings, self.matrices = (
             fresh.columns,
             fresh.postings,
@@ -185,7 +185,7 @@ class Shelf:
         self.version += 1
 
     def draft(self) -> Draft:
-        """What a copy of this shelf is made of: all but the learned space, and no text.
+        """What a copy of this index is made of: all but the learned space, and no text.
 
         Nobody may add or take rows until it is written.
         """
@@ -200,18 +200,18 @@ class Shelf:
         return Draft(layouts, partial(_words, self.postings), about)
 
     def restore(self, copy: Copy, labels: Mapping[str, Sequence[Any]]) -> None:
-        """Take over the arrays of a copy, into an empty shelf; all but the texts of its words."""
+        """Take over the arrays of a copy, into an empty index; all but the texts of its words."""
         n = int(copy.about["rows"])
         self.columns.restore(n, _part(copy.arrays, "columns"), labels)
         self.postings.restore(n, _part(copy.arrays, "postings"))
         for number, (name, dimensions) in enumerate(copy.about["spaces"]):
-            matrix = Matrix(int(dimensions))
+            matrix = VectorMatrix(int(dimensions))
             matrix.restore(n, _part(copy.arrays, f"space{number}"))
             self.matrices[str(name)] = matrix
 
     def exchange(self, copy: Copy) -> None:
-        """Hold the arrays of a copy that was just made of this shelf, in the place of its own."""
-        fresh = Shelf()
+        """Hold the arrays of a copy that was just made of this index, in the place of its own."""
+        fresh = MemoryIndex()
         fresh.restore(copy, self.columns.labels())
         with self.lock:
             if self.learned is not None:
@@ -257,7 +257,7 @@ class Shelf:
             self._choose()
 
     def _begin(self, space: Space) -> None:
-        blank = Matrix(space.dimensions, rows=self.columns.n)
+        blank = VectorMatrix(space.dimensions, rows=self.columns.n)
         blank.extend(self.columns.n)
         self.matrices[space.name] = blank
 
@@ -346,7 +346,7 @@ def _blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
 
 
 def _part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
-    """Those of these arrays that belong to one part of the shelf."""
+    """Those of these arrays that belong to one part of the index."""
     return {
         key.removeprefix(f"{name}."): found
         for key, found in arrays.items()

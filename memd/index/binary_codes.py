@@ -12,7 +12,7 @@ While rows are few, a question of which most dimensions are zero needs no bits (
 Recall@50 is .99 at 10,000 and 100,000 rows, at a million .996 where neighbours stand out and .98 in the
 hashing space, where they do not. (A bit against the sign, not the mean, leaves a fifth to twice as many
 rows to look at in the hashing space; which planes come first matters less, up to a quarter.)
-Not here: which rows a question may see (matrix.py), what a rotation is (rotation.py).
+Not here: which rows a question may see (vectors.py), what a rotation is (quantization.py).
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from memd.index.columns import Rows
 from memd.index.plain import Plain
-from memd.index.rotation import WORD, Floats, Rotation, Vectors, quantized
+from memd.index.quantization import WORD, Floats, Rotation, Vectors, quantized
 
 _FIRST_PLANES = 4
 """Whose 256 bits are the coarse distance; it fits in a byte but for what is the question's opposite."""
@@ -77,7 +77,7 @@ class _Plane:
     """Of the fine pass."""
 
 
-class Coded:
+class BinaryCodes:
     """Vectors of length 1; a row that was not put is zeros. For one caller at a time: it has scratch."""
 
     def __init__(self, dimensions: int, capacity: int) -> None:

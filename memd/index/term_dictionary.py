@@ -26,7 +26,7 @@ _LAST = b"\xff"
 Numbers = NDArray[np.uint32]
 
 
-class Vocabulary:
+class TermDictionary:
     """Term ↔ number. `frequency` tells in how many passages a number's term stands."""
 
     def __init__(self, frequency: Callable[[int], int]) -> None:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.index.coded import Coded, _within
+from memd.index.binary_codes import BinaryCodes, _within
 
 ROWS = 30_000
 
@@ -21,7 +21,7 @@ def vectors():
 
 @pytest.fixture(scope="module")
 def coded(vectors):
-    made = Coded(vectors.shape[1], ROWS)
+    made = BinaryCodes(vectors.shape[1], ROWS)
     for first in range(0, ROWS, 5_000):
         made.put(np.arange(first, first + 5_000), vectors[first : first + 5_000])
     return made
@@ -62,7 +62,7 @@ def test_bits_say_what_is_above_the_mean_of_the_first_rows_whenever_they_came(co
 def test_ten_thousands_of_copies_do_not_crowd_out_what_is_nearer(vectors):
     many = vectors.copy()
     many[:25_000] = many[0]
-    made = Coded(256, ROWS)
+    made = BinaryCodes(256, ROWS)
     made.put(np.arange(ROWS), many)
     rows = made.nearest(many[27_000], 50, np.ones(ROWS, np.bool_))
     assert 27_000 in rows
@@ -71,7 +71,7 @@ def test_ten_thousands_of_copies_do_not_crowd_out_what_is_nearer(vectors):
 
 
 def test_a_row_that_was_not_put_has_no_product(vectors):
-    made = Coded(256, 10)
+    made = BinaryCodes(256, 10)
     made.put(np.array([3]), vectors[:1])
     assert np.flatnonzero(made.products(vectors[0], np.arange(10))).tolist() == [3]
 

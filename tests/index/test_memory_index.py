@@ -1,0 +1,346 @@
+import threading
+from dataclasses import replace
+
+import numpy as np
+
+from memd.index import copy
+from memd.index.memory_index import Batch, Contents, MemoryIndex
+from memd.index.postings import POSTING
+from memd.models import Space
+from memd.store.rows import IndexRow, StoredPassage
+from tests.index.test_term_dictionary import lines
+
+SPACE = Space("test", "two", "1", 2)
+
+
+def stored(number, summary_id, seq=0, terms=(1,)):
+    blob = np.array([(term, 0, 1) for term in terms], POSTING).tobytes()
+    return StoredPassage(number, summary_id, seq, len(terms), blob)
+
+
+def facts(summary_id, at=0, session_id=0):
+    return IndexRow(
+        summary_id, 1, session_id, "note", "agent", "agent", at, None, False, False, 0.5, 0.5, 1, 1, 1, 1, ()
+    )  # fmt: skip
+
+
+def half(*values):
+    return np.array(values, "<f2")
+
+
+def filled():
+    """Four passages of three summaries: words a to d, the second without a vector."""
+    index = MemoryIndex()
+    index.load(
+        Contents(
+            [stored(1, 10), stored(3, 10, 1, (1, 2)), stored(4, 11, 0, (3,)), stored(9, 12, 0, (4,))],
+            lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]),
+            [facts(10, 5, 1), facts(11, 5, 1), facts(12, 2, 1)],
+            {SPACE: [([1, 4], half((1, 0), (0, 1))), ([8, 9], half((0, 0), (1, 0)))]},
+        )
+    )  # fmt: skip
+    return index
+
+
+def beside(index):
+    return index.columns.beside(np.arange(index.columns.n))
+
+
+def test_a_shelf_is_empty_and_not_loaded_at_first():
+    index = MemoryIndex()
+    assert not index.loaded
+    assert index.columns.n == 0
+    assert [len(side) for side in beside(index)] == [0, 0]
+
+
+def test_at_once_is_given_to_one_thread_and_only_once_it_is_loaded():
+    with MemoryIndex().at_once() as is_mine:
+        assert not is_mine
+    index = filled()
+    with index.at_once() as is_mine:
+        assert is_mine
+        others = []
+
+        def try_it():
+            with index.at_once() as is_theirs:
+                others.append(is_theirs)
+
+        other = threading.Thread(target=try_it)
+        other.start()
+        other.join()
+        assert others == [False]
+    other = threading.Thread(target=try_it)
+    other.start()
+    other.join()
+    assert others == [False, True]
+
+
+def test_loading_puts_every_array_in_step():
+    index = filled()
+    assert index.loaded
+    assert index.version == 1
+    assert index.columns.n == index.postings.n == index.matrices[SPACE.name].n == 4
+    assert index.matrices[SPACE.name].cosines(np.array([1, 0], np.float32)).tolist() == [
+        1,
+        0,
+        0,
+        1,
+    ]
+    assert index.columns.rows_with([9, 2]).tolist() == [3]
+    assert index.vocabulary.expand("a") == [1]
+
+
+def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
+    index = MemoryIndex()
+    index.load(
+        Contents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], {SPACE: []})
+    )
+    assert index.columns.live.tolist() == [True, False]
+    assert index.postings.df(1) == 1
+
+
+def test_a_batch_removes_adds_and_updates_as_one():
+    index = filled()
+    index.apply(
+        Batch(
+            removed=[4, 77],
+            added=[stored(12, 11, 0, (3, 5))],
+            numbers={"new": 5, "c": 3},
+            vectors={SPACE: half(0, 1).reshape(1, 2)},
+            facts=[facts(11, 8, 1), facts(12, 3, 1)],
+            digests={11: 2**64 - 1},
+        )
+    )
+    assert index.version == 2
+    assert index.columns.live.tolist() == [True, True, False, True, True]
+    assert index.columns.at[[3, 4]].tolist() == [3, 8]
+    assert int(index.columns.digest[4]) == 2**64 - 1
+    assert index.postings.rows_of(3).tolist() == [4]
+    assert index.vocabulary.number("new") == 5
+    assert index.matrices[SPACE.name].top(np.array([0, 1], np.float32), 1)[0].tolist() == [4]
+
+
+def test_a_batch_without_vectors_leaves_their_rows_empty():
+    index = filled()
+    index.apply(Batch(added=[stored(12, 13)], numbers={"a": 1}, facts=[facts(13)]))
+    assert index.matrices[SPACE.name].n == 5
+    assert 4 not in index.matrices[SPACE.name].top(np.array([1, 0], np.float32), 9)[0]
+
+
+def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
+    index = MemoryIndex()
+    numbers = sorted((f"word{n}", n) for n in range(1, 401))
+    passages = [stored(n, n, 0, (n,)) for n in range(1, 401)]
+    index.load(
+        Contents(passages, lines(numbers), [facts(n) for n in range(1, 401)], {SPACE: []})
+    )
+    index.apply(Batch(removed=list(range(1, 300))))
+    assert index.columns.n == index.postings.n == index.matrices[SPACE.name].n == 101
+    assert index.columns.rows_with([300]).tolist() == [0]
+    assert index.postings.rows_of(300).tolist() == [0]
+    assert index.vocabulary.number("word1") is None
+    assert len(index.vocabulary) == 101
+
+
+def test_neighbours_are_those_before_and_after_in_the_session_by_event_time():
+    index = filled()
+    previous, following = beside(index)
+    # Rows 0 and 1 are two passages of #10, row 2 is #11 at the same time, row 3 came first.
+    assert previous.tolist() == [3, 0, 1, -1]
+    assert following.tolist() == [1, 2, -1, 0]
+
+
+def test_neighbours_follow_changes_and_cross_no_session():
+    index = filled()
+    assert beside(index)[0].tolist() == [3, 0, 1, -1]
+    index.apply(Batch(removed=[3], facts=[facts(12, 2, 2), facts(10, 5, 1), facts(11, 5, 1)]))
+    previous, following = beside(index)
+    assert previous.tolist() == [-1, -1, 0, -1]
+    assert following.tolist() == [2, -1, -1, -1]
+
+
+def test_summaries_without_a_session_have_no_neighbours():
+    index = filled()
+    index.apply(Batch(facts=[facts(10), facts(11), facts(12)]))
+    assert set(np.concatenate(beside(index)).tolist()) == {-1}
+
+
+LEARNED = Space("ollama", "m", "1", 3, "d1")
+ANOTHER = Space("ollama", "m", "1", 3, "d2")
+
+
+def fill(index, *passage_ids, value=1):
+    rows = np.zeros((len(passage_ids), 3), np.float16)
+    rows[:, 0] = value
+    index.fill(LEARNED.name, passage_ids, rows)
+
+
+def test_without_a_learned_space_the_complete_one_leads():
+    assert (MemoryIndex().active, MemoryIndex().learned) == ("", None)
+    index = filled()
+    assert (index.active, index.learned) == (SPACE.name, None)
+    assert index.coverage(SPACE.name) == 0.75
+    assert index.coverage("unheard of") == 0
+
+
+def test_a_learned_space_is_filled_in_any_order_and_the_rest_is_left_alone():
+    index = filled()
+    index.adopt(LEARNED)
+    version = index.version
+    assert (index.learned, index.coverage(LEARNED.name)) == (LEARNED.name, 0)
+    fill(index, 9, 1, 77)
+    assert index.counts(LEARNED.name) == (2, 4)
+    assert index.matrices[LEARNED.name].known.tolist() == [True, False, False, True]
+    assert index.matrices[SPACE.name].n == 4
+    assert index.version == version
+    index.fill("unheard of", [1], np.ones((1, 3), np.float16))
+
+
+def test_a_text_that_has_no_vector_is_covered_and_never_found():
+    index = filled()
+    index.adopt(LEARNED)
+    fill(index, 1, value=0)
+    assert index.counts(LEARNED.name) == (1, 4)
+    assert len(index.matrices[LEARNED.name].top(np.ones(3, np.float32), 5)[0]) == 0
+
+
+def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
+    index = MemoryIndex(active_from=0.9)
+    count = 20
+    passages = [stored(n, n) for n in range(1, count + 1)]
+    known = [facts(n) for n in range(1, count + 1)]
+    index.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
+    index.adopt(LEARNED)
+    fill(index, *range(1, 18))
+    assert index.active == SPACE.name
+    fill(index, 18)
+    assert index.active == LEARNED.name
+    added = [stored(n, n) for n in range(21, 25)]
+    index.apply(Batch(added=added, numbers={"a": 1}, facts=[facts(n) for n in range(21, 25)]))
+    assert (index.coverage(LEARNED.name), index.active) == (0.75, LEARNED.name)
+    index.apply(Batch(removed=[1, 2, 3]))
+    assert index.coverage(LEARNED.name) < 0.72
+    assert index.active == SPACE.name
+    fill(index, *range(18, 24))
+    assert index.coverage(LEARNED.name) > 0.9
+    assert index.active == LEARNED.name
+
+
+def test_another_model_begins_anew_and_the_same_one_goes_on():
+    index = filled()
+    index.adopt(LEARNED)
+    fill(index, 1, 3, 4, 9)
+    assert index.active == LEARNED.name
+    index.adopt(LEARNED)
+    assert index.counts(LEARNED.name) == (4, 4)
+    index.adopt(ANOTHER)
+    assert set(index.matrices) == {SPACE.name, ANOTHER.name}
+    assert (index.active, index.counts(ANOTHER.name)) == (SPACE.name, (0, 4))
+    fill(index, 1)
+    assert index.counts(ANOTHER.name) == (0, 4)
+
+
+def test_an_emptied_space_lacks_everything():
+    index = filled()
+    index.empty()
+    index.adopt(LEARNED)
+    fill(index, 1, 3, 4, 9)
+    index.empty()
+    assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 4))
+
+
+def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
+    index = MemoryIndex()
+    times = {1: 50, 2: 90, 3: 70, 4: 99}
+    known = [replace(facts(n, at), is_superseded=n == 4) for n, at in times.items()]
+    passages = [stored(n, n) for n in times]
+    index.load(Contents([*passages, stored(5, 2, 1)], lines([("a", 1)]), known, {SPACE: []}))
+    index.adopt(LEARNED)
+    assert index.lacking(LEARNED.name, 9) == [5, 2, 3, 1, 4]
+    assert index.lacking(LEARNED.name, 3) == [5, 2, 3]
+    fill(index, 2, 5, 4)
+    assert index.lacking(LEARNED.name, 9) == [3, 1]
+    assert index.lacking("unheard of", 9) == []
+
+
+def test_a_load_begins_the_learned_space_anew():
+    index = filled()
+    index.adopt(LEARNED)
+    fill(index, 1, 3, 4, 9)
+    passages, known = [stored(1, 10), stored(2, 10, 1)], [facts(10)]
+    index.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
+    assert set(index.matrices) == {SPACE.name, LEARNED.name}
+    assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 2))
+
+
+def written(index, folder):
+    """A copy of an index, mapped."""
+    vault = str(folder / "v.db")
+    copy.sweep(vault, None)
+    copy.write(vault, "one", index.draft(), lambda: False)
+    return copy.read(vault, "one")
+
+
+def test_a_shelf_of_a_copy_is_what_was_copied_and_lives_on(tmp_path):
+    index = filled()
+    index.adopt(LEARNED)
+    fill(index, 1)
+    index.apply(Batch(removed=[4], facts=[replace(facts(12), tags=("t",), source="s")]))
+    again = MemoryIndex()
+    again.vocabulary.load(*lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]))
+    again.restore(written(index, tmp_path), index.columns.labels())
+    assert set(again.matrices) == {SPACE.name}
+    for each in (index, again):
+        each.apply(Batch(added=[stored(12, 13, 0, (1, 5))], numbers={"new": 5, "a": 1}, facts=[facts(13)],
+                         vectors={SPACE: half((0, 1))}))  # fmt: skip
+        assert each.columns.live.tolist() == [True, True, False, True, True]
+        assert each.postings.rows_of(1).tolist() == [0, 1, 4]
+        assert each.columns.tag_sets[each.columns.tags[3]] == {"t"}
+        assert each.vocabulary.expand("ne") == [5]
+        assert each.matrices[SPACE.name].top(np.array([0, 1], np.float32), 1)[0].tolist() == [4]
+
+
+def test_a_shelf_holds_the_arrays_of_its_copy_and_keeps_the_learned_space(tmp_path):
+    index = filled()
+    index.adopt(LEARNED)
+    fill(index, 1)
+    index.exchange(written(index, tmp_path))
+    assert index.counts(LEARNED.name) == (1, 4)
+    assert index.vocabulary.expand("a") == [1]
+    index.apply(Batch(removed=[1, 3]))
+    assert index.postings.rows_of(1).tolist() == []
+    assert index.vocabulary.expand("a") == []
+
+
+def test_gaps_that_are_closed_keep_every_space_in_step():
+    index = MemoryIndex()
+    passages = [stored(n, n) for n in range(1, 401)]
+    known = [facts(n) for n in range(1, 401)]
+    index.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
+    index.adopt(LEARNED)
+    fill(index, 300, 350)
+    index.apply(Batch(removed=list(range(1, 300))))
+    assert index.columns.n == index.matrices[LEARNED.name].n == 101
+    found = np.flatnonzero(index.matrices[LEARNED.name].known)
+    assert index.columns.passage_id[found].tolist() == [300, 350]
+
+
+def test_who_asks_early_waits_a_moment_for_the_shelf():
+    index = MemoryIndex()
+    assert not index.wait(0.001)
+    loads = threading.Timer(0.01, index.become, [filled()])
+    loads.start()
+    assert index.wait(60)
+    loads.join()
+
+
+def test_a_shelf_can_be_doubted_until_it_is_proven():
+    index = MemoryIndex()
+    index.become(filled(), is_proven=False)
+    assert index.loaded
+    assert index.doubt("a search failed")
+    assert (index.wait(0), index.why_not) == (False, "a search failed")
+    index.trust()
+    assert (index.wait(0), index.why_not) == (True, "")
+    assert not index.doubt("it is proven")
+    assert index.loaded
