@@ -215,7 +215,8 @@ def _rankings(index: MemoryIndex, rows: Rows, found: Found) -> dict[str, Ranking
     }
     return {
         leg: Ranking(
-            np.array([places[n] for n in summary_ids[leg_rows].tolist()], dtype=np.int64), scores
+            np.array([places[n] for n in summary_ids[leg_rows].tolist()], dtype=np.int64),
+            scores,
         )
         for leg, (leg_rows, scores) in legs.items()
         if len(leg_rows)
