@@ -20,7 +20,7 @@ import torture_fuzz_readers as readers
 from torture_fuzz_matter import Matter, dumped, hooks
 from torture_fuzz_readers import NOW, Target, same
 
-from memd import config, specifiers, text
+from memd import config, import_graph, text
 from memd.capture import bound, ignore, overrides, redact
 from memd.capture.adapters import Ignored, Refused
 from memd.capture.identity import Identities
@@ -260,7 +260,7 @@ def _words(said: str) -> None:
     if len(text.one_line(said, 40)) > 40:  # noqa: PLR2004  # the limit just given
         raise AssertionError("one line is too long")
     for path in ("a.py", "a.ts", "a.go", "a.rs", "a.sh", "go.mod"):
-        specifiers.read(path, said)
+        import_graph.read_imports(path, said)
     for work in (when.since, when.until):
         with contextlib.suppress(BadRequest):
             when.iso(work(said[:200], NOW))
@@ -328,7 +328,7 @@ TARGETS: Mapping[str, Callable[[], contextlib.AbstractContextManager[Target]]] =
     ),
     "query": _query,
     "words": lambda: contextlib.nullcontext(
-        Target(Matter.text, _words, "text serve/when specifiers")
+        Target(Matter.text, _words, "text serve/when import_graph")
     ),
     "index": _index,
 }

@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memd import specifiers
 from memd.capture.redact import redact_spans, redact_value
+from memd.import_graph import FileImports, read_imports
 
 Redact = Callable[[Any], Any]
 """Takes and returns a JSON value without secrets; a text stays a text."""
@@ -42,6 +42,8 @@ _READS = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead"})
 _EDITS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _REPEATED = {"content": "content", "oldString": "old_string", "newString": "new_string"}
 _MEASURES = frozenset({"path", "bytes", "lines"})
+_IMPORT_KEYS = frozenset((*FileImports._fields, "calls"))
+"""Keys that may follow the measures; earlier versions noted `calls`, too."""
 _IDS = (
     "session_id",
     "prompt_id",
@@ -241,7 +243,7 @@ def _measured(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
 
 
 def _is_measured(response: Mapping[Any, Any]) -> bool:
-    return _MEASURES <= set(response) <= _MEASURES | set(specifiers.Named._fields)
+    return _MEASURES <= set(response) <= _MEASURES | _IMPORT_KEYS
 
 
 def _named(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
@@ -249,7 +251,7 @@ def _named(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
     path = given.get("file_path")
     if not isinstance(path, str) or (isinstance(response, Mapping) and _is_measured(response)):
         return {}
-    named = specifiers.read(path, str(redact_spans("\n".join(_texts(response, 0)))))
+    named = read_imports(path, str(redact_spans("\n".join(_texts(response, 0)))))
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in named._asdict().items()

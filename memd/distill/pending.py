@@ -8,10 +8,11 @@ again never sees less of it than the first time.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from memd.distill import extract, files, passing, standing
+from memd.distill import extract, passing, standing
 from memd.distill.record import Plan
 from memd.distill.segment import NOISE, Episode, segment
 from memd.distill.story import Context, text_at
+from memd.import_graph import find_file_links
 from memd.models import Event, EventKind, Session
 from memd.store import events, graph, projects
 from memd.store.database import Connection
@@ -168,7 +169,7 @@ def plans(due: Due) -> list[Plan]:
             tuple(extract.distil(episode, due.context)),
             tuple(event.id for event in episode.events if event.id in due.pending),
             passing.passed(episode.events, due.context),
-            files.linked(episode.events, due.known_files),
+            find_file_links(episode.events, due.known_files),
         )
         for episode in due.episodes
     ]

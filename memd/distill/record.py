@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 
 from memd.distill import choice
 from memd.distill.closing import close
-from memd.distill.files import FileLink
 from memd.distill.passing import Passed
 from memd.distill.reverse import Reversed, find_reversed
 from memd.distill.rewriting import stands
+from memd.import_graph import FileLink
 from memd.models import AHEAD_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import confidence, cues, events, judgments, links, projects, summaries
 from memd.store.cards import PASSED_LATER
@@ -177,7 +177,7 @@ def _between_files(found: Sequence[FileLink], written: Sequence[Draft]) -> list[
     told = {e.to_id for draft in written for e in draft.edges if e.to_kind == "file"}
     return [
         links.NewEdge(
-            "file", one.path, one.type, "file", one.target, STATEMENT, one.at, detail={"as": one.name}
+            "file", one.path, EdgeType.IMPORTS, "file", one.target, STATEMENT, one.at, detail={"as": one.name}
         )
         for one in found
         if one.path in told

@@ -4,8 +4,8 @@ import pytest
 
 from memd.distill import choice
 from memd.distill import record as recording
-from memd.distill.files import FileLink
 from memd.distill.record import Plan, record
+from memd.import_graph import FileLink
 from memd.models import DraftEdge, EdgeType, Kind, Session, Source, Stance
 from memd.store import (
     confidence,
@@ -74,9 +74,7 @@ def test_what_is_captured_begins_below_what_somebody_says_however_certain_the_ru
 
 def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
     told = make_draft("Changed", edges=(DraftEdge(EdgeType.EDITS, "file", "/p/a.py"),))
-    found = tuple(
-        FileLink(path, EdgeType.IMPORTS, "/p/b.py", AT, ".b") for path in ("/p/a.py", "/p/c.py")
-    )
+    found = tuple(FileLink(path, "/p/b.py", AT, ".b") for path in ("/p/a.py", "/p/c.py"))
     for _ in range(2):
         db.write_now(lambda tx: record(tx, Plan("t1", (told,), (1,), files=found), session, AT))
     (edge,) = db.read_now(lambda tx: links.edges_at(tx, "file", "/p/b.py"))
@@ -91,7 +89,7 @@ def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
 
 def test_a_turn_that_turns_out_private_leaves_no_edge_between_its_files(db, session):
     told = make_draft("Changed", edges=(DraftEdge(EdgeType.EDITS, "file", "/p/a.py"),))
-    one = FileLink("/p/a.py", EdgeType.IMPORTS, "/p/b.py", AT, ".b")
+    one = FileLink("/p/a.py", "/p/b.py", AT, ".b")
     db.write_now(lambda tx: record(tx, Plan("t1", (told,), (1,), files=(one,)), session, AT))
     db.write_now(lambda tx: record(tx, Plan("t1", (), (1,)), session, AT))
     assert db.read_now(lambda tx: links.edges_at(tx, "file", "/p/a.py")) == []

@@ -1,7 +1,14 @@
 import pytest
 
-from memd.distill.files import LINKS_MAX, FileLink, linked
-from memd.models import EdgeType, EventKind
+from memd.import_graph import (
+    LINKS_MAX,
+    NAMES_MAX,
+    FileImports,
+    FileLink,
+    find_file_links,
+    read_imports,
+)
+from memd.models import EventKind
 from tests.make import make_event
 
 
@@ -21,15 +28,15 @@ def noted(path, *imports, number=1, **more):
 
 
 def targets(path, text, *known):
-    return [one.target for one in linked([wrote(path, text)], known)]
+    return [one.target for one in find_file_links([wrote(path, text)], known)]
 
 
 def test_a_file_that_was_written_imports_what_the_session_has_seen():
     event = wrote("/p/app/main.py", "from .auth import login\nimport ratelimit\nimport json\n")
-    found = linked([event], ["/p/app/auth.py", "/p/ratelimit.py", "/p/json.py"])
+    found = find_file_links([event], ["/p/app/auth.py", "/p/ratelimit.py", "/p/json.py"])
     assert found == (
-        FileLink("/p/app/main.py", EdgeType.IMPORTS, "/p/app/auth.py", event.at, ".auth"),
-        FileLink("/p/app/main.py", EdgeType.IMPORTS, "/p/ratelimit.py", event.at, "ratelimit"),
+        FileLink("/p/app/main.py", "/p/app/auth.py", event.at, ".auth"),
+        FileLink("/p/app/main.py", "/p/ratelimit.py", event.at, "ratelimit"),
     )
 
 
@@ -54,7 +61,7 @@ def test_a_package_above_or_in_src_is_found():
 
 
 def test_capture_s_note_of_a_read_is_enough():
-    found = linked([noted("/p/main.py", ".auth"), noted("/p/auth.py", number=2)], ())
+    found = find_file_links([noted("/p/main.py", ".auth"), noted("/p/auth.py", number=2)], ())
     assert [(one.path, one.target) for one in found] == [("/p/main.py", "/p/auth.py")]
 
 
@@ -64,7 +71,7 @@ def test_a_read_whose_text_was_kept_is_read():
             EventKind.TOOL_RESULT, tool_name="Read", tool_input={"file_path": "/p/a.js"},
             tool_response=response,
         )  # fmt: skip
-        assert [one.target for one in linked([event], ())] == ["/p/b.css"]
+        assert [one.target for one in find_file_links([event], ())] == ["/p/b.css"]
 
 
 def test_an_edit_shows_what_it_put_in():
@@ -73,7 +80,7 @@ def test_an_edit_shows_what_it_put_in():
         "edits": [{"new_string": "import b\n"}, {"new_string": "import c"}],
     }
     event = make_event(EventKind.TOOL_RESULT, tool_name="MultiEdit", tool_input=given)
-    assert [one.target for one in linked([event], ["/p/b.py", "/p/c.py"])] == [
+    assert [one.target for one in find_file_links([event], ["/p/b.py", "/p/c.py"])] == [
         "/p/b.py",
         "/p/c.py",
     ]
@@ -91,31 +98,8 @@ def test_go_needs_to_know_what_its_module_is_called():
     seen = ("/p/auth/auth.go", "/p/auth/auth_test.go", "/p/auth/deep/x.go")
     assert targets("/p/main.go", text, *seen) == []
     module = noted("/p/go.mod", module="example.com/app", number=2)
-    found = linked([wrote("/p/main.go", text), module], seen)
+    found = find_file_links([wrote("/p/main.go", text), module], seen)
     assert [one.target for one in found] == ["/p/auth/auth.go"]
-
-
-def test_rust_finds_modules_beside_and_in_the_crate():
-    seen = ("/p/src/auth.rs", "/p/src/store/mod.rs", "/p/src/auth/token.rs")
-    text = "mod auth;\nuse crate::store::Row;\nmod missing;\n"
-    assert targets("/p/src/main.rs", text, *seen) == ["/p/src/auth.rs", "/p/src/store/mod.rs"]
-    assert targets("/p/src/auth.rs", "mod token;\n", *seen) == ["/p/src/auth/token.rs"]
-    assert targets("/p/src/bin/x.rs", "use crate::store::Row;\n", *seen) == []
-
-
-def test_a_shell_script_calls_what_it_starts_by_its_own_place():
-    event = wrote(
-        "/p/bin/run.sh", '. "$(dirname "$0")/../lib.sh"\nbash "$(dirname "$0")/build.sh"\n'
-    )
-    assert [(one.type.value, one.target) for one in linked([event], ())] == [
-        ("imports", "/p/lib.sh"),
-        ("calls", "/p/bin/build.sh"),
-    ]
-
-
-def test_a_private_turn_says_nothing():
-    prompt = make_event(EventKind.PROMPT, prompt="[REDACTED:private]")
-    assert linked([prompt, wrote("/p/a.py", "import b\n", 2)], ["/p/b.py"]) == ()
 
 
 @pytest.mark.parametrize(
@@ -131,7 +115,7 @@ def test_a_private_turn_says_nothing():
     ],
 )  # fmt: skip
 def test_what_is_odd_links_nothing(event):
-    assert linked([event], ["/p/b.py", "b.py"]) == ()
+    assert find_file_links([event], ["/p/b.py", "b.py"]) == ()
 
 
 def test_an_episode_never_links_too_much():
@@ -139,4 +123,70 @@ def test_an_episode_never_links_too_much():
         wrote(f"/p/f{i}.py", "".join(f"import g{j}\n" for j in range(50)), i)
         for i in range(1, 21)
     ]
-    assert len(linked(events, [f"/p/g{j}.py" for j in range(50)])) == LINKS_MAX
+    assert len(find_file_links(events, [f"/p/g{j}.py" for j in range(50)])) == LINKS_MAX
+
+
+def imports(path, text):
+    return list(read_imports(path, text).imports)
+
+
+def test_python_says_what_it_imports_with_its_dots():
+    text = (
+        "import os, ledger.auth as a\nfrom . import util\nfrom .store import (\n    links,  # graph\n    rows as r,\n)\n"
+        "from ..text import *\n    from late import thing\nimportant = 1\n"
+    )
+    assert imports("/p/m.py", text) == [
+        "os", "ledger.auth", ".util", ".store", ".store.links", ".store.rows", "..text", "late", "late.thing",
+    ]  # fmt: skip
+
+
+def test_what_stands_in_a_long_string_is_no_statement():
+    assert imports("/p/m.py", '"""\nimport lies\n"""\nimport truth\n') == ["truth"]
+    assert imports("/p/m.py", 'end of it"""\nimport maybe\n') == []
+    assert imports("/p/m.py", "# import not_this\n") == []
+
+
+def test_scripts_say_only_their_relative_imports():
+    text = (
+        "import React from 'react';\nimport { a,\n  b } from \"./a\";\nimport './side.css'\n"
+        "export * from '../up.js';\nconst c = require('./c');\n// import x from './gone'\n"
+        "/* import y from './gone' */\nconst t = `\nimport z from './gone'\n`;\nconst d = await import('./d.mjs');\n"
+    )
+    assert imports("/p/a.tsx", text) == ["./a", "./side.css", "../up.js", "./c", "./d.mjs"]
+
+
+def test_go_says_its_packages_and_its_module():
+    text = 'package main\nimport "fmt"\nimport (\n\t"example.com/app/auth"\n\tl "example.com/app/log"\n\t// "example.com/gone"\n)\n'
+    assert imports("/p/main.go", text) == ["fmt", "example.com/app/auth", "example.com/app/log"]
+    assert read_imports("/p/go.mod", "module example.com/app\n\ngo 1.22\n").module == (
+        "example.com/app"
+    )
+
+
+def test_numbered_lines_are_read_without_their_numbers():
+    assert imports("/p/m.py", "     1→import a\n     2→import b\n") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/p/notes.md", "/p/.env", "/p/Makefile", "", "py", "/p/m.rs", "/p/run.sh"]
+)
+def test_other_files_say_nothing(path):
+    assert read_imports(path, "import a\n") == FileImports()
+
+
+def test_there_are_never_too_many_names_nor_long_ones():
+    text = "".join(f"import m{i}\n" for i in range(500))
+    assert len(imports("/p/m.py", text)) == NAMES_MAX
+    assert imports("/p/m.py", f"import {'x' * 300}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/p/m.py", "import " + " " * 300_000), ("/p/m.py", "from a import (" * 20_000), ("/p/m.py", '"""' * 100_005),
+        ("/p/m.ts", "export const " * 25_000), ("/p/m.ts", "/*" * 150_000), ("/p/m.ts", "require(" * 40_000),
+        ("/p/m.go", "import (" * 40_000), ("/p/m.rs", "use crate" + "::a" * 100_000), ("/p/m.sh", "$(dirname " * 30_000),
+    ],
+)  # fmt: skip
+def test_no_text_takes_long(path, text):
+    read_imports(path, text)
