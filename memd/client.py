@@ -1,6 +1,6 @@
 """memd from outside: a synchronous client of the control socket, for the command line and scripts.
 
-    with Client.from_environment() as memd:
+    with Client(paths.socket) as memd:
         memd.call("memd/search", {"query": "why did login answer 500"})
 
 Standard library only, so that a command starts quickly. Not here: MCP; that is `memd mcp`.
@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from memd import errors
 from memd.errors import BadRequest, Broken, MemdError, Unreachable
-from memd.paths import LINE_BYTES_MAX, Paths, is_mine
+from memd.paths import LINE_BYTES_MAX, is_mine
 
 TIMEOUT_S = 30.0
 _CHUNK = 65_536
@@ -32,14 +32,6 @@ class Client:
         self._socket: socket.socket | None = None
         self._rest = b""
         self._number = 0
-
-    @classmethod
-    def from_environment(cls, vault: str | None = None, timeout_s: float = TIMEOUT_S) -> Self:
-        """A client of the vault that MEMD_HOME, MEMD_VAULT and the XDG variables name."""
-        try:
-            return cls(Paths(os.environ, vault).socket, timeout_s)
-        except ValueError as error:
-            raise BadRequest(str(error)) from error
 
     def __enter__(self) -> Self:
         self.connect()

@@ -1,8 +1,8 @@
-"""The nouns of memd as frozen values, and the life of a memory as a table. Pure.
+"""The domain types of memd, as frozen values.
 
 An event is born when an agent does something and never changes. Its episode is distilled into
 summaries, the index learns them, consolidation may let a newer one supersede an older one, and
-only a person's `forget` ends the story; see `LIFE`. Times are UTC milliseconds, ids are integers
+only a person's `forget` ends the story. Times are UTC milliseconds, ids are integers
 for people, uids are stable across vaults. Not here: how any of these is stored or shown.
 """
 
@@ -68,16 +68,12 @@ class EdgeType(enum.StrEnum):
     """How one node of the provenance graph relates to another."""
 
     CAUSES = "causes"
-    CAUSED_BY = "caused_by"
     DERIVES_FROM = "derives_from"
     CONTRADICTS = "contradicts"
     EDITS = "edits"
     REFERENCES = "references"
     CALLS = "calls"
     IMPORTS = "imports"
-    EXTENDS = "extends"
-    IMPLEMENTS = "implements"
-    INSTANTIATES = "instantiates"
     SIMILAR_TO = "similar_to"
     SUPERSEDES = "supersedes"
 
@@ -90,27 +86,6 @@ class Stance(enum.StrEnum):
     COMPATIBLE = "compatible"
     DUPLICATE = "duplicate"
     UNRELATED = "unrelated"
-
-
-class State(enum.StrEnum):
-    """Where a memory stands in its life."""
-
-    CAPTURED = "captured"
-    DISTILLED = "distilled"
-    INDEXED = "indexed"
-    SUPERSEDED = "superseded"
-    FORGOTTEN = "forgotten"
-
-
-LIFE: Mapping[State, frozenset[State]] = {
-    State.CAPTURED: frozenset({State.DISTILLED, State.FORGOTTEN}),
-    State.DISTILLED: frozenset({State.INDEXED, State.FORGOTTEN}),
-    State.INDEXED: frozenset({State.DISTILLED, State.SUPERSEDED, State.FORGOTTEN}),
-    State.SUPERSEDED: frozenset({State.INDEXED, State.FORGOTTEN}),
-    State.FORGOTTEN: frozenset(),
-}
-"""What may follow what: an indexed memory whose episode grew is distilled again, a superseded one
-can be revived, and nothing returns from being forgotten."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -358,7 +358,11 @@ def strays(site: load.Site, models: dict[str, str]) -> list[str]:
             salts = [
                 salt for whole, salt in models.items() if digest and whole.startswith(digest)
             ]
-            stored = dict(vectors.load(tx, number))
+            rows = tx.execute(
+                "SELECT id % ?1, vector FROM vectors WHERE id / ?1 = ?2",
+                (vectors.STRIDE, number),
+            )
+            stored = {int(passage_id): vector for passage_id, vector in rows}
             texts = {one: prefix + text for one, text in gaps.texts(tx, list(stored)).items()}
             if not texts:
                 continue

@@ -145,10 +145,3 @@ def test_what_speaks_no_json_is_told(daemon, path):
     daemon(lambda _: b"SSH-2.0\n")
     with Client(path) as memd, pytest.raises(errors.Broken, match="JSON"):
         memd.call("memd/ping")
-
-
-def test_the_environment_says_where_the_daemon_is(monkeypatch, tmp_path):
-    monkeypatch.setenv("MEMD_HOME", str(tmp_path))
-    assert Client.from_environment("work")._path == str(tmp_path / "run" / "memd-work.sock")
-    with pytest.raises(errors.BadRequest, match="vault's name"):
-        Client.from_environment("../x")

@@ -4,7 +4,7 @@ import inspect
 import pytest
 
 from memd import models
-from memd.models import LIFE, EdgeType, Kind, Space, State
+from memd.models import EdgeType, Kind, Space
 
 VALUES = [kind for _, kind in inspect.getmembers(models, dataclasses.is_dataclass)]
 
@@ -15,31 +15,12 @@ def test_every_noun_is_frozen(kind):
     assert kind.__dataclass_params__.frozen
 
 
-def test_every_state_of_a_memory_has_its_place_in_life():
-    assert set(LIFE) == set(State)
-
-
-def test_nothing_returns_from_being_forgotten_and_everything_can_be_forgotten():
-    assert LIFE[State.FORGOTTEN] == frozenset()
-    assert all(
-        State.FORGOTTEN in after for state, after in LIFE.items() if state != State.FORGOTTEN
-    )
-
-
-def test_every_state_can_be_reached_from_capture():
-    reached, frontier = set(), {State.CAPTURED}
-    while frontier:
-        reached |= frontier
-        frontier = {after for state in frontier for after in LIFE[state]} - reached
-    assert reached == set(State)
-
-
 def test_the_words_are_those_of_the_glossary():
     assert [kind.value for kind in Kind] == [
         "decision", "fix", "failure", "change", "discovery", "preference", "instruction", "fact",
         "task", "note", "session",
     ]  # fmt: skip
-    assert len(EdgeType) == 13
+    assert len(EdgeType) == 9
 
 
 def test_a_space_s_name_differs_exactly_when_the_space_does():

@@ -16,7 +16,6 @@ QUICK_S = 2.0
 """What a health check may wait."""
 PATIENT_S = 60.0
 _ADVISED = re.compile(r"`memd (?!--vault )")
-NOT_RUNNING = 2
 """Exit status of every command that found no daemon."""
 
 

@@ -22,7 +22,6 @@ from memd.store import salvage as salvaging
 from memd.store.copies import Progress
 from memd.store.staging import is_alive
 
-KEEP = 5
 _SUFFIX = ".memd"
 _PARTIAL = ".partial"
 _DAMAGED = ".damaged"

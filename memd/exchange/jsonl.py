@@ -78,11 +78,6 @@ class Reader:
         self._has_ended = False
         self._order = list(FREIGHT)
 
-    @property
-    def announced(self) -> int:
-        """How many records the header says there are."""
-        return sum(self._announced.values()) if self._announced else 0
-
     def feed(self, line: bytes) -> tuple[str, Fields] | None:
         """The record on this line as (kind, fields); None for header and end."""
         if self._has_ended:

@@ -14,7 +14,6 @@ from memd.models import AHEAD_MS
 
 Floats = NDArray[np.float64]
 DAY_MS = 86_400_000
-TITLE_CHARACTERS_MIN = 2
 
 
 def ages_in_days(at: NDArray[np.int64], now: int) -> Floats:

@@ -192,11 +192,6 @@ def _marks(numbers: Sequence[int]) -> str:
     return ",".join("?" * len(numbers))
 
 
-def vocabulary(tx: apsw.Connection) -> dict[str, int]:
-    """Every term and its number."""
-    return {term: int(number) for number, term in tx.execute("SELECT id, term FROM terms")}
-
-
 def terms_in_order(tx: apsw.Connection) -> tuple[bytes, bytes]:
     """Every term in UTF-8, a line each, in order of it; and their numbers in that order, a line each.
 

@@ -22,10 +22,6 @@ NUMBERED = (
 )  # fmt: skip
 KEYED = ("coactivations", "switches", "aliases", "receipts", "forgotten", "imports")
 """Tables without row numbers: read from the first row up to the first that cannot be read."""
-DERIVED = (
-    "changes", "terms", "passages", "vectors", "spaces", "entities", "cues", "forms", "saved",
-    "unsaved", "labels", "meta",
-)  # fmt: skip
 _GAP_ROWS_MAX = 30_000
 """Row numbers tried in a row before the rest of a table is given up: what one interior page leads to."""
 _UNREADABLE = (apsw.Error, UnicodeDecodeError, OverflowError, MemoryError)

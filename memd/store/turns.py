@@ -72,11 +72,6 @@ def _bounds(where: Where) -> tuple[str, tuple[int, ...]]:
     return clauses, tuple(values)
 
 
-def count(tx: apsw.Connection) -> int:
-    """How many turns can be found."""
-    return int(tx.execute("SELECT count(*) FROM turns_fts").get)
-
-
 def rebuild(tx: apsw.Connection) -> None:
     """Make the full text anew from the events."""
     tx.execute("INSERT INTO turns_fts (turns_fts) VALUES ('delete-all')")

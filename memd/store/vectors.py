@@ -5,7 +5,7 @@ they are wanted and are not here. A space's vectors lie together, in order of pa
 hold five of 768 dimensions each: no index is needed, and none would pay.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import apsw
 
@@ -44,18 +44,6 @@ def put(tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
     )
 
 
-def load(
-    tx: apsw.Connection, space_id: int, after: int = 0, limit: int = -1
-) -> Iterator[tuple[int, bytes]]:
-    """(passage id, vector) of a space, in order of passage, from the one after `after` on."""
-    first = space_id * STRIDE
-    for number, blob in tx.execute(
-        "SELECT id, vector FROM vectors WHERE id > ? AND id < ? ORDER BY id LIMIT ?",
-        (first + after, first + STRIDE, limit),
-    ):
-        yield int(number) - first, blob
-
-
 def put_where_wanted(
     tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
 ) -> list[int]:
@@ -81,13 +69,3 @@ def of(tx: apsw.Connection, space_name: str, passage_ids: Sequence[int]) -> dict
         [first + passage_id for passage_id in passage_ids],
     )
     return {int(found) - first: blob for found, blob in rows}
-
-
-def count(tx: apsw.Connection, space_id: int) -> int:
-    """How many vectors a space has."""
-    first = space_id * STRIDE
-    return int(
-        tx.execute(
-            "SELECT count(*) FROM vectors WHERE id > ? AND id < ?", (first, first + STRIDE)
-        ).get
-    )

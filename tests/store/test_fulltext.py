@@ -28,12 +28,9 @@ def test_a_passage_is_found_by_its_words_and_loaded_as_it_was_put(db):
 def test_a_removed_summary_leaves_no_passage_and_no_word_of_its_own(db):
     (first, _) = put(db, passage(7, "alpha beta"), passage(8, "beta gamma"))
     assert db.write_now(lambda tx: fulltext.remove(tx, 7)) == [first.id]
-    assert sorted(db.read_now(fulltext.vocabulary)) == ["beta", "gamma"]
     words, numbers = db.read_now(fulltext.terms_in_order)
     assert words == b"beta\ngamma"
-    assert [int(n) for n in numbers.split()] == list(
-        dict(sorted(db.read_now(fulltext.vocabulary).items())).values()
-    )
+    assert len(set(numbers.split())) == 2
     assert db.read_now(lambda tx: fulltext.match(tx, '"alpha"', 9)) == []
     db.write_now(fulltext.purge)
     assert db.read_now(lambda tx: fulltext.match(tx, '"beta"', 9)) != []
@@ -41,7 +38,7 @@ def test_a_removed_summary_leaves_no_passage_and_no_word_of_its_own(db):
 
 def test_postings_hold_the_number_of_the_term_and_how_often(db):
     (stored,) = put(db, NewPassage(1, 0, 0, 1, "t", "x", "", (Posting("a", 1, 300),)))
-    number = db.read_now(fulltext.vocabulary)["a"]
+    number = int(db.read_now(fulltext.terms_in_order)[1])
     assert stored.postings == number.to_bytes(4, "little") + bytes((1, 255))
     assert stored.length == 301
 

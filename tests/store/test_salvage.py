@@ -12,6 +12,10 @@ from memd.store.database import Database
 
 AT = 1_700_000_000_000
 PAGE = 4096
+DERIVED = (  # the index computes them again
+    "changes", "terms", "passages", "vectors", "spaces", "entities", "cues", "forms", "saved",
+    "unsaved", "labels", "meta",
+)  # fmt: skip
 EVENTS, SUMMARIES, SESSIONS = 1_200, 400, 20
 
 
@@ -166,4 +170,4 @@ def test_every_table_is_either_salvaged_or_made_anew(whole):
         )
     }
     connection.close()
-    assert tables == {*salvage.NUMBERED, *salvage.KEYED, *salvage.DERIVED}
+    assert tables == {*salvage.NUMBERED, *salvage.KEYED, *DERIVED}
