@@ -294,7 +294,7 @@ def _flood(path: str, hello: bytes, calls: Iterable[bytes]) -> None:
 
 
 def stuffed(way: Way) -> None:
-    """300 connections that each begin a line of 16 MB and never end it."""
+    """300 connections that each begin a long line and never end it."""
     links: list[socket.socket] = []
     block = b"x" * 200_000
     began = False

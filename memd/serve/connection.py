@@ -24,10 +24,8 @@ from memd.serve.control import PREFIX, Control
 from memd.serve.jsonrpc import Call, ClientResponse, InvalidLine, LineSplitter, Message, Preface
 from memd.serve.scope import Caller
 
-REQUESTS_MAX = 128
-"""Unanswered requests of one connection. Further ones wait in the socket."""
-LIGHT_REQUESTS_MAX = 16
-"""Unanswered captures and notes of one connection. They run together because they share a commit."""
+REQUESTS_MAX = 16
+"""Requests of one connection that run at a time. Further ones wait in the socket."""
 PATIENCE_S = 0.1
 """Seconds after which the first call in the queue begins although other calls are still running."""
 HELD_BYTES_MAX = 64 * 1024 * 1024
@@ -167,66 +165,6 @@ class FairScheduler:
             ended = anyio.current_time()
             self._next_parse_at = ended + LONG_LINE_REST * (ended - began)
         return message
-
-
-class OpenRequests:
-    """Counts the unanswered requests of one connection, and waits for room or for none left."""
-
-    def __init__(
-        self, scheduler: FairScheduler, client: int, requests_max: int = REQUESTS_MAX
-    ) -> None:
-        self._scheduler = scheduler
-        self._client = client
-        self._requests_max = requests_max
-        self._has_ended: anyio.Event | None = None
-        self._heavy = 0
-        self._light = 0
-
-    @property
-    def count(self) -> int:
-        """How many requests are unanswered."""
-        return self._heavy + self._light
-
-    async def wait_turn(self, *, is_light: bool = False) -> None:
-        """Wait until there is room for one more request and it is this client's turn."""
-        while self.count >= (LIGHT_REQUESTS_MAX if is_light else self._requests_max):
-            await self._wait_for_end()
-        if self.count or (not is_light and self._scheduler.is_running(self._client)):
-            await self._scheduler.wait_turn()
-
-    def begin(self, *, is_light: bool = False) -> None:
-        """Count one more request."""
-        if is_light:
-            self._light += 1
-        else:
-            self._heavy += 1
-            self._scheduler.begin(self._client)
-
-    def end(self, *, is_light: bool = False) -> None:
-        """Count one request as answered."""
-        if is_light:
-            self._light -= 1
-        else:
-            self._heavy -= 1
-            self._scheduler.end(self._client)
-        if self._has_ended is not None:
-            self._has_ended.set()
-            self._has_ended = None
-
-    def abandon(self) -> None:
-        """Count all of them as ended, because the connection is."""
-        while self._heavy:
-            self.end()
-
-    async def wait_until_none(self) -> None:
-        """Wait until every request has ended."""
-        while self.count:
-            await self._wait_for_end()
-
-    async def _wait_for_end(self) -> None:
-        if self._has_ended is None:
-            self._has_ended = anyio.Event()
-        await self._has_ended.wait()
 
 
 class SocketStream:
@@ -397,7 +335,9 @@ class Connection:
         self._drain_s = limits.drain_s
         self._reading = anyio.CancelScope()
         self._sending = anyio.Lock()
-        self._requests = OpenRequests(scheduler, caller.pid or id(self))
+        self._client = caller.pid or id(self)
+        self._slots = anyio.Semaphore(REQUESTS_MAX, fast_acquire=True)
+        self._heavy_count = 0
         self._splitter = LineSplitter(limits.line_bytes)
         self._unread_bytes = 0
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -414,7 +354,8 @@ class Connection:
             await self._serve()
         finally:
             self._splitter.take_rest()
-            self._requests.abandon()
+            while self._heavy_count:
+                self._end_request()
             self._scheduler.incoming.hold(self.drop, 0)
             self._scheduler.outgoing.hold(self.drop, 0)
         if self._is_dropped:
@@ -502,7 +443,7 @@ class Connection:
             await self._reject_method(call)
             return
         if call.id is not None or self._is_control:
-            await self._begin_request(is_light=self._is_light(call))
+            await self._begin_request(is_heavy=self._is_heavy(call))
         if self._session is not None:
             await self._session.handle(call)
             return
@@ -514,12 +455,24 @@ class Connection:
         assert self._tasks is not None  # made by `_serve`
         self._tasks.start_soon(self._answer_control_call, call)
 
-    async def _begin_request(self, *, is_light: bool) -> None:
-        await self._requests.wait_turn(is_light=is_light)
+    async def _begin_request(self, *, is_heavy: bool) -> None:
+        """Wait for this client's turn and for room, then count the request as running."""
+        has_others = self._slots.value < REQUESTS_MAX
+        if has_others or (is_heavy and self._scheduler.is_running(self._client)):
+            await self._scheduler.wait_turn()
         if self._stream.is_blocked:
             async with self._sending:
                 pass  # a client that does not read gets no further answers computed
-        self._requests.begin(is_light=is_light)
+        await self._slots.acquire()
+        if is_heavy:
+            self._heavy_count += 1
+            self._scheduler.begin(self._client)
+
+    def _end_request(self, *, is_heavy: bool = True) -> None:
+        self._slots.release()
+        if is_heavy:
+            self._heavy_count -= 1
+            self._scheduler.end(self._client)
 
     def _choose_handler(self, call: Call) -> None:
         if call.method.startswith(PREFIX):
@@ -527,12 +480,12 @@ class Connection:
             return
         assert self._tasks is not None  # made by `_serve`
         self._session = McpSession(
-            self._handlers.mcp, self._caller, self._send, self._requests.end
+            self._handlers.mcp, self._caller, self._send, self._end_request
         )
         self._tasks.start_soon(self._session.run)
 
-    def _is_light(self, call: Call) -> bool:
-        return self._is_control and self._handlers.control.is_light(call)
+    def _is_heavy(self, call: Call) -> bool:
+        return not (self._is_control and self._handlers.control.is_light(call))
 
     def _is_foreign(self, method: str) -> bool:
         """Whether this method belongs to the other handler, or to none."""
@@ -546,7 +499,7 @@ class Connection:
             if line is not None:
                 await self._send(line)
         finally:
-            self._requests.end(is_light=self._is_light(call))
+            self._end_request(is_heavy=self._is_heavy(call))
 
     async def _reject_method(self, call: Call) -> None:
         if call.id is None:
@@ -595,4 +548,5 @@ class Connection:
         if self._session is not None and self._stream.is_closed_by_client():
             return
         with anyio.move_on_after(self._drain_s):
-            await self._requests.wait_until_none()
+            for _ in range(REQUESTS_MAX):
+                await self._slots.acquire()

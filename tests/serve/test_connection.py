@@ -10,11 +10,10 @@ import anyio.to_thread
 import pytest
 
 from memd.serve.connection import (
-    LIGHT_REQUESTS_MAX,
     LONG_LINE_REST,
+    REQUESTS_MAX,
     FairScheduler,
     HeldBytes,
-    OpenRequests,
     SocketStream,
 )
 
@@ -149,7 +148,7 @@ async def test_who_floods_one_connection_does_not_hold_up_another(house, connect
         assert "result" in await quiet.call("memd/ping")
         # This test is one process, and so one client: it plays another one.
         for client, one in enumerate(house.listener._open):
-            one._requests._client = client
+            one._client = client
         question = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "login"}}
         for number in range(60):
             await greedy.send({**question, "id": number})
@@ -314,106 +313,57 @@ def test_it_knows_who_has_something_at_work():
     assert not scheduler.is_running(ALICE)
 
 
-def open_requests(limit=5, scheduler=None, client=1):
-    return OpenRequests(scheduler or FairScheduler(patience_s=10), client, limit)
+SLOW = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "slow"}}
 
 
-async def begin(one, *, is_light=False):
-    await one.wait_turn(is_light=is_light)
-    one.begin(is_light=is_light)
-
-
-async def test_who_finds_no_room_waits_until_there_is():
-    one = open_requests(2, FairScheduler(patience_s=0.001))
-    order = []
-
-    async def come(name):
-        await begin(one)
-        order.append(name)
-
-    async with anyio.create_task_group() as tasks:
-        await come("a")
-        await come("b")
-        tasks.start_soon(come, "c")
+async def test_a_client_s_second_heavy_call_waits_on_any_connection_and_light_ones_do_not(
+    house, connect, eventually
+):
+    house.recaller.gate = anyio.Event()
+    async with house.open(), connect() as one, connect() as other:
+        house.listener._scheduler._patience_s = 3_600
+        await one.send({**SLOW, "id": 1})
+        await eventually(lambda: house.recaller.asked)
+        assert "result" in await other.call("memd/ping")
+        await other.send({**SLOW, "id": 2})
+        await one.send({**SLOW, "id": 3})
         await anyio.wait_all_tasks_blocked()
-        assert order == ["a", "b"]
-        one.end()
-    assert order == ["a", "b", "c"]
-    assert one.count == 2
+        assert len(house.recaller.asked) == 1
+        house.recaller.gate.set()
+        assert [(await one.answer())["id"] for _ in range(2)] == [1, 3]
+        assert (await other.answer())["id"] == 2
 
 
-async def test_a_second_call_waits_for_what_is_at_work_and_a_first_one_does_not():
-    scheduler = FairScheduler(patience_s=10)
-    greedy, quiet = open_requests(5, scheduler, client=1), open_requests(5, scheduler, client=2)
-    order = []
-
-    async def come_again():
-        await begin(greedy)
-        order.append("again")
-
-    await begin(greedy)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(come_again)
+async def test_only_some_requests_of_a_connection_run_at_a_time(house, connect, eventually):
+    house.recaller.gate = anyio.Event()
+    async with house.open(), connect() as line:
+        house.listener._scheduler._patience_s = 0
+        for number in range(3 * REQUESTS_MAX):
+            await line.send({**SLOW, "id": number})
+        await eventually(lambda: len(house.recaller.asked) == REQUESTS_MAX)
         await anyio.wait_all_tasks_blocked()
-        await begin(quiet)
-        greedy.end()
-        await anyio.wait_all_tasks_blocked()
-        assert order == []
-        quiet.end()
-    assert order == ["again"]
+        assert len(house.recaller.asked) == REQUESTS_MAX
+        house.recaller.gate.set()
+        numbers = {(await line.answer())["id"] for _ in range(3 * REQUESTS_MAX)}
+    assert numbers == set(range(3 * REQUESTS_MAX))
 
 
-async def test_another_connection_of_the_same_client_is_no_way_around():
-    scheduler = FairScheduler(patience_s=10)
-    one, other = open_requests(5, scheduler), open_requests(5, scheduler)
-    await begin(one)
-    with anyio.move_on_after(0.01) as waited:
-        await begin(other)
-    assert waited.cancelled_caught
-    await begin(other, is_light=True)
-    assert other.count == 1
-
-
-async def test_light_calls_are_at_work_together_up_to_a_limit():
-    one = open_requests(128)
-    for _ in range(LIGHT_REQUESTS_MAX):
-        await begin(one, is_light=True)
-    with anyio.move_on_after(0.01) as waited:
-        await begin(one, is_light=True)
-    assert waited.cancelled_caught
-    assert one.count == LIGHT_REQUESTS_MAX
-
-
-async def test_what_a_lost_connection_had_at_work_holds_nobody_up():
-    scheduler = FairScheduler(patience_s=10)
-    lost, other = open_requests(5, scheduler), open_requests(5, scheduler, client=2)
-    await begin(lost)
-    await begin(other)
-    lost.abandon()
-    other.end()
-    with anyio.fail_after(60):
-        await scheduler.wait_turn()
-    assert lost.count == 0
-
-
-async def test_empty_is_when_every_one_has_ended():
-    one = open_requests(5, FairScheduler(patience_s=0.001))
-    await one.wait_until_none()
-    for _ in range(3):
-        await begin(one)
-    seen = []
-
-    async def wait():
-        await one.wait_until_none()
-        seen.append(one.count)
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait)
-        for _ in range(3):
-            await anyio.wait_all_tasks_blocked()
-            assert seen == []
-            one.end()
-    assert seen == [0]
+async def test_the_open_calls_of_a_client_that_hung_up_hold_up_no_other(
+    house, connect, eventually
+):
+    house.recaller.gate = anyio.Event()
+    async with house.open(), connect() as line:
+        house.listener._scheduler._patience_s = 3_600
+        async with connect() as lost:
+            await lost.initialize()
+            params = {"name": "mem_search", "arguments": {"query": "slow"}}
+            await lost.send(
+                {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+            )
+            await eventually(lambda: house.recaller.asked)
+        await line.send({**SLOW, "id": 1, "params": {"query": "login"}})
+        await line.send({**SLOW, "id": 2, "params": {"query": "login"}})
+        assert {(await line.answer())["id"] for _ in range(2)} == {1, 2}
 
 
 class Held:
