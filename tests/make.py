@@ -1,13 +1,10 @@
 """Hand-made values for tests: say only what the test cares about."""
 
 import itertools
-import re
 import zlib
 
 import numpy as np
 
-from memd.consolidate import sifting
-from memd.consolidate.scrubbing import Rule
 from memd.errors import EngineFailed
 from memd.models import (
     Draft,
@@ -130,16 +127,3 @@ class Synonyms:
         seeds = [zlib.crc32(meaning.encode()) for meaning in meanings]
         total = sum(np.random.default_rng(seed).standard_normal(96) for seed in seeds)
         return (total / np.linalg.norm(total)).astype(np.float32)
-
-
-def by_pattern(pattern):
-    """The rule of a scrub by this pattern, tried in this process."""
-    compiled = re.compile(pattern)
-
-    def clean(values):
-        return [
-            sifting.mapped(value, lambda text: sifting.without(compiled, text))
-            for value in values
-        ]
-
-    return Rule(pattern, clean)

@@ -12,14 +12,13 @@ from dataclasses import replace
 import anyio
 import anyio.to_thread
 
-from memd.consolidate import forgetting, merging, origins, scrubbing
+from memd.consolidate import forgetting, merging, origins
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.forgetting import Forgotten, Selection
 from memd.consolidate.merging import Merged
 from memd.consolidate.origins import Origin
 from memd.consolidate.remembering import ON_PURPOSE, Memory, Remembered, remember
-from memd.consolidate.scrubbing import Rule, Scrubbed
-from memd.consolidate.sieve import Sieve
+from memd.consolidate.scrub import Scrubbed, ScrubRule, by_pattern, by_redaction
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, Project, Summary
 from memd.store import summaries
@@ -48,7 +47,7 @@ class Curator:
         clock: Callable[[], int],
         on_written: Callable[[], None],
         eraser: Eraser | None = None,
-        present: Rule | None = None,
+        present: ScrubRule | None = None,
         *,
         task_days: int = 0,
     ) -> None:
@@ -62,7 +61,7 @@ class Curator:
         self._on_written = on_written
         self._task_ms = task_days * _DAY_MS
         self._eraser = eraser or Eraser(db, clock, on_written)
-        self._present = present or scrubbing.by_redaction(redact)
+        self._present = present or by_redaction(redact)
 
     async def remember(self, memory: Memory) -> Remembered:
         """Keep one memory. Raises BadRequest, saying what to do."""
@@ -96,14 +95,10 @@ class Curator:
 
     async def scrub(self, pattern: str | None, *, dry_run: bool) -> Scrubbed:
         """Take a pattern, or with None what is a secret by now, out of everything kept so far."""
-        if pattern is None:
-            return await self._eraser.scrub(self._present, dry_run=dry_run)
-        sieve = await anyio.to_thread.run_sync(Sieve, pattern)
-        try:
-            return await self._eraser.scrub(Rule(pattern, sieve.clean), dry_run=dry_run)
-        finally:
-            with anyio.CancelScope(shield=True):
-                await anyio.to_thread.run_sync(sieve.close)
+        rule = self._present
+        if pattern is not None:
+            rule = await anyio.to_thread.run_sync(by_pattern, pattern)
+        return await self._eraser.scrub(rule, dry_run=dry_run)
 
     async def pin(self, summary_id: int, pinned: bool) -> Summary:
         """Pin a memory, or unpin it; it keeps the time of its first pin. UnknownId if there is none."""

@@ -2,7 +2,7 @@
 
 The doer behind `forget` and `scrub`. It first lets everything that waits come in (the spool, open
 turns), else what was forgotten would come back a moment later. Backups are named, never rewritten.
-Not here: what goes with what (forgetting.py), what a scrub replaces (scrubbing.py).
+Not here: what goes with what (forgetting.py), what a scrub replaces (scrub.py).
 """
 
 import json
@@ -13,9 +13,9 @@ from functools import partial
 import anyio.to_thread
 
 from memd import log
-from memd.consolidate import forgetting, scrubbing
+from memd.consolidate import forgetting, scrub
 from memd.consolidate.forgetting import Forgotten, Plan, Selection
-from memd.consolidate.scrubbing import Rule, Scrubbed
+from memd.consolidate.scrub import Scrubbed, ScrubRule
 from memd.errors import BadRequest
 from memd.store import books, cleaning, texts
 from memd.store.database import Connection, Database
@@ -84,7 +84,7 @@ class Eraser:
         )
         return replace(plan.report(is_dry_run=dry_run), backups=tuple(may))
 
-    async def scrub(self, rule: Rule, *, dry_run: bool) -> Scrubbed:
+    async def scrub(self, rule: ScrubRule, *, dry_run: bool) -> Scrubbed:
         """Rewrite every text in which the rule finds something, or say where that is.
 
         What was interrupted goes on where it stopped if it is asked for again.
@@ -144,7 +144,7 @@ class Eraser:
     async def _scrub_table(
         self,
         found: Scrubbed,
-        rule: Rule,
+        rule: ScrubRule,
         number: int,
         table: texts.Table,
         after: int,
@@ -153,7 +153,7 @@ class Eraser:
         while rows := await self._db.read(
             partial(texts.read, table=table, after=after, limit=_BATCH)
         ):
-            hits = await anyio.to_thread.run_sync(scrubbing.hits, rule, table, rows)
+            hits = await anyio.to_thread.run_sync(scrub.hits, rule, table, rows)
             after = rows[-1].id
             found = found.with_rows(table.name, hits)
             if not dry_run:
@@ -163,15 +163,15 @@ class Eraser:
                 await self._db.write(work)
         return found
 
-    async def _scrub_rest(self, found: Scrubbed, rule: Rule, dry_run: bool) -> Scrubbed:
+    async def _scrub_rest(self, found: Scrubbed, rule: ScrubRule, dry_run: bool) -> Scrubbed:
         """The names that cannot be changed, and the log."""
-        stays = await self._db.read(partial(scrubbing.stays, rule=rule))
+        stays = await self._db.read(partial(scrub.stays, rule=rule))
         found = replace(found, stays=stays)
         if not self._places.log:
             return found
         change = rule.text if not dry_run else None
         lines = await anyio.to_thread.run_sync(
-            scrubbing.log_lines, self._places.log, rule.text, change
+            scrub.log_lines, self._places.log, rule.text, change
         )
         return found.with_count("log", lines)
 
@@ -181,18 +181,22 @@ def _erase(tx: Connection, plan: Plan, now: int) -> None:
     cleaning.mark(tx, "forgotten")
 
 
-def _resumed(tx: Connection, rule: Rule) -> tuple[int, int]:
+def _resumed(tx: Connection, rule: ScrubRule) -> tuple[int, int]:
     """Where a scrub by this rule was interrupted: (number of the table, last row looked at)."""
     said = json.loads(books.note(tx, _NOTE) or "{}")
     return (said["table"], said["after"]) if said.get("rule") == rule.digest else (0, 0)
 
 
 def _rewrite(
-    tx: Connection, rule: Rule, table: texts.Table, ids: tuple[int, ...], at: tuple[int, int]
+    tx: Connection,
+    rule: ScrubRule,
+    table: texts.Table,
+    ids: tuple[int, ...],
+    at: tuple[int, int],
 ) -> None:
     """Change these rows as they are now, and note how far that was."""
     rows = texts.by_ids(tx, table, ids)
-    for row, new in zip(rows, scrubbing.changed(rule, table, rows), strict=True):
+    for row, new in zip(rows, scrub.changed(rule, table, rows), strict=True):
         texts.write(tx, table, row, new)
     if ids:
         cleaning.mark(tx, "forgotten")

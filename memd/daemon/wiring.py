@@ -27,7 +27,7 @@ from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser, Places
 from memd.consolidate.judge import Judge
 from memd.consolidate.retention import Retention
-from memd.consolidate.scrubbing import by_redaction
+from memd.consolidate.scrub import by_redaction
 from memd.daemon import backup, damage, lock
 from memd.daemon.checkup import Checkup
 from memd.daemon.embedder import Lead

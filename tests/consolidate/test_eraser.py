@@ -5,11 +5,11 @@ import pytest
 
 from memd.consolidate.eraser import Eraser, Places
 from memd.consolidate.forgetting import Selection
+from memd.consolidate.scrub import by_pattern
 from memd.errors import BadRequest
 from memd.models import EdgeType, EventKind, Kind
 from memd.store import books, events, projects, texts
 from memd.store.selecting import Bounds
-from tests.make import by_pattern
 from tests.vault_life import rare
 
 

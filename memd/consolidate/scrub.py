@@ -1,0 +1,233 @@
+"""What a scrub finds and puts in its place: by a pattern, or by the present rules of redaction.
+
+Counts and places are reported, never what was found. The placeholder of an earlier redaction is left as
+it is, so that scrubbing twice is scrubbing once.
+"""
+
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import regex
+
+from memd import log
+from memd.errors import BadRequest
+from memd.store import texts
+from memd.store.database import Connection
+from memd.store.texts import Row, Table
+from memd.text import digest
+
+PUT_THERE = "[REDACTED:scrub]"
+PATTERN_CHARACTERS_MAX = 1_000
+TIME_MAX_S = 5.0
+"""For a few hundred texts, which take milliseconds."""
+_STEPS_MAX = 20_000
+"""A compiled pattern has at most so many steps: each takes some 500 bytes, and a repetition copies them."""
+_PIECE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\(\??)|(?P<close>\))"
+    r"|(?P<repeat>[*+?]|\{(?!\})(?P<least>\d*)(?:,\d*)?\})[?+]?|(?P<brace>\{)|.",
+    re.DOTALL,
+)
+"""What a pattern consists of, roughly: escapes, classes, groups, repetitions, characters."""
+_PLACEHOLDER = re.compile(r"\[REDACTED:[^\]\n]{1,60}\]")
+_IDS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ScrubRule:
+    """What to scrub. `name` is the pattern, or the option of the command line that stands for it."""
+
+    name: str
+    clean: Callable[[Sequence[Any]], Sequence[Any]]
+    """Takes texts and JSON values, and returns them scrubbed."""
+
+    def text(self, text: str) -> str:
+        """One text, scrubbed."""
+        return str(self.clean([text])[0])
+
+    @property
+    def digest(self) -> str:
+        """What the vault calls it: a pattern may itself be a secret."""
+        return digest("scrub", self.name)[:16]
+
+
+def by_pattern(pattern: str, time_max_s: float = TIME_MAX_S) -> ScrubRule:
+    """The rule that replaces what a pattern finds. `clean` may take `time_max_s`, then it is refused.
+
+    BadRequest if it is no regular expression, or fits an empty text. `regex` lets other threads run
+    while it searches, and stops in time; `re` does neither, and could search for years.
+    """
+    if not 0 < len(pattern) <= PATTERN_CHARACTERS_MAX:
+        raise BadRequest(f"pattern: between 1 and {PATTERN_CHARACTERS_MAX} characters")
+    try:
+        compiled = _compile(pattern)
+        fits_nothing = compiled.search("", timeout=time_max_s) is not None
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
+        raise BadRequest(f"pattern: not a regular expression ({error})") from error
+    if fits_nothing:
+        raise BadRequest("pattern: it fits an empty text, so it would be found everywhere")
+
+    def clean(values: Sequence[Any]) -> list[Any]:
+        deadline = time.monotonic() + time_max_s
+        try:
+            return [_map_strings(v, partial(_replace, compiled, deadline)) for v in values]
+        except TimeoutError as error:
+            raise BadRequest(
+                f"pattern: it searches longer than {time_max_s:g} seconds in some of the texts."
+                " What was replaced until then stays replaced; try a simpler pattern, without a"
+                " repetition within a repetition such as (a|aa)+"
+            ) from error
+
+    return ScrubRule(pattern, clean)
+
+
+def by_redaction(
+    redact: Callable[[str], str], redact_value: Callable[[Any], Any] | None = None
+) -> ScrubRule:
+    """The rule that redacts what was written before redaction knew it."""
+    clean = redact_value or (lambda value: _map_strings(value, redact))
+    return ScrubRule(
+        "--secrets",
+        lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values],
+    )
+
+
+def _compile(pattern: str) -> "regex.Pattern[str]":
+    """A pattern in the dialect of `re`: what `regex` adds to it, such as recursion, can eat all memory."""
+    re.compile(pattern)
+    pieces = list(_PIECE.finditer(pattern))
+    if _count_steps(pieces) > _STEPS_MAX:
+        raise BadRequest("pattern: too many repetitions within repetitions")
+    # A brace that repeats nothing is a character to `re`, and may be an approximate match to `regex`.
+    text = "".join("\\{" if piece["brace"] else piece[0] for piece in pieces)
+    return regex.compile(text, cache_pattern=False)
+
+
+def _count_steps(pieces: Sequence[re.Match[str]]) -> int:
+    """The steps that `regex` compiles these pieces to, or more."""
+    groups = [[0]]
+    for piece in pieces:
+        steps = groups[-1]
+        if piece["open"]:
+            groups.append([0])
+        elif piece["close"] and len(groups) > 1:
+            groups[-2].append(sum(groups.pop()) + 1)
+        elif piece["repeat"]:
+            steps[-1] *= max(2, int(piece["least"] or 0) + 1)
+        else:
+            steps.append(1)
+    return sum(map(sum, groups))
+
+
+def _replace(pattern: "regex.Pattern[str]", deadline: float, text: str) -> str:
+    """The text without what the pattern finds between placeholders. TimeoutError after the deadline."""
+    parts, done = [], 0
+    for placeholder in [*_PLACEHOLDER.finditer(text), None]:
+        end = len(text) if placeholder is None else placeholder.start()
+        left_s = deadline - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        parts.append(pattern.sub(PUT_THERE, text[done:end], timeout=left_s))
+        if placeholder is not None:
+            parts.append(placeholder.group())
+            done = placeholder.end()
+    return "".join(parts)
+
+
+def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with its strings and keys changed; of keys that become equal, the last one stays."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _map_strings(inner, change) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_map_strings(inner, change) for inner in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Scrubbed:
+    """What a scrub rewrote, or would rewrite. `rule` is for the caller, who knows it."""
+
+    rule: str
+    is_dry_run: bool
+    rows: Mapping[str, int] = field(default_factory=dict)
+    """Table (or `log`) → rows in which something was found."""
+    ids: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """Table → the first of these rows."""
+    found: Mapping[str, int] = field(default_factory=dict)
+    """What stands there instead → how often."""
+    stays: Mapping[str, int] = field(default_factory=dict)
+    """Names that cannot be changed, by table and column → in how many it stands."""
+    backups: tuple[str, ...] = ()
+
+    def with_rows(self, table: str, hits: Mapping[int, Counter[str]]) -> "Scrubbed":
+        """With these rows of a table: row → what was put there."""
+        if not hits:
+            return self
+        shown = (*self.ids.get(table, ()), *hits)[:_IDS_SHOWN]
+        total = Counter(self.found)
+        for put in hits.values():
+            total.update(put)
+        more = self.with_count(table, len(hits))
+        return replace(more, ids={**self.ids, table: shown}, found=dict(total))
+
+    def with_count(self, where: str, count: int) -> "Scrubbed":
+        """With `count` more rows or lines of one place."""
+        if not count:
+            return self
+        return replace(self, rows={**self.rows, where: self.rows.get(where, 0) + count})
+
+
+def hits(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> dict[int, Counter[str]]:
+    """Those of these rows in which the rule finds something: row → what it puts there."""
+    return {
+        row.id: sum(
+            (_put(row.texts[column], text) for column, text in new.items()), Counter[str]()
+        )
+        for row, new in zip(rows, changed(rule, table, rows), strict=True)
+        if new
+    }
+
+
+def changed(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
+    """Of each row: column → its new text, of those that change."""
+    cells = [
+        (number, column, json.loads(text) if column in table.json else text)
+        for number, row in enumerate(rows)
+        for column, text in row.texts.items()
+        if not (table.name == "edges" and column in ("from_id", "to_id") and text.isdigit())
+    ]
+    new: list[dict[str, str]] = [{} for _ in rows]
+    cleaned = rule.clean([value for _, _, value in cells])
+    for (number, column, value), clean in zip(cells, cleaned, strict=True):
+        if clean != value:
+            new[number][column] = texts.compact_json(clean) if column in table.json else clean
+    return new
+
+
+def stays(tx: Connection, rule: ScrubRule) -> dict[str, int]:
+    """Names that cannot be changed in which the rule finds something, by table and column."""
+    names = list(texts.names(tx))
+    cleaned = rule.clean([text for _, text in names])
+    return dict(
+        Counter(where for (where, text), new in zip(names, cleaned, strict=True) if new != text)
+    )
+
+
+def log_lines(
+    path: str, rule: Callable[[str], str], change: Callable[[str], str] | None
+) -> int:
+    """How many lines of the log the rule changes; with `change` they are changed."""
+    if change is not None:
+        return log.rewrite(path, change)
+    return sum(rule(line) != line for line in log.lines(path))
+
+
+def _put(before: str, after: str) -> Counter[str]:
+    return Counter(_PLACEHOLDER.findall(after)) - Counter(_PLACEHOLDER.findall(before))
