@@ -1,0 +1,373 @@
+"""Whether a vault that was killed has kept what was promised: looked at from outside, after each restart.
+
+By the doctor's eyes over the socket, and by reading the file itself: events and memories once each,
+nothing forgotten in any byte, the books, the backups. `rebuilt` makes the index anew in a copy and compares
+all of it, row by row. Not here: mending anything.
+"""
+
+import contextlib
+import re
+import sqlite3
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import apsw
+import numpy as np
+
+from benchmarks import ollama_stub
+from memd.client import Client
+from memd.config import Config
+from memd.daemon import backup
+from memd.embeddings.hashing import HashingEmbedder
+from memd.errors import BadRequest, MemdError, UnknownId
+from memd.exchange import jsonl
+from memd.index import gaps, sample
+from memd.index.blobs import decode
+from memd.index.indexer import Indexer
+from memd.index.memory_index import MemoryIndex
+from memd.store import copies, sampling, vectors
+from memd.store.database import Database, open_database
+from memd.store.snapshot import snapshot
+from tests.stress import crash_work as load
+from tests.stress.crash_records import foreign_export
+from tests.stress.stored_vaults import copied
+
+_RARE = re.compile(rb"[bcdfghjklmnprtw]{6}" + load.TAIL.encode())
+_MARKED = f"SELECT body FROM summaries WHERE body LIKE '%{load.TAIL}%'"  # noqa: S608  # ours
+_SAID = f"SELECT payload FROM events WHERE payload LIKE '%{load.TAIL}%'"  # noqa: S608  # the same
+_QUESTIONS = (
+    "why does worker 7 time out",
+    "queue over a lock",
+    "drawer zzyzx",
+    "cache the session",
+)
+_NEAR = 1e-4
+_SAMPLE = 150
+_PATIENCE_S = 30.0
+_GONE_S = 5.0
+Rows = dict[str, Any]
+
+
+def broken(site: load.Site) -> list[str]:
+    """What does not hold of what was promised; the daemon runs."""
+    with site.daemon.client() as client:
+        _settled(client)
+        wrong = _left_behind(site, client)
+        wrong += [f"doctor: {one['name']}: {one['words']}" for one in _findings(client)]
+        wrong += _examined(site, _SAMPLE)
+        wrong += _events(site) + _memories(site) + _rounds(site)
+        wrong += words(site) + _backups(site) + _exports(site)
+        if not client.call("memd/status")["books"]["balanced"]:
+            wrong.append("the books do not balance")
+    return wrong
+
+
+def _settled(client: Client) -> None:
+    """Wait until the spool is empty and everything is distilled and indexed."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < deadline:
+        status = client.call("memd/status")
+        waits = status["spool"]["files"] + status["summaries"]["to_index"]
+        if not waits and load.room(client, "indexer")["loaded"]:
+            return
+        time.sleep(0.02)
+    raise SystemExit(f"what waits is not taken in: {status['spool']}, {status['summaries']}")
+
+
+def _findings(client: Client) -> Iterator[dict[str, Any]]:
+    """What the doctor finds amiss, but for what is merely not done yet."""
+    for one in client.call("memd/doctor")["findings"]:
+        if one["verdict"] != "ok" and one["name"] != "changes":
+            yield one
+
+
+def _examined(site: load.Site, limit: int) -> list[str]:
+    """The stored index against the same computed anew, memory by memory."""
+    tokens = Config().index.passage_tokens
+    with snapshot(site.daemon.paths.database) as tx:
+        found = sample.compare(tx, tokens, limit=limit)
+    return [] if found.verdict == "ok" else [f"index: {found.words}"]
+
+
+def rows(site: load.Site, sql: str) -> list[Any]:
+    """Of the file itself."""
+    uri = f"file:{site.daemon.paths.database}?mode=ro"
+    with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=30)) as vault:
+        return vault.execute(sql).fetchall()
+
+
+def _events(site: load.Site) -> list[str]:
+    found = Counter((row[0], row[1]) for row in rows(site, "SELECT turn, name FROM events"))
+    lost = site.promises.events - found.keys()
+    twice = [one for one, count in found.items() if one[0] and count > 1]
+    ours = [one for one in twice if str(one[0]).startswith("k")]
+    said = [f"{len(lost)} acknowledged events are lost, such as {min(lost)}"] if lost else []
+    return said + ([f"{len(ours)} events are there twice, such as {min(ours)}"] if ours else [])
+
+
+def _memories(site: load.Site) -> list[str]:
+    there = {row[0] for row in rows(site, "SELECT id FROM summaries")}
+    lost = site.promises.memories - there
+    hidden = rows(
+        site,
+        "SELECT older_id FROM supersessions WHERE undone_at IS NULL GROUP BY older_id HAVING count(*) > 1",
+    )
+    said = [f"{len(lost)} acknowledged memories are lost: #{min(lost)}"] if lost else []
+    return said + [f"#{one} is hidden twice" for (one,) in hidden]
+
+
+def _rounds(site: load.Site) -> list[str]:
+    """An import is there as a whole, or not at all."""
+    said = []
+    counts = Counter(
+        word
+        for (body,) in rows(site, _MARKED)
+        for word in site.promises.rounds
+        if body.endswith(word)
+    )
+    if not site.promises.rounds:
+        return []
+    whole = sum(b'"record":"summary"' in line for line in foreign_export().splitlines())
+    for word, is_sure in site.promises.rounds.items():
+        if counts[word] not in ({whole} if is_sure else {0, whole}):
+            said.append(f"an import left {counts[word]} of {whole} memories (sure: {is_sure})")
+    return said
+
+
+def _left_behind(site: load.Site, client: Client) -> list[str]:
+    """A forgetting that was cut short: what has gone left no byte, and asking again takes the rest."""
+    said = []
+    for deed in list(site.promises.going):
+        if not _stored(site, deed.words) and _lingers(site, deed.words):
+            said.append(
+                f"{deed.method} {deed.params} was cut short: rows are gone and their words are not:"
+                f" {_in_tables(site, deed.words)}"
+            )
+        with contextlib.suppress(BadRequest, UnknownId):
+            client.call(deed.method, deed.params)
+        if _stored(site, deed.words):
+            said.append(f"{deed.method} was asked for again, and it is still there")
+        site.promises.going.remove(deed)
+        site.promises.gone |= deed.words
+    return said
+
+
+def _stored(site: load.Site, words: set[str]) -> set[str]:
+    """Those of these words that stand in a row of what is remembered or was said."""
+    texts = rows(site, _MARKED) + rows(site, _SAID)
+    said = "\n".join(text for (text,) in texts)
+    return {word for word in words if word in said}
+
+
+def _lingers(site: load.Site, words: set[str]) -> bool:
+    """Whether a byte of them is left after as long as the daemon may take to clean up."""
+    deadline = time.monotonic() + _GONE_S
+    while _in_files(site, words):
+        if time.monotonic() > deadline:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _in_files(site: load.Site, words: set[str]) -> set[str]:
+    """Where the ends of these words stand in a file of memd's that is no backup."""
+    ends = {word[-6 - len(load.TAIL) :].encode() for word in words}
+    places = set()
+    for file in site.home.rglob("*"):
+        if file.is_file() and "backups" not in file.parts:
+            with contextlib.suppress(FileNotFoundError):
+                held = file.read_bytes().lower()
+                places |= {
+                    f"{file.name}: {one.decode()}"
+                    for one in ends.intersection(_RARE.findall(held))
+                }
+    return places
+
+
+def _in_tables(site: load.Site, words: set[str]) -> set[str]:
+    """Tables in which one of these words stands; a virtual table's rows stand in its shadows."""
+    found = set()
+    with copied(site.daemon.paths.database) as connection:
+        names = (
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
+        )
+        for (table,) in connection.execute(names).fetchall():
+            for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608  # ours
+                for cell in row:
+                    held = cell.encode() if isinstance(cell, str) else cell
+                    if isinstance(held, bytes):
+                        found |= {
+                            f"{table}: {w}" for w in words if w[4:].encode() in held.lower()
+                        }
+    return found
+
+
+def words(site: load.Site) -> list[str]:
+    """Where what was forgotten still stands."""
+    left = _in_files(site, site.promises.gone)
+    if not left:
+        return []
+    tables = _in_tables(site, site.promises.gone) or "no table"
+    return [f"what was forgotten still stands in {len(left)} places: {min(left)}; in {tables}"]
+
+
+def _backups(site: load.Site) -> list[str]:
+    """What is called a backup is whole."""
+    paths, said = site.daemon.paths, []
+    for one in backup.listed(backup.place(paths), paths.vault)[:2]:
+        try:
+            copies.verify(one.path)
+        except FileNotFoundError:
+            continue  # pruned by the next one meanwhile
+        except MemdError as error:
+            if Path(one.path).exists():
+                said.append(f"a half-made backup is taken for a whole one: {error}")
+    return said
+
+
+def _exports(site: load.Site) -> list[str]:
+    said = []
+    for file in site.exports.glob("*.jsonl"):
+        with contextlib.suppress(FileNotFoundError):
+            lines = file.read_bytes().splitlines(keepends=True)
+            reader = jsonl.Reader()
+            try:
+                for line in lines:
+                    reader.feed(line)
+                reader.close()
+            except BadRequest as error:
+                said.append(f"a half-made export has a name: {error}")
+    return said
+
+
+# ── All of it, anew ───────────────────────────────────────────────────────────────────────────
+
+
+def rebuilt(vault: str) -> list[str]:
+    """The index of a copy of a vault, row by row, against the same made anew from the truth."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder, "copy.db"))
+        copies.copy(vault, path, lambda *_: None)
+        with open_database(path, 1) as db:
+            anyio.run(_settle, db)  # what was distilled at this very moment
+        before = index(path)
+        with open_database(path, 1) as db:
+            anyio.run(_reindex, db)
+        after = index(path)
+    return [
+        f"index: {name} is not what a rebuilt one is ({len(before[name])}, {len(after[name])} rows)"
+        for name in before
+        if before[name] != after[name]
+    ]
+
+
+async def _settle(db: Database) -> None:
+    indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), Config().index)
+    await indexer.load()
+    await indexer.settle()
+
+
+async def _reindex(db: Database) -> None:
+    await db.write(_emptied)
+    indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), Config().index)
+    await indexer.load()
+    await indexer.reindex()
+
+
+def _emptied(tx: apsw.Connection) -> None:
+    for table in ("passages", "terms", "entities"):
+        tx.execute(f"DELETE FROM {table}")  # noqa: S608  # ours
+
+
+def index(path: str) -> dict[str, Rows]:
+    """Everything derived, named by what it belongs to instead of by numbers of its own."""
+    connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+    try:
+        ids = [number for (number,) in connection.execute("SELECT id FROM summaries")]
+        passages = {number: sampling.indexed(connection, number) for number in ids}
+        owner = {
+            one.id: (number, seq) for number in ids for seq, one in enumerate(passages[number])
+        }
+        return {
+            "passages": {
+                owner[one.id]: (one.start, one.stop, one.length, dict(one.terms))
+                for some in passages.values()
+                for one in some
+            },
+            "terms": dict(connection.execute("SELECT term, passages FROM terms")),
+            "full text": _instances(connection, "passages_fts", owner),
+            "turns": _instances(connection, "turns_fts", None),
+            "entities": Counter(
+                connection.execute("SELECT summary_id, name, kind FROM entities")
+            ),
+        }
+    finally:
+        connection.close()
+
+
+def _instances(connection: apsw.Connection, table: str, owner: Rows | None) -> Rows:
+    """Every word of a full text and where it stands: once each."""
+    connection.execute(
+        f"CREATE VIRTUAL TABLE temp.v_{table} USING fts5vocab(main, {table}, instance)"
+    )
+    found = connection.execute(f"SELECT term, doc, col, offset FROM v_{table}")  # noqa: S608  # ours
+    return Counter(
+        (term, owner[doc] if owner else doc, col, at) for term, doc, col, at in found
+    )
+
+
+def answers(site: load.Site) -> list[str]:
+    """What the daemon's index in memory answers, against the same after it was made anew."""
+    with site.daemon.client() as client:
+        asked = {"legs": ["lexical"], "k": 50, "project": "all", "include_superseded": True}
+        at = time.time_ns() // 1_000_000
+        before = [_scores(client, {**asked, "query": q, "as_of": at}) for q in _QUESTIONS]
+        client.call("memd/reindex")
+        after = [_scores(client, {**asked, "query": q, "as_of": at}) for q in _QUESTIONS]
+    return [
+        f"search: {question!r} is answered otherwise by a rebuilt index"
+        for question, old, new in zip(_QUESTIONS, before, after, strict=True)
+        if old.keys() != new.keys() or any(abs(old[one] - new[one]) > _NEAR for one in old)
+    ]
+
+
+def _scores(client: Client, asked: Rows) -> dict[int, float]:
+    """Each hit's score, by the index: while that is busy full text answers alone, and says so."""
+    deadline = time.monotonic() + _PATIENCE_S
+    found = client.call("memd/search", asked)
+    while found.get("degraded") and time.monotonic() < deadline:
+        time.sleep(0.05)
+        found = client.call("memd/search", asked)
+    return {hit["id"]: hit["score"] for hit in found["hits"]}
+
+
+def strays(site: load.Site, models: dict[str, str]) -> list[str]:
+    """Learned vectors that are not what their own model makes of their passage; digest → salt."""
+    model = ollama_stub.minilm.load("noise")
+    said: list[str] = []
+    with snapshot(site.daemon.paths.database) as tx:
+        spaces = tx.execute(
+            "SELECT id, name, digest, document_prefix FROM spaces WHERE provider = 'ollama'"
+        ).fetchall()
+        for number, name, digest, prefix in spaces:
+            salts = [
+                salt for whole, salt in models.items() if digest and whole.startswith(digest)
+            ]
+            rows = tx.execute(
+                "SELECT id % ?1, vector FROM vectors WHERE id / ?1 = ?2",
+                (vectors.STRIDE, number),
+            )
+            stored = {int(passage_id): vector for passage_id, vector in rows}
+            texts = {one: prefix + text for one, text in gaps.texts(tx, list(stored)).items()}
+            if not texts:
+                continue
+            wanted = ollama_stub.turned(model.vectors(list(texts.values())), salts[0])
+            had = decode([stored[one] for one in texts], wanted.shape[1])
+            wrong = int((np.einsum("ij,ij->i", wanted, had) < 0.99).sum())  # float16
+            said += [f"{wrong} vectors of {name} are not its model's"] if wrong else []
+    return said

@@ -1,0 +1,356 @@
+"""Everything a vault is put to while its daemon is killed, and what was promised on the way.
+
+Each kind of work is done for real, over the socket or by memd's own programs, again and again until
+the daemon is gone; beside it sessions go on. What the daemon acknowledged is written down as a promise.
+Not here: who kills and when (crash.py), whether the promises were kept (crash_checks.py).
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks import corpus, harness
+from memd.capture import spool
+from memd.capture.redact import redact_value
+from memd.client import Client
+from memd.errors import EngineFailed, MemdError, Unreachable
+from memd.exchange import moving
+from memd.store.staging import commit, staging
+from tests.stress.crash_records import Lines, foreign_export, reworded_export, turn
+
+TAIL = "zqxv"
+"""How every word ends that stands in one place alone; full texts keep a word's end, not always its head."""
+_WAYS = ("The {0} of it is {1}.", "The {0} of it is the {1}.", "{0} of it is {1}")
+_HANDS, _CROWD = 3, 12
+_PAUSE_S = 0.02
+_WRITER = str(Path(__file__).with_name("crash_writer.py"))
+Work = Callable[["Site", Client], None]
+
+
+@dataclass
+class Deed:
+    """A forgetting that was begun: the call, and the words that must be gone after it."""
+
+    method: str
+    params: dict[str, Any]
+    words: set[str]
+
+
+@dataclass
+class Promises:
+    """What was acknowledged and must hold from then on."""
+
+    events: set[tuple[str, str]] = field(default_factory=set)
+    """(turn, event's name)."""
+    memories: set[int] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    going: list[Deed] = field(default_factory=list)
+    """Begun and not acknowledged."""
+    rounds: dict[str, bool] = field(default_factory=dict)
+    """Word of an import → whether it was acknowledged."""
+
+
+class Site:
+    """One home, its daemon, and what happens there."""
+
+    def __init__(self, home: str, rng: random.Random) -> None:
+        self.daemon = harness.Daemon(home)
+        self.home = Path(home)
+        self.exports = self.home.with_name(f"{self.home.name}-exports")
+        self.exports.mkdir()
+        self.rng = rng
+        self.promises = Promises()
+        self.failures: list[str] = []
+        self.under_way = ""
+        """The kind of work that is being done at this moment."""
+        self.took: dict[str, list[float]] = {}
+        self.is_over = threading.Event()
+        self.helper: subprocess.Popen[str] | None = None
+        self._threads: list[threading.Thread] = []
+        self._numbers = itertools.count(1)
+        self._lock = threading.Lock()
+        self.corpus = corpus.Corpus(rng.randrange(2**32))
+
+    def number(self) -> int:
+        """One that was never used here."""
+        return next(self._numbers)
+
+    def rare(self) -> str:
+        """A word that stands nowhere else."""
+        with self._lock:
+            letters = self.rng.choices("bcdfghjklmnprtw", k=10)
+        return f"{''.join(letters)}{TAIL}"
+
+    @contextlib.contextmanager
+    def doing(self, kind: str) -> Iterator[None]:
+        """Say what is being done, and how long it took if it came to its end."""
+        began = time.perf_counter()
+        self.under_way = kind
+        yield
+        self.under_way = ""
+        self.took.setdefault(kind, []).append(time.perf_counter() - began)
+
+    # ── Doing it until the daemon is gone ─────────────────────────────────────────────────────
+
+    def begin(self, kind: str) -> None:
+        """Do this kind of work, and let sessions go on beside it."""
+        self.is_over.clear()
+        self.under_way = ""
+        crowd = _CROWD if kind == "capturing" else _HANDS
+        self._threads = [
+            threading.Thread(target=self._session, args=(kind,)) for _ in range(crowd)
+        ]
+        self._threads.append(threading.Thread(target=self._until_gone, args=(WORKS[kind],)))
+        for thread in self._threads:
+            thread.start()
+
+    def end(self) -> None:
+        """The daemon is gone: wait until everybody has noticed."""
+        self.is_over.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _until_gone(self, work: Work) -> None:
+        with contextlib.suppress(Unreachable), self.daemon.client() as client:
+            while not self.is_over.is_set():
+                try:
+                    work(self, client)
+                except Unreachable:
+                    return
+                except (MemdError, OSError) as error:
+                    self.failures.append(f"{self.under_way}: {type(error).__name__}: {error}")
+                    return
+
+    def _session(self, kind: str) -> None:
+        """Turns of a session; what nobody acknowledges goes on the spool, as the hook does it."""
+        pause_s = 0.0 if kind == "capturing" else _PAUSE_S
+        with contextlib.suppress(Unreachable), self.daemon.client() as client:
+            while not self.is_over.wait(pause_s):
+                for event in turn(self.number(), f"s{threading.get_ident() % 7}"):
+                    try:
+                        receipt = client.call("memd/capture", event)
+                    except Unreachable:
+                        self.spool(event)
+                        raise
+                    self.note([event], [receipt])
+
+    def note(self, events: list[dict[str, Any]], receipts: list[dict[str, Any]]) -> None:
+        """Write down what was acknowledged."""
+        for event, receipt in zip(events, receipts, strict=True):
+            if receipt["outcome"] not in {"stored", "duplicate"}:
+                self.failures.append(f"captured: {receipt}")
+            payload = event["payload"]
+            self.promises.events.add((payload["prompt_id"], payload["hook_event_name"]))
+
+    def spool(self, event: dict[str, Any]) -> None:
+        """Put an event on the spool; that, too, is a promise."""
+        line = json.dumps({**event, "at": time.time_ns() // 1_000_000, "directory": "/nowhere"})
+        spool.append(self.daemon.paths.spool_dir, line.encode())
+        payload = event["payload"]
+        self.promises.events.add((payload["prompt_id"], payload["hook_event_name"]))
+
+    def capture(self, client: Client, events: list[dict[str, Any]]) -> int:
+        """Capture these in one call; the number of the last one."""
+        receipts = client.call("memd/capture", {"events": events})["receipts"]
+        self.note(events, receipts)
+        return int(receipts[-1]["seq"])
+
+    def remember(self, client: Client, memories: list[dict[str, Any]]) -> list[int]:
+        """Remember these; their ids."""
+        kept = client.call("memd/remember", {"memories": memories})["remembered"]
+        ids = [int(one["id"]) for one in kept]
+        self.promises.memories.update(ids)
+        return ids
+
+    def forget(
+        self, client: Client, method: str, params: dict[str, Any], words: set[str]
+    ) -> None:
+        """Forget for good; whatever happens from now on, asking again must suffice."""
+        deed = Deed(method, {**params, "dry_run": False}, words)
+        self.promises.going.append(deed)
+        client.call(method, deed.params)
+        self.promises.going.remove(deed)
+        self.promises.gone |= words
+
+    def start_helper(self, what: str) -> subprocess.Popen[str]:
+        """A program of its own that does this for ever, saying + before and - after."""
+        self.stop_helper()
+        self.helper = subprocess.Popen(
+            [sys.executable, _WRITER, what, str(self.home), str(self.exports)],
+            env=os.environ | self.daemon.environ,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self.helper
+
+    def kill_helper(self) -> None:
+        """Kill it, wherever it is; somebody may still read what it said."""
+        if self.helper is not None:
+            self.helper.send_signal(signal.SIGKILL)
+            self.helper.wait(timeout=30)
+
+    def stop_helper(self) -> None:
+        """Kill it if it lives, and let go of it."""
+        self.kill_helper()
+        if self.helper is not None:
+            if self.helper.stdout:
+                self.helper.stdout.close()
+            self.helper = None
+
+
+# ── The kinds of work ─────────────────────────────────────────────────────────────────────────
+
+
+def _capture(site: Site, client: Client) -> None:
+    events = [one for _ in range(15) for one in turn(site.number(), "batch")]
+    with site.doing("capturing"):
+        site.capture(client, events)
+
+
+def _distil(site: Site, client: Client) -> None:
+    session = f"d{site.number()}"
+    last = site.capture(
+        client, [one for _ in range(20) for one in turn(site.number(), session)]
+    )
+    with site.doing("distilling"):
+        client.call("memd/search", {"query": "worker", "min_event": last, "project": "all"})
+
+
+def _remember(site: Site, client: Client) -> None:
+    memories = list(site.corpus.memories(40, time.time_ns() // 1_000_000))
+    with site.doing("remembering"):
+        site.remember(client, [{**one, "source": "torture"} for one in memories])
+
+
+def _consolidate(site: Site, client: Client) -> None:
+    twins = [
+        {"text": way.format(*pair), "kind": "decision", "source": "user"}
+        for pair in ((site.rare(), site.rare()) for _ in range(12))
+        for way in _WAYS
+    ]
+    site.remember(client, twins)
+    with site.doing("consolidating"):
+        while client.call("memd/consolidate")["report"]["has_more"]:
+            pass
+
+
+def _forget(site: Site, client: Client) -> None:
+    words = [site.rare() for _ in range(12)]
+    ids = site.remember(
+        client, [{"text": f"The {word} is kept here.", "source": "user"} for word in words]
+    )
+    session, said = f"f{site.number()}", [site.rare() for _ in range(6)]
+    turns = {word: site.number() for word in said}
+    events = [one for word, number in turns.items() for one in turn(number, session, word)]
+    last = site.capture(client, events)
+    client.call("memd/search", {"query": said[0], "min_event": last, "project": "all"})
+    site.promises.memories -= set(ids)
+    site.promises.events -= {
+        (one["payload"]["prompt_id"], one["payload"]["hook_event_name"]) for one in events
+    }
+    with site.doing("forgetting"):
+        site.forget(client, "memd/forget", {"ids": ids[:10]}, set(words[:10]))
+    with site.doing("forgetting"):
+        site.forget(client, "memd/forget", {"session": session}, set(said))
+    for word in words[10:]:
+        with site.doing("forgetting"):
+            site.forget(client, "memd/forget", {"query": word}, {word})
+
+
+def _scrub(site: Site, client: Client) -> None:
+    word = site.rare()
+    site.remember(
+        client,
+        [{"text": f"Number {site.number()} opens with {word}.", "source": "user"} for _ in range(10)],
+    )  # fmt: skip
+    site.capture(client, turn(site.number(), "scrubbed", word))
+    with site.doing("scrubbing"):
+        site.forget(client, "memd/scrub", {"pattern": word}, {word})
+
+
+def _reembed(site: Site, client: Client) -> None:
+    while True:
+        try:
+            client.call("memd/reindex", {"embeddings": True})
+        except EngineFailed:
+            time.sleep(0.05)  # it has not found its model yet
+        else:
+            break
+    with site.doing("re-embedding"):
+        while (told := room(client, "backfill"))["missing"] or not told["space"]:
+            time.sleep(0.02)
+
+
+def room(client: Client, name: str) -> dict[str, Any]:
+    """What a room of the daemon says of itself."""
+    rooms = client.call("memd/status")["rooms"]
+    return next(one for one in rooms if one["name"] == name)
+
+
+def _called(kind: str, method: str) -> Work:
+    def work(site: Site, client: Client) -> None:
+        with site.doing(kind):
+            client.call(method)
+
+    return work
+
+
+def _helped(kind: str, what: str) -> Work:
+    def work(site: Site, client: Client) -> None:
+        helper = site.start_helper(what)
+        assert helper.stdout is not None
+        began = 0.0
+        for line in helper.stdout:
+            now = time.perf_counter()
+            if line.startswith("+"):
+                site.under_way, began = kind, now
+            elif line.startswith("-"):
+                site.under_way = ""
+                site.took.setdefault(kind, []).append(now - began)
+            else:
+                site.failures.append(f"{what}: {line.strip()}")
+            client.call("memd/ping")
+        client.call("memd/ping")
+
+    return work
+
+
+def _import(site: Site, client: Client) -> None:
+    word, now = site.rare(), time.time_ns() // 1_000_000
+    data = reworded_export(foreign_export(), word)
+    with site.doing("importing"):
+        with staging(site.daemon.paths.database, now) as (vault, name):
+            moving.stage(Lines(data), vault, redact_value, lambda _: None)
+            commit(vault)
+            site.promises.rounds[word] = False
+            client.call("memd/import/vault", {"staged": name})
+        site.promises.rounds[word] = True
+
+
+WORKS: dict[str, Work] = {
+    "capturing": _capture,
+    "distilling": _distil,
+    "remembering": _remember,
+    "consolidating": _consolidate,
+    "forgetting": _forget,
+    "scrubbing": _scrub,
+    "re-embedding": _reembed,
+    "reindexing": _called("reindexing", "memd/reindex"),
+    "vacuuming": _called("vacuuming", "memd/vacuum"),
+    "backing up": _helped("backing up", "backup"),
+    "exporting": _helped("exporting", "export"),
+    "importing": _import,
+}

@@ -1,0 +1,125 @@
+"""memd with another clock: every process that runs here reads a wall clock that somebody else sets.
+
+    python fake_clock.py FILE serve | hook … | status …
+
+FILE holds by how many milliseconds the clock is wrong; it is read each time. The monotonic clock goes on.
+`Clock` is the hand that sets it, `turn` what happens at a time. Not here: what is tried with it.
+"""
+
+import runpy
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+_MILLION = 1_000_000
+_REAL = time.time_ns
+
+
+class Clock:
+    """A clock in a file. Times are UTC milliseconds."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.shift = 0
+        self.move(0)
+
+    def now(self) -> int:
+        """What it says."""
+        return _REAL() // _MILLION + self.shift
+
+    def move(self, by: int) -> None:
+        """Set it forward, or back."""
+        self.set_shift(self.shift + by)
+
+    def set(self, at: int) -> None:
+        """Set it to a time; from there it goes on."""
+        self.set_shift(at - _REAL() // _MILLION)
+
+    def set_shift(self, shift: int) -> None:
+        """Let it be wrong by so much; all readers see either this or what was."""
+        self.shift = shift
+        new = Path(f"{self.path}.new")
+        new.write_bytes(struct.pack("<q", shift))
+        new.replace(self.path)
+
+
+def wear(path: str) -> None:
+    """Have this process read that clock from now on."""
+
+    def time_ns() -> int:
+        with open(path, "rb") as file:  # noqa: PTH123  # as little as possible
+            return _REAL() + struct.unpack("<q", file.read())[0] * _MILLION
+
+    time.time_ns = time_ns
+    time.time = lambda: time_ns() / 1e9
+
+
+def run(
+    daemon: Any, *words: str, stdin: bytes = b"", zone: str = "UTC"
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a command of memd by this daemon's clock, in a time zone."""
+    return subprocess.run(
+        [*daemon.command, *words],
+        env={**daemon.environ, "TZ": zone, "MEMD_START": "0"},
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def turn(  # what a turn may be like
+    session: str, number: int, at: int, *, named: bool = True, calls: int = 1, stop: bool = True,
+    lines: int = 1,
+) -> list[Event]:  # fmt: skip
+    """A turn's events, a second apart from `at`, UTC ms; its decision names its number."""
+    base: dict[str, Any] = {"session_id": session, "cwd": "/nowhere"}
+    base |= {"prompt_id": f"{session}-{number}"} if named else {}
+    asked = f"Why does worker {session}{number} time out?"
+    payloads: list[dict[str, Any]] = [{"hook_event_name": "UserPromptSubmit", "prompt": asked}]
+    for call in range(calls):
+        tool = {"tool_name": "Bash", "tool_use_id": f"{session}-{number}-{call}"}
+        given = {"tool_input": {"command": f"make part-{call}"}}
+        payloads += [
+            {"hook_event_name": "PreToolUse", **tool, **given},
+            {
+                "hook_event_name": "PostToolUse", **tool, **given,
+                "tool_response": {"stdout": f"ok {call}\n" * lines, "stderr": "", "interrupted": False},
+            },
+        ]  # fmt: skip
+    if stop:
+        said = f"We chose queue{session}{number} over a lock because worker{number} is fair."
+        payloads.append({"hook_event_name": "Stop", "last_assistant_message": said})
+    return [
+        {"client": "claude-code", "payload": {**base, **payload}, "at": at + 1_000 * place}
+        for place, payload in enumerate(payloads)
+    ]
+
+
+def cpu_s(pid: int) -> float:
+    """Seconds of work of a process so far."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / 100
+
+
+def command(path: str) -> Sequence[str]:
+    """How memd is called to have this clock."""
+    return [sys.executable, str(Path(__file__)), path]
+
+
+def main() -> None:
+    """Be memd."""
+    wear(sys.argv[1])
+    sys.argv[:] = ["memd", *sys.argv[2:]]
+    del sys.path[0]  # memd is installed; what lies beside this file is none of it
+    runpy.run_module("memd", run_name="__main__", alter_sys=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""A real daemon fuzzed from outside: every control call, every tool, and hooks, as lines and as processes.
+
+No line goes unanswered, no answer is a fault of memd's own, nothing stands in the log as an error, the
+books balance, and `memd status` stays healthy. Not here: what is read without a daemon
+(fuzz_targets.py).
+"""
+
+import collections
+import contextlib
+import functools
+import json
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import memd
+from benchmarks import corpus, harness
+from memd.serve import jsonrpc
+from memd.serve.control import Control
+from tests.stress import generators
+from tests.stress.generators import Generator, dumped
+
+RSS_MB = 320.0
+ANSWER_S = 60.0
+"""How long until a line is answered, where others compute on the same processors."""
+CONFIG = "[engines]\nembedder = 'hashing'\n[distill]\nidle_s = 1\ninterval_s = 1\n[consolidate]\ninterval_s = 2\n"
+_LINES = 12
+_ROOT = Path(memd.__file__).parent
+_OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
+_COSTLY = frozenset(
+    {"memd/reindex", "memd/vacuum", "memd/doctor", "memd/consolidate", "memd/scrub"}
+)
+_NAMED = {
+    "project": ("all", "current", "global", "/", "no such"),
+    "directory": ("/", "/home/dev/project", "", "\x00", "a" * 5_000),
+    "session": ("session-1", "41b15690-1857-433f-b1d0-04d3f26c9ad2"),
+    "profile": ("memd", "no such"),
+    "id": tuple(range(1, 60)),
+    "other": tuple(range(1, 60)),
+    "relation": ("compatible", "supersedes", "contradicts"),
+    "what": ("r1", "#2", "1,2", "r", "0,0"),
+    "pattern": ("cache", "(", "a{99999}", "\\d+ times"),
+}
+_HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "f", "version": "1"},
+}
+
+
+@functools.cache
+def calls() -> dict[str, list[dict[str, Any]]]:
+    """Every control call → the JSON schemas that its parameters may have."""
+    table = Control(mock.MagicMock())._table()  # the names are all that is wanted
+    return {
+        name: [model.model_json_schema() for model in models.values()]
+        for name, (models, _) in table.items()
+    }
+
+
+@contextlib.contextmanager
+def daemon() -> Iterator[harness.Daemon]:
+    """A daemon that does everything soon, with some memories; it ends well, and its log holds no error."""
+    with harness.daemon(CONFIG) as running:
+        memories = corpus.Corpus(seed=1).memories(60, int(time.time() * 1_000))
+        with running.client() as client:
+            client.call("memd/remember", {"memories": list(memories)})
+        yield running
+        assert [*complaints(running), *logged_errors(running)] == []
+
+
+class Wire:
+    """Lines to a daemon, and what is wrong with the answers."""
+
+    def __init__(self, daemon: harness.Daemon) -> None:
+        self._daemon = daemon
+        self.tools = _tools(daemon.paths.socket)
+
+    def batch(self, generator: Generator) -> tuple[bool, list[bytes]]:
+        """Whether it is for MCP, and lines."""
+        generator.named = _NAMED
+        is_mcp = generator.chance(0.4)
+        if is_mcp:
+            return True, [self._tool_line(generator, n) for n in range(1, _LINES)]
+        if generator.chance(0.3):
+            start = generator.random.randrange(60)
+            return False, [
+                _line(n, "memd/capture", _captured(generator, start + n))
+                for n in range(1, _LINES)
+            ]
+        return False, [self._call_line(generator, n) for n in range(1, _LINES)]
+
+    def _call_line(self, generator: Generator, number: int) -> bytes:
+        method = generator.random.choice(list(calls()))
+        if method in _COSTLY and generator.chance(0.8):
+            method = "memd/search"
+        if method == "memd/shutdown":
+            return _line(number, method, {"when": generator.scalar()})
+        params = generator.fitting(generator.random.choice(calls()[method]))
+        return self._bent(generator, _message(number, method, params))
+
+    def _tool_line(self, generator: Generator, number: int) -> bytes:
+        if generator.chance(0.1):
+            method = generator.random.choice(
+                ("ping", "tools/list", "resources/list", generator.word())
+            )
+            return self._bent(generator, _message(number, method, {}))
+        name = generator.random.choice(list(self.tools))
+        given = generator.fitting(self.tools[name])
+        return self._bent(
+            generator, _message(number, "tools/call", {"name": name, "arguments": given})
+        )
+
+    def _bent(self, generator: Generator, message: dict[str, Any]) -> bytes:
+        kind = generator.random.choices(("fits", "member", "all", "bytes"), (8, 8, 1, 1))[0]
+        if kind == "member":
+            message["params"] = generator.changed(message["params"])
+        if kind == "all":
+            method = message["method"]
+            message = generator.changed(message, 0.5)
+            if isinstance(message, dict) and message.get("method") != method:
+                message.pop("method", None)
+        data = dumped(message)
+        data = generator.torn(data) if kind == "bytes" else data
+        return data.replace(b"\n", b" ").replace(b"\r", b" ")
+
+    def fault(self, is_mcp: bool, lines: Sequence[bytes]) -> tuple[str, bytes] | None:
+        """What went wrong with a batch, and the line that it went wrong with."""
+        wanted: collections.Counter[str] = collections.Counter()
+        owner: dict[str, bytes] = {}
+        for line in lines:
+            said = jsonrpc.parse_line(line)
+            if isinstance(said, jsonrpc.Call | jsonrpc.InvalidLine | jsonrpc.Preface):
+                key = repr(getattr(said, "id", None))
+                is_told = not (isinstance(said, jsonrpc.Call) and said.id is None)
+                wanted[key] += is_told
+                owner.setdefault(key, line)
+        begun = _line(0, "initialize", _HELLO) if is_mcp else _line(0, "memd/ping", {})
+        wanted["0"] += 1
+        told = _exchanged(self._daemon.paths.socket, [begun, *lines], wanted.total())
+        for answer in told:
+            key = repr(_id(answer))
+            wanted[key] -= 1
+            if found := _fault(answer):
+                return found, owner.get(key, b"")
+        odd = {key: count for key, count in wanted.items() if count}
+        return (f"answers missing (or, negative, too many) by id: {odd}", owner.get(next(iter(odd)), b"")) if odd else None  # fmt: skip
+
+
+def _message(number: int, method: str, params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+
+
+def _line(number: int, method: str, params: Any) -> bytes:
+    return dumped(_message(number, method, params))
+
+
+def _captured(generator: Generator, number: int) -> dict[str, Any]:
+    known = payloads()
+    payload = generator.changed(known[number % len(known)], 0.05)
+    at = generator.random.choice((None, 0, 1_790_000_000_000 + number, 2**53))
+    return {
+        "client": "claude-code",
+        "payload": payload,
+        "at": at,
+        "inject": generator.chance(0.3),
+    }
+
+
+@functools.cache
+def payloads() -> list[dict[str, Any]]:
+    """Real payloads of hooks, in the order in which they came."""
+    return generators.hook_payloads()
+
+
+def _exchanged(path: str, lines: Sequence[bytes], count: int) -> list[bytes]:
+    """Say these, wait for so many answers, then hang up and take what else there is."""
+    link = socket.socket(socket.AF_UNIX)
+    link.settimeout(ANSWER_S)
+    with link, link.makefile("rb") as answers:
+        link.connect(path)
+        link.sendall(b"".join(line + b"\n" for line in lines))
+        told: list[bytes] = []
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            while len(told) < count and (answer := answers.readline()):
+                told.append(answer)
+            link.shutdown(socket.SHUT_WR)
+            told += list(answers)
+    return told
+
+
+def _id(answer: bytes) -> Any:
+    with contextlib.suppress(ValueError):
+        return json.loads(answer).get("id")
+    return None
+
+
+def _fault(answer: bytes) -> str | None:
+    """What is wrong with an answer in itself."""
+    try:
+        told = json.loads(answer)
+    except ValueError:
+        return f"the answer is no JSON: {answer[:200]!r}"
+    if any(mark in answer for mark in _OURS) or told.get("error", {}).get("code") == jsonrpc.SERVER_ERROR:  # fmt: skip
+        return f"a fault of memd's own: {answer[:300]!r}"
+    return None if ("result" in told) != ("error" in told) else f"no answer: {answer[:200]!r}"
+
+
+def _tools(path: str) -> dict[str, dict[str, Any]]:
+    """Every tool → the schema of its arguments, as the daemon says."""
+    asked = [_line(0, "initialize", _HELLO), _line(1, "tools/list", {})]
+    told = json.loads(_exchanged(path, asked, 2)[1])["result"]["tools"]
+    return {one["name"]: one["inputSchema"] for one in told}
+
+
+def complaints(daemon: harness.Daemon) -> list[str]:
+    """What `memd status` complains about."""
+    with daemon.client() as client:
+        status = client.call("memd/status")
+    listener = next(room for room in status["rooms"] if room["name"] == "listener")
+    wrong = [f"not healthy: {one}" for one in status["reasons"]]
+    if listener["failures"] or not status["books"]["balanced"]:
+        wrong.append(f"{listener['failures']} calls failed; the books say {status['books']}")
+    if (used := daemon.rss_mb()) > RSS_MB:
+        wrong.append(f"RSS {used:.0f} MB, limit {RSS_MB:.0f}")
+    return wrong
+
+
+def logged_errors(daemon: harness.Daemon) -> list[str]:
+    """Errors in the log, once each."""
+    found: dict[str, str] = {}
+    for line in Path(daemon.paths.log).read_text(encoding="utf-8").splitlines():
+        told = json.loads(line)
+        if told.get("level") in ("error", "critical"):
+            said = str(told.get("exception", told))
+            found.setdefault(f"{told.get('event')} {said[-200:]}", said[-900:])
+    return [f"in the log: {what}" for what in found.values()]

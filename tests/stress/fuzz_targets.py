@@ -1,0 +1,306 @@
+"""What of memd is fuzzed in this process, and what must hold of each: readers, redaction, queries, words.
+
+A target makes an input and takes it; whatever it raises is a finding. Refusals that memd documents are
+caught here, and nothing else. Not here: the daemon and its doors (fuzz_daemon.py).
+"""
+
+import contextlib
+import functools
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import apsw
+import numpy as np
+
+from memd import config, import_graph, text
+from memd.capture import bound, ignore, overrides, redact
+from memd.capture.adapters import Ignored, Refused
+from memd.capture.identity import Identities
+from memd.capture.prepare import CaptureRequest, Preparer
+from memd.capture.record import Prepared, record
+from memd.consolidate import guards
+from memd.distill import pending
+from memd.distill.record import record as written
+from memd.errors import BadRequest, ConfigError
+from memd.index import chunking, copy, entities
+from memd.index.copied import Draft, Layout
+from memd.models import NewEvent
+from memd.recall import profiles, query
+from memd.serve import when
+from memd.store import summaries
+from memd.store.database import Connection, Database
+from tests.stress import fuzz_readers as readers
+from tests.stress.fuzz_readers import NOW, Target, same
+from tests.stress.generators import Generator, dumped, hook_payloads
+
+
+def _encoded(value: object) -> int:
+    """Bytes of a value as it would be stored; raises if it cannot be."""
+    return len(json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8"))
+
+
+def _redaction(value: Any) -> None:
+    """Redacting twice is redacting once, whatever was redacted before; what is kept can be stored."""
+    redact._harmless.clear()  # what it remembers must make no difference
+    once = redact.redact_value(value)
+    same(redact.redact_value(once), once, "redacted twice")
+    same(redact.redact_value(value), once, "redacted after others")
+    plain = redact.redact_value(value, entropy=False)
+    same(redact.redact_value(plain, entropy=False), plain, "redacted twice without entropy")
+    kept = bound.clean(bound.trim(value, keep_reads=False))
+    if (size := _encoded(kept)) > 2 * bound.LIMITS.total_bytes:
+        raise AssertionError(f"{size} bytes are kept")
+    same(redact.redact_value(kept), kept, "kept with a secret")
+    small = bound.clean(value, bound.Limits(field_bytes=300, total_bytes=2_000))
+    same(redact.redact_value(small), small, "cut, with a secret")
+
+
+def _value(generator: Generator) -> Any:
+    kind = generator.random.choices(("text", "hook", "value"), (5, 2, 2))[0]
+    if kind == "text":
+        return generator.text()
+    return (
+        generator.changed(generator.random.choice(_hooks()))
+        if kind == "hook"
+        else generator.value()
+    )
+
+
+@functools.cache
+def _hooks() -> list[dict[str, Any]]:
+    return hook_payloads()
+
+
+def _payload(generator: Generator) -> dict[str, Any]:
+    payload = generator.changed(generator.random.choice(_hooks()))
+    directory = generator.random.choice((None, "/", "/home/dev", "relative", generator.word()))
+    at = generator.random.choice((None, 0, NOW, -1, 2**62, True))
+    source = generator.random.choice(("live", "import", "other"))
+    return {"payload": payload, "directory": directory, "at": at, "source": source}
+
+
+@contextlib.contextmanager
+def _capture() -> Iterator[Target]:
+    """Every payload is stored, filtered or refused, and the books balance."""
+    with tempfile.TemporaryDirectory() as home:
+        db = Database(f"{home}/memd.db", NOW)
+        ready = Preparer(config.CaptureConfig(), lambda: NOW, Identities(lambda: NOW))
+
+        def take(given: Mapping[str, Any]) -> None:
+            item = CaptureRequest("claude-code", **given)
+            ready_one = replace(ready.all([item])[0])
+            if isinstance(ready_one.verdict, NewEvent):
+                _encoded(ready_one.verdict.payload)
+            elif not isinstance(ready_one.verdict, Ignored | Refused):
+                raise TypeError(f"the verdict is {ready_one.verdict!r}")
+            for outcome in (
+                {"stored", "duplicate", "filtered", "refused"},
+                {"duplicate", "filtered", "refused"},
+            ):
+                (receipt,) = db.write_now(lambda tx: record(tx, [ready_one], NOW))
+                if receipt.outcome not in outcome:
+                    raise AssertionError(f"{receipt.outcome}, of {outcome}")
+
+        try:
+            yield Target(_payload, take)
+        finally:
+            db.close()
+
+
+def _turn(generator: Generator) -> list[dict[str, Any]]:
+    """A turn with tools and its end, in which anything may have been said."""
+    start = generator.random.randrange(len(_hooks()))
+    texts = (
+        "prompt",
+        "last_assistant_message",
+        "error",
+        "stdout",
+        "stderr",
+        "command",
+        "content",
+    )
+    ids = {"session_id": "s", "prompt_id": "p"}
+
+    def spoken(value: Any, name: str = "") -> Any:
+        if isinstance(value, dict):
+            return {key: spoken(member, key) for key, member in value.items()}
+        if name in texts and isinstance(value, str) and generator.chance(0.5):
+            return generator.text()
+        return value
+
+    payloads = [
+        _hooks()[(start + n) % len(_hooks())] for n in range(generator.random.randrange(1, 12))
+    ]
+    made = [generator.changed(spoken(one), 0.03) for one in payloads]
+    turn = [
+        {**one, **ids, "tool_use_id": f"t{n}"}
+        for n, one in enumerate(made)
+        if isinstance(one, dict)
+    ]
+    prompt = {"hook_event_name": "UserPromptSubmit", "cwd": "/p", "prompt": generator.text()}
+    end = {"hook_event_name": "Stop", "cwd": "/p", "last_assistant_message": generator.text()}
+    return [{**prompt, **ids}, *turn, {**end, **ids}]
+
+
+@contextlib.contextmanager
+def _distill() -> Iterator[Target]:
+    """Whatever was said in a turn, it becomes memories, the same ones each time, and those passages."""
+    with tempfile.TemporaryDirectory() as home:
+        ready = Preparer(config.CaptureConfig(), lambda: NOW, Identities(lambda: NOW))
+        db = Database(f"{home}/memd.db", NOW)
+
+        def take(payloads: list[dict[str, Any]]) -> None:
+            items = [
+                CaptureRequest("claude-code", one, NOW + n) for n, one in enumerate(payloads)
+            ]
+            prepared = ready.all(items)
+            with contextlib.suppress(_Undone):
+                db.write_now(lambda tx: _distilled(tx, prepared))
+
+        try:
+            yield Target(_turn, take)
+        finally:
+            db.close()
+
+
+class _Undone(Exception):
+    """What was tried out is to leave nothing."""
+
+
+def _distilled(tx: Connection, prepared: list[Prepared]) -> None:
+    record(tx, prepared, NOW)
+    for number in pending.sessions(tx, None):
+        due = pending.load(tx, pending.Request(number, NOW + 10**9, 1, 8_000))
+        if due is not None:
+            plans = pending.plans(due)
+            same(pending.plans(due), plans, "distilled twice")
+            for plan in plans:
+                written(tx, plan, due.session, NOW)
+    made = summaries.by_ids(tx, [n for (n,) in tx.execute("SELECT id FROM summaries")])
+    for one in made.values():
+        chunking.passages(one)
+        entities.of_summary(one)
+        guards.compare(one.body[:2_000], f"{one.title} {one.body[:2_000]}")
+    raise _Undone
+
+
+_TOML = (
+    '[capture]\nfield_bytes = 1000\nignore_paths = ["a/**", "!b", "*.[ab]"]\nentropy = false\n',
+    '[engines]\nembedder = "hashing"\nquery_s = 0.5\n[recall]\nk = 3\n',
+    '[profiles.mine]\nbase = "memd"\n[profiles.mine.signals]\nrecency = 0.5\n',
+    '[projects]\n"~/code/shop" = "shop"\n"/a/**/b-*" = "b"\n"/x/[ab]?" = "x"\n',
+    "a = 1979-05-27T07:32:00Z\nb = 0xff\nc = [1, {d = 'e'}]\n",
+)
+
+
+def _config_made(generator: Generator) -> str:
+    whole = "".join(
+        generator.bent(one)
+        for one in generator.random.choices(_TOML, k=generator.random.choice((1, 1, 2)))
+    )
+    value = generator.random.choice((generator.text, lambda: str(generator.scalar())))()
+    return whole + f"x = {value}" if generator.chance(0.3) else whole
+
+
+def _config(said: str) -> None:
+    """A file is read or refused in memd's words; what it says can be used in bounded time."""
+    with contextlib.suppress(ConfigError):
+        known = config.parse(said, "config.toml")
+        with contextlib.suppress(ConfigError, BadRequest):
+            profiles.resolve_all(known.profiles)
+        rules = ignore.compile_ignore(known.capture.ignore_paths, known.capture.ignore_tools)
+        rules.reason({"tool_name": "Read", "tool_input": {"file_path": "/a/b/c" * 300}}, "/a")
+    with contextlib.suppress(ValueError):
+        for one in overrides.parse(said, "/home/dev"):
+            one.regex.fullmatch("/home/dev/code/" + "shop-a/" * 200)
+    for line in said.split("\n")[:3]:
+        rule = ignore.compile_rule(line[:500])
+        if rule is not None:
+            rule.inside.fullmatch("a/b-c/" * 100)
+
+
+@contextlib.contextmanager
+def _query() -> Iterator[Target]:
+    """Nothing that can be typed is a syntax error, to us or to FTS5."""
+    db = apsw.Connection(":memory:")
+    db.execute("CREATE VIRTUAL TABLE f USING fts5 (text, tokenize = 'porter unicode61')")
+    db.execute("INSERT INTO f VALUES ('why did the login break after the cache')")
+
+    def take(said: str) -> None:
+        asked = query.parse(said)
+        for expression in (
+            query.fts_expression(asked),
+            *map(query.phrase_expression, asked.phrases),
+        ):
+            if expression:
+                shown = text.storable(expression)
+                db.execute("SELECT rowid FROM f WHERE f MATCH ?", (shown,)).fetchall()
+        same(query.parse(said), asked, "parsed twice")
+
+    yield Target(lambda generator: generator.text()[:6_000], take)
+    db.close()
+
+
+def _words(said: str) -> None:
+    """Words, times and names of imports of any text; a folded text is folded."""
+    for work in (text.words, text.content_stems, text.normalised, text.storable, text.digest):
+        work(said)
+    same(text.fold(text.fold(said)), text.fold(said), "folded twice")
+    if len(text.one_line(said, 40)) > 40:  # the limit just given
+        raise AssertionError("one line is too long")
+    for path in ("a.py", "a.ts", "a.go", "a.rs", "a.sh", "go.mod"):
+        import_graph.read_imports(path, said)
+    for work in (when.since, when.until):
+        with contextlib.suppress(BadRequest):
+            when.iso(work(said[:200], NOW))
+    with contextlib.suppress(BadRequest):
+        when.duration(said[:200], "expires")
+
+
+@contextlib.contextmanager
+def _index() -> Iterator[Target]:
+    """A damaged copy of the index is odd, and never more than that."""
+    with tempfile.TemporaryDirectory() as home:
+        vault, rows = f"{home}/v.db", np.arange(300, dtype=np.int64)
+        layouts = {
+            "rows": Layout(rows, 0),
+            "planes": Layout(rows.reshape(2, 150), 1),
+            "none": Layout(rows[:0]),
+        }
+        copy.write(vault, "one", Draft(layouts, lambda _: {}, {"rows": 300}), lambda: False)
+        folder = Path(f"{vault}.shelf", "one")
+        whole = {file.name: file.read_bytes() for file in folder.iterdir()}
+        manifest = json.loads(whole["manifest.json"].partition(b"\n")[2])
+
+        def make(generator: Generator) -> tuple[str, bytes]:
+            if generator.chance(0.3):
+                name = generator.random.choice(list(whole))
+                return name, generator.torn(whole[name])
+            told = dumped(generator.changed(manifest))
+            return "manifest.json", hashlib.sha256(told).hexdigest().encode() + b"\n" + told
+
+        def take(given: tuple[str, bytes]) -> None:
+            name, data = given
+            for file, kept in whole.items():
+                (folder / file).write_bytes(data if file == name else kept)
+            with contextlib.suppress(copy.Odd):
+                copy.read(vault, "one")
+
+        yield Target(make, take)
+
+
+TARGETS: Mapping[str, Callable[[], contextlib.AbstractContextManager[Target]]] = {
+    "redaction": lambda: contextlib.nullcontext(Target(_value, _redaction)),
+    "capture": _capture,
+    "transcripts": readers.transcript_files,
+    "exports": readers.exports,
+    "distill": _distill,
+    "notes": lambda: contextlib.nullcontext(Target(readers.notes_made, readers.notes)),
+    "config": lambda: contextlib.nullcontext(Target(_config_made, _config)),
+    "query": _query,
+    "words": lambda: contextlib.nullcontext(Target(Generator.text, _words)),

@@ -1,0 +1,373 @@
+"""Secrets sent into memd by every way, then looked for on its disk; and tricks at its doors.
+
+    scripts/torture security [--only NAME …] [--salt N] [--brief]
+
+`redaction`: every secret of the corpus (secret_corpus.py) in every notation travels as a hook's
+payload, through the spool, in a transcript, by mem_remember and in a markdown file; then the whole home,
+with the write-ahead log, an export and a backup, is searched for it. The look-alikes travel too, and must
+be in the export to the letter. The rest are the tricks of intrusion.py and hostile_texts.py. Nothing is mocked;
+another `--salt` draws other secrets of the same kinds. Ends with 1 if a promise was broken.
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks import corpus as corpora
+from benchmarks import harness
+from memd import hook
+from memd.capture.redact import redact, redact_value
+from tests.stress import secret_corpus as corpus
+from tests.stress.hostile_texts import PARTS as TEXTS
+from tests.stress.intrusion import PARTS as TRICKS
+
+FALSE_MAX = 0.02
+"""The share of the look-alikes that may be altered."""
+_BATCH = 100
+_HOOKS = 8
+"""So many go through a hook's own process; the others through its `main`, which is the same code."""
+_DEBUG = '[daemon]\nlog_level = "debug"\n'
+_MOMENT = "2026-11-20T15:26:10.158Z"
+_PARTS = {**TRICKS, **TEXTS}
+Texts = Sequence[tuple[int, str]]
+"""What travels: a number of its own, and the text."""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of the corpus."""
+
+    texts: int
+    secrets: int
+    kinds: int
+    files: int
+    """Searched, of so many"""
+    bytes: int
+    found: Counter[str]
+    """Traces of secrets on the disk, by kind and file."""
+    altered: Counter[str]
+    """Look-alikes that redaction changes, by kind, of so many:"""
+    alike: Counter[str]
+    missing: list[str]
+    """Look-alikes that are not in the export as they were sent."""
+
+    @property
+    def share(self) -> float:
+        """Of the look-alikes, those altered."""
+        return self.altered.total() / max(self.alike.total(), 1)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the promise holds."""
+        return (
+            not self.found
+            and self.share <= FALSE_MAX
+            and len(self.missing) <= (FALSE_MAX * self.alike.total())
+        )
+
+
+def _payload(number: int, text: str) -> dict[str, Any]:
+    """A hook's payload with the text as prompt, as tool input or as tool response, in turn."""
+    base = {"session_id": f"torture-{number % 7}", "cwd": "/home/dev/ledger"}
+    if number % 3 == 0:
+        return {
+            **base,
+            "hook_event_name": "UserPromptSubmit",
+            "prompt_id": f"p{number}",
+            "prompt": text,
+        }
+    is_given = number % 3 == 1
+    given = {"command": text if is_given else "make test"}
+    said = {"stdout": "ok" if is_given else text, "stderr": "", "interrupted": False}
+    return {
+        **base,
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_use_id": f"toolu_{number:024d}",
+        "tool_input": given,
+        "tool_response": said,
+    }
+
+
+def send_live(daemon: harness.Daemon, texts: Texts) -> None:
+    """As hooks do while a daemon answers."""
+    events = [{"client": "claude-code", "payload": _payload(*one)} for one in texts]
+    with daemon.client() as client:
+        for start in range(0, len(events), _BATCH):
+            client.call("memd/capture", {"events": events[start : start + _BATCH]})
+
+
+def send_by_spool(daemon: harness.Daemon, texts: Texts, hooks: int) -> None:
+    """As hooks do while none answers; so many of them as processes of their own."""
+    environ = {**daemon.environ, "MEMD_START": "0"}
+    for n, one in enumerate(texts):
+        raw = json.dumps(_payload(*one)).encode()
+        if n < hooks:
+            subprocess.run(
+                [sys.executable, "-m", "memd", "hook", "Stop"],
+                input=raw,
+                env=environ,
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
+            continue
+        out, into = os.pipe()
+        os.write(into, raw)  # shorter than a pipe
+        os.close(into)
+        hook.main([], out, environ)
+        os.close(out)
+
+
+def send_by_transcript(daemon: harness.Daemon, texts: Texts, outside: Path) -> None:
+    """As `memd import claude-code` reads them."""
+    folder = outside / "projects" / "-home-dev-ledger"
+    folder.mkdir(parents=True)
+    session = "5f83602c-e1e8-41f0-a1ef-754421747149"
+    lines = [_transcript_line(number, text, session) for number, text in texts]
+    (folder / f"{session}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run(daemon, "import", "claude-code", str(folder))
+
+
+def _transcript_line(number: int, text: str, session: str) -> str:
+    head = {
+        "parentUuid": None,
+        "isSidechain": False,
+        "uuid": f"00000000-0000-4000-8000-{number:012d}",
+        "timestamp": _MOMENT,
+        "cwd": "/home/dev/ledger",
+        "sessionId": session,
+        "version": "2.1.329",
+    }
+    if number % 2:
+        said = {"role": "user", "content": text}
+        return json.dumps({**head, "type": "user", "promptId": f"t{number}", "message": said})
+    parts = [{"type": "text", "text": text}]
+    message = {"role": "assistant", "id": f"msg_{number}", "content": parts}
+    return json.dumps({**head, "type": "assistant", "message": message})
+
+
+def send_by_remembering(daemon: harness.Daemon, texts: Texts) -> None:
+    """As an agent's mem_remember."""
+    mcp = harness.Mcp(daemon.paths.socket)
+    try:
+        for number, text in texts:
+            with contextlib.suppress(harness.Failed):
+                mcp.tool("mem_remember", text=text, title=f"note {number}", project="global")
+    finally:
+        mcp.close()
+
+
+def send_by_markdown(daemon: harness.Daemon, texts: Texts, outside: Path) -> None:
+    """As `memd import markdown` reads them."""
+    folder = outside / "notes"
+    folder.mkdir()
+    for number, text in texts:
+        (folder / f"note-{number}.md").write_text(f"# Note {number}\n\n{text}\n", "utf-8")
+    run(daemon, "import", "markdown", str(folder))
+
+
+def run(daemon: harness.Daemon, *words: str) -> str:
+    """What a command says; it must not fail."""
+    done = subprocess.run(
+        [sys.executable, "-m", "memd", *words],
+        env=daemon.environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"memd {' '.join(words[:2])} failed: {done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def search(home: str, traces: dict[str, str]) -> tuple[Counter[str], int, int]:
+    """(traces found by kind and file, files searched, bytes searched). `traces`: trace → kind."""
+    found: Counter[str] = Counter()
+    files = size = 0
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".traces") as wanted:
+        wanted.write("\n".join(traces) + "\n")
+        wanted.flush()
+        for path in (p for p in Path(home).rglob("*") if p.is_file() and not p.is_symlink()):
+            files += 1
+            size += path.stat().st_size
+            done = subprocess.run(
+                ["grep", "-aoFf", wanted.name, "--", str(path)],  # noqa: S607  # wherever it is
+                capture_output=True,
+                env={"LC_ALL": "C", "PATH": os.environ["PATH"]},
+                check=False,
+            )
+            for hit in set(done.stdout.decode("utf-8", "replace").splitlines()):
+                found[f"{traces.get(hit, '?')} in {path.name}"] += 1
+    return found, files, size
+
+
+def _texts(secrets: Iterable[corpus.Secret], *, brief: bool) -> Iterator[str]:
+    """Every secret in every notation; in brief, each in one."""
+    for n, secret in enumerate(secrets):
+        notations = [text for _, text in corpus.written(secret)]
+        yield from [notations[n % len(notations)]] if brief else notations
+
+
+@contextlib.contextmanager
+def _house() -> Iterator[harness.Daemon]:
+    """A home without a daemon yet."""
+    with tempfile.TemporaryDirectory(prefix="memd-secrets-") as home:
+        Path(home, "config.toml").write_text(_DEBUG, encoding="utf-8")
+        it = harness.Daemon(home)
+        try:
+            yield it
+        finally:
+            it.stop()
+
+
+def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
+    """Send all of the corpus by every way, and search the disk."""
+    secrets, alike = corpus.load(salt=salt)
+    if brief:
+        secrets, alike = secrets[::2], alike[::4]
+    texts = list(enumerate(_texts(secrets, brief=brief)))
+    traces = {trace: secret.kind for secret in secrets for trace in secret.traces}
+    ways = 5
+    share = [texts[way::ways] if brief else texts for way in range(ways)]
+    with _house() as daemon, tempfile.TemporaryDirectory() as outside:
+        send_by_spool(daemon, share[0], 1 if brief else _HOOKS)
+        spooled, *_ = search(daemon.home, traces)
+        daemon.start()
+        send_live(daemon, share[1])
+        send_live(daemon, _alike(alike, len(texts)))
+        send_by_transcript(daemon, share[2], Path(outside))
+        send_by_remembering(daemon, share[3][:: 1 if brief else 5])
+        send_by_markdown(daemon, share[4], Path(outside))
+        _drain(daemon)
+        if not brief:
+            daemon.settle(is_distilled=False)
+        hot, *_ = search(daemon.home, traces)  # the write-ahead log as it is
+        export = str(Path(daemon.home, "everything.jsonl"))
+        run(daemon, "export", export)
+        run(daemon, "backup")
+        kept = set(_strings(export))
+        daemon.stop()
+        found, files, size = search(daemon.home, traces)
+    return Outcome(
+        texts=len(texts) if brief else len(texts) * ways,
+        secrets=len(secrets),
+        kinds=len({secret.kind for secret in secrets}),
+        files=files,
+        bytes=size,
+        found=hot | spooled | found,
+        altered=Counter(one.kind for one in alike if redact(one.text) != one.text),
+        alike=Counter(one.kind for one in alike),
+        missing=[one.text for one in alike if one.text not in kept],
+    )
+
+
+def _alike(alike: Sequence[corpus.LookAlike], first: int) -> Texts:
+    """The look-alikes as prompts: the numbers of prompts are multiples of three."""
+    return [(3 * (first + n), one.text) for n, one in enumerate(alike)]
+
+
+def _drain(daemon: harness.Daemon) -> None:
+    with daemon.client() as client:
+        while True:
+            rooms = client.call("memd/status")["rooms"]
+            intake = next(room for room in rooms if room["name"] == "intake")
+            if not intake["spool"]["files"]:
+                return
+            time.sleep(0.02)
+
+
+def _strings(export: str) -> Iterator[str]:
+    """Every string in an export."""
+    for line in Path(export).read_text(encoding="utf-8").splitlines():
+        waiting = [json.loads(line)]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, str):
+                yield value
+                if value[:1] in "{[":
+                    with contextlib.suppress(ValueError):
+                        waiting.append(json.loads(value))
+            elif isinstance(value, dict):
+                waiting += value.values()
+            elif isinstance(value, list):
+                waiting += value
+
+
+def microseconds() -> tuple[float, float]:
+    """(µs that redacting one ordinary event takes, its bytes): a tool call with a kilobyte of output."""
+    memories = corpora.Corpus().memories(300, 10**12)
+    text = " ".join(str(memory.get("body") or memory.get("title")) for memory in memories)
+    lot = random.Random(7)
+    events = []
+    for number in range(400):
+        at = lot.randrange(len(text) - 1_000)
+        said = {"stdout": text[at : at + 1_000], "stderr": "", "interrupted": False}
+        command = "cd /home/dev/ledger && pytest -q tests/test_session.py::test_it_is_rotated"
+        events.append({**_payload(1, command), "tool_response": said, "tool_use_id": number})
+    times = []
+    for _ in range(5):
+        began = time.process_time()
+        for event in events:
+            redact_value(event)
+        times.append(time.process_time() - began)
+    size = sum(len(json.dumps(event)) for event in events)
+    return min(times) / len(events) * 1e6, size / len(events)
+
+
+def tell(outcome: Outcome) -> None:
+    """Print the figures, each with its limit."""
+    print(f"  secrets       {outcome.secrets} of {outcome.kinds} kinds (at least 200 of 40)")
+    print(f"  texts sent    {outcome.texts:,}, by five ways")
+    print(f"  searched      {outcome.files} files, {outcome.bytes / 1e6:.1f} MB")
+    print(f"  found         {outcome.found.total()} traces (0)")
+    for where, count in outcome.found.most_common(20):
+        print(f"                {where}: {count}")
+    total = outcome.alike.total()
+    print(f"  look-alikes   {total} of {len(outcome.alike)} kinds (at least 200)")
+    print(f"  altered       {outcome.altered.total()}, {outcome.share:.1%} (≤ {FALSE_MAX:.0%})")
+    for kind, count in sorted(outcome.alike.items()):
+        print(f"                {kind:<18} {outcome.altered[kind]} of {count}")
+    print(f"  not as sent   {len(outcome.missing)} in the export (≤ {FALSE_MAX:.0%})")
+    for text in outcome.missing[:5]:
+        print(f"                {text[:90]!r}")
+
+
+def main() -> None:
+    """Run all of it, or what `--only` names."""
+    names = ("redaction", *_PARTS)
+    about = argparse.ArgumentParser(prog="scripts/torture security", description=__doc__)
+    about.formatter_class = argparse.RawDescriptionHelpFormatter
+    about.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names)
+    about.add_argument("--salt", type=int, default=0, help="draw other secrets")
+    about.add_argument("--brief", action="store_true", help="every second secret, once")
+    asked = about.parse_args()
+    broken: list[str] = []
+    if "redaction" in asked.only:
+        print(f"redaction (--salt {asked.salt})", flush=True)
+        began = time.monotonic()
+        outcome = redaction(asked.salt, brief=asked.brief)
+        tell(outcome)
+        took, size = microseconds()
+        print(f"  speed         {took:.0f} µs of processor an event of {size:,.0f} bytes")
+        print(f"  took          {time.monotonic() - began:.0f} s")
+        broken += [] if outcome.is_kept else ["redaction"]
+    for name, part in _PARTS.items():
+        if name in asked.only:
+            wrong = part()
+            print(f"{name}: {'as promised' if not wrong else 'BROKEN'}", flush=True)
+            for line in wrong:
+                print(f"  {line}")
+            broken += [name] if wrong else []
+    print("kept" if not broken else f"broken: {', '.join(broken)}")
+    sys.exit(1 if broken else 0)

@@ -1,0 +1,39 @@
+"""Clients that misbehave beside clients that do not. How long the others wait is for `scripts/torture clients`."""
+
+import pytest
+
+from benchmarks import harness
+from tests.stress import clients, stdio_proxies
+
+SECONDS = 0.2
+SIZE = 0.1
+
+
+@pytest.fixture(scope="module")
+def stress():
+    with harness.daemon() as daemon:
+        clients.fill(daemon, 200, seed=1)
+        made = clients.Stress(daemon, seed=1)
+        made.quiet(0.1)
+        yield made
+
+
+@pytest.mark.parametrize(
+    "name", ["crowd", "never_read", "half_open", "garbage", "long_lines", "deep_json", "flood"]
+)
+def test_bad_clients_do_not_harm_good_ones(stress, name):
+    seen = stress.attack(name, SECONDS, SIZE)
+    assert seen.search.times
+    assert seen.capture.times
+    assert seen.wrong == []
+
+
+def test_every_request_of_very_many_on_one_socket_is_answered_once(stress):
+    assert clients.in_flight(stress.daemon, 1_000) == []
+
+
+def test_no_proxy_outlives_its_client(stress):
+    before = stress.descriptors()
+    assert stdio_proxies.leftovers(stress.daemon, 1, is_held=False) == []
+    assert stress.settled(before) <= before
+    assert stress.unhealthy() == []

@@ -1,0 +1,26 @@
+"""A clock that is wrong: the short form of `scripts/torture clock`."""
+
+import pytest
+
+from tests.stress import calendar_days as calendar
+from tests.stress import clock
+
+
+def test_what_a_clock_dated_in_2038_does_not_lead_once_it_is_right_again():
+    wrong, told = clock.trial("stood ahead", 1, 7)
+    assert told
+    assert wrong == []
+
+
+def test_a_clock_that_leaps_in_the_middle_of_a_turn_loses_and_shows_nothing_absurd():
+    with clock.home("[distill]\nidle_s = 1\ninterval_s = 1\n") as house:
+        clock.leaps(house, 0, clock.random.Random(3), few=True)
+        assert house.wrong == []
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlin", "America/Havana", "Pacific/Apia"])
+def test_days_lie_beside_each_other_around_every_change_of_the_clock(name):
+    count, wrong = calendar.tiled(name)
+    assert count > 10
+    assert wrong == []
+    assert calendar.worded(name, calendar.random.Random(1)) == []
