@@ -304,3 +304,6 @@ TARGETS: Mapping[str, Callable[[], contextlib.AbstractContextManager[Target]]] =
     "config": lambda: contextlib.nullcontext(Target(_config_made, _config)),
     "query": _query,
     "words": lambda: contextlib.nullcontext(Target(Generator.text, _words)),
+    "index": _index,
+}
+"""Name → opens the target."""
