@@ -1,6 +1,7 @@
-"""A real daemon on a fresh vault for benches and checks, a model server, and a plain MCP client.
+"""A daemon on a fresh vault, a model server and an MCP client, all driven from outside.
 
-Everything goes through the door that Claude Code uses: the socket, or `memd mcp`. Not here: figures.
+The daemon is reached through its command line, its socket and its hook, as Claude Code reaches it, so that
+another commit's daemon can take its place.
 """
 
 import contextlib
@@ -19,28 +20,32 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks import corpus
 from memd.client import Client
 from memd.errors import Unreachable
 from memd.paths import Paths
 
 START_S = 30.0
-_REMEMBERED = 500
-"""Memories in one call."""
-_SCRIPTS = str(Path(__file__).parent.parent)
+"""Longest wait for the first answer of a started daemon."""
+_MEMORIES_PER_CALL = 500
+_POLL_S = 0.05
+_SCRIPTS = Path(__file__).resolve().parents[1]
+ROOT = _SCRIPTS.parent
 
 
 class Daemon:
-    """A daemon of our own, in a home of its own."""
+    """A daemon in a home directory of its own; `source` is the checkout whose code it runs."""
 
-    def __init__(self, home: str) -> None:
+    def __init__(self, home: str, source: Path = ROOT) -> None:
         self.home = home
         self.environ = {"PATH": os.environ["PATH"], "HOME": home, "MEMD_HOME": home}
         self.paths = Paths(self.environ)
         self.process: subprocess.Popen[bytes] | None = None
         self.command = [sys.executable, "-m", "memd"]
+        self.hook_command = [sys.executable, "-I", "-S", str(source / "memd" / "hook.py")]
 
     def start(self) -> float:
-        """Start it and wait for its first answer; the seconds that took."""
+        """Start it and wait for its first answer; return the seconds until then."""
         began = time.perf_counter()
         self.process = subprocess.Popen(
             [*self.command, "serve"],
@@ -56,14 +61,14 @@ class Daemon:
                 return time.perf_counter() - began
             except Unreachable:
                 if self.process.poll() is not None:
-                    said = self.process.stderr.read().decode() if self.process.stderr else ""
-                    raise SystemExit(f"the daemon did not start: {said}") from None
+                    errors = self.process.stderr.read().decode() if self.process.stderr else ""
+                    raise SystemExit(f"the daemon did not start: {errors}") from None
                 if time.perf_counter() - began > START_S:
                     raise SystemExit("the daemon did not answer") from None
                 time.sleep(0.01)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
-        """Ask it to leave, or kill it, and wait."""
+        """Send it this signal and wait until it has ended."""
         if self.process is not None:
             self.process.send_signal(how)
             self.process.wait(timeout=30)
@@ -75,68 +80,74 @@ class Daemon:
         """A control client of this daemon."""
         return Client(self.paths.socket, timeout_s)
 
-    def remember(self, memories: Sequence[Mapping[str, object]]) -> None:
-        """Have it keep these, and wait until all of them can be found."""
+    def remember(self, memories: Sequence[Mapping[str, object]]) -> list[dict[str, Any]]:
+        """Store memories and wait until all of them can be found; return the daemon's receipts."""
+        receipts = []
         with self.client() as client:
-            for first in range(0, len(memories), _REMEMBERED):
-                some = list(memories[first : first + _REMEMBERED])
-                client.call("memd/remember", {"memories": some})
+            for first in range(0, len(memories), _MEMORIES_PER_CALL):
+                batch = list(memories[first : first + _MEMORIES_PER_CALL])
+                receipts += client.call("memd/remember", {"memories": batch})["remembered"]
         self.settle()
+        return receipts
+
+    def fill(self, count: int, texts: corpus.Corpus | None = None) -> None:
+        """Remember generated memories, the latest of them from now."""
+        now = int(time.time() * 1000)
+        self.remember(list((texts or corpus.Corpus()).memories(count, now)))
+
+    def wait_until(self, is_done: Callable[[dict[str, Any]], bool]) -> None:
+        """Wait until the daemon's status meets a condition."""
+        with self.client() as client:
+            while not is_done(client.call("memd/status")):
+                time.sleep(_POLL_S)
 
     def settle(self, *, is_distilled: bool = True) -> None:
-        """Wait until everything is indexed and, unless told otherwise, distilled.
+        """Wait until everything is indexed and, by default, distilled.
 
         A turn without an end is not distilled before it has been idle for ten minutes.
         """
-        with self.client() as client:
-            while True:
-                status = client.call("memd/status")
-                indexer = next(room for room in status["rooms"] if room["name"] == "indexer")
-                waiting = status["summaries"]["to_index"]
-                if is_distilled:
-                    waiting += status["events"]["pending"]
-                if indexer["loaded"] and not waiting:
-                    return
-                time.sleep(0.05)
+
+        def is_settled(status: dict[str, Any]) -> bool:
+            waiting = status["summaries"]["to_index"]
+            if is_distilled:
+                waiting += status["events"]["pending"]
+            return not waiting and bool(_worker_with("loaded", status).get("loaded"))
+
+        self.wait_until(is_settled)
 
     def wait_learned(self) -> None:
-        """Wait until the model has seen everything, and its space leads."""
-        with self.client() as client:
-            while True:
-                rooms = client.call("memd/status")["rooms"]
-                backfill = next(room for room in rooms if room["name"] == "backfill")
-                if backfill["active"] and not backfill["missing"]:
-                    return
-                time.sleep(0.05)
+        """Wait until the model has embedded everything and its space leads."""
+
+        def is_learned(status: dict[str, Any]) -> bool:
+            backfill = _worker_with("missing", status)
+            return bool(backfill.get("active")) and not backfill["missing"]
+
+        self.wait_until(is_learned)
 
     def wait_ready(self) -> None:
         """Wait until the model answers."""
-        with self.client() as client:
-            while True:
-                rooms = client.call("memd/status")["rooms"]
-                if any(
-                    room["name"] == "embedder"
-                    and room["state"] == "running"
-                    and not room["why_not"]
-                    for room in rooms
-                ):
-                    return
-                time.sleep(0.05)
+
+        def is_ready(status: dict[str, Any]) -> bool:
+            embedder = _worker_with("why_not", status)
+            return embedder.get("state") == "running" and not embedder["why_not"]
+
+        self.wait_until(is_ready)
 
     def rss_mb(self) -> float:
-        """Resident memory, mapped files included."""
+        """Resident memory in MiB, mapped files included."""
         assert self.process is not None
-        for line in (
-            Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").splitlines()
-        ):
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
-        return float("nan")
+        lines = Path(f"/proc/{self.process.pid}/status").read_text(encoding="utf-8").split("\n")
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS:"))
+
+
+def _worker_with(field: str, status: dict[str, Any]) -> dict[str, Any]:
+    """The worker that reports this field, whatever its name is in the commit that runs; or nothing."""
+    return next((worker for worker in status["rooms"] if field in worker), {})
 
 
 @contextlib.contextmanager
 def daemon(config: str = "", make: Callable[[str], Daemon] = Daemon) -> Iterator[Daemon]:
-    """A running daemon with this config.toml, gone afterwards with all that it wrote; `make` one of a home."""
+    """A running daemon with this config.toml; its home is removed afterwards."""
     home = tempfile.mkdtemp(prefix="memd-bench-")
     Path(home, "config.toml").write_text(config, encoding="utf-8")
     it = make(home)
@@ -149,7 +160,7 @@ def daemon(config: str = "", make: Callable[[str], Daemon] = Daemon) -> Iterator
 
 
 class ModelServer:
-    """ollama_stub.py as a process: a model behind Ollama's protocol, on one port for as long as this lives."""
+    """`ollama_stub` as a process: a model behind Ollama's protocol, on the same port after each start."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -157,12 +168,12 @@ class ModelServer:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self, digest: str = "", rate: float = 0.0) -> None:
-        """Serve; another digest is another model, a rate is how many texts a second it takes."""
+        """Serve; another digest is another model, `rate` limits the texts embedded per second."""
         port = self.url.rpartition(":")[2]
-        named = ["--model", self.model, "--port", port, "--digest", digest, "--rate", str(rate)]
+        flags = ["--model", self.model, "--port", port, "--digest", digest, "--rate", str(rate)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.ollama_stub", *named],
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _SCRIPTS},
+            [sys.executable, "-m", "benchmarks.ollama_stub", *flags],
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(_SCRIPTS)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
@@ -174,7 +185,7 @@ class ModelServer:
         self.url = url
 
     def stop(self) -> None:
-        """Kill it, as a crash would: connections break, new ones are refused."""
+        """Kill it: open connections break, new ones are refused."""
         if self._process is not None:
             self._process.kill()
             self._process.wait(timeout=30)
@@ -183,23 +194,23 @@ class ModelServer:
             self._process = None
 
     def freeze(self) -> None:
-        """Have it hang: its connections are accepted and never answered."""
+        """Suspend it: connections are accepted and never answered."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Have it go on."""
+        """Resume it."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
     def spent(self) -> dict[str, float]:
-        """Texts `asked` for and `computed`, and the `seconds` that computing took, since its start."""
+        """Texts `asked` for and `computed` since its start, and the `seconds` of computing."""
         with urllib.request.urlopen(self.url + "/spent", timeout=30) as answer:  # noqa: S310  # ours
-            told: dict[str, float] = json.load(answer)
-        return told
+            spent: dict[str, float] = json.load(answer)
+        return spent
 
     def ask(self, text: str) -> float:
-        """Seconds until the vector of a text is here, without memd."""
+        """Seconds until the server returns the vector of a text, without memd."""
         body = json.dumps({"model": self.model, "input": text}).encode()
         request = urllib.request.Request(self.url + "/api/embed", body)  # noqa: S310  # ours
         began = time.perf_counter()
@@ -208,7 +219,7 @@ class ModelServer:
         return time.perf_counter() - began
 
     def engines(self, query_s: float = 0.3) -> str:
-        """config.toml: this server, and how long a question's vector may take."""
+        """config.toml: use this server, with this deadline for a query's vector."""
         return (
             f'\n[engines]\nembedder = "ollama"\nurl = "{self.url}"\nmodel = "{self.model}"\n'
             f"query_s = {query_s}\n"
@@ -217,7 +228,7 @@ class ModelServer:
 
 @contextlib.contextmanager
 def model_server(model: str) -> Iterator[ModelServer]:
-    """A running model server, gone afterwards."""
+    """A running model server, killed afterwards."""
     it = ModelServer(model)
     it.start()
     try:
@@ -227,40 +238,28 @@ def model_server(model: str) -> Iterator[ModelServer]:
 
 
 class Failed(SystemExit):
-    """A call that was answered with an error; ends the bench unless it counts them."""
+    """A call that was answered with an error; ends the program unless it counts them."""
 
 
 class Mcp:
-    """One MCP session over the socket: the handshake, then tools."""
+    """One MCP session over the daemon's socket."""
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        try:
-            self._socket.connect(path)
-        except OSError:
-            self._socket.close()
-            raise
-        self._file = self._socket.makefile("rb")
         self._number = 0
         try:
-            self._greet()
+            self._socket.connect(path)
+            self._file = self._socket.makefile("rb")
+            self._request("initialize", HELLO)
+            self._send({"method": "notifications/initialized"})
         except BaseException:
-            self.close()
+            self._socket.close()
             raise
-
-    def _greet(self) -> None:
-        hello = {
-            "protocolVersion": "2025-11-25",
-            "capabilities": {},
-            "clientInfo": {"name": "bench", "version": "1"},
-        }
-        self._ask("initialize", hello)
-        self._send({"method": "notifications/initialized"})
 
     def _send(self, message: dict[str, Any]) -> None:
         self._socket.sendall(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
-    def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    def _request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         self._number += 1
         self._send({"id": self._number, "method": method, "params": params})
         reply: dict[str, Any] = json.loads(self._file.readline())
@@ -270,17 +269,25 @@ class Mcp:
         return result
 
     def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
-        """The structured content of a tool's answer; a failed call ends the bench."""
-        result = self._ask("tools/call", {"name": name, "arguments": arguments})
+        """The structured content of a tool's answer; raises Failed for an error."""
+        result = self._request("tools/call", {"name": name, "arguments": arguments})
         if result.get("isError"):
             raise Failed(f"{name} failed: {result['content']}")
         content: dict[str, Any] = result["structuredContent"]
         return content
 
     def close(self) -> None:
-        """Let go."""
+        """Close the connection."""
         self._file.close()
         self._socket.close()
+
+
+HELLO = {
+    "protocolVersion": "2025-11-25",
+    "capabilities": {},
+    "clientInfo": {"name": "bench", "version": "1"},
+}
+"""Parameters of MCP's `initialize`."""
 
 
 def milliseconds(seconds: Sequence[float]) -> dict[str, float]:

@@ -1,9 +1,7 @@
-"""What the benches measure of a running daemon and of the machine under it. Not here: bars, tables.
+"""What benchmarks measure with and print: timers, the machine, load generators, limits, tables, JSON."""
 
-Everything goes through the socket, as Claude Code's calls do. The machine's own noise is measured in the
-same run, since no figure means anything without it.
-"""
-
+import argparse
+import fnmatch
 import json
 import os
 import platform
@@ -15,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,8 +23,39 @@ import apsw
 from benchmarks import corpus, harness
 from benchmarks.harness import milliseconds
 
+Figures = dict[str, dict[str, Any]]
+"""Row → column → value."""
+Limits = Mapping[str, Mapping[str, str]]
+"""Row (or a pattern of rows) → column → its limit, as "<= 8" or ">= 4000"."""
+
 EVENT_WORDS = 190
-"""Make an event of about 1.5 kB."""
+"""Words in an event of about 1.5 kB."""
+_WARM_UP = 50
+"""Searches before those that count."""
+_EVENTS_PER_S = 6_000
+"""Prepared for each second of captures; more than memd acknowledges."""
+_COUNTS = {
+    "summaries": "memories in the vault",
+    "searches": "searches that are timed",
+    "questions": "questions that are timed",
+    "runs": "processes of each kind that are timed",
+    "rounds": "rounds of measuring",
+    "rows": "rows to search",
+    "seconds": "how long to capture",
+    "connections": "connections that capture at the same time",
+    "outage": "seconds without the model",
+    "rate": "texts per second that the model embeds; 0: as many as it can",
+    "new": "new memories per run of consolidation",
+}
+
+
+def add_counts(parser: argparse.ArgumentParser, **defaults: float) -> None:
+    """Add `--NAME NUMBER` for each of these."""
+    for name, default in defaults.items():
+        described = f"{_COUNTS[name]} (default: {default:,})"
+        parser.add_argument(
+            f"--{name}", type=type(default), default=default, metavar="N", help=described
+        )
 
 
 def machine() -> dict[str, Any]:
@@ -36,6 +65,7 @@ def machine() -> dict[str, Any]:
         "machine": platform.machine(),
         "system": f"{platform.system()} {platform.release()}",
         "cores": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
         "sqlite": apsw.sqlite_lib_version(),
         **{name: version(name) for name in ("numpy", "mcp", "apsw")},
         "noise": noise(),
@@ -44,54 +74,80 @@ def machine() -> dict[str, Any]:
 
 
 def noise() -> float:
-    """How much longer the same small work takes at the 95th percentile than at the median."""
-    times = []
-    for _ in range(400):
-        began = time.perf_counter()
-        sum(range(20_000))
-        times.append(time.perf_counter() - began)
-    times.sort()
-    return round(times[380] / statistics.median(times), 2)
+    """How many times as long a small piece of work takes at the 95th percentile as at the median."""
+    times = milliseconds([elapsed(lambda: sum(range(20_000))) for _ in range(400)])
+    return round(times["p95"] / times["p50"], 2)
 
 
-def bare_interpreter() -> float:
-    """Seconds that a Python takes which does nothing."""
+def elapsed(work: Callable[[], object]) -> float:
+    """Seconds that this takes."""
     began = time.perf_counter()
-    subprocess.run([sys.executable, "-I", "-S", "-c", "pass"], check=True)
+    work()
     return time.perf_counter() - began
 
 
+def run_process(
+    command: Sequence[str], environ: Mapping[str, str] | None = None, stdin: bytes = b""
+) -> tuple[float, bytes]:
+    """Seconds from a process's start to its exit, and what it printed."""
+    began = time.perf_counter()
+    done = subprocess.run(command, env=environ, input=stdin, stdout=subprocess.PIPE, check=True)
+    return time.perf_counter() - began, done.stdout
+
+
+def bare_interpreter() -> float:
+    """Seconds that a Python takes to start and exit."""
+    return run_process([sys.executable, "-I", "-S", "-c", "pass"])[0]
+
+
+def hook(
+    daemon: harness.Daemon,
+    number: int,
+    command: Sequence[str] | None = None,
+    **payload: object,
+) -> tuple[float, bytes]:
+    """Run the hook once, as Claude Code does; each number is an event of its own."""
+    event = {
+        "session_id": "bench",
+        "cwd": "/",
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Bash",
+        "tool_use_id": str(number),
+        "tool_input": {"command": "true"},
+        "tool_response": {"stdout": "", "stderr": ""},
+        **payload,
+    }
+    stdin = json.dumps(event).encode()
+    return run_process(command or daemon.hook_command, daemon.environ, stdin)
+
+
 def fsync(directory: str, runs: int = 200) -> dict[str, float]:
-    """What it costs to append 1.5 kB to a file there and have it on the disk."""
-    times = []
+    """The cost of appending 1.5 kB to a file in this directory and flushing it to the disk."""
     with tempfile.NamedTemporaryFile(dir=directory) as file:
-        for _ in range(runs):
-            began = time.perf_counter()
+
+        def append() -> None:
             file.write(b"x" * 1500)
             file.flush()
             os.fsync(file.fileno())
-            times.append(time.perf_counter() - began)
-    return milliseconds(times)
+
+        return milliseconds([elapsed(append) for _ in range(runs)])
 
 
 def searches(path: str, count: int, seed: int = 11) -> dict[str, float]:
-    """`mem_search` over the daemon's socket with natural questions, after fifty that do not count."""
+    """Time `mem_search` over the daemon's socket with natural questions, after a warm-up."""
     mcp = harness.Mcp(path)
-    questions = corpus.Corpus(seed=seed).questions(count + 50)
-    times = []
-    for question in questions:
-        began = time.perf_counter()
-        mcp.tool("mem_search", query=question)
-        times.append(time.perf_counter() - began)
+    questions = corpus.Corpus(seed=seed).questions(count + _WARM_UP)
+    times = [
+        elapsed(lambda query=one: mcp.tool("mem_search", query=query)) for one in questions
+    ]  # type: ignore[misc]
     mcp.close()
-    return milliseconds(times[50:])
+    return milliseconds(times[_WARM_UP:])
 
 
 def events(first: int = 0) -> Iterator[bytes]:
-    """Lines that capture one event of about 1.5 kB each, for ever; each event another one."""
-    words = [
-        word for question in corpus.Corpus(seed=5).questions(300) for word in question.split()
-    ]
+    """Requests that capture one event of about 1.5 kB each, all of them different."""
+    questions = corpus.Corpus(seed=5).questions(300)
+    words = [word for question in questions for word in question.split()]
     chance = random.Random(first)
     number = first
     while True:
@@ -113,18 +169,18 @@ def events(first: int = 0) -> Iterator[bytes]:
 
 
 def captures(path: str, seconds: float, connections: int, first: int = 0) -> dict[str, float]:
-    """Acknowledged events a second from so many connections, each with one event on its way.
+    """Acknowledged events per second over this many connections, each with one event in flight.
 
-    What sends is made beforehand, and one thread sends it all: it shall not be what is measured.
+    The requests are prepared and one thread sends them, so that the sender is not what is measured.
     """
     source = events(first)
-    ready = [next(source) for _ in range(int(seconds * 6_000) + connections)]
+    ready = [next(source) for _ in range(int(seconds * _EVENTS_PER_S) + connections)]
     selector, sent = selectors.DefaultSelector(), {}
     for _ in range(connections):
         client = socket.socket(socket.AF_UNIX)
         client.connect(path)
         selector.register(client, selectors.EVENT_READ)
-        sent[client] = _send(client, ready)
+        sent[client] = _send_next(client, ready)
     times: list[float] = []
     began = time.perf_counter()
     while ready and time.perf_counter() - began < seconds:
@@ -136,14 +192,14 @@ def captures(path: str, seconds: float, connections: int, first: int = 0) -> dic
                 raise SystemExit(f"an event was not stored: {answer[:300]!r}")
             times.append(time.perf_counter() - sent[client])
             if ready:
-                sent[client] = _send(client, ready)
+                sent[client] = _send_next(client, ready)
     took = time.perf_counter() - began
     for client in sent:
         client.close()
     return {"per_s": round(len(times) / took), **milliseconds(times)}
 
 
-def _send(client: socket.socket, ready: list[bytes]) -> float:
+def _send_next(client: socket.socket, ready: list[bytes]) -> float:
     now = time.perf_counter()
     client.sendall(ready.pop())
     return now
@@ -151,8 +207,58 @@ def _send(client: socket.socket, ready: list[bytes]) -> float:
 
 def vault_bytes(home: str) -> int:
     """Everything on the disk that belongs to the vaults of a home."""
-    return sum(
-        file.stat().st_blocks * 512
-        for file in Path(home, "vaults").rglob("*")
-        if file.is_file()
+    files = Path(home, "vaults").rglob("*")
+    return sum(file.stat().st_blocks * 512 for file in files if file.is_file())
+
+
+def exceeded(figures: Figures, limits: Limits) -> list[str]:
+    """The limits that these figures exceed, in words."""
+    found = []
+    for row, column, limit in _limits_of(figures, limits):
+        value, (sign, bound) = figures[row][column], limit.split()
+        if not (value <= float(bound) if sign == "<=" else value >= float(bound)):
+            found.append(f"{row}: {column} is {value}, not {limit}")
+    return found
+
+
+def _limits_of(figures: Figures, limits: Limits) -> Iterator[tuple[str, str, str]]:
+    for row, columns in figures.items():
+        for pattern, wanted in limits.items():
+            if fnmatch.fnmatchcase(row, pattern):
+                yield from ((row, name, wanted[name]) for name in columns if name in wanted)
+
+
+def report(
+    figures: Figures, limits: Limits, measured_on: dict[str, Any], json_file: str | None
+) -> int:
+    """Print a table, or JSON if `json_file` is "-"; return 1 if a limit is exceeded."""
+    missed = exceeded(figures, limits)
+    document = {"machine": measured_on, "figures": figures, "missed": missed}
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    if json_file == "-":
+        print(text)
+        return bool(missed)
+    if json_file:
+        Path(json_file).write_text(text + "\n", encoding="utf-8")
+    print("  ".join(f"{key} {value}" for key, value in measured_on.items()) + "\n")
+    print_table(figures)
+    limit_of = {(row, name): limit for row, name, limit in _limits_of(figures, limits)}
+    print(
+        "\nlimits: "
+        + ("  ".join(f"{row} {name} {limit_of[row, name]}" for row, name in limit_of) or "none")
     )
+    print("\n".join(f"MISSED: {one}" for one in missed) or "all limits are met")
+    return bool(missed)
+
+
+def print_table(figures: Figures) -> None:
+    """One line per row, one column per name that any row has."""
+    names = list(dict.fromkeys(name for row in figures.values() for name in row))
+    lines = [["", *names]]
+    lines += [
+        [row, *(str(values.get(name, "")) for name in names)] for row, values in figures.items()
+    ]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        cells = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+        print("  ".join([line[0].ljust(widths[0]), *cells]).rstrip())

