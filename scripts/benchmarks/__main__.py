@@ -3,6 +3,7 @@
 import argparse
 import sys
 from importlib import import_module
+from typing import Any
 
 from benchmarks import metrics
 
@@ -26,20 +27,32 @@ def main(arguments: list[str]) -> int:
     parser = _parser("scripts/bench", f"Benchmarks of memd.\n\nparts:{listed}")
     parser.add_argument("part", choices=PARTS, metavar="PART", help="PART --help tells more")
     name = parser.parse_args(arguments[:1]).part
-    part = import_module(f"benchmarks.{name}")
-    parser = _parser(f"scripts/bench {name}", part.__doc__)
-    part.add_arguments(parser)
+    options = parse_options(name, arguments[1:])
+    part = load(name)
     if name == "plot":
-        part.draw(parser.parse_args(arguments[1:]))
+        part.draw(options)
         return 0
-    parser.add_argument(
-        "--json", nargs="?", const="-", metavar="FILE",
-        help="print JSON instead of a table, or write it to FILE as well",
-    )  # fmt: skip
-    options = parser.parse_args(arguments[1:])
     machine = metrics.machine()
     figures = part.measure(options)
     return metrics.report(figures, getattr(part, "LIMITS", {}), machine, options.json)
+
+
+def load(name: str) -> Any:
+    """The module of a part."""
+    return import_module(f"benchmarks.{name}")
+
+
+def parse_options(name: str, arguments: list[str]) -> argparse.Namespace:
+    """The options of a part."""
+    part = load(name)
+    parser = _parser(f"scripts/bench {name}", part.__doc__)
+    part.add_arguments(parser)
+    if name != "plot":
+        parser.add_argument(
+            "--json", nargs="?", const="-", metavar="FILE",
+            help="print JSON instead of a table, or write it to FILE as well",
+        )  # fmt: skip
+    return parser.parse_args(arguments)
 
 
 def _parser(program: str, description: str | None) -> argparse.ArgumentParser:

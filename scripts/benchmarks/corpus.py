@@ -5,14 +5,14 @@ import random
 from collections.abc import Iterator
 
 DAY_MS = 86_400_000
-_VERBS = (
-    "add fix move raise drop retry cache parse render lock flush merge split trace guard rename"
-).split()  # noqa: SIM905  # a list would take a line per word
-_NOUNS = (
-    "session token login cache queue worker socket timeout retry index schema migration test build deploy release"
-    " config secret header cookie route handler buffer stream thread pool lock file path report invoice ledger"
-    " account user customer rate limit window error log trace metric chart page form"
-).split()  # noqa: SIM905  # a list would take a line per word
+_VERBS = """
+add fix move raise drop retry cache parse render lock flush merge split trace guard rename
+""".split()  # noqa: SIM905  # a list has a line per word
+_NOUNS = """
+session token login cache queue worker socket timeout retry index schema migration test build deploy release config
+secret header cookie route handler buffer stream thread pool lock file path report invoice ledger account user customer
+rate limit window error log trace metric chart page form
+""".split()  # noqa: SIM905  # a list has a line per word
 _QUESTIONS = ("why did the", "where do we keep the", "how should", "what happened to", "did we")
 _KINDS = ("change", "discovery", "decision", "fix", "failure", "note", "instruction", "fact")
 

@@ -190,7 +190,7 @@ def _measure_words(rows: _Rows) -> dict[str, Any]:
     sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
 
     def search(terms: legs.Terms) -> legs.Rows:
-        scores = legs.lexical_scores(index, terms, _LEXICAL, seen.scope.among)
+        scores = legs.lexical_scores(index, terms, _LEXICAL, seen.evidence.among)
         return legs.best(index, scores, seen, _TOP)
 
     ours, theirs, exact = [], [], []

@@ -9,8 +9,9 @@ sets.
 import json
 import random
 
-import bench_retrieval
 import pytest
+
+from benchmarks import retrieval
 
 START, HOUR_MS = 1_750_000_000_000, 3_600_000
 CONVERSATIONS = 70
@@ -125,7 +126,7 @@ def rows(tmp_path_factory):
     """The bench's table for the set."""
     path = tmp_path_factory.mktemp("floor") / "made-up.jsonl"
     write(path)
-    return bench_retrieval.measure(path, ["lexical only", "memd"], "", per_type=True)
+    return retrieval.measure_file(path, ["lexical only", "memd"], "", per_type=True)
 
 
 def test_what_memd_finds_is_far_above_the_floor(rows):

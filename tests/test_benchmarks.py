@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import metrics, retrievers
+
+LIMITS = {"hook": {"p50": "<= 35"}, "h*": {"runs": ">= 3"}, "search": {"p50": "<= 8"}}
+
+
+@pytest.mark.parametrize("part", bench.PARTS)
+def test_every_part_can_be_loaded_and_describes_itself(part, capsys):
+    with pytest.raises(SystemExit) as ended:
+        bench.main([part, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: scripts/bench {part}" in capsys.readouterr().out
+
+
+def test_an_unknown_part_is_refused(capsys):
+    with pytest.raises(SystemExit) as ended:
+        bench.main(["speed"])
+    assert ended.value.code == 2
+    assert "latency" in capsys.readouterr().err
+
+
+def test_a_report_names_the_limits_that_are_missed(capsys):
+    figures = {"hook": {"p50": 36.0, "runs": 3}}
+    assert metrics.report(figures, LIMITS, {"cores": 2}, None) == 1
+    printed = capsys.readouterr().out
+    assert "MISSED  hook: p50 36.0, limit <= 35" in printed
+    assert "met     hook: runs 3, limit >= 3" in printed
+    assert "search" not in printed
+
+
+def test_a_report_as_json_holds_the_figures_and_what_was_missed(tmp_path):
+    file = tmp_path / "figures.json"
+    assert metrics.report({"hook": {"p50": 35.0}}, LIMITS, {"cores": 2}, str(file)) == 0
+    assert json.loads(file.read_text(encoding="utf-8")) == {
+        "machine": {"cores": 2},
+        "figures": {"hook": {"p50": 35.0}},
+        "missed": [],
+    }
+
+
+def test_the_retrievers_find_what_plain_arithmetic_finds():
+    options = bench.parse_options("retrievers", ["--rows", "300", "--questions", "3"])
+    figures = retrievers.measure(options)
+    assert figures["words, 300 rows"]["exact"] == 1
+    assert figures["vectors, 300 rows"]["recall"] >= 0.99
+
+
+def test_consolidation_decides_the_labelled_pairs():
+    consolidation = bench.load("consolidation")
+    options = bench.parse_options("consolidation", ["--only", "pairs", "--model", "hashing"])
+    figures = consolidation.measure(options)
+    assert all(metrics.check(figures, consolidation.LIMITS).values())
