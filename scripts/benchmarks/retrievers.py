@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from benchmarks import corpus, metrics
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index.vectors import VectorMatrix
-from memd.index.postings import POSTING
 from memd.index.memory_index import MemoryIndex
+from memd.index.postings import POSTING
+from memd.index.vectors import VectorMatrix
 from memd.models import Kind, Tier
 from memd.recall import filters, legs
 from memd.recall.answer import Question
