@@ -1,11 +1,11 @@
-"""A vault of any size in minutes, as memd itself would have written it: for the benches.
+"""Generate a vault of any size in minutes, as memd itself would have written it.
 
     PYTHONPATH=scripts python -m benchmarks.vault_generator FILE SUMMARIES [SEED] [--learned]
 
-Zipfian words, real-looking identifiers, eight memories to a session, spread over a year. What memd works
-out word by word (stems, parts of identifiers, names, hashed features) is worked out once per word here,
-so a million memories take minutes instead of hours; a test has `memd doctor` look at the result. The
-index's copy beside the vault is written, too, as the daemon would at rest. Not here: any measuring.
+Zipfian words, realistic identifiers, eight memories to a session, spread over a year. What memd derives word by
+word (stems, parts of identifiers, names, hashed features) is computed once per word here, so that a million
+memories take minutes instead of hours; a test has `memd doctor` check the result. The snapshot of the memory
+index is written, too.
 """
 
 import argparse
@@ -32,8 +32,8 @@ from memd.store.packing import POSTING, pack
 from memd.text import digest, split_identifier, stems, unique, words
 
 LEARNED = Space("ollama", "played", "1", 768, "0")
-_AT_ONCE = 5_000
-_WORDS, _TITLE_WORDS, _NAMED = 52, 5, 4
+_BATCH = 5_000
+_WORDS, _TITLE_WORDS, _NAMES = 52, 5, 4
 _KINDS = tuple(Kind)[:8]
 _PROJECTS = 5
 _DAY_MS = 86_400_000
@@ -43,7 +43,7 @@ Ints = NDArray[np.int64]
 
 
 class Lexicon:
-    """Every token that a text is made of, and what the index makes of each."""
+    """Every token that texts are made of, and what the index derives from each."""
 
     def __init__(self, seed: int, vocabulary: int) -> None:
         made = Corpus(seed, vocabulary)
@@ -56,26 +56,26 @@ class Lexicon:
         self.first_number = len(self.tokens)
         self.tokens += [str(number) for number in range(_NUMBERS)]
         self.numbers: dict[str, int] = {}
-        found = [[self._number(term) for term in stems(token)] for token in self.tokens]
+        found = [[self._term_number(term) for term in stems(token)] for token in self.tokens]
         self.flat = np.array([number for one in found for number in one], np.int64)
         self.sizes = np.array([len(one) for one in found], np.int64)
         self.starts = np.cumsum(self.sizes) - self.sizes
-        self.parts = [_parts(token) for token in self.tokens]
+        self.parts = [_identifier_parts(token) for token in self.tokens]
         self.names = [of_text(token) for token in self.tokens]
         weights = 1 / (np.arange(self._common) + 3)
         self._cumulative = np.cumsum(weights) / weights.sum()
 
-    def _number(self, term: str) -> int:
+    def _term_number(self, term: str) -> int:
         return self.numbers.setdefault(term, len(self.numbers) + 1)
 
-    def some(self, rng: np.random.Generator, count: int, each: int, named: int) -> Ints:
+    def draw(self, rng: np.random.Generator, count: int, each: int, named: int) -> Ints:
         """Draw tokens: `each` common ones and `named` names a text, (count, each + named)."""
         common = self._cumulative.searchsorted(rng.random((count, each)))
         names = rng.integers(self._common, self.first_number, (count, named))
         return rng.permuted(np.concatenate((common, names), axis=1), axis=1)
 
     def terms(self, tokens: Ints) -> tuple[Ints, Ints]:
-        """Each term of each text, as often as it stands there: (text, term)."""
+        """Every occurrence of a term: (text, term)."""
         flat = tokens.ravel()
         sizes = self.sizes[flat]
         owner = np.repeat(np.repeat(np.arange(len(tokens)), tokens.shape[1]), sizes)
@@ -83,12 +83,12 @@ class Lexicon:
         return owner, self.flat[np.repeat(self.starts[flat], sizes) + within]
 
 
-def _parts(token: str) -> list[str]:
+def _identifier_parts(token: str) -> list[str]:
     return [p for w in words(token) if len(parts := split_identifier(w)) > 1 for p in parts]
 
 
-class Filler:
-    """Writes memories and all that is derived from them, some thousand at a time."""
+class VaultWriter:
+    """Writes memories and everything that is derived from them, in batches."""
 
     def __init__(
         self, tx: Connection, total: int, seed: int, now: int, *, learned: bool
@@ -108,27 +108,29 @@ class Filler:
         """Write the memories from number `first` on."""
         lexicon, rng = self.lexicon, self.rng
         ids = range(first + 1, first + count + 1)
-        title_tokens = lexicon.some(rng, count, _TITLE_WORDS, 1)
+        title_tokens = lexicon.draw(rng, count, _TITLE_WORDS, 1)
         body_tokens = np.concatenate(
             (
-                lexicon.some(rng, count, _WORDS, _NAMED),
+                lexicon.draw(rng, count, _WORDS, _NAMES),
                 lexicon.first_number + rng.integers(0, _NUMBERS, (count, 1)),
             ),
             axis=1,
         )
-        titles, bodies = (self._texts(tokens) for tokens in (title_tokens, body_tokens))
-        self._summaries(ids, titles, bodies)
-        self._passages(ids, title_tokens, body_tokens, bodies)
-        self._fulltext(ids, title_tokens, body_tokens, titles, bodies)
+        titles, bodies = (self._join_tokens(tokens) for tokens in (title_tokens, body_tokens))
+        self._write_summaries(ids, titles, bodies)
+        self._write_passages(ids, title_tokens, body_tokens, bodies)
+        self._write_fulltext(ids, title_tokens, body_tokens, titles, bodies)
         if self.learned:
             blobs = rng.integers(0, 256, (count, 772), np.uint8)
             vectors.put(self.tx, self.space, zip(ids, map(bytes, blobs), strict=True))
 
-    def _texts(self, tokens: Ints) -> list[str]:
+    def _join_tokens(self, tokens: Ints) -> list[str]:
         named = self.lexicon.tokens
         return [" ".join([named[at] for at in row]) for row in tokens.tolist()]
 
-    def _summaries(self, ids: range, titles: Sequence[str], bodies: Sequence[str]) -> None:
+    def _write_summaries(
+        self, ids: range, titles: Sequence[str], bodies: Sequence[str]
+    ) -> None:
         kinds = [_KINDS[at] for at in self.rng.integers(0, len(_KINDS), len(ids)).tolist()]
         rows, cued = [], []
         for number, kind, title, body in zip(ids, kinds, titles, bodies, strict=True):
@@ -156,9 +158,11 @@ class Filler:
         ref = SessionRef("bench", f"session-{number // 8}")
         self.session = projects.ensure_session(self.tx, ref, project, at)
 
-    def _passages(self, ids: range, titles: Ints, bodies: Ints, texts: Sequence[str]) -> None:
+    def _write_passages(
+        self, ids: range, titles: Ints, bodies: Ints, texts: Sequence[str]
+    ) -> None:
         stride = len(self.uses)
-        keys, title, body = _counted(
+        keys, title, body = _count_keys(
             *(
                 owner * stride + term
                 for owner, term in map(self.lexicon.terms, (titles, bodies))
@@ -179,12 +183,12 @@ class Filler:
             ],
         )
 
-    def _fulltext(
+    def _write_fulltext(
         self,
         ids: range,
         titles: Ints,
         bodies: Ints,
-        said: Sequence[str],
+        headings: Sequence[str],
         texts: Sequence[str],
     ) -> None:
         parts, names = self.lexicon.parts, self.lexicon.names
@@ -193,7 +197,7 @@ class Filler:
             "INSERT INTO passages_fts (rowid, title, body, identifiers) VALUES (?, ?, ?, ?)",
             [
                 (number, title, text, " ".join(unique([p for at in row for p in parts[at]])))
-                for number, title, text, row in zip(ids, said, texts, tokens, strict=True)
+                for number, title, text, row in zip(ids, headings, texts, tokens, strict=True)
             ],
         )
         self.tx.executemany(
@@ -216,8 +220,8 @@ class Filler:
         self.tx.execute("INSERT OR IGNORE INTO meta VALUES ('cues', '1')")
 
 
-def _counted(titles: Ints, bodies: Ints) -> tuple[Ints, Ints, Ints]:
-    """Each key once, ascending, and how often it is among the first and the second."""
+def _count_keys(titles: Ints, bodies: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct keys, ascending, and how often each is in a title and in a body."""
     keys, counts = zip(
         *(np.unique(one, return_counts=True) for one in (titles, bodies)), strict=True
     )
@@ -236,60 +240,60 @@ def fill(
     *,
     learned: bool = False,
     saved: bool = True,
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Make the vault at `path`, which must not exist, with so many memories.
+    """Generate a vault with this many memories at `path`, which must not exist.
 
-    `learned`: with the vectors of one model's space of 768 dimensions (of no meaning). `saved`: with the
-    index's copy beside it, if it is big enough for one.
+    `learned`: with random vectors in one model's space of 768 dimensions. `saved`: with a snapshot of the
+    index beside it, if the vault is big enough for one.
     """
     now = time.time_ns() // 1_000_000
     db = Database(path, now)
     try:
-        writer = db._writer  # noqa: SLF001  # nobody else's vault would be written to so carelessly
+        writer = db._writer  # noqa: SLF001  # durability does not matter for a generated vault
         writer.pragma("synchronous", 0)
         writer.pragma("cache_size", -262_144)
-        filler = db.write_now(lambda tx: Filler(tx, summaries, seed, now, learned=learned))
-        for first in range(0, summaries, _AT_ONCE):
-            count = min(_AT_ONCE, summaries - first)
+        filler = db.write_now(lambda tx: VaultWriter(tx, summaries, seed, now, learned=learned))
+        for first in range(0, summaries, _BATCH):
+            count = min(_BATCH, summaries - first)
             db.write_now(lambda _, first=first, count=count: filler.write(first, count))
-            tell(f"{first + count} memories")
+            report(f"{first + count} memories")
         db.write_now(lambda _: filler.finish())
-        tell("words")
+        report("words")
         if saved:
             anyio.run(partial(_save, db))
-            tell("index")
+            report("index")
     finally:
         db.close()
 
 
 async def _save(db: Database) -> None:
-    """Write the index's copy as the daemon would at rest, with every word's features kept."""
-    features, most = hashing._features, keeper.EMBEDDED_MAX  # noqa: SLF001  # put back below
-    hashing._features = functools.cache(features.__wrapped__)  # noqa: SLF001
+    """Write the snapshot as an idle daemon does, with the features of every word cached."""
+    hash_word, most = hashing._hash_word, keeper.EMBEDDED_MAX  # noqa: SLF001  # put back below
+    hashing._hash_word = functools.cache(hash_word.__wrapped__)  # noqa: SLF001
     keeper.EMBEDDED_MAX = 2**60
     try:
-        kept = keeper.Keeper(db, MemoryIndex(), (HashingEmbedder(),))
-        await db.read(kept.load)
-        await kept.save(lambda: False)
+        saver = keeper.Keeper(db, MemoryIndex(), (HashingEmbedder(),))
+        await db.read(saver.load)
+        await saver.save(lambda: False)
     finally:
-        hashing._features, keeper.EMBEDDED_MAX = features, most  # noqa: SLF001
+        hashing._hash_word, keeper.EMBEDDED_MAX = hash_word, most  # noqa: SLF001
 
 
 def main() -> None:
-    """Make a vault."""
+    """Generate a vault."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file")
     parser.add_argument("summaries", type=int)
     parser.add_argument("seed", type=int, nargs="?", default=7)
     parser.add_argument("--learned", action="store_true")
     given = parser.parse_args()
-    started = time.perf_counter()
+    began = time.perf_counter()
 
-    def tell(done: str) -> None:
-        print(f"{time.perf_counter() - started:7.1f} s  {done}", flush=True)
+    def report(step: str) -> None:
+        print(f"{time.perf_counter() - began:7.1f} s  {step}", flush=True)
 
-    fill(given.file, given.summaries, given.seed, learned=given.learned, tell=tell)
+    fill(given.file, given.summaries, given.seed, learned=given.learned, report=report)
 
 
 if __name__ == "__main__":
