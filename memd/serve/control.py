@@ -9,19 +9,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio.to_thread
-from pydantic import BaseModel, ValidationError
 
 from memd import __version__, log
 from memd.capture.intake import CaptureRequest, Receipt
 from memd.errors import BadRequest, MemdError
-from memd.serve import arguments as ask
-from memd.serve import full, jsonrpc, scope
+from memd.serve import full, jsonrpc, requests, scope
 from memd.serve.doctoring import Doctoring
 from memd.serve.erasing import Scrubs
 from memd.serve.errands import Desk
 from memd.serve.jsonrpc import Call
 from memd.serve.moving import Moving
 from memd.serve.places import Places
+from memd.serve.requests import Request
 from memd.serve.scope import Caller
 from memd.serve.tidying import Tidying
 from memd.serve.unasked import Unasked
@@ -32,6 +31,8 @@ Handler = Callable[[Any, Caller], Awaitable[Any]]
 _CAPTURE = "memd/capture"
 _LIGHT = frozenset({"memd/ping", _CAPTURE, "memd/remember"})
 _MANY = ("events", "memories")
+_IN_ALL_PROJECTS = frozenset({"memd/why", "memd/get", "memd/forget", "memd/pin", "memd/judge"})
+"""Calls that see every project unless they name one."""
 
 
 class Control:
@@ -87,84 +88,95 @@ class Control:
 
     async def _run(self, call: Call, caller: Caller) -> Any:
         models, handler = self._methods[call.method]
-        return await handler(_parsed(models, call.params), caller)
+        # Whoever names a memory by its number means it, wherever it is.
+        defaults = {"project": scope.ALL} if call.method in _IN_ALL_PROJECTS else {}
+        return await handler(_parsed(models, {**defaults, **call.params}), caller)
 
-    def _table(self) -> dict[str, tuple[dict[str, type[BaseModel]], Handler]]:
+    def _table(self) -> dict[str, tuple[dict[str, type[Request]], Handler]]:
         return {
-            "memd/ping": (_one(ask.Nothing), self._ping),
-            _CAPTURE: ({"events": ask.CapturedBatch, "": ask.Captured}, self._capture),
-            "memd/context": (_one(ask.Context), self._unasked.context),
-            "memd/injected": (_one(ask.Injected), self._unasked.injected),
-            "memd/status": (_one(ask.Status), self._status),
-            "memd/search": (_one(ask.ControlSearch), self._search),
-            "memd/timeline": (_one(ask.ControlTimeline), self._timeline),
-            "memd/why": (_one(ask.ControlWhy), self._why),
-            "memd/get": (_one(ask.ControlGet), self._get),
+            "memd/ping": (_one(requests.EmptyRequest), self._ping),
+            _CAPTURE: (
+                {"events": requests.CaptureBatchRequest, "": requests.CaptureEventRequest},
+                self._capture,
+            ),
+            "memd/context": (_one(requests.ContextRequest), self._unasked.context),
+            "memd/injected": (_one(requests.InjectedRequest), self._unasked.injected),
+            "memd/status": (_one(requests.StatusRequest), self._status),
+            "memd/search": (_one(requests.SearchRequest), self._search),
+            "memd/timeline": (_one(requests.TimelineRequest), self._timeline),
+            "memd/why": (_one(requests.WhyRequest), self._why),
+            "memd/get": (_one(requests.GetRequest), self._get),
             "memd/remember": (
-                {"memories": ask.ControlMemories, "": ask.ControlMemory},
+                {"memories": requests.RememberBatchRequest, "": requests.RememberRequest},
                 self._remember,
             ),
-            "memd/forget": (_one(ask.ControlForget), self._forget),
-            "memd/scrub": (_one(ask.Scrub), self._scrubs.scrub),
-            "memd/pin": (_one(ask.ControlPin), self._pin),
-            "memd/judge": (_one(ask.ControlJudge), self._judge),
-            "memd/project": (_one(ask.Project), self._places.project),
-            "memd/projects": (_one(ask.Nothing), self._places.projects),
-            "memd/project/merge": (_one(ask.MergeProjects), self._places.merge),
-            "memd/project/rename": (_one(ask.RenameProject), self._places.rename),
-            "memd/switch": (_one(ask.SwitchPlace), self._places.switch),
-            "memd/imports": (_one(ask.Nothing), self._imports),
-            "memd/imports/mark": (_one(ask.ImportMark), self._mark_imported),
-            "memd/imports/withdraw": (_one(ask.Withdraw), self._withdraw),
-            "memd/import/vault": (_one(ask.Merge), Moving(self._app).merge),
-            "memd/reindex": (_one(ask.Reindex), self._reindex),
-            "memd/vacuum": (_one(ask.Vacuum), self._vacuum),
-            "memd/doctor": (_one(ask.Doctor), Doctoring(self._app).doctor),
-            "memd/consolidate": (_one(ask.Consolidate), self._tidying.consolidate),
-            "memd/consolidate/undo": (_one(ask.UndoConsolidation), self._tidying.undo),
-            "memd/consolidate/runs": (_one(ask.Runs), self._tidying.runs),
-            "memd/shutdown": (_one(ask.Nothing), self._shutdown),
+            "memd/forget": (_one(requests.ForgetRequest), self._forget),
+            "memd/scrub": (_one(requests.ScrubRequest), self._scrubs.scrub),
+            "memd/pin": (_one(requests.PinRequest), self._pin),
+            "memd/judge": (_one(requests.JudgeRequest), self._judge),
+            "memd/project": (_one(requests.ProjectRequest), self._places.project),
+            "memd/projects": (_one(requests.EmptyRequest), self._places.projects),
+            "memd/project/merge": (_one(requests.MergeProjectsRequest), self._places.merge),
+            "memd/project/rename": (_one(requests.RenameProjectRequest), self._places.rename),
+            "memd/switch": (_one(requests.SwitchRequest), self._places.switch),
+            "memd/imports": (_one(requests.EmptyRequest), self._imports),
+            "memd/imports/mark": (_one(requests.ImportMarkRequest), self._mark_imported),
+            "memd/imports/withdraw": (_one(requests.WithdrawRequest), self._withdraw),
+            "memd/import/vault": (_one(requests.ImportVaultRequest), Moving(self._app).merge),
+            "memd/reindex": (_one(requests.ReindexRequest), self._reindex),
+            "memd/vacuum": (_one(requests.VacuumRequest), self._vacuum),
+            "memd/doctor": (_one(requests.DoctorRequest), Doctoring(self._app).doctor),
+            "memd/consolidate": (_one(requests.ConsolidateRequest), self._tidying.consolidate),
+            "memd/consolidate/undo": (
+                _one(requests.UndoConsolidationRequest),
+                self._tidying.undo,
+            ),
+            "memd/consolidate/runs": (
+                _one(requests.ConsolidationRunsRequest),
+                self._tidying.runs,
+            ),
+            "memd/shutdown": (_one(requests.EmptyRequest), self._shutdown),
         }
 
-    async def _ping(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+    async def _ping(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         return {"memd": __version__, "pid": os.getpid(), "protocol": jsonrpc.PREFACE_VERSION}
 
     async def _capture(
-        self, asked: ask.Captured | ask.CapturedBatch, caller: Caller
+        self, asked: requests.CaptureEventRequest | requests.CaptureBatchRequest, caller: Caller
     ) -> dict[str, Any]:
         intake = self._app.intake
-        if isinstance(asked, ask.Captured):
+        if isinstance(asked, requests.CaptureEventRequest):
             (receipt,) = await intake.capture([_request(asked, caller)])
             return {**_receipt(receipt), **await self._unasked.output(asked, receipt, caller)}
         work = intake.rehearse if asked.dry_run else intake.capture
         receipts = await work([_request(event, caller) for event in asked.events])
         return {"receipts": [_receipt(receipt) for receipt in receipts]}
 
-    async def _status(self, asked: ask.Status, _: Caller) -> Any:
+    async def _status(self, asked: requests.StatusRequest, _: Caller) -> Any:
         status = full.plain(await self._app.status())
         if asked.directory is None:
             return status
         return {**status, "here": await self._places.here(asked.directory)}
 
-    async def _search(self, asked: ask.ControlSearch, caller: Caller) -> dict[str, Any]:
+    async def _search(self, asked: requests.SearchRequest, caller: Caller) -> dict[str, Any]:
         found = await self._desk.search(asked, caller)
         told = full.answer(found.answer, waited=found.waited, note=found.reach.note)
         if found.reach.project_ids is None:
             await self._place(told["hits"], asked.directory, caller)
         return told
 
-    async def _timeline(self, asked: ask.ControlTimeline, caller: Caller) -> Any:
+    async def _timeline(self, asked: requests.TimelineRequest, caller: Caller) -> Any:
         shown, reach = await self._desk.timeline(asked, caller)
         told = full.plain(shown)
         if reach.project_ids is None:
             await self._place([row["summary"] for row in told["rows"]], asked.directory, caller)
         return {**told, "note": reach.note}
 
-    async def _why(self, asked: ask.ControlWhy, caller: Caller) -> Any:
+    async def _why(self, asked: requests.WhyRequest, caller: Caller) -> Any:
         found, _ = await self._desk.why(asked, caller)
         return full.plain(found)
 
-    async def _get(self, asked: ask.ControlGet, caller: Caller) -> dict[str, Any]:
+    async def _get(self, asked: requests.GetRequest, caller: Caller) -> dict[str, Any]:
         read = await self._desk.get(asked, caller)
         memories = [
             full.memory(
@@ -178,17 +190,19 @@ class Control:
         return {"memories": memories, "unknown": list(read.unknown)}
 
     async def _remember(
-        self, asked: ask.ControlMemory | ask.ControlMemories, caller: Caller
+        self, asked: requests.RememberRequest | requests.RememberBatchRequest, caller: Caller
     ) -> Any:
-        memories = asked.memories if isinstance(asked, ask.ControlMemories) else [asked]
-        kept = await self._desk.remember(memories, caller)
+        memories = (
+            asked.memories if isinstance(asked, requests.RememberBatchRequest) else [asked]
+        )
+        kept = await self._desk.remember(memories, caller, "user")
         return (
             {"remembered": full.plain(kept)}
-            if isinstance(asked, ask.ControlMemories)
+            if isinstance(asked, requests.RememberBatchRequest)
             else {**full.plain(kept[0]), "judgment_required": bool(kept[0].candidates)}
         )
 
-    async def _forget(self, asked: ask.ControlForget, caller: Caller) -> Any:
+    async def _forget(self, asked: requests.ForgetRequest, caller: Caller) -> Any:
         gone = full.plain(await self._desk.forget(asked, caller))
         await self._place(gone["summaries"], asked.directory, caller)
         return gone
@@ -203,52 +217,51 @@ class Control:
         for one in memories:
             one["elsewhere"] = names.get(one["project_id"])
 
-    async def _pin(self, asked: ask.ControlPin, caller: Caller) -> Any:
+    async def _pin(self, asked: requests.PinRequest, caller: Caller) -> Any:
         return full.plain(await self._desk.pin(asked, caller))
 
-    async def _judge(self, asked: ask.ControlJudge, caller: Caller) -> Any:
+    async def _judge(self, asked: requests.JudgeRequest, caller: Caller) -> Any:
         return full.plain(await self._desk.judge(asked, caller, "user"))
 
-    async def _imports(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+    async def _imports(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         marks = await self._app.db.read(books.imported)
         return {"imports": {path: list(mark) for path, mark in marks.items()}}
 
-    async def _mark_imported(self, asked: ask.ImportMark, _: Caller) -> dict[str, Any]:
+    async def _mark_imported(
+        self, asked: requests.ImportMarkRequest, _: Caller
+    ) -> dict[str, Any]:
         now = self._app.clock()
         await self._app.db.write(
             lambda tx: books.mark_imported(tx, asked.path, asked.size, asked.modified_at, now)
         )
         return {"marked": asked.path}
 
-    async def _withdraw(self, asked: ask.Withdraw, _: Caller) -> dict[str, Any]:
+    async def _withdraw(self, asked: requests.WithdrawRequest, _: Caller) -> dict[str, Any]:
         return {"withdrawn": list(await self._desk.withdraw(asked))}
 
-    async def _reindex(self, asked: ask.Reindex, _: Caller) -> dict[str, Any]:
+    async def _reindex(self, asked: requests.ReindexRequest, _: Caller) -> dict[str, Any]:
         doer = self._app.upkeep.reembed if asked.embeddings else self._app.indexer.reindex
         return {"report": full.plain(await doer())}
 
-    async def _vacuum(self, asked: ask.Vacuum, _: Caller) -> dict[str, Any]:
+    async def _vacuum(self, asked: requests.VacuumRequest, _: Caller) -> dict[str, Any]:
         retention = self._app.retention
         aged = await (retention.preview() if asked.dry_run else retention.act())
         report = full.plain(await self._app.upkeep.vacuum(dry_run=asked.dry_run))
         return {"report": {**report, "retention": full.plain(aged)}}
 
-    async def _shutdown(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+    async def _shutdown(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         self._app.shutdown()
         return {"leaving": True}
 
 
-def _one(model: type[BaseModel]) -> dict[str, type[BaseModel]]:
+def _one(model: type[Request]) -> dict[str, type[Request]]:
     return {"": model}
 
 
-def _parsed(models: Mapping[str, type[BaseModel]], params: Mapping[str, Any]) -> BaseModel:
+def _parsed(models: Mapping[str, type[Request]], params: Mapping[str, Any]) -> Request:
     """The parameters by the model that fits: the one whose marking field is there, else the plain one."""
     model = next((model for mark, model in models.items() if mark in params), models[""])
-    try:
-        return model.model_validate(dict(params), strict=True)
-    except ValidationError as error:
-        raise jsonrpc.bad_request(error) from error
+    return requests.parse(model, params)
 
 
 async def _written(number: jsonrpc.Id, result: Any) -> bytes:
@@ -257,7 +270,7 @@ async def _written(number: jsonrpc.Id, result: Any) -> bytes:
     return jsonrpc.result_line(number, result)
 
 
-def _request(event: ask.Captured, caller: Caller) -> CaptureRequest:
+def _request(event: requests.CaptureEventRequest, caller: Caller) -> CaptureRequest:
     return CaptureRequest(
         client=event.client,
         payload=event.payload,

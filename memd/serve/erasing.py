@@ -10,9 +10,9 @@ from typing import Any
 from memd.consolidate.forgetting import Selection
 from memd.errors import BadRequest
 from memd.models import Project
-from memd.serve import arguments as ask
 from memd.serve import full, scope, when
 from memd.serve.app import App
+from memd.serve.requests import ForgetRequest, ScrubRequest
 from memd.serve.scope import Caller
 from memd.store import projects
 from memd.store.selecting import Bounds
@@ -20,7 +20,7 @@ from memd.store.selecting import Bounds
 _OTHERS = ("query", "session", "since", "until")
 
 
-async def selection(app: App, asked: ask.Forget, caller: Caller) -> Selection:
+async def selection(app: App, asked: ForgetRequest, caller: Caller) -> Selection:
     """What is meant. BadRequest if that is nothing, everything, or two things at once."""
     given = [name for name in _OTHERS if getattr(asked, name) is not None]
     if asked.ids:
@@ -48,16 +48,16 @@ async def selection(app: App, asked: ask.Forget, caller: Caller) -> Selection:
     )
 
 
-async def _session(app: App, asked: ask.Forget, caller: Caller) -> int | None:
+async def _session(app: App, asked: ForgetRequest, caller: Caller) -> int | None:
     if asked.session is None:
         return None
     return (await scope.session(app.db, asked.session, caller)).id
 
 
-async def _project(app: App, asked: ask.Forget, caller: Caller) -> int | None:
+async def _project(app: App, asked: ForgetRequest, caller: Caller) -> int | None:
     """The one project; None for every one, and where a session is named without a project."""
     is_said = "project" in asked.model_fields_set
-    directory = getattr(asked, "directory", None) or caller.directory
+    directory = asked.directory or caller.directory
     if asked.project == scope.ALL or (asked.session is not None and not is_said):
         return None
     if asked.project != scope.CURRENT:
@@ -79,7 +79,7 @@ class Scrubs:
 
     app: App
 
-    async def scrub(self, asked: ask.Scrub, _: Caller) -> Any:
+    async def scrub(self, asked: ScrubRequest, _: Caller) -> Any:
         """Take a pattern, or with `secrets` what is a secret by now, out of all that was kept."""
         if (asked.pattern is None) is not asked.secrets:
             raise BadRequest("pattern: give a pattern, or secrets: true")

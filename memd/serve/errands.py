@@ -1,12 +1,13 @@
 """The errands that both vocabularies run: search, timeline, why, get, remember, forget, pin, judge.
 
-Typed arguments in, the rooms' own values out. Not here: checking arguments (arguments.py) and
-showing results (format.py for agents, full.py for programs).
+Checked requests in (requests.py), the packages' own values out, which format.py shows to agents and
+full.py to programs.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import anyio
 
@@ -19,9 +20,19 @@ from memd.models import GLOBAL_PROJECT, SessionRef, Stance, Summary, Tier
 from memd.recall.answer import Answer, Question, Surface, Timeline, Why
 from memd.recall.provenance import why as explain_node
 from memd.recall.timeline import timeline as show_timeline
-from memd.serve import arguments as ask
 from memd.serve import erasing, scope, when
 from memd.serve.app import App
+from memd.serve.requests import (
+    ForgetRequest,
+    GetRequest,
+    JudgeRequest,
+    PinRequest,
+    RememberRequest,
+    SearchRequest,
+    TimelineRequest,
+    WhyRequest,
+    WithdrawRequest,
+)
 from memd.serve.scope import Caller, Reach
 from memd.store import doubts, projects
 from memd.store.database import Connection
@@ -31,6 +42,8 @@ _SUMMARY = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
 _NODE = re.compile(r"(file|event|summary|origin):(.+)", re.DOTALL)
 
 
+CallerKind = Literal["agent", "user"]
+"""Who makes a call: an agent over MCP, or a person or program by a control call."""
 _FOCUS_MS = 24 * 3_600_000
 _FOCUSES_MAX = 256
 
@@ -64,9 +77,9 @@ class Desk:
     focuses: dict[str, tuple[tuple[str, ...], int]] = field(default_factory=dict)
     """Session → what it said to weigh up, and when. Kept in memory: a session's focus is not a memory."""
 
-    async def search(self, asked: ask.Search, caller: Caller) -> Found:
+    async def search(self, asked: SearchRequest, caller: Caller) -> Found:
         """Answer a question; BadRequest if there is none in it."""
-        if not (asked.query.strip() or asked.topic_key or _embedding(asked)):
+        if not (asked.query.strip() or asked.topic_key or asked.embedding):
             raise BadRequest("query: say what to look for, or give a topic_key")
         reach = await self._reach(asked, caller)
         question = await self._question(asked, caller, reach)
@@ -74,7 +87,7 @@ class Desk:
         answer = await self.app.recaller.search(question)
         return Found(answer, reach, waited)
 
-    async def timeline(self, asked: ask.Timeline, caller: Caller) -> tuple[Timeline, Reach]:
+    async def timeline(self, asked: TimelineRequest, caller: Caller) -> tuple[Timeline, Reach]:
         """The neighbourhood of a memory, a time or a session; of now if none is given."""
         now = self.app.clock()
         between = _between(asked, now)
@@ -104,7 +117,7 @@ class Desk:
         )
         return shown, reach
 
-    async def why(self, asked: ask.Why, caller: Caller) -> tuple[Why, Reach]:
+    async def why(self, asked: WhyRequest, caller: Caller) -> tuple[Why, Reach]:
         """Why a memory, or anything else in the graph, is as it is."""
         kind, node = _node(asked.id)
         reach = await self._reach(asked, caller)
@@ -118,7 +131,7 @@ class Desk:
         )
         return found, reach
 
-    async def get(self, asked: ask.Get, caller: Caller) -> Read:
+    async def get(self, asked: GetRequest, caller: Caller) -> Read:
         """Whole memories. UnknownId if none of them exists."""
         reach = await self._reach(asked, caller)
         found, unknown = await self.app.db.read(lambda tx: scope.visible(tx, asked.ids, reach))
@@ -129,9 +142,11 @@ class Desk:
         )
         return replace(read, contradicted=await self._contradicted(list(found), reach))
 
-    async def remember(self, asked: Sequence[ask.Remember], caller: Caller) -> list[Remembered]:
+    async def remember(
+        self, asked: Sequence[RememberRequest], caller: Caller, who: CallerKind
+    ) -> list[Remembered]:
         """Keep what is said, and return once it can be found."""
-        memories = [await self._memory(one, caller) for one in asked]
+        memories = [await self._memory(one, caller, who) for one in asked]
         kept = await self.app.curator.remember_many(memories)
         await self.app.indexer.settle()
         if len(kept) == 1 and memories[0].source in ON_PURPOSE:
@@ -139,13 +154,13 @@ class Desk:
             return [replace(kept[0], candidates=candidates)]
         return kept
 
-    async def withdraw(self, asked: ask.Withdraw) -> tuple[int, ...]:
+    async def withdraw(self, asked: WithdrawRequest) -> tuple[int, ...]:
         """Hide what a file does not say any more, and return once it is."""
         gone = await self.app.curator.withdraw(asked.path, frozenset(asked.staying))
         await self.app.indexer.settle()
         return gone
 
-    async def forget(self, asked: ask.Forget, caller: Caller) -> Forgotten:
+    async def forget(self, asked: ForgetRequest, caller: Caller) -> Forgotten:
         """Erase memories, or say what would go."""
         if asked.ids:
             reach = await self._reach(asked, caller)
@@ -158,7 +173,7 @@ class Desk:
             await self.app.indexer.settle()
         return gone
 
-    async def pin(self, asked: ask.Pin, caller: Caller) -> Summary:
+    async def pin(self, asked: PinRequest, caller: Caller) -> Summary:
         """Keep a memory on top, or no longer."""
         reach = await self._reach(asked, caller)
         await self.app.db.read(lambda tx: _known(scope.visible(tx, [asked.id], reach)[1]))
@@ -166,7 +181,7 @@ class Desk:
         await self.app.indexer.settle()
         return pinned
 
-    async def judge(self, asked: ask.Judge, caller: Caller, who: str) -> Judged:
+    async def judge(self, asked: JudgeRequest, caller: Caller, who: CallerKind) -> Judged:
         """Settle what two memories are to each other, or take back what holds between them."""
         if asked.relation is None and not asked.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
@@ -189,7 +204,7 @@ class Desk:
         )
 
     async def _reach(self, asked: "_Scoped", caller: Caller) -> Reach:
-        directory = getattr(asked, "directory", None) or caller.directory
+        directory = asked.directory or caller.directory
         # Who names a session means that session, whichever project it belongs to.
         by_session = (
             getattr(asked, "session", None) is not None
@@ -202,7 +217,7 @@ class Desk:
             self.app.overrides,
         )
 
-    def _focus(self, asked: ask.Search, caller: Caller, now: int) -> tuple[str, ...]:
+    def _focus(self, asked: SearchRequest, caller: Caller, now: int) -> tuple[str, ...]:
         """What this call says to weigh up, or its session said within a day; an empty list ends it."""
         if caller.session is None:
             return tuple(asked.focus)
@@ -214,7 +229,7 @@ class Desk:
         patterns, since = self.focuses.get(caller.session, ((), now))
         return patterns if now - since < _FOCUS_MS else ()
 
-    async def _question(self, asked: ask.Search, caller: Caller, reach: Reach) -> Question:
+    async def _question(self, asked: SearchRequest, caller: Caller, reach: Reach) -> Question:
         now = self.app.clock()
         session = (
             None
@@ -240,9 +255,11 @@ class Desk:
             legs=frozenset(asked.legs) or None,
             profile=asked.profile,
             focus=self._focus(asked, caller, now),
-            surface=_surface(asked),
+            surface=None
+            if asked.surface is None
+            else Surface(asked.surface.floor, asked.surface.ratio),
             explain=asked.explain,
-            embedding=_embedding(asked),
+            embedding=tuple(asked.embedding) if asked.embedding else None,
         )
 
     async def _wait(self, through: int | None) -> str | None:
@@ -255,7 +272,7 @@ class Desk:
             return None
         return f"timed out after {self.min_event_s:g} s; the newest events may be missing"
 
-    async def _memory(self, asked: ask.Remember, caller: Caller) -> Memory:
+    async def _memory(self, asked: RememberRequest, caller: Caller, who: CallerKind) -> Memory:
         now = self.app.clock()
         memory = Memory(
             text=asked.text,
@@ -265,24 +282,21 @@ class Desk:
             tags=tuple(asked.tags),
             files=tuple(asked.files),
             session=_session(asked, caller),
+            at=None if asked.at is None else when.since(asked.at, now, "at"),
             expires_at=None
             if asked.expires_in is None
             else now + when.duration(asked.expires_in, "expires_in"),
+            source=asked.source or who,
+            tier=Tier(asked.tier),
+            origin=None if asked.origin is None else Origin(**asked.origin.model_dump()),
         )
-        if isinstance(asked, ask.ControlMemory):
-            at = None if asked.at is None else when.since(asked.at, now, "at")
-            memory = replace(
-                memory,
-                at=at,
-                source=asked.source or "user",
-                tier=Tier(asked.tier),
-                origin=_origin(asked.origin),
-            )
-        return await self._placed(memory, asked, caller)
+        return await self._placed(memory, asked, caller, who)
 
-    async def _placed(self, memory: Memory, asked: ask.Remember, caller: Caller) -> Memory:
+    async def _placed(
+        self, memory: Memory, asked: RememberRequest, caller: Caller, who: CallerKind
+    ) -> Memory:
         """With the project that it is for: a directory, a name that importers give, or none."""
-        directory = getattr(asked, "directory", None) or caller.directory
+        directory = asked.directory or caller.directory
         if asked.project.startswith("/"):
             directory = asked.project
         elif asked.project == GLOBAL_PROJECT or (
@@ -290,15 +304,15 @@ class Desk:
         ):
             return memory
         elif asked.project != scope.CURRENT:
-            return await self._in_named(memory, asked)
+            return await self._in_named(memory, asked.project, who)
         assert directory is not None
         here = await scope.resolve(directory, self.app.overrides)
         return replace(
             memory, project_key=here.key, project_name=here.name, project_reason=here.reason
         )
 
-    async def _in_named(self, memory: Memory, asked: ask.Remember) -> Memory:
-        found = await self.app.db.read(lambda tx: projects.find_projects(tx, asked.project))
+    async def _in_named(self, memory: Memory, name: str, who: CallerKind) -> Memory:
+        found = await self.app.db.read(lambda tx: projects.find_projects(tx, name))
         if found:
             known = found[0]
             return replace(
@@ -307,11 +321,10 @@ class Desk:
                 project_name=known.name,
                 project_reason=known.reason,
             )
-        if not isinstance(asked, ask.ControlMemory) or asked.project == scope.ALL:
+        if who == "agent" or name == scope.ALL:
             raise BadRequest(
                 f"project: {scope.CURRENT} or {GLOBAL_PROJECT}, or the name of a known one"
             )
-        name = asked.project
         return replace(
             memory,
             project_key=name,
@@ -329,17 +342,22 @@ class Desk:
         return Read(tuple(memories), tuple(unknown), owners, titles)
 
 
-_Scoped = ask.Search | ask.Timeline | ask.Why | ask.Get | ask.Forget | ask.Pin | ask.Judge
+_Scoped = (
+    SearchRequest
+    | TimelineRequest
+    | WhyRequest
+    | GetRequest
+    | ForgetRequest
+    | PinRequest
+    | JudgeRequest
+)
 
 
-def _between(asked: ask.Timeline, now: int) -> tuple[int, int] | None:
+def _between(asked: TimelineRequest, now: int) -> tuple[int, int] | None:
     """The first and the last millisecond of the days asked for; None if a place is asked for."""
-    since, until = (
-        (asked.since, asked.until) if isinstance(asked, ask.ControlTimeline) else (None, None)
-    )
-    if since is not None or until is not None:
-        start = 0 if since is None else when.since(since, now, "since")
-        return start, now if until is None else when.until(until, now, "until")
+    if asked.since is not None or asked.until is not None:
+        start = 0 if asked.since is None else when.since(asked.since, now, "since")
+        return start, now if asked.until is None else when.until(asked.until, now, "until")
     if asked.days is None:
         return None
     day = when.since(asked.at if asked.at is not None else now, now, "at") // when.DAY
@@ -351,22 +369,8 @@ def _known(unknown: list[int]) -> None:
         raise UnknownId(f"there is no memory {', '.join(f'#{number}' for number in unknown)}")
 
 
-def _embedding(asked: ask.Search) -> tuple[float, ...] | None:
-    vector = asked.embedding if isinstance(asked, ask.ControlSearch) else None
-    return tuple(vector) if vector else None
-
-
-def _surface(asked: ask.Search) -> Surface | None:
-    wanted = asked.surface if isinstance(asked, ask.ControlSearch) else None
-    return None if wanted is None else Surface(wanted.floor, wanted.ratio)
-
-
-def _origin(place: ask.Place | None) -> Origin | None:
-    return None if place is None else Origin(place.path, place.part, place.line, place.moves)
-
-
-def _session(asked: ask.Remember, caller: Caller) -> SessionRef | None:
-    if isinstance(asked, ask.ControlMemory) and asked.session is not None:
+def _session(asked: RememberRequest, caller: Caller) -> SessionRef | None:
+    if asked.session is not None:
         return SessionRef(asked.client or asked.source or "user", asked.session)
     if caller.session is None or caller.client is None:
         return None

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
-from pydantic import ValidationError
-
 from memd.errors import BadRequest, Broken, MemdError
 
 PARSE_ERROR = -32700
@@ -303,18 +301,3 @@ def error_object(error: BaseException) -> ErrorObject:
         return ErrorObject(SERVER_ERROR, INTERNAL_ERROR_MESSAGE, {"error": Broken.__name__})
     code = INVALID_PARAMS if isinstance(error, BadRequest) else SERVER_ERROR
     return ErrorObject(code, error.message, {"error": type(error).__name__})
-
-
-def bad_request(error: ValidationError) -> BadRequest:
-    """The first thing that pydantic found wrong: the field is named, its value is not repeated."""
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = ".".join(str(part) for part in first["loc"] if not _is_union_branch(part))
-    reason = (
-        "there is no such parameter" if first["type"] == "extra_forbidden" else first["msg"]
-    )
-    reason = reason.removeprefix("Value error, ")
-    return BadRequest(f"{place}: {reason[:1].lower()}{reason[1:]}" if place else reason)
-
-
-def _is_union_branch(part: int | str) -> bool:
-    return isinstance(part, str) and (part in {"int", "str"} or part.startswith("constrained-"))

@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from memd.exchange import moving
-from memd.serve import arguments as ask
 from memd.serve import full
 from memd.serve.app import App
+from memd.serve.requests import ImportVaultRequest
 from memd.serve.scope import Caller
 from memd.store.staging import staged
 
@@ -22,7 +22,7 @@ class Moving:
 
     app: App
 
-    async def merge(self, asked: ask.Merge, _: Caller) -> Any:
+    async def merge(self, asked: ImportVaultRequest, _: Caller) -> Any:
         """Take over a staged vault, by the name of its file; return once all of it can be found."""
         db = self.app.db
         path = staged(db.path, asked.staged)

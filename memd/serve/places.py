@@ -11,9 +11,15 @@ from typing import Any
 
 from memd.capture.identity import Identity
 from memd.errors import BadRequest
-from memd.serve import arguments as ask
 from memd.serve import full, scope
 from memd.serve.app import App
+from memd.serve.requests import (
+    EmptyRequest,
+    MergeProjectsRequest,
+    ProjectRequest,
+    RenameProjectRequest,
+    SwitchRequest,
+)
 from memd.serve.scope import Caller
 from memd.store import projects, switches
 from memd.store.database import Connection
@@ -40,7 +46,7 @@ class Places:
         found = await scope.resolve(directory, self.app.overrides)
         return await self.app.db.read(lambda tx: _here(tx, found))
 
-    async def project(self, asked: ask.Project, caller: Caller) -> dict[str, Any]:
+    async def project(self, asked: ProjectRequest, caller: Caller) -> dict[str, Any]:
         """One project: what it is, why, how much there is of it, and what holds there.
 
         `trouble` is what is wrong with projects.toml, or None.
@@ -50,11 +56,11 @@ class Places:
         told = await self.app.db.read(lambda tx: _shown(tx, found, by_git))
         return {**told, "trouble": self.app.overrides.trouble}
 
-    async def projects(self, _: ask.Nothing, __: Caller) -> dict[str, Any]:
+    async def projects(self, _: EmptyRequest, __: Caller) -> dict[str, Any]:
         """Every project with how much there is of it."""
         return {"projects": await self.app.db.read(_listed)}
 
-    async def merge(self, asked: ask.MergeProjects, _: Caller) -> Any:
+    async def merge(self, asked: MergeProjectsRequest, _: Caller) -> Any:
         """Make two projects one, or say what would move; return once it can be found there."""
         source = await scope.one_project(self.app.db, asked.project, self.app.overrides)
         into = await scope.one_project(self.app.db, asked.into, self.app.overrides)
@@ -66,12 +72,12 @@ class Places:
             await self.app.indexer.settle()
         return full.plain(merged)
 
-    async def rename(self, asked: ask.RenameProject, _: Caller) -> Any:
+    async def rename(self, asked: RenameProjectRequest, _: Caller) -> Any:
         """Call a project something else."""
         known = await scope.one_project(self.app.db, asked.project, self.app.overrides)
         return full.plain(await self.app.curator.rename(known.key, asked.name))
 
-    async def switch(self, asked: ask.SwitchPlace, caller: Caller) -> dict[str, Any]:
+    async def switch(self, asked: SwitchRequest, caller: Caller) -> dict[str, Any]:
         """Say what holds in one place, and `here` what holds there now; without a state, list."""
         if asked.state is not None:
             captures, recalls = _STATES[asked.state]
@@ -81,7 +87,7 @@ class Places:
         return {"switches": full.plain(await self.app.db.read(switches.listed))}
 
     async def _switch_project(
-        self, asked: ask.SwitchPlace, captures: bool, recalls: bool, caller: Caller
+        self, asked: SwitchRequest, captures: bool, recalls: bool, caller: Caller
     ) -> dict[str, Any]:
         found, _ = await self._place(asked, caller)
         now = self.app.clock()
@@ -96,7 +102,7 @@ class Places:
         return await self.app.db.write(write)
 
     async def _place(
-        self, asked: ask.Project | ask.SwitchPlace, caller: Caller
+        self, asked: ProjectRequest | SwitchRequest, caller: Caller
     ) -> tuple[Identity, str | None]:
         """The project that is meant, and the directory if one says it: then it may be unknown yet."""
         directory = asked.project if asked.project.startswith("/") else None

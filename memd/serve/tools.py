@@ -1,31 +1,52 @@
-"""The MCP tools: what each is called, when to call it, and the errand that it runs.
+"""The MCP tools: what each is called, when to call it, and the use case that it runs.
 
-One lowlevel Server serves every connection; who asks comes with each request. Arguments and results
-are checked here, because that server checks neither. Not here: the schemas (schemas.py), the wording
-of results (format.py), sockets (connection.py).
+One lowlevel Server serves every connection; the caller comes with each request. Arguments and results
+are checked here, because that server checks neither.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
+import anyio.to_thread
 import mcp.types as t
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
-from pydantic import BaseModel, ValidationError
 
 from memd import __version__, log
 from memd.errors import BadRequest, MemdError
-from memd.serve import arguments as ask
-from memd.serve import deeds, fit, jsonrpc, past, results, schemas
+from memd.serve import deeds, fit, jsonrpc, past
 from memd.serve import format as page
-from memd.serve.check import Checker
 from memd.serve.errands import Desk
+from memd.serve.requests import (
+    ForgetRequest,
+    GetRequest,
+    JudgeRequest,
+    PinRequest,
+    RememberRequest,
+    Request,
+    SearchRequest,
+    TimelineRequest,
+    WhyRequest,
+    input_schema,
+    parse_tool_arguments,
+)
+from memd.serve.responses import (
+    ForgetResponse,
+    GetResponse,
+    JudgeResponse,
+    PinResponse,
+    RememberResponse,
+    SearchResponse,
+    TimelineResponse,
+    WhyResponse,
+    check_response,
+    output_schema,
+)
 from memd.serve.scope import ALL, Caller
 
 Context = Any
 """The SDK's request context; its `request` is our Caller."""
-A = TypeVar("A", bound=BaseModel)
 
 INSTRUCTIONS = """\
 Search memd before you answer a question about this project's past, before you decide something that \
@@ -55,11 +76,24 @@ memory to the user by its number: #12.
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: its face, its checks, and what it does."""
+    """One tool: how a client shows it, what it takes and answers, and what it does."""
 
-    face: t.Tool
-    checker: Checker
-    run: Callable[[Mapping[str, Any], Caller], Awaitable[dict[str, Any]]]
+    face: "Face"
+    request: type[Request]
+    response: type[Any]
+    run: Callable[[Any, Caller], Awaitable[dict[str, Any]]]
+
+    def listed(self) -> t.Tool:
+        """The tool as `tools/list` shows it."""
+        return t.Tool(
+            name=self.face.name,
+            title=self.face.title,
+            description=self.face.description,
+            input_schema=input_schema(self.request),
+            output_schema=output_schema(self.response),
+            annotations=self.face.annotations(),
+            _meta=self.face.meta(),
+        )
 
 
 class Tools:
@@ -71,6 +105,7 @@ class Tools:
         self.calls = 0
         self.failures = 0
         self._tools = {tool.face.name: tool for tool in self._all()}
+        self._listed: t.ListToolsResult | None = None
 
     def server(self) -> Server[Any]:
         """The one MCP server, for every connection."""
@@ -85,7 +120,13 @@ class Tools:
         )
 
     async def _list(self, _: Context, __: t.PaginatedRequestParams | None) -> t.ListToolsResult:
-        return t.ListToolsResult(tools=[tool.face for tool in self._tools.values()])
+        if self._listed is None:
+            # Making the schemas takes tens of milliseconds, which only the first client waits for.
+            self._listed = await anyio.to_thread.run_sync(self._list_tools)
+        return self._listed
+
+    def _list_tools(self) -> t.ListToolsResult:
+        return t.ListToolsResult(tools=[tool.listed() for tool in self._tools.values()])
 
     async def _call(
         self, context: Context, params: t.CallToolRequestParams
@@ -110,28 +151,26 @@ class Tools:
     async def _run(
         self, tool: Tool, given: Mapping[str, Any], caller: Caller
     ) -> dict[str, Any]:
-        tool.checker.arguments(given)
-        made = await tool.run(given, caller)
-        tool.checker.result(made)
+        made = await tool.run(parse_tool_arguments(tool.request, given), caller)
+        check_response(tool.response, made)
         return made
 
     def _all(self) -> list[Tool]:
         return [
-            _tool(SEARCH, schemas.SEARCH, results.SEARCH, self._search),
-            _tool(TIMELINE, schemas.TIMELINE, results.TIMELINE, self._timeline),
-            _tool(WHY, schemas.WHY, results.WHY, self._why),
-            _tool(GET, schemas.GET, results.GET, self._get),
-            _tool(REMEMBER, schemas.REMEMBER, results.REMEMBER, self._remember),
-            _tool(FORGET, schemas.FORGET, results.FORGET, self._forget),
-            _tool(PIN, schemas.PIN, results.PIN, self._pin),
-            _tool(JUDGE, schemas.JUDGE, results.JUDGE, self._judge),
+            Tool(SEARCH, SearchRequest, SearchResponse, self._search),
+            Tool(TIMELINE, TimelineRequest, TimelineResponse, self._timeline),
+            Tool(WHY, WhyRequest, WhyResponse, self._why),
+            Tool(GET, GetRequest, GetResponse, self._get),
+            Tool(REMEMBER, RememberRequest, RememberResponse, self._remember),
+            Tool(FORGET, ForgetRequest, ForgetResponse, self._forget),
+            Tool(PIN, PinRequest, PinResponse, self._pin),
+            Tool(JUDGE, JudgeRequest, JudgeResponse, self._judge),
         ]
 
     def _view(self, name: str | None = None, note: str | None = None) -> page.View:
         return page.View(self._desk.app.clock(), project=name, note=note)
 
-    async def _search(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        asked = typed(ask.Search, given)
+    async def _search(self, asked: SearchRequest, caller: Caller) -> dict[str, Any]:
         found = await self._desk.search(asked, caller)
         view = page.View(
             self._desk.app.clock(),
@@ -143,43 +182,34 @@ class Tools:
         )
         return page.search(found.answer, view)
 
-    async def _timeline(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        shown, reach = await self._desk.timeline(typed(ask.Timeline, given), caller)
+    async def _timeline(self, asked: TimelineRequest, caller: Caller) -> dict[str, Any]:
+        shown, reach = await self._desk.timeline(asked, caller)
         return past.timeline(shown, self._view(reach.name, reach.note))
 
-    async def _why(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        found, reach = await self._desk.why(typed(ask.Why, given), caller)
+    async def _why(self, asked: WhyRequest, caller: Caller) -> dict[str, Any]:
+        found, reach = await self._desk.why(asked, caller)
         return past.why(found, self._view(reach.name))
 
-    async def _get(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        read = await self._desk.get(typed(ask.Get, given), caller)
+    async def _get(self, asked: GetRequest, caller: Caller) -> dict[str, Any]:
+        read = await self._desk.get(asked, caller)
         names = page.Names(read.projects, read.sessions)
         view = replace(self._view(), contradicted=read.contradicted)
         return page.memories(read.memories, read.unknown, names, view)
 
-    async def _remember(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        asked = typed(ask.Remember, given)
-        (kept,) = await self._desk.remember([asked], caller)
-        read = await self._desk.get(ask.Get(ids=[kept.id], project=ALL), caller)
+    async def _remember(self, asked: RememberRequest, caller: Caller) -> dict[str, Any]:
+        (kept,) = await self._desk.remember([asked], caller, "agent")
+        read = await self._desk.get(GetRequest(ids=[kept.id], project=ALL), caller)
         project = read.projects[read.memories[0].project_id]
         return deeds.remembered(kept, project, self._desk.app.clock())
 
-    async def _forget(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        return deeds.forgotten(await self._desk.forget(typed(ask.Forget, given), caller))
+    async def _forget(self, asked: ForgetRequest, caller: Caller) -> dict[str, Any]:
+        return deeds.forgotten(await self._desk.forget(asked, caller))
 
-    async def _pin(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        return deeds.pinned(await self._desk.pin(typed(ask.Pin, given), caller))
+    async def _pin(self, asked: PinRequest, caller: Caller) -> dict[str, Any]:
+        return deeds.pinned(await self._desk.pin(asked, caller))
 
-    async def _judge(self, given: Mapping[str, Any], caller: Caller) -> dict[str, Any]:
-        return deeds.judged(await self._desk.judge(typed(ask.Judge, given), caller, "agent"))
-
-
-def typed(model: type[A], given: Mapping[str, Any]) -> A:
-    """The arguments as a value; a BadRequest names what is wrong."""
-    try:
-        return model.model_validate(dict(given))
-    except ValidationError as error:
-        raise jsonrpc.bad_request(error) from error
+    async def _judge(self, asked: JudgeRequest, caller: Caller) -> dict[str, Any]:
+        return deeds.judged(await self._desk.judge(asked, caller, "agent"))
 
 
 def _result(made: dict[str, Any]) -> t.CallToolResult:
@@ -219,24 +249,6 @@ class Face:
         if self.search_hint is None:
             return {"anthropic/alwaysLoad": True}
         return {"anthropic/searchHint": self.search_hint}
-
-
-def _tool(
-    face: Face,
-    takes: schemas.Schema,
-    gives: schemas.Schema,
-    run: Callable[[Mapping[str, Any], Caller], Awaitable[dict[str, Any]]],
-) -> Tool:
-    shown = t.Tool(
-        name=face.name,
-        title=face.title,
-        description=face.description,
-        input_schema=takes,
-        output_schema=gives,
-        annotations=face.annotations(),
-        _meta=face.meta(),
-    )
-    return Tool(shown, Checker(takes, gives), run)
 
 
 SEARCH = Face(

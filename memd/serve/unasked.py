@@ -10,10 +10,10 @@ import anyio
 from memd.capture.intake import Receipt
 from memd.errors import BadRequest
 from memd.models import Session
-from memd.serve import arguments as ask
 from memd.serve import fence, openings, scope
 from memd.serve.app import App
 from memd.serve.openings import Opening, Verdict
+from memd.serve.requests import CaptureEventRequest, ContextRequest, InjectedRequest
 from memd.serve.scope import Caller
 from memd.store import projects
 from memd.store.database import Connection
@@ -26,7 +26,7 @@ class Unasked:
         self._app = app
 
     async def output(
-        self, asked: ask.Captured, receipt: Receipt, caller: Caller
+        self, asked: CaptureEventRequest, receipt: Receipt, caller: Caller
     ) -> dict[str, Any]:
         """What goes with the receipt of this event: `output`, as its client wants it, or nothing.
 
@@ -45,7 +45,7 @@ class Unasked:
         text = await self._app.injector.offer(opening, receipt.seq)
         return {} if text is None else {"output": openings.output(opening, text)}
 
-    async def context(self, asked: ask.Context, caller: Caller) -> dict[str, Any]:
+    async def context(self, asked: ContextRequest, caller: Caller) -> dict[str, Any]:
         """`memd/context`: what would be shown at a moment, and with `explain` every candidate."""
         moment = asked.moment or ("prompt" if asked.prompt else "startup")
         if moment == "prompt" and not asked.prompt.strip():
@@ -69,7 +69,7 @@ class Unasked:
             "took_ms": round((anyio.current_time() - started) * 1000, 2),
         }
 
-    async def injected(self, asked: ask.Injected, caller: Caller) -> dict[str, Any]:
+    async def injected(self, asked: InjectedRequest, caller: Caller) -> dict[str, Any]:
         """`memd/injected`: what a session was shown unasked, oldest first."""
         session = await self._session(asked, caller)
         rows = await self._app.injector.injected(session.id)
@@ -89,7 +89,7 @@ class Unasked:
             ],
         }
 
-    async def _session(self, asked: ask.Injected, caller: Caller) -> Session:
+    async def _session(self, asked: InjectedRequest, caller: Caller) -> Session:
         if asked.session is not None:
             return await scope.session(self._app.db, asked.session, caller)
         directory = asked.directory or caller.directory

@@ -95,7 +95,7 @@ def test_two_that_contradict_each_other_are_both_shown_and_marked(memd, pair):
     [
         (("1",), "OTHER"),
         (("1", "2"), "say what it is: supersedes, duplicate"),
-        (("1", "2", "beats", "--reason", "x"), "relation: there is no 'beats'"),
+        (("1", "2", "beats", "--reason", "x"), "relation: must be one of supersedes, "),
         (("1", "2", "supersedes", "--undo"), "leave out 'supersedes'"),
         (("1", "x", "supersedes"), "an id is a number"),
         (("1", "999999", "unrelated", "--reason", "x"), "#999999"),

@@ -25,7 +25,7 @@ def test_words_need_no_quotes_and_what_was_kept_is_shown(memd):
 def test_a_kind_that_there_is_not_is_refused(memd):
     ran = memd("remember", "x", "--kind", "nonsense")
     assert ran.status == 1
-    assert ran.err.startswith("memd: kind: there is no 'nonsense'; there are decision, fix, ")
+    assert ran.err.startswith("memd: kind: must be one of decision, fix, ")
 
 
 def test_an_empty_text_is_refused(memd):

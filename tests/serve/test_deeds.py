@@ -1,8 +1,16 @@
+from functools import partial
+
 from memd.consolidate.curator import Forgotten, Remembered
 from memd.consolidate.judge import Candidate, Judged
 from memd.models import Kind, Stance, Summary, Tier
-from memd.serve import deeds, fit, results, schemas
-from memd.serve.check import Checker
+from memd.serve import deeds, fit
+from memd.serve.responses import (
+    ForgetResponse,
+    JudgeResponse,
+    PinResponse,
+    RememberResponse,
+    check_response,
+)
 
 SUMMARY = Summary(
     id=12, uid="u", project_id=1, session_id=None, kind=Kind.NOTE, tier=Tier.CORE, source="agent",
@@ -15,11 +23,11 @@ def test_what_was_remembered_names_what_it_replaces():
     assert shown == {
         "id": 12, "outcome": "superseded", "project": "current", "superseded": [3, 4],
     }  # fmt: skip
-    Checker(schemas.REMEMBER, results.REMEMBER).result(shown)
+    check_response(RememberResponse, shown)
 
 
 def test_a_dry_run_says_what_to_do_next_and_the_real_thing_does_not():
-    check = Checker(schemas.FORGET, results.FORGET)
+    check = partial(check_response, ForgetResponse)
     shown = deeds.forgotten(Forgotten((SUMMARY,), 7, (1,), (2,), (99,), is_dry_run=True))
     assert shown["would_forget"][0]["id"] == 12
     assert (shown["events"], shown["revived"], shown["also_in"], shown["unknown"]) == (
@@ -29,10 +37,10 @@ def test_a_dry_run_says_what_to_do_next_and_the_real_thing_does_not():
         [99],
     )
     assert "dry_run: false" in shown["next"]
-    check.result(shown)
+    check(shown)
     done = deeds.forgotten(Forgotten((SUMMARY,), 0, (), (), (), is_dry_run=False))
     assert set(done) == {"dry_run", "forgot", "events"}
-    check.result(done)
+    check(done)
 
 
 def test_forgetting_much_is_still_told_briefly():
@@ -45,7 +53,7 @@ def test_forgetting_much_is_still_told_briefly():
 def test_a_pinned_memory_says_so():
     shown = deeds.pinned(SUMMARY)
     assert (shown["id"], shown["pinned"], shown["tier"]) == (12, True, "core")
-    Checker(schemas.PIN, results.PIN).result(shown)
+    check_response(PinResponse, shown)
 
 
 def test_what_is_like_it_and_undecided_asks_for_a_judgment():
@@ -54,17 +62,17 @@ def test_what_is_like_it_and_undecided_asks_for_a_judgment():
     assert shown["judgment_required"] is True
     (row,) = shown["candidates"]
     assert (row["id"], row["age"], row["likeness"]) == (7, "1d", 0.812)
-    Checker(schemas.REMEMBER, results.REMEMBER).result(shown)
+    check_response(RememberResponse, shown)
 
 
 def test_a_judgment_says_what_it_hid_and_what_held_before():
-    check = Checker(schemas.JUDGE, results.JUDGE)
+    check = partial(check_response, JudgeResponse)
     shown = deeds.judged(Judged(2, 1, "judged", Stance.SUPERSEDES, (1,), (), "near-duplicate"))
     assert shown == {
         "id": 2, "other": 1, "outcome": "judged", "relation": "supersedes", "hidden": [1],
         "was": "near-duplicate",
     }  # fmt: skip
-    check.result(shown)
+    check(shown)
     undone = deeds.judged(Judged(2, 1, "undone", None, (), (1,), "supersedes"))
     assert (undone["shown"], "relation" in undone) == ([1], False)
-    check.result(undone)
+    check(undone)

@@ -3,8 +3,8 @@ import pytest
 from memd.consolidate.forgetting import Selection
 from memd.errors import BadRequest
 from memd.models import SessionRef
-from memd.serve import arguments as ask
 from memd.serve import erasing
+from memd.serve.requests import ForgetRequest, ScrubRequest
 from memd.serve.scope import Caller
 from memd.store import projects
 from memd.store.selecting import Bounds
@@ -22,7 +22,9 @@ def meant(house):
     house.db.write_now(write)
 
     async def selection(caller=NOBODY, **given):
-        return await erasing.selection(house.app, ask.ControlForget(**given), caller)
+        return await erasing.selection(
+            house.app, ForgetRequest(**({"project": "all"} | given)), caller
+        )
 
     return selection
 
@@ -71,7 +73,7 @@ async def test_a_scrub_needs_a_pattern_or_secrets(house):
     scrubs = erasing.Scrubs(house.app)
     for wrong in ({}, {"pattern": "x", "secrets": True}):
         with pytest.raises(BadRequest, match="pattern"):
-            await scrubs.scrub(ask.Scrub(**wrong), NOBODY)
-    done = await scrubs.scrub(ask.Scrub(pattern="nowhere-at-all"), NOBODY)
+            await scrubs.scrub(ScrubRequest(**wrong), NOBODY)
+    done = await scrubs.scrub(ScrubRequest(pattern="nowhere-at-all"), NOBODY)
     assert (done["rows"], done["is_dry_run"]) == ({}, True)
-    assert (await scrubs.scrub(ask.Scrub(secrets=True, dry_run=False), NOBODY))["rows"] == {}
+    assert (await scrubs.scrub(ScrubRequest(secrets=True, dry_run=False), NOBODY))["rows"] == {}

@@ -5,8 +5,16 @@ import pytest
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, SessionRef
 from memd.recall.answer import Surface
-from memd.serve import arguments as ask
 from memd.serve.errands import Desk
+from memd.serve.requests import (
+    ForgetRequest,
+    GetRequest,
+    PinRequest,
+    RelevanceRequest,
+    RememberRequest,
+    SearchRequest,
+    TimelineRequest,
+)
 from memd.serve.scope import Caller
 from memd.serve.when import DAY
 from memd.store import projects
@@ -28,7 +36,7 @@ async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
             1,
         )
     )
-    asked = ask.Search(
+    asked = SearchRequest(
         query="login", k=7, offset=3, kinds=[Kind.FIX], session="s1", source="user", since="7d", until="now",
         tags=["a"], topic_key="t", include_superseded=True, legs=["lexical"], profile="siftcoder",
         explain=True, as_of="yesterday", include_turns=True, focus=["src/**", "billing"],
@@ -58,18 +66,17 @@ async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
 
 
 async def test_only_the_control_call_can_ask_for_what_is_worth_showing(house, desk):
-    await desk.search(ask.ControlSearch(query="x", surface={"floor": 0.2}), NOBODY)
+    await desk.search(SearchRequest(query="x", surface={"floor": 0.2}), NOBODY)
     assert house.recaller.asked[-1].surface == Surface(floor=0.2, ratio=0.5)
-    assert ask.Surface().model_dump() == dataclasses.asdict(Surface())
-    assert "surface" not in ask.Search.model_fields
+    assert RelevanceRequest().model_dump() == dataclasses.asdict(Surface())
 
 
 async def test_a_topic_or_a_vector_is_question_enough(house, desk):
-    await desk.search(ask.Search(topic_key="build.command"), NOBODY)
-    await desk.search(ask.ControlSearch(embedding=[1.0]), NOBODY)
+    await desk.search(SearchRequest(topic_key="build.command"), NOBODY)
+    await desk.search(SearchRequest(embedding=[1.0]), NOBODY)
     assert len(house.recaller.asked) == 2
     with pytest.raises(BadRequest, match="say what to look for"):
-        await desk.search(ask.ControlSearch(embedding=[]), NOBODY)
+        await desk.search(SearchRequest(embedding=[]), NOBODY)
 
 
 async def test_who_names_a_session_means_it_whichever_project_it_is_of(house, desk, tmp_path):
@@ -82,54 +89,56 @@ async def test_who_names_a_session_means_it_whichever_project_it_is_of(house, de
         )
     )
     caller = Caller(cwd=str(tmp_path))
-    await desk.search(ask.Search(query="x", session="s1"), caller)
-    await desk.search(ask.Search(query="x", session="s1", project="current"), caller)
+    await desk.search(SearchRequest(query="x", session="s1"), caller)
+    await desk.search(SearchRequest(query="x", session="s1", project="current"), caller)
     assert [question.project_ids for question in house.recaller.asked] == [None, ()]
 
 
 async def test_nothing_to_wait_for_is_not_waited_for(house, desk):
-    assert (await desk.search(ask.Search(query="x"), NOBODY)).waited is None
+    assert (await desk.search(SearchRequest(query="x"), NOBODY)).waited is None
     assert house.worker.settled == []
 
 
 async def test_memories_are_read_in_the_order_asked_for_and_once(house, desk):
     first, second = house.remember("a"), house.remember("b")
-    read = await desk.get(ask.Get(ids=[second, first, second, 99]), NOBODY)
+    read = await desk.get(GetRequest(ids=[second, first, second, 99]), NOBODY)
     assert [one.id for one in read.memories] == [second, first]
     assert read.unknown == (99,)
     with pytest.raises(UnknownId, match=r"there is no memory #98, #99"):
-        await desk.get(ask.Get(ids=[98, 99]), NOBODY)
+        await desk.get(GetRequest(ids=[98, 99]), NOBODY)
 
 
 async def test_a_memory_out_of_reach_can_be_neither_forgotten_nor_pinned(house, desk, tmp_path):
     number = house.remember("a", project="/elsewhere")
     caller = Caller(cwd=str(tmp_path))
     with pytest.raises(UnknownId, match="belongs to"):
-        await desk.forget(ask.Forget(ids=[number], dry_run=False), caller)
+        await desk.forget(ForgetRequest(ids=[number], dry_run=False), caller)
     with pytest.raises(UnknownId, match="belongs to"):
-        await desk.pin(ask.Pin(id=number), caller)
+        await desk.pin(PinRequest(id=number), caller)
 
 
 async def test_a_rehearsal_of_forgetting_does_not_bother_the_index(house, desk):
     number = house.remember("a")
-    await desk.forget(ask.Forget(ids=[number]), NOBODY)
+    await desk.forget(ForgetRequest(ids=[number]), NOBODY)
     assert house.worker.settled == []
-    await desk.forget(ask.Forget(ids=[number], dry_run=False), NOBODY)
+    await desk.forget(ForgetRequest(ids=[number], dry_run=False), NOBODY)
     assert house.worker.settled == [None]
 
 
 async def test_an_agent_cannot_make_up_a_project_and_an_importer_can(house, desk):
     with pytest.raises(BadRequest, match="current or global"):
-        await desk.remember([ask.Remember(text="x", project="corpus")], NOBODY)
+        await desk.remember([RememberRequest(text="x", project="corpus")], NOBODY, "agent")
     with pytest.raises(BadRequest, match="current or global"):
-        await desk.remember([ask.ControlMemory(text="x", project="all")], NOBODY)
-    await desk.remember([ask.ControlMemory(text="x", project="corpus")], NOBODY)
+        await desk.remember([RememberRequest(text="x", project="all")], NOBODY, "user")
+    await desk.remember([RememberRequest(text="x", project="corpus")], NOBODY, "user")
     assert house.curator.memories[0].project_reason == "somebody named it so with --project"
 
 
 async def test_a_path_is_a_project_too(house, desk, tmp_path):
     (tmp_path / "shop" / ".git").mkdir(parents=True)
-    await desk.remember([ask.Remember(text="x", project=str(tmp_path / "shop"))], NOBODY)
+    await desk.remember(
+        [RememberRequest(text="x", project=str(tmp_path / "shop"))], NOBODY, "agent"
+    )
     (memory,) = house.curator.memories
     assert (memory.project_key, memory.project_name) == (str(tmp_path / "shop"), "shop")
 
@@ -144,7 +153,7 @@ async def test_a_path_is_a_project_too(house, desk, tmp_path):
     ids=["nobody", "no client", "known"],
 )
 async def test_a_memory_belongs_to_the_session_that_said_it(house, desk, asked, session):
-    await desk.remember([ask.Remember(text="x", project="global")], asked)
+    await desk.remember([RememberRequest(text="x", project="global")], asked, "agent")
     assert house.curator.memories[0].session == session
 
 
@@ -152,7 +161,7 @@ async def test_a_focus_holds_for_its_session_until_it_is_ended_or_a_day_old(hous
     mine, other = Caller(session="mine"), Caller(session="other")
 
     async def focus_of(caller, **more):
-        await desk.search(ask.Search(query="login", **more), caller)
+        await desk.search(SearchRequest(query="login", **more), caller)
         return house.recaller.asked[-1].focus
 
     assert await focus_of(mine, focus=["billing"]) == ("billing",)
@@ -169,14 +178,16 @@ async def test_a_focus_holds_for_its_session_until_it_is_ended_or_a_day_old(hous
 
 async def test_focuses_do_not_pile_up(desk):
     for number in range(300):
-        await desk.search(ask.Search(query="login", focus=["a"]), Caller(session=str(number)))
+        await desk.search(
+            SearchRequest(query="login", focus=["a"]), Caller(session=str(number))
+        )
     assert len(desk.focuses) == 256
 
 
 @pytest.fixture
 def rows(desk):
     async def ask_for(**asked):
-        shown, _ = await desk.timeline(ask.ControlTimeline(project="all", **asked), NOBODY)
+        shown, _ = await desk.timeline(TimelineRequest(project="all", **asked), NOBODY)
         return [row.summary.id for row in shown.rows]
 
     return ask_for

@@ -4,10 +4,10 @@ import pytest
 
 from memd.models import Kind, Summary, Tier
 from memd.recall.answer import Answer, Hit, Part, Traced, Turn, apply_parts
-from memd.serve import fit, results, schemas
+from memd.serve import fit
 from memd.serve import format as page
-from memd.serve.check import Checker
 from memd.serve.format import View
+from memd.serve.responses import GetResponse, SearchResponse, check_response
 from memd.serve.when import DAY
 
 NOW = 1_800_000_000_000
@@ -112,7 +112,7 @@ def test_what_was_said_stands_apart_from_the_hits():
         }
     ]  # fmt: skip
     assert {key: value for key, value in shown.items() if key != "turns"} == plain
-    Checker(schemas.SEARCH, results.SEARCH).result(shown)
+    check_response(SearchResponse, shown)
 
 
 @pytest.mark.parametrize("letter", ["w", "ä", "漢", '"'])
@@ -122,7 +122,7 @@ def test_what_was_said_adds_less_than_two_kilobytes_and_counts_what_it_leaves_ou
     assert fit.size(shown) - fit.size(page.search(answer(hits), view)) < 2_000
     assert shown["turns"]
     assert f"{20 - len(shown['turns'])} more turns" in shown["turns_left_out"]
-    Checker(schemas.SEARCH, results.SEARCH).result(shown)
+    check_response(SearchResponse, shown)
     many = page.search(answer([hit(i) for i in range(50)], turns=said(20, letter)), view)
     assert fit.size(many) < 20_000
 
@@ -139,7 +139,7 @@ def test_any_search_is_under_twenty_kilobytes():
     assert fit.size(shown) < 20_000
     assert len(shown["hits"]) == 50
     assert len(shown["trace"]) + int(shown["trace_left_out"].split()[0]) == 500
-    Checker(schemas.SEARCH, results.SEARCH).result(shown)
+    check_response(SearchResponse, shown)
 
 
 def test_the_score_can_be_worked_out_from_the_parts_in_their_order():
@@ -184,7 +184,7 @@ def test_a_memory_is_read_whole():
     assert told["text"] == body
     assert told["pinned"] is True
     assert shown["unknown"] == [99]
-    Checker(schemas.GET, results.GET).result(shown)
+    check_response(GetResponse, shown)
 
 
 def test_twenty_long_memories_share_the_room_and_say_what_is_missing():

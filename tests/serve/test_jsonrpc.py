@@ -3,11 +3,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import ValidationError
 
 from memd import errors
 from memd.serve import jsonrpc
-from memd.serve.arguments import Search
 from memd.serve.jsonrpc import Call, ClientResponse, InvalidLine, LineSplitter, Preface
 
 
@@ -241,22 +239,3 @@ def test_any_other_error_is_sent_without_its_words(fault):
     assert isinstance(fault, jsonrpc.UNEXPECTED_ERRORS)
     error = jsonrpc.error_object(fault)
     assert error.message == "memd could not do this; see the log"
-
-
-def test_what_pydantic_found_names_the_field_and_not_the_value():
-    with pytest.raises(ValidationError) as wrong:
-        Search.model_validate({"k": "secret"})
-    assert jsonrpc.bad_request(wrong.value).message.startswith(
-        "k: input should be a valid integer"
-    )
-    with pytest.raises(ValidationError) as wrong:
-        Search.model_validate({"que": "secret"})
-    assert jsonrpc.bad_request(wrong.value).message == "que: there is no such parameter"
-
-
-def test_the_branches_of_a_union_are_not_named():
-    with pytest.raises(ValidationError) as wrong:
-        Search.model_validate({"since": ["yesterday"]}, strict=True)
-    assert jsonrpc.bad_request(wrong.value).message.startswith(
-        "since: input should be a valid string"
-    )

@@ -25,9 +25,9 @@ from memd.recall.answer import (
     Why,
     WhySource,
 )
-from memd.serve import fit, past, results, schemas
-from memd.serve.check import Checker
+from memd.serve import fit, past
 from memd.serve.format import View
+from memd.serve.responses import TimelineResponse, WhyResponse, check_response
 from memd.serve.when import DAY, HOUR, MINUTE
 
 NOW = 1_800_000_000_000
@@ -53,7 +53,7 @@ def test_a_timeline_has_a_row_for_each_memory():
     assert shown["rows"][1]["pivot"] is True
     assert shown["rows"][1]["gap"] == "3 days idle"
     assert shown["more"] == "before"
-    Checker(schemas.TIMELINE, results.TIMELINE).result(shown)
+    check_response(TimelineResponse, shown)
 
 
 def test_a_long_timeline_says_what_it_left_out():
@@ -88,7 +88,7 @@ def test_why_tells_verdict_sources_relations_and_edges():
     assert shown["edges"][0] == {
         "from": "#12", "type": "edits", "to": "file:/a/b.py", "rule": "turn",
     }  # fmt: skip
-    Checker(schemas.WHY, results.WHY).result(shown)
+    check_response(WhyResponse, shown)
 
 
 def test_why_says_once_what_a_neighbour_is_called():
@@ -111,7 +111,7 @@ def test_a_long_why_is_cut_with_a_count():
 def test_why_of_a_file_needs_no_summary():
     shown = past.why(dataclasses.replace(reasons(), node="file:/a/b.py", summary=None), view)
     assert shown["node"] == "file:/a/b.py"
-    Checker(schemas.WHY, results.WHY).result(shown)
+    check_response(WhyResponse, shown)
 
 
 def test_a_timeline_marks_new_sessions_and_what_is_contradicted():
@@ -122,7 +122,7 @@ def test_a_timeline_marks_new_sessions_and_what_is_contradicted():
     shown = past.timeline(Timeline(rows, NOW, more_before=False, more_after=False), view)
     assert [row.get("new_session") for row in shown["rows"]] == [True, None]
     assert shown["rows"][1]["contradicted_by"] == [4, 5, 6]
-    Checker(schemas.TIMELINE, results.TIMELINE).result(shown)
+    check_response(TimelineResponse, shown)
 
 
 def test_a_stretch_of_days_names_each_and_keeps_the_latest():
@@ -137,7 +137,7 @@ def test_a_stretch_of_days_names_each_and_keeps_the_latest():
     days = [row["day"] for row in shown["rows"] if "day" in row]
     assert days == sorted(set(days))
     assert len(days) > 1
-    Checker(schemas.TIMELINE, results.TIMELINE).result(shown)
+    check_response(TimelineResponse, shown)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_why_tells_the_rule_in_words_and_how_it_was_used():
     assert shown["because"] == "a check failed"
     assert shown["used"]["count"] == 7
     assert shown["shown_unasked"]["latest"][0]["session"] == "Fix the login"
-    Checker(schemas.WHY, results.WHY).result(shown)
+    check_response(WhyResponse, shown)
     assert not {"because", "used", "shown_unasked"} & set(past.why(reasons(), view))
 
 
@@ -199,4 +199,4 @@ def test_why_is_under_twenty_kilobytes_whatever_it_holds(letter):
     shown = past.why(found, view)
     assert fit.size(shown) < 20_000
     assert all(shown[name] for name in ("sources", "relations", "judgments", "edges"))
-    Checker(schemas.WHY, results.WHY).result(shown)
+    check_response(WhyResponse, shown)

@@ -1,6 +1,10 @@
 import pytest
 
-from memd.serve import arguments as ask
+from memd.serve.requests import (
+    ConsolidateRequest,
+    ConsolidationRunsRequest,
+    UndoConsolidationRequest,
+)
 from memd.serve.scope import Caller
 from memd.serve.tidying import Tidying
 
@@ -11,20 +15,22 @@ def tidying(house):
 
 
 async def test_a_round_is_done_or_rehearsed(tidying):
-    done = await tidying.consolidate(ask.Consolidate(), Caller())
+    done = await tidying.consolidate(ConsolidateRequest(), Caller())
     assert done == {"dry_run": False, "report": {"superseded": 1}}
-    rehearsed = await tidying.consolidate(ask.Consolidate(dry_run=True), Caller())
+    rehearsed = await tidying.consolidate(ConsolidateRequest(dry_run=True), Caller())
     assert rehearsed == {"dry_run": True, "report": {"superseded": 2}}
 
 
 async def test_what_is_taken_back_can_be_found_when_it_is_told(tidying, house):
-    asked = ask.UndoConsolidation(what="r1")
+    asked = UndoConsolidationRequest(what="r1")
     undone = await tidying.undo(asked, Caller())
     assert undone == {"report": {"run": "r1", "is_dry_run": False}}
     assert house.worker.settled == [None]
-    await tidying.undo(ask.UndoConsolidation(what="r1", dry_run=True), Caller())
+    await tidying.undo(UndoConsolidationRequest(what="r1", dry_run=True), Caller())
     assert house.worker.settled == [None]
 
 
 async def test_the_runs_are_listed(tidying):
-    assert await tidying.runs(ask.Runs(limit=1), Caller()) == {"runs": [{"id": 1}]}
+    assert await tidying.runs(ConsolidationRunsRequest(limit=1), Caller()) == {
+        "runs": [{"id": 1}]
+    }

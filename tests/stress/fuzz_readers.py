@@ -35,7 +35,7 @@ from memd.exchange import (
 from memd.exchange.entry import Entry, Trouble
 from memd.exchange.shelves import Cargo
 from memd.models import NewEvent
-from memd.serve import arguments, jsonrpc
+from memd.serve import jsonrpc, requests
 from memd.store.database import Database
 from memd.store.freight import FREIGHT
 from memd.store.staging import staging
@@ -99,7 +99,7 @@ def transcript_files() -> Iterator[Target]:
 
             def send(captures: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 for one in captures:
-                    request = arguments.Captured.model_validate(_sent(one), strict=True)
+                    request = requests.parse(requests.CaptureEventRequest, _sent(one))
                     asked = {k: v for k, v in request.model_dump().items() if k != "inject"}
                     said.append(ready.all([CaptureRequest(**asked)])[0].verdict)
                 return [{"outcome": "stored", "seq": 1, "reason": None}] * len(captures)
@@ -239,4 +239,4 @@ def notes(given: tuple[str, bytes]) -> None:
         entries = claude_memory.read(name, said, NOW, {"a.md"})[0]
     for one in entries:
         memory = _sent(porter.wire(one, _CARGO, _WAYBILL))
-        arguments.ControlMemory.model_validate(memory, strict=True)
+        requests.parse(requests.RememberRequest, memory)
