@@ -2,30 +2,11 @@
 
 import http.client
 import json
-import sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
-SCRIPT = Path(__file__).parent.parent / "scripts" / "e2e" / "scripted_api.py"
-
-
-def load():
-    loader = SourceFileLoader("scripted_api", str(SCRIPT))
-    module = module_from_spec(spec_from_loader("scripted_api", loader))
-    sys.modules["scripted_api"] = module  # its dataclasses look themselves up there
-    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = before
-    return module
-
-
-scripted = load()
+from e2e import scripted_api as scripted
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from memd.client import Client
 from memd.errors import Unreachable
 from memd.paths import Paths
 
-START_S = 30.0
+START_S = 60.0
 """Longest wait for the first answer of a started daemon."""
 _MEMORIES_PER_CALL = 500
 _POLL_S = 0.05

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stage import run
+from e2e.workspace import run
 
 PACKAGE = "@anthropic-ai/claude-code"
 VERSION = "2.1.329"

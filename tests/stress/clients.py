@@ -171,7 +171,7 @@ class Stress:
         """What `memd status` complains about, and what is missing of what was acknowledged."""
         with self.daemon.client(60) as client:
             # Its counts may be those of a moment ago.
-            wait_until(lambda: not self._complaints(client.call("memd/status")), 5.0)
+            wait_until(lambda: not self._complaints(client.call("memd/status")), BACK_S)
             status = client.call("memd/status")
             self._failures = _listener(status)["failures"]
             return self._complaints(status)

@@ -82,7 +82,7 @@ class Home(harness.Daemon):
 
     def sane(self, where: str) -> None:
         """Look at everything that is shown, and at the books."""
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + SETTLE_S
         while (status := self.call("memd/status"))["events"]["count"] != self.given:
             if time.monotonic() > deadline:  # its counts may be those of a moment ago
                 break
@@ -134,7 +134,7 @@ def leaps(house: Home, size: int, rng: random.Random, *, few: bool = False) -> s
         house.capture([{**one, "at": clock.now()} for one in events[2:]])
         house.call("memd/remember", text=f"Leap {number} is kept.", source="user")
         house.call("memd/consolidate")
-        house.settled(20)
+        house.settled()
         house.sane(f"clock off by {shift / DAY:+.1f} d")
     kept = house.call("memd/search", query="leap is kept", project="all", k=100)["hits"]
     house.check(kept, "nothing is found after the leaps")

@@ -48,8 +48,8 @@ _QUESTIONS = (
 )
 _NEAR = 1e-4
 _SAMPLE = 150
-_PATIENCE_S = 30.0
-_GONE_S = 5.0
+_PATIENCE_S = 60.0
+_GONE_S = 60.0
 Rows = dict[str, Any]
 
 

@@ -134,6 +134,8 @@ def slow(hooks: int, searches: int) -> tuple[list[str], str]:
         limit = max(3 * idle["p95"], 20.0)
         if busy["p95"] > limit:
             it.wrong.append(f"search p95 {busy['p95']} ms (limit {limit:.0f})")
+        if max(it.hook_s) > HOOK_S:
+            it.wrong.append(f"a hook took {max(it.hook_s):.2f} s (limit {HOOK_S} s)")
     return it.wrong, (
         f"acknowledged after {told_ms:.0f} ms, slowest hook {max(it.hook_s):.2f} s (limit {HOOK_S}),"
         f" search p95 {busy['p95']} ms (idle {idle['p95']}, limit {limit:.0f})"

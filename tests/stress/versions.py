@@ -41,7 +41,7 @@ OPENING = ("serve", "backup", "export {new}", "doctor", "restore --yes {twin}", 
 """The commands that open a vault."""
 RIVALS = 5
 _GROWN = (300, 300)
-_EXIT_S = 30.0
+_EXIT_S = 60.0
 _TRUTH = (
     "projects", "sessions", "events", "summaries", "supersessions", "edges", "receipts", "forgotten", "meta",
 )  # fmt: skip

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from stage import Memd, Report
+from e2e.workspace import Memd, Report
 
 CALLS = {
     ("PostToolUseFailure", "Bash"): 1,

@@ -9,22 +9,14 @@ mended and a decision taken; a new session asks about both; that one is compacte
 the vault is looked into. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
 """
 
-import argparse
 import json
-import os
-import shutil
-import sys
-import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-import aftermath
-import claude_code
-from claude_code import ClaudeCode, Impossible
-from scripted_api import Say, ScriptedApi, Use
-from stage import Memd, Over, Report, repository, waited_for
-from story import MEMORY_TOOLS, Story, ids
+from e2e import checks, claude_code
+from e2e.conversation import MEMORY_TOOLS, Story, ids
+from e2e.scripted_api import Say, Use
+from e2e.workspace import Over, waited_for
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
@@ -112,7 +104,11 @@ def first_session(story: Story) -> str:
     told = "mem_search, mem_timeline and mem_why are among the first request's tools"
     check(told, expected <= scene.tools, sorted(scene.tools))
     done = story.memd.run("stop")
-    check("memd stop", not done.returncode and waited_for(lambda: not story.daemons()), done)
+    check(
+        "memd stop",
+        not done.returncode and waited_for(lambda: not story.daemons()),
+        done,
+    )
 
     journal = {"file_path": str(project / "STORAGE.md"), "content": f"{DECIDED}\n"}
     scene = story.ask(
@@ -123,7 +119,11 @@ def first_session(story: Story) -> str:
         bare=True,
     )
     check("  no MCP server is there", not scene.run.servers, scene.run.servers)
-    check("the hook alone starts one daemon", len(story.daemons()) == 1, story.daemons())
+    check(
+        "the hook alone starts one daemon",
+        len(story.daemons()) == 1,
+        story.daemons(),
+    )
     return scene.run.session
 
 
@@ -217,86 +217,14 @@ def play(story: Story, *, as_plugin: bool) -> None:
     report.act("the client's own health check")
     health_check(story)
     report.act("what the vault says")
-    aftermath.look(report, story.memd, story.claude.home, fix=fix)
+    checks.look(report, story.memd, story.claude.home, fix=fix)
     for session in (one, two):
         shown = [sorted(ids(text)) for text in story.contexts(session)]
-        aftermath.injections(report, story.memd, session, shown)
+        checks.injections(report, story.memd, session, shown)
     report.act("the end")
     uninstalling(story)
     done = story.memd.run("stop")
     report.check("memd stop", not done.returncode, done)
     is_quiet = waited_for(lambda: not claude_code.processes(story.claude.home))
     report.check("no process is left", is_quiet, claude_code.processes(story.claude.home))
-    aftermath.files(report, story.memd, story.claude.home)
-
-
-def main() -> int:
-    """Set the stage, play, tell."""
-    options = arguments()
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memd"
-    began = time.monotonic()
-    try:
-        kept = cache / f"claude-code-{claude_code.VERSION}"
-        program = named(options.claude) if options.claude else claude_code.installed(kept)
-        top = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-e2e-")))
-    except Impossible as error:
-        print(f"scripts/e2e-claude: {error}", file=sys.stderr)
-        return 2
-    home, project, report = top / "home", top / "ledger", Report()
-    home.mkdir()
-    repository(project, FILES)
-    try:
-        with ScriptedApi(think_s=THINK_S) as api:
-            claude = ClaudeCode(program, home, project, api.url)
-            memd = Memd(claude.environ, project)
-            server = "mcp__plugin_memd_memd__" if options.plugin else "mcp__memd__"
-            print(f"Claude Code {claude.command('--version').stdout.strip()}, {program}")
-            story = Story(report, api, claude, memd, server)
-            try:
-                play(story, as_plugin=options.plugin)
-            except Over:
-                report.note("the rest was not tried; the end of memd's log:")
-                for line in aftermath.tail(Path(memd.paths.log)):
-                    report.note(f"  {line}")
-    finally:
-        claude_code.end(home)
-        if options.keep:
-            print(f"\nkept: {top}")
-        else:
-            shutil.rmtree(top, ignore_errors=True)
-    print(
-        f"\n{report.passed} ok, {len(report.failed)} failed, {time.monotonic() - began:.0f} s"
-    )
-    for what in report.failed:
-        print(f"  FAIL {what}")
-    return 1 if report.failed else 0
-
-
-def named(program: Path) -> Path:
-    """The client that the caller names, wherever we are going to stand. Raises Impossible."""
-    if not os.access(program, os.X_OK):
-        raise Impossible(f"{program} is no program; name a claude, or leave --claude out")
-    return program.absolute()
-
-
-def arguments() -> argparse.Namespace:
-    """What the caller wants."""
-    parser = argparse.ArgumentParser(
-        prog="scripts/e2e-claude",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument(
-        "--plugin", action="store_true", help="connect memd as a plugin, not by `memd install`"
-    )
-    parser.add_argument(
-        "--keep", action="store_true", help="leave home, project and logs behind, to look at"
-    )
-    parser.add_argument(
-        "--claude", type=Path, metavar="PATH", help="this program instead of the cached one"
-    )
-    return parser.parse_args()
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    checks.files(report, story.memd, story.claude.home)

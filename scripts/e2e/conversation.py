@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import claude_code
-from claude_code import ClaudeCode, Run
-from scripted_api import ScriptedApi, Turn, results, texts
-from stage import Memd, Over, Report
+from e2e import claude_code
+from e2e.claude_code import ClaudeCode, Run
+from e2e.scripted_api import ScriptedApi, Turn, results, texts
+from e2e.workspace import Memd, Over, Report
 
 TOOLS = ("Read", "Write", "Edit", "Bash")
 MEMORY_TOOLS = ("mem_search", "mem_timeline", "mem_why")
