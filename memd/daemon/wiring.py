@@ -36,7 +36,7 @@ from memd.daemon.notify import BY_HAND, Herald, Starter
 from memd.daemon.status import About, Gauge, gather, says
 from memd.daemon.supervise import House, Room, supervise
 from memd.distill.distiller import Distiller
-from memd.distill.rewriter import Rewriter
+from memd.distill.writer import TurnWriter
 from memd.embeddings.base import Reranker
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
@@ -194,12 +194,12 @@ def _learning(
 
 def _rewriter(
     config: Config, db: Database, clock: Callable[[], int], on_written: Callable[[], None]
-) -> tuple[Rewriter, ...]:
+) -> tuple[TurnWriter, ...]:
     """Make the room that has a model write; none unless a person asked for it."""
     if config.distill.writer == "none":
         return ()
     chat = OllamaChat(config.engines, config.distill.writer_model, config.distill.writer_s)
-    return (Rewriter(db, chat, config.distill, clock, on_written),)
+    return (TurnWriter(db, chat, config.distill, clock, on_written),)
 
 
 def _reranker(config: Config) -> Reranker | None:
@@ -238,7 +238,7 @@ async def _bring_in(intake: Intake, distiller: Distiller) -> None:
     await distiller.settle(_EVERYTHING)
 
 
-def _nudge(*rooms: Indexer | Rewriter) -> None:
+def _nudge(*rooms: Indexer | TurnWriter) -> None:
     for room in rooms:
         room.nudge()
 

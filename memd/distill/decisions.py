@@ -1,24 +1,235 @@
-"""Decisions: where the user or the agent says what was chosen. Pure.
+"""Statements in which the user or the agent says what was chosen over what. Pure.
 
-One statement, one decision; what the agent repeats of the user's words joins the user's. A question,
-a plan that hangs on an `if` and what stands in quotes or code decides nothing. Not here: which
-earlier decision it replaces (reverse.py).
+One statement is one decision; what the agent repeats of the user's words joins the user's. A question, a plan
+that depends on an `if`, and quoted text or code decide nothing.
+
+A small grammar of English reads what a statement chooses, rejects and is about: `we keep S in A rather than
+B`, `we chose A over B for S`, `S moves from B to A`, `use A for S`, `no longer B`. Its results are sets of
+stems, so that two decisions can be compared.
 """
 
+import functools
 import re
 from dataclasses import dataclass
 
-from memd.distill import choice, prose, quality
-from memd.distill.story import Context, Said, Story
-from memd.models import Draft, Kind, Source
-from memd.text import content_stems, unique
+from memd.distill.episodes import EpisodeContext, Story, Utterance
+from memd.distill.sentences import (
+    SENTENCE_CHARACTERS,
+    blank_quotes,
+    clip,
+    clip_quote,
+    extract_own_words,
+    format_title,
+    is_question,
+    score_quality,
+    split_sentences,
+    strip_politeness,
+)
+from memd.models import Draft, Kind, Reversal, Source
+from memd.text import content_stems, is_stop_word, one_line, stem, terms, unique, words
+
+Stems = frozenset[str]
+_QUOTE_CHARACTERS = 300
+_CHOICES_CACHED_MAX = 2_048
+"""A decision is compared with every later one that shares a word with it."""
+
+_REASON_START = re.compile(
+    r"[,;(–—-]*\s+(?:because|since|as (?:it|we|they|that|this|the)|so that|so (?:we|it|that)|due to"  # dashes as people type them
+    r"|in order to|which|after|now that)\b|;|[.!?]\s|\s[–—-]{1,2}\s",
+    re.IGNORECASE,
+)
+_FROM_TO = re.compile(
+    r"\b(?:move[sd]?|moving|switch(?:e[sd]|ing)?|migrat(?:e[sd]?|ing)|chang(?:e[sd]?|ing)|go(?:es|ing)?|went|port(?:s|ed|ing)?)\b"
+    r"(?P<what>.*?)\bfrom\s+(?P<old>.+?)\s+(?:over\s+)?to\s+(?P<new>.+)",
+    re.IGNORECASE,
+)
+_REPLACE = re.compile(
+    r"\breplac(?:e[sd]?|ing)\s+(?P<old>.+?)\s+(?:with|by)\s+(?P<new>.+)", re.IGNORECASE
+)
+_DROP = re.compile(
+    r"\b(?:drop(?:s|ped|ping)?|abandon(?:s|ed|ing)?|ditch(?:es|ed|ing)?|give up|gave up|giving up)\s+(?P<old>.+?)"
+    r"\s+(?:in favou?r of|for)\s+(?P<new>.+)",
+    re.IGNORECASE,
+)
+_AGAINST = re.compile(
+    r"\bagainst\s+(?:using\s+)?(?P<old>.+?)(?:\s+(?:and for|in favou?r of)\s+(?P<new>.+))?$",
+    re.IGNORECASE,
+)
+_CHOSEN_OVER = re.compile(
+    r"(?P<new>.+?),?\s+(?:rather than|instead of|in place of|over|not|and not)\s+(?P<old>.+)",
+    re.IGNORECASE,
+)
+_PREPOSITIONS = r"(?:in|into|on|onto|to|with|via|through|as|at|by|using|from|for)"
+_VERBS = (
+    r"(?:use[sd]?|using|chose|choose|chosen|pick(?:ed|s)?|select(?:ed|s)?|prefer(?:red|s)?|adopt(?:ed|s)?|take|took"
+    r"|opt(?:ed)? for|go(?:es|ing)? (?:with|for|back to)|went (?:with|for|back to)|settle[sd]? on|stick(?:s|ing)? (?:with|to)"
+    r"|stay(?:s|ing)? (?:with|on)|decided on|kept|keep|keeps|revert(?:ed|ing)? to|return(?:ed|ing)? to)"
+)
+_OBJECT = re.compile(rf"\b{_VERBS}\s+(?P<value>.+)", re.IGNORECASE)
+_PLACED = re.compile(rf"(?P<what>.+?)\s+{_PREPOSITIONS}\s+(?P<value>.+)", re.IGNORECASE)
+_PREPOSITION = re.compile(rf"\s+{_PREPOSITIONS}\s+", re.IGNORECASE)
+_CHOICE_TOPIC = re.compile(
+    r"\b(?:about|regarding|concerning)\s+(?:the\s+|our\s+)?([^:,.;]{2,60})", re.IGNORECASE
+)
+_NO_LONGER = re.compile(
+    r"^.*?\b(?:no longer|any ?more)\b.*?(?:,|;|\band\b|\bbut\b)\s*(?=\w+ )", re.IGNORECASE
+)
+_LEADING_VERB = re.compile(
+    r"^.*?\b(?:decided|agreed|going|want|plan|chose|like)\s+(?:to|that)\s+|^(?:we|i)(?:'ll| will| shall)\s+",
+    re.IGNORECASE,
+)
+_SO_CLAUSE = re.compile(
+    r",?\s+so\s+(?=(?:we|i|let'?s|move|switch|use|go|please)\b)", re.IGNORECASE
+)
+
+_GENERAL_STEMS = frozenset(
+    stem(word)
+    for word in words("""decision decide decided choose chose chosen pick move moves switch change changed mind keep keeps
+    kept use uses using store stores put go going went now earlier previous previously old new anymore longer
+    replace replaces plan stay stays stick run note noted remember prefer adopt instead rather revert reverts
+    back time thing one away again still today get make take set want need will would should must always never
+    migrate drop abandon give favour favor let""")
+)  # fmt: skip
+"""Words that say that something is chosen, not what."""
+
+_REVERSAL = re.compile(
+    r"\bchang(?:e|ed|ing) (?:our|my|their|his|her) minds?\b"
+    r"|\b(?:replac|overrul|overrid|supersed|revers|revok)(?:e|es|ed|ing)\s+(?:the|our|that|my|this|an?)?\s*"
+    r"(?:earlier|previous|old|first|original|last|prior)?\s*(?:decision|choice|plan|rule)\b"
+    r"|\bno longer\b|\bnot [\w ]{1,40} any ?more\b|\bany ?more\b"
+    r"|\binstead of\b.{1,80}\b(?:we|i)(?:'ll|'re| are)?\s+now\b|\bnow\b.{1,80}\binstead of\b"
+    r"|\b(?:switch|mov|migrat)(?:e|es|ed|ing)?\b.{0,80}?\bfrom\b.{1,80}?\bto\b"
+    r"|\brevert(?:s|ed|ing)?\b|\b(?:go|going|went|switch|switching|switched) back\b"
+    r"|\b(?:drop|abandon|ditch|retir|remov|giv)\w*\b.{1,60}\bin favou?r of\b|\breplac(?:e|es|ed|ing)\b.{1,60}\b(?:with|by)\b",
+    re.IGNORECASE,
+)
+_GIVEN_UP_PATTERNS = (
+    re.compile(
+        r"\b(?:decision|choice|plan)\s+(?:to|of|for)\s+(?:(?:keep|use|store|put|run|hav|us|keep|stor)\w*\s+)?"
+        r"(?:(?:them|it|those|these|this|\w+)\s+(?:in|on|with|to|as)\s+)?(?P<old>[^,.;]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        rf"\bno longer\s+(?:in|on|with|{_VERBS}|keep\w*|stor\w*|run\w*)?\s*(?P<old>[^,.;]+)",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\bnot\s+(?:use|using|keep|in|on)?\s*(?P<old>[^,.;]+?)\s+any ?more\b", re.IGNORECASE
+    ),
+    re.compile(r"\binstead of\s+(?P<old>[^,.;]+?)(?:\s+we\b|,|$|[.;])", re.IGNORECASE),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionChoice:
+    """One choice as stems. An empty set: the words do not say."""
+
+    subject: Stems
+    chosen: Stems
+    rejected: Stems
+
+
+def strip_reason(statement: str) -> str:
+    """The statement without its reason: up to `because`, `so that` or `;`."""
+    if match := _SO_CLAUSE.search(statement):
+        # `we run on three machines, so move it`: the choice comes after its reason.
+        statement = statement[match.end() :]
+    statement = _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
+    found = _REASON_START.search(statement)
+    return (
+        statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
+    )
+
+
+@functools.lru_cache(maxsize=_CHOICES_CACHED_MAX)
+def parse_choice(statement: str) -> DecisionChoice:
+    """What a statement chooses, passes over, and is about."""
+    about = _CHOICE_TOPIC.search(statement)
+    named = telling_stems(about.group(1)) if about else frozenset()
+    text = strip_reason(statement)
+    for pattern in (_FROM_TO, _REPLACE, _DROP, _AGAINST):
+        if match := pattern.search(text):
+            return _parse_move(text, match, named)
+    rejected: Stems = frozenset()
+    around: Stems = frozenset()
+    if match := _CHOSEN_OVER.fullmatch(text):
+        text = match.group("new")
+        rejected, around = _split_value(match.group("old"))
+    subject, chosen = _split_placed(text)
+    rejected -= chosen
+    return DecisionChoice((subject | around | named) - chosen - rejected, chosen, rejected)
+
+
+def _parse_move(text: str, match: re.Match[str], named: Stems) -> DecisionChoice:
+    rejected, _ = _split_value(match.group("old"))
+    chosen, around = _split_value(match.group("new") or "")
+    before = telling_stems(text[: match.start()])
+    what = telling_stems(match.groupdict().get("what") or "")
+    return DecisionChoice(
+        (before | what | around | named) - chosen - rejected, chosen - rejected, rejected
+    )
+
+
+def _split_value(text: str) -> tuple[Stems, Stems]:
+    """`spaces for indentation` is the value `spaces`, about `indentation`."""
+    parts = _PREPOSITION.split(text, maxsplit=1)
+    rest = telling_stems(parts[1]) if len(parts) > 1 else frozenset()
+    return telling_stems(parts[0]), rest
+
+
+def _split_placed(text: str) -> tuple[Stems, Stems]:
+    """(subject, chosen) of the part of a statement that says what is done."""
+    found = _OBJECT.search(text)
+    if found and not _PREPOSITION.search(found.group("value")):
+        return telling_stems(text[: found.start()]), telling_stems(found.group("value"))
+    if found and re.search(r"\b(?:for|as)\b", found.group("value"), re.IGNORECASE):
+        value, around = _split_value(found.group("value"))
+        return telling_stems(text[: found.start()]) | around, value
+    if placed := _PLACED.fullmatch(text):
+        value, around = _split_value(placed.group("value"))
+        return telling_stems(placed.group("what")) | around, value
+    return telling_stems(text), frozenset()
+
+
+def telling_stems(text: str) -> Stems:
+    """The stems of a text that say what is chosen or what it is about; every set of a Choice is of these."""
+    kept = (term for word in words(text) if not is_stop_word(word) for term in terms(word))
+    return frozenset(s for s in kept if s not in _GENERAL_STEMS and s.strip("0123456789"))
+
+
+def find_reversal(statements: tuple[str, ...]) -> Reversal | None:
+    """What these statements of one decision give up; None if they replace nothing in so many words."""
+    stated = [statement for statement in statements if _REVERSAL.search(statement)]
+    if not stated:
+        return None
+    choices = [parse_choice(statement) for statement in statements]
+    chosen = frozenset[str]().union(*(c.chosen for c in choices))
+    gives_up = frozenset[str]().union(
+        *(c.rejected for c in choices), *map(_find_given_up, stated)
+    )
+    subject = choices[0].subject
+    for statement in stated:
+        if about := _CHOICE_TOPIC.search(statement):
+            subject |= telling_stems(about.group(1))
+    gives_up -= chosen
+    return Reversal(
+        subject - gives_up - chosen, gives_up, one_line(stated[0], _QUOTE_CHARACTERS)
+    )
+
+
+def _find_given_up(statement: str) -> Stems:
+    for pattern in _GIVEN_UP_PATTERNS:
+        if match := pattern.search(statement):
+            return _split_value(match.group("old"))[0]
+    return frozenset()
+
 
 TITLE_CHARACTERS = 110
-_RETOLD = 0.4
+_RETOLD_SHARE = 0.4
 """Share of the shorter statement's stems from which the other speaker says the same."""
-_REPEATED = 0.8
+_REPEATED_SHARE = 0.8
 """The same, within one speaker's words: `Redis for sessions`, `Redis for jobs` are two decisions."""
-_MAX = 8
+_DECISIONS_MAX = 8
 
 _WE = r"(?:we|i|the team)(?:'ve|'d| have| had)?(?: (?:now|finally|just|both|all|already|therefore|also))?"
 _CHOSE = r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
@@ -26,7 +237,7 @@ _VERSUS = r"\b(?:rather than|instead of|in place of|over|in favou?r of)\b"
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _DecisionRule:
     name: str
     pattern: re.Pattern[str]
     user: float
@@ -35,59 +246,61 @@ class _Rule:
     """The same for the agent; 0: it is no decision from the agent's mouth."""
 
 
-def _rule(name: str, pattern: str, user: float, assistant: float) -> _Rule:
-    return _Rule(f"decision:{name}", re.compile(pattern, re.IGNORECASE), user, assistant)
+def _make_rule(name: str, pattern: str, user: float, assistant: float) -> _DecisionRule:
+    return _DecisionRule(
+        f"decision:{name}", re.compile(pattern, re.IGNORECASE), user, assistant
+    )
 
 
 _RULES = (
-    _rule("stated", r"\bdecision(?: (?:is|was))?\s*[:–—]\s*\S|\bdecision - \S", 0.9, 0.8),  # dashes as people type them
-    _rule("changed-mind", rf"\b{_WE} chang(?:ed?|ing) (?:our|my) minds?\b", 0.85, 0.0),
-    _rule("decided", rf"\b{_WE} (?:decided|agreed) (?:to|on|that|against|not|for)\b", 0.85, 0.7),
-    _rule("chose", rf"\b{_WE}(?:'re| are)? {_CHOSE}\b.*?(?:{_VERSUS}|\bbecause\b)", 0.85, 0.75),
-    _rule("chose", rf"\b(?:we|the team)(?:'ve| have|'re| are)? {_CHOSE}\b", 0.75, 0.0),
-    _rule("no-longer", r"\bwe(?:'re| are)? no longer (?:use|using|keep|store|run|want|support|need)\b", 0.8, 0.0),
-    _rule(
+    _make_rule("stated", r"\bdecision(?: (?:is|was))?\s*[:–—]\s*\S|\bdecision - \S", 0.9, 0.8),  # dashes as people type them
+    _make_rule("changed-mind", rf"\b{_WE} chang(?:ed?|ing) (?:our|my) minds?\b", 0.85, 0.0),
+    _make_rule("decided", rf"\b{_WE} (?:decided|agreed) (?:to|on|that|against|not|for)\b", 0.85, 0.7),
+    _make_rule("chose", rf"\b{_WE}(?:'re| are)? {_CHOSE}\b.*?(?:{_VERSUS}|\bbecause\b)", 0.85, 0.75),
+    _make_rule("chose", rf"\b(?:we|the team)(?:'ve| have|'re| are)? {_CHOSE}\b", 0.75, 0.0),
+    _make_rule("no-longer", r"\bwe(?:'re| are)? no longer (?:use|using|keep|store|run|want|support|need)\b", 0.8, 0.0),
+    _make_rule(
         "switched",
         r"\b(?:we(?:'re| are|'ve| have|'ll| will)?|let'?s)(?: now)? (?:switch|mov|migrat|go)\w*\b.{1,120}?"
         r"\b(?:from\b.{1,80}\bto|back to|over to)\b",
         0.75, 0.0,
     ),
-    _rule("rather-than", rf"\b(?:we|i)(?:'ll| will)?(?: now| always)? (?:keep|use|stay|stick|store|go|run|put|build|write)\b.*?"
+    _make_rule("rather-than", rf"\b(?:we|i)(?:'ll| will)?(?: now| always)? (?:keep|use|stay|stick|store|go|run|put|build|write)\b.*?"
           rf"(?:{_VERSUS}|, not\b)", 0.7, 0.0),
-    _rule("rather-than", r"\b(?:rather than|instead of)\b.{1,200}\b(?:because|since)\b", 0.7, 0.6),
-    _rule("going-with", r"(?:^|[,;:]\s*|\b(?:ok|okay|so|then|and)\s+)let'?s (?:go with|stick (?:with|to)|settle on|stay with)\b", 0.65, 0.0),
+    _make_rule("rather-than", r"\b(?:rather than|instead of)\b.{1,200}\b(?:because|since)\b", 0.7, 0.6),
+    _make_rule("going-with", r"(?:^|[,;:]\s*|\b(?:ok|okay|so|then|and)\s+)let'?s (?:go with|stick (?:with|to)|settle on|stay with)\b", 0.65, 0.0),
 )  # fmt: skip
-_OPEN = re.compile(
+_UNDECIDED = re.compile(
     r"\b(?:if|unless|until|whether|once|in case|suppose|assuming) (?:we|you|i|it|they|the)\b"
     r"|\b(?:haven't|have not|hasn't|not yet|didn't|did not|yet to|should we|could|might|maybe|perhaps|undecided)\b",
     re.IGNORECASE,
 )
-_LEADS = (
+_HEADLINE_LEADS = (
     re.compile(r"^.*?\bdecision(?: (?:is|was))?\s*(?:[:–—]|-(?= ))\s*", re.IGNORECASE),
     re.compile(rf"^(?:.*?\b)?{_WE} (?:decided|agreed) (?:to|that)\s+", re.IGNORECASE),
     re.compile(rf"^(?:{_WE})(?:'re| are)?\s+(?={_CHOSE}\b)", re.IGNORECASE),
 )
-_ABOUT = re.compile(r"\babout ([^:,.;]{2,40}):\s*", re.IGNORECASE)
+_HEADLINE_TOPIC = re.compile(r"\babout ([^:,.;]{2,40}):\s*", re.IGNORECASE)
 _GIVES_REASON = re.compile(
     r"^(?:because|the reason|reason:|this is because|that is because|why:)", re.IGNORECASE
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class DecisionStatement:
     """A sentence that decides something."""
 
     sentence: str
     text: str
     """The sentence, with the one after it if that gives the reason."""
-    said: Said
+    said: Utterance
     rule: str
     confidence: float
 
     @property
     def stems(self) -> frozenset[str]:
         """What it is about, as stems."""
-        return frozenset(content_stems(headline(self.text)))
+        return frozenset(content_stems(make_headline(self.text)))
 
     @property
     def is_users(self) -> bool:
@@ -95,80 +308,83 @@ class Statement:
         return self.said.speaker == "User"
 
 
-def statements(story: Story) -> list[Statement]:
+def find_statements(story: Story) -> list[DecisionStatement]:
     """Every sentence of the user and the agent that decides something, in order."""
     found = []
     for said in (*story.prompts, *story.answers):
-        sentences = prose.sentences(prose.own_words(said.text))
+        sentences = split_sentences(extract_own_words(said.text))
         for sentence, following in zip(sentences, [*sentences[1:], ""], strict=False):
-            if rule := _decides(sentence, is_users=said.speaker == "User"):
+            if rule := _match_rule(sentence, is_users=said.speaker == "User"):
                 confidence = rule.user if said.speaker == "User" else rule.assistant
                 text = f"{sentence} {following}" if _GIVES_REASON.match(following) else sentence
-                found.append(Statement(sentence, text, said, rule.name, confidence))
+                found.append(DecisionStatement(sentence, text, said, rule.name, confidence))
     return found
 
 
-def _decides(sentence: str, *, is_users: bool) -> _Rule | None:
-    if len(sentence) > prose.SENTENCE_CHARACTERS or prose.is_question(sentence):
+def _match_rule(sentence: str, *, is_users: bool) -> _DecisionRule | None:
+    if len(sentence) > SENTENCE_CHARACTERS or is_question(sentence):
         return None
-    bare = prose.unquoted(sentence)
+    bare = blank_quotes(sentence)
     for rule in _RULES:
         if (rule.user if is_users else rule.assistant) and (match := rule.pattern.search(bare)):
-            is_open = _OPEN.search(bare[: match.end()])
+            is_open = _UNDECIDED.search(bare[: match.end()])
             return None if is_open else rule
     return None
 
 
-def headline(statement: str) -> str:
+def make_headline(statement: str) -> str:
     """The decision itself: without what leads up to it and without its reason."""
-    text = prose.plain(statement)
-    for lead in _LEADS:
+    text = strip_politeness(statement)
+    for lead in _HEADLINE_LEADS:
         text = lead.sub("", text) or text
-    if about := _ABOUT.search(text):
+    if about := _HEADLINE_TOPIC.search(text):
         text = text[about.end() :]
-    shorter = choice.clause(text)
+    shorter = strip_reason(text)
     if about and shorter:
         shorter = f"{about.group(1)}: {shorter}"
-    return prose.as_title(shorter or text, TITLE_CHARACTERS)
+    return format_title(shorter or text, TITLE_CHARACTERS)
 
 
-def drafts(story: Story, context: Context) -> list[Draft]:
+def draft_decisions(story: Story, context: EpisodeContext) -> list[Draft]:
     """A draft per decision, at most eight."""
-    groups = _grouped(statements(story))
-    return [_draft(number, group, context) for number, group in enumerate(groups[:_MAX])]
+    groups = _group_statements(find_statements(story))
+    return [
+        _draft_group(number, group, context)
+        for number, group in enumerate(groups[:_DECISIONS_MAX])
+    ]
 
 
-def _grouped(found: list[Statement]) -> list[list[Statement]]:
-    groups: list[list[Statement]] = []
+def _group_statements(found: list[DecisionStatement]) -> list[list[DecisionStatement]]:
+    groups: list[list[DecisionStatement]] = []
     for statement in found:
-        home = max(groups, key=lambda g: _likeness(statement, g), default=None)
-        if home is not None and _likeness(statement, home) > 0:
+        home = max(groups, key=lambda g: _compare_statements(statement, g), default=None)
+        if home is not None and _compare_statements(statement, home) > 0:
             home.append(statement)
         else:
             groups.append([statement])
     return groups
 
 
-def _likeness(statement: Statement, group: list[Statement]) -> float:
+def _compare_statements(statement: DecisionStatement, group: list[DecisionStatement]) -> float:
     """How much of the shorter one two statements share; 0 if too little to be the same decision."""
     best = 0.0
     for other in group:
         shared = len(statement.stems & other.stems)
         share = shared / max(min(len(statement.stems), len(other.stems)), 1)
-        enough = _RETOLD if statement.is_users != other.is_users else _REPEATED
+        enough = _RETOLD_SHARE if statement.is_users != other.is_users else _REPEATED_SHARE
         best = max(best, share if share >= enough else 0.0)
     return best
 
 
-def _draft(number: int, group: list[Statement], context: Context) -> Draft:
+def _draft_group(number: int, group: list[DecisionStatement], context: EpisodeContext) -> Draft:
     lead = max(group, key=lambda s: (s.rule == "decision:stated", s.is_users, len(s.text)))
     ordered = [lead, *(s for s in group if s is not lead)]
     body = "\n".join(unique(f"{s.said.speaker}: “{s.text}”" for s in ordered))
-    body = prose.clipped(body, context.body_characters)
+    body = clip(body, context.body_characters)
     return Draft(
-        slot=f"decision/{number}", kind=Kind.DECISION, title=headline(lead.text), body=body,
+        slot=f"decision/{number}", kind=Kind.DECISION, title=make_headline(lead.text), body=body,
         at=lead.said.at, rule=lead.rule,
-        sources=tuple(Source(s.said.event_id, prose.quote(s.text)) for s in ordered),
-        confidence=max(s.confidence for s in group), quality=quality.of(body),
-        reversal=choice.reversal(tuple(s.text for s in ordered)),
+        sources=tuple(Source(s.said.event_id, clip_quote(s.text)) for s in ordered),
+        confidence=max(s.confidence for s in group), quality=score_quality(body),
+        reversal=find_reversal(tuple(s.text for s in ordered)),
     )  # fmt: skip

@@ -1,12 +1,14 @@
-"""Distils what sessions did into summaries, in the background. By rules alone; so it waits for nobody.
+"""Background worker: pending episodes to summaries, by rules alone.
 
-It asks the vault what is pending, works one bounded batch of one session at a time, and sleeps until
-it is nudged or an open turn may have gone idle. Whoever needs an event to be remembered now calls
-`settle`, which distils open turns too; what happens later revises the same summaries.
+It reads what is pending, works through bounded batches of one session each, and sleeps until it is nudged
+or an open turn may have gone idle. An episode is due when it has events that were not distilled yet and has
+ended, or when a caller waits for one of them. A turn is always read whole, so distilling it again never sees
+less of it than the first time.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -16,21 +18,185 @@ import anyio.to_thread
 from memd import log
 from memd.bell import Bell
 from memd.config import DistillConfig
-from memd.distill import pending
-from memd.distill.pending import Due, Request
-from memd.distill.record import record_all
+from memd.distill import failures, preferences, turn
+from memd.distill.episodes import NOISE_KINDS, Episode, EpisodeContext, split_episodes, text_at
+from memd.distill.write import EpisodePlan, write_episodes
 from memd.errors import MemdError
-from memd.store import events
-from memd.store.database import Database
+from memd.import_graph import find_file_links
+from memd.models import Event, EventKind, Session
+from memd.store import events, graph, projects
+from memd.store.database import Connection, Database
+from memd.text import unique
 
-_EPISODES = 8
+EVENTS_MAX = 5_000
+SEEDS_MAX = 500
+"""Pending events that one batch begins from."""
+TURNS_MAX = 50
+"""Turns that are read whole in one batch."""
+_ENDING_KINDS = (
+    frozenset({EventKind.STOP, EventKind.COMPACT_START, EventKind.COMPACT_END}) | NOISE_KINDS
+)
+"""Kinds that end an episode, or that wait for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class DueRequest:
+    """What to look for. Times are milliseconds."""
+
+    session_id: int
+    now: int
+    idle_ms: int
+    body_characters: int
+    through: int | None = None
+    """Open episodes too, if they have pending events up to this number; None: ended ones only."""
+    task_days: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DueBatch:
+    """A bounded batch of one session's work."""
+
+    session: Session
+    episodes: tuple[Episode, ...]
+    context: EpisodeContext
+    pending: frozenset[int]
+    loose: tuple[int, ...]
+    """Pending events that belong to no episode and can yield nothing."""
+    known_files: tuple[str, ...] = ()
+    """Paths that the session has seen before."""
+
+
+def find_pending_sessions(tx: Connection, through: int | None) -> list[int]:
+    """The sessions that have something pending, eldest first; before them the one of event `through`.
+
+    Somebody waits for that event, and not for long: it may not stand behind a whole import.
+    """
+    waiting = [number for number, _, _ in events.pending_sessions(tx)]
+    asked = events.by_ids(tx, [through]) if through is not None else {}
+    first = {event.session_id for event in asked.values()}
+    return sorted(waiting, key=lambda number: number not in first)
+
+
+def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
+    """What is due in a session; None if nothing is."""
+    session = projects.session(tx, request.session_id)
+    kinds = events.pending_kinds(tx, request.session_id)
+    if session is None or not kinds or not _may_be_due(kinds, session, request):
+        return None
+    pending = frozenset(events.pending_ids(tx, session.id))
+    waiting = sorted(i for i in pending if request.through is None or i <= request.through)
+    if not waiting:
+        return None
+    found, turns, is_cut = _read_events(tx, session.id, waiting)
+    episodes = split_episodes(found, request.now, request.idle_ms)
+    due = _select_due(episodes, pending, turns, request, is_cut=is_cut)
+    inside = {event.id for episode in episodes for event in episode.events}
+    loose = tuple(e.id for e in found if e.id in pending and e.id not in inside)
+    if not due and not loose:
+        return None
+    context = _read_context(tx, session, due, request)
+    seen = graph.files_of_session(tx, session.id) if _shows_files(due) else ()
+    return DueBatch(session, tuple(due), context, pending, loose, tuple(seen))
+
+
+def _shows_files(due: list[Episode]) -> bool:
+    return any(text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
+
+
+def _may_be_due(
+    kinds: Mapping[EventKind, tuple[int, int, int]], session: Session, request: DueRequest
+) -> bool:
+    """A cheap no for a turn that is still going on, so that its events are not read at each of them."""
+    if request.through is not None or kinds.keys() & _ENDING_KINDS:
+        return True
+    first = min(time for _, time, _ in kinds.values())
+    last = max(time for _, _, time in kinds.values())
+    # What came after it was distilled without it.
+    is_late = last < session.last_event_at
+    count, at, _ = kinds.get(EventKind.PROMPT, (0, 0, 0))
+    begins_later = count > 0 and at > first
+    is_idle = abs(request.now - session.last_event_at) >= request.idle_ms
+    return is_late or count > 1 or begins_later or is_idle
+
+
+def _read_events(
+    tx: Connection, session_id: int, waiting: list[int]
+) -> tuple[list[Event], frozenset[str], bool]:
+    """The first waiting events and what is around them; the turns that are whole; if it was cut."""
+    seeds = events.by_ids(tx, waiting[:SEEDS_MAX])
+    since = min(event.at for event in seeds.values())
+    window = events.of_session(tx, session_id, since, EVENTS_MAX)
+    turns = unique(seeds[i].turn or "" for i in sorted(seeds) if seeds[i].turn)[:TURNS_MAX]
+    whole = events.of_turns(tx, session_id, turns, EVENTS_MAX) if turns else []
+    if len(whole) == EVENTS_MAX:
+        turns = turns[:1]
+        whole = events.of_turns(tx, session_id, turns, EVENTS_MAX)
+    by_id = {event.id: event for event in (*seeds.values(), *window, *whole)}
+    return list(by_id.values()), frozenset(turns), len(window) == EVENTS_MAX
+
+
+def _select_due(
+    episodes: list[Episode],
+    pending: frozenset[int],
+    turns: frozenset[str],
+    request: DueRequest,
+    *,
+    is_cut: bool,
+) -> list[Episode]:
+    found = []
+    for episode in episodes:
+        waiting = [event.id for event in episode.events if event.id in pending]
+        is_whole = episode.events[0].turn is None or episode.key in turns
+        is_wanted = episode.ended_by is not None or (
+            request.through is not None and min(waiting, default=0) <= request.through
+        )
+        if waiting and is_whole and is_wanted:
+            found.append(episode)
+    is_last = bool(found) and found[-1] is episodes[-1] and found[-1].events[0].turn is None
+    return found[:-1] if is_cut and is_last and len(found) > 1 else found
+
+
+def _read_context(
+    tx: Connection, session: Session, due: list[Episode], request: DueRequest
+) -> EpisodeContext:
+    project = projects.project(tx, session.project_id)
+    roots = (project.key if project else "", session.directory or "")
+    prompts = (text_at(e.payload, "prompt") for ep in due for e in ep.events)
+    context = EpisodeContext(
+        session_title=session.title or "",
+        project_name=project.name if project else "",
+        roots=unique(root for root in roots if root.startswith("/")),
+        body_characters=request.body_characters,
+        task_days=request.task_days,
+    )
+    if any(preferences.may_state_rules(prompt) for prompt in prompts):
+        said = events.command_descriptions(tx, session.project_id)
+        context = replace(context, descriptions=said)
+    return context
+
+
+def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
+    """What to write for each episode that is due. Costs time in proportion to the text."""
+    return [
+        EpisodePlan(
+            episode.key,
+            tuple(turn.distill_episode(episode, due.context)),
+            tuple(event.id for event in episode.events if event.id in due.pending),
+            failures.find_passed_checks(episode.events, due.context),
+            find_file_links(episode.events, due.known_files),
+        )
+        for episode in due.episodes
+    ]
+
+
+_EPISODES_PER_TRANSACTION = 8
 """In one transaction: of an import's many, each would wait for the disk; more would hold a capture up."""
-_WRITTEN = ("created", "revised", "strengthened", "deleted")
-_REST_S = 0.1
+_CHANGES_REPORTED = ("created", "revised", "strengthened", "deleted")
+_PAUSE_MIN_S = 0.1
 """Between two looks at what is pending; or, for a look costs more the more is pending,"""
-_REST_SHARE = 5
+_PAUSE_SHARE = 5
 """times as long as the last one took, up to"""
-_REST_MAX_S = 1.0
+_PAUSE_MAX_S = 1.0
 
 
 class Distiller:
@@ -65,7 +231,7 @@ class Distiller:
             await self._sweep()
             # What comes alone is looked at at once; a storm of events may not be looked at after each.
             took = anyio.current_time() - began
-            await anyio.sleep(min(max(_REST_S, _REST_SHARE * took), _REST_MAX_S))
+            await anyio.sleep(min(max(_PAUSE_MIN_S, _PAUSE_SHARE * took), _PAUSE_MAX_S))
             await self._bell.wait(self._config.interval_s)
 
     def nudge(self) -> None:
@@ -103,38 +269,38 @@ class Distiller:
             partial(events.any_pending_through, event_id=through)
         ):
             return
-        for session_id in await self._db.read(partial(pending.sessions, through=through)):
+        for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
             while await self._distil_batch(session_id, through):
                 await anyio.lowlevel.checkpoint()
 
     async def _distil_batch(self, session_id: int, through: int | None) -> bool:
         """One batch of one session; whether there was any. The lock is let go in between."""
         async with self._lock:
-            request = Request(
+            request = DueRequest(
                 session_id, self._clock(), self._config.idle_s * 1000,
                 self._config.body_characters, through, self._config.task_days,
             )  # fmt: skip
-            due = await self._db.read(partial(pending.load, request=request))
+            due = await self._db.read(partial(load_due, request=request))
             if due is None:
                 return False
             await self._write(due)
             return True
 
-    async def _write(self, due: Due) -> None:
+    async def _write(self, due: DueBatch) -> None:
         now = self._clock()
-        plans = await anyio.to_thread.run_sync(pending.plans, due)
+        plans = await anyio.to_thread.run_sync(plan_episodes, due)
         if due.loose:
             await self._db.write(partial(events.mark_distilled, event_ids=due.loose))
-        for start in range(0, len(plans), _EPISODES):
-            some = plans[start : start + _EPISODES]
-            work = partial(record_all, plans=some, session=due.session, now=now)
+        for start in range(0, len(plans), _EPISODES_PER_TRANSACTION):
+            some = plans[start : start + _EPISODES_PER_TRANSACTION]
+            work = partial(write_episodes, plans=some, session=due.session, now=now)
             for plan, outcomes in zip(some, await self._db.write(work), strict=True):
                 self._count(outcomes, len(plan.event_ids))
 
     def _count(self, outcomes: Mapping[str, int], event_count: int) -> None:
         self._episodes += 1
         self._outcomes.update(outcomes)
-        written = {name: outcomes[name] for name in _WRITTEN if outcomes.get(name)}
+        written = {name: outcomes[name] for name in _CHANGES_REPORTED if outcomes.get(name)}
         self._log.info("episode_distilled", events=event_count, **written)
         if written:
             self._on_written()

@@ -1,8 +1,8 @@
-"""Commands that failed, what changed, and whether they passed afterwards. Pure.
+"""Failed commands, what fixed them, and checks that pass in a later turn. Pure.
 
-A failure and its fix are a chain: the same check fails, something is changed, it passes. The failure
-causes the fix, the fix derives from the failure. A failure that nothing mended is remembered too,
-unless nobody could learn anything from it.
+A failure and its fix are a chain: a check fails, something is changed, the same check passes. The failure
+causes the fix, the fix derives from the failure. An unfixed failure is remembered too, unless nothing can be
+learned from it, and stays open until the same check passes in a later turn.
 """
 
 import difflib
@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memd.distill import complaint, prose, quality
-from memd.distill.complaint import Complaint
-from memd.distill.story import Command, Context, Edit, Story
-from memd.models import Draft, DraftEdge, EdgeType, Kind, Source
+from memd.distill import command_output, episodes
+from memd.distill.command_output import CommandError
+from memd.distill.episodes import EpisodeContext, FileEdit, ShellCommand, Story
+from memd.distill.sentences import clip, clip_quote, make_title, score_quality, split_sentences
+from memd.models import Draft, DraftEdge, EdgeType, Event, EventKind, Kind, Source, Summary
 from memd.text import content_stems, one_line, unique
 
 CHAINS_MAX = 8
@@ -35,14 +36,14 @@ _STATES_FIX = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class FailureChain:
     """One check from its first failure to the run that passed."""
 
-    failures: tuple[Command, ...]
-    passed: Command | None
-    edits: tuple[Edit, ...]
+    failures: tuple[ShellCommand, ...]
+    passed: ShellCommand | None
+    edits: tuple[FileEdit, ...]
     """Between the first failure and the pass, or the end of the episode."""
-    steps: tuple[Command, ...]
+    steps: tuple[ShellCommand, ...]
     """Commands in between that did something, such as installing a package."""
     rule: str
     """`same-command`, `same-tool`, `stated-fix` or `unmended`."""
@@ -53,49 +54,55 @@ class Chain:
         return self.rule != "unmended" and bool(self.edits or self.steps)
 
 
-def is_failing(command: Command) -> bool:
+def is_failing(command: ShellCommand) -> bool:
     """Whether the command failed, even if a pipe swallowed its exit code."""
     if command.is_interrupted:
         return False
     return command.failed or (
-        complaint.is_check(command.command) and complaint.shows_failure(command.output)
+        command_output.is_check(command.command)
+        and command_output.shows_failure(command.output)
     )
 
 
-def is_worth_keeping(command: Command) -> bool:
+def is_worth_remembering(command: ShellCommand) -> bool:
     """Whether somebody could learn from this failure: a check failed, or the error has a signature."""
-    if complaint.is_look(command.command):
+    if command_output.is_read_only(command.command):
         return False
-    return complaint.is_check(command.command) or complaint.read(command.output).has_signature
+    return (
+        command_output.is_check(command.command)
+        or command_output.read_error(command.output).has_signature
+    )
 
 
-def chains(story: Story) -> list[Chain]:
+def find_chains(story: Story) -> list[FailureChain]:
     """The failures of an episode, each with what followed, in order of the first failure."""
-    failing: dict[str, list[Command]] = {}
-    closed: list[tuple[list[Command], Command | None, str]] = []
+    failing: dict[str, list[ShellCommand]] = {}
+    closed: list[tuple[list[ShellCommand], ShellCommand | None, str]] = []
     for command in story.commands:
-        name = complaint.normal(command.command)
+        name = command_output.normalize_command(command.command)
         if is_failing(command):
-            if is_worth_keeping(command):
+            if is_worth_remembering(command):
                 failing.setdefault(name, []).append(command)
-        elif not command.is_interrupted and (match := _match(name, failing)):
+        elif not command.is_interrupted and (match := _match_failing(name, failing)):
             closed.append((failing.pop(match[0]), command, match[1]))
     closed.extend((failures, None, "") for failures in failing.values())
     closed.sort(key=lambda item: (item[0][0].at, item[0][0].event_id))
-    return [_chain(story, *item) for item in closed[:CHAINS_MAX]]
+    return [_make_chain(story, *item) for item in closed[:CHAINS_MAX]]
 
 
-def _match(name: str, failing: dict[str, list[Command]]) -> tuple[str, str] | None:
+def _match_failing(name: str, failing: dict[str, list[ShellCommand]]) -> tuple[str, str] | None:
     if name in failing:
         return name, "same-command"
-    tool = complaint.tool_of(name)
+    tool = command_output.find_tool(name)
     for other in failing:
-        if tool and complaint.tool_of(other) == tool:
+        if tool and command_output.find_tool(other) == tool:
             return other, "same-tool"
     return None
 
 
-def _chain(story: Story, failures: list[Command], passed: Command | None, rule: str) -> Chain:
+def _make_chain(
+    story: Story, failures: list[ShellCommand], passed: ShellCommand | None, rule: str
+) -> FailureChain:
     start = (failures[0].at, failures[0].event_id)
     end = (passed.at, passed.event_id) if passed else (story.last_at + 1, 0)
     edits = tuple(e for e in story.edits if start < (e.at, e.event_id) < end)
@@ -104,38 +111,40 @@ def _chain(story: Story, failures: list[Command], passed: Command | None, rule: 
         for c in story.commands
         if start < (c.at, c.event_id) < end
         and not is_failing(c)
-        and not complaint.is_look(c.command)
-        and not complaint.is_check(c.command)
+        and not command_output.is_read_only(c.command)
+        and not command_output.is_check(c.command)
     )
     if passed is None:
         is_stated = bool(edits) and _STATES_FIX.search(story.answer) is not None
         rule = "stated-fix" if is_stated else "unmended"
-    return Chain(tuple(failures), passed, edits, steps, rule)
+    return FailureChain(tuple(failures), passed, edits, steps, rule)
 
 
-def drafts(story: Story, context: Context) -> list[Draft]:
+def draft_failures(story: Story, context: EpisodeContext) -> list[Draft]:
     """A failure draft per error, and a fix draft per chain that was mended."""
     found: list[Draft] = []
-    for number, chain in enumerate(chains(story)):
-        errors = _distinct(chain.failures)
+    for number, chain in enumerate(find_chains(story)):
+        errors = _distinct_errors(chain.failures)
         for index, (command, said) in enumerate(errors):
             slot = f"failure/{number}" if index == 0 else f"failure/{number}/{index}"
-            found.append(_failure(slot, number, chain, (command, said), (story, context)))
+            found.append(_draft_failure(slot, number, chain, (command, said), (story, context)))
         if chain.is_mended:
-            found.append(_fix(number, chain, errors, story, context))
+            found.append(_draft_fix(number, chain, errors, story, context))
     return found
 
 
-def _distinct(failures: Sequence[Command]) -> list[tuple[Command, Complaint]]:
+def _distinct_errors(
+    failures: Sequence[ShellCommand],
+) -> list[tuple[ShellCommand, CommandError]]:
     """The different errors among these failures, the first run of each, at most three."""
-    found: dict[str, tuple[Command, Complaint]] = {}
+    found: dict[str, tuple[ShellCommand, CommandError]] = {}
     for command in failures:
-        said = complaint.read(command.output)
+        said = command_output.read_error(command.output)
         found.setdefault(said.line, (command, said))
     return list(found.values())[:_ERRORS_MAX]
 
 
-def _name(command: Command, said: Complaint, context: Context) -> str:
+def _name_error(command: ShellCommand, said: CommandError, context: EpisodeContext) -> str:
     """The error in one line, with the file that it happened in."""
     if not said.line:
         return f"`{one_line(command.command, 70)}` failed"
@@ -144,12 +153,12 @@ def _name(command: Command, said: Complaint, context: Context) -> str:
     return f"{line} ({place})" if place and place not in line else line
 
 
-def _failure(
+def _draft_failure(
     slot: str,
     number: int,
-    chain: Chain,
-    error: tuple[Command, Complaint],
-    told: tuple[Story, Context],
+    chain: FailureChain,
+    error: tuple[ShellCommand, CommandError],
+    told: tuple[Story, EpisodeContext],
 ) -> Draft:
     (command, said), (story, context) = error, told
     purpose = f" ({command.description})" if command.description else ""
@@ -159,42 +168,42 @@ def _failure(
     if said.files:
         lines.append("In: " + ", ".join(map(context.relative, said.files)))
     if story.prompt:
-        lines.append("While: " + prose.title(story.prompt))
-    lines.append(_outcome(chain, context))
-    body = prose.clipped("\n".join(lines), context.body_characters)
+        lines.append("While: " + make_title(story.prompt))
+    lines.append(_describe_end(chain, context))
+    body = clip("\n".join(lines), context.body_characters)
     edges = [DraftEdge(EdgeType.REFERENCES, "file", path) for path in said.files]
     if chain.is_mended:
         edges.insert(0, DraftEdge(EdgeType.CAUSES, "slot", f"fix/{number}"))
     return Draft(
-        slot=slot, kind=Kind.FAILURE, title=_name(command, said, context), body=body,
+        slot=slot, kind=Kind.FAILURE, title=_name_error(command, said, context), body=body,
         at=command.at, rule=chain.rule,
-        sources=(Source(command.event_id, prose.quote(said.line or command.output or command.command)),),
+        sources=(Source(command.event_id, clip_quote(said.line or command.output or command.command)),),
         files=unique(map(context.relative, said.files)),
         confidence=0.8 if chain.is_mended else 0.6,
-        quality=quality.of(body), edges=tuple(edges),
+        quality=score_quality(body), edges=tuple(edges),
     )  # fmt: skip
 
 
-def _outcome(chain: Chain, context: Context) -> str:
+def _describe_end(chain: FailureChain, context: EpisodeContext) -> str:
     if chain.is_mended:
-        return "Mended by:\n" + "\n".join(_changes(chain, context))
+        return "Mended by:\n" + "\n".join(_describe_changes(chain, context))
     if chain.passed:
         return "It passed when it was run again; nothing had been changed."
     return "It was not mended in this turn."
 
 
-def _fix(
+def _draft_fix(
     number: int,
-    chain: Chain,
-    errors: Sequence[tuple[Command, Complaint]],
+    chain: FailureChain,
+    errors: Sequence[tuple[ShellCommand, CommandError]],
     story: Story,
-    context: Context,
+    context: EpisodeContext,
 ) -> Draft:
     is_asked = _is_asked_for(chain, story)
-    name = prose.title(story.prompt) if is_asked else ""
-    name = name or _name(*errors[0], context)
-    body = prose.clipped(
-        "\n".join(_fix_lines(chain, errors, story, context)), context.body_characters
+    name = make_title(story.prompt) if is_asked else ""
+    name = name or _name_error(*errors[0], context)
+    body = clip(
+        "\n".join(_write_fix_lines(chain, errors, story, context)), context.body_characters
     )
     edited = unique(edit.path for edit in chain.edits)
     edges = (
@@ -205,14 +214,14 @@ def _fix(
     return Draft(
         slot=f"fix/{number}", kind=Kind.FIX, title=f"Fixed: {name}", body=body,
         at=chain.passed.at if chain.passed else story.last_at, rule=chain.rule,
-        sources=_fix_sources(chain, errors, story, is_asked=is_asked),
+        sources=_collect_fix_sources(chain, errors, story, is_asked=is_asked),
         files=unique(map(context.relative, edited)),
         confidence={"same-command": 0.9, "same-tool": 0.75}.get(chain.rule, 0.5),
-        quality=quality.of(body), edges=edges,
+        quality=score_quality(body), edges=edges,
     )  # fmt: skip
 
 
-def _is_asked_for(chain: Chain, story: Story) -> bool:
+def _is_asked_for(chain: FailureChain, story: Story) -> bool:
     """Whether the failure is what the user asked about: it was there before anything was changed."""
     if not _ASKS_FOR_FIX.search(story.prompt):
         return False
@@ -220,44 +229,46 @@ def _is_asked_for(chain: Chain, story: Story) -> bool:
     return not any((edit.at, edit.event_id) < first for edit in story.edits)
 
 
-def _fix_lines(
-    chain: Chain,
-    errors: Sequence[tuple[Command, Complaint]],
+def _write_fix_lines(
+    chain: FailureChain,
+    errors: Sequence[tuple[ShellCommand, CommandError]],
     story: Story,
-    context: Context,
+    context: EpisodeContext,
 ) -> list[str]:
     lines = []
     if story.prompt:
-        lines.append("Asked: " + prose.clipped(story.prompt, 600))
+        lines.append("Asked: " + clip(story.prompt, 600))
     lines.extend(f"Error: {said.line}" for _, said in errors if said.line)
-    if explained := _explained(chain, errors, story):
+    if explained := _quote_explanation(chain, errors, story):
         lines.append("Cause and fix: " + explained)
-    lines.extend(_changes(chain, context))
+    lines.extend(_describe_changes(chain, context))
     if chain.passed:
         purpose = f" ({chain.passed.description})" if chain.passed.description else ""
         lines.append(f"Then `{one_line(chain.passed.command, 300)}`{purpose} passed.")
     return lines
 
 
-def _explained(chain: Chain, errors: Sequence[tuple[Command, Complaint]], story: Story) -> str:
+def _quote_explanation(
+    chain: FailureChain, errors: Sequence[tuple[ShellCommand, CommandError]], story: Story
+) -> str:
     """The closing message, or of it what bears on these errors if the turn was about something else."""
     if _is_asked_for(chain, story):
-        return prose.clipped(story.answer, _ANSWER_CHARACTERS)
+        return clip(story.answer, _ANSWER_CHARACTERS)
     about = {stem for _, said in errors for stem in content_stems(said.line)}
-    kept = [s for s in prose.sentences(story.answer) if about & set(content_stems(s))]
-    return prose.clipped(" ".join(kept), _ANSWER_CHARACTERS)
+    kept = [s for s in split_sentences(story.answer) if about & set(content_stems(s))]
+    return clip(" ".join(kept), _ANSWER_CHARACTERS)
 
 
-def _changes(chain: Chain, context: Context) -> list[str]:
+def _describe_changes(chain: FailureChain, context: EpisodeContext) -> list[str]:
     lines: list[str] = []
     for edit in chain.edits[:_EDITS_MAX]:
         lines.append(f"Changed {context.relative(edit.path)}:")
-        lines.extend(diff(edit))
+        lines.extend(diff_edit(edit))
     lines.extend(f"Ran `{one_line(step.command, 200)}`." for step in chain.steps[:_EDITS_MAX])
     return lines
 
 
-def diff(edit: Edit) -> list[str]:
+def diff_edit(edit: FileEdit) -> list[str]:
     """What an edit took away and put in, a line each, bounded."""
     if edit.is_whole_file:
         return [f"  written anew, {len(edit.new.splitlines())} lines"]
@@ -278,26 +289,82 @@ def _changed_lines(old: Sequence[str], new: Sequence[str]) -> Iterable[str]:
             yield from (f"+ {line}" for line in after[j1:j2] if line)
 
 
-def _fix_sources(
-    chain: Chain,
-    errors: Sequence[tuple[Command, Complaint]],
+def _collect_fix_sources(
+    chain: FailureChain,
+    errors: Sequence[tuple[ShellCommand, CommandError]],
     story: Story,
     *,
     is_asked: bool,
 ) -> tuple[Source, ...]:
     found = [
-        Source(command.event_id, prose.quote(said.line or command.command))
+        Source(command.event_id, clip_quote(said.line or command.command))
         for command, said in errors
     ]
     found.extend(
-        Source(edit.event_id, prose.quote(" ".join(diff(edit)) or edit.path))
+        Source(edit.event_id, clip_quote(" ".join(diff_edit(edit)) or edit.path))
         for edit in chain.edits[:_EDITS_MAX]
     )
     if chain.passed:
-        found.append(Source(chain.passed.event_id, prose.quote(chain.passed.command)))
+        found.append(Source(chain.passed.event_id, clip_quote(chain.passed.command)))
     if is_asked:
-        found.extend(
-            Source(said.event_id, prose.quote(said.text)) for said in story.prompts[:1]
-        )
-    found.extend(Source(said.event_id, prose.quote(said.text)) for said in story.answers[-1:])
+        found.extend(Source(said.event_id, clip_quote(said.text)) for said in story.prompts[:1])
+    found.extend(Source(said.event_id, clip_quote(said.text)) for said in story.answers[-1:])
     return tuple(found)
+
+
+_COMMAND_CHARACTERS = 300
+"""As many of a command as a failure's body tells."""
+_FAILED_COMMAND = re.compile(r"`(.+?)`(?: \(.*\))? failed: ")
+
+
+@dataclass(frozen=True, slots=True)
+class PassedCheck:
+    """A check that passed. `at` is UTC milliseconds."""
+
+    command: str
+    """As it is compared: without directories, assignments and pipes around it."""
+    event_id: int
+    at: int
+
+
+def find_passed_checks(
+    events: Sequence[Event], context: EpisodeContext
+) -> tuple[PassedCheck, ...]:
+    """The checks among these events that passed, the last run of each."""
+    ran = episodes.read_story(
+        [e for e in events if e.kind is EventKind.TOOL_RESULT], context
+    ).commands
+    found = {
+        _normalize_clipped(run.command): PassedCheck(
+            _normalize_clipped(run.command), run.event_id, run.at
+        )
+        for run in ran
+        if command_output.is_check(run.command)
+        and not run.is_interrupted
+        and not is_failing(run)
+    }
+    return tuple(found.values())
+
+
+def _closes_failure(run: PassedCheck, failed: Summary) -> bool:
+    """Whether a failure is of the same check, and before it."""
+    told = _FAILED_COMMAND.match(failed.body)
+    return (
+        told is not None and failed.at < run.at and _normalize_clipped(told[1]) == run.command
+    )
+
+
+def match_passed_checks(
+    runs: Sequence[PassedCheck], open_: Iterable[Summary]
+) -> list[tuple[Summary, PassedCheck]]:
+    """Each open failure that one of these runs closes, with the run."""
+    return [
+        (failed, run)
+        for failed in open_
+        for run in [next((run for run in runs if _closes_failure(run, failed)), None)]
+        if run is not None
+    ]
+
+
+def _normalize_clipped(command: str) -> str:
+    return command_output.normalize_command(one_line(command, _COMMAND_CHARACTERS))

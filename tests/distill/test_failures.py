@@ -1,9 +1,15 @@
 from memd.distill import failures
-from memd.distill.story import Context, read
+from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.failures import (
+    PassedCheck,
+    _closes_failure,
+    find_passed_checks,
+    match_passed_checks,
+)
 from memd.models import EdgeType, Kind
-from tests.make import make_event
+from tests.make import AT, make_event, make_summary
 
-CONTEXT = Context(roots=("/p",))
+CONTEXT = EpisodeContext(roots=("/p",))
 ERROR = "Exit code 1\n  File \"/p/a.py\", line 3, in f\nKeyError: 'name'"
 
 
@@ -23,7 +29,7 @@ def drafts(*events, prompt="Why does it fail? Fix it.", answer="Fixed: the name 
     around = [make_event(id=1, prompt=prompt), *events]
     if answer:
         around.append(make_event("stop", id=99, last_assistant_message=answer))
-    return failures.drafts(read(around, CONTEXT), CONTEXT)
+    return failures.draft_failures(read_story(around, CONTEXT), CONTEXT)
 
 
 def test_the_same_command_failing_and_passing_is_a_failure_and_its_fix():
@@ -124,7 +130,54 @@ def test_looking_in_vain_and_interrupts_teach_nothing():
 
 def test_a_diff_shows_only_what_changed_and_is_bounded():
     before = "a\nb\nc"
-    (edit,) = read([edits(1, before, "a\n  B\nc")], CONTEXT).edits
-    assert failures.diff(edit) == ["- b", "+ B"]
-    (edit,) = read([edits(1, "x\n" * 50, "y\n" * 50)], CONTEXT).edits
-    assert failures.diff(edit)[-1] == "  … and 86 more lines"
+    (edit,) = read_story([edits(1, before, "a\n  B\nc")], CONTEXT).edits
+    assert failures.diff_edit(edit) == ["- b", "+ B"]
+    (edit,) = read_story([edits(1, "x\n" * 50, "y\n" * 50)], CONTEXT).edits
+    assert failures.diff_edit(edit)[-1] == "  … and 86 more lines"
+
+
+def ran(command, *, id=1, output="ok", kind="tool_result", **more):  # noqa: A002  # the field's name
+    return make_event(
+        kind, id=id, tool_name="Bash", tool_input={"command": command},
+        tool_response={"stdout": output, **more},
+    )  # fmt: skip
+
+
+def failure(command, *, at=AT, purpose=""):
+    return make_summary(
+        "It failed", f"`{command}`{purpose} failed: ValueError: x\nWhile: y", at=at
+    )
+
+
+def test_a_check_that_passed_is_told_by_its_last_run():
+    events = (
+        ran("cd /p && pytest -q 2>&1 | tail", id=1),
+        ran("pytest -q", id=5),
+        ran("ls", id=6),
+    )
+    assert find_passed_checks(events, CONTEXT) == (PassedCheck("pytest -q", 5, AT + 5000),)
+
+
+def test_what_failed_or_was_stopped_did_not_pass():
+    swallowed = "FAILED tests/test_a.py::test_x - boom\n1 failed"
+    events = (
+        ran("pytest -q", id=1, kind="tool_failure"),
+        ran("pytest -x", id=2, output=swallowed),
+        ran("pytest -v", id=3, interrupted=True),
+    )
+    assert find_passed_checks(events, CONTEXT) == ()
+
+
+def test_the_same_check_closes_an_earlier_failure():
+    run = PassedCheck("pytest -q", 5, AT + 10)
+    assert _closes_failure(run, failure("pytest -q"))
+    assert _closes_failure(run, failure("cd app && pytest -q", purpose=" (Run the tests)"))
+    assert not _closes_failure(run, failure("pytest -q tests/test_a.py"))
+    assert not _closes_failure(run, failure("pytest -q", at=AT + 10))
+    assert not _closes_failure(run, make_summary("Failed", "a person's words", at=AT))
+
+
+def test_each_failure_is_closed_once():
+    first, second = failure("pytest -q"), failure("mypy")
+    runs = PassedCheck("pytest -q", 5, AT + 10), PassedCheck("pytest -q", 6, AT + 20)
+    assert match_passed_checks(runs, [first, second]) == [(first, runs[0])]

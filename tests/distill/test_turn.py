@@ -1,11 +1,14 @@
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from memd.distill import turn
-from memd.distill.story import Context, read
-from memd.models import Kind
-from tests.make import make_event
+from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
+from memd.distill.turn import distill_episode
+from memd.models import EventKind, Kind
+from tests.make import AT, make_event
 
-CONTEXT = Context(session_title="Add a parser", roots=("/p",))
+CONTEXT = EpisodeContext(session_title="Add a parser", roots=("/p",))
 EDIT = make_event(
     "tool_result", id=5, tool_name="Edit",
     tool_input={"file_path": "/p/a.py", "old_string": "x", "new_string": "y"},
@@ -22,7 +25,7 @@ def draft(prompt, answer="", *events, context=CONTEXT):
     found = [make_event(id=1, prompt=prompt), *events]
     if answer:
         found.append(make_event("stop", id=90, last_assistant_message=answer))
-    return turn.draft(read(found, context), context)
+    return turn.draft_turn(read_story(found, context), context)
 
 
 def test_a_turn_tells_what_was_asked_answered_changed_and_run():
@@ -76,7 +79,7 @@ def test_a_turn_that_goes_on_after_small_talk_is_named_by_its_answer():
 
 
 def test_long_texts_are_bounded_and_leave_room_for_the_rest():
-    small = Context(body_characters=400)
+    small = EpisodeContext(body_characters=400)
     found = draft("word " * 500, "word " * 500, EDIT, context=small)
     assert len(found.body) <= 400
     assert "Files: /p/a.py" in found.body
@@ -94,8 +97,8 @@ def test_a_subagents_report_is_told():
 
 
 def sessions(summary):
-    return turn.sessions(
-        read([make_event("compact_end", compact_summary=summary)], CONTEXT), CONTEXT
+    return turn.draft_compactions(
+        read_story([make_event("compact_end", compact_summary=summary)], CONTEXT), CONTEXT
     )
 
 
@@ -111,3 +114,69 @@ def test_a_trivial_compaction_is_not_kept():
         sessions("<analysis>a long story of what was done</analysis><summary>FAKE</summary>")
         == []
     )
+
+
+json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=40),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+FIELDS = (
+    "prompt", "last_assistant_message", "tool_input", "tool_response", "error", "compact_summary", "agent_type",
+    "is_interrupt", "tool_name",
+)  # fmt: skip
+TELLING = st.sampled_from(
+    [
+        "we decided to use a over b because c", "from now on always run make check", "pytest", "Bash", "Edit",
+        "Traceback (most recent call last):\nKeyError: 'a'", "decision: x y", "we changed our mind", "<summary>",
+    ]
+)  # fmt: skip
+values = (
+    TELLING
+    | json
+    | st.fixed_dictionaries({"command": TELLING, "file_path": TELLING, "edits": json})
+)
+payloads = st.dictionaries(st.sampled_from(FIELDS), values, max_size=5)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.tuples(st.sampled_from(list(EventKind)), payloads), min_size=1, max_size=8))
+def test_no_payload_however_strange_stops_the_distiller(rows):
+    events = []
+    for number, (kind, payload) in enumerate(rows, 1):
+        given_tool = payload.get("tool_name")
+        event = make_event(
+            kind, id=number, **{k: v for k, v in payload.items() if k != "tool_name"}
+        )
+        if isinstance(given_tool, str):
+            event = make_event(kind, id=number, **{**event.payload, "tool_name": given_tool})
+        events.append(event)
+    context = EpisodeContext(body_characters=300)
+    drafts = distill_episode(Episode("t1", tuple(events), "stop"), context)
+    assert len({draft.slot for draft in drafts}) == len(drafts)
+    slots = {draft.slot for draft in drafts}
+    for draft in drafts:
+        assert draft.title.strip()
+        assert "\n" not in draft.title
+        assert len(draft.body) <= 300
+        assert draft.sources
+        assert all(len(source.quote) <= 200 for source in draft.sources)
+        assert 0 <= draft.quality <= 1
+        assert {edge.to_id for edge in draft.edges if edge.to_kind == "slot"} <= slots
+    assert distill_episode(Episode("t1", tuple(events), "stop"), context) == drafts
+
+
+def test_an_episode_of_nothing_yields_nothing():
+    (episode,) = split_episodes([make_event(prompt="ok")], AT, 1)
+    assert distill_episode(episode, EpisodeContext()) == []
+
+
+def test_nothing_is_remembered_of_a_private_turn():
+    events = [
+        make_event("prompt", id=1, prompt="[REDACTED:private]"),
+        make_event("stop", id=2, last_assistant_message="From now on always run make check."),
+    ]
+    (episode,) = split_episodes(events, AT * 2, 1)
+    assert distill_episode(episode, EpisodeContext()) == []

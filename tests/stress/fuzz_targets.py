@@ -24,8 +24,8 @@ from memd.capture.identity import Identities
 from memd.capture.prepare import CaptureRequest, Preparer
 from memd.capture.record import Prepared, record
 from memd.consolidate import guards
-from memd.distill import pending
-from memd.distill.record import record as written
+from memd.distill import distiller
+from memd.distill.write import write_episode as written
 from memd.errors import BadRequest, ConfigError
 from memd.index import chunking, copy, entities
 from memd.index.copied import Draft, Layout
@@ -174,11 +174,11 @@ class _Undone(Exception):
 
 def _distilled(tx: Connection, prepared: list[Prepared]) -> None:
     record(tx, prepared, NOW)
-    for number in pending.sessions(tx, None):
-        due = pending.load(tx, pending.Request(number, NOW + 10**9, 1, 8_000))
+    for number in distiller.find_pending_sessions(tx, None):
+        due = distiller.load_due(tx, distiller.DueRequest(number, NOW + 10**9, 1, 8_000))
         if due is not None:
-            plans = pending.plans(due)
-            same(pending.plans(due), plans, "distilled twice")
+            plans = distiller.plan_episodes(due)
+            same(distiller.plan_episodes(due), plans, "distilled twice")
             for plan in plans:
                 written(tx, plan, due.session, NOW)
     made = summaries.by_ids(tx, [n for (n,) in tx.execute("SELECT id FROM summaries")])

@@ -1,8 +1,7 @@
-"""Plain text: whose words they are, where a sentence ends, what makes a title. Pure.
+"""Own words, sentences, titles and a quality score of plain text. Pure.
 
-What people type is mixed with what they paste and with what tools, the client and memd itself put
-in. A rule may only be read from a person's own sentences, so everything else is taken out first.
-Not here: what a sentence means.
+What people type is mixed with what they paste and with what tools, the client and memd itself insert. Rules
+read a person's own sentences only, so everything else is removed first.
 """
 
 import re
@@ -36,7 +35,7 @@ _PASTED_LINE = re.compile(
     r"|\s*[-+]{3} [ab]/|@@ )"
 )
 _HEADING = re.compile(r"^#{1,6} \S")
-_QUOTED = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]{0,2000}”|«[^»\n]{0,2000}»")
+_QUOTES = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]{0,2000}”|«[^»\n]{0,2000}»")
 _PLACEHOLDER = re.compile(
     r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
     re.IGNORECASE,
@@ -45,18 +44,18 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$",
     re.IGNORECASE,
 )
-_ABBREVIATED = 12
+_ABBREVIATION_CHARACTERS = 12
 """Characters at the end of a text that decide it."""
 _SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"'”»)\]]*+(?=\s+\S)")
 _BULLET = re.compile(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
-_POLITE = re.compile(
+_OPENING_POLITENESS = re.compile(
     r"^(?:(?:please|pls|hi|hello|hey|hey there|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right"
     r"|claude|just|good morning|good evening)\b[\s,!.:-]*"
     r"|(?:can|could|would|will) you\b(?: please)?\s+|i(?:'d| would) like you to\s+|i (?:want|need) you to\s+"
     r"|let'?s\s+|let us\s+)",
     re.IGNORECASE,
 )  # fmt: skip
-_THANKS = re.compile(
+_CLOSING_THANKS = re.compile(
     r"(?<![\s,])[\s,]*+\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
 )
 _QUESTION_WORDS = frozenset(
@@ -75,21 +74,21 @@ _SMALL_TALK = re.compile(
     r"|then|now|it|and|with (?:it|that)|to me|for now|claude|[1-9])[\s,.!?:)-]*)+",
     re.IGNORECASE,
 )  # fmt: skip
-_LINES = re.compile(r"\n{3,}")
+_BLANK_LINES = re.compile(r"\n{3,}")
 
 
-def without_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
+def strip_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
     """The text without what memd and the client put into it; a block that was cut goes to its end."""
     for tag in (*own_tags, *_CLIENT_TAGS):
         if f"<{tag}" in text:
             name = re.escape(tag)
             text = re.sub(rf"<{name}\b[^>]*>.*?(?:</{name}>|\Z)", "", text, flags=re.DOTALL)
-    return _LINES.sub("\n\n", text).strip()
+    return _BLANK_LINES.sub("\n\n", text).strip()
 
 
-def own_words(text: str) -> str:
+def extract_own_words(text: str) -> str:
     """What the speaker says, without code, logs, quotations and pasted documents."""
-    text = _without_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
+    text = _strip_tagged_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
     kept = []
     for line in text.split("\n"):
         if _HEADING.match(line):
@@ -98,7 +97,7 @@ def own_words(text: str) -> str:
     return "\n".join(kept).strip()
 
 
-def _without_blocks(text: str) -> str:
+def _strip_tagged_blocks(text: str) -> str:
     """The text without `<tag>…</tag>`. Looks only where a closing tag follows, so that it is linear."""
     for name in dict.fromkeys(_CLOSING_TAG.findall(text)):
         end = text.rfind(f"</{name}>") + len(name) + 3
@@ -107,15 +106,15 @@ def _without_blocks(text: str) -> str:
     return text
 
 
-def sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of a text, each on one line. Line breaks before a bullet or a blank line end one."""
     found: list[str] = []
-    for block in _blocks(text):
+    for block in _split_blocks(text):
         start = 0
         for match in _SENTENCE_END.finditer(block):
             # Its end alone: a text of abbreviations would be read again at each of them.
             if not _ABBREVIATION.search(
-                block, max(start, match.end() - _ABBREVIATED), match.end()
+                block, max(start, match.end() - _ABBREVIATION_CHARACTERS), match.end()
             ):
                 found.append(block[start : match.end()].strip())
                 start = match.end()
@@ -123,7 +122,7 @@ def sentences(text: str) -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def _blocks(text: str) -> list[str]:
+def _split_blocks(text: str) -> list[str]:
     """Paragraphs and list items, each with its lines joined."""
     blocks: list[list[str]] = [[]]
     for line in text.split("\n"):
@@ -133,9 +132,9 @@ def _blocks(text: str) -> list[str]:
     return [" ".join(lines).strip() for lines in blocks]
 
 
-def unquoted(sentence: str) -> str:
+def blank_quotes(sentence: str) -> str:
     """The sentence with what stands in quotes or backticks blanked out, at the same positions."""
-    return _QUOTED.sub(lambda match: " " * len(match.group()), sentence)
+    return _QUOTES.sub(lambda match: " " * len(match.group()), sentence)
 
 
 def is_question(sentence: str) -> bool:
@@ -164,24 +163,26 @@ def is_only_placeholders(text: str) -> bool:
     return not normalised(_PLACEHOLDER.sub(" ", text))
 
 
-def plain(sentence: str) -> str:
+def strip_politeness(sentence: str) -> str:
     """The sentence without politeness at either end."""
     text = sentence.strip()
-    while (shorter := _POLITE.sub("", text, count=1)) != text and shorter.strip():
+    while (shorter := _OPENING_POLITENESS.sub("", text, count=1)) != text and shorter.strip():
         text = shorter.strip()
-    return _THANKS.sub("", text) or text
+    return _CLOSING_THANKS.sub("", text) or text
 
 
-def title(text: str, limit: int = TITLE_CHARACTERS) -> str:
+def make_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
     """A title from somebody's words: the first sentence that says something, without politeness."""
-    candidates = [s for s in sentences(own_words(text) or text) if not is_small_talk(s)]
+    candidates = [
+        s for s in split_sentences(extract_own_words(text) or text) if not is_small_talk(s)
+    ]
     for sentence in candidates or [text]:
         if not is_only_placeholders(sentence):
-            return as_title(plain(sentence), limit)
+            return format_title(strip_politeness(sentence), limit)
     return ""
 
 
-def as_title(sentence: str, limit: int = TITLE_CHARACTERS) -> str:
+def format_title(sentence: str, limit: int = TITLE_CHARACTERS) -> str:
     """One line that begins with a capital and ends without a full stop."""
     line = one_line(sentence, limit).strip(" -–—:;,")  # dashes as people type them
     line = line[:-1] if line.endswith(".") and not line.endswith("..") else line
@@ -190,7 +191,7 @@ def as_title(sentence: str, limit: int = TITLE_CHARACTERS) -> str:
     return line if is_name else line[:1].upper() + line[1:]
 
 
-def clipped(text: str, limit: int) -> str:
+def clip(text: str, limit: int) -> str:
     """The text, cut after `limit` characters at a word, with the cut said by an ellipsis."""
     text = text.strip()
     if len(text) <= limit:
@@ -200,6 +201,31 @@ def clipped(text: str, limit: int) -> str:
     return (cut[:space] if space > limit * 2 // 3 else cut).rstrip() + "…"
 
 
-def quote(text: str) -> str:
+def clip_quote(text: str) -> str:
     """A source's words for `mem_why`: on one line, bounded."""
     return one_line(text, QUOTE_CHARACTERS)
+
+
+_FULL_SCORE_WORDS = 60
+_FILE_PATTERN = re.compile(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
+_NAME_PATTERN = re.compile(
+    r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
+)
+_STRUCTURE_PATTERN = re.compile(
+    r"^(?:#{1,6} |\s*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
+)
+_REASON_PATTERN = re.compile(
+    r"\b(?:because|since|due to|so that|decided|decision|chose|chosen|rather than|instead of|trade-?offs?"
+    r"|in favou?r of|caused?|root cause|therefore|reason)\b",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+def score_quality(body: str) -> float:
+    """The quality of a body, 0 to 1, by the formula above."""
+    score = 0.15 + 0.25 * min(1.0, len(words(body)) / _FULL_SCORE_WORDS)
+    score += 0.15 if _FILE_PATTERN.search(body) else 0.0
+    score += 0.10 if _NAME_PATTERN.search(body) else 0.0
+    score += 0.15 if _STRUCTURE_PATTERN.search(body) else 0.0
+    score += 0.20 if _REASON_PATTERN.search(body) else 0.0
+    return round(min(score, 1.0), 3)

@@ -1,16 +1,16 @@
 import pytest
 
-from memd.distill import standing
-from memd.distill.story import Context, read
+from memd.distill import preferences
+from memd.distill.episodes import EpisodeContext, read_story
 from memd.models import Kind
 from tests.make import make_event
 
-TESTS = Context(descriptions={"make check": "Run all tests", "make": "Build"})
+TESTS = EpisodeContext(descriptions={"make check": "Run all tests", "make": "Build"})
 
 
 def drafts(prompt, context=TESTS, *events):
-    return standing.drafts(
-        read([make_event(prompt=prompt), *events], context), context, frozenset()
+    return preferences.draft_preferences(
+        read_story([make_event(prompt=prompt), *events], context), context, frozenset()
     )
 
 
@@ -99,9 +99,11 @@ def test_a_rule_that_names_a_command_says_what_the_command_is_for():
 
 
 def test_a_sentence_that_is_a_decision_is_no_rule_too():
-    story = read([make_event(prompt="From now on we use tabs rather than spaces.")], TESTS)
+    story = read_story(
+        [make_event(prompt="From now on we use tabs rather than spaces.")], TESTS
+    )
     decided = frozenset({"From now on we use tabs rather than spaces."})
-    assert standing.drafts(story, TESTS, decided) == []
+    assert preferences.draft_preferences(story, TESTS, decided) == []
 
 
 def test_the_quick_look_never_misses_a_rule():
@@ -110,11 +112,11 @@ def test_the_quick_look_never_misses_a_rule():
         "Always push it", "Whenever you push", "Every time you push", "I prefer tabs", "I like it when a b",
         "My preference is tabs", "Use a, not b", "Going forward, ask first", "do not push it any more",
     ]  # fmt: skip
-    assert all(standing.may_state_rules(prompt) for prompt in prompts)
+    assert all(preferences.may_state_rules(prompt) for prompt in prompts)
 
 
 def test_a_task_ends_after_so_many_days_and_nothing_else_does():
-    dated = Context(task_days=10)
+    dated = EpisodeContext(task_days=10)
     (task,) = drafts("Remind me to rotate the harbour keys.", dated)
     assert (task.kind, task.expires_at) == (Kind.TASK, task.at + 10 * 86_400_000)
     assert drafts("Remind me to rotate the harbour keys.")[0].expires_at is None

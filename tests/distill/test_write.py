@@ -2,12 +2,13 @@ import dataclasses
 
 import pytest
 
-from memd.distill import choice
-from memd.distill import record as recording
-from memd.distill.record import Plan, record
+from memd.distill import decisions, write
+from memd.distill.failures import PassedCheck
+from memd.distill.write import EpisodePlan, close_failures, judge_decision, write_episode
 from memd.import_graph import FileLink
-from memd.models import DraftEdge, EdgeType, Kind, Session, Source, Stance
+from memd.models import DraftEdge, EdgeType, Kind, Session, SessionRef, Source, Stance
 from memd.store import (
+    cards,
     confidence,
     events,
     graph,
@@ -19,7 +20,7 @@ from memd.store import (
 )
 from memd.store.database import Database
 from memd.store.writings import WriteUp
-from tests.make import AT, make_draft, make_new_event
+from tests.make import AT, make_draft, make_new_event, make_summary
 
 
 def begin(tx):
@@ -39,7 +40,9 @@ def session(db):
 
 
 def put(db, session, *drafts, episode="t1", now=AT):
-    return db.write_now(lambda tx: record(tx, Plan(episode, drafts, (1,)), session, now))
+    return db.write_now(
+        lambda tx: write_episode(tx, EpisodePlan(episode, drafts, (1,)), session, now)
+    )
 
 
 def edges(db, number):
@@ -76,7 +79,11 @@ def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
     told = make_draft("Changed", edges=(DraftEdge(EdgeType.EDITS, "file", "/p/a.py"),))
     found = tuple(FileLink(path, "/p/b.py", AT, ".b") for path in ("/p/a.py", "/p/c.py"))
     for _ in range(2):
-        db.write_now(lambda tx: record(tx, Plan("t1", (told,), (1,), files=found), session, AT))
+        db.write_now(
+            lambda tx: write_episode(
+                tx, EpisodePlan("t1", (told,), (1,), files=found), session, AT
+            )
+        )
     (edge,) = db.read_now(lambda tx: links.edges_at(tx, "file", "/p/b.py"))
     assert (edge.from_id, edge.type, edge.rule, edge.detail) == (
         "/p/a.py",
@@ -90,8 +97,12 @@ def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
 def test_a_turn_that_turns_out_private_leaves_no_edge_between_its_files(db, session):
     told = make_draft("Changed", edges=(DraftEdge(EdgeType.EDITS, "file", "/p/a.py"),))
     one = FileLink("/p/a.py", "/p/b.py", AT, ".b")
-    db.write_now(lambda tx: record(tx, Plan("t1", (told,), (1,), files=(one,)), session, AT))
-    db.write_now(lambda tx: record(tx, Plan("t1", (), (1,)), session, AT))
+    db.write_now(
+        lambda tx: write_episode(
+            tx, EpisodePlan("t1", (told,), (1,), files=(one,)), session, AT
+        )
+    )
+    db.write_now(lambda tx: write_episode(tx, EpisodePlan("t1", (), (1,)), session, AT))
     assert db.read_now(lambda tx: links.edges_at(tx, "file", "/p/a.py")) == []
 
 
@@ -172,7 +183,7 @@ CHOICES = (
 def decision(statement, number):
     return make_draft(
         statement, f"“{statement}”", kind=Kind.DECISION, slot="decision/0", at=AT + number,
-        reversal=choice.reversal((statement,)),
+        reversal=decisions.find_reversal((statement,)),
     )  # fmt: skip
 
 
@@ -206,7 +217,7 @@ def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
     other = Database(str(tmp_path / "other.db"), AT)
     try:
         twin = other.write_now(begin)
-        monkeypatch.setattr(recording, "_akin", everything)
+        monkeypatch.setattr(write, "_find_related", everything)
         for n in numbers:
             put(other, twin, decision(CHOICES[n], n), episode=f"t{n}")
         assert verdicts(other) == quick
@@ -244,10 +255,10 @@ def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
     for n in range(200):
         put(db, session, decision(f"Module m{n}x lives in folder f{n}x", n), episode=f"m{n}")
     compared = []
-    real = recording.find_reversed
+    real = write.judge_decision
     monkeypatch.setattr(
-        recording,
-        "find_reversed",
+        write,
+        "judge_decision",
         lambda d, others: compared.append(len(others)) or real(d, others),
     )
     put(db, session, decision(CHOICES[0], 1_000), episode="a")
@@ -264,3 +275,116 @@ def test_what_a_model_has_written_up_stands_while_the_rules_say_the_same(db, ses
     assert put(db, session, make_draft(body="Another body."))["revised"] == 1
     now = db.read_now(lambda tx: summaries.get(tx, 1))
     assert (now.title, now.body, now.rule) == ("A title", "Another body.", "turn")
+
+
+def state(text, **fields):
+    return make_draft(
+        text,
+        text,
+        kind=Kind.DECISION,
+        at=AT + 10,
+        reversal=decisions.find_reversal((text,)),
+        **fields,
+    )
+
+
+def older(text, **fields):
+    return make_summary(text, kind=Kind.DECISION, **fields)
+
+
+def relations(draft, *earlier):
+    return [(r.older_id, r.relation) for r in judge_decision(draft, earlier)]
+
+
+SQLITE = older("We keep sessions in SQLite rather than Redis", id=1)
+WINDOW = older("Chose a sliding window over a fixed one", id=2)
+REDIS = state("Sessions move from SQLite to Redis")
+
+
+def test_what_is_given_up_in_words_is_superseded_and_the_rest_untouched():
+    (found,) = judge_decision(REDIS, [SQLITE, WINDOW])
+    assert (found.older_id, found.relation) == (1, "supersedes")
+    assert found.reason.startswith("says about session that sqlite is given up: “")
+
+
+def test_another_value_without_a_reversal_is_a_contradiction():
+    assert relations(state("We keep sessions in Postgres"), SQLITE, WINDOW) == [
+        (1, "contradicts")
+    ]
+    assert relations(state("Sessions live in Postgres rather than SQLite"), SQLITE) == [
+        (1, "contradicts")
+    ]
+
+
+def test_the_same_value_again_is_neither():
+    assert relations(state("Sessions stay in SQLite"), SQLITE) == []
+
+
+def test_giving_up_the_same_thing_for_something_else_supersedes_nothing():
+    queue = older("We keep the job queue in SQLite", id=3)
+    assert relations(REDIS, queue) == []
+
+
+def test_a_reversal_without_a_subject_needs_a_single_match():
+    npm = older("We use npm for the frontend", id=1)
+    docs = older("We use npm for the docs", id=2)
+    switch = state("We switched from npm to pnpm")
+    assert relations(switch, npm) == [(1, "supersedes")]
+    assert relations(switch, npm, docs) == []
+
+
+def test_going_back_replaces_the_latest_other_choice():
+    redis = older("Sessions move from SQLite to Redis", id=5, at=AT + 5)
+    postgres = older("We keep sessions in Postgres", id=4)
+    back = state("We're going back to SQLite for sessions")
+    assert ("supersedes", 5) in {(kind, i) for i, kind in relations(back, redis, postgres)}
+
+
+def test_later_decisions_and_other_kinds_are_left_alone():
+    assert relations(REDIS, older(SQLITE.title, at=AT + 99)) == []
+    assert relations(REDIS, make_summary(SQLITE.title, kind=Kind.NOTE)) == []
+    assert judge_decision(make_draft(REDIS.title, kind=Kind.NOTE), [SQLITE]) == []
+
+
+@pytest.fixture
+def failed(db):
+    """An open failure of project 1; its number."""
+
+    def write(tx):
+        for key in ("/p", "/q"):
+            projects.ensure_project(tx, key, key, "", AT)
+        session = projects.ensure_session(tx, SessionRef("claude-code", "s1"), 1, AT)
+        owner = summaries.Owner(1, session, "claude-code", "t1")
+        body = "`pytest -q` failed: ValueError: x"
+        draft = make_draft("ValueError: x", body, kind=Kind.FAILURE, rule="unmended")
+        return summaries.put(tx, "u1", draft, owner, AT)[0]
+
+    return db.write_now(write)
+
+
+def open_ones(db):
+    found = db.read_now(lambda tx: cards.open_failures(tx, [1], 0, AT, 9))
+    return [card.id for card in found]
+
+
+def test_a_later_pass_closes_a_failure_once(db, failed):
+    run = PassedCheck("pytest -q", 7, AT + 1)
+    assert open_ones(db) == [failed]
+    assert db.write_now(lambda tx: close_failures(tx, [run], 1)) == 1
+    assert db.write_now(lambda tx: close_failures(tx, [run], 1)) == 0
+    assert open_ones(db) == []
+    (edge,) = db.read_now(lambda tx: links.edges_at(tx, "summary", str(failed)))
+    assert (edge.rule, edge.to_kind, edge.to_id) == ("passed-later", "event", "7")
+
+
+def test_a_pass_elsewhere_or_before_closes_nothing(db, failed):
+    assert (
+        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT + 1)], 2))
+        == 0
+    )
+    assert (
+        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT - 1)], 1))
+        == 0
+    )
+    assert db.write_now(lambda tx: close_failures(tx, [], 1)) == 0
+    assert open_ones(db) == [failed]

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.distill import complaint
+from memd.distill import command_output
 
 PYTHON = """Exit code 1
 Traceback (most recent call last):
@@ -12,7 +12,7 @@ NameError: name 'LIMITS' is not defined"""
 
 
 def test_a_tracebacks_last_line_and_own_files_are_what_counts():
-    said = complaint.read(PYTHON)
+    said = command_output.read_error(PYTHON)
     assert said.line == "NameError: name 'LIMITS' is not defined"
     assert said.files == ("/p/ratelimit.py",)
     assert said.has_signature
@@ -34,15 +34,17 @@ def test_a_tracebacks_last_line_and_own_files_are_what_counts():
     ],
 )  # fmt: skip
 def test_compilers_and_test_runners_have_a_signature(output, line):
-    said = complaint.read(output)
+    said = command_output.read_error(output)
     assert (said.line, said.has_signature) == (line, True)
 
 
 def test_any_other_failure_is_told_by_its_last_line():
-    said = complaint.read("Exit code 1\ncat: deploy.yaml: No such file or directory\n")
+    said = command_output.read_error(
+        "Exit code 1\ncat: deploy.yaml: No such file or directory\n"
+    )
     assert said.line == "cat: deploy.yaml: No such file or directory"
     assert not said.has_signature
-    assert complaint.read("Exit code 3").line == ""
+    assert command_output.read_error("Exit code 3").line == ""
 
 
 @pytest.mark.parametrize(
@@ -51,8 +53,8 @@ def test_any_other_failure_is_told_by_its_last_line():
      "FOO=1 go test ./...", "python3 -c 'print(1)'", "uv run pytest", "npx tsc --noEmit"],
 )  # fmt: skip
 def test_checks_are_told_from_the_rest(command):
-    assert complaint.is_check(command)
-    assert not complaint.is_look(command)
+    assert command_output.is_check(command)
+    assert not command_output.is_read_only(command)
 
 
 @pytest.mark.parametrize(
@@ -60,30 +62,32 @@ def test_checks_are_told_from_the_rest(command):
     ["cat a", "grep -rn pytest .", "ls", "cd /p && git status", "exit 3", "which node"],
 )
 def test_looking_is_no_check(command):
-    assert complaint.is_look(command)
-    assert not complaint.is_check(command)
+    assert command_output.is_read_only(command)
+    assert not command_output.is_check(command)
 
 
 def test_a_command_is_the_same_whatever_pipe_it_ends_in():
-    assert complaint.normal("cd /p &&  pytest -q 2>&1 | tail -20") == "pytest -q"
-    assert complaint.normal("PYTHONPATH=. pytest -q") == "pytest -q"
+    assert (
+        command_output.normalize_command("cd /p &&  pytest -q 2>&1 | tail -20") == "pytest -q"
+    )
+    assert command_output.normalize_command("PYTHONPATH=. pytest -q") == "pytest -q"
 
 
 def test_the_tool_of_a_check_leaves_its_arguments_out():
     assert (
-        complaint.tool_of("pytest -x tests/a.py")
-        == complaint.tool_of("python -m pytest")
+        command_output.find_tool("pytest -x tests/a.py")
+        == command_output.find_tool("python -m pytest")
         == "pytest"
     )
-    assert complaint.tool_of("npm test -- --watch") == "npm test"
-    assert complaint.tool_of("cat pytest.ini") == ""
+    assert command_output.find_tool("npm test -- --watch") == "npm test"
+    assert command_output.find_tool("cat pytest.ini") == ""
 
 
 def test_a_swallowed_exit_code_shows_in_the_output():
-    assert complaint.shows_failure("..F\nFAILED (errors=1)")
-    assert complaint.shows_failure("===== 1 failed, 2 passed in 0.1s =====")
-    assert not complaint.shows_failure("Ran 2 tests\nOK")
+    assert command_output.shows_failure("..F\nFAILED (errors=1)")
+    assert command_output.shows_failure("===== 1 failed, 2 passed in 0.1s =====")
+    assert not command_output.shows_failure("Ran 2 tests\nOK")
 
 
 def test_minified_code_costs_no_time():
-    complaint.read("at " + "a.b(" * 20_000 + "\n" * 20_000 + "x" * 40_000)
+    command_output.read_error("at " + "a.b(" * 20_000 + "\n" * 20_000 + "x" * 40_000)

@@ -1,25 +1,35 @@
-"""What the user wants kept in mind: instructions, preferences, facts and tasks. Pure.
+"""Instructions, preferences, facts and tasks in the user's own sentences. Pure.
 
-Only the user's own sentences count: never the agent's, never a tool's, never what is pasted, quoted
-or asked. Descriptions (`it always fails`) and single requests (`never mind`, `use a list here`) are
-no rules; when in doubt, nothing is remembered, since a wrong rule is matched everywhere.
+The agent's words, tool output, pasted or quoted text and questions never count. Descriptions (`it always
+fails`) and single requests (`use a list here`) are no rules; in doubt nothing is remembered, since a wrong
+rule would be matched everywhere.
 """
 
 import re
 from dataclasses import dataclass
 
-from memd.distill import prose, quality
-from memd.distill.story import Context, Said, Story
+from memd.distill.episodes import EpisodeContext, Story, Utterance
+from memd.distill.sentences import (
+    blank_quotes,
+    clip,
+    clip_quote,
+    extract_own_words,
+    format_title,
+    is_question,
+    score_quality,
+    split_sentences,
+    strip_politeness,
+)
 from memd.models import Draft, Kind, Source
 from memd.text import is_stop_word, words
 
 TITLE_CHARACTERS = 120
-_MAX = 8
+_PER_KIND_MAX = 8
 _WORDS_MIN = 2
 _COMMAND_CHARACTERS_MIN = 4
 _DAY_MS = 86_400_000
-_SENTENCE_MAX = 400
-_LASTING = 0.9
+_SENTENCE_CHARACTERS_MAX = 400
+_LASTING_CONFIDENCE = 0.9
 
 _START = r"(?:^|[,;:–—]\s*(?:and |but |so |then )?|\b(?:and|but|also|please|should|must|shall|to|then|we|on,?|future,?) )"  # dashes as people type them
 # `always fails`, `never worked`, `always the same`: somebody tells what happens.
@@ -32,7 +42,7 @@ _ACTION = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Rule:
+class _PreferenceRule:
     name: str
     kind: Kind
     pattern: re.Pattern[str]
@@ -41,60 +51,62 @@ class _Rule:
     @property
     def is_lasting(self) -> bool:
         """Whether it says itself that it holds beyond this request, or asks for nothing."""
-        return self.confidence >= _LASTING or self.kind in (Kind.FACT, Kind.TASK)
+        return self.confidence >= _LASTING_CONFIDENCE or self.kind in (Kind.FACT, Kind.TASK)
 
 
-def _rule(kind: Kind, name: str, pattern: str, confidence: float) -> _Rule:
-    return _Rule(f"{kind}:{name}", kind, re.compile(pattern, re.IGNORECASE), confidence)
+def _make_rule(kind: Kind, name: str, pattern: str, confidence: float) -> _PreferenceRule:
+    return _PreferenceRule(
+        f"{kind}:{name}", kind, re.compile(pattern, re.IGNORECASE), confidence
+    )
 
 
 _RULES = (
-    _rule(Kind.TASK, "todo", r"^(?:a )?to-?do\b\s*[:–—-]?\s*(?P<rest>.+)", 0.75),
-    _rule(Kind.TASK, "remind", r"\bremind (?:me|us) (?:to|about|that)\s+(?P<rest>.+)", 0.8),
-    _rule(
+    _make_rule(Kind.TASK, "todo", r"^(?:a )?to-?do\b\s*[:–—-]?\s*(?P<rest>.+)", 0.75),
+    _make_rule(Kind.TASK, "remind", r"\bremind (?:me|us) (?:to|about|that)\s+(?P<rest>.+)", 0.8),
+    _make_rule(
         Kind.TASK, "later",
         r"^(?P<rest>(?:later|next time|next week|tomorrow|in (?:a|the) (?:later|next|future) (?:session|step|release|version|pr))"
         r",? (?:on,? )?(?:we|i|you|let'?s) ?(?:should|must|need to|have to|can|could|will|'ll|want to)?.+)", 0.65,
     ),
-    _rule(
+    _make_rule(
         Kind.TASK, "later",
         r"(?P<rest>\b(?:we|i)(?:'ll| will| should| must| need to| have to)\b.+\b(?:later|next time|next week|tomorrow|some day"
         r"|at some point|in a later (?:session|step))\b.*)", 0.6,
     ),
-    _rule(Kind.INSTRUCTION, "from-now-on", r"(?P<rest>\bfrom now on\b.*)", 0.9),
-    _rule(Kind.INSTRUCTION, "in-future", r"(?P<rest>(?:^|[,;] (?:and |but )?)(?:in (?:the )?future|going forward)\b,? .+)", 0.8),
-    _rule(Kind.INSTRUCTION, "not-again", r"(?P<rest>\b(?:don't|do not|dont) (?:ever )?\w+ .+\b(?:again|any ?more)\b.*)", 0.85),
-    _rule(Kind.INSTRUCTION, "not-again", r"(?P<rest>(?:^|[,;] )(?:don't|do not|dont) ever \w+.*)", 0.85),
-    _rule(
+    _make_rule(Kind.INSTRUCTION, "from-now-on", r"(?P<rest>\bfrom now on\b.*)", 0.9),
+    _make_rule(Kind.INSTRUCTION, "in-future", r"(?P<rest>(?:^|[,;] (?:and |but )?)(?:in (?:the )?future|going forward)\b,? .+)", 0.8),
+    _make_rule(Kind.INSTRUCTION, "not-again", r"(?P<rest>\b(?:don't|do not|dont) (?:ever )?\w+ .+\b(?:again|any ?more)\b.*)", 0.85),
+    _make_rule(Kind.INSTRUCTION, "not-again", r"(?P<rest>(?:^|[,;] )(?:don't|do not|dont) ever \w+.*)", 0.85),
+    _make_rule(
         Kind.INSTRUCTION, "remember",
         r"\b(?:remember|keep in mind)(?: that|:|,)?\s+(?P<rest>(?:you |we |to )?(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not)\b.+)",
         0.85,
     ),
-    _rule(Kind.INSTRUCTION, "always", rf"{_START}(?P<rest>always {_ACTION}.*)", 0.8),
-    _rule(Kind.INSTRUCTION, "never", rf"{_START}(?P<rest>never (?:ever )?{_ACTION}.*)", 0.8),
-    _rule(Kind.INSTRUCTION, "whenever", r"(?P<rest>\b(?:whenever|every time|each time) you\b.+)", 0.7),
-    _rule(
+    _make_rule(Kind.INSTRUCTION, "always", rf"{_START}(?P<rest>always {_ACTION}.*)", 0.8),
+    _make_rule(Kind.INSTRUCTION, "never", rf"{_START}(?P<rest>never (?:ever )?{_ACTION}.*)", 0.8),
+    _make_rule(Kind.INSTRUCTION, "whenever", r"(?P<rest>\b(?:whenever|every time|each time) you\b.+)", 0.7),
+    _make_rule(
         Kind.PREFERENCE, "prefer",
         r"(?P<rest>\b(?:i|we)(?:'d)?(?: would)?(?: really| strongly| generally| much| usually| always)? prefer\b.+)", 0.85,
     ),
-    _rule(Kind.PREFERENCE, "like", r"(?P<rest>\bi (?:really )?(?:don't like|do not like|dislike|hate|like|love) (?:it )?when\b.+)", 0.75),
-    _rule(Kind.PREFERENCE, "my", r"(?P<rest>\bmy (?:preference|preferred \w+|favou?rite \w+) (?:is|are)\b.+)", 0.8),
-    _rule(
+    _make_rule(Kind.PREFERENCE, "like", r"(?P<rest>\bi (?:really )?(?:don't like|do not like|dislike|hate|like|love) (?:it )?when\b.+)", 0.75),
+    _make_rule(Kind.PREFERENCE, "my", r"(?P<rest>\bmy (?:preference|preferred \w+|favou?rite \w+) (?:is|are)\b.+)", 0.8),
+    _make_rule(
         Kind.PREFERENCE, "use-not",
         r"^(?P<rest>(?:please )?use [^,]+?,? (?:not|and not|never|instead of|rather than) .+)", 0.6,
     ),
-    _rule(
+    _make_rule(
         Kind.FACT, "remember",
         r"^(?:(?:and|also|please) )*(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget)(?: that|:)\s*(?P<rest>.+)",
         0.85,
     ),
-    _rule(Kind.FACT, "fyi", r"^(?:fyi|for your information|for the record|just so you know|heads[- ]up)\b[\s,:–—-]*(?P<rest>.+)", 0.75),
+    _make_rule(Kind.FACT, "fyi", r"^(?:fyi|for your information|for the record|just so you know|heads[- ]up)\b[\s,:–—-]*(?P<rest>.+)", 0.75),
 )  # fmt: skip
-_HINT = re.compile(
+_RULE_HINT = re.compile(
     r"from now on|future|forward|again|any ?more|ever|remember|keep in mind|always|time|prefer|when|my|use",
     re.IGNORECASE,
 )
-_HERE = re.compile(
+_SINGLE_REQUEST = re.compile(
     r"\b(?:here|in this (?:file|function|case|line|test|one|pr|commit)|this time|for now|just now)\b",
     re.IGNORECASE,
 )
@@ -105,7 +117,9 @@ _LEAD = re.compile(
 )
 
 
-def drafts(story: Story, context: Context, decided: frozenset[str]) -> list[Draft]:
+def draft_preferences(
+    story: Story, context: EpisodeContext, decided: frozenset[str]
+) -> list[Draft]:
     """What the user's sentences ask to be kept, at most eight of each kind.
 
     `decided` are the sentences that are remembered as decisions already.
@@ -113,15 +127,15 @@ def drafts(story: Story, context: Context, decided: frozenset[str]) -> list[Draf
     found: list[Draft] = []
     counts: dict[Kind, int] = {}
     for said in story.prompts:
-        for sentence in prose.sentences(prose.own_words(said.text)):
-            if sentence in decided or not (hit := _rule_of(sentence)):
+        for sentence in split_sentences(extract_own_words(said.text)):
+            if sentence in decided or not (hit := _match_rule(sentence)):
                 continue
             rule, rest = hit
             number = counts.get(rule.kind, 0)
-            if number < _MAX:
+            if number < _PER_KIND_MAX:
                 counts[rule.kind] = number + 1
                 found.append(
-                    _draft(
+                    _draft_sentence(
                         f"{rule.kind}/{number}", rule, rest, (said, sentence), (story, context)
                     )
                 )
@@ -130,52 +144,52 @@ def drafts(story: Story, context: Context, decided: frozenset[str]) -> list[Draf
 
 def may_state_rules(prompt: str) -> bool:
     """Whether a prompt could hold an instruction or a preference; quick, and never wrongly False."""
-    return _HINT.search(prompt) is not None
+    return _RULE_HINT.search(prompt) is not None
 
 
-def _rule_of(sentence: str) -> tuple[_Rule, str] | None:
+def _match_rule(sentence: str) -> tuple[_PreferenceRule, str] | None:
     """The rule that this sentence states, and the words that it is; None if it states none."""
-    if len(sentence) > _SENTENCE_MAX or prose.is_question(sentence):
+    if len(sentence) > _SENTENCE_CHARACTERS_MAX or is_question(sentence):
         return None
     # Politeness goes first, so that `please remember that` begins with `remember`.
-    sentence = prose.plain(sentence)
-    bare = prose.unquoted(sentence)
+    sentence = strip_politeness(sentence)
+    bare = blank_quotes(sentence)
     for rule in _RULES:
         if match := rule.pattern.search(bare):
             rest = sentence[match.start("rest") : match.end("rest")]
             telling = {word for word in words(_LEAD.sub("", rest)) if not is_stop_word(word)}
             is_vague = len(telling) < _WORDS_MIN
-            is_single = not rule.is_lasting and _HERE.search(bare)
+            is_single = not rule.is_lasting and _SINGLE_REQUEST.search(bare)
             return None if is_vague or is_single else (rule, rest)
     return None
 
 
-def _draft(
+def _draft_sentence(
     slot: str,
-    rule: _Rule,
+    rule: _PreferenceRule,
     rest: str,
-    source: tuple[Said, str],
-    told: tuple[Story, Context],
+    source: tuple[Utterance, str],
+    told: tuple[Story, EpisodeContext],
 ) -> Draft:
     (said, sentence), (story, context) = source, told
-    lines = [f"User: “{sentence}”", *_commands_named(sentence, story, context)]
-    body = prose.clipped("\n".join(lines), context.body_characters)
+    lines = [f"User: “{sentence}”", *_describe_commands(sentence, story, context)]
+    body = clip("\n".join(lines), context.body_characters)
     return Draft(
         slot=slot, kind=rule.kind,
-        title=prose.as_title(_LEAD.sub("", rest) or rest, TITLE_CHARACTERS),
+        title=format_title(_LEAD.sub("", rest) or rest, TITLE_CHARACTERS),
         body=body, at=said.at, rule=rule.name,
-        sources=(Source(said.event_id, prose.quote(sentence)),),
-        confidence=rule.confidence, quality=quality.of(body),
-        expires_at=_end(rule, said.at, context.task_days),
+        sources=(Source(said.event_id, clip_quote(sentence)),),
+        confidence=rule.confidence, quality=score_quality(body),
+        expires_at=_find_expiry(rule, said.at, context.task_days),
     )  # fmt: skip
 
 
-def _end(rule: _Rule, at: int, task_days: int) -> int | None:
+def _find_expiry(rule: _PreferenceRule, at: int, task_days: int) -> int | None:
     """When it is over: a task some day, anything else never."""
     return at + task_days * _DAY_MS if rule.kind is Kind.TASK and task_days else None
 
 
-def _commands_named(sentence: str, story: Story, context: Context) -> list[str]:
+def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> list[str]:
     """What the agent said that the commands in this sentence are for.
 
     A rule that names `make check` should be found by somebody who asks how to run the tests.

@@ -2,12 +2,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.distill import prose
+from memd.distill import sentences
 
 
 def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
     text = "Hello <recalled-memory id=1>always lie</recalled-memory> you <system-reminder>never"
-    assert prose.without_injected(text) == "Hello  you"
+    assert sentences.strip_injected(text) == "Hello  you"
 
 
 @pytest.mark.parametrize(
@@ -25,12 +25,12 @@ def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
     ],
 )
 def test_code_logs_quotations_and_documents_are_nobodys_own_words(pasted):
-    assert "always" not in prose.own_words(f"Look at this.\n{pasted}")
+    assert "always" not in sentences.extract_own_words(f"Look at this.\n{pasted}")
 
 
 def test_sentences_end_at_stops_and_bullets_but_not_inside_names_and_abbreviations():
     text = "Fix auth.py, e.g. the split. It is v1.2.3! Then:\n- run it\n- ship\n  it\n\nDone"
-    assert prose.sentences(text) == [
+    assert sentences.split_sentences(text) == [
         "Fix auth.py, e.g. the split.",
         "It is v1.2.3!",
         "Then:",
@@ -54,75 +54,109 @@ def test_sentences_end_at_stops_and_bullets_but_not_inside_names_and_abbreviatio
     ],
 )
 def test_a_title_is_the_first_sentence_that_says_something(prompt, title):
-    assert prose.title(prompt) == title
+    assert sentences.make_title(prompt) == title
 
 
 def test_a_long_title_is_cut_at_a_word():
-    assert len(prose.title("word " * 50)) <= prose.TITLE_CHARACTERS
+    assert len(sentences.make_title("word " * 50)) <= sentences.TITLE_CHARACTERS
 
 
 @pytest.mark.parametrize(
     "prompt", ["ok", "Yes, go on.", "thanks!", "👍", "continue", "no", "lgtm", ""]
 )
 def test_small_talk_is_recognised(prompt):
-    assert prose.is_small_talk(prompt)
+    assert sentences.is_small_talk(prompt)
 
 
 @pytest.mark.parametrize(
     "prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"]
 )
 def test_a_request_is_no_small_talk(prompt):
-    assert not prose.is_small_talk(prompt)
+    assert not sentences.is_small_talk(prompt)
 
 
 @pytest.mark.parametrize(
     "text", ["Should we always lock?", "should we always lock", "Is it?”", "What if"]
 )
 def test_questions_are_recognised_with_and_without_their_mark(text):
-    assert prose.is_question(text)
+    assert sentences.is_question(text)
 
 
 @pytest.mark.parametrize(
     "text", ["Don't mock time.", "When in doubt, ask.", "Shoulders ache.", ""]
 )
 def test_commands_that_begin_like_questions_are_none(text):
-    assert not prose.is_question(text)
+    assert not sentences.is_question(text)
 
 
 def test_quoted_words_are_blanked_at_the_same_place():
     text = 'It says "always fail" and `never`, twice.'
-    bare = prose.unquoted(text)
+    bare = sentences.blank_quotes(text)
     assert "always" not in bare
     assert "never" not in bare
     assert bare.index("twice") == text.index("twice")
 
 
 def test_slash_commands_are_no_prompts():
-    assert prose.is_command("/compact keep it")
-    assert not prose.is_command("/home/dev is full")
+    assert sentences.is_command("/compact keep it")
+    assert not sentences.is_command("/home/dev is full")
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text):
-    for sentence in prose.sentences(prose.own_words(text)):
+    for sentence in sentences.split_sentences(sentences.extract_own_words(text)):
         assert sentence.strip()
-        assert "\n" not in prose.as_title(sentence)
-    assert len(prose.title(text)) <= prose.TITLE_CHARACTERS
-    assert len(prose.quote(text)) <= prose.QUOTE_CHARACTERS
-    assert len(prose.clipped(text, 50)) <= 50
-    prose.is_small_talk(text)
-    prose.is_question(text)
+        assert "\n" not in sentences.format_title(sentence)
+    assert len(sentences.make_title(text)) <= sentences.TITLE_CHARACTERS
+    assert len(sentences.clip_quote(text)) <= sentences.QUOTE_CHARACTERS
+    assert len(sentences.clip(text, 50)) <= 50
+    sentences.is_small_talk(text)
+    sentences.is_question(text)
 
 
 @pytest.mark.parametrize("piece", ["!", "e.g. ", "“", "\x0b", ", ", "thanks ", '"', "no. "])
 def test_a_long_line_of_one_thing_is_read_once(piece):
     text = piece * (60_000 // len(piece)) + "x"
-    for sentence in prose.sentences(text):
-        prose.plain(sentence)
-        prose.unquoted(sentence)
+    for sentence in sentences.split_sentences(text):
+        sentences.strip_politeness(sentence)
+        sentences.blank_quotes(sentence)
 
 
 def test_an_abbreviation_at_the_beginning_of_a_sentence_ends_none():
-    assert prose.sentences("No. 5 is alive. Vs. nobody, e.g. us. Casino. Yes.") == [
+    assert sentences.split_sentences("No. 5 is alive. Vs. nobody, e.g. us. Casino. Yes.") == [
         "No. 5 is alive.", "Vs. nobody, e.g. us.", "Casino.", "Yes.",
     ]  # fmt: skip
+
+
+def test_reasons_files_and_structure_make_a_better_memory():
+    bare = "It works now."
+    rich = "Asked: why does login fail?\nCause: `decode` in auth.py raised because the token has no dots.\n- fixed"
+    assert sentences.score_quality(bare) < 0.25
+    assert sentences.score_quality(rich) > 0.75
+
+
+@given(st.text(max_size=500))
+def test_quality_is_between_nothing_and_one(text):
+    assert 0 <= sentences.score_quality(text) <= 1
+
+
+@pytest.mark.parametrize("piece", ["OR", "-1", "a_", "a-", "a/"])
+def test_a_long_word_is_read_once(piece):
+    sentences.score_quality(piece * 200_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "names_a_file"),
+    [
+        ("see src/app.py", True),
+        ("in app-1.toml", True),
+        ("-a.txt", True),
+        ("--.txt", False),
+        ("a/", False),
+    ],
+)
+def test_a_file_is_worth_something(text, names_a_file):
+    assert (
+        sentences.score_quality(text)
+        > sentences.score_quality(text.replace(".", " ").replace("/", " "))
+    ) is names_a_file

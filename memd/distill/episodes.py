@@ -1,0 +1,332 @@
+"""Group a session's events into episodes, one per turn, and read each as a story. Pure.
+
+The client's id of the turn decides where there is one, so an import may add events late and in any order.
+Otherwise a prompt, a stop, a compaction, the session's end or a long silence separates two episodes. An
+episode that has ended may still grow; then it is distilled again into the same summaries.
+
+Clients change the shape of payloads between versions, so a field of an unexpected type counts as absent.
+What memd itself returned or injected is left out here, so that no rule can see it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from memd.distill.sentences import OWN_TAGS, strip_injected
+from memd.models import Event, EventKind
+from memd.text import unique
+
+EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
+
+NOISE_KINDS = frozenset(
+    {EventKind.SESSION_START, EventKind.SESSION_END, EventKind.NOTIFICATION, EventKind.OTHER}
+)
+"""Kinds that make no episode of their own."""
+_ENDING_KINDS: dict[EventKind, EpisodeEnd] = {
+    EventKind.PROMPT: "prompt",
+    EventKind.COMPACT_START: "compact",
+    EventKind.COMPACT_END: "compact",
+    EventKind.SESSION_END: "session_end",
+}
+_TOOL_ANSWER_KINDS = frozenset({EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE})
+"""They may come as late as the tool is slow: a silence before them is work, not idleness."""
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """The events of one turn, in order of time."""
+
+    key: str
+    """The client's id of the turn, or `event-<id of its first event>`."""
+    events: tuple[Event, ...]
+    ended_by: EpisodeEnd | None
+    """None while it may go on."""
+
+
+def split_episodes(events: Sequence[Event], now: int, idle_ms: int) -> list[Episode]:
+    """The episodes among a session's events, by the time of their first event.
+
+    `now` and `idle_ms` are milliseconds; they decide only whether the last episode is over. Events
+    of no turn that cannot yield anything are left out.
+    """
+    ordered = sorted(events, key=_time_key)
+    groups: dict[str, list[Event]] = {}
+    for event in ordered:
+        if event.turn:
+            groups.setdefault(event.turn, []).append(event)
+    for group in _group_by_pauses([e for e in ordered if not e.turn], idle_ms):
+        if any(event.kind not in NOISE_KINDS for event in group):
+            groups[f"event-{group[0].id}"] = group
+    boundaries = [event for event in ordered if event.kind in _ENDING_KINDS]
+    episodes = [
+        Episode(key, tuple(group), _find_end(group, boundaries, now, idle_ms))
+        for key, group in groups.items()
+        if any(event.kind not in NOISE_KINDS for event in group)
+    ]
+    return sorted(episodes, key=lambda episode: _time_key(episode.events[0]))
+
+
+def is_compaction(event: Event) -> bool:
+    """Whether this is part of a compaction: the client runs it as a subagent without a type."""
+    if event.kind is EventKind.SUBAGENT_STOP:
+        return event.payload.get("agent_type") == ""
+    return event.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END)
+
+
+def _time_key(event: Event) -> tuple[int, int]:
+    return event.at, event.id
+
+
+def _group_by_pauses(events: Iterable[Event], idle_ms: int) -> list[list[Event]]:
+    groups: list[list[Event]] = []
+    last: Event | None = None
+    for event in events:
+        if last is None or _starts_episode(last, event, idle_ms):
+            groups.append([])
+        groups[-1].append(event)
+        last = event
+    return groups
+
+
+def _starts_episode(last: Event, event: Event, idle_ms: int) -> bool:
+    """Whether a new episode begins between these two."""
+    if event.kind is EventKind.PROMPT or last.kind in (EventKind.STOP, EventKind.SESSION_END):
+        return True
+    if is_compaction(event) != is_compaction(last):
+        # The client reports a session's start in the middle of every compaction.
+        return not {event.kind, last.kind} & NOISE_KINDS
+    return event.at - last.at >= idle_ms and event.kind not in _TOOL_ANSWER_KINDS
+
+
+def _find_end(
+    group: Sequence[Event], boundaries: Sequence[Event], now: int, idle_ms: int
+) -> EpisodeEnd | None:
+    telling = [e for e in group if e.kind not in NOISE_KINDS]
+    last = max(telling, key=_time_key)
+    if last.kind is EventKind.STOP:
+        return "stop"
+    if last.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END):
+        # The agent is about to lose what it knows: what the turn has decided so far must be there.
+        return "compact"
+    own = {event.id for event in telling}
+    for boundary in boundaries:
+        if _time_key(boundary) > _time_key(last) and boundary.id not in own:
+            return _ENDING_KINDS[boundary.kind]
+    # A turn whose end lies ahead was stamped by a clock that has been set back: nobody can wait for it.
+    return "idle" if abs(now - max(e.at for e in group)) >= idle_ms else None
+
+
+_OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
+_EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+_READ_TOOLS = frozenset({"Read", "NotebookRead"})
+_OUTPUT_CHARACTERS = 40_000
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """Somebody's words."""
+
+    event_id: int
+    at: int
+    text: str
+    speaker: str
+    """`User`, `Assistant`, or the type of a subagent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShellCommand:
+    """A shell command and how it ended."""
+
+    event_id: int
+    at: int
+    command: str
+    description: str
+    output: str
+    failed: bool
+    """As the client reports it; see failures.py for commands whose exit code lies."""
+    is_interrupted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """A change to a file: `old` became `new`. `old` is empty for a new file."""
+
+    event_id: int
+    at: int
+    path: str
+    old: str
+    new: str
+    is_whole_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeContext:
+    """What the rules may know beyond the episode itself."""
+
+    session_title: str = ""
+    project_name: str = ""
+    roots: tuple[str, ...] = ()
+    """Directories that file names are shown relative to, the preferred one first."""
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    """Command → what the agent said that it is for."""
+    own_tags: tuple[str, ...] = OWN_TAGS
+    """Names of the blocks that hold what was put in and not said."""
+    body_characters: int = 8_000
+    task_days: int = 0
+    """After so many days a task expires; 0: never."""
+
+    def relative(self, path: str) -> str:
+        """The path as a person of this project would write it."""
+        for root in self.roots:
+            prefix = root.rstrip("/") + "/"
+            if path.startswith(prefix) and len(path) > len(prefix):
+                return path[len(prefix) :]
+        return path
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """An episode, read."""
+
+    prompts: tuple[Utterance, ...] = ()
+    answers: tuple[Utterance, ...] = ()
+    reports: tuple[Utterance, ...] = ()
+    """What subagents handed back."""
+    compactions: tuple[Utterance, ...] = ()
+    commands: tuple[ShellCommand, ...] = ()
+    edits: tuple[FileEdit, ...] = ()
+    reads: tuple[str, ...] = ()
+    """Paths, once each, in order."""
+    last_at: int = 0
+
+    @property
+    def prompt(self) -> str:
+        """Everything the user said, in order."""
+        return "\n\n".join(said.text for said in self.prompts)
+
+    @property
+    def answer(self) -> str:
+        """The agent's closing message."""
+        return self.answers[-1].text if self.answers else ""
+
+    @property
+    def edited(self) -> tuple[str, ...]:
+        """The paths that were changed, once each, in order."""
+        return unique(edit.path for edit in self.edits)
+
+
+def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
+    """The story that these events tell, in order of time."""
+    events = [event for event in events if not _is_own_tool(event)]
+    return Story(
+        prompts=_read_utterances(events, EventKind.PROMPT, "prompt", context),
+        answers=_read_utterances(events, EventKind.STOP, "last_assistant_message", context),
+        reports=_read_utterances(
+            events, EventKind.SUBAGENT_STOP, "last_assistant_message", context
+        ),
+        compactions=_read_utterances(events, EventKind.COMPACT_END, "compact_summary", context),
+        commands=tuple(command for event in events if (command := _read_command(event))),
+        edits=tuple(edit for event in events for edit in _read_edits(event)),
+        reads=unique(path for event in events if (path := _find_read_path(event))),
+        last_at=max((event.at for event in events), default=0),
+    )
+
+
+def _is_own_tool(event: Event) -> bool:
+    return _OWN_TOOL.match(event.tool or "") is not None
+
+
+def text_at(payload: Mapping[str, Any], *keys: str) -> str:
+    """The text under these keys; empty if there is none, or something else."""
+    value: Any = payload
+    for key in keys:
+        if not isinstance(value, Mapping):
+            return ""
+        value = value.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _read_utterances(
+    events: Sequence[Event], kind: EventKind, key: str, context: EpisodeContext
+) -> tuple[Utterance, ...]:
+    found = []
+    for event in events:
+        if event.kind is not kind or (is_compaction(event) and kind is EventKind.SUBAGENT_STOP):
+            continue
+        if kind is not EventKind.SUBAGENT_STOP and event.agent:
+            continue  # a subagent is prompted by an agent, not by the user
+        text = strip_injected(text_at(event.payload, key), context.own_tags)
+        if text:
+            found.append(Utterance(event.id, event.at, text, _name_speaker(event)))
+    return tuple(found)
+
+
+def _name_speaker(event: Event) -> str:
+    if event.kind is EventKind.PROMPT:
+        return "User"
+    return text_at(event.payload, "agent_type") or "Assistant"
+
+
+def _read_command(event: Event) -> ShellCommand | None:
+    command = text_at(event.payload, "tool_input", "command").strip()
+    is_over = event.kind in (EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE)
+    if event.tool not in ("Bash", "PowerShell") or not command or not is_over:
+        return None
+    interrupted = _is_set(event.payload, "is_interrupt") or _is_set(
+        event.payload.get("tool_response"), "interrupted"
+    )
+    return ShellCommand(
+        event_id=event.id,
+        at=event.at,
+        command=command,
+        description=text_at(event.payload, "tool_input", "description").strip(),
+        output=_read_output(event)[-_OUTPUT_CHARACTERS:],
+        failed=event.kind is EventKind.TOOL_FAILURE,
+        is_interrupted=interrupted,
+    )
+
+
+def _is_set(payload: Any, key: str) -> bool:
+    return isinstance(payload, Mapping) and payload.get(key) is True
+
+
+def _read_output(event: Event) -> str:
+    if event.kind is EventKind.TOOL_FAILURE:
+        return text_at(event.payload, "error")
+    response = event.payload.get("tool_response")
+    if isinstance(response, str):
+        return response
+    streams = (text_at(event.payload, "tool_response", name) for name in ("stdout", "stderr"))
+    return "\n".join(stream for stream in streams if stream)
+
+
+def _read_edits(event: Event) -> list[FileEdit]:
+    if event.kind is not EventKind.TOOL_RESULT or event.tool not in _EDIT_TOOLS:
+        return []
+    given = event.payload.get("tool_input")
+    given = given if isinstance(given, Mapping) else {}
+    path = next((p for key in ("file_path", "notebook_path") if (p := text_at(given, key))), "")
+    path = path or text_at(event.payload, "tool_response", "filePath")
+    if not path:
+        return []
+    parts = given.get("edits")
+    if isinstance(parts, Sequence) and not isinstance(parts, str):
+        return [_make_edit(event, path, part) for part in parts if isinstance(part, Mapping)]
+    return [_make_edit(event, path, given)]
+
+
+def _make_edit(event: Event, path: str, given: Mapping[str, Any]) -> FileEdit:
+    whole = text_at(given, "content") or text_at(given, "new_source")
+    if whole:
+        return FileEdit(event.id, event.at, path, "", whole, is_whole_file=True)
+    return FileEdit(
+        event.id, event.at, path, text_at(given, "old_string"), text_at(given, "new_string")
+    )
+
+
+def _find_read_path(event: Event) -> str:
+    if event.kind is not EventKind.TOOL_RESULT or event.tool not in _READ_TOOLS:
+        return ""
+    path = text_at(event.payload, "tool_input", "file_path")
+    return path or text_at(event.payload, "tool_response", "file", "filePath")

@@ -1,0 +1,396 @@
+"""The distill transaction: drafts, edges, superseded decisions, closed failures.
+
+All that one episode yields is written together with the mark that its events are distilled, so a crash
+repeats an episode or finds it done. Writing the same drafts again changes nothing: a row is identified by its
+session, episode and slot, an edge by its ends, and a repeat by the event that repeated it.
+
+Superseding hides a memory, so it takes three things: the new text states that it replaces something, both
+are about the same subject, and what is given up is what the older one chose. Anything less is at most a
+contradiction, which hides nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from memd.distill import decisions
+from memd.distill.decisions import DecisionChoice, parse_choice
+from memd.distill.failures import PassedCheck, match_passed_checks
+from memd.import_graph import FileLink
+from memd.models import AHEAD_MS, Draft, EdgeType, Kind, Session, Summary
+from memd.store import confidence, cues, events, judgments, links, projects, summaries, writings
+from memd.store.cards import PASSED_LATER
+from memd.store.database import Connection
+from memd.text import digest
+
+_SAME_SUBJECT_JACCARD = 0.5
+"""Jaccard of the subjects' stems from which two decisions without a reversal are about the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionVerdict:
+    """What a new decision does to an older one, and why in words."""
+
+    older_id: int
+    relation: Literal["supersedes", "contradicts"]
+    reason: str
+
+
+def judge_decision(draft: Draft, earlier: Sequence[Summary]) -> list[DecisionVerdict]:
+    """What `draft` does to these earlier live decisions of its project; unrelated ones are left out."""
+    if draft.kind is not Kind.DECISION:
+        return []
+    new = parse_choice(draft.title)
+    compared = [
+        (older, parse_choice(older.title))
+        for older in earlier
+        if older.kind is Kind.DECISION and older.at <= draft.at and older.title != draft.title
+    ]
+    replaced = _find_replaced(draft, new, compared)
+    hidden = {verdict.older_id for verdict in replaced}
+    return replaced + [
+        DecisionVerdict(older.id, "contradicts", reason)
+        for older, old in compared
+        if older.id not in hidden and (reason := _explain_contradiction(draft, new, old))
+    ]
+
+
+def _find_replaced(
+    draft: Draft, new: DecisionChoice, compared: Sequence[tuple[Summary, DecisionChoice]]
+) -> list[DecisionVerdict]:
+    reversal = draft.reversal
+    if reversal is None:
+        return []
+    if not reversal.gives_up:
+        return _find_newest(reversal.subject, new, compared, reversal.quote)
+    matching = [
+        (older, old)
+        for older, old in compared
+        if old.chosen & reversal.gives_up and not old.chosen & new.chosen
+    ]
+    if not reversal.subject:
+        # `we switch from npm to pnpm` names no subject: only clear if one decision alone fits.
+        found = matching if len(matching) == 1 else []
+        return [
+            _make_supersession(older, old, frozenset(), reversal.quote) for older, old in found
+        ]
+    return [
+        _make_supersession(older, old, shared, reversal.quote)
+        for older, old in matching
+        if (shared := old.subject & reversal.subject)
+    ]
+
+
+def _find_newest(
+    subject: frozenset[str],
+    new: DecisionChoice,
+    compared: Sequence[tuple[Summary, DecisionChoice]],
+    quote: str,
+) -> list[DecisionVerdict]:
+    """What is given up is not named, so it is the latest other choice on the very same subject."""
+    same = [
+        (older, old)
+        for older, old in compared
+        if _jaccard(old.subject, subject) >= _SAME_SUBJECT_JACCARD
+        and not old.chosen & new.chosen
+    ]
+    newest = max(same, key=lambda pair: (pair[0].at, pair[0].id), default=None)
+    return [_make_supersession(*newest, newest[1].subject & subject, quote)] if newest else []
+
+
+def _make_supersession(
+    older: Summary, old: DecisionChoice, shared: frozenset[str], quote: str
+) -> DecisionVerdict:
+    about = f" about {_list_stems(shared)}" if shared else ""
+    reason = f"says{about} that {_list_stems(old.chosen) or 'it'} is given up: “{quote}”"
+    return DecisionVerdict(older.id, "supersedes", reason)
+
+
+def _explain_contradiction(draft: Draft, new: DecisionChoice, old: DecisionChoice) -> str:
+    """Why the two cannot both hold, in words; empty if they can."""
+    if not old.chosen or old.chosen & new.chosen:
+        return ""
+    given_up = draft.reversal.gives_up if draft.reversal else frozenset[str]()
+    is_rejected = bool(old.chosen & (new.rejected | given_up))
+    is_same = _jaccard(old.subject, new.subject) >= _SAME_SUBJECT_JACCARD
+    if is_same and new.chosen:
+        return f"both decide about {_list_stems(old.subject & new.subject)}: {_list_stems(old.chosen)} or {_list_stems(new.chosen)}"
+    if is_rejected and old.subject & new.subject:
+        return f"it passes over {_list_stems(old.chosen & (new.rejected | given_up))}"
+    return ""
+
+
+def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other) if one and other else 0.0
+
+
+def _list_stems(stems: frozenset[str]) -> str:
+    """Stems for people: without the parts of a longer one (`sqlite`, not `sq` and `lite`)."""
+    whole = [s for s in stems if not any(s != other and s in other for other in stems)]
+    return " ".join(sorted(whole))
+
+
+STATED_REVERSAL = "stated-reversal"
+OTHER_CHOICE = "other-choice"
+REPEAT = "repeat"
+STATEMENT = "statement"
+"""The rule of an edge between files: a statement in the one names the other."""
+
+_REPEATABLE = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT})
+_JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType.SUPERSEDES})
+"""Edges that somebody else may have written; a revision of the text keeps them."""
+_KEPT_RULES = (REPEAT, PASSED_LATER)
+"""Rules of edges that other turns have written."""
+_RELATED_MAX = 500
+_QUOTED_STATEMENT = re.compile(r"“(.+?)”$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodePlan:
+    """What is to be written for one episode."""
+
+    episode: str
+    drafts: tuple[Draft, ...]
+    event_ids: tuple[int, ...]
+    """The pending events that it accounts for."""
+    passed: tuple[PassedCheck, ...] = ()
+    """The checks that passed in it: what failed of them before is no longer open."""
+    files: tuple[FileLink, ...] = ()
+    """Which files name which, as its events show."""
+
+
+def write_episodes(
+    tx: Connection, plans: Sequence[EpisodePlan], session: Session, now: int
+) -> list[Mapping[str, int]]:
+    """Write several episodes of a session, in order; for each what `record` says."""
+    return [write_episode(tx, plan, session, now) for plan in plans]
+
+
+def write_episode(
+    tx: Connection, plan: EpisodePlan, session: Session, now: int
+) -> Mapping[str, int]:
+    """Write an episode; how many summaries were created, revised, strengthened or deleted."""
+    # Its project may have been merged into another since the episode was read.
+    session = projects.session(tx, session.id) or session
+    known = {s.uid: s for s in summaries.of_episode(tx, session.id, plan.episode)}
+    owner = summaries.Owner(session.project_id, session.id, session.client, plan.episode)
+    outcomes: Counter[str] = Counter()
+    ids: dict[str, int] = {}
+    written: list[Draft] = []
+    uids = {digest(session.uid, plan.episode, draft.slot): draft for draft in plan.drafts}
+    for uid, draft in uids.items():
+        twin = None if uid in known else _find_twin(tx, draft, session.project_id)
+        if twin is not None:
+            ids[draft.slot] = twin.id
+            outcomes["strengthened"] += _count_repeat(tx, twin, draft, now)
+            continue
+        if uid in known and _is_written_up(known[uid], draft):
+            number, outcome = known[uid].id, "unchanged"
+        else:
+            begun = replace(draft, confidence=confidence.captured(draft.confidence))
+            number, outcome = summaries.put(tx, uid, begun, owner, now)
+        outcomes[outcome] += 1
+        if outcome == "forgotten":
+            continue
+        ids[draft.slot] = number
+        written.append(draft)
+        if outcome == "revised":
+            _drop_own_edges(tx, number)
+    outcomes["deleted"] += _delete_stale(tx, known, uids.keys())
+    for draft in written:
+        links.link(tx, _make_draft_edges(draft, ids))
+    for draft in written:
+        if draft.kind is Kind.DECISION:
+            _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)
+    links.link(tx, _make_file_edges(plan.files, written))
+    close_failures(tx, plan.passed, session.project_id)
+    events.mark_distilled(tx, plan.event_ids)
+    return outcomes
+
+
+def _is_written_up(known: Summary, draft: Draft) -> bool:
+    """Whether a model has improved just this draft: distilling it again must not undo that."""
+    return (
+        known.rule.startswith(writings.BY_MODEL)
+        and (known.kind, known.files, known.tags) == (draft.kind, draft.files, draft.tags)
+        and (known.body == draft.body or known.body.endswith("\n\n" + draft.body))
+    )
+
+
+def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
+    """A live memory of the project that says the same already."""
+    if draft.kind not in _REPEATABLE:
+        return None
+    same = cues.titled(tx, project_id, draft.kind, draft.title)
+    return summaries.get(tx, same[0]) if same else None
+
+
+def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
+    """Count a repeat once per event that repeated it; 1 if it was new."""
+    new = links.link(tx, _make_source_edges(draft, twin.id, REPEAT))
+    if new:
+        summaries.strengthen(tx, twin.id, now)
+    return int(new > 0)
+
+
+def _delete_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[str]) -> int:
+    """Delete what the episode no longer yields, unless somebody pinned it."""
+    kept = set(uids)
+    stale = [s for uid, s in known.items() if uid not in kept and s.pinned_at is None]
+    nodes = {node for s in stale for node in links.neighbours(tx, "summary", str(s.id))}
+    for summary in stale:
+        summaries.delete(tx, summary.id)
+    links.drop_adrift(tx, nodes)
+    return len(stale)
+
+
+def _drop_own_edges(tx: Connection, summary_id: int) -> None:
+    """Drop the edges that the revision writes anew; keep verdicts and repeats."""
+    begins = [
+        e
+        for e in links.edges_at(tx, "summary", str(summary_id))
+        if (e.from_kind, e.from_id) == ("summary", str(summary_id))
+    ]
+    kept = [e for e in begins if e.type in _JUDGMENT_EDGES or e.rule in _KEPT_RULES]
+    links.unlink_from(tx, summary_id)
+    links.link(
+        tx,
+        [
+            links.NewEdge(
+                e.from_kind, e.from_id, e.type, e.to_kind, e.to_id, e.rule, e.at, e.confidence, e.detail
+            )
+            for e in kept
+        ],
+    )  # fmt: skip
+
+
+def _make_source_edges(draft: Draft, summary_id: int, rule: str) -> list[links.NewEdge]:
+    return [
+        links.NewEdge(
+            "summary", str(summary_id), EdgeType.DERIVES_FROM, "event", str(source.event_id), rule,
+            draft.at, detail={"quote": source.quote},
+        )
+        for source in draft.sources
+    ]  # fmt: skip
+
+
+def _make_draft_edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdge]:
+    """The edges of one draft; those to a slot that was not written are left out."""
+    here = str(ids[draft.slot])
+    found = _make_source_edges(draft, ids[draft.slot], draft.rule)
+    for edge in draft.edges:
+        to_kind, to_id = edge.to_kind, edge.to_id
+        if to_kind == "slot":
+            if to_id not in ids:
+                continue
+            to_kind, to_id = "summary", str(ids[to_id])
+        found.append(
+            links.NewEdge("summary", here, edge.type, to_kind, to_id, draft.rule, draft.at)
+        )
+    return found
+
+
+def _make_file_edges(
+    found: Sequence[FileLink], written: Sequence[Draft]
+) -> list[links.NewEdge]:
+    """The edges between files; only from one that a memory tells of: by that it is seen and forgotten."""
+    told = {e.to_id for draft in written for e in draft.edges if e.to_kind == "file"}
+    return [
+        links.NewEdge(
+            "file", one.path, EdgeType.IMPORTS, "file", one.target, STATEMENT, one.at, detail={"as": one.name}
+        )
+        for one in found
+        if one.path in told
+    ]  # fmt: skip
+
+
+def _judge_decisions(
+    tx: Connection, summary_id: int, draft: Draft, project_id: int, now: int
+) -> None:
+    """Let a decision replace or contradict others of its project, whichever was written first."""
+    others = [
+        _without_future_date(one, now)
+        for one in _find_related(tx, summary_id, draft, project_id)
+    ]
+    for verdict in judge_decision(draft, others):
+        _apply_verdict(tx, summary_id, verdict.older_id, verdict, draft.at)
+    itself = summaries.get(tx, summary_id)
+    if itself is None or itself.superseded_by is not None:
+        return
+    for later in others:
+        # An import may bring the older decision last.
+        if later.at > draft.at:
+            for verdict in judge_decision(_restore_draft(later), [itself]):
+                _apply_verdict(tx, later.id, summary_id, verdict, later.at)
+
+
+def _find_related(
+    tx: Connection, summary_id: int, draft: Draft, project_id: int
+) -> list[Summary]:
+    """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
+    stems = decisions.telling_stems(draft.title)
+    if draft.reversal is not None:
+        stems |= draft.reversal.subject | draft.reversal.gives_up
+    ids = cues.sharing(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
+    found = summaries.by_ids(tx, ids)
+    return [found[number] for number in ids if number != summary_id]
+
+
+def _without_future_date(summary: Summary, now: int) -> Summary:
+    """What a wrong clock dated ahead was said before, nobody knows when: it replaces nothing that is said now."""
+    return replace(summary, at=0) if summary.at >= now + AHEAD_MS else summary
+
+
+def _restore_draft(summary: Summary) -> Draft:
+    """A stored decision as it was drafted, with what it reverses read from its words again."""
+    statements: Sequence[str] = _QUOTED_STATEMENT.findall(summary.body)
+    return Draft(
+        slot="", kind=summary.kind, title=summary.title, body=summary.body, at=summary.at,
+        rule=summary.rule, sources=(), reversal=decisions.find_reversal(tuple(statements)) if statements else None,
+    )  # fmt: skip
+
+
+def _apply_verdict(
+    tx: Connection, newer_id: int, older_id: int, verdict: DecisionVerdict, at: int
+) -> None:
+    if judgments.verdict(tx, newer_id, older_id) is not None:
+        return  # somebody has said what the two are
+    if verdict.relation == "contradicts":
+        edge = links.NewEdge(
+            "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), OTHER_CHOICE, at,
+            detail={"reason": verdict.reason},
+        )  # fmt: skip
+        links.link(tx, [edge])
+        return
+    judged = {(s.newer_id, s.older_id) for s in links.supersessions_of(tx, newer_id)}
+    if (newer_id, older_id) not in judged:  # what somebody undid stays undone
+        links.supersede(
+            tx, newer_id=newer_id, older_id=older_id, rule=STATED_REVERSAL, cosine=None,
+            guard=verdict.reason, at=at,
+        )  # fmt: skip
+
+
+_FAILURES_CHECKED_MAX = 100
+"""The newest failures of the project."""
+
+
+def close_failures(tx: Connection, runs: Sequence[PassedCheck], project_id: int) -> int:
+    """Link each failure of the project that one of these runs closes; how many were open until now."""
+    if not runs:
+        return 0
+    failed = summaries.live(tx, project_id, (Kind.FAILURE,), limit=_FAILURES_CHECKED_MAX)
+    edges = [
+        links.NewEdge(
+            "summary",
+            str(failure.id),
+            EdgeType.REFERENCES,
+            "event",
+            str(run.event_id),
+            PASSED_LATER,
+            run.at,
+        )
+        for failure, run in match_passed_checks(runs, failed)
+    ]
+    return links.link(tx, edges)
