@@ -45,7 +45,7 @@ _LATENCIES_MAX = 64
 REQUEST_S = 0.02
 """Aim for the seconds of a batch request: a server that works on one request at a time lets a query wait
 for it. With 0.05, searches beside a re-embedding took 2.3 times as long at the 95th percentile
-(`scripts/bench reembed`)."""
+(`scripts/bench embeddings`)."""
 _FIRST_SIZE = 4
 _GROWTH_MAX = 2
 _SMOOTHING = 0.5

@@ -366,7 +366,7 @@ def strays(site: load.Site, models: dict[str, str]) -> list[str]:
             texts = {one: prefix + text for one, text in gaps.texts(tx, list(stored)).items()}
             if not texts:
                 continue
-            wanted = ollama_stub.turned(model.vectors(list(texts.values())), salts[0])
+            wanted = ollama_stub.rotate(model.vectors(list(texts.values())), salts[0])
             had = decode([stored[one] for one in texts], wanted.shape[1])
             wrong = int((np.einsum("ij,ij->i", wanted, had) < 0.99).sum())  # float16
             said += [f"{wrong} vectors of {name} are not its model's"] if wrong else []
