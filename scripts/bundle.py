@@ -1,9 +1,7 @@
-"""Packs dist/memd.mcpb, the extension that Claude Desktop installs with a double click.
+"""Pack dist/memd.mcpb, the extension that Claude Desktop installs with a double click.
 
-It holds a manifest and the launcher, nothing else: the daemon that answers is the memd that is
-installed on the machine, so that Desktop and Claude Code share one memory, and an update of memd
-needs no new extension. The tools are listed from the table that the daemon serves. Two runs give
-the same bytes. Needs memd's own dependencies, which scripts/bundle sees to.
+It holds a manifest and the launcher; the memd that is installed on the machine answers, so that Desktop and
+Claude Code share one memory and an update of memd needs no new extension. Two runs write the same bytes.
 """
 
 import json
@@ -13,36 +11,33 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import anyio
 
+from memd import __version__
+from memd.serve.tools import Tools
+
+ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = ROOT / "memd" / "plugin" / "scripts" / "memd"
 PROGRAM = "server/memd"
-LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""A zip cannot tell an earlier time."""
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+"""The earliest time that a zip can hold."""
 
 
-def tools() -> list[dict[str, str]]:
-    """List every tool that the daemon serves, with the first sentence of when to call it."""
-    import anyio  # noqa: PLC0415  # the rest works without dependencies
-
-    from memd.serve.tools import Tools  # noqa: PLC0415
-
-    table: Any = Tools(None)  # type: ignore[arg-type]  # to be listed, a tool needs no desk
+def list_tools() -> list[dict[str, str]]:
+    """Every tool that the daemon serves, with the first sentence of its description."""
+    table: Any = Tools(None)  # type: ignore[arg-type]  # listing needs no service
     listed = anyio.run(partial(table._list, None, None))  # noqa: SLF001  # as a client asks for it
     return [
-        {"name": tool.name, "description": _first(tool.description)} for tool in listed.tools
+        {
+            "name": tool.name,
+            "description": tool.description.partition(". ")[0].rstrip(".") + ".",
+        }
+        for tool in listed.tools
     ]
-
-
-def _first(text: str) -> str:
-    return text.partition(". ")[0].rstrip(".") + "."
 
 
 def manifest() -> dict[str, Any]:
     """Describe the extension."""
-    from memd import __version__  # noqa: PLC0415
-
     return {
         "manifest_version": "0.3",
         "name": "memd",
@@ -67,7 +62,7 @@ def manifest() -> dict[str, Any]:
                 },
             },
         },
-        "tools": tools(),
+        "tools": list_tools(),
         "user_config": {
             "program": {
                 "type": "file",
@@ -82,16 +77,16 @@ def manifest() -> dict[str, Any]:
 
 
 def pack(target: Path) -> None:
-    """Write the bundle. Stored, not packed: its few bytes are the same with every zlib."""
+    """Write the bundle, uncompressed, so that its bytes do not depend on the version of zlib."""
     text = json.dumps(manifest(), indent=2, ensure_ascii=False) + "\n"
     target.parent.mkdir(parents=True, exist_ok=True)
     with zipfile.ZipFile(target, "w") as bundle:
-        _put(bundle, "manifest.json", text.encode(), 0o644)
-        _put(bundle, PROGRAM, LAUNCHER.read_bytes(), 0o755)
+        _add_file(bundle, "manifest.json", text.encode(), 0o644)
+        _add_file(bundle, PROGRAM, LAUNCHER.read_bytes(), 0o755)
 
 
-def _put(bundle: zipfile.ZipFile, name: str, content: bytes, mode: int) -> None:
-    entry = zipfile.ZipInfo(name, LONG_AGO)
+def _add_file(bundle: zipfile.ZipFile, name: str, content: bytes, mode: int) -> None:
+    entry = zipfile.ZipInfo(name, _EPOCH)
     entry.create_system = 3  # Unix: the mode counts
     entry.external_attr = (0o100000 | mode) << 16
     bundle.writestr(entry, content)
