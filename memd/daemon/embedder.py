@@ -7,14 +7,10 @@ the index which space leads; here that becomes one value. Not here: any of these
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class LearnedStatus(_Shown):
+class LearnedStatus(BaseModel):
     """A model beside the hashing space."""
 
     provider: str
@@ -40,7 +36,7 @@ class LearnedStatus(_Shown):
     """Passages without one."""
 
 
-class Embedder(_Shown):
+class Embedder(BaseModel):
     """What turns text into vectors."""
 
     configured: str

@@ -36,11 +36,7 @@ _QUICK_S = 0.005
 _KEPT_S = 2.0
 
 
-class _Shown(BaseModel):
-    model_config = ConfigDict(use_attribute_docstrings=True)
-
-
-class Versions(_Shown):
+class Versions(BaseModel):
     """What runs."""
 
     memd: str
@@ -50,7 +46,7 @@ class Versions(_Shown):
     """Of the MCP library."""
 
 
-class Vault(_Shown):
+class Vault(BaseModel):
     """The one file that holds everything."""
 
     name: str
@@ -61,7 +57,7 @@ class Vault(_Shown):
     """The number of its last migration. Called `schema` in the JSON."""
 
 
-class Books(_Shown):
+class Books(BaseModel):
     """What became of every event that was handed in, since the vault was made."""
 
     received: int
@@ -75,7 +71,7 @@ class Books(_Shown):
     """For `filtered` and `refused`: reason → how many."""
 
 
-class Events(_Shown):
+class Events(BaseModel):
     """What agents did."""
 
     count: int
@@ -85,7 +81,7 @@ class Events(_Shown):
     """When the latest event happened."""
 
 
-class Summaries(_Shown):
+class Summaries(BaseModel):
     """What is remembered."""
 
     count: int
@@ -97,7 +93,7 @@ class Summaries(_Shown):
     """Not yet compared with the others."""
 
 
-class RoomStatus(_Shown):
+class RoomStatus(BaseModel):
     """One room of the daemon; what it says of itself stands beside these fields."""
 
     model_config = ConfigDict(extra="allow")
@@ -107,7 +103,7 @@ class RoomStatus(_Shown):
     last_error: str | None
 
 
-class Spool(_Shown):
+class Spool(BaseModel):
     """What hooks left while no daemon answered, and what has not been taken in yet."""
 
     bytes: int
@@ -116,7 +112,7 @@ class Spool(_Shown):
     """When the file that waits longest was last written to."""
 
 
-class RoomError(_Shown):
+class RoomError(BaseModel):
     """The last crash of a room."""
 
     room: str
@@ -124,7 +120,7 @@ class RoomError(_Shown):
     ago_s: float
 
 
-class Status(_Shown):
+class Status(BaseModel):
     """How memd is."""
 
     running: Literal[True] = True

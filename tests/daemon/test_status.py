@@ -188,12 +188,6 @@ def test_the_spool_is_weighed_without_its_empty_files(tmp_path):
     assert everywhere == Spool(bytes=10, files=2, oldest_at=5_000)
 
 
-def test_every_field_of_the_schema_that_needs_words_has_them():
-    schema = status.Status.model_json_schema(mode="serialization")
-    assert schema["properties"]["reasons"]["description"]
-    assert "schema" in schema["$defs"]["Vault"]["properties"]
-
-
 def test_what_is_wrong_with_a_persons_own_file_is_a_reason():
     rooms = [Kept(Room("intake", trouble="projects.toml is not used: no")), kept("indexer")]
     found = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
