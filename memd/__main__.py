@@ -23,9 +23,9 @@ def main() -> int:
 
         return hook.main(rest)
     if command == "mcp" and not asks_help:
-        from memd import bridge
+        from memd import stdio_proxy
 
-        return bridge.main(rest)
+        return stdio_proxy.main(rest)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # What was remembered may hold letters that this terminal, or any, cannot show.

@@ -187,11 +187,11 @@ def _begin(
     """Start the daemon for a session that begins; what it then answers to `request`, if in time."""
     import json
 
-    from memd import launch
+    from memd import launcher
 
     if json.loads(payload).get("hook_event_name") != "SessionStart":
         return None
-    child = 0 if launch.is_held(paths.lock) else launch.start(paths, environ)
+    child = 0 if launcher.is_held(paths.lock) else launcher.start(paths, environ)
     if child is None or not request:
         return None
     deadline = started + START_WAIT_S
@@ -200,7 +200,7 @@ def _begin(
         if not is_absent:
             return _output(reply)
         # Ours may have found that another is starting, and left: then the other one will answer.
-        if (not child or launch.has_ended(child)) and not launch.is_awaited(paths):
+        if (not child or launcher.has_ended(child)) and not launcher.is_awaited(paths):
             return None
         time.sleep(_RETRY_S)
     return None

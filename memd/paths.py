@@ -1,6 +1,6 @@
 """Where memd's files live, from the environment alone. Standard library only, for the side doors.
 
-One rule serves the daemon, the hook and the bridge: had each its own, a capture could be sent to a
+One rule serves the daemon, the hook and the stdio proxy: had each its own, a capture could be sent to a
 socket that nobody listens on. That is why this is not `platformdirs`, which the hook could not
 afford to import (its whole budget is 35 ms). Not here: creating anything but private directories.
 """

@@ -15,7 +15,6 @@ import anyio
 import anyio.to_thread
 
 from memd import log
-from memd.bell import Bell
 from memd.capture import bound, spool
 from memd.capture.adapters import Refused
 from memd.capture.cleanup import Cleanup
@@ -28,6 +27,7 @@ from memd.capture.sharing import BATCH, Sharing
 from memd.config import CaptureConfig
 from memd.errors import MemdError, SpoolBroken, VaultError
 from memd.store.database import Database
+from memd.wakeup import AutoResetEvent
 
 __all__ = ["BATCH", "WAITING", "CaptureRequest", "Intake", "Receipt"]
 
@@ -65,7 +65,7 @@ class Intake:
         self._door = anyio.Semaphore(WAITING, fast_acquire=True)
         self._hands = anyio.CapacityLimiter(2)
         self._draining = anyio.Lock()
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._commit: dict[str, int] = {"events": 0, "captures": 0, "total": 0}
         self._waiting: dict[str, spool.Measure] = {}
         self._known = Known()
@@ -96,7 +96,7 @@ class Intake:
         while True:
             if await self._outage.is_over():
                 await self._catch_up()
-            await self._bell.wait(SPOOL_POLL_S)
+            await self._wakeup.wait(SPOOL_POLL_S)
 
     async def _catch_up(self) -> None:
         try:
@@ -108,7 +108,7 @@ class Intake:
 
     def wake(self) -> None:
         """Look into the spool now."""
-        self._bell.ring()
+        self._wakeup.set()
 
     async def scrub(self) -> None:
         """Take the words of what was erased from the full texts and the log, too; if it fails, it is due again."""
@@ -208,7 +208,7 @@ class Intake:
         if any(receipt.outcome == "stored" for receipt in receipts):
             self._on_stored()
         if any(receipt.has_erased for receipt in receipts):
-            self._bell.ring()
+            self._wakeup.set()
         return receipts
 
 

@@ -1,4 +1,4 @@
-"""`memd mcp`: the stdio door for an MCP client. Here for the help page; `__main__` goes there directly."""
+"""The help page of `memd mcp`. `__main__` runs the stdio proxy itself directly."""
 
 import typer
 
@@ -7,6 +7,6 @@ SETTINGS = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 def run(context: typer.Context) -> None:
     """Speak MCP on stdin and stdout; for `claude mcp add`."""
-    from memd import bridge
+    from memd import stdio_proxy
 
-    raise typer.Exit(bridge.main(context.args))
+    raise typer.Exit(stdio_proxy.main(context.args))

@@ -22,7 +22,6 @@ import anyio
 import anyio.to_thread
 
 from memd import log
-from memd.bell import Bell
 from memd.config import ConsolidateConfig
 from memd.consolidate import verdicts
 from memd.consolidate.decide import Decision, Pair, Supersede, deciding, refusals, said
@@ -35,6 +34,7 @@ from memd.models import EdgeType, Summary
 from memd.store import forms, runs, summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, words
+from memd.wakeup import AutoResetEvent
 
 Alike = Mapping[tuple[int, int], tuple[float | None, str]]
 """Two summaries, the smaller id first → their cosine, and the learned space that it is of; else empty."""
@@ -127,7 +127,7 @@ class Consolidator:
         self._config = config
         self._clock = clock
         self._on_written = on_written
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._lock = anyio.Lock()
         self._after = 0
         """Looked at up to this id in this round; those that wait must not block those behind them."""
@@ -142,12 +142,12 @@ class Consolidator:
         """Tick at once, then every interval, and soon again while there is a backlog."""
         while self._config.enabled:
             tick = await self.tick()
-            await self._bell.wait(_BACKLOG_S if tick.has_more else self._config.interval_s)
+            await self._wakeup.wait(_BACKLOG_S if tick.has_more else self._config.interval_s)
         await anyio.sleep_forever()
 
     def nudge(self) -> None:
         """Tick now instead of at the end of the interval."""
-        self._bell.ring()
+        self._wakeup.set()
 
     def status(self) -> dict[str, object]:
         """`enabled`, `interval_s`, `superseded` since the start, and the last tick's counts or None."""

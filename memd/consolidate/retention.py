@@ -16,12 +16,12 @@ import anyio
 import anyio.to_thread
 
 from memd import log
-from memd.bell import Bell
 from memd.config import RetentionConfig
 from memd.consolidate.compacting import SPOKEN, compact
 from memd.store import ageing, books, spaces, texts
 from memd.store.database import Connection, Database
 from memd.text import digest
+from memd.wakeup import AutoResetEvent
 
 DAY = 86_400_000
 _LOOK_S = 600.0
@@ -88,7 +88,7 @@ class Retention:
         self._on_written = on_written
         self._settings = digest("retention", config.model_dump_json())[:16]
         self._lock = anyio.Lock()
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._used = 0
         self._state = State(self._settings)
 
@@ -96,7 +96,7 @@ class Retention:
         """Look, for ever."""
         while True:
             await self.look()
-            await self._bell.wait(_LOOK_S)
+            await self._wakeup.wait(_LOOK_S)
 
     async def look(self) -> None:
         """Do what is due now: nothing, a preview, or a round."""

@@ -34,7 +34,7 @@ class Starter:
     """Who started this daemon, what it was given, and where news of it is wanted."""
 
     by: StartedBy = "hand"
-    """`hand` is whatever is no service manager: a person, a hook, the bridge."""
+    """`hand` is whatever is no service manager: a person, a hook, the stdio proxy."""
     door: socket.socket | None = None
     """Listens at the vault's socket path, and stays the manager's when the daemon is gone."""
     address: str | None = None

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from memd import config, launch
+from memd import config, launcher
 from memd.capture import overrides
 from memd.daemon import backup, lock
 from memd.errors import AlreadyRunning, ConfigError
@@ -124,7 +124,7 @@ def _remains(paths: Paths, *, is_served: bool) -> Finding:
         return Finding(
             "lock", "problem", words, "wait if it has just started; else `memd restart`"
         )
-    if launch.is_held(f"{paths.lock}.start"):
+    if launcher.is_held(f"{paths.lock}.start"):
         words = "a daemon is being started, or hangs at it"
         return Finding("lock", "warning", words, "look again in a moment, then at the log")
     if left := _left_over(paths):
@@ -136,7 +136,7 @@ def _remains(paths: Paths, *, is_served: bool) -> Finding:
 
 def _left_over(paths: Paths) -> str:
     """Say what is left of a daemon that has gone; empty if nothing is, or if one has the vault."""
-    if launch.is_awaited(paths):
+    if launcher.is_awaited(paths):
         return ""
     left = []
     if _is_deserted(paths.socket):

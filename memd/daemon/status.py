@@ -132,7 +132,7 @@ class Status(BaseModel):
     pid: int
     started_at: int
     started_by: StartedBy
-    """The service manager that keeps it; `hand` when it is a person, a hook or the bridge."""
+    """The service manager that keeps it; `hand` when it is a person, a hook or the stdio proxy."""
     uptime_s: float
     """By a clock that nobody sets, and that may stand while the machine sleeps."""
     socket: str

@@ -2,7 +2,7 @@
 
 This is the one file that knows them all, and the one place where the clock is read. Events become
 summaries, summaries become the index, the index becomes answers; consolidation tidies behind them.
-What one room finishes, it tells the next by a bell. Not here: any work.
+When a worker finishes something, it wakes the next one. Not here: any work.
 """
 
 import os

@@ -16,7 +16,6 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from memd import log
-from memd.bell import Bell
 from memd.config import DistillConfig
 from memd.distill import failures, preferences, turn
 from memd.distill.episodes import NOISE_KINDS, Episode, EpisodeContext, split_episodes, text_at
@@ -27,6 +26,7 @@ from memd.models import Event, EventKind, Session
 from memd.store import events, graph, projects
 from memd.store.database import Connection, Database
 from memd.text import unique
+from memd.wakeup import AutoResetEvent
 
 EVENTS_MAX = 5_000
 SEEDS_MAX = 500
@@ -216,7 +216,7 @@ class Distiller:
         self._config = config
         self._clock = clock
         self._on_written = on_written
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._lock = anyio.Lock()
         self._log = log.get(self.name)
         self._episodes = 0
@@ -232,11 +232,11 @@ class Distiller:
             # What comes alone is looked at at once; a storm of events may not be looked at after each.
             took = anyio.current_time() - began
             await anyio.sleep(min(max(_PAUSE_MIN_S, _PAUSE_SHARE * took), _PAUSE_MAX_S))
-            await self._bell.wait(self._config.interval_s)
+            await self._wakeup.wait(self._config.interval_s)
 
     def nudge(self) -> None:
         """There may be something new."""
-        self._bell.ring()
+        self._wakeup.set()
 
     async def settle(self, through: int) -> None:
         """Distil every event up to this sequence number now, open turns included.

@@ -18,7 +18,6 @@ import anyio
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 
 from memd import log
-from memd.bell import Bell
 from memd.config import DistillConfig
 from memd.distill.sentences import clip, score_quality
 from memd.embeddings.base import ChatModel
@@ -27,6 +26,7 @@ from memd.models import Draft, Event, EventKind, Summary
 from memd.store import books, events, links, projects, summaries, switches, writings
 from memd.store.database import Connection, Database
 from memd.text import PRIVATE, fold, is_stop_word, split_identifier, stem, terms, words
+from memd.wakeup import AutoResetEvent
 
 ATTEMPTS_MAX = 2
 """Replies that one turn may cost."""
@@ -376,7 +376,7 @@ class TurnWriter:
         self._clock = clock
         self._on_written = on_written
         self._pauses_s = pauses_s
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._log = log.get(self.name)
         self._budget = WriterBudget()
         self._waiting = 0
@@ -392,11 +392,11 @@ class TurnWriter:
             if outcome == "failed":
                 await anyio.sleep(self._pauses_s[: self._failures_in_a_row][-1])
             elif outcome is None:
-                await self._bell.wait(self._config.interval_s)
+                await self._wakeup.wait(self._config.interval_s)
 
     def nudge(self) -> None:
         """Look for a new turn now."""
-        self._bell.ring()
+        self._wakeup.set()
 
     def status(self) -> dict[str, object]:
         """Return what `memd status` shows of this worker; `why` is the reason of the last failure."""

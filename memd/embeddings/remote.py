@@ -19,7 +19,6 @@ import anyio
 import numpy as np
 
 from memd import log
-from memd.bell import Bell
 from memd.config import EnginesConfig
 from memd.embeddings.base import ModelNotServed, Provider, ServedModel, TextsRefused, Vectors
 from memd.embeddings.batching import HARMLESS_TEXT, BatchEmbedder, validate_vectors
@@ -29,6 +28,7 @@ from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
 from memd.embeddings.openai import OpenAIProvider
 from memd.errors import EngineAbsent, EngineFailed
 from memd.models import Space
+from memd.wakeup import AutoResetEvent
 
 ModelState = Literal["starting", "absent", "no model", "remote refused", "failing", "ready"]
 
@@ -104,7 +104,7 @@ class RemoteEmbedder:
         self._config = config
         self._clock = clock
         self._jitter = jitter
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._trying = anyio.Lock()
         self._slots = anyio.CapacityLimiter(config.concurrency)
         self._batches = anyio.CapacityLimiter(max(1, config.concurrency - 1))
@@ -146,7 +146,7 @@ class RemoteEmbedder:
         """Check the model now instead of when it is due."""
         self._breaker = self._breaker.allow_trial()
         self._checked_at = -math.inf
-        self._bell.ring()
+        self._wakeup.set()
 
     def status(self) -> dict[str, object]:
         """Return the state and counts since the start; `trouble` is set if the settings name this model."""
@@ -176,7 +176,7 @@ class RemoteEmbedder:
             while True:
                 wait_s = self._seconds_until_check()
                 if wait_s > 0:
-                    await self._bell.wait(wait_s)
+                    await self._wakeup.wait(wait_s)
                 else:
                     await self.check()
         finally:
@@ -379,14 +379,14 @@ class RemoteEmbedder:
             self._counts["timeouts"] += 1
             self._breaker = self._breaker.record_late(now, jitter)
             self._is_doubted = True
-            self._bell.ring()
+            self._wakeup.set()
         else:
             self._breaker = self._breaker.record_failure(now, jitter)
         if self._breaker.state(now) != "closed":
             self._set_status(
                 "absent" if isinstance(error, EngineAbsent) else "failing", error.message
             )
-            self._bell.ring()
+            self._wakeup.set()
 
     def _set_status(self, state: ModelState, why: str) -> None:
         before = self._status

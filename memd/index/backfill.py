@@ -16,7 +16,6 @@ import anyio.to_thread
 import numpy as np
 
 from memd import log
-from memd.bell import Bell
 from memd.config import EnginesConfig
 from memd.embeddings.base import ModelEmbedder, Vectors
 from memd.errors import EngineAbsent, EngineFailed
@@ -24,6 +23,7 @@ from memd.index import gaps
 from memd.index.memory_index import MemoryIndex
 from memd.models import Space
 from memd.store.database import Database
+from memd.wakeup import AutoResetEvent
 
 _REST = 0.5
 """Of the time that a batch took: who searches meanwhile shares the interpreter with us."""
@@ -57,7 +57,7 @@ class Backfill:
         self._index = index
         self._config = config
         self._clock = clock
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._lock = anyio.Lock()
         """Held while the vault and the index differ; never while a model is asked."""
         self._failures = 0
@@ -74,11 +74,11 @@ class Backfill:
     async def run(self) -> None:
         """Fill for ever: what is missing now, then whatever somebody rings for."""
         while True:
-            await self._bell.wait(await self._work())
+            await self._wakeup.wait(await self._work())
 
     def nudge(self) -> None:
         """Tell it that memories were indexed, or that the model answers."""
-        self._bell.ring()
+        self._wakeup.set()
 
     def status(self) -> dict[str, object]:
         """Tell `space`, `active`, `done`, `missing`, `rate_per_s`, `eta_s`, and `why` it waits, if it does."""

@@ -16,7 +16,6 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.bell import Bell
 from memd.config import IndexConfig
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
@@ -32,6 +31,7 @@ from memd.store import changes, entities, fulltext, saved, summaries, turns
 from memd.store.database import Connection, Database
 from memd.store.rows import NewPassage
 from memd.text import digest, forget_words
+from memd.wakeup import AutoResetEvent
 
 _LOOK_S = 20.0
 """How long to sleep when nobody rings: another process may have written."""
@@ -95,12 +95,12 @@ class Indexer:
         self._index = index
         self._config = config
         self._on_indexed = on_indexed
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._lock = anyio.Lock()
         self._in_step = False
         """Whether the index has followed every commit."""
         self._keeper = Keeper(db, index, embedders)
-        self._read_in = Bell()
+        self._read_in = AutoResetEvent()
         """Rings when the index was loaded."""
         self._awaited = 0
         """How many wait for the index to be settled."""
@@ -129,8 +129,8 @@ class Indexer:
         while True:
             await self.settle()
             await self._complete()
-            rung = await self._bell.wait(_QUIET_S if self._has_worked else _LOOK_S)
-            if not rung:
+            was_woken = await self._wakeup.wait(_QUIET_S if self._has_worked else _LOOK_S)
+            if not was_woken:
                 await self._rest()
 
     async def _rest(self) -> None:
@@ -139,12 +139,12 @@ class Indexer:
             self._has_worked = False
             forget_words()
         async with self._lock:
-            await self._keeper.save(lambda: self._awaited > 0 or self._bell.is_rung)
+            await self._keeper.save(lambda: self._awaited > 0 or self._wakeup.is_set)
         await anyio.to_thread.run_sync(give_back)
 
     def nudge(self) -> None:
         """Tell it that summaries changed."""
-        self._bell.ring()
+        self._wakeup.set()
 
     def status(self) -> dict[str, object]:
         """Tell `pending` as of the last look, `passages`, `space`, `loaded`, `failed`: space → why, `copy`, and `trouble`."""
@@ -216,7 +216,7 @@ class Indexer:
             for embedder in self._embedders:
                 await self._fill_some(embedder)
         self.loaded.set()
-        self._read_in.ring()
+        self._read_in.set()
         self._tell()
 
     def _tell(self) -> None:
@@ -229,7 +229,7 @@ class Indexer:
             started = anyio.current_time()
             while await self._fill(embedder):
                 await anyio.sleep(_REST * (anyio.current_time() - started))
-                if self._bell.is_rung:
+                if self._wakeup.is_set:
                     await self.settle()
                 started = anyio.current_time()
 

@@ -17,7 +17,6 @@ import anyio.lowlevel
 import numpy as np
 
 from memd import log
-from memd.bell import Bell
 from memd.config import RecallConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
@@ -31,6 +30,7 @@ from memd.recall.surface import surfaced
 from memd.recall.tally import Tally
 from memd.store import doubts, uses
 from memd.store.database import Connection, Database
+from memd.wakeup import AutoResetEvent
 
 FLUSH_S = 5.0
 """How long uses are gathered before they are written down."""
@@ -80,7 +80,7 @@ class Recaller:
         check_chosen(config.profile, own_profiles)
         self._count_answered = 0
         self._tally = Tally()
-        self._due, self._enough = Bell(), Bell()
+        self._due, self._enough = AutoResetEvent(), AutoResetEvent()
         self._is_at_it = False
         """Whether this thread is answering."""
         self._pace_s = 2 * AT_ONCE_S
@@ -111,7 +111,7 @@ class Recaller:
                 await self._db.write(lambda tx: uses.record(tx, counts.uses, counts.pairs))
         except VaultError:
             self._tally.give_back(counts)
-            self._due.ring()
+            self._due.set()
             raise
 
     @property
@@ -246,9 +246,9 @@ class Recaller:
             return
         if answer.hits:
             self._tally.add([hit.summary.id for hit in answer.hits], question.now)
-            self._due.ring()
+            self._due.set()
         if self._tally.pending >= FLUSH_HITS:
-            self._enough.ring()
+            self._enough.set()
 
     async def _read(self, question: Question) -> Asked:
         parsed = query.parse(question.text)
@@ -329,7 +329,7 @@ class Recaller:
     def _unlike(self, space: str, vector: Vectors) -> Vectors | None:
         """The cosines with what no question is about; if they are not known, who runs finds out."""
         if self._unrelated is None or self._unrelated[0] != space:
-            self._due.ring()
+            self._due.set()
             return None
         return np.asarray(self._unrelated[1] @ vector, np.float32)
 

@@ -18,7 +18,6 @@ import anyio
 import anyio.abc
 
 from memd import log
-from memd.bell import Bell
 from memd.config import InjectConfig
 from memd.errors import MemdError
 from memd.serve import jsonrpc
@@ -27,6 +26,7 @@ from memd.serve.openings import Looked, Opening
 from memd.store import injections, projects
 from memd.store.database import Connection, Database
 from memd.store.injections import Injection, Shown
+from memd.wakeup import AutoResetEvent
 
 LOOKS_MAX = 16
 """Looks at a time; while so many are stuck, nothing more is shown."""
@@ -79,7 +79,7 @@ class Injector:
         self._homeless: list[tuple[_Session, Shown]] = []
         """Shown to sessions that the vault does not know, perhaps not yet."""
         self._writing = anyio.Lock()
-        self._bell = Bell()
+        self._wakeup = AutoResetEvent()
         self._failing: str | None = None
         self._counts = {"asked": 0, "shown": 0, "late": 0, "failed": 0}
 
@@ -149,7 +149,7 @@ class Injector:
 
     async def _write_for_ever(self) -> None:
         while True:
-            await self._bell.wait(RETRY_S if self._pending else None)
+            await self._wakeup.wait(RETRY_S if self._pending else None)
             await self._try_to_flush()
 
     async def _try_to_flush(self) -> None:
@@ -211,7 +211,7 @@ class Injector:
             memory.shown[one.id] = now
             reason = f"{one.group}: {one.why}" if one.group else one.why
             self._pending.append((key, Shown(0, one.id, asked.moment, now, reason)))
-        self._bell.ring()
+        self._wakeup.set()
 
 
 def _record(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from memd import launch
+from memd import launcher
 from memd.errors import MemdError
 from memd.models import Finding
 from memd.setup import claude_code, documents, handover, hooks, settings
@@ -93,7 +93,7 @@ def _missing(ours: list[list[str]]) -> list[str]:
 
 
 def _units(place: Place) -> Finding:
-    if not launch.is_managed(dict(place.environ)):
+    if not launcher.is_managed(dict(place.environ)):
         return Finding("service", "ok", "no service manager is set to run memd; hooks start it")
     manager = "launchd" if place.platform == "darwin" else "systemd"
     try:

@@ -16,7 +16,7 @@ Servers = Mapping[str, Any]
 
 
 def entry(place: Place, client: str) -> dict[str, Any]:
-    """Return how a client starts our bridge: absolute paths, for a desktop's PATH is short.
+    """Return how a client starts `memd mcp`: absolute paths, because a desktop's PATH is short.
 
     `-P`, because a client works in directories that we do not know: no module of theirs is ours.
     """

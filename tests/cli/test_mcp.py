@@ -1,6 +1,6 @@
 import json
 
-from memd import bridge
+from memd import stdio_proxy
 
 
 def test_the_stdio_door_answers_a_handshake(served):
@@ -20,6 +20,8 @@ def test_the_stdio_door_answers_a_handshake(served):
 
 def test_through_the_help_page_s_door_it_is_the_same(alone, monkeypatch):
     taken = []
-    monkeypatch.setattr(bridge, "main", lambda arguments: taken.append(list(arguments)) or 5)
+    monkeypatch.setattr(
+        stdio_proxy, "main", lambda arguments: taken.append(list(arguments)) or 5
+    )
     assert alone("mcp", "--anything").status == 5
     assert taken == [["--anything"]]

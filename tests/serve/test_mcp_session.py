@@ -21,7 +21,7 @@ def bridge(house, tmp_path):
     socket.symlink_to(house.path)
     environ = {"MEMD_HOME": str(home), "MEMD_START": "0", "PYTHONPATH": ":".join(sys.path)}
     return StdioServerParameters(
-        command=sys.executable, args=["-m", "memd.bridge"], env=environ, cwd=str(tmp_path)
+        command=sys.executable, args=["-m", "memd.stdio_proxy"], env=environ, cwd=str(tmp_path)
     )
 
 

@@ -1,10 +1,9 @@
-"""Starts the daemon from a side door: detached, owing its starter nothing. For the hook and the bridge.
+"""Starts the daemon, detached, for the hook and the stdio proxy. Standard library only.
 
-Standard library only, and little of it. Whoever starts never decides that there is one daemon: the
-vault's lock does, and a second daemon leaves. But a daemon takes that lock only after a second of
-loading, and thirty that load at once would keep each other from answering: so a daemon is claimed
-before it is started, and holds that claim while it lives. Where a service manager is set to run memd,
-it alone starts it. Not here: `memd start`, which waits and tells (daemon/process.py).
+The vault's lock ensures that one daemon runs: a second one exits. But a daemon takes that lock only after
+it has loaded for a second, and thirty that load at once would slow each other down. So a starter first
+locks a claim file, which the daemon inherits and holds while it runs. Where a service manager is set to
+run memd, only that starts it. `memd start`, which waits and reports, is in daemon/process.py.
 """
 
 import fcntl
@@ -14,19 +13,18 @@ import sys
 
 from memd.paths import VAULT_DEFAULT, Paths, private_dir
 
-_KEPT = "CLAUDE_CONFIG_DIR"
-_STARTED_WITH = [signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE]
+_CLAUDE_VARIABLE_PASSED = "CLAUDE_CONFIG_DIR"
+_DEFAULT_SIGNALS = [signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE]
 _UNIT_BYTES_MAX = 65_536
 
 
 def start(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> int | None:
-    """Start a daemon on this vault that outlives us; its process id, for the caller to bury.
+    """Start a daemon on this vault that outlives us, and return its process id, which the caller reaps.
 
-    0 if another one is starting already. None if it may not be (`MEMD_START=0`, a service manager) or
-    cannot be started. It gets a session of its own, no terminal, of our descriptors only the claim,
-    and the log as stderr. The working directory
-    becomes `/`, also ours, and `-P` is given, because the client works in a directory that we do not
-    know: no module of it may be mistaken for one of ours.
+    0 if another one is starting already. None if none may be started (`MEMD_START=0`, a service manager)
+    or starting fails. The daemon gets a session of its own, no terminal, the log as stderr, and of our
+    descriptors only the claim. The working directory becomes `/`, also ours, and `-P` is given, because
+    the client's directory may hold modules with the names of ours.
     """
     if environ.get("MEMD_START") == "0" or is_managed(environ, paths.vault):
         return None
@@ -34,9 +32,9 @@ def start(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> int | N
         log = os.path.abspath(
             os.path.join(private_dir(paths.state_dir), os.path.basename(paths.log))
         )
-        environment = _environment(paths, environ)
-        actions = _file_actions(log)
-        claim = _claim(paths)
+        environment = _make_environment(paths, environ)
+        actions = _make_file_actions(log)
+        claim = _take_claim(paths)
         if claim is None:
             return 0
         try:
@@ -47,30 +45,30 @@ def start(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> int | N
                 environment,
                 file_actions=actions,
                 setsid=True,
-                setsigdef=_STARTED_WITH,
+                setsigdef=_DEFAULT_SIGNALS,
             )
         finally:
             os.close(claim)
     except OSError:
-        # Then it is for somebody else to start.
+        # The next hook or proxy will try again.
         return None
 
 
 def is_managed(environ: "os._Environ[str] | dict[str, str]", vault: str | None = None) -> bool:
     """Tell whether a service manager is set to run memd for this user, home and vault.
 
-    A unit is ours if it has the vault's name and, where `MEMD_HOME` is set, speaks of that directory.
+    A unit is ours if it has the vault's name and, where `MEMD_HOME` is set, contains that directory.
     """
     vault = vault or environ.get("MEMD_VAULT") or VAULT_DEFAULT
     names = ("memd",) if vault == VAULT_DEFAULT else (f"memd-{vault}", f"memd.{vault}")
     home = environ.get("MEMD_HOME")
     needed = os.fsencode(os.path.abspath(home)) if home else b""
-    return any(needed in _text(path) for path in _units(environ, names))
+    return any(needed in _read_start(path) for path in _list_units(environ, names))
 
 
 def is_awaited(paths: Paths) -> bool:
     """Tell whether a daemon has this vault, or is being started for it."""
-    return is_held(paths.lock) or is_held(_claimed(paths))
+    return is_held(paths.lock) or is_held(_claim_path(paths))
 
 
 def is_held(lock: str) -> bool:
@@ -90,20 +88,20 @@ def is_held(lock: str) -> bool:
 
 
 def has_ended(pid: int) -> bool:
-    """Tell whether a daemon that we started has ended; bury it if so."""
+    """Tell whether a daemon that we started has ended; reap it if so."""
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
     except ChildProcessError:
         return True
 
 
-def _claimed(paths: Paths) -> str:
+def _claim_path(paths: Paths) -> str:
     return f"{paths.lock}.start"
 
 
-def _claim(paths: Paths) -> int | None:
-    """Claim the start of a daemon, for it to inherit; None if somebody has."""
-    path = os.path.join(private_dir(paths.data_dir), os.path.basename(_claimed(paths)))
+def _take_claim(paths: Paths) -> int | None:
+    """Lock the claim file, for the daemon to inherit; None if another process holds it."""
+    path = os.path.join(private_dir(paths.data_dir), os.path.basename(_claim_path(paths)))
     claim = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,11 +112,13 @@ def _claim(paths: Paths) -> int | None:
     return claim
 
 
-def _units(environ: "os._Environ[str] | dict[str, str]", names: tuple[str, ...]) -> list[str]:
-    """The files of the service manager that are called so, whatever stands before it on macOS."""
+def _list_units(
+    environ: "os._Environ[str] | dict[str, str]", names: tuple[str, ...]
+) -> list[str]:
+    """The unit files with these names."""
     user = environ.get("HOME") or os.path.expanduser("~")
     if sys.platform == "darwin":
-        # Whatever stands before the name: launchd's agents are called after domains.
+        # With any prefix: launchd names agents after domains.
         directory = os.path.join(user, "Library", "LaunchAgents")
         ends = tuple(f".{name}.plist" for name in names)
     else:
@@ -132,7 +132,7 @@ def _units(environ: "os._Environ[str] | dict[str, str]", names: tuple[str, ...])
     return [path for name in found if (path := os.path.join(directory, name)).endswith(ends)]
 
 
-def _text(path: str) -> bytes:
+def _read_start(path: str) -> bytes:
     try:
         with open(path, "rb") as file:
             return file.read(_UNIT_BYTES_MAX)
@@ -140,23 +140,25 @@ def _text(path: str) -> bytes:
         return b""
 
 
-def _environment(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> dict[str, str]:
-    """What the daemon gets of ours: nothing of the agent's session, of which some is secret.
+def _make_environment(
+    paths: Paths, environ: "os._Environ[str] | dict[str, str]"
+) -> dict[str, str]:
+    """The daemon's environment: ours without the agent's session variables, some of which are secret.
 
-    `MEMD_DISABLE`, for what the daemon itself may start: an agent below it must not feed it.
+    `MEMD_DISABLE` is for processes that the daemon starts: an agent among them must not be captured.
     """
     kept = {
         name: value
         for name, value in environ.items()
-        if not name.startswith("CLAUDE") or name == _KEPT
+        if not name.startswith("CLAUDE") or name == _CLAUDE_VARIABLE_PASSED
     }
     if "MEMD_HOME" in kept:
         kept["MEMD_HOME"] = os.path.abspath(kept["MEMD_HOME"])
     return kept | {"MEMD_VAULT": paths.vault, "MEMD_DISABLE": "1"}
 
 
-def _file_actions(log: str) -> list[tuple[int, ...] | tuple[int, int, str, int, int]]:
-    """Nothing on stdin and stdout, the log on stderr, and whatever else we were given closed."""
+def _make_file_actions(log: str) -> list[tuple[int, ...] | tuple[int, int, str, int, int]]:
+    """/dev/null as stdin and stdout, the log as stderr, every other inheritable descriptor closed."""
     append = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),

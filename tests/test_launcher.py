@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from memd import launch
+from memd import launcher
 from memd.paths import Paths
 
-REAL = Path(launch.__file__).parent
+REAL = Path(launcher.__file__).parent
 SAYS = """
 import json, os, signal, sys
 fds = [int(name) for name in os.listdir("/dev/fd")]
@@ -45,10 +45,10 @@ def home(tmp_path, monkeypatch):
 def told(home):
     """Start it, bury it, and read what it said."""
     paths = Paths(home)
-    pid = launch.start(paths, home)
+    pid = launcher.start(paths, home)
     assert pid is not None
     deadline = time.monotonic() + 60
-    while not launch.has_ended(pid):
+    while not launcher.has_ended(pid):
         assert time.monotonic() < deadline
         time.sleep(0.005)
     return json.loads(Path(paths.log).read_text())
@@ -91,18 +91,18 @@ def test_an_agent_below_the_daemon_has_a_hook_that_does_nothing(home):
 
 
 def test_it_can_be_forbidden(home):
-    assert launch.start(Paths(home), {**home, "MEMD_START": "0"}) is None
+    assert launcher.start(Paths(home), {**home, "MEMD_START": "0"}) is None
     assert not Path(home["MEMD_HOME"]).exists()
 
 
 def test_what_cannot_be_started_is_none(home, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
-    assert launch.start(Paths(home), home) is None
+    assert launcher.start(Paths(home), home) is None
 
 
 def test_a_state_that_cannot_be_made_is_none(home):
     Path(home["MEMD_HOME"]).write_text("in the way")
-    assert launch.start(Paths(home), home) is None
+    assert launcher.start(Paths(home), home) is None
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="systemd is Linux")
@@ -113,13 +113,13 @@ def test_where_a_service_manager_runs_it_nobody_else_starts_it(tmp_path, kind, h
     if has_xdg:
         environ["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
     units = tmp_path / ("xdg" if has_xdg else ".config") / "systemd" / "user"
-    assert not launch.is_managed(environ)
+    assert not launcher.is_managed(environ)
     units.mkdir(parents=True)
     (units / f"other-memd.{kind}").touch()
-    assert not launch.is_managed(environ)
+    assert not launcher.is_managed(environ)
     (units / f"memd.{kind}").touch()
-    assert launch.is_managed(environ)
-    assert launch.start(Paths(environ), environ) is None
+    assert launcher.is_managed(environ)
+    assert launcher.start(Paths(environ), environ) is None
     assert not Path(Paths(environ).state_dir).exists()
 
 
@@ -129,9 +129,9 @@ def test_on_a_mac_it_is_an_agent(tmp_path, monkeypatch):
     agents.mkdir(parents=True)
     environ = {"HOME": str(tmp_path)}
     (agents / "local.memd.work.plist").touch()
-    assert [launch.is_managed(environ, vault) for vault in (None, "work")] == [False, True]
+    assert [launcher.is_managed(environ, vault) for vault in (None, "work")] == [False, True]
     (agents / "local.memd.plist").touch()
-    assert launch.is_managed(environ)
+    assert launcher.is_managed(environ)
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="systemd is Linux")
@@ -140,14 +140,14 @@ def test_the_unit_of_another_vault_or_home_says_nothing_about_this_one(tmp_path)
     units.mkdir(parents=True)
     (units / "memd.service").write_text(f"Environment=MEMD_HOME={tmp_path}/here\n")
     environ = {"HOME": str(tmp_path), "MEMD_HOME": str(tmp_path / "here")}
-    assert launch.is_managed(environ)
-    assert not launch.is_managed(environ, "work")
-    assert not launch.is_managed({**environ, "MEMD_VAULT": "work"})
-    assert not launch.is_managed({**environ, "MEMD_HOME": str(tmp_path / "there")})
+    assert launcher.is_managed(environ)
+    assert not launcher.is_managed(environ, "work")
+    assert not launcher.is_managed({**environ, "MEMD_VAULT": "work"})
+    assert not launcher.is_managed({**environ, "MEMD_HOME": str(tmp_path / "there")})
     (units / "memd-work.socket").write_text(
         f"ListenStream={tmp_path}/here/run/memd-work.sock\n"
     )
-    assert launch.is_managed(environ, "work")
+    assert launcher.is_managed(environ, "work")
 
 
 @contextmanager
@@ -162,20 +162,20 @@ def lock_of(path):
 
 def test_whether_a_daemon_has_the_vault_is_asked_of_its_lock(tmp_path):
     path = str(tmp_path / "lock")
-    assert not launch.is_held(path)
+    assert not launcher.is_held(path)
     with lock_of(path):
-        assert launch.is_held(path)
-    assert not launch.is_held(path)
+        assert launcher.is_held(path)
+    assert not launcher.is_held(path)
 
 
 def test_while_one_is_being_started_nobody_starts_another(home):
     paths = Paths(home)
     Path(paths.data_dir).mkdir(parents=True)
     with lock_of(f"{paths.lock}.start"):
-        assert launch.is_awaited(paths)
-        assert launch.start(paths, home) == 0
+        assert launcher.is_awaited(paths)
+        assert launcher.start(paths, home) == 0
         assert not Path(paths.log).exists()
-    assert not launch.is_awaited(paths)
+    assert not launcher.is_awaited(paths)
     assert told(home)["argv"] == ["serve"]
 
 
@@ -183,16 +183,16 @@ def test_who_was_started_is_awaited_before_it_has_the_vault_and_until_it_ends(ho
     paths = Paths(home)
     package = Path(home["PYTHONPATH"]) / "memd" / "__main__.py"
     package.write_text("import signal; signal.pause()")
-    pid = launch.start(paths, home)
+    pid = launcher.start(paths, home)
     try:
-        assert launch.is_awaited(paths)
-        assert not launch.is_held(paths.lock)
-        assert launch.start(paths, home) == 0
+        assert launcher.is_awaited(paths)
+        assert not launcher.is_held(paths.lock)
+        assert launcher.start(paths, home) == 0
     finally:
         os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
-    assert not launch.is_awaited(paths)
+    assert not launcher.is_awaited(paths)
 
 
 def test_one_that_was_never_ours_has_ended():
-    assert launch.has_ended(os.getpid())
+    assert launcher.has_ended(os.getpid())

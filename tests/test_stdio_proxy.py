@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from memd import bridge
+from memd import stdio_proxy
 
 TIMEOUT_S = 60.0
 
@@ -37,7 +37,7 @@ def start(home):
     started = []
 
     def begin(*, wait_s=60.0, **environ):
-        code = f"import sys; from memd import bridge; bridge.WAIT_S = {wait_s}; sys.exit(bridge.main([]))"
+        code = f"import sys; from memd import stdio_proxy; stdio_proxy.WAIT_S = {wait_s}; sys.exit(stdio_proxy.main([]))"
         process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home,
@@ -186,7 +186,7 @@ def test_it_leaves_when_its_parent_dies(door, home):
         "import os, subprocess, sys\n"
         "reads, writes = os.pipe()\n"
         "os.set_inheritable(writes, True)\n"
-        "code = 'from memd import bridge; bridge.PARENT_S = 0.05; bridge.main([])'\n"
+        "code = 'from memd import stdio_proxy; stdio_proxy.PARENT_S = 0.05; stdio_proxy.main([])'\n"
         "child = subprocess.Popen([sys.executable, '-c', code], stdin=reads, pass_fds=[writes])\n"
         "print(child.pid, flush=True)\n"
         "sys.stdin.read()\n"
@@ -246,8 +246,8 @@ def test_it_starts_a_daemon_that_owes_it_nothing(start, home):
     # A `memd` package that only says how it was started stands before the real one on the path.
     fake = home / "fake" / "memd"
     fake.mkdir(parents=True)
-    real = Path(bridge.__file__).parent
-    for name in ("__init__.py", "bridge.py", "launch.py", "paths.py"):
+    real = Path(stdio_proxy.__file__).parent
+    for name in ("__init__.py", "stdio_proxy.py", "launcher.py", "paths.py"):
         (fake / name).write_text((real / name).read_text(encoding="utf-8"), encoding="utf-8")
     (fake / "__main__.py").write_text(FAKE_DAEMON, encoding="utf-8")
     # Modules that a hostile directory might hold are never looked at.
@@ -274,12 +274,12 @@ def test_it_starts_a_daemon_that_owes_it_nothing(start, home):
     ids=["none", "two words", "one word", "half"],
 )
 def test_a_vault_can_be_named(argv, vault):
-    assert bridge._vault(argv) == vault
+    assert stdio_proxy._find_vault(argv) == vault
 
 
 def test_a_vault_that_is_no_name_is_told(home):
     told = subprocess.run(
-        [sys.executable, "-m", "memd.bridge", "--vault=../x"],
+        [sys.executable, "-m", "memd.stdio_proxy", "--vault=../x"],
         capture_output=True, check=False, timeout=TIMEOUT_S,
         env={"MEMD_HOME": str(home), "PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
@@ -288,7 +288,7 @@ def test_a_vault_that_is_no_name_is_told(home):
 
 
 def test_it_loads_nothing_heavy():
-    code = "import sys, memd.bridge; print(*sorted(sys.modules))"
+    code = "import sys, memd.stdio_proxy; print(*sorted(sys.modules))"
     environ = {
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" not in path)
     }

@@ -1,9 +1,8 @@
-"""`memd mcp`: the stdio door. Pumps bytes between a client's pipes and the daemon's socket.
+"""`memd mcp`: copies bytes between an MCP client's stdio and the daemon's socket. Standard library only.
 
-It understands nothing of what it carries, so it never has to change with the protocol. What it adds
-is one line at the start that says who is calling. It waits for a daemon that is starting, starts one
-if there is none, and leaves without a word when either side is done. Standard library only: the
-client waits for its first answer. Not here: MCP.
+It does not parse what it copies, so it never changes with the protocol. It adds one line at the start,
+the preface, that says who is calling. It waits for a daemon that is starting, starts one if none runs,
+and exits silently when either side has closed.
 """
 
 import os
@@ -13,54 +12,54 @@ import socket
 import sys
 import time
 
-from memd import launch
+from memd import launcher
 from memd.paths import Paths, is_mine
 
 WAIT_S = 10.0
-"""How long to wait for the daemon."""
+"""Seconds to wait for the daemon."""
 PARENT_S = 5.0
-"""How often to look whether the parent is still there; its death usually closes our input first."""
+"""Seconds between two checks that the parent lives. Its death usually closes our input first."""
 _RETRY_S = 0.05
-_CHUNK = 65_536
-_PENDING_MAX = 262_144
-"""Bytes that may wait in one direction before we stop reading from its other end."""
+_CHUNK_BYTES = 65_536
+_PENDING_BYTES_MAX = 262_144
+"""Bytes that may wait in one direction before we stop reading what is to follow them."""
 _PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
 """Printable ASCII that needs no escape in JSON."""
-_PIPE_CHUNK = 4_096
-"""What a pipe that is ready for writing takes without blocking (PIPE_BUF)."""
+_PIPE_BYTES = 4_096
+"""Bytes that a pipe ready for writing takes without blocking (PIPE_BUF)."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Carry bytes until one side is done: 0. Without a daemon: a line on stderr, and 1."""
-    signal.signal(signal.SIGINT, _leave)
-    signal.signal(signal.SIGTERM, _leave)
+    """Copy bytes until one side closes, and return 0. Without a daemon: a line on stderr, and 1."""
+    signal.signal(signal.SIGINT, _exit_silently)
+    signal.signal(signal.SIGTERM, _exit_silently)
     parent = os.getppid()
     try:
-        paths = Paths(os.environ, _vault(sys.argv[1:] if argv is None else argv))
+        paths = Paths(os.environ, _find_vault(sys.argv[1:] if argv is None else argv))
     except ValueError as error:
-        return _complain(str(error))
-    preface = _preface(os.environ)
+        return _print_error(str(error))
+    preface = _make_preface(os.environ)
     link = _connect(paths)
     if link is None:
-        return _complain(
+        return _print_error(
             f"memd is not running (nothing answers at {paths.socket}); start it with `memd start`"
         )
     with link:
-        _Pump(link, preface).carry(parent)
+        _Proxy(link, preface).run(parent)
     return 0
 
 
-def _leave(_: int, __: object) -> None:
-    # The client has given up: no traceback, no clean-up, no exit status to wonder about.
+def _exit_silently(_: int, __: object) -> None:
+    # The client has given up: no traceback, no clean-up, exit status 0.
     os._exit(0)
 
 
-def _complain(message: str) -> int:
+def _print_error(message: str) -> int:
     os.write(2, (message + "\n").encode("utf-8", "replace"))
     return 1
 
 
-def _vault(argv: list[str]) -> str | None:
+def _find_vault(argv: list[str]) -> str | None:
     for position, word in enumerate(argv):
         if word == "--vault" and position + 1 < len(argv):
             return argv[position + 1]
@@ -69,27 +68,27 @@ def _vault(argv: list[str]) -> str | None:
     return None
 
 
-def _preface(environ: "os._Environ[str]") -> bytes:
-    """Who is calling, as one line of JSON, written without the weight of a JSON library."""
+def _make_preface(environ: "os._Environ[str]") -> bytes:
+    """Who is calling, as one line of JSON; importing `json` would delay the first answer."""
     session = environ.get("CLAUDE_CODE_SESSION_ID")
     fields = {
-        "cwd": _cwd(),
+        "cwd": _current_directory(),
         "project": environ.get("CLAUDE_PROJECT_DIR"),
         "session": session,
         "client": environ.get("MEMD_CLIENT") or ("claude-code" if session else None),
     }
-    told = "".join(f',"{name}":{_quoted(text)}' for name, text in fields.items() if text)
-    return b'{"memd":1' + told.encode("ascii") + b"}\n"
+    members = "".join(f',"{name}":{_quote_json(text)}' for name, text in fields.items() if text)
+    return b'{"memd":1' + members.encode("ascii") + b"}\n"
 
 
-def _cwd() -> str | None:
+def _current_directory() -> str | None:
     try:
         return os.getcwd()
     except OSError:
         return None
 
 
-def _quoted(text: str) -> str:
+def _quote_json(text: str) -> str:
     units = text.encode("utf-16-be", "surrogatepass")
     escaped = (
         chr(code) if code in _PLAIN else f"\\u{code:04x}"
@@ -111,9 +110,9 @@ def _connect(paths: Paths) -> socket.socket | None:
             is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
             if is_absent and not has_started:
                 has_started = True
-                # Whoever starts a child must bury it; nobody waits for this one.
+                # No one waits for this child: let the kernel reap it.
                 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-                launch.start(paths, os.environ)
+                launcher.start(paths, os.environ)
         else:
             if not is_mine(link):
                 link.close()
@@ -125,8 +124,8 @@ def _connect(paths: Paths) -> socket.socket | None:
         time.sleep(_RETRY_S)
 
 
-class _Pump:
-    """Bytes on their way, in both directions, and which ends are still open."""
+class _Proxy:
+    """Bytes to copy in both directions, and which ends are open."""
 
     def __init__(self, link: socket.socket, first: bytes) -> None:
         self._link = link
@@ -134,29 +133,33 @@ class _Pump:
         self._to_client = bytearray()
         self._is_input_open = True
         self._is_link_open = True
-        self._has_said_all = False
+        self._has_closed = False
 
-    def carry(self, parent: int) -> None:
-        """Until the daemon is done and all of it is delivered, or the client is gone."""
+    def run(self, parent: int) -> None:
+        """Copy until the daemon has closed and all is delivered, or until the client is gone."""
         while self._is_link_open or self._to_client:
-            readable, writable = self._ready()
+            readable, writable = self._wait_until_ready()
             if not (readable or writable) and os.getppid() != parent:
                 return
             if self._link in readable:
-                self._receive()
+                self._read_socket()
             if self._link in writable:
-                self._send()
-            if 1 in writable and not self._deliver():
+                self._write_socket()
+            if 1 in writable and not self._write_stdout():
                 return
             if 0 in readable:
-                self._take()
+                self._read_stdin()
 
-    def _ready(self) -> tuple[list[int | socket.socket], list[int | socket.socket]]:
+    def _wait_until_ready(self) -> tuple[list[int | socket.socket], list[int | socket.socket]]:
         readers: list[int | socket.socket] = []
         writers: list[int | socket.socket] = []
-        if self._is_input_open and self._is_link_open and len(self._to_daemon) < _PENDING_MAX:
+        if (
+            self._is_input_open
+            and self._is_link_open
+            and len(self._to_daemon) < _PENDING_BYTES_MAX
+        ):
             readers.append(0)
-        if self._is_link_open and len(self._to_client) < _PENDING_MAX:
+        if self._is_link_open and len(self._to_client) < _PENDING_BYTES_MAX:
             readers.append(self._link)
         if self._is_link_open and self._to_daemon:
             writers.append(self._link)
@@ -165,9 +168,9 @@ class _Pump:
         readable, writable, _ = select.select(readers, writers, [], PARENT_S)
         return readable, writable
 
-    def _receive(self) -> None:
+    def _read_socket(self) -> None:
         try:
-            chunk = self._link.recv(_CHUNK)
+            chunk = self._link.recv(_CHUNK_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -175,22 +178,22 @@ class _Pump:
         self._to_client += chunk
         self._is_link_open = bool(chunk)
 
-    def _send(self) -> None:
+    def _write_socket(self) -> None:
         try:
-            sent = self._link.send(self._to_daemon[:_CHUNK])
+            sent = self._link.send(self._to_daemon[:_CHUNK_BYTES])
         except BlockingIOError:
             return
         except OSError:
-            # The daemon takes no more; what it has said already is still to be read.
+            # The daemon reads no more; what it has sent already is still to be read.
             sent = len(self._to_daemon)
             self._is_input_open = False
         del self._to_daemon[:sent]
-        self._say_all()
+        self._close_if_all_sent()
 
-    def _deliver(self) -> bool:
-        """Hand on what a pipe takes at once; False if nobody reads it any more."""
+    def _write_stdout(self) -> bool:
+        """Write what a pipe takes at once; False if the client no longer reads."""
         try:
-            sent = os.write(1, self._to_client[:_PIPE_CHUNK])
+            sent = os.write(1, self._to_client[:_PIPE_BYTES])
         except BlockingIOError:
             return True
         except OSError:
@@ -198,22 +201,22 @@ class _Pump:
         del self._to_client[:sent]
         return True
 
-    def _take(self) -> None:
+    def _read_stdin(self) -> None:
         try:
-            chunk = os.read(0, _CHUNK)
+            chunk = os.read(0, _CHUNK_BYTES)
         except BlockingIOError:
             return
         except OSError:
             chunk = b""
         self._to_daemon += chunk
         self._is_input_open = bool(chunk)
-        self._say_all()
+        self._close_if_all_sent()
 
-    def _say_all(self) -> None:
-        """Once the client has closed its side and all is sent, close ours: the answers still come."""
-        if self._is_input_open or self._to_daemon or self._has_said_all:
+    def _close_if_all_sent(self) -> None:
+        """Close our sending side once the client has closed its own and all is sent. Answers still come."""
+        if self._is_input_open or self._to_daemon or self._has_closed:
             return
-        self._has_said_all = True
+        self._has_closed = True
         try:
             self._link.shutdown(socket.SHUT_WR)
         except OSError:
