@@ -104,11 +104,7 @@ def first_session(story: Story) -> str:
     told = "mem_search, mem_timeline and mem_why are among the first request's tools"
     check(told, expected <= scene.tools, sorted(scene.tools))
     done = story.memd.run("stop")
-    check(
-        "memd stop",
-        not done.returncode and waited_for(lambda: not story.daemons()),
-        done,
-    )
+    check("memd stop", not done.returncode and waited_for(lambda: not story.daemons()), done)
 
     journal = {"file_path": str(project / "STORAGE.md"), "content": f"{DECIDED}\n"}
     scene = story.ask(
@@ -119,11 +115,7 @@ def first_session(story: Story) -> str:
         bare=True,
     )
     check("  no MCP server is there", not scene.run.servers, scene.run.servers)
-    check(
-        "the hook alone starts one daemon",
-        len(story.daemons()) == 1,
-        story.daemons(),
-    )
+    check("the hook alone starts one daemon", len(story.daemons()) == 1, story.daemons())
     return scene.run.session
 
 

@@ -10,6 +10,7 @@ code 1 if that does not hold; --seed repeats the draw.
 
 import argparse
 import contextlib
+import functools
 import itertools
 import json
 import random
@@ -23,6 +24,8 @@ from typing import Any
 from benchmarks import harness
 from tests.stress import calendar_days as calendar
 from tests.stress.fake_clock import Clock, Event, command, cpu_s, run, turn
+from tests.stress.trials import Trial
+from tests.stress.trials import run as run_trials
 
 DAY = 86_400_000
 HOUR = 3_600_000
@@ -378,19 +381,11 @@ def trial(name: str, size: int, seed: int) -> tuple[list[str], str]:
 
 
 def main() -> None:
-    """Try all, print what each came to."""
-    parser = argparse.ArgumentParser(prog="scripts/torture clock", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=list(TRIALS), default=list(TRIALS))
-    parser.add_argument("--size", type=int, default=60, help="how much of everything")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    options = parser.parse_args()
-    print(f"--size {options.size} --seed {options.seed}", flush=True)
-    broken = 0
-    for name in options.only:
-        wrong, told = trial(name, options.size, options.seed)
-        print(f"{'BROKEN' if wrong else 'holds ':<8}{name}: {told}", flush=True)
-        for one in wrong:
-            print(f"        {one}", flush=True)
-        broken += len(wrong)
-    print(f"promises broken: {broken} (limit 0); --seed {options.seed}")
-    raise SystemExit(1 if broken else 0)
+    """Run the trials."""
+
+    def make(options: argparse.Namespace) -> dict[str, Trial]:
+        return {
+            name: functools.partial(trial, name, options.size, options.seed) for name in TRIALS
+        }
+
+    run_trials("clock", __doc__, make, size=60)

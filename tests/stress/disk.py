@@ -9,13 +9,11 @@ there once, the books balance, the file is whole. Exit 1 if a promise was broken
 made bad (disk_faults.py), damaged files (disk_damage.py).
 """
 
-import argparse
 import contextlib
 import functools
 import os
 import random
 import signal
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,6 +22,7 @@ from benchmarks import harness
 from tests.stress import disk_damage as damage
 from tests.stress import disk_faults as disks
 from tests.stress.disk_daemon import HOOK_S, disk_daemon
+from tests.stress.trials import run
 
 SLOW_MS = 200
 _MIB = 1024 * 1024
@@ -162,26 +161,5 @@ def trials(strikes: int, seed: int) -> dict[str, Callable[[], tuple[list[str], s
 
 
 def main() -> None:
-    """Run the trials, print what each came to, exit 1 if a promise was broken."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--seed", type=int, default=random.randrange(10**6))
-    parser.add_argument("--strikes", type=int, default=120, help="single calls that fail")
-    parser.add_argument(
-        "--only", nargs="*", default=[], help="trials whose name has this in it"
-    )
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}")
-    is_broken = False
-    for name, trial in trials(asked.strikes, asked.seed).items():
-        if asked.only and not any(one in name for one in asked.only):
-            continue
-        try:
-            wrong, told = trial()
-        except LookupError as error:
-            print(f"skipped  {name}: {error}", flush=True)
-            continue
-        is_broken |= bool(wrong)
-        print(f"{'BROKEN' if wrong else 'holds ':<8} {name}: {told}", flush=True)
-        for one in dict.fromkeys(wrong):
-            print(f"         {one}", flush=True)
-    sys.exit(is_broken)
+    """Run the trials."""
+    run("disk", __doc__, lambda asked: trials(asked.strikes, asked.seed), strikes=120)

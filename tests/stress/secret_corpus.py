@@ -123,63 +123,9 @@ def _json(secret: Secret) -> str:
     return json.dumps({"retries": 3, _name(secret): secret.value, "region": "eu"})
 
 
-def _json_in_json(secret: Secret) -> str:
-    return json.dumps({"body": _json(secret), "status": 200})
-
-
-def _shell(secret: Secret) -> str:
-    return f"cd app && export {_name(secret)}='{secret.value}' && make deploy"
-
-
-def _address(secret: Secret) -> str:
-    query = urllib.parse.quote(secret.value, safe="")
-    return f"GET https://api.example.com/v1/items?{_name(secret)}={query}&page=2 failed"
-
-
-def _header(secret: Secret) -> str:
-    name = _name(secret).strip("_").replace("_", "-")
-    return f'curl -s -H "X-{name}: {secret.value}" https://api.example.com/v1'
-
-
-def _yaml(secret: Secret) -> str:
-    return f"service:\n  replicas: 2\n  {_name(secret)}: {secret.value}\n  region: eu\n"
-
-
-def _env(secret: Secret) -> str:
-    return f"DEBUG=1\n{_name(secret)}={secret.value}\nPORT=8080\n"
-
-
-def _ini(secret: Secret) -> str:
-    return f"[service]\nhost = db\n{_name(secret)} = {secret.value}\n"
-
-
-def _python(secret: Secret) -> str:
-    return f'import os\n\n{_name(secret)} = "{secret.value}"  # for now\n'
-
-
-def _javascript(secret: Secret) -> str:
-    return f"const client = connect({{ {_name(secret)}: '{secret.value}', retries: 3 }});"
-
-
-def _prose(secret: Secret) -> str:
-    return f"please use {secret.value} for the staging deploy and tell me when it is done"
-
-
-def _block(secret: Secret) -> str:
-    return f"cat key.pem\n{secret.value}\ndone"
-
-
-def _indented_block(secret: Secret) -> str:
-    lines = secret.value.replace("\n", "\n    ")
-    return f"tls:\n  key: |\n    {lines}\n  port: 443\n"
-
-
-def _python_block(secret: Secret) -> str:
-    return f'KEY = """{secret.value}"""\nload(KEY)\n'
-
-
-def _escaped_block(secret: Secret) -> str:
-    return json.dumps({"type": "service_account", "thing": secret.value + "\n"})
+def _name(secret: Secret) -> str:
+    # A name that says nothing: what the look of a secret tells must be enough.
+    return secret.name or "thing"
 
 
 def _between(secret: Secret) -> str:
@@ -187,43 +133,49 @@ def _between(secret: Secret) -> str:
     return f"{before}{secret.value}{after}"
 
 
-def _between_in_json(secret: Secret) -> str:
-    return json.dumps({"stdout": "ok\n" + _between(secret)})
+def _header(secret: Secret) -> str:
+    name = _name(secret).strip("_").replace("_", "-")
+    return f'curl -s -H "X-{name}: {secret.value}" https://api.example.com/v1'
 
 
-def _between_in_prose(secret: Secret) -> str:
-    return f"it says\n{_between(secret)}\nand stops"
+def _url(secret: Secret) -> str:
+    query = urllib.parse.quote(secret.value, safe="")
+    return f"GET https://api.example.com/v1/items?{_name(secret)}={query}&page=2 failed"
 
 
 Notation = Callable[[Secret], str]
 _NAMED: dict[str, Notation] = {
     "JSON": _json,
-    "JSON in JSON": _json_in_json,
-    "shell export": _shell,
-    "URL": _address,
+    "JSON in JSON": lambda secret: json.dumps({"body": _json(secret), "status": 200}),
+    "shell export": lambda s: f"cd app && export {_name(s)}='{s.value}' && make deploy",
+    "URL": _url,
     "header": _header,
-    "YAML": _yaml,
-    ".env": _env,
-    "INI": _ini,
-    "Python": _python,
-    "JavaScript": _javascript,
+    "YAML": lambda s: f"service:\n  replicas: 2\n  {_name(s)}: {s.value}\n  region: eu\n",
+    ".env": lambda s: f"DEBUG=1\n{_name(s)}={s.value}\nPORT=8080\n",
+    "INI": lambda s: f"[service]\nhost = db\n{_name(s)} = {s.value}\n",
+    "Python": lambda s: f'import os\n\n{_name(s)} = "{s.value}"  # for now\n',
+    "JavaScript": lambda s: (
+        f"const client = connect({{ {_name(s)}: '{s.value}', retries: 3 }});"
+    ),
+}
+_PROSE: dict[str, Notation] = {
+    "prose": lambda s: (
+        f"please use {s.value} for the staging deploy and tell me when it is done"
+    )
 }
 _BLOCKS: dict[str, Notation] = {
-    "PEM": _block,
-    "PEM in YAML": _indented_block,
-    "PEM in Python": _python_block,
-    "PEM in JSON": _escaped_block,
+    "PEM": lambda s: f"cat key.pem\n{s.value}\ndone",
+    "PEM in YAML": lambda s: (
+        f"tls:\n  key: |\n    {s.value.replace(chr(10), chr(10) + '    ')}\n  port: 443\n"
+    ),
+    "PEM in Python": lambda s: f'KEY = """{s.value}"""\nload(KEY)\n',
+    "PEM in JSON": lambda s: json.dumps({"type": "service_account", "thing": s.value + "\n"}),
 }
 _WHOLE: dict[str, Notation] = {
     "as it is": _between,
-    "in JSON": _between_in_json,
-    "in prose": _between_in_prose,
+    "in JSON": lambda secret: json.dumps({"stdout": "ok\n" + _between(secret)}),
+    "in prose": lambda secret: f"it says\n{_between(secret)}\nand stops",
 }
-
-
-def _name(secret: Secret) -> str:
-    # A name that says nothing: what the look of a secret tells must be enough.
-    return secret.name or "thing"
 
 
 def written(secret: Secret) -> Iterator[tuple[str, str]]:
@@ -233,6 +185,6 @@ def written(secret: Secret) -> Iterator[tuple[str, str]]:
     elif secret.around is not None:
         fitting = _WHOLE
     else:
-        fitting = _NAMED if secret.name else {"prose": _prose, **_NAMED}
+        fitting = _NAMED if secret.name else _PROSE | _NAMED
     for notation, write in fitting.items():
         yield notation, write(secret)

@@ -1,6 +1,6 @@
 """Secrets sent into memd by every way, then looked for on its disk; and tricks at its doors.
 
-    scripts/torture security [--only NAME …] [--salt N] [--brief]
+    scripts/torture security [--only NAME …] [--salt N]
 
 `redaction`: every secret of the corpus (secret_corpus.py) in every notation travels as a hook's
 payload, through the spool, in a transcript, by mem_remember and in a markdown file; then the whole home,
@@ -14,7 +14,6 @@ import contextlib
 import dataclasses
 import json
 import os
-import random
 import subprocess
 import sys
 import tempfile
@@ -24,13 +23,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import corpus as corpora
 from benchmarks import harness
 from memd import hook
-from memd.capture.redact import redact, redact_value
+from memd.capture.redact import redact
 from tests.stress import secret_corpus as corpus
 from tests.stress.hostile_texts import PARTS as TEXTS
 from tests.stress.intrusion import PARTS as TRICKS
+from tests.stress.trials import Trial
+from tests.stress.trials import run as run_trials
 
 FALSE_MAX = 0.02
 """The share of the look-alikes that may be altered."""
@@ -304,70 +304,28 @@ def _strings(export: str) -> Iterator[str]:
                 waiting += value
 
 
-def microseconds() -> tuple[float, float]:
-    """(µs that redacting one ordinary event takes, its bytes): a tool call with a kilobyte of output."""
-    memories = corpora.Corpus().memories(300, 10**12)
-    text = " ".join(str(memory.get("body") or memory.get("title")) for memory in memories)
-    lot = random.Random(7)
-    events = []
-    for number in range(400):
-        at = lot.randrange(len(text) - 1_000)
-        said = {"stdout": text[at : at + 1_000], "stderr": "", "interrupted": False}
-        command = "cd /home/dev/ledger && pytest -q tests/test_session.py::test_it_is_rotated"
-        events.append({**_payload(1, command), "tool_response": said, "tool_use_id": number})
-    times = []
-    for _ in range(5):
-        began = time.process_time()
-        for event in events:
-            redact_value(event)
-        times.append(time.process_time() - began)
-    size = sum(len(json.dumps(event)) for event in events)
-    return min(times) / len(events) * 1e6, size / len(events)
-
-
-def tell(outcome: Outcome) -> None:
-    """Print the figures, each with its limit."""
-    print(f"  secrets       {outcome.secrets} of {outcome.kinds} kinds (at least 200 of 40)")
-    print(f"  texts sent    {outcome.texts:,}, by five ways")
-    print(f"  searched      {outcome.files} files, {outcome.bytes / 1e6:.1f} MB")
-    print(f"  found         {outcome.found.total()} traces (0)")
-    for where, count in outcome.found.most_common(20):
-        print(f"                {where}: {count}")
-    total = outcome.alike.total()
-    print(f"  look-alikes   {total} of {len(outcome.alike)} kinds (at least 200)")
-    print(f"  altered       {outcome.altered.total()}, {outcome.share:.1%} (≤ {FALSE_MAX:.0%})")
-    for kind, count in sorted(outcome.alike.items()):
-        print(f"                {kind:<18} {outcome.altered[kind]} of {count}")
-    print(f"  not as sent   {len(outcome.missing)} in the export (≤ {FALSE_MAX:.0%})")
-    for text in outcome.missing[:5]:
-        print(f"                {text[:90]!r}")
+def redact_all(salt: int) -> tuple[list[str], str]:
+    """The whole corpus; what was found on the disk, altered or missing."""
+    outcome = redaction(salt)
+    altered = [
+        f"{kind}: {n} of {outcome.alike[kind]} altered" for kind, n in outcome.altered.items()
+    ]
+    altered += [f"not in the export as sent: {text[:90]!r}" for text in outcome.missing[:5]]
+    wrong = [f"{where}: {count}" for where, count in outcome.found.items()]
+    if not outcome.is_kept:
+        wrong += altered
+    return wrong, (
+        f"{outcome.secrets} secrets of {outcome.kinds} kinds in {outcome.texts:,} texts;"
+        f" {outcome.files} files of {outcome.bytes / 1e6:.1f} MB searched;"
+        f" {outcome.altered.total()} of {outcome.alike.total()} look-alikes altered (≤ {FALSE_MAX:.0%})"
+    )
 
 
 def main() -> None:
-    """Run all of it, or what `--only` names."""
-    names = ("redaction", *_PARTS)
-    about = argparse.ArgumentParser(prog="scripts/torture security", description=__doc__)
-    about.formatter_class = argparse.RawDescriptionHelpFormatter
-    about.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names)
-    about.add_argument("--salt", type=int, default=0, help="draw other secrets")
-    about.add_argument("--brief", action="store_true", help="every second secret, once")
-    asked = about.parse_args()
-    broken: list[str] = []
-    if "redaction" in asked.only:
-        print(f"redaction (--salt {asked.salt})", flush=True)
-        began = time.monotonic()
-        outcome = redaction(asked.salt, brief=asked.brief)
-        tell(outcome)
-        took, size = microseconds()
-        print(f"  speed         {took:.0f} µs of processor an event of {size:,.0f} bytes")
-        print(f"  took          {time.monotonic() - began:.0f} s")
-        broken += [] if outcome.is_kept else ["redaction"]
-    for name, part in _PARTS.items():
-        if name in asked.only:
-            wrong = part()
-            print(f"{name}: {'as promised' if not wrong else 'BROKEN'}", flush=True)
-            for line in wrong:
-                print(f"  {line}")
-            broken += [name] if wrong else []
-    print("kept" if not broken else f"broken: {', '.join(broken)}")
-    sys.exit(1 if broken else 0)
+    """Run the trials."""
+
+    def make(options: argparse.Namespace) -> dict[str, Trial]:
+        found: dict[str, Trial] = {"redaction": lambda: redact_all(options.salt)}
+        return found | {name: lambda part=part: (part(), "") for name, part in _PARTS.items()}
+
+    run_trials("security", __doc__, make, salt=0)

@@ -193,7 +193,7 @@ class Day:
             input=json.dumps(payload).encode(),
             capture_output=True,
             check=False,
-            timeout=30,
+            timeout=60,
         )
         with self._lock:
             self.events += 1
@@ -205,7 +205,7 @@ class Day:
         """A client of its own for each event, until one is acknowledged."""
         while True:
             try:
-                with self.daemon.client(20) as client:
+                with self.daemon.client(60) as client:
                     client.call("memd/capture", {"client": "claude-code", "payload": payload})
             except Unreachable:
                 if not self._restarting.locked():
@@ -306,7 +306,7 @@ class Day:
         done = subprocess.run(
             [sys.executable, "-m", "memd", *words],
             env={**os.environ, **self.daemon.environ, "MEMD_START": "0"},
-            stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300,
+            stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=600,
         )  # fmt: skip
         self.did[words[0]] += 1
         if done.returncode and not self._restarting.locked():

@@ -23,4 +23,3 @@ def test_days_lie_beside_each_other_around_every_change_of_the_clock(name):
     count, wrong = calendar.tiled(name)
     assert count > 10
     assert wrong == []
-    assert calendar.worded(name, calendar.random.Random(1)) == []

@@ -13,7 +13,6 @@ if a promise was broken.
 import argparse
 import contextlib
 import hashlib
-import os
 import random
 import shutil
 import signal
@@ -27,14 +26,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import memd
 from benchmarks import harness
 from memd.errors import MemdError, Unreachable
-from memd.paths import Paths
 from tests.stress import crash_checks as proof
 from tests.stress import crash_work as load
 from tests.stress.crash_records import turn
 from tests.stress.stored_vaults import NEWEST, Grown, copied, lay
+from tests.stress.trials import Trial, run
 
 OLDER = tuple(range(1, NEWEST))
 OPENING = ("serve", "backup", "export {new}", "doctor", "restore --yes {twin}", "start")
@@ -152,27 +150,6 @@ def newer_file(commands: Sequence[str] = OPENING) -> list[str]:
             words = name.format(twin=twin, new=Path(daemon.home, "new.jsonl")).split()
             wrong += _refused([sys.executable, "-m", "memd", *words], daemon, said)
         return wrong
-
-
-def older_daemon(version: int) -> list[str]:
-    """The newest vault, before a memd that knows this version."""
-    with house() as daemon, tempfile.TemporaryDirectory() as folder:
-        _fill(daemon)
-        shutil.copytree(Path(memd.__file__).parent, Path(folder, "memd"))
-        for file in Path(folder, "memd", "store", "migrations").glob("*.sql"):
-            if int(file.name[:4]) > version:
-                file.unlink()
-        daemon.environ["PYTHONPATH"] = folder
-        said = (str(NEWEST), str(version), "update memd")
-        command = [
-            sys.executable,
-            "-P",
-            "-c",
-            "import sys; from memd.__main__ import main; sys.exit(main())",
-        ]
-        return _refused([*command, "serve"], daemon, said) + _refused(
-            [*command, "backup"], daemon, said
-        )
 
 
 def _fill(daemon: harness.Daemon) -> None:
@@ -327,67 +304,18 @@ def _answers(site: load.Site, served: subprocess.Popen[str]) -> list[str]:
     return ["the daemon that serves cannot be reached"]
 
 
-def other_socket() -> list[str]:
-    """A second daemon whose socket would lie elsewhere, on the same vault."""
-    with house() as daemon, tempfile.TemporaryDirectory() as elsewhere:
-        environ = {
-            "PATH": os.environ["PATH"], "HOME": daemon.home, "XDG_RUNTIME_DIR": str(Path(daemon.home, "run")),
-            "XDG_CONFIG_HOME": daemon.home, "XDG_DATA_HOME": daemon.home, "XDG_STATE_HOME": daemon.home,
-        }  # fmt: skip
-        daemon.environ, daemon.paths = environ, Paths(environ)
-        daemon.start()
-        second = subprocess.run(
-            [sys.executable, "-m", "memd", "serve"], env={**environ, "XDG_RUNTIME_DIR": elsewhere},
-            capture_output=True, text=True, check=False, timeout=_EXIT_S,
-        )  # fmt: skip
-        said = second.stderr
-        is_clear = (
-            second.returncode
-            and "already serves this vault" in said
-            and "Traceback" not in said
-        )
-        with daemon.client() as client:
-            client.call("memd/capture", {"events": turn(1, "one")})
-        daemon.stop()
-        return [] if is_clear else [f"a second daemon with another socket: {said[-300:]!r}"]
-
-
 def main() -> None:
-    """Try all of it, and tell."""
-    parser = argparse.ArgumentParser(prog="scripts/torture versions", description=__doc__)
-    parser.add_argument(
-        "--rounds", type=int, default=10, help="how often several daemons start at once"
-    )
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    options = parser.parse_args()
-    rng = random.Random(options.seed)
-    print(f"--seed {options.seed}; this memd knows version {NEWEST}")
-    tried: list[tuple[str, Any]] = [
-        *((f"upgrade from version {v}", lambda v=v: upgraded(v)) for v in OLDER),
-        *(
-            (f"upgrade from version {v}, larger", lambda v=v: upgraded(v, _GROWN))
-            for v in OLDER
-        ),
-        ("a vault of a newer memd", newer_file),
-        *(
-            (f"a memd of version {v}, a vault of {NEWEST}", lambda v=v: older_daemon(v))
-            for v in OLDER
-        ),
-        (
-            f"{RIVALS} daemons at once, {options.rounds} times",
-            lambda: rivals(options.rounds, rng),
-        ),
-        ("a second daemon with another socket", other_socket),
-    ]
-    total = 0
-    for what, trial in tried:
-        began = time.perf_counter()
-        wrong = trial()
-        total += len(wrong)
-        print(
-            f"{'ok' if not wrong else 'BROKEN':<7}{what} ({time.perf_counter() - began:.1f} s)",
-            flush=True,
-        )
-        print("".join(f"       {one}\n" for one in wrong), end="", flush=True)
-    print(f"promises broken: {total} (limit 0); --seed {options.seed}")
-    raise SystemExit(1 if total else 0)
+    """Run the trials."""
+
+    def make(options: argparse.Namespace) -> dict[str, Trial]:
+        rng = random.Random(options.seed)
+        found: dict[str, Trial] = {}
+        for version in OLDER:
+            name = f"upgrade from version {version}"
+            found[name] = lambda version=version: (upgraded(version), "")
+            found[f"{name}, larger"] = lambda version=version: (upgraded(version, _GROWN), "")
+        found["a vault of a newer memd"] = lambda: (newer_file(), "")
+        found[f"{RIVALS} daemons at once"] = lambda: (rivals(options.rounds, rng), "")
+        return found
+
+    run("versions", __doc__, make, rounds=10)
