@@ -29,7 +29,7 @@ _ERROR_LINES = tuple(
     )
 )
 _GENERAL_RANK = len(_ERROR_LINES) - 1
-"""The last pattern tells which line to show, but any program may print it."""
+"""Rank of the last pattern, which finds a line to show but is no signature: any program may print it."""
 _UNINFORMATIVE_LINE = re.compile(
     r"^(?:Exit code \d+|\s*[-=~^_*#\s]*|Ran \d+ tests? in .*|FAILED \(.*\))$"
 )
@@ -92,7 +92,7 @@ class CommandError:
 
 def read_error(output: str) -> CommandError:
     """The complaint in a failed command's output."""
-    # No line that tells is longer than this, and minified code must not cost minutes.
+    # Error lines are shorter; patterns would take minutes on minified code.
     output = "\n".join(line[:_LINE_READ_CHARACTERS] for line in output.split("\n"))
     line, has_signature = _find_error_line(output)
     files = [next(part for part in match if part) for match in _STACK_FRAME.findall(output)]

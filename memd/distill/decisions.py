@@ -118,6 +118,29 @@ _GIVEN_UP_PATTERNS = (
     ),
     re.compile(r"\binstead of\s+(?P<old>[^,.;]+?)(?:\s+we\b|,|$|[.;])", re.IGNORECASE),
 )
+TITLE_CHARACTERS = 110
+_RETOLD_SHARE = 0.4
+"""Share of the shorter statement's stems from which the other speaker says the same."""
+_REPEATED_SHARE = 0.8
+"""The same, within one speaker's words: `Redis for sessions`, `Redis for jobs` are two decisions."""
+_DECISIONS_MAX = 8
+_WE = r"(?:we|i|the team)(?:'ve|'d| have| had)?(?: (?:now|finally|just|both|all|already|therefore|also))?"
+_CHOSE = r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
+_VERSUS = r"\b(?:rather than|instead of|in place of|over|in favou?r of)\b"
+_UNDECIDED = re.compile(
+    r"\b(?:if|unless|until|whether|once|in case|suppose|assuming) (?:we|you|i|it|they|the)\b"
+    r"|\b(?:haven't|have not|hasn't|not yet|didn't|did not|yet to|should we|could|might|maybe|perhaps|undecided)\b",
+    re.IGNORECASE,
+)
+_HEADLINE_LEADS = (
+    re.compile(r"^.*?\bdecision(?: (?:is|was))?\s*(?:[:–—]|-(?= ))\s*", re.IGNORECASE),
+    re.compile(rf"^(?:.*?\b)?{_WE} (?:decided|agreed) (?:to|that)\s+", re.IGNORECASE),
+    re.compile(rf"^(?:{_WE})(?:'re| are)?\s+(?={_CHOSE}\b)", re.IGNORECASE),
+)
+_HEADLINE_TOPIC = re.compile(r"\babout ([^:,.;]{2,40}):\s*", re.IGNORECASE)
+_GIVES_REASON = re.compile(
+    r"^(?:because|the reason|reason:|this is because|that is because|why:)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +216,12 @@ def _split_placed(text: str) -> tuple[Stems, Stems]:
 
 def telling_stems(text: str) -> Stems:
     """The stems of a text that say what is chosen or what it is about; every set of a Choice is of these."""
-    kept = (term for word in words(text) if not is_stop_word(word) for term in terms(word))
-    return frozenset(s for s in kept if s not in _GENERAL_STEMS and s.strip("0123456789"))
+    found = (term for word in words(text) if not is_stop_word(word) for term in terms(word))
+    return frozenset(s for s in found if s not in _GENERAL_STEMS and s.strip("0123456789"))
 
 
 def find_reversal(statements: tuple[str, ...]) -> Reversal | None:
-    """What these statements of one decision give up; None if they replace nothing in so many words."""
+    """What these statements of one decision give up; None if none of them states that it replaces something."""
     stated = [statement for statement in statements if _REVERSAL.search(statement)]
     if not stated:
         return None
@@ -222,18 +245,6 @@ def _find_given_up(statement: str) -> Stems:
         if match := pattern.search(statement):
             return _split_value(match.group("old"))[0]
     return frozenset()
-
-
-TITLE_CHARACTERS = 110
-_RETOLD_SHARE = 0.4
-"""Share of the shorter statement's stems from which the other speaker says the same."""
-_REPEATED_SHARE = 0.8
-"""The same, within one speaker's words: `Redis for sessions`, `Redis for jobs` are two decisions."""
-_DECISIONS_MAX = 8
-
-_WE = r"(?:we|i|the team)(?:'ve|'d| have| had)?(?: (?:now|finally|just|both|all|already|therefore|also))?"
-_CHOSE = r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
-_VERSUS = r"\b(?:rather than|instead of|in place of|over|in favou?r of)\b"
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,20 +281,6 @@ _RULES = (
     _make_rule("rather-than", r"\b(?:rather than|instead of)\b.{1,200}\b(?:because|since)\b", 0.7, 0.6),
     _make_rule("going-with", r"(?:^|[,;:]\s*|\b(?:ok|okay|so|then|and)\s+)let'?s (?:go with|stick (?:with|to)|settle on|stay with)\b", 0.65, 0.0),
 )  # fmt: skip
-_UNDECIDED = re.compile(
-    r"\b(?:if|unless|until|whether|once|in case|suppose|assuming) (?:we|you|i|it|they|the)\b"
-    r"|\b(?:haven't|have not|hasn't|not yet|didn't|did not|yet to|should we|could|might|maybe|perhaps|undecided)\b",
-    re.IGNORECASE,
-)
-_HEADLINE_LEADS = (
-    re.compile(r"^.*?\bdecision(?: (?:is|was))?\s*(?:[:–—]|-(?= ))\s*", re.IGNORECASE),
-    re.compile(rf"^(?:.*?\b)?{_WE} (?:decided|agreed) (?:to|that)\s+", re.IGNORECASE),
-    re.compile(rf"^(?:{_WE})(?:'re| are)?\s+(?={_CHOSE}\b)", re.IGNORECASE),
-)
-_HEADLINE_TOPIC = re.compile(r"\babout ([^:,.;]{2,40}):\s*", re.IGNORECASE)
-_GIVES_REASON = re.compile(
-    r"^(?:because|the reason|reason:|this is because|that is because|why:)", re.IGNORECASE
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,14 @@ TURNS_MAX = 50
 _ENDING_KINDS = (
     frozenset({EventKind.STOP, EventKind.COMPACT_START, EventKind.COMPACT_END}) | NOISE_KINDS
 )
-"""Kinds that end an episode, or that wait for none."""
+"""Kinds that end an episode or belong to none."""
+_EPISODES_PER_TRANSACTION = 8
+"""Fewer would make an import wait for the disk after each; more would delay a capture."""
+_CHANGES_REPORTED = ("created", "revised", "strengthened", "deleted")
+_PAUSE_MIN_S, _PAUSE_MAX_S = 0.1, 1.0
+"""Bounds of the pause between two sweeps."""
+_PAUSE_SHARE = 5
+"""The pause is this many times the duration of the last sweep: a sweep costs more the more is pending."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,7 @@ class DueRequest:
     idle_ms: int
     body_characters: int
     through: int | None = None
-    """Open episodes too, if they have pending events up to this number; None: ended ones only."""
+    """Include open episodes with pending events up to this number; None for ended ones only."""
     task_days: int = 0
 
 
@@ -67,9 +74,9 @@ class DueBatch:
 
 
 def find_pending_sessions(tx: Connection, through: int | None) -> list[int]:
-    """The sessions that have something pending, eldest first; before them the one of event `through`.
+    """Return the sessions with pending events, eldest first, after the session of event `through`.
 
-    Somebody waits for that event, and not for long: it may not stand behind a whole import.
+    A caller waits for that event with a deadline, so it must not queue behind a whole import.
     """
     waiting = [number for number, _, _ in events.pending_sessions(tx)]
     asked = events.by_ids(tx, [through]) if through is not None else {}
@@ -78,7 +85,7 @@ def find_pending_sessions(tx: Connection, through: int | None) -> list[int]:
 
 
 def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
-    """What is due in a session; None if nothing is."""
+    """Return what is due in a session; None if nothing is."""
     session = projects.session(tx, request.session_id)
     kinds = events.pending_kinds(tx, request.session_id)
     if session is None or not kinds or not _may_be_due(kinds, session, request):
@@ -95,18 +102,15 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
     if not due and not loose:
         return None
     context = _read_context(tx, session, due, request)
-    seen = graph.files_of_session(tx, session.id) if _shows_files(due) else ()
+    shown = (text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
+    seen = graph.files_of_session(tx, session.id) if any(shown) else ()
     return DueBatch(session, tuple(due), context, pending, loose, tuple(seen))
-
-
-def _shows_files(due: list[Episode]) -> bool:
-    return any(text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
 
 
 def _may_be_due(
     kinds: Mapping[EventKind, tuple[int, int, int]], session: Session, request: DueRequest
 ) -> bool:
-    """A cheap no for a turn that is still going on, so that its events are not read at each of them."""
+    """Cheaply rule out a turn that is still going on, so that its events are not all read after each one."""
     if request.through is not None or kinds.keys() & _ENDING_KINDS:
         return True
     first = min(time for _, time, _ in kinds.values())
@@ -122,7 +126,7 @@ def _may_be_due(
 def _read_events(
     tx: Connection, session_id: int, waiting: list[int]
 ) -> tuple[list[Event], frozenset[str], bool]:
-    """The first waiting events and what is around them; the turns that are whole; if it was cut."""
+    """Return (events, turns that are whole, whether the window was cut) around the first waiting events."""
     seeds = events.by_ids(tx, waiting[:SEEDS_MAX])
     since = min(event.at for event in seeds.values())
     window = events.of_session(tx, session_id, since, EVENTS_MAX)
@@ -176,7 +180,7 @@ def _read_context(
 
 
 def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
-    """What to write for each episode that is due. Costs time in proportion to the text."""
+    """Return what to write for each episode that is due. Takes time in proportion to the text."""
     return [
         EpisodePlan(
             episode.key,
@@ -187,16 +191,6 @@ def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
         )
         for episode in due.episodes
     ]
-
-
-_EPISODES_PER_TRANSACTION = 8
-"""In one transaction: of an import's many, each would wait for the disk; more would hold a capture up."""
-_CHANGES_REPORTED = ("created", "revised", "strengthened", "deleted")
-_PAUSE_MIN_S = 0.1
-"""Between two looks at what is pending; or, for a look costs more the more is pending,"""
-_PAUSE_SHARE = 5
-"""times as long as the last one took, up to"""
-_PAUSE_MAX_S = 1.0
 
 
 class Distiller:
@@ -211,7 +205,7 @@ class Distiller:
         clock: Callable[[], int],
         on_written: Callable[[], None],
     ) -> None:
-        """`clock` tells UTC ms; `on_written` is called, quickly, after summaries have changed."""
+        """`clock` returns UTC milliseconds; `on_written` is called after summaries have changed."""
         self._db = db
         self._config = config
         self._clock = clock
@@ -225,17 +219,17 @@ class Distiller:
         self._last_error: str | None = None
 
     async def run(self) -> None:
-        """Distil whatever has ended, for ever."""
+        """Distil the episodes that have ended, until cancelled."""
         while True:
             began = anyio.current_time()
             await self._sweep()
-            # What comes alone is looked at at once; a storm of events may not be looked at after each.
-            took = anyio.current_time() - began
-            await anyio.sleep(min(max(_PAUSE_MIN_S, _PAUSE_SHARE * took), _PAUSE_MAX_S))
+            # A single event is distilled at once; a storm of events is not swept after each.
+            sweep_s = anyio.current_time() - began
+            await anyio.sleep(min(max(_PAUSE_MIN_S, _PAUSE_SHARE * sweep_s), _PAUSE_MAX_S))
             await self._wakeup.wait(self._config.interval_s)
 
     def nudge(self) -> None:
-        """There may be something new."""
+        """Look for new events now."""
         self._wakeup.set()
 
     async def settle(self, through: int) -> None:
@@ -246,7 +240,7 @@ class Distiller:
         await self._drain(through)
 
     def status(self) -> dict[str, object]:
-        """What `memd status` shows of this room. `pending` is as of the last sweep."""
+        """Return what `memd status` shows of this worker; `pending` is as of the last sweep."""
         return {
             "pending": self._pending,
             "episodes": self._episodes,
@@ -274,7 +268,7 @@ class Distiller:
                 await anyio.lowlevel.checkpoint()
 
     async def _distil_batch(self, session_id: int, through: int | None) -> bool:
-        """One batch of one session; whether there was any. The lock is let go in between."""
+        """Distil one batch of one session and return whether there was one; the lock is released in between."""
         async with self._lock:
             request = DueRequest(
                 session_id, self._clock(), self._config.idle_s * 1000,

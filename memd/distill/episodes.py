@@ -30,7 +30,11 @@ _ENDING_KINDS: dict[EventKind, EpisodeEnd] = {
     EventKind.SESSION_END: "session_end",
 }
 _TOOL_ANSWER_KINDS = frozenset({EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE})
-"""They may come as late as the tool is slow: a silence before them is work, not idleness."""
+"""A slow tool causes a silence before these, which does not end an episode."""
+_OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
+_EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
+_READ_TOOLS = frozenset({"Read", "NotebookRead"})
+_OUTPUT_CHARACTERS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ def _group_by_pauses(events: Iterable[Event], idle_ms: int) -> list[list[Event]]
 
 
 def _starts_episode(last: Event, event: Event, idle_ms: int) -> bool:
-    """Whether a new episode begins between these two."""
+    """Whether a new episode begins between these two events."""
     if event.kind is EventKind.PROMPT or last.kind in (EventKind.STOP, EventKind.SESSION_END):
         return True
     if is_compaction(event) != is_compaction(last):
@@ -107,25 +111,19 @@ def _find_end(
     if last.kind is EventKind.STOP:
         return "stop"
     if last.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END):
-        # The agent is about to lose what it knows: what the turn has decided so far must be there.
+        # The agent is about to lose its context: what the turn has decided so far must be stored.
         return "compact"
     own = {event.id for event in telling}
     for boundary in boundaries:
         if _time_key(boundary) > _time_key(last) and boundary.id not in own:
             return _ENDING_KINDS[boundary.kind]
-    # A turn whose end lies ahead was stamped by a clock that has been set back: nobody can wait for it.
+    # A turn that ends in the future was stamped before the clock was set back.
     return "idle" if abs(now - max(e.at for e in group)) >= idle_ms else None
-
-
-_OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
-_EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
-_READ_TOOLS = frozenset({"Read", "NotebookRead"})
-_OUTPUT_CHARACTERS = 40_000
 
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """Somebody's words."""
+    """What one speaker says in one event."""
 
     event_id: int
     at: int
@@ -162,19 +160,19 @@ class FileEdit:
 
 @dataclass(frozen=True, slots=True)
 class EpisodeContext:
-    """What the rules may know beyond the episode itself."""
+    """What rules may use beyond the episode itself."""
 
     session_title: str = ""
     project_name: str = ""
     roots: tuple[str, ...] = ()
     """Directories that file names are shown relative to, the preferred one first."""
     descriptions: Mapping[str, str] = field(default_factory=dict)
-    """Command → what the agent said that it is for."""
+    """Command → the agent's description of it."""
     own_tags: tuple[str, ...] = OWN_TAGS
-    """Names of the blocks that hold what was put in and not said."""
+    """Tags of blocks that memd or the client has injected."""
     body_characters: int = 8_000
     task_days: int = 0
-    """After so many days a task expires; 0: never."""
+    """Days until a task expires; 0 for never."""
 
     def relative(self, path: str) -> str:
         """The path as a person of this project would write it."""
@@ -192,7 +190,7 @@ class Story:
     prompts: tuple[Utterance, ...] = ()
     answers: tuple[Utterance, ...] = ()
     reports: tuple[Utterance, ...] = ()
-    """What subagents handed back."""
+    """Final messages of subagents."""
     compactions: tuple[Utterance, ...] = ()
     commands: tuple[ShellCommand, ...] = ()
     edits: tuple[FileEdit, ...] = ()

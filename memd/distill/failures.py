@@ -33,6 +33,9 @@ _STATES_FIX = re.compile(
     r"\b(?:fixed|fixes|resolved|resolves|the fix|now (?:works|passes|passing)|no longer (?:fails|crashes|raises))\b",
     re.IGNORECASE,
 )
+_COMMAND_CHARACTERS = 300
+"""Characters of a command in a failure's body."""
+_FAILED_COMMAND = re.compile(r"`(.+?)`(?: \(.*\))? failed: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def is_failing(command: ShellCommand) -> bool:
 
 
 def is_worth_remembering(command: ShellCommand) -> bool:
-    """Whether somebody could learn from this failure: a check failed, or the error has a signature."""
+    """Whether something can be learned from this failure: a check failed, or the error has a signature."""
     if command_output.is_read_only(command.command):
         return False
     return (
@@ -124,148 +127,141 @@ def draft_failures(story: Story, context: EpisodeContext) -> list[Draft]:
     """A failure draft per error, and a fix draft per chain that was mended."""
     found: list[Draft] = []
     for number, chain in enumerate(find_chains(story)):
-        errors = _distinct_errors(chain.failures)
-        for index, (command, said) in enumerate(errors):
-            slot = f"failure/{number}" if index == 0 else f"failure/{number}/{index}"
-            found.append(_draft_failure(slot, number, chain, (command, said), (story, context)))
+        # The different errors of the chain, each with its first run.
+        errors: dict[str, tuple[ShellCommand, CommandError]] = {}
+        for command in chain.failures:
+            error = command_output.read_error(command.output)
+            errors.setdefault(error.line, (command, error))
+        report = _ChainReport(
+            number, chain, list(errors.values())[:_ERRORS_MAX], story, context
+        )
+        found.extend(report.draft_failure(index) for index in range(len(report.errors)))
         if chain.is_mended:
-            found.append(_draft_fix(number, chain, errors, story, context))
+            found.append(report.draft_fix())
     return found
 
 
-def _distinct_errors(
-    failures: Sequence[ShellCommand],
-) -> list[tuple[ShellCommand, CommandError]]:
-    """The different errors among these failures, the first run of each, at most three."""
-    found: dict[str, tuple[ShellCommand, CommandError]] = {}
-    for command in failures:
-        said = command_output.read_error(command.output)
-        found.setdefault(said.line, (command, said))
-    return list(found.values())[:_ERRORS_MAX]
+@dataclass(frozen=True, slots=True)
+class _ChainReport:
+    """Writes the drafts of one chain."""
+
+    number: int
+    chain: FailureChain
+    errors: Sequence[tuple[ShellCommand, CommandError]]
+    story: Story
+    context: EpisodeContext
+
+    def draft_failure(self, index: int) -> Draft:
+        """Return the draft of one of the chain's errors."""
+        command, error = self.errors[index]
+        chain, context = self.chain, self.context
+        name = f"`{one_line(command.command, 300)}`{_describe_purpose(command)}"
+        lines = [f"{name} failed: {error.line or 'it said nothing'}"]
+        if error.files:
+            lines.append("In: " + ", ".join(map(context.relative, error.files)))
+        if self.story.prompt:
+            lines.append("While: " + make_title(self.story.prompt))
+        if chain.is_mended:
+            lines += ["Mended by:", *self._describe_changes()]
+        elif chain.passed:
+            lines.append("It passed when it was run again; nothing had been changed.")
+        else:
+            lines.append("It was not mended in this turn.")
+        body = clip("\n".join(lines), context.body_characters)
+        edges = [DraftEdge(EdgeType.REFERENCES, "file", path) for path in error.files]
+        if chain.is_mended:
+            edges.insert(0, DraftEdge(EdgeType.CAUSES, "slot", f"fix/{self.number}"))
+        slot = f"failure/{self.number}" + (f"/{index}" if index else "")
+        quote = clip_quote(error.line or command.output or command.command)
+        return Draft(
+            slot=slot, kind=Kind.FAILURE, title=self._name_error(command, error), body=body,
+            at=command.at, rule=chain.rule, sources=(Source(command.event_id, quote),),
+            files=unique(map(context.relative, error.files)),
+            confidence=0.8 if chain.is_mended else 0.6,
+            quality=score_quality(body), edges=tuple(edges),
+        )  # fmt: skip
+
+    def draft_fix(self) -> Draft:
+        """Return the draft of what mended the chain."""
+        chain, story, context = self.chain, self.story, self.context
+        name = make_title(story.prompt) if self._is_asked_for() else ""
+        name = name or self._name_error(*self.errors[0])
+        body = clip("\n".join(self._write_fix_lines()), context.body_characters)
+        edited = unique(edit.path for edit in chain.edits)
+        edges = (
+            DraftEdge(EdgeType.DERIVES_FROM, "slot", f"failure/{self.number}"),
+            *(DraftEdge(EdgeType.EDITS, "file", path) for path in edited),
+            *(
+                DraftEdge(EdgeType.REFERENCES, "file", p)
+                for p in story.reads
+                if p not in edited
+            ),
+        )
+        return Draft(
+            slot=f"fix/{self.number}", kind=Kind.FIX, title=f"Fixed: {name}", body=body,
+            at=chain.passed.at if chain.passed else story.last_at, rule=chain.rule,
+            sources=self._collect_fix_sources(),
+            files=unique(map(context.relative, edited)),
+            confidence={"same-command": 0.9, "same-tool": 0.75}.get(chain.rule, 0.5),
+            quality=score_quality(body), edges=edges,
+        )  # fmt: skip
+
+    def _name_error(self, command: ShellCommand, error: CommandError) -> str:
+        """Return the error in one line, with the file that it happened in."""
+        if not error.line:
+            return f"`{one_line(command.command, 70)}` failed"
+        place = self.context.relative(error.files[0]) if error.files else ""
+        line = one_line(error.line, 110)
+        return f"{line} ({place})" if place and place not in line else line
+
+    def _is_asked_for(self) -> bool:
+        """Whether the user asked about the failure: it happened before anything was changed."""
+        if not _ASKS_FOR_FIX.search(self.story.prompt):
+            return False
+        first = (self.chain.failures[0].at, self.chain.failures[0].event_id)
+        return not any((edit.at, edit.event_id) < first for edit in self.story.edits)
+
+    def _write_fix_lines(self) -> list[str]:
+        story, passed = self.story, self.chain.passed
+        lines = ["Asked: " + clip(story.prompt, 600)] if story.prompt else []
+        lines.extend(f"Error: {error.line}" for _, error in self.errors if error.line)
+        explained = story.answer
+        if not self._is_asked_for():
+            # Of a turn about something else, only what bears on these errors.
+            about = {stem for _, error in self.errors for stem in content_stems(error.line)}
+            said = split_sentences(story.answer)
+            explained = " ".join(s for s in said if about & set(content_stems(s)))
+        if explained := clip(explained, _ANSWER_CHARACTERS):
+            lines.append("Cause and fix: " + explained)
+        lines.extend(self._describe_changes())
+        if passed:
+            name = f"`{one_line(passed.command, 300)}`{_describe_purpose(passed)}"
+            lines.append(f"Then {name} passed.")
+        return lines
+
+    def _describe_changes(self) -> list[str]:
+        lines: list[str] = []
+        for edit in self.chain.edits[:_EDITS_MAX]:
+            lines += [f"Changed {self.context.relative(edit.path)}:", *diff_edit(edit)]
+        steps = self.chain.steps[:_EDITS_MAX]
+        return lines + [f"Ran `{one_line(step.command, 200)}`." for step in steps]
+
+    def _collect_fix_sources(self) -> tuple[Source, ...]:
+        passed, story = self.chain.passed, self.story
+        quoted = [
+            (command.event_id, error.line or command.command) for command, error in self.errors
+        ]
+        edits = self.chain.edits[:_EDITS_MAX]
+        quoted += [(edit.event_id, " ".join(diff_edit(edit)) or edit.path) for edit in edits]
+        if passed:
+            quoted.append((passed.event_id, passed.command))
+        asked = story.prompts[:1] if self._is_asked_for() else ()
+        quoted += [(said.event_id, said.text) for said in (*asked, *story.answers[-1:])]
+        return tuple(Source(event_id, clip_quote(text)) for event_id, text in quoted)
 
 
-def _name_error(command: ShellCommand, said: CommandError, context: EpisodeContext) -> str:
-    """The error in one line, with the file that it happened in."""
-    if not said.line:
-        return f"`{one_line(command.command, 70)}` failed"
-    place = context.relative(said.files[0]) if said.files else ""
-    line = one_line(said.line, 110)
-    return f"{line} ({place})" if place and place not in line else line
-
-
-def _draft_failure(
-    slot: str,
-    number: int,
-    chain: FailureChain,
-    error: tuple[ShellCommand, CommandError],
-    told: tuple[Story, EpisodeContext],
-) -> Draft:
-    (command, said), (story, context) = error, told
-    purpose = f" ({command.description})" if command.description else ""
-    lines = [
-        f"`{one_line(command.command, 300)}`{purpose} failed: {said.line or 'it said nothing'}"
-    ]
-    if said.files:
-        lines.append("In: " + ", ".join(map(context.relative, said.files)))
-    if story.prompt:
-        lines.append("While: " + make_title(story.prompt))
-    lines.append(_describe_end(chain, context))
-    body = clip("\n".join(lines), context.body_characters)
-    edges = [DraftEdge(EdgeType.REFERENCES, "file", path) for path in said.files]
-    if chain.is_mended:
-        edges.insert(0, DraftEdge(EdgeType.CAUSES, "slot", f"fix/{number}"))
-    return Draft(
-        slot=slot, kind=Kind.FAILURE, title=_name_error(command, said, context), body=body,
-        at=command.at, rule=chain.rule,
-        sources=(Source(command.event_id, clip_quote(said.line or command.output or command.command)),),
-        files=unique(map(context.relative, said.files)),
-        confidence=0.8 if chain.is_mended else 0.6,
-        quality=score_quality(body), edges=tuple(edges),
-    )  # fmt: skip
-
-
-def _describe_end(chain: FailureChain, context: EpisodeContext) -> str:
-    if chain.is_mended:
-        return "Mended by:\n" + "\n".join(_describe_changes(chain, context))
-    if chain.passed:
-        return "It passed when it was run again; nothing had been changed."
-    return "It was not mended in this turn."
-
-
-def _draft_fix(
-    number: int,
-    chain: FailureChain,
-    errors: Sequence[tuple[ShellCommand, CommandError]],
-    story: Story,
-    context: EpisodeContext,
-) -> Draft:
-    is_asked = _is_asked_for(chain, story)
-    name = make_title(story.prompt) if is_asked else ""
-    name = name or _name_error(*errors[0], context)
-    body = clip(
-        "\n".join(_write_fix_lines(chain, errors, story, context)), context.body_characters
-    )
-    edited = unique(edit.path for edit in chain.edits)
-    edges = (
-        DraftEdge(EdgeType.DERIVES_FROM, "slot", f"failure/{number}"),
-        *(DraftEdge(EdgeType.EDITS, "file", path) for path in edited),
-        *(DraftEdge(EdgeType.REFERENCES, "file", p) for p in story.reads if p not in edited),
-    )
-    return Draft(
-        slot=f"fix/{number}", kind=Kind.FIX, title=f"Fixed: {name}", body=body,
-        at=chain.passed.at if chain.passed else story.last_at, rule=chain.rule,
-        sources=_collect_fix_sources(chain, errors, story, is_asked=is_asked),
-        files=unique(map(context.relative, edited)),
-        confidence={"same-command": 0.9, "same-tool": 0.75}.get(chain.rule, 0.5),
-        quality=score_quality(body), edges=edges,
-    )  # fmt: skip
-
-
-def _is_asked_for(chain: FailureChain, story: Story) -> bool:
-    """Whether the failure is what the user asked about: it was there before anything was changed."""
-    if not _ASKS_FOR_FIX.search(story.prompt):
-        return False
-    first = (chain.failures[0].at, chain.failures[0].event_id)
-    return not any((edit.at, edit.event_id) < first for edit in story.edits)
-
-
-def _write_fix_lines(
-    chain: FailureChain,
-    errors: Sequence[tuple[ShellCommand, CommandError]],
-    story: Story,
-    context: EpisodeContext,
-) -> list[str]:
-    lines = []
-    if story.prompt:
-        lines.append("Asked: " + clip(story.prompt, 600))
-    lines.extend(f"Error: {said.line}" for _, said in errors if said.line)
-    if explained := _quote_explanation(chain, errors, story):
-        lines.append("Cause and fix: " + explained)
-    lines.extend(_describe_changes(chain, context))
-    if chain.passed:
-        purpose = f" ({chain.passed.description})" if chain.passed.description else ""
-        lines.append(f"Then `{one_line(chain.passed.command, 300)}`{purpose} passed.")
-    return lines
-
-
-def _quote_explanation(
-    chain: FailureChain, errors: Sequence[tuple[ShellCommand, CommandError]], story: Story
-) -> str:
-    """The closing message, or of it what bears on these errors if the turn was about something else."""
-    if _is_asked_for(chain, story):
-        return clip(story.answer, _ANSWER_CHARACTERS)
-    about = {stem for _, said in errors for stem in content_stems(said.line)}
-    kept = [s for s in split_sentences(story.answer) if about & set(content_stems(s))]
-    return clip(" ".join(kept), _ANSWER_CHARACTERS)
-
-
-def _describe_changes(chain: FailureChain, context: EpisodeContext) -> list[str]:
-    lines: list[str] = []
-    for edit in chain.edits[:_EDITS_MAX]:
-        lines.append(f"Changed {context.relative(edit.path)}:")
-        lines.extend(diff_edit(edit))
-    lines.extend(f"Ran `{one_line(step.command, 200)}`." for step in chain.steps[:_EDITS_MAX])
-    return lines
+def _describe_purpose(command: ShellCommand) -> str:
+    return f" ({command.description})" if command.description else ""
 
 
 def diff_edit(edit: FileEdit) -> list[str]:
@@ -280,41 +276,13 @@ def diff_edit(edit: FileEdit) -> list[str]:
 
 
 def _changed_lines(old: Sequence[str], new: Sequence[str]) -> Iterable[str]:
-    # Indentation alone is no change worth telling, and the sequences are what one edit replaced.
+    # A change of indentation alone is not worth a line.
     before, after = [line.strip() for line in old[:400]], [line.strip() for line in new[:400]]
     matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":
             yield from (f"- {line}" for line in before[i1:i2] if line)
             yield from (f"+ {line}" for line in after[j1:j2] if line)
-
-
-def _collect_fix_sources(
-    chain: FailureChain,
-    errors: Sequence[tuple[ShellCommand, CommandError]],
-    story: Story,
-    *,
-    is_asked: bool,
-) -> tuple[Source, ...]:
-    found = [
-        Source(command.event_id, clip_quote(said.line or command.command))
-        for command, said in errors
-    ]
-    found.extend(
-        Source(edit.event_id, clip_quote(" ".join(diff_edit(edit)) or edit.path))
-        for edit in chain.edits[:_EDITS_MAX]
-    )
-    if chain.passed:
-        found.append(Source(chain.passed.event_id, clip_quote(chain.passed.command)))
-    if is_asked:
-        found.extend(Source(said.event_id, clip_quote(said.text)) for said in story.prompts[:1])
-    found.extend(Source(said.event_id, clip_quote(said.text)) for said in story.answers[-1:])
-    return tuple(found)
-
-
-_COMMAND_CHARACTERS = 300
-"""As many of a command as a failure's body tells."""
-_FAILED_COMMAND = re.compile(r"`(.+?)`(?: \(.*\))? failed: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,9 +316,9 @@ def find_passed_checks(
 
 def _closes_failure(run: PassedCheck, failed: Summary) -> bool:
     """Whether a failure is of the same check, and before it."""
-    told = _FAILED_COMMAND.match(failed.body)
+    named = _FAILED_COMMAND.match(failed.body)
     return (
-        told is not None and failed.at < run.at and _normalize_clipped(told[1]) == run.command
+        named is not None and failed.at < run.at and _normalize_clipped(named[1]) == run.command
     )
 
 

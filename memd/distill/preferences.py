@@ -32,12 +32,25 @@ _SENTENCE_CHARACTERS_MAX = 400
 _LASTING_CONFIDENCE = 0.9
 
 _START = r"(?:^|[,;:–—]\s*(?:and |but |so |then )?|\b(?:and|but|also|please|should|must|shall|to|then|we|on,?|future,?) )"  # dashes as people type them
-# `always fails`, `never worked`, `always the same`: somebody tells what happens.
+# `always fails`, `never worked`, `always the same` describe what happens.
 _ACTION = (
     r"(?!(?:mind|ever mind|been|was|were|is|are|am|be able|has|had|have (?:been|had|seen)|got|get(?:s|ting)? (?:a|an|the"
     r"|this|that|stuck|error)|fail|crash|break|hang|happen|work|saw|seen|knew|did|does|went|came|gave|took|threw|wrong|right"
     r"|the|a|an|in|on|at|true|false|null|empty|there|here|this|that|it|so|too|again|more|less)\b"
     r"|\w+(?:ed|ing|[^s\W]s)\b)\w+"
+)
+_RULE_HINT = re.compile(
+    r"from now on|future|forward|again|any ?more|ever|remember|keep in mind|always|time|prefer|when|my|use",
+    re.IGNORECASE,
+)
+_SINGLE_REQUEST = re.compile(
+    r"\b(?:here|in this (?:file|function|case|line|test|one|pr|commit)|this time|for now|just now)\b",
+    re.IGNORECASE,
+)
+"""A single request, unless it is said to hold from now on."""
+_LEAD = re.compile(
+    r"^(?:(?:and|but|also|please|so|then|from now on|in (?:the )?future|going forward|remember(?: that| to)?|[,:;.\s])+\s*)",
+    re.IGNORECASE,
 )
 
 
@@ -102,25 +115,12 @@ _RULES = (
     ),
     _make_rule(Kind.FACT, "fyi", r"^(?:fyi|for your information|for the record|just so you know|heads[- ]up)\b[\s,:–—-]*(?P<rest>.+)", 0.75),
 )  # fmt: skip
-_RULE_HINT = re.compile(
-    r"from now on|future|forward|again|any ?more|ever|remember|keep in mind|always|time|prefer|when|my|use",
-    re.IGNORECASE,
-)
-_SINGLE_REQUEST = re.compile(
-    r"\b(?:here|in this (?:file|function|case|line|test|one|pr|commit)|this time|for now|just now)\b",
-    re.IGNORECASE,
-)
-"""A single request, unless it is said to hold from now on."""
-_LEAD = re.compile(
-    r"^(?:(?:and|but|also|please|so|then|from now on|in (?:the )?future|going forward|remember(?: that| to)?|[,:;.\s])+\s*)",
-    re.IGNORECASE,
-)
 
 
 def draft_preferences(
     story: Story, context: EpisodeContext, decided: frozenset[str]
 ) -> list[Draft]:
-    """What the user's sentences ask to be kept, at most eight of each kind.
+    """Return what the user's sentences ask to be remembered, at most eight of each kind.
 
     `decided` are the sentences that are remembered as decisions already.
     """
@@ -172,6 +172,7 @@ def _draft_sentence(
     told: tuple[Story, EpisodeContext],
 ) -> Draft:
     (said, sentence), (story, context) = source, told
+    is_task = rule.kind is Kind.TASK
     lines = [f"User: “{sentence}”", *_describe_commands(sentence, story, context)]
     body = clip("\n".join(lines), context.body_characters)
     return Draft(
@@ -180,19 +181,14 @@ def _draft_sentence(
         body=body, at=said.at, rule=rule.name,
         sources=(Source(said.event_id, clip_quote(sentence)),),
         confidence=rule.confidence, quality=score_quality(body),
-        expires_at=_find_expiry(rule, said.at, context.task_days),
+        expires_at=said.at + context.task_days * _DAY_MS if is_task and context.task_days else None,
     )  # fmt: skip
 
 
-def _find_expiry(rule: _PreferenceRule, at: int, task_days: int) -> int | None:
-    """When it is over: a task some day, anything else never."""
-    return at + task_days * _DAY_MS if rule.kind is Kind.TASK and task_days else None
-
-
 def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> list[str]:
-    """What the agent said that the commands in this sentence are for.
+    """Return the agent's descriptions of the commands in this sentence.
 
-    A rule that names `make check` should be found by somebody who asks how to run the tests.
+    A rule that names `make check` should be found by a search for how to run the tests.
     """
     known = {c.command: c.description for c in reversed(story.commands) if c.description}
     known.update(context.descriptions)

@@ -11,13 +11,13 @@ from memd.text import normalised, one_line, words
 TITLE_CHARACTERS = 90
 QUOTE_CHARACTERS = 200
 SENTENCE_CHARACTERS = 600
-"""A longer run without a stop is pasted text, not something that somebody says."""
+"""A longer run without a full stop is pasted text."""
 
 _READ_CHARACTERS = 20_000
 _SMALL_TALK_CHARACTERS = 80
 
 OWN_TAGS = ("recalled-memory", "system-reminder")
-"""Blocks that memd or the client put in: never memory, and never somebody's words."""
+"""Blocks that memd or the client injects."""
 _CLIENT_TAGS = (
     "command-name", "command-message", "command-args", "local-command-caveat",
     "local-command-stdout", "local-command-stderr", "task-notification",
@@ -75,6 +75,19 @@ _SMALL_TALK = re.compile(
     re.IGNORECASE,
 )  # fmt: skip
 _BLANK_LINES = re.compile(r"\n{3,}")
+_FULL_SCORE_WORDS = 60
+_FILE_PATTERN = re.compile(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
+_NAME_PATTERN = re.compile(
+    r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
+)
+_STRUCTURE_PATTERN = re.compile(
+    r"^(?:#{1,6} |\s*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
+)
+_REASON_PATTERN = re.compile(
+    r"\b(?:because|since|due to|so that|decided|decision|chose|chosen|rather than|instead of|trade-?offs?"
+    r"|in favou?r of|caused?|root cause|therefore|reason)\b",
+    re.IGNORECASE,
+)  # fmt: skip
 
 
 def strip_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
@@ -89,12 +102,12 @@ def strip_injected(text: str, own_tags: tuple[str, ...] = OWN_TAGS) -> str:
 def extract_own_words(text: str) -> str:
     """What the speaker says, without code, logs, quotations and pasted documents."""
     text = _strip_tagged_blocks(_FENCE.sub("\n", text[:_READ_CHARACTERS]))
-    kept = []
+    lines = []
     for line in text.split("\n"):
         if _HEADING.match(line):
             break  # a document begins: its rules are not the speaker's
-        kept.append("" if _PASTED_LINE.match(line) else line)
-    return "\n".join(kept).strip()
+        lines.append("" if _PASTED_LINE.match(line) else line)
+    return "\n".join(lines).strip()
 
 
 def _strip_tagged_blocks(text: str) -> str:
@@ -172,7 +185,7 @@ def strip_politeness(sentence: str) -> str:
 
 
 def make_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
-    """A title from somebody's words: the first sentence that says something, without politeness."""
+    """Return the first sentence that says something, without politeness, as a title."""
     candidates = [
         s for s in split_sentences(extract_own_words(text) or text) if not is_small_talk(s)
     ]
@@ -204,21 +217,6 @@ def clip(text: str, limit: int) -> str:
 def clip_quote(text: str) -> str:
     """A source's words for `mem_why`: on one line, bounded."""
     return one_line(text, QUOTE_CHARACTERS)
-
-
-_FULL_SCORE_WORDS = 60
-_FILE_PATTERN = re.compile(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
-_NAME_PATTERN = re.compile(
-    r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
-)
-_STRUCTURE_PATTERN = re.compile(
-    r"^(?:#{1,6} |\s*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
-)
-_REASON_PATTERN = re.compile(
-    r"\b(?:because|since|due to|so that|decided|decision|chose|chosen|rather than|instead of|trade-?offs?"
-    r"|in favou?r of|caused?|root cause|therefore|reason)\b",
-    re.IGNORECASE,
-)  # fmt: skip
 
 
 def score_quality(body: str) -> float:

@@ -37,7 +37,7 @@ _FIXED = re.compile(
 
 
 def draft_turn(story: Story, context: EpisodeContext) -> Draft | None:
-    """The turn as one draft; None if nothing happened that anybody would look for."""
+    """Return the turn as one draft; None if nothing in it is worth a search."""
     if not story.prompts or not _is_worth_a_summary(story):
         return None
     title = _find_title(story)
@@ -175,15 +175,15 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     """What this episode is remembered as; an empty list is an answer, and that of a private turn."""
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
-    told = episodes.read_story(episode.events, context)
-    decided = decisions.draft_decisions(told, context)
-    sentences = frozenset(statement.sentence for statement in decisions.find_statements(told))
-    whole = draft_turn(told, context)
+    story = episodes.read_story(episode.events, context)
+    decided = decisions.draft_decisions(story, context)
+    sentences = frozenset(statement.sentence for statement in decisions.find_statements(story))
+    whole = draft_turn(story, context)
     found = [
         *([whole] if whole else []),
-        *failures.draft_failures(told, context),
+        *failures.draft_failures(story, context),
         *decided,
-        *preferences.draft_preferences(told, context, sentences),
-        *draft_compactions(told, context),
+        *preferences.draft_preferences(story, context, sentences),
+        *draft_compactions(story, context),
     ]
     return [draft for draft in found if draft.title.strip() and draft.body.strip()]

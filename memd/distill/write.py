@@ -27,6 +27,20 @@ from memd.text import digest
 
 _SAME_SUBJECT_JACCARD = 0.5
 """Jaccard of the subjects' stems from which two decisions without a reversal are about the same."""
+STATED_REVERSAL = "stated-reversal"
+OTHER_CHOICE = "other-choice"
+REPEAT = "repeat"
+STATEMENT = "statement"
+"""The rule of an edge between files: a statement in the one names the other."""
+_REPEATABLE = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT})
+_JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType.SUPERSEDES})
+"""Edges that a person or the consolidator may have written; a revision of the text keeps them."""
+_KEPT_RULES = (REPEAT, PASSED_LATER)
+"""Rules of edges that other turns have written."""
+_RELATED_MAX = 500
+_QUOTED_STATEMENT = re.compile(r"“(.+?)”$", re.MULTILINE)
+_FAILURES_CHECKED_MAX = 100
+"""The newest failures of the project."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,21 +146,6 @@ def _list_stems(stems: frozenset[str]) -> str:
     return " ".join(sorted(whole))
 
 
-STATED_REVERSAL = "stated-reversal"
-OTHER_CHOICE = "other-choice"
-REPEAT = "repeat"
-STATEMENT = "statement"
-"""The rule of an edge between files: a statement in the one names the other."""
-
-_REPEATABLE = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT})
-_JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType.SUPERSEDES})
-"""Edges that somebody else may have written; a revision of the text keeps them."""
-_KEPT_RULES = (REPEAT, PASSED_LATER)
-"""Rules of edges that other turns have written."""
-_RELATED_MAX = 500
-_QUOTED_STATEMENT = re.compile(r"“(.+?)”$", re.MULTILINE)
-
-
 @dataclass(frozen=True, slots=True)
 class EpisodePlan:
     """What is to be written for one episode."""
@@ -236,9 +235,9 @@ def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
 
 
 def _delete_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[str]) -> int:
-    """Delete what the episode no longer yields, unless somebody pinned it."""
-    kept = set(uids)
-    stale = [s for uid, s in known.items() if uid not in kept and s.pinned_at is None]
+    """Delete what the episode no longer yields, unless it is pinned."""
+    yielded = set(uids)
+    stale = [s for uid, s in known.items() if uid not in yielded and s.pinned_at is None]
     nodes = {node for s in stale for node in links.neighbours(tx, "summary", str(s.id))}
     for summary in stale:
         summaries.delete(tx, summary.id)
@@ -247,7 +246,7 @@ def _delete_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[s
 
 
 def _drop_own_edges(tx: Connection, summary_id: int) -> None:
-    """Drop the edges that the revision writes anew; keep verdicts and repeats."""
+    """Drop the edges that the revision writes again; keep verdicts and repeats."""
     begins = [
         e
         for e in links.edges_at(tx, "summary", str(summary_id))
@@ -295,14 +294,14 @@ def _make_draft_edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdg
 def _make_file_edges(
     found: Sequence[FileLink], written: Sequence[Draft]
 ) -> list[links.NewEdge]:
-    """The edges between files; only from one that a memory tells of: by that it is seen and forgotten."""
-    told = {e.to_id for draft in written for e in draft.edges if e.to_kind == "file"}
+    """Return the edges between files, only from files that a draft refers to: they are shown and forgotten with it."""
+    referred = {e.to_id for draft in written for e in draft.edges if e.to_kind == "file"}
     return [
         links.NewEdge(
             "file", one.path, EdgeType.IMPORTS, "file", one.target, STATEMENT, one.at, detail={"as": one.name}
         )
         for one in found
-        if one.path in told
+        if one.path in referred
     ]  # fmt: skip
 
 
@@ -310,8 +309,9 @@ def _judge_decisions(
     tx: Connection, summary_id: int, draft: Draft, project_id: int, now: int
 ) -> None:
     """Let a decision replace or contradict others of its project, whichever was written first."""
+    # A date in the future comes from a wrong clock: that decision was made before this one.
     others = [
-        _without_future_date(one, now)
+        replace(one, at=0) if one.at >= now + AHEAD_MS else one
         for one in _find_related(tx, summary_id, draft, project_id)
     ]
     for verdict in judge_decision(draft, others):
@@ -338,11 +338,6 @@ def _find_related(
     return [found[number] for number in ids if number != summary_id]
 
 
-def _without_future_date(summary: Summary, now: int) -> Summary:
-    """What a wrong clock dated ahead was said before, nobody knows when: it replaces nothing that is said now."""
-    return replace(summary, at=0) if summary.at >= now + AHEAD_MS else summary
-
-
 def _restore_draft(summary: Summary) -> Draft:
     """A stored decision as it was drafted, with what it reverses read from its words again."""
     statements: Sequence[str] = _QUOTED_STATEMENT.findall(summary.body)
@@ -356,7 +351,7 @@ def _apply_verdict(
     tx: Connection, newer_id: int, older_id: int, verdict: DecisionVerdict, at: int
 ) -> None:
     if judgments.verdict(tx, newer_id, older_id) is not None:
-        return  # somebody has said what the two are
+        return  # a person has judged the two
     if verdict.relation == "contradicts":
         edge = links.NewEdge(
             "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), OTHER_CHOICE, at,
@@ -365,15 +360,11 @@ def _apply_verdict(
         links.link(tx, [edge])
         return
     judged = {(s.newer_id, s.older_id) for s in links.supersessions_of(tx, newer_id)}
-    if (newer_id, older_id) not in judged:  # what somebody undid stays undone
+    if (newer_id, older_id) not in judged:  # what a person undid stays undone
         links.supersede(
             tx, newer_id=newer_id, older_id=older_id, rule=STATED_REVERSAL, cosine=None,
             guard=verdict.reason, at=at,
         )  # fmt: skip
-
-
-_FAILURES_CHECKED_MAX = 100
-"""The newest failures of the project."""
 
 
 def close_failures(tx: Connection, runs: Sequence[PassedCheck], project_id: int) -> int:

@@ -10,6 +10,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
@@ -128,7 +129,9 @@ class ModelServer:
         """Return the client; the certificates for https are read in a thread."""
         is_tls = self.url.startswith("https:")
         context = (
-            await anyio.to_thread.run_sync(_load_certificates) if is_tls else _NO_CERTIFICATES
+            await anyio.to_thread.run_sync(partial(httpx.create_ssl_context, trust_env=False))
+            if is_tls
+            else _NO_CERTIFICATES
         )
         if self._client is None:
             self._client = httpx.AsyncClient(
@@ -154,10 +157,6 @@ class ModelServer:
 
 _NO_CERTIFICATES = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """For plain http, so that httpx does not read its list of certificates from disk."""
-
-
-def _load_certificates() -> ssl.SSLContext:
-    return httpx.create_ssl_context(trust_env=False)
 
 
 def checked_url(url: str, *, is_remote_allowed: bool) -> str:
