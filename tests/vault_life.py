@@ -20,7 +20,8 @@ from memd.consolidate.judge import Judge
 from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
 from memd.exchange import moving
-from memd.index import keeper, proof, sample
+from memd.index import check
+from memd.index import snapshot as index_snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.recall.answer import Question
@@ -149,10 +150,10 @@ class House:
         self._open()
 
     def save(self):
-        """Rest, and keep a copy of the index beside the vault, however little has changed."""
+        """Rest, and write a snapshot of the index, however little has changed."""
         with pytest.MonkeyPatch.context() as patch:
             for name in ("ROWS_MIN", "_CHANGED_MIN", "_CHANGED_SHARE"):
-                patch.setattr(keeper, name, 0)
+                patch.setattr(index_snapshot, name, 0)
             self.call(self.indexer._rest)
 
     def settle(self):
@@ -222,8 +223,14 @@ class House:
         """The same from an index that was read from the vault just now."""
         kept = self.index, self.recaller
         fresh = MemoryIndex()
-        anew = keeper.Keeper(self.db, fresh, (HashingEmbedder(),))
-        self.db.read_now(lambda tx: fresh.load(anew._contents(tx)))
+        embedders = (HashingEmbedder(),)
+        storage = index_snapshot.IndexStorage(self.db, fresh, embedders)
+
+        def load(tx):
+            fresh.load(index_snapshot.contents(tx, embedders))
+            storage._embed_missing(tx, fresh)
+
+        self.db.read_now(load)
         self.recaller = Recaller(self.db, (HashingEmbedder(),), fresh, Config().recall, {})
         try:
             return pytest.approx(self.scores(text), abs=1e-5)
@@ -236,8 +243,8 @@ class House:
         # Of a connection that has looked before, FTS5 checks by a stale structure.
         with snapshot(self.path) as tx:
             found = integrity.examine(tx, self.clock(), is_served=True)
-            found.append(sample.compare(tx, self.tokens, limit=1_000))
-            found.append(proof.examine(tx, self.path, HashingEmbedder()))
+            found.append(check.check_sample(tx, self.tokens, limit=1_000))
+            found.append(check.check_snapshot(tx, self.path, HashingEmbedder()))
         return [one for one in found if one.verdict != "ok"]
 
     def chains(self):

@@ -168,7 +168,7 @@ class _Near:
 
 
 def rows_of(index: MemoryIndex, space: str) -> ArrayRows | None:
-    """What an index holds of one space, as it is now; None while it is being loaded, or is not proven.
+    """What an index holds of one space, as it is now; None while it is being loaded.
 
     The columns are copied; the vectors are read when asked for, a slice at a time, so that a search
     never waits for long. When the index closes its gaps in between, `is_current` turns False.
@@ -176,7 +176,7 @@ def rows_of(index: MemoryIndex, space: str) -> ArrayRows | None:
     with index.lock:
         columns, matrix = index.columns, index.matrices.get(space)
         is_filling = space != index.learned and index.coverage(space) < 1
-        if not (index.loaded and index.is_proven) or matrix is None or is_filling:
+        if not index.loaded or matrix is None or is_filling:
             return None
         n, dimensions = columns.n, matrix.dimensions
         last = int(columns.passage_id[n - 1]) if n else 0

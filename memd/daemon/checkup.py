@@ -16,7 +16,7 @@ from memd.config import IndexConfig
 from memd.daemon import lock
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import Broken, VaultCorrupt
-from memd.index import proof, sample
+from memd.index import check
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Finding
@@ -94,8 +94,8 @@ def examined(path: str, tokens_max: int, now: int, *, is_served: bool) -> list[F
         with snapshot(path) as tx:
             found = integrity.examine(tx, now, is_served=is_served)
             if any(one.name == "passages" for one in found):
-                found.append(sample.compare(tx, tokens_max))
-                found.append(proof.examine(tx, path, HashingEmbedder()))
+                found.append(check.check_sample(tx, tokens_max))
+                found.append(check.check_snapshot(tx, path, HashingEmbedder()))
             return found
     except VaultCorrupt as error:
         return [Finding("database", "problem", error.message, integrity.RESTORE)]

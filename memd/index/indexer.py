@@ -6,10 +6,9 @@ the index up to date. A crash before the commit repeats a batch, a crash after i
 the index is loaded from the tables. Not here: which changes there are (triggers in the store).
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -21,11 +20,10 @@ from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import gaps
 from memd.index.chunking import embedded, passages
-from memd.index.copied import SYMPTOMS
 from memd.index.entities import Entity, of_summary
-from memd.index.keeper import Keeper
 from memd.index.malloc import give_back
 from memd.index.memory_index import Batch, MemoryIndex
+from memd.index.snapshot import IndexStorage
 from memd.models import Space, Summary
 from memd.store import changes, entities, fulltext, saved, summaries, turns
 from memd.store.database import Connection, Database
@@ -43,7 +41,6 @@ _REST = 0.5
 """Of the time that it took to embed some: who searches meanwhile shares the interpreter with us."""
 
 Halves = NDArray[np.float16]
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +96,7 @@ class Indexer:
         self._lock = anyio.Lock()
         self._in_step = False
         """Whether the index has followed every commit."""
-        self._keeper = Keeper(db, index, embedders)
-        self._read_in = AutoResetEvent()
-        """Rings when the index was loaded."""
+        self._storage = IndexStorage(db, index, embedders)
         self._awaited = 0
         """How many wait for the index to be settled."""
         self._has_worked = False
@@ -112,20 +107,6 @@ class Indexer:
 
     async def run(self) -> None:
         """Index for ever: what is pending, then whatever somebody rings for."""
-        async with anyio.create_task_group() as both:
-            both.start_soon(self._prove)
-            await self._work()
-
-    async def _prove(self) -> None:
-        """See for ever whether the copy that was mapped is whole; if it is not, do without it."""
-        while True:
-            if not await self._keeper.prove():
-                async with self._lock:
-                    self._in_step = self._in_step and self._index.is_proven
-                    await self._get_in_step()
-            await self._read_in.wait()
-
-    async def _work(self) -> None:
         while True:
             await self.settle()
             await self._complete()
@@ -139,7 +120,8 @@ class Indexer:
             self._has_worked = False
             forget_words()
         async with self._lock:
-            await self._keeper.save(lambda: self._awaited > 0 or self._wakeup.is_set)
+            await self._storage.save(lambda: self._awaited > 0 or self._wakeup.is_set)
+        self._storage.release_pages()
         await anyio.to_thread.run_sync(give_back)
 
     def nudge(self) -> None:
@@ -154,8 +136,8 @@ class Indexer:
             "space": self._embedders[-1].space.name,
             "loaded": self._index.loaded,
             "failed": dict(self._failed),
-            "copy": self._keeper.status(),
-            "trouble": self._keeper.damage or None,
+            "copy": self._storage.status(),
+            "trouble": self._storage.damage or None,
         }
 
     async def load(self) -> None:
@@ -168,27 +150,16 @@ class Indexer:
         self._awaited += 1
         try:
             async with self._lock:
-                await self._trying(self._catch_up)
+                await self._catch_up()
         finally:
             self._awaited -= 1
-
-    async def _trying(self, work: Callable[[], Awaitable[_T]]) -> _T:
-        """Do this; if it fails over a copy that nobody has proven yet, do it without the copy."""
-        try:
-            return await work()
-        except SYMPTOMS as error:
-            if not self._keeper.refuse(f"it has not what is expected: {error!r}"):
-                raise
-        self._in_step = False
-        await self._get_in_step()
-        return await work()
 
     async def reindex(self) -> None:
         """Compute every derived row anew, from an index that has what the tables have."""
         async with self._lock:
             await self._db.write(changes.everything)
             await self._db.write(saved.drop)
-            await self._keeper.sweep()
+            await self._storage.sweep()
             await self._db.write(turns.rebuild)
             await self._load()
             await self._catch_up()
@@ -207,8 +178,8 @@ class Indexer:
             await anyio.to_thread.run_sync(give_back)
 
     async def _load(self) -> None:
-        await self._db.read(self._keeper.load)
-        await self._keeper.drop()
+        await self._db.read(self._storage.load)
+        await self._storage.discard_unusable()
         self._has_worked = True
         await anyio.to_thread.run_sync(give_back)
         self._in_step = True
@@ -216,7 +187,6 @@ class Indexer:
             for embedder in self._embedders:
                 await self._fill_some(embedder)
         self.loaded.set()
-        self._read_in.set()
         self._tell()
 
     def _tell(self) -> None:
@@ -236,7 +206,7 @@ class Indexer:
     async def _fill(self, embedder: Embedder) -> int:
         """Give some passages their vectors in a space; how many."""
         async with self._lock:
-            return await self._trying(partial(self._fill_some, embedder))
+            return await self._fill_some(embedder)
 
     async def _fill_some(self, embedder: Embedder) -> int:
         name = embedder.space.name
@@ -270,7 +240,7 @@ class Indexer:
             await anyio.to_thread.run_sync(self._index.apply, batch)
             self._in_step = True
         if batch.gone:
-            await self._keeper.sweep()
+            await self._storage.sweep()
         self._pending -= len(work.changes)
         self._tell()
         return True

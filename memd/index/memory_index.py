@@ -12,20 +12,18 @@ import threading
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Columns, Rows
-from memd.index.copied import Copy, Draft, Layout, Room
 from memd.index.kept import Kept
-from memd.index.postings import Postings
+from memd.index.postings import ROW_PARTS, Postings
 from memd.index.quantization import Vectors
 from memd.index.term_dictionary import TermDictionary
-from memd.index.vectors import VectorMatrix
+from memd.index.vectors import VECTOR_PARTS, VectorMatrix
 from memd.models import Space
 from memd.store.rows import IndexRow, StoredPassage
 
@@ -37,9 +35,28 @@ _FILLED_AT_ONCE = 32
 _STAYS_ACTIVE = 0.8
 """A learned space that leads goes on to do so down to this part of what it takes to begin."""
 _LAST = 2**60
-_OF_ROWS = ("lengths", "live")
-"""The arrays of the postings that are appended to."""
 _T = TypeVar("_T")
+
+
+class StoredArray(NamedTuple):
+    """An array as a snapshot holds it."""
+
+    rows: NDArray[Any]
+    axis: int | None = 0
+    """Along which rows are appended; None: none are."""
+    is_fixed: bool = False
+    """Whether nothing writes to the rows that are there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedArrays:
+    """The arrays of an index, which can be used and written to."""
+
+    rows: int
+    spaces: Sequence[tuple[str, int]]
+    """Name and dimensions of each vector space."""
+    arrays: Mapping[str, NDArray[Any]]
+    """With room behind the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +67,8 @@ class Contents:
     """In order of id."""
     words: Words
     facts: Iterable[IndexRow]
-    vectors: Mapping[Space, Iterable[tuple[Sequence[int], NDArray[np.float16]]]]
-    """By space, passage ids and a row for each, in order of id; the first space is the complete one."""
+    spaces: Sequence[Space]
+    """Of the vectors, none of which is there yet; the first space is the one that will be complete."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +99,6 @@ class MemoryIndex:
         self.version = 0
         """Grows with every change of rows, for what is cached from here."""
         self.loaded = False
-        self.is_proven = True
-        """False while it came from a copy whose files nobody has read through yet."""
-        self.why_not = ""
-        """Why it is not to be used although it was loaded; else empty."""
         self._opened = threading.Event()
         self.matrices: dict[str, VectorMatrix] = {}
         """By the name of the space; a row without a vector in a space is all zeros there."""
@@ -125,17 +138,14 @@ class MemoryIndex:
         for facts in _blocks(contents.facts):
             fresh.columns.update(facts)
             known.extend(fact.summary_id for fact in facts)
-        for space, blocks in contents.vectors.items():
+        for space in contents.spaces:
             fresh._begin(space)
-            for passage_ids, rows in blocks:
-                fresh._put(space.name, np.asarray(passage_ids, np.int64), rows)
         fresh._retire(np.flatnonzero(~np.isin(fresh.columns.summary_id, np.array(known))))
         self.become(fresh)
 
-    def become(self, fresh: "MemoryIndex", *, is_proven: bool = True) -> None:
+    def become(self, fresh: "MemoryIndex") -> None:
         """Hold what another index does, which must not be used any more. The learned space begins anew."""
         with self.lock:
-            self.is_proven, self.why_not = is_proven, ""
             self.vocabulary = fresh.vocabulary
             self.vocabulary.counted_by(self._frequency)
             self._hold(fresh)
@@ -159,23 +169,6 @@ class MemoryIndex:
             if is_mine:
                 self.lock.release()
 
-    def doubt(self, why: str) -> bool:
-        """Let it not be used until it is proven or loaded anew; False if nothing speaks against it.
-
-        Whoever got an error from it calls this: numbers that are not what was written may be the cause.
-        """
-        with self.lock:
-            if self.is_proven:
-                return False
-            self.loaded, self.why_not = False, why
-            return True
-
-    def trust(self) -> None:
-        """What it was loaded from is whole."""
-        with self.lock:
-            self.is_proven, self.loaded, self.why_not = True, True, ""
-        self._opened.set()
-
     def _hold(self, fresh: "MemoryIndex") -> None:
         self.columns, self.postings, self.matrices = (
             fresh.columns,
@@ -184,35 +177,37 @@ class MemoryIndex:
         )
         self.version += 1
 
-    def draft(self) -> Draft:
-        """What a copy of this index is made of: all but the learned space, and no text.
+    def local_spaces(self) -> list[tuple[str, int]]:
+        """Name and dimensions of every space but the learned one."""
+        return [(n, m.dimensions) for n, m in self.matrices.items() if n != self.learned]
 
-        Nobody may add or take rows until it is written.
-        """
-        columns = self.columns.parts()
-        layouts = {f"columns.{name}": Layout(rows, 0) for name, rows in columns.items()}
-        local = [name for name in self.matrices if name != self.learned]
-        for number, name in enumerate(local):
-            for part, rows in self.matrices[name].parts().items():
-                layouts[f"space{number}.{part}"] = Layout(rows, 1 if part == "planes" else 0)
-        spaces = [[name, self.matrices[name].dimensions] for name in local]
-        about = {"rows": self.columns.n, "spaces": spaces}
-        return Draft(layouts, partial(_words, self.postings), about)
+    def stored_arrays(self) -> dict[str, StoredArray]:
+        """Return what a snapshot is made of: all but the learned space and every text, by name."""
+        found = {f"columns.{n}": StoredArray(rows) for n, rows in self.columns.parts().items()}
+        for name, rows in self.postings.parts().items():
+            is_per_row = name in ROW_PARTS
+            found[f"postings.{name}"] = StoredArray(
+                rows, 0 if is_per_row else None, is_fixed=not is_per_row
+            )
+        for number, (space, _) in enumerate(self.local_spaces()):
+            for name, rows in self.matrices[space].parts().items():
+                found[f"space{number}.{name}"] = StoredArray(
+                    rows, 1 if name == "planes" else 0, is_fixed=name in VECTOR_PARTS
+                )
+        return found
 
-    def restore(self, copy: Copy, labels: Mapping[str, Sequence[Any]]) -> None:
-        """Take over the arrays of a copy, into an empty index; all but the texts of its words."""
-        n = int(copy.about["rows"])
-        self.columns.restore(n, _part(copy.arrays, "columns"), labels)
-        self.postings.restore(n, _part(copy.arrays, "postings"))
-        for number, (name, dimensions) in enumerate(copy.about["spaces"]):
-            matrix = VectorMatrix(int(dimensions))
-            matrix.restore(n, _part(copy.arrays, f"space{number}"))
-            self.matrices[str(name)] = matrix
+    def restore(self, found: SavedArrays, labels: Mapping[str, Sequence[Any]]) -> None:
+        """Take over the arrays of a snapshot, into an empty index; all but its words."""
+        self.columns.restore(found.rows, _parts_of(found.arrays, "columns"), labels)
+        self.postings.restore(found.rows, _parts_of(found.arrays, "postings"))
+        for number, (name, dimensions) in enumerate(found.spaces):
+            self.matrices[name] = VectorMatrix(dimensions)
+            self.matrices[name].restore(found.rows, _parts_of(found.arrays, f"space{number}"))
 
-    def exchange(self, copy: Copy) -> None:
-        """Hold the arrays of a copy that was just made of this index, in the place of its own."""
+    def exchange(self, found: SavedArrays) -> None:
+        """Use the arrays of a snapshot that was just made of this index in place of its own."""
         fresh = MemoryIndex()
-        fresh.restore(copy, self.columns.labels())
+        fresh.restore(found, self.columns.labels())
         with self.lock:
             if self.learned is not None:
                 fresh.matrices[self.learned] = self.matrices[self.learned]
@@ -345,23 +340,10 @@ def _blocks(items: Iterable[_T]) -> Iterator[list[_T]]:
         yield block
 
 
-def _part(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
+def _parts_of(arrays: Mapping[str, NDArray[Any]], name: str) -> dict[str, NDArray[Any]]:
     """Those of these arrays that belong to one part of the index."""
     return {
         key.removeprefix(f"{name}."): found
         for key, found in arrays.items()
         if key.startswith(f"{name}.")
-    }
-
-
-def _words(postings: Postings, room: Room) -> dict[str, Layout]:
-    """The postings, made where there is room for them: as one piece they may be big."""
-    into = {
-        name: np.zeros(size, kind) if name in _OF_ROWS else room(f"postings.{name}", size, kind)
-        for name, (kind, size) in postings.sizes().items()
-    }
-    postings.write(into)
-    return {
-        f"postings.{name}": Layout(rows, 0 if name in _OF_ROWS else None)
-        for name, rows in into.items()
     }

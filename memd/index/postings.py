@@ -23,7 +23,8 @@ from memd.index.columns import Rows
 from memd.index.segment import Counts, Segment
 from memd.store.packing import POSTING
 
-"""One posting as the store keeps it."""
+ROW_PARTS = ("lengths", "live")
+"""The saved arrays that have a place per row."""
 _MERGE_RATIO = 4
 _SEGMENT_MIN = 4_096
 _AT_ONCE = 1 << 15
@@ -123,39 +124,29 @@ class Postings:
         whole = [segment.renumbered(one, mapping) for one in self._segments]
         self._segments = [one for one in whole if len(one.rows)]
 
-    def sizes(self) -> dict[str, tuple[np.dtype[Any], int]]:
-        """Name → type and length of what `write` writes."""
-        lengths = segment.sizes(self._segments)
-        postings = {n: (np.dtype(kind), lengths[n]) for n, kind in segment.PARTS.items()}
-        return {
-            **postings,
-            **{n: (rows.dtype, len(rows)) for n, rows in self._of_rows().items()},
+    def parts(self) -> dict[str, NDArray[Any]]:
+        """Return what has to be saved: `ROW_PARTS` of n rows, and each segment's arrays."""
+        rows = (self._lengths[: self.n], self._live[: self.n])
+        return dict(zip(ROW_PARTS, rows, strict=True)) | {
+            f"{number}.{name}": getattr(one, name)
+            for number, one in enumerate(self._segments)
+            for name in segment.PARTS
         }
-
-    def _of_rows(self) -> dict[str, NDArray[Any]]:
-        return {"lengths": self._lengths[: self.n], "live": self._live[: self.n]}
-
-    def write(self, into: Mapping[str, NDArray[Any]]) -> None:
-        """Write what has to be saved into arrays of these `sizes`: all postings as one segment.
-
-        Arrays of files, for instance: a range of terms is written at a time, which takes little memory.
-        """
-        segment.write(self._segments, into)
-        for name, rows in self._of_rows().items():
-            into[name][: self.n] = rows
 
     def restore(self, n: int, parts: Mapping[str, NDArray[Any]]) -> None:
         """Take over arrays that were saved when there were n rows.
 
-        `lengths` and `live` may be longer: then rows are appended into them. The others have no room.
+        `ROW_PARTS` may be longer: then rows are appended into them. The others have no room.
         """
         self.__init__()  # type: ignore[misc]  # begin anew: nothing of before may be left
         self.n = n
-        plain = {name: np.asarray(array) for name, array in parts.items()}
-        self._lengths, self._live = plain["lengths"], plain["live"]
+        self._lengths, self._live = (parts[name] for name in ROW_PARTS)
         self._dead = None
-        if len(plain["rows"]):
-            self._segments = [Segment(**{name: plain[name] for name in segment.PARTS})]
+        count = (len(parts) - len(ROW_PARTS)) // len(segment.PARTS)
+        self._segments = [
+            Segment(**{name: parts[f"{number}.{name}"] for name in segment.PARTS})
+            for number in range(count)
+        ]
 
     def terms(self) -> Iterable[int]:
         """List every term that stands somewhere, if only in a retired row."""

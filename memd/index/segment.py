@@ -4,9 +4,8 @@ A segment is never changed; several that follow each other are joined into one w
 each of them is in order and covers later rows than the one before. Not here: what postings are worth.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +39,7 @@ class Segment:
         return slice(int(self.starts[at]), int(self.starts[at + 1]))
 
 
-PARTS: Mapping[str, type[np.generic]] = {
-    "terms": np.uint32,
-    "starts": np.int64,
-    "rows": np.int32,
-    "title": np.uint8,
-    "body": np.uint8,
-}
+PARTS = ("terms", "starts", "rows", "title", "body")
 """The arrays of a segment."""
 
 
@@ -60,42 +53,29 @@ def segment(terms: Terms, rows: RowNumbers, title: Counts, body: Counts) -> Segm
 
 
 def joined(segments: Sequence[Segment]) -> Segment:
-    """Make one of segments that follow each other."""
-    made = {name: np.empty(size, PARTS[name]) for name, size in sizes(segments).items()}
-    write(segments, made)
-    return Segment(**made)
-
-
-def sizes(segments: Sequence[Segment]) -> dict[str, int]:
-    """Return the lengths of the arrays of the one segment that these would be."""
-    count = sum(len(one.rows) for one in segments)
-    terms = len(_all_terms(segments))
-    return {"terms": terms, "starts": terms + 1, "rows": count, "title": count, "body": count}
-
-
-def write(segments: Sequence[Segment], into: Mapping[str, NDArray[Any]]) -> None:
-    """Write the one segment that these would be into arrays of `sizes`, a range of terms at a time."""
-    terms = _all_terms(segments)
+    """Make one of segments that follow each other, a range of terms at a time."""
+    terms = np.unique(np.concatenate([one.terms for one in segments]))
     places = [terms.searchsorted(one.terms) for one in segments]
     counts = np.zeros(len(terms), np.int64)
     for one, at in zip(segments, places, strict=True):
         counts[at] += np.diff(one.starts)
-    into["terms"][:] = terms
-    into["starts"][0] = 0
-    np.cumsum(counts, out=into["starts"][1:])
-    free = into["starts"][:-1].copy()  # per term, where its next posting goes
+    starts = np.append(0, np.cumsum(counts))
+    size = int(starts[-1])
+    whole = Segment(
+        terms,
+        starts,
+        np.empty(size, np.int32),
+        np.empty(size, np.uint8),
+        np.empty(size, np.uint8),
+    )
+    free = starts[:-1].copy()  # per term, where its next posting goes
     for one, at in zip(segments, places, strict=True):
-        _move(one, free[at], into)
+        _move(one, free[at], whole)
         free[at] += np.diff(one.starts)
+    return whole
 
 
-def _all_terms(segments: Sequence[Segment]) -> Terms:
-    if not segments:
-        return np.zeros(0, np.uint32)
-    return np.unique(np.concatenate([one.terms for one in segments]))
-
-
-def _move(one: Segment, places: Starts, into: Mapping[str, NDArray[Any]]) -> None:
+def _move(one: Segment, places: Starts, into: Segment) -> None:
     """Write the postings of each term of a segment from its place on."""
     for first, stop in _ranges(one.starts):
         some = slice(int(one.starts[first]), int(one.starts[stop]))
@@ -103,7 +83,7 @@ def _move(one: Segment, places: Starts, into: Mapping[str, NDArray[Any]]) -> Non
         shift = np.repeat(places[first:stop] - one.starts[first:stop], lengths)
         at = shift + np.arange(some.start, some.stop)
         for name in ("rows", "title", "body"):
-            into[name][at] = getattr(one, name)[some]
+            getattr(into, name)[at] = getattr(one, name)[some]
 
 
 def _ranges(starts: Starts) -> Iterator[tuple[int, int]]:

@@ -19,6 +19,9 @@ EXACT_MAX = 4_096
 _ROWS_FIRST = 64
 _ENCODED_AT_ONCE = 128
 
+VECTOR_PARTS = frozenset({"vectors", "values", "scales", "planes"})
+"""The saved arrays whose rows are never written again once they have vectors."""
+
 _T = TypeVar("_T", bound=np.generic)
 
 

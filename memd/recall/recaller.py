@@ -16,11 +16,9 @@ import anyio
 import anyio.lowlevel
 import numpy as np
 
-from memd import log
 from memd.config import RecallConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
-from memd.index.copied import SYMPTOMS
 from memd.index.memory_index import MemoryIndex
 from memd.recall import fts_fallback, intent, meaning, query, rerank, search, verbatim
 from memd.recall.answer import Answer, Question
@@ -42,7 +40,6 @@ MODEL_HITS = 20
 """So many hits a model looks at again, each cut to"""
 MODEL_CHARACTERS = 1_200
 """siftcoder's own cut."""
-DOUBTED = "the saved copy of the index is being checked, since a search in it failed"
 AT_ONCE_S = 0.006
 """Seconds. While answers take less, they are made on the event loop's own thread."""
 _REMEMBERED = 8
@@ -194,15 +191,10 @@ class Recaller:
         return replace(found, contradicted=against, turns=turns)
 
     def _found(self, tx: Connection, asked: Asked) -> Answer:
-        """By the index; by full text alone while that is not loaded, or fails and may be damaged."""
+        """By the index; by full text alone while that is not loaded."""
         if self._index.wait(PATIENCE_S):
-            try:
-                return search.answer(tx, self._index, asked)
-            except SYMPTOMS as error:
-                if not self._index.doubt(DOUBTED):
-                    raise
-                log.get(self.name).warning("index_doubted", reason=repr(error))
-        return fts_fallback.answer(tx, asked, self._index.why_not)
+            return search.answer(tx, self._index, asked)
+        return fts_fallback.answer(tx, asked)
 
     async def _looked_at_again(self, asked: Asked) -> Answer:
         """The page by the scores of a model over the first 20 hits; without it, as it was."""

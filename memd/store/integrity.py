@@ -1,7 +1,7 @@
 """Whether a vault is whole: what SQLite says, whether what is derived equals the truth, what refers to nothing.
 
 Looking changes nothing. Not here: taking anything away (sweeping.py), computing a sample of the
-derived rows anew (index/sample.py).
+derived rows anew (index/check.py).
 """
 
 import apsw

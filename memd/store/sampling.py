@@ -1,6 +1,6 @@
 """Some memories and their passages as they are stored, to compare with what would be stored now.
 
-Not here: that comparison (index/sample.py).
+Not here: that comparison (index/check.py).
 """
 
 from collections.abc import Mapping

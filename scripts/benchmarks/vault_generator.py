@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from benchmarks.corpus import Corpus
 from memd.embeddings import hashing
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index import keeper
+from memd.index import snapshot
 from memd.index.entities import of_text
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind, SessionRef, Space
@@ -269,15 +269,15 @@ def fill(
 
 async def _save(db: Database) -> None:
     """Write the snapshot as an idle daemon does, with the features of every word cached."""
-    hash_word, most = hashing._hash_word, keeper.EMBEDDED_MAX  # noqa: SLF001  # put back below
+    hash_word, most = hashing._hash_word, snapshot.EMBEDDED_MAX  # noqa: SLF001  # put back below
     hashing._hash_word = functools.cache(hash_word.__wrapped__)  # noqa: SLF001
-    keeper.EMBEDDED_MAX = 2**60
+    snapshot.EMBEDDED_MAX = 2**60
     try:
-        saver = keeper.Keeper(db, MemoryIndex(), (HashingEmbedder(),))
+        saver = snapshot.IndexStorage(db, MemoryIndex(), (HashingEmbedder(),))
         await db.read(saver.load)
         await saver.save(lambda: False)
     finally:
-        hashing._hash_word, keeper.EMBEDDED_MAX = hash_word, most  # noqa: SLF001
+        hashing._hash_word, snapshot.EMBEDDED_MAX = hash_word, most  # noqa: SLF001
 
 
 def main() -> None:

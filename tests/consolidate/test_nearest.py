@@ -84,17 +84,8 @@ def test_only_what_has_all_its_vectors_can_be_compared():
     assert given.pairs([3], 0.0) == []
 
 
-def test_a_shelf_that_is_not_loaded_has_no_rows():
+def test_an_index_that_is_not_loaded_has_no_rows():
     assert nearest.rows_of(MemoryIndex(), "hashing") is None
-
-
-def test_a_shelf_that_may_be_damaged_has_no_rows_to_judge_by():
-    fresh, index = MemoryIndex(), MemoryIndex()
-    fresh.matrices["hashing"] = VectorMatrix(2)
-    index.become(fresh, is_proven=False)
-    assert nearest.rows_of(index, "hashing") is None
-    index.trust()
-    assert nearest.rows_of(index, "hashing") is not None
 
 
 def test_a_tick_needs_little_memory_however_many_rows_there_are():

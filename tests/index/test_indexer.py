@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineFailed
-from memd.index import keeper
+from memd.index import snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
@@ -218,7 +218,7 @@ async def test_a_revision_replaces_and_a_deletion_removes_every_passage(db):
     await indexer.settle()
     assert passage_ids(db, number) == []
     assert index.columns.live_count == 0
-    assert db.read_now(fulltext.vocabulary) == {}
+    assert db.read_now(fulltext.terms_in_order) == (b"", b"")
 
 
 async def test_a_memory_whose_passages_were_erased_with_it_is_off_the_shelf_too(db):
@@ -441,7 +441,7 @@ async def tell(path, steps):
 def test_the_index_kept_in_step_equals_one_made_anew_whatever_happens_to_the_summaries(steps):
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
         for name in ("ROWS_MIN", "_CHANGED_MIN", "_CHANGED_SHARE"):
-            patch.setattr(keeper, name, 0)
+            patch.setattr(snapshot, name, 0)
         anyio.run(tell, str(Path(home) / "v.db"), steps)
 
 

@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from memd.index import copy
 from memd.index.memory_index import Batch, Contents, MemoryIndex
 from memd.index.postings import POSTING
+from memd.index.snapshot import read_snapshot, write_snapshot
 from memd.models import Space
 from memd.store.rows import IndexRow, StoredPassage
 from tests.index.test_term_dictionary import lines
@@ -36,9 +36,10 @@ def filled():
             [stored(1, 10), stored(3, 10, 1, (1, 2)), stored(4, 11, 0, (3,)), stored(9, 12, 0, (4,))],
             lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]),
             [facts(10, 5, 1), facts(11, 5, 1), facts(12, 2, 1)],
-            {SPACE: [([1, 4], half((1, 0), (0, 1))), ([8, 9], half((0, 0), (1, 0)))]},
+            [SPACE],
         )
     )  # fmt: skip
+    index.fill(SPACE.name, [1, 4, 8, 9], half((1, 0), (0, 1), (0, 0), (1, 0)))
     return index
 
 
@@ -46,7 +47,7 @@ def beside(index):
     return index.columns.beside(np.arange(index.columns.n))
 
 
-def test_a_shelf_is_empty_and_not_loaded_at_first():
+def test_an_index_is_empty_and_not_loaded_at_first():
     index = MemoryIndex()
     assert not index.loaded
     assert index.columns.n == 0
@@ -93,7 +94,7 @@ def test_loading_puts_every_array_in_step():
 def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
     index = MemoryIndex()
     index.load(
-        Contents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], {SPACE: []})
+        Contents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], [SPACE])
     )
     assert index.columns.live.tolist() == [True, False]
     assert index.postings.df(1) == 1
@@ -131,9 +132,7 @@ def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
     index = MemoryIndex()
     numbers = sorted((f"word{n}", n) for n in range(1, 401))
     passages = [stored(n, n, 0, (n,)) for n in range(1, 401)]
-    index.load(
-        Contents(passages, lines(numbers), [facts(n) for n in range(1, 401)], {SPACE: []})
-    )
+    index.load(Contents(passages, lines(numbers), [facts(n) for n in range(1, 401)], [SPACE]))
     index.apply(Batch(removed=list(range(1, 300))))
     assert index.columns.n == index.postings.n == index.matrices[SPACE.name].n == 101
     assert index.columns.rows_with([300]).tolist() == [0]
@@ -209,7 +208,7 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
     count = 20
     passages = [stored(n, n) for n in range(1, count + 1)]
     known = [facts(n) for n in range(1, count + 1)]
-    index.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
+    index.load(Contents(passages, lines([("a", 1)]), known, [SPACE]))
     index.adopt(LEARNED)
     fill(index, *range(1, 18))
     assert index.active == SPACE.name
@@ -254,7 +253,7 @@ def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     times = {1: 50, 2: 90, 3: 70, 4: 99}
     known = [replace(facts(n, at), is_superseded=n == 4) for n, at in times.items()]
     passages = [stored(n, n) for n in times]
-    index.load(Contents([*passages, stored(5, 2, 1)], lines([("a", 1)]), known, {SPACE: []}))
+    index.load(Contents([*passages, stored(5, 2, 1)], lines([("a", 1)]), known, [SPACE]))
     index.adopt(LEARNED)
     assert index.lacking(LEARNED.name, 9) == [5, 2, 3, 1, 4]
     assert index.lacking(LEARNED.name, 3) == [5, 2, 3]
@@ -268,20 +267,19 @@ def test_a_load_begins_the_learned_space_anew():
     index.adopt(LEARNED)
     fill(index, 1, 3, 4, 9)
     passages, known = [stored(1, 10), stored(2, 10, 1)], [facts(10)]
-    index.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
+    index.load(Contents(passages, lines([("a", 1)]), known, [SPACE]))
     assert set(index.matrices) == {SPACE.name, LEARNED.name}
     assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 2))
 
 
 def written(index, folder):
-    """A copy of an index, mapped."""
+    """A snapshot of an index, mapped."""
     vault = str(folder / "v.db")
-    copy.sweep(vault, None)
-    copy.write(vault, "one", index.draft(), lambda: False)
-    return copy.read(vault, "one")
+    write_snapshot(vault, "one", index, lambda: None)
+    return read_snapshot(vault, "one")
 
 
-def test_a_shelf_of_a_copy_is_what_was_copied_and_lives_on(tmp_path):
+def test_an_index_of_a_snapshot_is_what_was_saved_and_takes_more_rows(tmp_path):
     index = filled()
     index.adopt(LEARNED)
     fill(index, 1)
@@ -300,7 +298,7 @@ def test_a_shelf_of_a_copy_is_what_was_copied_and_lives_on(tmp_path):
         assert each.matrices[SPACE.name].top(np.array([0, 1], np.float32), 1)[0].tolist() == [4]
 
 
-def test_a_shelf_holds_the_arrays_of_its_copy_and_keeps_the_learned_space(tmp_path):
+def test_an_index_moves_into_the_arrays_of_its_snapshot_and_keeps_the_learned_space(tmp_path):
     index = filled()
     index.adopt(LEARNED)
     fill(index, 1)
@@ -316,7 +314,7 @@ def test_gaps_that_are_closed_keep_every_space_in_step():
     index = MemoryIndex()
     passages = [stored(n, n) for n in range(1, 401)]
     known = [facts(n) for n in range(1, 401)]
-    index.load(Contents(passages, lines([("a", 1)]), known, {SPACE: []}))
+    index.load(Contents(passages, lines([("a", 1)]), known, [SPACE]))
     index.adopt(LEARNED)
     fill(index, 300, 350)
     index.apply(Batch(removed=list(range(1, 300))))
@@ -325,22 +323,10 @@ def test_gaps_that_are_closed_keep_every_space_in_step():
     assert index.columns.passage_id[found].tolist() == [300, 350]
 
 
-def test_who_asks_early_waits_a_moment_for_the_shelf():
+def test_who_asks_early_waits_a_moment_for_the_index():
     index = MemoryIndex()
     assert not index.wait(0.001)
     loads = threading.Timer(0.01, index.become, [filled()])
     loads.start()
     assert index.wait(60)
     loads.join()
-
-
-def test_a_shelf_can_be_doubted_until_it_is_proven():
-    index = MemoryIndex()
-    index.become(filled(), is_proven=False)
-    assert index.loaded
-    assert index.doubt("a search failed")
-    assert (index.wait(0), index.why_not) == (False, "a search failed")
-    index.trust()
-    assert (index.wait(0), index.why_not) == (True, "")
-    assert not index.doubt("it is proven")
-    assert index.loaded

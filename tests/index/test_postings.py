@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from memd.index import postings as module
 from memd.index.among import Among
-from memd.index.postings import POSTING, Postings
+from memd.index.postings import POSTING, ROW_PARTS, Postings
 
 DEFAULTS = {"k1": 0.9, "b": 0.4, "title_weight": 2.0}
 
@@ -193,12 +193,12 @@ def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch
 
 def saved(postings):
     """What `restore` gets: read-only arrays, those of rows with room behind."""
-    written = {n: np.zeros(size, kind) for n, (kind, size) in postings.sizes().items()}
-    postings.write(written)
-    for name in ("lengths", "live"):
-        written[name] = np.append(written[name], np.zeros(8, written[name].dtype))
-    for name in ("terms", "starts", "rows", "title", "body"):
-        written[name].setflags(write=False)
+    written = {name: part.copy() for name, part in postings.parts().items()}
+    for name, part in written.items():
+        if name in ROW_PARTS:
+            written[name] = np.append(part, np.zeros(8, part.dtype))
+        else:
+            part.setflags(write=False)
     return written
 
 

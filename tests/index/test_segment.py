@@ -43,9 +43,8 @@ def test_segments_that_are_joined_are_what_one_of_all_rows_would_be(a, b, c):
     parts = [made(a), made(b, len(a)), made(c, len(a) + len(b))]
     whole, expected = segment.joined(parts), made([*a, *b, *c])
     assert told(whole) == told(expected)
-    for name, kind in PARTS.items():
-        assert getattr(whole, name).dtype == kind
-        assert len(getattr(whole, name)) == segment.sizes(parts)[name]
+    for name in PARTS:
+        assert getattr(whole, name).dtype == getattr(expected, name).dtype
 
 
 def test_joining_goes_by_ranges_of_terms_of_which_none_is_cut(monkeypatch):

@@ -1,17 +1,13 @@
 import threading
-from pathlib import Path
 
 import anyio
 import anyio.lowlevel
-import numpy as np
 import pytest
 
 from memd.errors import BadRequest, ConfigError, VaultError
-from memd.index import intact, keeper
 from memd.recall import recaller
-from memd.store import beside, database, summaries, uses
+from memd.store import database, summaries, uses
 from memd.store.rows import Use
-from tests.index.test_keeper import proven
 from tests.library import NOW, Library
 
 
@@ -228,60 +224,3 @@ async def test_a_profile_that_says_nothing_of_k_takes_the_settings(db):
     assert len(await library.ids("kettle", profile="mine")) == 3
     assert len(await library.ids("kettle", profile="two")) == 2
     assert len(await library.ids("kettle", profile="two", k=4)) == 4
-
-
-def lead_nowhere(db):
-    (file,) = Path(beside.directory(db.path)).glob("*/postings.rows")
-    np.full(file.stat().st_size // 4, 2**30, np.int32).tofile(file)
-
-
-@pytest.fixture
-def damaged(library, db, monkeypatch):
-    """A start that has mapped a copy whose postings lead nowhere, and nobody has looked yet."""
-    monkeypatch.setattr(keeper, "ROWS_MIN", 1)
-    monkeypatch.setattr(intact, "SMALL", -1)
-
-    async def start(*, is_damaged=True):
-        for n in range(30):
-            library.put(f"Kettle number {n}", f"It boils in {n} minutes.")
-        await library.indexer.settle()
-        await library.indexer._rest()
-        if is_damaged:
-            lead_nowhere(db)
-        later = Library(db)
-        await later.indexer.load()
-        return later
-
-    return start
-
-
-async def test_a_search_that_fails_over_a_damaged_copy_is_answered_by_full_text(damaged):
-    later = await damaged()
-    for _ in range(2):
-        answer = await later.recaller.search(later.asked("kettle 7"))
-        assert answer.hits[0].summary.title == "Kettle number 7"
-        assert "being checked" in answer.degraded["index"]
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(later.indexer.run)
-        with anyio.fail_after(60):
-            await proven(later.index)
-        answer = await later.recaller.search(later.asked("kettle 7"))
-        tasks.cancel_scope.cancel()
-    assert answer.hits[0].summary.title == "Kettle number 7"
-    assert answer.degraded == {}
-
-
-async def test_a_whole_copy_that_was_doubted_answers_again(damaged, monkeypatch):
-    def fail(*_):
-        raise IndexError
-
-    later = await damaged(is_damaged=False)
-    with monkeypatch.context() as patched:
-        patched.setattr("memd.recall.search.answer", fail)
-        answer = await later.recaller.search(later.asked("kettle 7"))
-        assert "being checked" in answer.degraded["index"]
-        assert await later.indexer._keeper.prove()
-        with pytest.raises(IndexError):
-            await later.recaller.search(later.asked("kettle 7"))
-    answer = await later.recaller.search(later.asked("kettle 7"))
-    assert (len(answer.hits) > 0, answer.degraded) == (True, {})

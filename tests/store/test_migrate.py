@@ -5,7 +5,7 @@ import apsw
 import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
-from memd.index import sample
+from memd.index import check
 from memd.index.blobs import decode
 from memd.models import Space
 from memd.store import (
@@ -248,7 +248,7 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
         db.read_now(lambda tx: tx.execute("SELECT id, passages FROM terms").fetchall())
     )
     assert db.read_now(fulltext.count_uses) == counted
-    assert db.read_now(lambda tx: sample.compare(tx, 400)).verdict == "ok"
+    assert db.read_now(lambda tx: check.check_sample(tx, 400)).verdict == "ok"
     assert db.read_now(saved.name) is None
 
 

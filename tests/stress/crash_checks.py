@@ -26,7 +26,7 @@ from memd.daemon import backup
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import BadRequest, MemdError, UnknownId
 from memd.exchange import jsonl
-from memd.index import gaps, sample
+from memd.index import check, gaps
 from memd.index.blobs import decode
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
@@ -90,7 +90,7 @@ def _examined(site: load.Site, limit: int) -> list[str]:
     """The stored index against the same computed anew, memory by memory."""
     tokens = Config().index.passage_tokens
     with snapshot(site.daemon.paths.database) as tx:
-        found = sample.compare(tx, tokens, limit=limit)
+        found = check.check_sample(tx, tokens, limit=limit)
     return [] if found.verdict == "ok" else [f"index: {found.words}"]
 
 

@@ -6,16 +6,15 @@ caught here, and nothing else. Not here: the daemon and its doors (fuzz_daemon.p
 
 import contextlib
 import functools
-import hashlib
 import json
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import apsw
-import numpy as np
 
 from memd import config, import_graph, text
 from memd.capture import bound, ignore, overrides, redact
@@ -27,8 +26,8 @@ from memd.consolidate import guards
 from memd.distill import distiller
 from memd.distill.write import write_episode as written
 from memd.errors import BadRequest, ConfigError
-from memd.index import chunking, copy, entities
-from memd.index.copied import Draft, Layout
+from memd.index import chunking, entities, snapshot
+from memd.index.memory_index import MemoryIndex
 from memd.models import NewEvent
 from memd.recall import profiles, query
 from memd.serve import when
@@ -264,32 +263,26 @@ def _words(said: str) -> None:
 
 @contextlib.contextmanager
 def _index() -> Iterator[Target]:
-    """A damaged copy of the index is odd, and never more than that."""
+    """A damaged snapshot of the index is unusable, and never more than that."""
     with tempfile.TemporaryDirectory() as home:
-        vault, rows = f"{home}/v.db", np.arange(300, dtype=np.int64)
-        layouts = {
-            "rows": Layout(rows, 0),
-            "planes": Layout(rows.reshape(2, 150), 1),
-            "none": Layout(rows[:0]),
-        }
-        copy.write(vault, "one", Draft(layouts, lambda _: {}, {"rows": 300}), lambda: False)
-        folder = Path(f"{vault}.shelf", "one")
-        whole = {file.name: file.read_bytes() for file in folder.iterdir()}
-        manifest = json.loads(whole["manifest.json"].partition(b"\n")[2])
+        vault = f"{home}/v.db"
+        snapshot.write_snapshot(vault, "one", MemoryIndex(), lambda: None)
+        path = Path(f"{vault}.shelf", "one")
+        whole = path.read_bytes()
+        length = int.from_bytes(whole[-8:-4], "little")
+        arrays, about = whole[: -8 - length], json.loads(whole[-8 - length : -8])
 
-        def make(generator: Generator) -> tuple[str, bytes]:
+        def make(generator: Generator) -> bytes:
             if generator.chance(0.3):
-                name = generator.random.choice(list(whole))
-                return name, generator.torn(whole[name])
-            told = dumped(generator.changed(manifest))
-            return "manifest.json", hashlib.sha256(told).hexdigest().encode() + b"\n" + told
+                return generator.torn(whole)
+            text = dumped(generator.changed(about))
+            held = arrays + text + len(text).to_bytes(4, "little")
+            return held + zlib.crc32(held).to_bytes(4, "little")
 
-        def take(given: tuple[str, bytes]) -> None:
-            name, data = given
-            for file, kept in whole.items():
-                (folder / file).write_bytes(data if file == name else kept)
-            with contextlib.suppress(copy.Odd):
-                copy.read(vault, "one")
+        def take(data: bytes) -> None:
+            path.write_bytes(data)
+            with contextlib.suppress(snapshot.SnapshotUnusable):
+                snapshot.read_snapshot(vault, "one")
 
         yield Target(make, take)
 

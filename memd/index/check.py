@@ -1,0 +1,114 @@
+"""What `memd doctor` compares: a sample of the memories indexed again, and the saved index with the vault."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from memd.embeddings.base import LocalEmbedder
+from memd.index.chunking import passages, wording
+from memd.index.memory_index import MemoryIndex
+from memd.index.snapshot import SnapshotDamaged, SnapshotUnusable, read_snapshot
+from memd.models import Finding, Summary
+from memd.store import changes, fulltext, sampling, saved, summaries
+from memd.store.database import Connection
+
+SAMPLE = 40
+"""Memories, or passages: enough to see what concerns all, in a moment."""
+_NEAR = 0.02
+"""How much a value of a vector may differ that was quantized to a byte."""
+
+
+def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Finding:
+    """Compute the passages of up to `limit` memories and say how many are stored otherwise.
+
+    This finds what no count finds: an index made with other settings, or by other rules of cutting words.
+    """
+    chosen = summaries.by_ids(tx, sampling.sampled(tx, limit))
+    stale = [
+        number for number, one in sorted(chosen.items()) if not _is_cut_so(tx, one, tokens_max)
+    ]
+    if not stale:
+        return Finding("sample", "ok", f"{len(chosen)} memories indexed anew come out the same")
+    told = ", ".join(f"#{number}" for number in stale[:5])
+    words = f"{len(stale)} of {len(chosen)} memories are indexed otherwise than now: {told}"
+    remedy = "`memd doctor --fix` or `memd reindex` computes it anew"
+    return Finding("sample", "problem", words, remedy, fixable=True)
+
+
+def _is_cut_so(tx: Connection, summary: Summary, tokens_max: int) -> bool:
+    stored = [
+        (one.start, one.stop, one.length, dict(one.terms))
+        for one in sampling.indexed(tx, summary.id)
+    ]
+    return stored == [
+        (
+            one.start,
+            one.stop,
+            one.length,
+            {p.term: (p.in_title, p.in_body) for p in one.postings},
+        )
+        for one in passages(summary, tokens_max=tokens_max)
+    ]
+
+
+def check_snapshot(tx: Connection, vault: str, embedder: LocalEmbedder) -> Finding:
+    """Compare the saved index with the vault: all passages, and of a sample the words and vectors.
+
+    What was indexed since is left out: a start reads that from the vault.
+    """
+    name, remedy = saved.name(tx), "`memd doctor --fix` or `memd reindex` makes it anew"
+    if name is None:
+        return Finding("saved index", "ok", "none is kept yet: a start reads the vault")
+    try:
+        words = _difference(tx, vault, name, embedder)
+    except SnapshotDamaged as error:
+        words = f"it is not what was written: {error}"
+    except SnapshotUnusable as error:
+        words = f"it cannot be used: {error}"
+        return Finding("saved index", "warning", words, remedy, fixable=True)
+    except (LookupError, ValueError, TypeError) as error:
+        words = f"it has not what is expected: {error!r}"
+    if words:
+        return Finding("saved index", "problem", words, remedy, fixable=True)
+    words = f"it says what the vault says; {saved.unsaved_count(tx)} memories are newer"
+    return Finding("saved index", "ok", words)
+
+
+def _difference(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> str:
+    """Say what is wrong with the snapshot; empty if nothing is."""
+    found, index = read_snapshot(vault, name), MemoryIndex()
+    index.restore(found, saved.labels(tx))
+    columns = index.columns
+    newer = [*saved.unsaved(tx), *(number for _, number in changes.pending(tx, -1))]
+    mine = columns.passage_id[columns.live & ~np.isin(columns.summary_id, newer)]
+    owners = np.array(list(fulltext.all_owners(tx)), np.int64).reshape(-1, 2)
+    theirs = owners[~np.isin(owners[:, 1], newer), 0]
+    if not np.array_equal(np.sort(mine), theirs):
+        return (
+            f"it has {len(mine)} passages, the vault {len(theirs)}, and they are not the same"
+        )
+    some = mine[:: max(1, -(-len(mine) // SAMPLE))].tolist()
+    if not (wrong := _differing_passages(tx, index, embedder, some)):
+        return ""
+    told = ", ".join(map(str, wrong[:5]))
+    return f"{len(wrong)} of {len(some)} passages have other words or vectors: {told}"
+
+
+def _differing_passages(
+    tx: Connection, index: MemoryIndex, embedder: LocalEmbedder, passage_ids: Sequence[int]
+) -> list[int]:
+    if not passage_ids:
+        return []
+    rows = index.columns.rows_with(passage_ids)
+    texts = [
+        wording(t, b, start, stop) for _, start, stop, t, b in fulltext.texts(tx, passage_ids)
+    ]
+    wanted, found = embedder.embed(texts), index.matrices[embedder.space.name].vectors(rows)
+    is_near = (np.abs(wanted - found) < _NEAR).all(axis=1)
+    stored = fulltext.terms_of(tx, passage_ids)
+    return [
+        number
+        for number, row, near in zip(passage_ids, rows.tolist(), is_near.tolist(), strict=True)
+        if not near
+        or sorted(index.postings.matched(row, stored[number])) != sorted(stored[number])
+    ]
