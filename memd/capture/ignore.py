@@ -12,30 +12,24 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memd import gitignore
+from memd.gitignore import PathPattern
+
 OWN_TOOLS = ("mcp__memd__*", "mcp__plugin_memd_*")
 """memd never remembers its own answers, whatever the configuration says."""
-_PATH_CHARACTERS = 4_096
-_NAMES_CACHED = 256
-_FIELDS = (("file_path", False), ("notebook_path", False), ("path", True))
+_PATH_CHARACTERS_MAX = 4_096
+_TOOLS_CACHED = 256
+_PATH_FIELDS = (("file_path", False), ("notebook_path", False), ("path", True))
 """Where a tool names its path, and whether that may be a directory."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """One pattern, compiled. `inside` is for files and `directory` for what may be a directory."""
-
-    pattern: str
-    keeps: bool
-    is_anchored: bool
-    inside: re.Pattern[str]
-    directory: re.Pattern[str]
+_DEEP_PREFIX = re.compile(r"(?:(?<=/)|(?<=^)|(?<=^!))\*{2,}(?=[^/*])")
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The rules of one configuration."""
+    """The patterns of one configuration."""
 
-    rules: tuple[Rule, ...]
+    paths: tuple[tuple[str, PathPattern], ...]
+    """Each as it was written, and compiled; the last one first."""
     tools: tuple[str, ...]
 
     def ignored_path(
@@ -44,17 +38,16 @@ class Ignore:
         """The pattern that drops this path, or None. A relative path is one in `directory`."""
         parts, is_inside = _relative(path, directory)
         name = "/".join(parts)
-        verdict: Rule | None = None
-        for rule in self.rules:
-            if rule.is_anchored and not is_inside:
-                continue
-            if (rule.directory if may_be_directory else rule.inside).fullmatch(name):
-                verdict = rule
-        return verdict.pattern if verdict is not None and not verdict.keeps else None
+        for text, pattern in self.paths:
+            if (is_inside or not pattern.is_anchored) and pattern.matches(
+                name, is_directory=may_be_directory
+            ):
+                return None if pattern.is_negated else text
+        return None
 
     def ignored_tool(self, name: str) -> str | None:
         """The pattern that drops this tool, or None."""
-        return _fitting((*OWN_TOOLS, *self.tools), name)
+        return _first_matching((*OWN_TOOLS, *self.tools), name)
 
     def reason(self, payload: Any, directory: str | None) -> str | None:
         """Why a tool event is dropped, or None; also None for what is not a tool event."""
@@ -65,7 +58,7 @@ class Ignore:
         given = payload.get("tool_input")
         if not isinstance(given, Mapping):
             return None
-        for field, may_be_directory in _FIELDS:
+        for field, may_be_directory in _PATH_FIELDS:
             path = given.get(field)
             if not isinstance(path, str) or not path:
                 continue
@@ -74,109 +67,22 @@ class Ignore:
         return None
 
 
-@functools.lru_cache(maxsize=_NAMES_CACHED)
-def _fitting(patterns: tuple[str, ...], name: str) -> str | None:
+@functools.lru_cache(maxsize=_TOOLS_CACHED)
+def _first_matching(patterns: tuple[str, ...], name: str) -> str | None:
     """The first of these patterns that a tool's name fits; an agent has few tools and calls them often."""
     return next((pattern for pattern in patterns if fnmatch.fnmatchcase(name, pattern)), None)
 
 
 def compile_ignore(paths: Iterable[str], tools: Iterable[str]) -> Ignore:
-    """The rules, ready to be asked. An empty line and one that begins with `#` say nothing."""
-    rules = (compile_rule(pattern) for pattern in paths)
-    return Ignore(tuple(rule for rule in rules if rule is not None), tuple(tools))
+    """The patterns, compiled. An empty line and one that begins with `#` say nothing."""
+    patterns = [(text, parse_pattern(text)) for text in paths]
+    known = tuple((text, pattern) for text, pattern in patterns if pattern is not None)
+    return Ignore(known[::-1], tuple(tools))
 
 
-def compile_rule(pattern: str) -> Rule | None:
-    """One pattern as a rule, or None if it says nothing."""
-    text = pattern.strip()
-    if not text or text.startswith("#"):
-        return None
-    keeps = text.startswith("!")
-    body = text[1:] if keeps else text
-    only_directory = body.endswith("/")
-    body = body.rstrip("/")
-    is_anchored = "/" in body and not body.startswith("**/")
-    body = body.lstrip("/")
-    if not body:
-        return None
-    front = "" if is_anchored else "(?:[^/]+/)*"
-    core = front + translated(body)
-    below = r"(?:/.*)?"
-    return Rule(
-        pattern=pattern,
-        keeps=keeps,
-        is_anchored=is_anchored,
-        inside=_compiled(core + (r"/.*" if only_directory else below), body),
-        directory=_compiled(core + below, body),
-    )
-
-
-def _compiled(source: str, body: str) -> re.Pattern[str]:
-    try:
-        return re.compile(source, re.DOTALL)
-    except re.error:  # a class such as [z-a]: then the pattern means itself
-        return re.compile("(?:[^/]+/)*" + re.escape(body) + "(?:/.*)?", re.DOTALL)
-
-
-_STAR = "[^/]*"
-_MARKS = re.compile(r"[\^&~|]|(?<=-)-")
-"""What means something in a class of re and nothing in one of a pattern, now or in a later Python."""
-
-
-def translated(body: str) -> str:
-    """The body of a pattern as a regular expression; one that re refuses may come of a class."""
-    out: list[str] = []
-    at = 0
-    star: int | None = None
-    """Where in `out` the last * of this name is."""
-    while at < len(body):
-        piece, at = _piece(body, at)
-        if piece == _STAR and star is not None:
-            # What stands between two * of a name is best where it comes first: to try every other
-            # place too would take years where there are many.
-            out[star:] = [f"(?>[^/]*?{''.join(out[star + 1 :])})"]
-        if piece == _STAR:
-            star = len(out)
-        elif piece == "/" or piece.endswith("*"):
-            star = None
-        out.append(piece)
-    return "".join(out)
-
-
-def _piece(body: str, at: int) -> tuple[str, int]:
-    """The next piece of a pattern, and where the one after it begins."""
-    char = body[at]
-    if char == "*":
-        return _stars(body, at)
-    if char == "?":
-        return "[^/]", at + 1
-    if char == "[":
-        end = body.find("]", at + 2)
-        if end > 0:
-            return _class(body[at + 1 : end]), end + 1
-    if char == "\\" and at + 1 < len(body):
-        return re.escape(body[at + 1]), at + 2
-    return re.escape(char), at + 1
-
-
-def _stars(body: str, at: int) -> tuple[str, int]:
-    end = at
-    while end < len(body) and body[end] == "*":
-        end += 1
-    if end - at == 1:
-        return _STAR, end
-    if body[end : end + 1] == "/":
-        while body.startswith("**/", end + 1):
-            end += 3
-        return "(?:[^/]+/)*", end + 1
-    return ".*", end
-
-
-def _class(inner: str) -> str:
-    negated = inner[:1] in ("!", "^")
-    chars = (inner[1:] if negated else inner).replace("\\", "\\\\").replace("[", "\\[")
-    chars = _MARKS.sub(r"\\\g<0>", chars)
-    return f"(?!/)[{'^' if negated else ''}{chars}]"
+def parse_pattern(text: str) -> PathPattern | None:
+    """One pattern, in which `**` crosses names also where git wants a `/` behind it: `src/**.js`."""
+    return gitignore.parse(_DEEP_PREFIX.sub("**/*", re.sub("/+", "/", text.strip())))
 
 
 def _relative(path: str, directory: str | None) -> tuple[list[str], bool]:
@@ -192,7 +98,7 @@ def _relative(path: str, directory: str | None) -> tuple[list[str], bool]:
 
 def _names(path: str) -> list[str]:
     names: list[str] = []
-    for name in path[:_PATH_CHARACTERS].split("/"):
+    for name in path[:_PATH_CHARACTERS_MAX].split("/"):
         if name == "..":
             del names[-1:]
         elif name not in ("", "."):

@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from memd import log
-from memd.capture.ignore import translated
+from memd.capture.ignore import parse_pattern
+from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
 
 NAME_CHARACTERS = 100
@@ -38,7 +39,7 @@ class Override:
     pattern: str
     """As it stands in the file."""
     name: str
-    regex: re.Pattern[str]
+    below: PathPattern
     rank: tuple[int, int, int]
     """The larger, the more specific."""
 
@@ -59,7 +60,9 @@ class Overrides:
     def of(self, directory: str) -> Override | None:
         """The most specific line for an absolute directory, or None."""
         self.refresh()
-        fitting = (one for one in self._known if one.regex.fullmatch(directory))
+        fitting = (
+            one for one in self._known if one.below.matches(directory[1:], is_directory=True)
+        )
         return max(fitting, key=lambda one: one.rank, default=None)
 
     def refresh(self) -> None:
@@ -114,11 +117,10 @@ def _override(pattern: str, name: Any, home: str) -> Override:
         raise ValueError(f"{pattern!r} has more than {_DEEP_MAX} times **")
     wild = len(_WILD.findall(body))
     rank = (len([part for part in names if part != "**"]), -wild, len(body))
-    try:
-        regex = re.compile("/" + translated(body) + "(?:/.*)?", re.DOTALL)
-    except re.error as error:
-        raise ValueError(f"{pattern!r} is no pattern: {error}") from error
-    return Override(pattern, name.strip(), regex, rank)
+    below = parse_pattern(f"/{body}")
+    if below is None:
+        raise ValueError(f"{pattern!r} is no pattern")
+    return Override(pattern, name.strip(), below, rank)
 
 
 def _followed(pattern: str) -> str:

@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memd.exchange import gitignore
-from memd.exchange.gitignore import Rules
+from memd import gitignore
+from memd.gitignore import PathPattern
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
 ENDINGS = (".md", ".markdown", ".mdown", ".mkd", ".mdx")
 _PACKAGES = frozenset({"node_modules", "bower_components", "site-packages", "__pycache__"})
+PathPatterns = tuple[PathPattern, ...]
+"""The patterns of one file, in order."""
 _IGNORE_BYTES = 256 * 1024
 _SNIFFED = 8_192
 
@@ -66,7 +68,7 @@ def text_of(path: Path) -> Text:
         return Text(raw.decode("cp1252", "replace"), "Windows-1252")
 
 
-def _look(here: Path, rules: Sequence[tuple[Path, Rules]], found: Found) -> None:
+def _look(here: Path, rules: Sequence[tuple[Path, PathPatterns]], found: Found) -> None:
     own = _rules(here)
     rules = (*rules, (here, own)) if own else rules
     try:
@@ -92,7 +94,7 @@ def _look(here: Path, rules: Sequence[tuple[Path, Rules]], found: Found) -> None
 def _left(
     one: "os.DirEntry[str]",
     path: Path,
-    rules: Sequence[tuple[Path, Rules]],
+    rules: Sequence[tuple[Path, PathPatterns]],
     *,
     is_directory: bool,
 ) -> str | None:
@@ -108,19 +110,22 @@ def _left(
     return ".gitignore" if _ignored(path, rules, is_directory=is_directory) else None
 
 
-def _ignored(path: Path, rules: Sequence[tuple[Path, Rules]], *, is_directory: bool) -> bool:
+def _ignored(
+    path: Path, rules: Sequence[tuple[Path, PathPatterns]], *, is_directory: bool
+) -> bool:
     verdict = False
     for folder, one in rules:
         name = path.relative_to(folder).as_posix()
-        verdict = gitignore.decides(one, name, verdict, is_directory=is_directory)
+        last = gitignore.last_match(one, name, is_directory=is_directory)
+        verdict = verdict if last is None else not last.is_negated
     return verdict
 
 
-def _above(top: Path) -> list[tuple[Path, Rules]]:
+def _above(top: Path) -> list[tuple[Path, PathPatterns]]:
     """The rules of the folders above, if they belong to the same git repository."""
     if (top / ".git").exists():
         return []
-    above: list[tuple[Path, Rules]] = []
+    above: list[tuple[Path, PathPatterns]] = []
     for folder in top.parents:
         own = _rules(folder)
         above += [(folder, own)] if own else []
@@ -129,11 +134,12 @@ def _above(top: Path) -> list[tuple[Path, Rules]]:
     return []
 
 
-def _rules(folder: Path) -> Rules | None:
+def _rules(folder: Path) -> PathPatterns | None:
     path = folder / ".gitignore"
     try:
         if not path.is_file() or path.stat().st_size > _IGNORE_BYTES:
             return None
-        return gitignore.parse(path.read_text("utf-8", "replace"))
+        lines = path.read_text("utf-8", "replace").splitlines()
+        return tuple(found for line in lines if (found := gitignore.parse(line)))
     except OSError:
         return None

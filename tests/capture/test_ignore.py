@@ -23,6 +23,8 @@ def ignored(path, *patterns, directory="/p"):
         ("a/**/z", "/p/a/b/c/z"),
         ("**/gen/*.py", "/p/x/gen/a.py"),
         ("gen/**", "/p/gen/a/b"),
+        ("gen/**.js", "/p/gen/a/b.js"),
+        ("gen//**//b", "/p/gen/a/b"),
         ("a*b*c*d", "/p/abxbcbcd/e"),
         ("a*b/*c*c", "/p/abb/cdcc"),
         ("file?.py", "/p/file1.py"),

@@ -216,11 +216,11 @@ def _config(said: str) -> None:
         rules.reason({"tool_name": "Read", "tool_input": {"file_path": "/a/b/c" * 300}}, "/a")
     with contextlib.suppress(ValueError):
         for one in overrides.parse(said, "/home/dev"):
-            one.regex.fullmatch("/home/dev/code/" + "shop-a/" * 200)
+            one.below.matches("home/dev/code/" + "shop-a/" * 200, is_directory=True)
     for line in said.split("\n")[:3]:
-        rule = ignore.compile_rule(line[:500])
-        if rule is not None:
-            rule.inside.fullmatch("a/b-c/" * 100)
+        pattern = ignore.parse_pattern(line[:500])
+        if pattern is not None:
+            pattern.matches("a/b-c/" * 100, is_directory=False)
 
 
 @contextlib.contextmanager
