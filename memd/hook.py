@@ -210,14 +210,14 @@ def _spool(payload: bytes, at: int, directory: str | None, paths: Paths) -> None
     """Redact the payload and write it down until a daemon comes."""
     import json
 
-    from memd.capture import bound, spool
+    from memd.capture import spool, truncate
 
     text = payload.decode("utf-8", "replace")
     try:
         value = json.loads(text)
-        kept = bound.clean(value)
+        kept = truncate.clean(value)
     except (ValueError, RecursionError):
-        kept = {"raw": bound.clean(text)}
+        kept = {"raw": truncate.clean(text)}
     said = {"client": CLIENT, "payload": kept, "at": at, "directory": directory}
     line = json.dumps(said, separators=(",", ":")).encode("ascii")
     reason = None

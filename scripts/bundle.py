@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from memd import __version__
-from memd.serve.tools import Tools
+from memd.server.tools import Tools
 
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = ROOT / "memd" / "plugin" / "scripts" / "memd"

@@ -40,7 +40,7 @@ def plain_log():
 
 MAY_BLOCK = {
     "memd/paths.py": {"__init__", "private_dir"},  # once, at the start
-    "memd/serve/listener.py": {"remove"},  # at the end
+    "memd/server/listener.py": {"remove"},  # at the end
     "memd/daemon/status.py": {"versions"},  # once, then remembered
     "memd/store/migrate.py": {"migrations"},  # the same
     "memd/store/staging.py": {"sweep"},  # once, at the start

@@ -2,11 +2,10 @@
 
 import io
 
-from memd.exchange import jsonl, moving
-from memd.store.arrivals import Arrivals
 from memd.store.database import Database
-from memd.store.freight import FREIGHT
-from memd.store.staging import commit, staged, staging
+from memd.store.export_rows import FREIGHT
+from memd.store.import_rows import Arrivals, commit, staged, staging
+from memd.transfer import archive
 
 AT = 1_790_000_000_000
 
@@ -148,7 +147,7 @@ def fill(path, records):
 def lines(records, version="1"):
     """The lines of an export with these records, right in everything else."""
     counts = {kind: sum(one[0] == kind for one in records) for kind in FREIGHT}
-    writer = jsonl.Writer(version, None, counts)
+    writer = archive.Writer(version, None, counts)
     return [
         writer.header(),
         *(writer.record(kind, fields) for kind, fields in records),
@@ -159,7 +158,7 @@ def lines(records, version="1"):
 def exported(vault, project=None):
     """A vault's export, whole."""
     out = io.BytesIO()
-    moving.export(str(vault), "1", out.write, project)
+    archive.export(str(vault), "1", out.write, project)
     return out.getvalue()
 
 
@@ -167,10 +166,10 @@ def imported(vault, data, redact=plain, now=AT + 100):
     """Bring an export into a vault; what became of it."""
     path = str(vault)
     with staging(path, now) as (tx, name):
-        moving.stage(io.BytesIO(data), tx, redact, lambda _: None)
+        archive.stage(io.BytesIO(data), tx, redact, lambda _: None)
         commit(tx)
         db = Database(path, now)
         try:
-            return db.write_now(lambda tx: moving.merge(tx, staged(path, name), now))
+            return db.write_now(lambda tx: archive.merge(tx, staged(path, name), now))
         finally:
             db.close()

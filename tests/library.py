@@ -9,8 +9,8 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef
-from memd.recall.answer import Question
 from memd.recall.recaller import Recaller
+from memd.recall.types import Question
 from memd.store import projects, summaries
 
 NOW = 1_800_000_000_000
@@ -79,7 +79,7 @@ class Library:
                 project_id, session_id, more.get("source", "test"), more.get("episode")
             )
             count = tx.execute("SELECT count(*) FROM summaries").get
-            return summaries.put(tx, f"u{count}", draft, owner, 1)[0]
+            return summaries.put_summaries(tx, f"u{count}", draft, owner, 1)[0]
 
         return self.db.write_now(write)
 

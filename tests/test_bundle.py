@@ -6,7 +6,7 @@ import bundle
 import pytest
 
 from memd import __version__
-from memd.serve import tools
+from memd.server import tools
 
 ROOT = Path(__file__).parent.parent
 

@@ -17,10 +17,11 @@ import pytest
 
 from memd import hook
 from memd.capture import spool
-from memd.capture.intake import CaptureRequest, Intake
+from memd.capture.ingest import Intake
+from memd.capture.prepare import CaptureRequest
 from memd.client import Client
 from memd.config import CaptureConfig
-from memd.daemon import lock
+from memd.daemon import process
 from memd.errors import Unreachable
 from memd.models import Kind
 from memd.paths import Paths
@@ -432,7 +433,7 @@ def test_sessions_that_begin_without_a_daemon_start_one_and_no_more(may_start):
     with until(lambda: answering(paths)) as client:
         until(lambda: client.call("memd/status")["events"]["count"] == 6)
     (one,) = until(lambda: (found := daemons(may_start)) and len(found) == 1 and found)
-    assert lock.holder(paths.lock).pid == int(one.name)
+    assert process.holder(paths.lock).pid == int(one.name)
     # Nobody else was even started: who loads in vain keeps the first from answering.
     assert "already serves" not in Path(paths.log).read_text()
     assert os.read(reader, 1) == b""  # nobody holds the other end any more

@@ -20,12 +20,12 @@ from hypothesis.stateful import (
 )
 
 from memd.consolidate.curator import Memory
-from memd.consolidate.forgetting import Selection
-from memd.consolidate.judging import Ruling
+from memd.consolidate.forget import Selection
+from memd.consolidate.judgments import Ruling
 from memd.errors import BadRequest
 from memd.models import Kind, SessionRef, Stance
 from memd.store import projects
-from memd.store.selecting import Bounds
+from memd.store.erasure import Bounds
 from tests.conftest import StoppedClock
 from tests.vault_life import House, Known, Model, rare, staying_above, turn
 

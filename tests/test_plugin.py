@@ -13,9 +13,9 @@ import pytest
 import memd
 from memd import installed
 from memd.capture import spool
+from memd.installers import hooks
 from memd.paths import Paths
-from memd.serve import tools
-from memd.setup import hooks
+from memd.server import tools
 
 ROOT = Path(__file__).parent.parent
 PLUGIN = ROOT / "memd" / "plugin"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.setup.units import Job, service_unit, signed, socket_unit
+from memd.installers.service import Job, service_unit, signed, socket_unit
 from tests.e2e.house import House
 
 UNITS = Path(__file__).parent.parent / "systemd"

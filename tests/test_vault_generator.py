@@ -1,6 +1,6 @@
 from benchmarks import vault_generator
-from memd.daemon.checkup import examined
-from memd.store import saved
+from memd.daemon.doctor import examined
+from memd.store import fulltext
 from memd.store.database import Database
 
 
@@ -11,5 +11,5 @@ def test_a_generated_vault_is_whole_and_its_index_equals_its_truth(tmp_path, mon
     found = examined(path, 400, 2_000_000_000_000, is_served=False)
     assert [one for one in found if one.verdict != "ok"] == []
     db = Database(path, 1)
-    assert db.read_now(saved.name)
+    assert db.read_now(fulltext.name)
     db.close()

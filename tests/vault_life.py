@@ -10,26 +10,27 @@ import apsw
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from memd.capture.intake import CaptureRequest, Intake
+from memd.capture.ingest import Intake
+from memd.capture.prepare import CaptureRequest
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator, Memory
-from memd.consolidate.eraser import Eraser
-from memd.consolidate.judge import Judge
+from memd.consolidate.forget import Eraser
+from memd.consolidate.judgments import Judge
 from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
-from memd.exchange import moving
 from memd.index import check
 from memd.index import snapshot as index_snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
-from memd.recall.answer import Question
 from memd.recall.recaller import Recaller
+from memd.recall.types import Question
 from memd.store import integrity, summaries
+from memd.store.backup import snapshot
 from memd.store.database import Database
-from memd.store.snapshot import snapshot
-from memd.store.staging import commit, staged, staging
+from memd.store.import_rows import commit, staged, staging
+from memd.transfer import archive
 
 EVERYTHING = 2**62
 
@@ -177,17 +178,17 @@ class House:
     def exported(self):
         """All of the vault, as lines."""
         out = io.BytesIO()
-        moving.export(self.path, "1", out.write)
+        archive.export(self.path, "1", out.write)
         return out.getvalue()
 
     def take_in(self, data):
         """Import such lines; what became of them."""
         with staging(self.path, self.clock()) as (tx, name):
-            moving.stage(io.BytesIO(data), tx, redact_value, lambda _: None)
+            archive.stage(io.BytesIO(data), tx, redact_value, lambda _: None)
             commit(tx)
             path = staged(self.path, name)
             merged = self.db.write_now(
-                lambda tx: moving.merge(tx, staged=path, now=self.clock())
+                lambda tx: archive.merge(tx, staged=path, now=self.clock())
             )
         self.call(self.indexer.settle)
         return merged

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd import log
-from memd.capture import bound, ignore
-from memd.capture.adapters import Ignored, Refused, adapter
-from memd.capture.identity import Identities
-from memd.capture.record import Prepared
+from memd.capture import ignore, truncate
+from memd.capture.claude_code import Ignored, Refused, adapter
+from memd.capture.project import Identities
 from memd.capture.redact import redact_value
+from memd.capture.write import Prepared
 from memd.config import CaptureConfig
 
 UNEXPECTED = (
@@ -62,13 +62,13 @@ class Preparer:
         config: CaptureConfig,
         clock: Callable[[], int],
         identities: Identities,
-        redact: bound.Redact | None = None,
+        redact: truncate.Redact | None = None,
     ) -> None:
         self._config = config
         self._clock = clock
         self._identities = identities
         self._redact = redact or functools.partial(redact_value, entropy=config.entropy)
-        self._limits = bound.Limits(field_bytes=config.field_bytes)
+        self._limits = truncate.Limits(field_bytes=config.field_bytes)
         self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
 
     def all(self, items: Sequence[Item]) -> list[Prepared]:
@@ -100,8 +100,8 @@ class Preparer:
         directory = item.directory or _own_directory(item.payload)
         if reason := self._ignore.reason(item.payload, directory):
             return Prepared(source, Ignored(reason))
-        slim = bound.trim(item.payload, keep_reads=self._config.keep_reads)
-        payload = bound.clean(slim, self._limits, self._redact)
+        slim = truncate.trim(item.payload, keep_reads=self._config.keep_reads)
+        payload = truncate.clean(slim, self._limits, self._redact)
         project = self._identities.of(directory)
         shown = None if directory is None else _storable(directory)
         verdict = adapt(payload, self._time(item.at), directory=shown, source=source)

@@ -18,43 +18,44 @@ import typer.core
 import typer.main
 
 from memd import __version__
-from memd.cli import door, show
+from memd.cli import daemon_call, output
 from memd.errors import MemdError, Unreachable
 
 COMMANDS = {
-    "search": "memd.cli.search",
-    "timeline": "memd.cli.timeline",
-    "why": "memd.cli.why",
-    "get": "memd.cli.get",
+    "search": "memd.cli.query",
+    "timeline": "memd.cli.query",
+    "why": "memd.cli.query",
+    "get": "memd.cli.query",
     "context": "memd.cli.context",
-    "injected": "memd.cli.injected",
-    "remember": "memd.cli.remember",
-    "forget": "memd.cli.forget",
-    "scrub": "memd.cli.scrub",
-    "pin": "memd.cli.pin",
-    "judge": "memd.cli.judge",
+    "injected": "memd.cli.context",
+    "remember": "memd.cli.edit",
+    "forget": "memd.cli.edit",
+    "scrub": "memd.cli.edit",
+    "pin": "memd.cli.edit",
+    "judge": "memd.cli.edit",
     "project": "memd.cli.project",
-    "switch": "memd.cli.switch",
+    "switch": "memd.cli.project",
     "import": "memd.cli.import_",
-    "export": "memd.cli.export",
-    "backup": "memd.cli.backup",
-    "restore": "memd.cli.restore",
+    "export": "memd.cli.archive",
+    "backup": "memd.cli.archive",
+    "restore": "memd.cli.archive",
     "install": "memd.cli.install",
-    "uninstall": "memd.cli.uninstall",
-    "status": "memd.cli.status",
-    "start": "memd.cli.start",
-    "stop": "memd.cli.stop",
-    "restart": "memd.cli.restart",
-    "serve": "memd.cli.serve",
-    "consolidate": "memd.cli.consolidate",
-    "reindex": "memd.cli.reindex",
-    "vacuum": "memd.cli.vacuum",
+    "uninstall": "memd.cli.install",
+    "status": "memd.cli.doctor",
+    "start": "memd.cli.daemon",
+    "stop": "memd.cli.daemon",
+    "restart": "memd.cli.daemon",
+    "serve": "memd.cli.daemon",
+    "consolidate": "memd.cli.maintenance",
+    "reindex": "memd.cli.maintenance",
+    "vacuum": "memd.cli.maintenance",
     "doctor": "memd.cli.doctor",
-    "mcp": "memd.cli.mcp",
-    "hook": "memd.cli.hook",
+    "mcp": "memd.cli.daemon",
+    "hook": "memd.cli.daemon",
 }
-"""Every command and the module whose `run` it is, in the order of the help page. A module with
-`PARTS` (name → function) is a command with parts of its own."""
+"""Every command and the module that has its `run_NAME`, in the order of the help page."""
+_PASSING = {"hook", "mcp"}
+"""Commands whose arguments are passed on as they are."""
 
 FAILED = 1
 NOT_RUNNING = 2
@@ -122,10 +123,11 @@ class Commands(Guessing):
             return None
         module = importlib.import_module(COMMANDS[cmd_name])
         one = typer.Typer(add_completion=False)
-        if parts := getattr(module, "PARTS", None):
-            return _group(cmd_name, module.run, parts)
-        settings = getattr(module, "SETTINGS", None)
-        one.command(cmd_name, cls=Command, context_settings=settings)(module.run)
+        run = getattr(module, f"run_{cmd_name}")
+        if cmd_name == "project":
+            return _group(cmd_name, run, module.PROJECT_COMMANDS)
+        settings = module.PASS_ARGUMENTS if cmd_name in _PASSING else None
+        one.command(cmd_name, cls=Command, context_settings=settings)(run)
         return typer.main.get_command(one)
 
 
@@ -219,9 +221,9 @@ def _tell(error: BaseException) -> int:
     elif isinstance(error, OSError) and error.errno in _OF_THE_DISK:
         message = f"{_OF_THE_DISK[error.errno]} ({error})"
     elif isinstance(error, MemdError | ValueError | OSError):
-        message = door.for_this_vault(str(error))
+        message = daemon_call.for_this_vault(str(error))
     else:
         raise error
     sys.stdout.flush()  # what was said before stands before it
-    print(f"memd: {show.clean(message)}", file=sys.stderr)
+    print(f"memd: {output.clean(message)}", file=sys.stderr)
     return NOT_RUNNING if isinstance(error, Unreachable) else FAILED

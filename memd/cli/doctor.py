@@ -1,8 +1,4 @@
-"""`memd doctor`: is everything right, what is not, what to do about it; with `--fix`, do what is safe.
-
-The vault is asked of the daemon, which alone may mend it while it runs; without one it is read, and
-mended, here. What lies around it is looked at here in any case.
-"""
+"""doctor; help page of status."""
 
 import json
 import sys
@@ -15,10 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memd import __version__
-from memd.cli import changes, door, show
+from memd.cli import daemon_call, health, install, output
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding
 from memd.paths import Paths
+
+# MERGED from memd.cli.doctor:
+# MERGED `memd doctor`: is everything right, what is not, what to do about it; with `--fix`, do what is safe.
+# MERGED
+# MERGED The vault is asked of the daemon, which alone may mend it while it runs; without one it is read, and
+# MERGED mended, here. What lies around it is looked at here in any case.
+
 
 if TYPE_CHECKING:
     from memd.config import IndexConfig
@@ -29,7 +32,7 @@ _RANK = {"problem": 0, "warning": 1, "ok": 2}
 _COLOURS = {"problem": "31", "warning": "33", "ok": "32"}
 
 
-def run(
+def run_doctor(
     fix: Annotated[
         bool,
         typer.Option(
@@ -43,17 +46,17 @@ def run(
     Exit: 0 well (or only warnings), 1 a problem, 2 none, but no daemon runs.
     """
     # Here and below: the help page must not wait for these.
-    from memd.daemon import premises
-    from memd.setup import checkup
+    from memd.daemon import doctor
+    from memd.installers import check
 
     now = time.time_ns() // 1_000_000
-    paths = door.paths()
-    mended = premises.mend(paths, now) if fix else []
+    paths = daemon_call.paths()
+    mended = doctor.mend(paths, now) if fix else []
     status, findings = _served(paths, mended, fix=fix)
     if status is None:
         findings = _alone(paths, now, mended, fix=fix)
-    findings += premises.examine(paths, str(Path.home()), now, is_served=status is not None)
-    findings += checkup.examine(changes.place())
+    findings += doctor.examine(paths, str(Path.home()), now, is_served=status is not None)
+    findings += check.examine(install.place())
     findings.sort(key=lambda one: _RANK[one.verdict])
     if as_json:
         told = {"running": status is not None, "mended": mended}
@@ -71,12 +74,12 @@ def _served(
 ) -> tuple[dict[str, Any] | None, list[Finding]]:
     """Ask the daemon: how it is, None without one, and what it finds in its vault."""
     try:
-        status = door.call("memd/status", door.QUICK_S)
+        status = daemon_call.call("memd/status", daemon_call.QUICK_S)
     except Broken:
         return None, []
     found = list(_daemon(status))
     try:
-        said = door.call("memd/doctor", _LONG_S, fix=fix)
+        said = daemon_call.call("memd/doctor", _LONG_S, fix=fix)
     except MemdError as error:
         words = f"the daemon cannot look at its vault: {error.message}"
         found.append(Finding("vault", "problem", words, "`memd restart`, then this again"))
@@ -87,13 +90,13 @@ def _served(
 
 def _alone(paths: Paths, now: int, mended: list[str], *, fix: bool) -> list[Finding]:
     """Look at a vault that nobody serves."""
-    from memd.daemon import checkup
+    from memd.daemon import doctor
 
     absent = Finding("daemon", "warning", "no daemon runs", "`memd start`, or a hook starts it")
     found = _read(paths, now)
     if fix and any(one.fixable for one in found):
         try:
-            mended += checkup.mend_unserved(paths, _settings(paths), now)
+            mended += doctor.mend_unserved(paths, _settings(paths), now)
         except MemdError as error:
             words = f"the vault could not be mended: {error.message}"
             return [absent, Finding("vault", "problem", words), *found]
@@ -102,16 +105,16 @@ def _alone(paths: Paths, now: int, mended: list[str], *, fix: bool) -> list[Find
 
 
 def _read(paths: Paths, now: int) -> list[Finding]:
-    from memd.daemon import checkup, damage
+    from memd.daemon import doctor
 
-    if damaged := damage.examine(paths):
+    if damaged := doctor.examine_damage(paths):
         return [damaged]
     file = Path(paths.database)
     if not file.exists() or not file.stat().st_size:
         return [Finding("database", "ok", "there is no vault yet; the first daemon makes it")]
     tokens_max = _settings(paths).passage_tokens
-    found = checkup.examined(paths.database, tokens_max, now, is_served=False)
-    return [_offered(one, damage.offer(paths)) for one in found]
+    found = doctor.examined(paths.database, tokens_max, now, is_served=False)
+    return [_offered(one, doctor.offer(paths)) for one in found]
 
 
 def _offered(found: Finding, offer: str) -> Finding:
@@ -157,16 +160,27 @@ def _daemon(status: Mapping[str, Any]) -> Iterator[Finding]:
 def _lines(
     findings: Sequence[Finding], mended: Sequence[str], *, is_tty: bool
 ) -> Iterator[str]:
-    yield from (f"mended: {show.line(one)}" for one in mended)
+    yield from (f"mended: {output.line(one)}" for one in mended)
     for one in findings:
         mark = f"{one.verdict:<8}"
         mark = f"\x1b[{_COLOURS[one.verdict]}m{mark}\x1b[0m" if is_tty else mark
-        yield f"{mark} {one.name:<11} {door.for_this_vault(show.line(one.words))}"
+        yield f"{mark} {one.name:<11} {daemon_call.for_this_vault(output.line(one.words))}"
         if one.remedy and one.verdict != "ok":
-            yield f"{'':<21}→ {door.for_this_vault(show.line(one.remedy))}"
+            yield f"{'':<21}→ {daemon_call.for_this_vault(output.line(one.remedy))}"
     counted = [
-        show.plural(count, verdict)
+        output.plural(count, verdict)
         for verdict in ("problem", "warning")
         if (count := sum(one.verdict == verdict for one in findings))
     ]
     yield ", ".join(counted) if counted else "all is well"
+
+
+# MERGED from memd.cli.status:
+# MERGED `memd status`: is it healthy? Here for the help page; `__main__` goes to health.py directly.
+
+
+def run_status(
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+) -> None:
+    """Tell how memd is. Exit status: 0 healthy, 1 degraded, 2 not running."""
+    raise typer.Exit(health.report(as_json=as_json))

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memd.cli import door, show
-from memd.daemon import lock
+from memd.cli import daemon_call, output
+from memd.daemon import process
 from memd.errors import BadRequest, Broken, ConfigError
 from memd.paths import Paths
 
@@ -39,7 +39,7 @@ Status = dict[str, Any]
 def report(*, as_json: bool) -> int:
     """Print how memd is; the exit status."""
     try:
-        status = ask(door.paths())
+        status = ask(daemon_call.paths())
     except ValueError as error:
         print(f"memd: {error}", file=sys.stderr)
         return DEGRADED
@@ -61,16 +61,18 @@ def _print(text: str) -> None:
 def ask(paths: Paths) -> Status:
     """Return what the daemon says of itself, or what can be seen without one."""
     try:
-        return door.call("memd/status", door.QUICK_S, directory=door.here())
+        return daemon_call.call(
+            "memd/status", daemon_call.QUICK_S, directory=daemon_call.here()
+        )
     except BadRequest:
         # A daemon of an older version, until it is restarted.
-        return door.call("memd/status", door.QUICK_S)
+        return daemon_call.call("memd/status", daemon_call.QUICK_S)
     except Broken as error:
         return _absent(paths, error.message)
 
 
 def _absent(paths: Paths, reason: str) -> Status:
-    holder = lock.holder(paths.lock)
+    holder = process.holder(paths.lock)
     if holder is not None:
         reason = f"a daemon (pid {holder.pid}) holds the vault and does not answer; it may be starting"
     elif wrong := _misconfigured(paths) or _not_started(paths):
@@ -143,8 +145,8 @@ def lines(status: Status, now: float, *, is_tty: bool) -> Iterator[str]:
     if not status["running"] and status["pid"]:
         word = "not answering"  # for programs it is `not running` all the same
     yield f"memd is {word}" + (_up(status) if status["running"] else "")
-    yield from (f"  - {show.line(reason)}" for reason in status["reasons"])
-    yield from show.table(_rows(status, now))
+    yield from (f"  - {output.line(reason)}" for reason in status["reasons"])
+    yield from output.table(_rows(status, now))
     for room in status.get("rooms", ()):
         yield f"  {room['name']:<13} {_room(room, now)}"
 
@@ -152,7 +154,7 @@ def lines(status: Status, now: float, *, is_tty: bool) -> Iterator[str]:
 def _up(status: Status) -> str:
     versions = status["versions"]
     libraries = ", ".join(f"{name} {versions[name]}" for name in ("python", "sqlite", "mcp"))
-    return f": {versions['memd']}, pid {status['pid']}, up {show.span(status['uptime_s'])} ({libraries})"
+    return f": {versions['memd']}, pid {status['pid']}, up {output.span(status['uptime_s'])} ({libraries})"
 
 
 def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
@@ -160,7 +162,7 @@ def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
     if status.get("here"):
         yield "here", place(status["here"])
     schema = f", schema {vault['schema']}" if "schema" in vault else ""
-    exists = show.size(vault["bytes"]) if vault["bytes"] else "not made yet"
+    exists = output.size(vault["bytes"]) if vault["bytes"] else "not made yet"
     yield "vault", f"{vault['name']}, {exists}{schema}, {vault['path']}"
     yield "socket", status["socket"]
     yield "log", status["log"]
@@ -168,7 +170,7 @@ def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
         starter: str = status.get("started_by", "hand")
         yield "started by", _STARTERS.get(starter, starter)
         yield from _contents(status, now)
-    waiting = f"{show.size(spool['bytes'])} in {show.plural(spool['files'], 'file')}"
+    waiting = f"{output.size(spool['bytes'])} in {output.plural(spool['files'], 'file')}"
     yield "spool", f"{waiting} for the daemon to take in" if spool["files"] else "empty"
     if status["running"]:
         yield "rooms", ""
@@ -180,7 +182,7 @@ def place(here: dict[str, Any]) -> str:
     told = f"{here['name']}, because {'it is ' if is_noun else ''}{here['reason']}"
     switch = here["switch"]
     is_on = switch["captures"] and switch["recalls"]
-    return show.line(told if is_on else f"{told}; {switch['reason']}")
+    return output.line(told if is_on else f"{told}; {switch['reason']}")
 
 
 def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
@@ -194,7 +196,7 @@ def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
     )
     for outcome, reasons in booked["reasons"].items():
         if reasons:
-            yield "", f"{outcome}: {show.counts(reasons)}"
+            yield "", f"{outcome}: {output.counts(reasons)}"
     yield (
         "events",
         f"{events['count']:,}, {events['pending']:,} to distil, last {_ago(events['last_at'], now)}",
@@ -207,12 +209,12 @@ def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
     embedder = status["embedder"]
     yield (
         "embedder",
-        show.line(
+        output.line(
             f"{embedder['active']} ({embedder['configured']}: {embedder['why']}), space {embedder['space']}"
         ),
     )
     if embedder.get("learned"):
-        yield "", show.line(_learned(embedder["learned"], now))
+        yield "", output.line(_learned(embedder["learned"], now))
 
 
 def _ago(at: int | None, now: float) -> str:
@@ -220,11 +222,11 @@ def _ago(at: int | None, now: float) -> str:
         return "never"
     if at > now + _AHEAD_MS:
         return "dated ahead of this clock; see `memd doctor`"
-    return f"{show.span((now - at) / 1000)} ago"
+    return f"{output.span((now - at) / 1000)} ago"
 
 
 def _learned(learned: dict[str, Any], now: float) -> str:
-    ago = show.span((now - learned["since"]) / 1000)
+    ago = output.span((now - learned["since"]) / 1000)
     told = f"{learned['model']} ({learned['provider']}): {learned['state']} for {ago}"
     if learned["space"]:
         told += f", {learned['coverage']:.0%} filled"
@@ -235,9 +237,9 @@ def _learned(learned: dict[str, Any], now: float) -> str:
 
 
 def _room(room: dict[str, Any], now: float) -> str:
-    again = f", {show.plural(room['restarts'], 'restart')}" if room["restarts"] else ""
-    error = f", last error: {show.line(room['last_error'])}" if room["last_error"] else ""
-    why = f"; {show.line(room['why'])}" if room.get("why") else ""
+    again = f", {output.plural(room['restarts'], 'restart')}" if room["restarts"] else ""
+    error = f", last error: {output.line(room['last_error'])}" if room["last_error"] else ""
+    why = f"; {output.line(room['why'])}" if room.get("why") else ""
     facts = [*_counts(room)[:_ROOM_FACTS], *_last(room.get("last"), now)]
     return f"{room['state']}{again}{error}" + (f"; {', '.join(facts)}" if facts else "") + why
 
@@ -256,5 +258,5 @@ def _last(last: dict[str, Any] | None, now: float) -> list[str]:
     if not last:
         return []
     found = ", ".join(_counts(last))
-    ago = f"last run {show.span((now - last['at']) / 1000)} ago"
+    ago = f"last run {output.span((now - last['at']) / 1000)} ago"
     return [f"{ago} ({found})" if found else ago]

@@ -23,15 +23,15 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import ConsolidateConfig
-from memd.consolidate import verdicts
+from memd.consolidate import runs
 from memd.consolidate.decide import Decision, Pair, Supersede, deciding, refusals, said
-from memd.consolidate.form import form_of
-from memd.consolidate.nearest import PAIRS_MAX, Found, NearestRows, rows_of
-from memd.consolidate.verdicts import Undone
+from memd.consolidate.near_duplicates import PAIRS_MAX, Found, NearestRows, form_of, rows_of
+from memd.consolidate.runs import Undone
 from memd.index.malloc import give_back
 from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
-from memd.store import forms, runs, summaries
+from memd.store import runs as store_runs
+from memd.store import summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, words
 from memd.wakeup import AutoResetEvent
@@ -189,7 +189,7 @@ class Consolidator:
             plan = await self._plan(self._clock())
             self._formless_below = below
         settled = await self._db.read(
-            lambda tx: {d for d in map(_both, plan.decisions) if verdicts.is_settled(tx, *d)}
+            lambda tx: {d for d in map(_both, plan.decisions) if runs.is_settled(tx, *d)}
         )
         return [_show(d, plan.seen) for d in plan.decisions if _both(d) not in settled]
 
@@ -198,18 +198,18 @@ class Consolidator:
 
         Raises BadRequest and UnknownId.
         """
-        target = verdicts.target_of(what)
+        target = runs.target_of(what)
         if dry_run:
-            return await self._db.read(lambda tx: verdicts.undo(tx, target, 0, dry_run=True))
+            return await self._db.read(lambda tx: runs.undo(tx, target, 0, dry_run=True))
         async with self._lock:
             now = self._clock()
-            undone = await self._db.write(lambda tx: verdicts.undo(tx, target, now))
+            undone = await self._db.write(lambda tx: runs.undo(tx, target, now))
         self._on_written()
         return undone
 
-    async def runs(self, limit: int) -> list[runs.Run]:
+    async def runs(self, limit: int) -> list[store_runs.Run]:
         """The latest rounds that changed something, the last one first."""
-        return await self._db.read(lambda tx: runs.latest(tx, limit))
+        return await self._db.read(lambda tx: store_runs.latest(tx, limit))
 
     async def _plan(self, now: int) -> Plan:
         batch = await self._batch()
@@ -253,7 +253,7 @@ class Consolidator:
     ) -> set[tuple[int, int]]:
         """Pairs of one form, of the batch among itself and with what was looked at before."""
         wanted = [(s.id, s.project_id, formed[s.id]) for s in done]
-        found = await self._db.read(lambda tx: forms.twins(tx, wanted, PAIRS_MAX))
+        found = await self._db.read(lambda tx: summaries.twins(tx, wanted, PAIRS_MAX))
         last: dict[tuple[int, int], int] = {}
         for number, project_id, form in wanted:
             if (project_id, form) in last:
@@ -266,7 +266,7 @@ class Consolidator:
         if not self._formless_below:
             return {}
         below = self._formless_below
-        texts = await self._db.read(lambda tx: forms.lacking(tx, below, _EARLIER))
+        texts = await self._db.read(lambda tx: summaries.lacking(tx, below, _EARLIER))
         self._formless_below = texts[-1][0] if len(texts) == _EARLIER else 0
         found = ((number, form_of(title, body)) for number, title, body in texts)
         return dict(await _gently(found, _FORMS_AT_ONCE))
@@ -311,32 +311,32 @@ def _apply(tx: Connection, plan: Plan, now: int) -> Tick:
     fresh = summaries.by_ids(tx, list(plan.seen)) if plan.seen else {}
     changed = {number for number, then in plan.seen.items() if fresh.get(number) != then}
     left = set(changed)
-    run = runs.begin(tx, now) if plan.decisions else None
+    run = store_runs.begin(tx, now) if plan.decisions else None
     applied: list[Decision] = []
     for decision in plan.decisions:
         both = _both(decision)
         if not changed.isdisjoint(both):
             left.update(both)
-        elif run is not None and verdicts.write(tx, decision, run, now):
+        elif run is not None and runs.write(tx, decision, run, now):
             applied.append(decision)
     done = [summary for summary in plan.done if summary.id not in left]
     summaries.mark_consolidated(tx, done)
-    forms.put(tx, {**plan.earlier, **{s.id: plan.forms[s.id] for s in done}})
+    summaries.put_forms(tx, {**plan.earlier, **{s.id: plan.forms[s.id] for s in done}})
     tick = Tick(
         at=now,
         run=run if applied else None,
         examined=len(done),
         waiting=len(plan.batch) - len(done),
         pairs=plan.pairs,
-        superseded=verdicts.count(applied, EdgeType.SUPERSEDES),
-        contradicts=verdicts.count(applied, EdgeType.CONTRADICTS),
-        similar=verdicts.count(applied, EdgeType.SIMILAR_TO),
+        superseded=runs.count(applied, EdgeType.SUPERSEDES),
+        contradicts=runs.count(applied, EdgeType.CONTRADICTS),
+        similar=runs.count(applied, EdgeType.SIMILAR_TO),
         refused=refusals(applied),
     )
     if run is not None:
-        runs.finish(
+        store_runs.finish(
             tx,
-            runs.Run(
+            store_runs.Run(
                 run,
                 now,
                 tick.examined,

@@ -12,13 +12,12 @@ from dataclasses import replace
 import anyio
 import anyio.to_thread
 
-from memd.consolidate import forgetting, merging, origins
-from memd.consolidate.eraser import Eraser
-from memd.consolidate.forgetting import Forgotten, Selection
-from memd.consolidate.merging import Merged
-from memd.consolidate.origins import Origin
-from memd.consolidate.remembering import ON_PURPOSE, Memory, Remembered, remember
+from memd.consolidate import forget, projects, sources
+from memd.consolidate.forget import Eraser, Forgotten, Selection
+from memd.consolidate.projects import Merged
+from memd.consolidate.remember import ON_PURPOSE, Memory, Remembered, remember
 from memd.consolidate.scrub import Scrubbed, ScrubRule, by_pattern, by_redaction
+from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, Project, Summary
 from memd.store import summaries
@@ -81,7 +80,7 @@ class Curator:
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
         """Let the memories that were read from a file expire, but for those that it still says."""
         now = self._clock()
-        gone = await self._db.write(lambda tx: origins.withdraw(tx, path, staying, now))
+        gone = await self._db.write(lambda tx: sources.withdraw(tx, path, staying, now))
         if gone:
             self._on_written()
         return gone
@@ -111,7 +110,7 @@ class Curator:
         """Make two projects one, or say what would move. BadRequest if that makes no sense."""
         now = self._clock()
         if dry_run:
-            return await self._db.read(lambda tx: merging.plan(tx, source_key, into_key, now))
+            return await self._db.read(lambda tx: projects.plan(tx, source_key, into_key, now))
         merged = await self._db.write(lambda tx: _merge(tx, source_key, into_key, now))
         self._on_written()
         return merged
@@ -119,7 +118,7 @@ class Curator:
     async def rename(self, key: str, name: str) -> Project:
         """Call a project something else. BadRequest if it cannot be called that."""
         tidy = self._tidy(name)
-        return await self._db.write(lambda tx: merging.rename(tx, key, tidy))
+        return await self._db.write(lambda tx: projects.rename(tx, key, tidy))
 
     def _clean(self, memories: Sequence[Memory]) -> list[Memory]:
         several = len(memories) > 1
@@ -196,13 +195,13 @@ def _first_sentence(text: str) -> str:
 
 
 def _merge(tx: Connection, source_key: str, into_key: str, now: int) -> Merged:
-    plan = merging.plan(tx, source_key, into_key, now)
-    merging.apply(tx, plan, now)
+    plan = projects.plan(tx, source_key, into_key, now)
+    projects.apply(tx, plan, now)
     return replace(plan, is_dry_run=False)
 
 
 def _pin(tx: Connection, summary_id: int, pinned_at: int | None) -> Summary:
-    summary = forgetting.known(tx, [summary_id]).get(summary_id)
+    summary = forget.known(tx, [summary_id]).get(summary_id)
     if summary is None:
         raise UnknownId(f"there is no memory #{summary_id}")
     if (summary.pinned_at is None) == (pinned_at is None):

@@ -12,8 +12,8 @@ wherever the older one was: by its kind, its topic key, its trust and for as lon
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.consolidate.anchors import Reading, read
-from memd.consolidate.guards import SWAPPED, Difference, Finding, Verdict, weigh
+from memd.consolidate.claims import Reading, read
+from memd.consolidate.compare import SWAPPED, Difference, Finding, Verdict, weigh
 from memd.models import EdgeType, Kind, Summary, Tier
 from memd.text import one_line
 

@@ -1,27 +1,94 @@
-"""Keeps the vault from growing without end, and loses nothing that a person would miss.
-
-Once a day: events whose memories are old are cut down to what these cite, memories that expired long
-ago go, and, if the settings want it, what no answer ever returned is put away. Before the first time
-that this would change anything there is a day in which only a preview is shown; so it is again when
-the settings change. When the clock has leapt there is a week of it: what it calls old may not be. Work is
-done in small transactions. Not here: what is left of an event (compacting.py).
-"""
+"""Age-based compaction and expiry."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
+from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from memd import log
 from memd.config import RetentionConfig
-from memd.consolidate.compacting import SPOKEN, compact
-from memd.store import ageing, books, spaces, texts
+from memd.models import EventKind
+from memd.store import erasure, ledger, vectors
 from memd.store.database import Connection, Database
 from memd.text import digest
 from memd.wakeup import AutoResetEvent
+
+# MERGED from memd.consolidate.compacting:
+# MERGED What is left of an event once its memories are old: what they cite, and what tells what it was. Pure.
+# MERGED
+# MERGED What a person or an agent said stays whole: prompts, closing messages, compaction summaries. Of what a
+# MERGED tool was given and answered, short values and the beginnings of telling ones stay. Compacting twice is
+# MERGED compacting once. Not here: which events are old enough (retention.py).
+
+
+SPOKEN = frozenset(
+    {EventKind.PROMPT, EventKind.STOP, EventKind.SUBAGENT_STOP, EventKind.COMPACT_END}
+)
+"""Kinds that are never compacted."""
+QUOTES = "cited"
+"""The key under which what memories cite is kept."""
+_SHORT = 200
+_TELLING = frozenset(
+    {"command", "description", "error", "file_path", "message", "pattern", "url"}
+)
+_TELLING_CHARACTERS = 400
+_DEPTH = 3
+
+
+def compact(payload: Mapping[str, Any], quotes: Sequence[str]) -> dict[str, Any]:
+    """The payload cut down, with those quotes that would else be lost from it."""
+    kept = {
+        name: short
+        for name, value in payload.items()
+        if (short := _shortened(name, value, _DEPTH)) is not None
+    }
+    had = list(payload.get(QUOTES, ()))
+    whole = "\n".join(_texts(kept))
+    cited = [quote for quote in dict.fromkeys((*had, *quotes)) if quote and quote not in whole]
+    if cited:
+        kept[QUOTES] = cited
+    return kept
+
+
+def _shortened(name: str, value: Any, depth: int) -> Any:
+    """The value if it is short; None if nothing of it stays."""
+    if name == QUOTES:
+        return None
+    if isinstance(value, str):
+        if name in _TELLING:
+            return value[:_TELLING_CHARACTERS]
+        return value if len(value) <= _SHORT else None
+    if isinstance(value, Mapping) and depth:
+        inner = {
+            key: short
+            for key, one in value.items()
+            if (short := _shortened(key, one, depth - 1)) is not None
+        }
+        return inner or None
+    return value if isinstance(value, bool | int | float) else None
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, Mapping):
+        return [text for inner in value.values() for text in _texts(inner)]
+    return []
+
+
+# MERGED from memd.consolidate.retention:
+# MERGED Keeps the vault from growing without end, and loses nothing that a person would miss.
+# MERGED
+# MERGED Once a day: events whose memories are old are cut down to what these cite, memories that expired long
+# MERGED ago go, and, if the settings want it, what no answer ever returned is put away. Before the first time
+# MERGED that this would change anything there is a day in which only a preview is shown; so it is again when
+# MERGED the settings change. When the clock has leapt there is a week of it: what it calls old may not be. Work is
+# MERGED done in small transactions. Not here: what is left of an event (compacting.py).
+
 
 DAY = 86_400_000
 _LOOK_S = 600.0
@@ -175,11 +242,11 @@ class Retention:
 
     async def _keep(self, state: State) -> None:
         self._state = state
-        work = partial(books.write_note, key=_NOTE, value=json.dumps(asdict(state)))
+        work = partial(ledger.write_note, key=_NOTE, value=json.dumps(asdict(state)))
         await self._db.write(work)
 
     def _measure(self, tx: Connection) -> int:
-        return max(0, self._db.size() - spaces.free_bytes(tx))
+        return max(0, self._db.size() - vectors.free_bytes(tx))
 
     async def _round(self, *, is_dry_run: bool) -> Round:
         now = self._clock()
@@ -196,7 +263,7 @@ class Retention:
         after = 0
         run = self._db.read if done.is_dry_run else self._db.write
         while (
-            last := await self._db.read(partial(ageing.next_window, after=after))
+            last := await self._db.read(partial(erasure.next_window, after=after))
         ) is not None:
             while after < last:
                 work = partial(_compact_some, window=(after, last), before=before, round_=done)
@@ -208,13 +275,15 @@ class Retention:
     async def _memories(self, done: Round, now: int) -> Round:
         config = self._config
         if config.expired_days:
-            expired = partial(ageing.expired, before=now - config.expired_days * DAY)
-            count = await self._each(expired, ageing.drop, done.is_dry_run)
+            expired = partial(erasure.expired, before=now - config.expired_days * DAY)
+            count = await self._each(expired, erasure.drop, done.is_dry_run)
             done = replace(done, expired=count)
         if config.archive_days:
-            which = ageing.Idle(now - config.archive_days * DAY, config.archive_quality)
-            archive = partial(ageing.archive, now=now)
-            count = await self._each(partial(ageing.idle, idle=which), archive, done.is_dry_run)
+            which = erasure.Idle(now - config.archive_days * DAY, config.archive_quality)
+            archive = partial(erasure.archive, now=now)
+            count = await self._each(
+                partial(erasure.idle, idle=which), archive, done.is_dry_run
+            )
             done = replace(done, archived=count)
         return done
 
@@ -245,20 +314,20 @@ def _compact_some(
     tx: Connection, window: tuple[int, int], before: int, round_: Round
 ) -> tuple[int, int, int]:
     """(looked at up to this id, events cut down, bytes that went). Reads what it writes over."""
-    found = ageing.events_to_compact(tx, window, before, _KINDS, _SLICE)
+    found = erasure.events_to_compact(tx, window, before, _KINDS, _SLICE)
     count = size = 0
     for old in found:
-        text = texts.compact_json(compact(old.payload, old.quotes))
+        text = erasure.compact_json(compact(old.payload, old.quotes))
         gone = old.bytes - len(text.encode())
         count, size = count + (gone > 0), size + max(0, gone)
         if not round_.is_dry_run:
-            ageing.compact(tx, old, text, round_.at)
+            erasure.compact(tx, old, text, round_.at)
     return (found[-1].id if len(found) == _SLICE else window[1]), count, size
 
 
 def _noted(tx: Connection, settings: str) -> State:
     """What is noted for these settings; for others only when the last round was."""
-    said = json.loads(books.note(tx, _NOTE) or "{}")
+    said = json.loads(ledger.note(tx, _NOTE) or "{}")
     known = {field.name for field in fields(Round)}
     preview, last = (
         Round(**{key: value for key, value in said[name].items() if key in known})

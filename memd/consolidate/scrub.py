@@ -17,9 +17,9 @@ import regex
 
 from memd import log
 from memd.errors import BadRequest
-from memd.store import texts
+from memd.store import erasure
 from memd.store.database import Connection
-from memd.store.texts import Row, Table
+from memd.store.erasure import Row, Table
 from memd.text import digest
 
 PUT_THERE = "[REDACTED:scrub]"
@@ -207,13 +207,13 @@ def changed(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> list[dict[str
     cleaned = rule.clean([value for _, _, value in cells])
     for (number, column, value), clean in zip(cells, cleaned, strict=True):
         if clean != value:
-            new[number][column] = texts.compact_json(clean) if column in table.json else clean
+            new[number][column] = erasure.compact_json(clean) if column in table.json else clean
     return new
 
 
 def stays(tx: Connection, rule: ScrubRule) -> dict[str, int]:
     """Names that cannot be changed in which the rule finds something, by table and column."""
-    names = list(texts.names(tx))
+    names = list(erasure.names(tx))
     cleaned = rule.clean([text for _, text in names])
     return dict(
         Counter(where for (where, text), new in zip(names, cleaned, strict=True) if new != text)

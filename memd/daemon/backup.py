@@ -17,10 +17,11 @@ from pathlib import Path
 
 from memd.errors import BadRequest, MemdError, VaultError
 from memd.paths import Paths, private_dir
-from memd.store import beside, copies, migrate
-from memd.store import salvage as salvaging
-from memd.store.copies import Progress
-from memd.store.staging import is_alive
+from memd.store import backup as store_backup
+from memd.store import database, migrate
+from memd.store import salvage as store_salvage
+from memd.store.backup import Progress
+from memd.store.import_rows import is_alive
 
 _SUFFIX = ".memd"
 _PARTIAL = ".partial"
@@ -104,11 +105,11 @@ def make(paths: Paths, directory: str | None, keep: int, now: int, progress: Pro
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  # what is there keeps its mode
     _sweep(folder, paths.vault)
     partial = _partial(folder, paths.vault)
-    rows = copies.copy(paths.database, partial, progress)
+    rows = store_backup.copy(paths.database, partial, progress)
     try:
         path = _name(partial, folder, f"{paths.vault}-{_date(now)}")
     except BaseException:
-        copies.discard(partial)
+        store_backup.discard(partial)
         raise
     made = next(one for one in listed(folder, paths.vault) if one.path == path)
     return Made(made, rows, _prune(folder, paths.vault, keep, made))
@@ -138,13 +139,13 @@ def restore(paths: Paths, file: str, now: int, progress: Progress) -> Restored:
     folder = private_dir(place(paths))
     _sweep(folder, paths.vault)
     partial = _partial(folder, paths.vault)
-    rows = copies.copy(file, partial, progress)
+    rows = store_backup.copy(file, partial, progress)
     try:
         gone = _forgotten(paths.database, _damaged(partial))
-        erased = copies.bring_up_to_date(partial, gone, now)
+        erased = store_backup.bring_up_to_date(partial, gone, now)
         aside = _take_place(paths, folder, partial, now, is_whole=_is_whole(paths.database))
     except BaseException:
-        copies.discard(partial)
+        store_backup.discard(partial)
         raise
     _flush(paths.data_dir)
     return Restored(aside, erased, rows)
@@ -165,12 +166,12 @@ def salvage(paths: Paths, file: str | None, now: int) -> Rescued:
         raise BadRequest(f"there is no file {source}")
     try:
         _clone(source, damaged)
-        found = salvaging.salvage(damaged, partial, now)
-        copies.verify(partial)
+        found = store_salvage.salvage(damaged, partial, now)
+        store_backup.verify(partial)
         aside = _take_place(paths, folder, partial, now, is_whole=False)
     finally:
-        copies.discard(damaged)
-        copies.discard(partial)
+        store_backup.discard(damaged)
+        store_backup.discard(partial)
     _flush(paths.data_dir)
     return Rescued(aside, found.kept, found.lost)
 
@@ -181,7 +182,7 @@ def check_damaged(paths: Paths, file: str | None) -> None:
     if not Path(source).is_file():
         raise BadRequest(f"there is no file {source}")
     try:
-        copies.verify(source)
+        store_backup.verify(source)
     except MemdError:
         return
     is_vault = Path(paths.database).exists() and Path(source).samefile(paths.database)
@@ -196,7 +197,7 @@ def newest(paths: Paths, now: int) -> Backup | None:
     """The last backup that is whole; None if there is none. What was set aside is none."""
     for one in _by_age(listed(place(paths), paths.vault), now):
         with contextlib.suppress(MemdError):
-            copies.verify(one.path)
+            store_backup.verify(one.path)
             return one
     return None
 
@@ -211,7 +212,7 @@ def _take_place(
     except BaseException:
         _take_back(paths, aside)
         raise
-    beside.discard(paths.database)
+    database.discard(paths.database)
     return aside
 
 
@@ -224,7 +225,7 @@ def check(paths: Paths, file: str) -> dict[str, int]:
         raise BadRequest(f"there is no file {file}")
     if Path(paths.database).exists() and Path(file).samefile(paths.database):
         raise BadRequest(f"{file} is the vault itself")
-    return copies.verify(file)
+    return store_backup.verify(file)
 
 
 def _forgotten(vault: str, damaged: str) -> Sequence[tuple[str, int]]:
@@ -232,12 +233,12 @@ def _forgotten(vault: str, damaged: str) -> Sequence[tuple[str, int]]:
     if not Path(vault).is_file():
         return ()
     with contextlib.suppress(MemdError):
-        return copies.forgotten(vault)
+        return store_backup.forgotten(vault)
     try:
         _clone(vault, damaged)
-        return salvaging.forgotten(damaged)
+        return store_salvage.forgotten(damaged)
     finally:
-        copies.discard(damaged)
+        store_backup.discard(damaged)
 
 
 def _damaged(partial: str) -> str:
@@ -245,10 +246,10 @@ def _damaged(partial: str) -> str:
 
 
 def _clone(vault: str, damaged: str) -> None:
-    copies.discard(damaged)
+    store_backup.discard(damaged)
     for suffix in ("", _WAL):
         if Path(vault + suffix).is_file():
-            copies.clone(vault + suffix, damaged + suffix)
+            store_backup.clone(vault + suffix, damaged + suffix)
 
 
 def _is_whole(vault: str) -> bool:
@@ -263,12 +264,12 @@ def _is_whole(vault: str) -> bool:
 def _set_aside(paths: Paths, folder: str, now: int, *, is_whole: bool) -> str | None:
     """Give the present vault a second name beside the backups, and empty its log; that name."""
     if not Path(paths.database).exists():
-        copies.discard(paths.database)
+        store_backup.discard(paths.database)
         return None
     # A damaged vault cannot be folded; then its log goes aside with it.
     if is_whole:
         with contextlib.suppress(VaultError):
-            copies.fold(paths.database)
+            store_backup.fold(paths.database)
     aside = _name(
         paths.database, folder, f"{paths.vault}-{_ASIDE}-{_date(now)}", is_second=True
     )
@@ -320,13 +321,13 @@ def _link(path: str, target: Path) -> bool:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        copies.clone(path, str(target))
+        store_backup.clone(path, str(target))
     return True
 
 
 def _partial(folder: str, vault: str) -> str:
     path = str(Path(folder, f"{vault}.{os.getpid()}{_PARTIAL}"))
-    copies.discard(path)
+    store_backup.discard(path)
     return path
 
 

@@ -1,22 +1,128 @@
-"""The daemon as a process, from outside: started detached, waited for, asked to end, ended.
-
-Standard library only, for the command line uses it. Whether a daemon lives is asked of its lock,
-never of a process list. Not here: talking to it (client.py).
-"""
+"""Start, stop, pid lock."""
 
 import contextlib
+import fcntl
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from memd.daemon import lock
-from memd.errors import Broken
+from memd.errors import AlreadyRunning, Broken
 from memd.paths import Paths, private_dir
+
+# MERGED from memd.daemon.lock:
+# MERGED One daemon per vault: a file lock that says who holds it, and dies with its process.
+# MERGED
+# MERGED Standard library only, for the command line asks it too. The lock is the kernel's (`flock`); what
+# MERGED stands in the file is only a note about its holder. Not here: the socket, which is replaced by
+# MERGED whoever holds the lock and by nobody else.
+
+
+PATIENCE_S = 0.5
+"""`holder` looks by locking for an instant; a daemon that starts just then must not give up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who serves a vault. Both are 0 when the note could not be read."""
+
+    pid: int
+    started_at: int
+    """UTC milliseconds."""
+    why: str = ""
+    """What holds it if that is no daemon: `restore`. Then there is nothing to be ended."""
+
+
+@contextlib.contextmanager
+def held(path: str, started_at: int, why: str = "") -> Iterator[Holder]:
+    """Hold the lock of a vault for this block; raise AlreadyRunning if another process does."""
+    private_dir(str(Path(path).parent))
+    fd = _open(path)
+    try:
+        if not _lock(fd, PATIENCE_S):
+            raise AlreadyRunning(_refusal(path, _read(fd)))
+        me = Holder(os.getpid(), started_at, why)
+        os.ftruncate(fd, 0)
+        # On a full disk nobody is told who holds it; it is held all the same.
+        with contextlib.suppress(OSError):
+            os.pwrite(fd, json.dumps(asdict(me)).encode(), 0)
+        yield me
+        os.ftruncate(fd, 0)
+    finally:
+        os.close(fd)
+
+
+def holder(path: str) -> Holder | None:
+    """Tell who holds the lock, or None if nobody does. Leaves no trace."""
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return None if _lock(fd, 0) else _read(fd)
+    finally:
+        os.close(fd)
+
+
+def _open(path: str) -> int:
+    # Never unlinked: two processes could then hold locks on two files of one name. Never followed:
+    # the note would be written over whatever a link leads to.
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _lock(fd: int, patience_s: float) -> bool:
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            # A daemon has signed and stays; who waited for it would take over when it is stopped.
+            if time.monotonic() >= deadline or _is_alive(_read(fd).pid):
+                return False
+            time.sleep(0.02)
+        else:
+            return True
+
+
+def _is_alive(pid: int) -> bool:
+    if not pid:
+        return False
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass  # another user's, and alive
+    return True
+
+
+def _read(fd: int) -> Holder:
+    try:
+        note = json.loads(os.pread(fd, 4096, 0))
+        return Holder(int(note["pid"]), int(note["started_at"]), str(note.get("why", "")))
+    except (ValueError, KeyError, TypeError):
+        # Between taking the lock and writing the note, or a disk that was full.
+        return Holder(0, 0)
+
+
+def _refusal(path: str, other: Holder) -> str:
+    who = f"pid {other.pid}" if other.pid else "another process"
+    if other.why:
+        return f"a {other.why} of this vault is under way ({who} holds {path})"
+    return f"a memd daemon already serves this vault ({who} holds {path})"
+
+
+# MERGED from memd.daemon.process:
+# MERGED The daemon as a process, from outside: started detached, waited for, asked to end, ended.
+# MERGED
+# MERGED Standard library only, for the command line uses it. Whether a daemon lives is asked of its lock,
+# MERGED never of a process list. Not here: talking to it (client.py).
+
 
 START_S = 30.0
 """A first start imports a second's worth of libraries; a loaded machine takes several."""
@@ -81,7 +187,7 @@ def wait_until_ready(
 
 def wait_until_free(lock_path: str, timeout_s: float) -> bool:
     """Whether the vault's lock became free within this time."""
-    return wait_until(lambda: lock.holder(lock_path) is None, timeout_s)
+    return wait_until(lambda: holder(lock_path) is None, timeout_s)
 
 
 def wait_until(holds: Callable[[], bool], timeout_s: float) -> bool:
@@ -171,16 +277,16 @@ def tail(path: str, lines: int = LOG_LINES, since: int = 0) -> list[str]:
         return []
 
 
-def _settled_holder(lock_path: str) -> lock.Holder | None:
+def _settled_holder(lock_path: str) -> Holder | None:
     """Read the note until it stands still.
 
     A new holder's lock comes an instant before its note, and the number that its predecessor left
     could by now be an innocent process.
     """
-    first = lock.holder(lock_path)
+    first = holder(lock_path)
     while first is not None:
         time.sleep(_POLL_S)
-        second = lock.holder(lock_path)
+        second = holder(lock_path)
         if second == first:
             return first
         first = second

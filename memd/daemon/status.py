@@ -1,8 +1,4 @@
-"""How memd is, as one documented value: what `memd status --json` prints and health checks read.
-
-The models below are the schema: a field is never renamed and never changes its meaning; new ones
-may appear. Every time is UTC milliseconds, every size bytes. Not here: how a person is shown it.
-"""
+"""memd status."""
 
 import functools
 import os
@@ -19,13 +15,118 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from memd import __version__
-from memd.daemon.embedder import Embedder
-from memd.daemon.notify import StartedBy
-from memd.daemon.supervise import House, Kept
+from memd.daemon.supervisor import House, Kept
+from memd.daemon.systemd import StartedBy
 from memd.errors import Broken
 from memd.paths import Paths
-from memd.store import books, changes, events, migrate, summaries
+from memd.store import events as store_events
+from memd.store import fulltext, ledger, migrate
+from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database, sqlite_version
+
+# MERGED from memd.daemon.embedder:
+# MERGED Which space answers questions, and why: the `embedder` part of how memd is.
+# MERGED
+# MERGED The room of the learned model says how the model is, the room that fills its space how far that is, and
+# MERGED the index which space leads; here that becomes one value. Not here: any of these decisions.
+
+
+class LearnedStatus(BaseModel):
+    """A model beside the hashing space."""
+
+    provider: str
+    model: str
+    space: str | None
+    """None until it has answered for the first time."""
+    state: str
+    """`starting`, `absent`, `no model`, `remote refused`, `failing` or `ready`."""
+    since: int
+    """When it became that."""
+    why_not: str
+    """Why it is not ready, with what to do; empty if it is."""
+    asked: int
+    """Questions and batches since the start."""
+    failed: int
+    """Of these, late ones included."""
+    timeouts: int
+    p50_ms: float | None
+    """What half of the last questions took at most, of those that were answered."""
+    coverage: float
+    """The share of what is remembered that has a vector in its space."""
+    missing: int
+    """Passages without one."""
+
+
+class Embedder(BaseModel):
+    """What turns text into vectors."""
+
+    configured: str
+    active: str
+    """Whose vectors lead: `hashing`, or the provider of the learned model."""
+    space: str
+    """What its vectors are comparable within."""
+    why: str
+    """Why this one is active."""
+    since: int | None = None
+    """When it was first seen to lead, since the start."""
+    learned: LearnedStatus | None = None
+    """None if the settings want none."""
+
+
+class Lead:
+    """Remembers which space was last seen to lead."""
+
+    def __init__(self, configured: str, hashing: str, now: int) -> None:
+        self._configured = configured
+        self._hashing = hashing
+        """The name of the space that is always there."""
+        self._seen = hashing, now
+
+    def told(
+        self, active: str, said: Mapping[str, Any], filled: Mapping[str, Any], now: int
+    ) -> Embedder:
+        """Tell how it is now.
+
+        `active` names the space that leads, `said` and `filled` are what the rooms of the model and of
+        its space say of themselves, empty if they do not exist.
+        """
+        space = active or self._hashing
+        if space != self._seen[0]:
+            self._seen = space, now
+        learned = _learned(said, filled) if said else None
+        is_learned = learned is not None and space != self._hashing
+        return Embedder(
+            configured=self._configured,
+            active=learned.provider if learned and is_learned else "hashing",
+            space=space,
+            why=_why(learned, is_learned=is_learned),
+            since=self._seen[1],
+            learned=learned,
+        )
+
+
+def _learned(said: Mapping[str, Any], filled: Mapping[str, Any]) -> LearnedStatus:
+    done, missing = filled.get("done", 0), filled.get("missing", 0)
+    coverage = round(done / (done + missing), 4) if done + missing else 0.0
+    return LearnedStatus.model_validate({**said, "coverage": coverage, "missing": missing})
+
+
+def _why(learned: LearnedStatus | None, *, is_learned: bool) -> str:
+    if learned is None:
+        return "the settings want no model"
+    if learned.state != "ready":
+        return learned.why_not + ("; hashing answers alone until then" if is_learned else "")
+    if is_learned:
+        return f"{learned.model} answers"
+    return f"{learned.model} answers, and {learned.missing:,} passages wait for their vectors"
+
+
+# MERGED from memd.daemon.status:
+# MERGED How memd is, as one documented value: what `memd status --json` prints and health checks read.
+# MERGED
+# MERGED The models below are the schema: a field is never renamed and never changes its meaning; new ones
+# MERGED may appear. Every time is UTC milliseconds, every size bytes. Not here: how a person is shown it.
+
 
 RECENT_S = 60.0
 """A crash is a reason for `degraded` for this long after the room is back."""
@@ -324,17 +425,17 @@ def versions() -> Versions:
 
 
 def _count(tx: Connection) -> Counts:
-    balance = books.balance(tx)
-    whole = summaries.counts(tx)
+    balance = ledger.balance(tx)
+    whole = store_summaries.counts(tx)
     out = balance["stored"] + balance["duplicate"] + balance["filtered"] + balance["refused"]
-    happened = events.counts(tx)
+    happened = store_events.counts(tx)
     return Counts(
         books=Books(
             **{name: balance[name] for name in ("received", "stored", "duplicate")},
             filtered=balance["filtered"],
             refused=balance["refused"],
             balanced=balance["received"] == out,
-            reasons={name: books.reasons(tx, name) for name in ("filtered", "refused")},
+            reasons={name: ledger.reasons(tx, name) for name in ("filtered", "refused")},
         ),
         events=Events(
             count=happened["events"] or 0,
@@ -345,7 +446,7 @@ def _count(tx: Connection) -> Counts:
             count=whole["summaries"],
             superseded=whole["superseded"],
             pinned=whole["pinned"],
-            to_index=changes.count(tx),
+            to_index=fulltext.count_changes(tx),
             to_consolidate=whole["to_consolidate"],
         ),
     )

@@ -23,7 +23,7 @@ from memd.distill.write import EpisodePlan, write_episodes
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
 from memd.models import Event, EventKind, Session
-from memd.store import events, graph, projects
+from memd.store import events, links, projects
 from memd.store.database import Connection, Database
 from memd.text import unique
 from memd.wakeup import AutoResetEvent
@@ -103,7 +103,7 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
         return None
     context = _read_context(tx, session, due, request)
     shown = (text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
-    seen = graph.files_of_session(tx, session.id) if any(shown) else ()
+    seen = links.files_of_session(tx, session.id) if any(shown) else ()
     return DueBatch(session, tuple(due), context, pending, loose, tuple(seen))
 
 

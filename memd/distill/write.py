@@ -20,9 +20,9 @@ from memd.distill.decisions import DecisionChoice, parse_choice
 from memd.distill.failures import PassedCheck, match_passed_checks
 from memd.import_graph import FileLink
 from memd.models import AHEAD_MS, Draft, EdgeType, Kind, Session, Summary
-from memd.store import confidence, cues, events, judgments, links, projects, summaries, writings
-from memd.store.cards import PASSED_LATER
+from memd.store import events, judgments, links, projects, summaries, writings
 from memd.store.database import Connection
+from memd.store.session_context import PASSED_LATER
 from memd.text import digest
 
 _SAME_SUBJECT_JACCARD = 0.5
@@ -188,8 +188,8 @@ def write_episode(
         if uid in known and _is_written_up(known[uid], draft):
             number, outcome = known[uid].id, "unchanged"
         else:
-            begun = replace(draft, confidence=confidence.captured(draft.confidence))
-            number, outcome = summaries.put(tx, uid, begun, owner, now)
+            begun = replace(draft, confidence=judgments.captured(draft.confidence))
+            number, outcome = summaries.put_summaries(tx, uid, begun, owner, now)
         outcomes[outcome] += 1
         if outcome == "forgotten":
             continue
@@ -222,7 +222,7 @@ def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
     """A live memory of the project that says the same already."""
     if draft.kind not in _REPEATABLE:
         return None
-    same = cues.titled(tx, project_id, draft.kind, draft.title)
+    same = summaries.titled(tx, project_id, draft.kind, draft.title)
     return summaries.get(tx, same[0]) if same else None
 
 
@@ -333,7 +333,7 @@ def _find_related(
     stems = decisions.telling_stems(draft.title)
     if draft.reversal is not None:
         stems |= draft.reversal.subject | draft.reversal.gives_up
-    ids = cues.sharing(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
+    ids = summaries.sharing(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
     found = summaries.by_ids(tx, ids)
     return [found[number] for number in ids if number != summary_id]
 

@@ -23,7 +23,7 @@ from memd.distill.sentences import clip, score_quality
 from memd.embeddings.base import ChatModel
 from memd.errors import EngineFailed
 from memd.models import Draft, Event, EventKind, Summary
-from memd.store import books, events, links, projects, summaries, switches, writings
+from memd.store import events, ledger, links, projects, summaries, writings
 from memd.store.database import Connection, Database
 from memd.text import PRIVATE, fold, is_stop_word, split_identifier, stem, terms, words
 from memd.wakeup import AutoResetEvent
@@ -272,7 +272,7 @@ class WriterBudget:
 def read_budget(tx: Connection, now: int) -> WriterBudget:
     """Read the budget as of `now`; an unreadable one is a new one."""
     try:
-        stored: Any = json.loads(books.note(tx, _META_KEY) or "{}")
+        stored: Any = json.loads(ledger.note(tx, _META_KEY) or "{}")
         tried = {int(key): int(value) for key, value in stored.get("tried", {}).items()}
         budget = WriterBudget(int(stored.get("day", 0)), int(stored.get("calls", 0)), tried)
     except (ValueError, TypeError, AttributeError):
@@ -282,7 +282,7 @@ def read_budget(tx: Connection, now: int) -> WriterBudget:
 
 def _store_budget(tx: Connection, budget: WriterBudget) -> WriterBudget:
     value = {"day": budget.day, "calls": budget.calls, "tried": budget.tried}
-    books.write_note(tx, _META_KEY, json.dumps(value, separators=(",", ":")))
+    ledger.write_note(tx, _META_KEY, json.dumps(value, separators=(",", ":")))
     return budget
 
 
@@ -342,7 +342,7 @@ def _may_be_sent(tx: Connection, turn: Summary, now: int, idle_ms: int) -> bool:
     project = projects.project(tx, turn.project_id)
     session = projects.session(tx, turn.session_id or 0)
     key = session.key if session else None
-    return project is not None and switches.effective(tx, project.key, key).captures
+    return project is not None and projects.effective(tx, project.key, key).captures
 
 
 def apply_text(tx: Connection, turn: Summary, text: TurnText, model: str, now: int) -> bool:

@@ -1,29 +1,130 @@
-"""The doer behind the index: gives passages their vectors in the space of a learned model, newest first.
-
-The index never waits for a model. What lacks a vector is embedded here, a batch at a time and outside
-any transaction, so a new memory, a model that comes back, another model (another space) and a start
-are the same case. A crash at any line costs a batch that is asked for again. A text that the model
-cannot take has a row of zeros, and is not asked for again; one that makes it fail is found by asking
-for ever fewer at a time, so that it does not hold up the others. Not here: how the model is reached,
-and when it is asked again after it failed (engines).
-"""
+"""Embed passages that lack a vector; re-embed; drop spaces."""
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import anyio
 import anyio.to_thread
 import numpy as np
+from numpy.typing import NDArray
 
 from memd import log
 from memd.config import EnginesConfig
-from memd.embeddings.base import ModelEmbedder, Vectors
-from memd.errors import EngineAbsent, EngineFailed
-from memd.index import gaps
+from memd.embeddings.base import Embedder, ModelEmbedder, Vectors
+from memd.errors import BadRequest, EngineAbsent, EngineFailed
+from memd.index.chunking import wording
+from memd.index.malloc import give_back
 from memd.index.memory_index import MemoryIndex
+from memd.index.quantization import decode, encode, is_former
 from memd.models import Space
-from memd.store.database import Database
+from memd.store import fulltext
+from memd.store import vectors as store_vectors
+from memd.store.database import Connection, Database
+from memd.store.vectors import Weight
 from memd.wakeup import AutoResetEvent
+
+# MERGED from memd.index.gaps:
+# MERGED Passages that have no vector in a space yet: what is to be embedded, and how the vectors get there.
+# MERGED
+# MERGED A vector that the vault has and the index lacks is no gap: it is read, not computed again. So a crash
+# MERGED between the two, a model that comes back, and a start are the same case. Not here: who embeds, when.
+
+
+_CLEARED_AT_ONCE = 500
+"""Vectors that one transaction drops: captures must not wait for all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What to do for some passages that the index lacks."""
+
+    stored: Mapping[int, bytes]
+    """Passage id → the vector that the vault has."""
+    texts: Mapping[int, str] = field(default_factory=dict)
+    """Passage id → what to embed."""
+
+
+def look(tx: Connection, space: Space, passage_ids: Sequence[int], limit: int) -> Gap:
+    """Look these passages up; texts only if no vector is stored, and of the first `limit` alone."""
+    stored = store_vectors.of(tx, space.name, passage_ids)
+    return Gap(stored) if stored else Gap({}, texts(tx, passage_ids[:limit]))
+
+
+def texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
+    """Passage id → what to embed, in the order given; those that have gone are left out."""
+    found = {
+        number: wording(title, body, start, stop)
+        for number, start, stop, title, body in fulltext.texts(tx, passage_ids)
+    }
+    return {number: found[number] for number in passage_ids if number in found}
+
+
+async def bring(
+    db: Database,
+    index: MemoryIndex,
+    space: Space,
+    passage_ids: Sequence[int],
+    rows: NDArray[np.float32],
+) -> int:
+    """Store one row per passage and put it on the index; how many passages were still there.
+
+    A row of zeros is kept, too: it says that there is nothing to embed.
+    """
+    # Who waits for this may give up, but not between the commit and the index.
+    with anyio.CancelScope(shield=True):
+        coded = await anyio.to_thread.run_sync(encode, rows)
+        pairs = dict(zip(passage_ids, coded, strict=True))
+        kept = await db.write(
+            lambda tx: store_vectors.put_where_wanted(
+                tx, store_vectors.ensure_space(tx, space), pairs.items()
+            )
+        )
+        await restore(index, space, {number: pairs[number] for number in kept})
+    return len(kept)
+
+
+async def restore(index: MemoryIndex, space: Space, stored: Mapping[int, bytes]) -> None:
+    """Put vectors on the index as the vault has them."""
+
+    def put() -> None:
+        rows = decode(list(stored.values()), space.dimensions)
+        index.fill(space.name, list(stored), rows)
+
+    await anyio.to_thread.run_sync(put)
+
+
+async def recode(db: Database, space: Space, stored: Mapping[int, bytes]) -> None:
+    """Write those of these vectors anew that a memd before this one has written, in half the bytes."""
+    former = {n: blob for n, blob in stored.items() if is_former(blob, space.dimensions)}
+    if former:
+        coded = encode(decode(list(former.values()), space.dimensions))
+        pairs = list(zip(former, coded, strict=True))
+        await db.write(
+            lambda tx: store_vectors.put_where_wanted(
+                tx, store_vectors.ensure_space(tx, space), pairs
+            )
+        )
+
+
+async def clear(db: Database, space_name: str) -> None:
+    """Take all vectors of a space out of the vault, a part at a time."""
+    part = partial(store_vectors.clear, name=space_name, limit=_CLEARED_AT_ONCE)
+    while await db.write(part):
+        pass
+
+
+# MERGED from memd.index.backfill:
+# MERGED The doer behind the index: gives passages their vectors in the space of a learned model, newest first.
+# MERGED
+# MERGED The index never waits for a model. What lacks a vector is embedded here, a batch at a time and outside
+# MERGED any transaction, so a new memory, a model that comes back, another model (another space) and a start
+# MERGED are the same case. A crash at any line costs a batch that is asked for again. A text that the model
+# MERGED cannot take has a row of zeros, and is not asked for again; one that makes it fail is found by asking
+# MERGED for ever fewer at a time, so that it does not hold up the others. Not here: how the model is reached,
+# MERGED and when it is asked again after it failed (engines).
+
 
 _REST = 0.5
 """Of the time that a batch took: who searches meanwhile shares the interpreter with us."""
@@ -111,7 +212,7 @@ class Backfill:
             raise EngineFailed(f"no learned model has answered yet: {self._learned.why_not}")
         async with self._lock:
             await anyio.to_thread.run_sync(self._index.adopt, space)
-            await gaps.clear(self._db, space.name)
+            await clear(self._db, space.name)
             await anyio.to_thread.run_sync(self._index.empty)
         self._begun = None
         self.nudge()
@@ -143,15 +244,15 @@ class Backfill:
             self._finish(space)
             return False
         async with self._lock:
-            gap = await self._db.read(lambda tx: gaps.look(tx, space, lacking, self._size))
+            gap = await self._db.read(lambda tx: look(tx, space, lacking, self._size))
             if gap.stored:
-                await gaps.restore(self._index, space, gap.stored)
-                await gaps.recode(self._db, space, gap.stored)
+                await restore(self._index, space, gap.stored)
+                await recode(self._db, space, gap.stored)
                 return True
         # A memory that has just gone leaves passages on the index until the index follows, and rings.
         return bool(gap.texts) and await self._embed(space, gap)
 
-    async def _embed(self, space: Space, gap: gaps.Gap) -> bool:
+    async def _embed(self, space: Space, gap: Gap) -> bool:
         """Ask the model; False if it is no use asking."""
         if not self._learned.is_ready:
             raise EngineFailed(self._learned.why_not)
@@ -162,7 +263,7 @@ class Backfill:
             # Another model may have answered: nobody can say whose vectors these are.
             return True
         async with self._lock:
-            kept = await gaps.bring(self._db, self._index, space, list(gap.texts), rows)
+            kept = await bring(self._db, self._index, space, list(gap.texts), rows)
         self._rates.append((self._since(started), kept))
         return True
 
@@ -202,3 +303,96 @@ class Backfill:
         if self._begun is not None:
             took, self._begun = max(0, self._clock() - self._begun), None
             log.get(self.name).info("space_completed", space=space.name, took_ms=took)
+
+
+# MERGED from memd.index.upkeep:
+# MERGED What a person may have done with derived vectors: embed them anew, or drop those that nobody asks.
+# MERGED
+# MERGED The spaces of models that were used once are kept, for whoever goes back to such a model has its
+# MERGED vectors at once; they go when a person says so. Not here: what goes with a memory (the store's
+# MERGED triggers), or filling a space (backfill.py).
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A space that went, or would go."""
+
+    space: str
+    vectors: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What a vacuum did, or would do. Sizes: bytes of the vault, its write-ahead log included."""
+
+    is_dry_run: bool
+    dropped: tuple[Dropped, ...]
+    free: int
+    """Bytes that were in the file and unused before anything was dropped."""
+    before: int
+    after: int | None
+    """None if nothing was done."""
+    note: str = ""
+    """Why a space was kept although it may not be needed; else empty."""
+
+
+class Upkeep:
+    """Over one vault; with a learned model, also over what fills its space."""
+
+    def __init__(
+        self,
+        db: Database,
+        embedders: Sequence[Embedder],
+        learned: ModelEmbedder | None = None,
+        backfill: Backfill | None = None,
+    ) -> None:
+        self._db = db
+        self._local = embedders
+        self._learned = learned
+        self._backfill = backfill
+
+    async def reembed(self) -> dict[str, object]:
+        """Embed everything anew in the space of the learned model: `space`, `missing`.
+
+        Raises BadRequest if memd is set to do without one, and EngineFailed if it does not answer.
+        """
+        if self._backfill is None:
+            raise BadRequest(
+                'there is no learned model: engines.embedder is "hashing", whose vectors'
+                " `memd reindex` computes anew"
+            )
+        return await self._backfill.reembed()
+
+    async def vacuum(self, *, dry_run: bool) -> Vacuumed:
+        """Drop the spaces that nobody asks, then write the file anew; or say what that would free."""
+        weights = await self._db.read(store_vectors.weigh)
+        free = await self._db.read(store_vectors.free_bytes)
+        stale, note = self._stale(weights)
+        before = await anyio.to_thread.run_sync(self._db.size)
+        after = None
+        if not dry_run:
+            for weight in stale:
+                await self._drop(weight.name)
+            await self._db.compact()
+            await anyio.to_thread.run_sync(give_back)
+            after = await anyio.to_thread.run_sync(self._db.size)
+        dropped = tuple(Dropped(one.name, one.vectors, one.bytes) for one in stale)
+        return Vacuumed(dry_run, dropped, free, before, after, note)
+
+    def _stale(self, weights: Sequence[Weight]) -> tuple[list[Weight], str]:
+        used = {embedder.space.name for embedder in self._local}
+        rest = [weight for weight in weights if weight.name not in used]
+        if self._learned is None:
+            return rest, ""
+        current = self._learned.current
+        if current is not None:
+            return [weight for weight in rest if weight.name != current.name], ""
+        local = {embedder.space.provider for embedder in self._local}
+        kept = [weight.name for weight in rest if weight.provider not in local]
+        note = f"kept until the model answers and tells which is its: {', '.join(kept)}"
+        return [weight for weight in rest if weight.name not in kept], note if kept else ""
+
+    async def _drop(self, name: str) -> None:
+        await clear(self._db, name)
+        await self._db.write(partial(store_vectors.drop, name=name))

@@ -1,19 +1,4 @@
-"""Rotated vectors, a byte a value and a bit a value, and which of them are nearest to a question. Pure.
-
-A row takes a byte a dimension and one scale, a quarter of float32: its cosines are off by 3e-4 on
-average and by less than 4e-3 (both in a test), its length stays 1, and equal vectors stay equal. The
-bits, whether a value is above the mean of the first rows, lie in planes: one array for every 64
-dimensions. Three passes, each finer, slower by the row, and over fewer rows, find the nearest:
-- coarse: in how many bits of the four planes that hold most of the question a row differs from it; if
-  that leaves too many rows that may be near, four more planes, the larger half of the question there.
-- fine: all bits, those of the question's larger third counted three times.
-- full: products of the bytes.
-While rows are few, a question of which most dimensions are zero needs no bits (plain.py).
-Recall@50 is .99 at 10,000 and 100,000 rows, at a million .996 where neighbours stand out and .98 in the
-hashing space, where they do not. (A bit against the sign, not the mean, leaves a fifth to twice as many
-rows to look at in the hashing space; which planes come first matters less, up to a quarter.)
-Not here: which rows a question may see (vectors.py), what a rotation is (quantization.py).
-"""
+"""1-bit codes with exact re-scoring."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -23,8 +8,75 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Rows
-from memd.index.plain import Plain
 from memd.index.quantization import WORD, Floats, Rotation, Vectors, quantized
+from memd.index.topk import highest
+
+# MERGED from memd.index.plain:
+# MERGED Vectors by dimension, a byte a value: quick where most dimensions of a question are zero. Pure.
+# MERGED
+# MERGED A question of some words touches a tenth of the hashing space's dimensions. Then a tenth of the bytes gives
+# MERGED a product of every row, in a third of the time that bits take at 10,000 rows. Beside the coded rows, never
+# MERGED saved, and off by a little: it says which rows may be near. Not here: what they are worth (binary_codes.py).
+
+
+_AT_ONCE = 4_096
+"""Rows that are read as float32 at a time."""
+_SPARE = 4
+"""One more for so many wanted: what is a product less here may be a product more in truth."""
+
+Mask = NDArray[np.bool_]
+
+
+class Plain:
+    """A byte a value and one scale a row, (dimensions, capacity) and (capacity,)."""
+
+    def __init__(self, dimensions: int, capacity: int) -> None:
+        self._values = np.zeros((dimensions, capacity), np.int8)
+        self._scales = np.zeros(capacity, np.float32)
+
+    def put(self, rows: Rows, vectors: Vectors) -> None:
+        """Write these rows, (len(rows), dimensions)."""
+        values, self._scales[rows] = quantized(np.asarray(vectors, np.float32))
+        self._values[:, rows] = values.T
+
+    def near(self, query: Floats, count: int, seen: Mask) -> Rows:
+        """Return the rows, ascending, of those seen, (n,), among which the `count` nearest are.
+
+        Fewer than `count` if no more have anything of the question.
+        """
+        products = self._products(query, len(seen))
+        products *= seen
+        return highest(products, count + count // _SPARE)[0]
+
+    def _products(self, query: Floats, n: int) -> Floats:
+        """Return about the product of the first n rows with a question."""
+        touched = np.flatnonzero(query)
+        weights = query[touched]
+        found = np.empty(n, np.float32)
+        for first in range(0, n, _AT_ONCE):
+            some = slice(first, min(first + _AT_ONCE, n))
+            np.dot(weights, self._values[touched, some].astype(np.float32), out=found[some])
+        found *= self._scales[:n]
+        return found
+
+
+# MERGED from memd.index.binary_codes:
+# MERGED Rotated vectors, a byte a value and a bit a value, and which of them are nearest to a question. Pure.
+# MERGED
+# MERGED A row takes a byte a dimension and one scale, a quarter of float32: its cosines are off by 3e-4 on
+# MERGED average and by less than 4e-3 (both in a test), its length stays 1, and equal vectors stay equal. The
+# MERGED bits, whether a value is above the mean of the first rows, lie in planes: one array for every 64
+# MERGED dimensions. Three passes, each finer, slower by the row, and over fewer rows, find the nearest:
+# MERGED - coarse: in how many bits of the four planes that hold most of the question a row differs from it; if
+# MERGED   that leaves too many rows that may be near, four more planes, the larger half of the question there.
+# MERGED - fine: all bits, those of the question's larger third counted three times.
+# MERGED - full: products of the bytes.
+# MERGED While rows are few, a question of which most dimensions are zero needs no bits (plain.py).
+# MERGED Recall@50 is .99 at 10,000 and 100,000 rows, at a million .996 where neighbours stand out and .98 in the
+# MERGED hashing space, where they do not. (A bit against the sign, not the mean, leaves a fifth to twice as many
+# MERGED rows to look at in the hashing space; which planes come first matters less, up to a quarter.)
+# MERGED Not here: which rows a question may see (vectors.py), what a rotation is (quantization.py).
+
 
 _FIRST_PLANES = 4
 """Whose 256 bits are the coarse distance; it fits in a byte but for what is the question's opposite."""
@@ -60,7 +112,6 @@ _BLOCK = 128
 _STEP = 16_384
 """Rows whose signs are compared at a time."""
 
-Mask = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 Distances = NDArray[np.uint8] | NDArray[np.uint16]
 

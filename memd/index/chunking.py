@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from memd.models import UNTITLED, Summary
-from memd.store.rows import NewPassage, Posting
+from memd.store.types import NewPassage, Posting
 from memd.text import WORD, split_identifier, stems, terms, unique, words
 
 TOKENS_MAX = 400

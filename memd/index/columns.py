@@ -1,21 +1,160 @@
-"""What a search filters and weighs by: one numpy column per property, one row per passage. Pure.
+"""Doc values per passage, lookup by value, session neighbours."""
 
-Rows are only ever appended, in order of passage id; a passage that went is marked dead, and
-`compact` closes the gaps once a quarter of the rows is dead. The public arrays are views of exactly
-`n` rows and are replaced on every append, so take them anew for each search. The rows of a passage, a
-summary or a session are found without walking all of them. Not here: words, vectors, locks.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.places import Places
-from memd.index.stories import Sides, Stories
 from memd.models import Kind, Tier
-from memd.store.rows import IndexRow, StoredPassage
+from memd.store.types import IndexRow, StoredPassage
+
+# MERGED from memd.index.places:
+# MERGED Which rows have a value in a column, found without walking all of them. Pure.
+# MERGED
+# MERGED The rows up to some point lie in order of their values; those after it are walked, until they are too
+# MERGED many and are put in order, too. A value that changes in a row of the first kind makes that row a stray,
+# MERGED which is looked at besides. Not here: the column itself.
+
+
+_LOOSE_MIN = 4_096
+_LOOSE_SHARE = 64
+_STRAYS_MAX = 1_024
+
+Rows = NDArray[np.intp]
+Column = NDArray[Any]
+
+
+class Places:
+    """Rows by value, for one column of whole numbers."""
+
+    def __init__(self) -> None:
+        self._keys: Column = np.zeros(0, np.int64)
+        self._order: NDArray[np.int32] = np.zeros(0, np.int32)
+        self._strays: set[int] = set()
+
+    def changed(self, rows: Rows) -> None:
+        """Take note that these rows have other values than before."""
+        self._strays.update(rows[rows < len(self._order)].tolist())
+
+    def rows(self, column: Column, values: Sequence[int] | NDArray[Any]) -> Rows:
+        """Return the rows of the column that have one of these values, ascending."""
+        if len(column) - len(self._order) > max(_LOOSE_MIN, len(column) // _LOOSE_SHARE) or (
+            len(self._strays) > _STRAYS_MAX
+        ):
+            self._put_in_order(column)
+        wanted = _distinct(values, column.dtype)
+        if not len(wanted):
+            return np.zeros(0, np.intp)
+        return np.sort(np.concatenate([*self._in_order(wanted), self._loose(column, wanted)]))
+
+    def _put_in_order(self, column: Column) -> None:
+        order = np.argsort(column, kind="stable")
+        self._keys, self._order = column[order], order.astype(np.int32)
+        self._strays.clear()
+
+    def _in_order(self, wanted: Column) -> list[Rows]:
+        first = self._keys.searchsorted(wanted, "left").tolist()
+        stop = self._keys.searchsorted(wanted, "right").tolist()
+        found = [self._order[a:b] for a, b in zip(first, stop, strict=True) if a < b]
+        if not self._strays or not found:
+            return [rows.astype(np.intp) for rows in found]
+        rows = np.concatenate(found)
+        return [rows[~np.isin(rows, list(self._strays))].astype(np.intp)]
+
+    def _loose(self, column: Column, wanted: Column) -> Rows:
+        first = len(self._order)
+        rows = first + np.flatnonzero(_is_in(column[first:], wanted))
+        if not self._strays:
+            return rows
+        strays = np.fromiter(self._strays, np.intp, len(self._strays))
+        return np.concatenate((strays[_is_in(column[strays], wanted)], rows))
+
+
+def _distinct(values: Sequence[int] | NDArray[Any], dtype: np.dtype[Any]) -> Column:
+    if len(values) == 1:
+        return np.asarray(values, dtype)
+    return np.unique(np.asarray(values, dtype))
+
+
+def _is_in(column: Column, wanted: Column) -> NDArray[np.bool_]:
+    if len(wanted) == 1:
+        return np.asarray(column == wanted[0])
+    places = np.minimum(wanted.searchsorted(column), len(wanted) - 1)
+    return np.asarray(wanted[places] == column)
+
+
+# MERGED from memd.index.stories:
+# MERGED Which row comes before and after another in the story of its session. Pure.
+# MERGED
+# MERGED Worked out a session at a time, when one is asked for, and kept until one of its rows changes: ordering
+# MERGED all rows of a big index anew after every change would cost half a second. Not here: which rows a session
+# MERGED has.
+
+
+Sides = tuple[NDArray[np.int32], NDArray[np.int32]]
+
+
+class Stories:
+    """The previous and the next row of each row, -1 for none."""
+
+    def __init__(self) -> None:
+        self._previous = np.zeros(0, np.int32)
+        self._next = np.zeros(0, np.int32)
+        self._known: set[int] = set()
+
+    def forget(self, sessions: NDArray[np.int32]) -> None:
+        """Take note that rows of these sessions came, went or changed."""
+        if self._known:
+            self._known.difference_update(sessions.tolist())
+
+    def beside(
+        self,
+        rows: Rows,
+        sessions: NDArray[np.int32],
+        told: Callable[[list[int]], Rows],
+    ) -> Sides:
+        """Return for each of `rows` the previous and the next of its session, (m,) each; -1: none.
+
+        `sessions` are those of all rows, 0: none. `told` gives the live rows of some sessions, session
+        by session, each in the order of its story.
+        """
+        if len(self._previous) < len(sessions):
+            self._widen(len(sessions) + len(sessions) // 4)
+        own = sessions[rows]
+        unknown = set(own.tolist()) - self._known - {0}
+        if unknown:
+            self._learn(told(list(unknown)), sessions)
+            self._known |= unknown
+        has_none = own == 0
+        return (
+            np.where(has_none, np.int32(-1), self._previous[rows]),
+            np.where(has_none, np.int32(-1), self._next[rows]),
+        )
+
+    def _widen(self, capacity: int) -> None:
+        for name in ("_previous", "_next"):
+            wider = np.zeros(capacity, np.int32)
+            old = getattr(self, name)
+            wider[: len(old)] = old
+            setattr(self, name, wider)
+
+    def _learn(self, ordered: Rows, sessions: NDArray[np.int32]) -> None:
+        own = sessions[ordered]
+        together = own[:-1] == own[1:]
+        before, after = ordered[:-1][together], ordered[1:][together]
+        self._previous[ordered] = self._next[ordered] = -1
+        self._previous[after], self._next[before] = before, after
+
+
+# MERGED from memd.index.columns:
+# MERGED What a search filters and weighs by: one numpy column per property, one row per passage. Pure.
+# MERGED
+# MERGED Rows are only ever appended, in order of passage id; a passage that went is marked dead, and
+# MERGED `compact` closes the gaps once a quarter of the rows is dead. The public arrays are views of exactly
+# MERGED `n` rows and are replaced on every append, so take them anew for each search. The rows of a passage, a
+# MERGED summary or a session are found without walking all of them. Not here: words, vectors, locks.
+
 
 NEVER = 2**62
 """The `expires_at` of what does not expire."""
@@ -24,7 +163,6 @@ TIER_CODES: Mapping[str, int] = {tier.value: code for code, tier in enumerate(Ti
 _ROWS_FIRST = 64
 _DEAD_SHARE_MAX = 0.25
 
-Rows = NDArray[np.intp]
 
 _TYPES = {
     "passage_id": np.int64, "summary_id": np.int64, "seq": np.int32, "project_id": np.int32,

@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from memd.config import IndexConfig
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
-from memd.index import gaps
+from memd.index import backfill
 from memd.index.chunking import embedded, passages
 from memd.index.entities import Entity, of_summary
 from memd.index.malloc import give_back
 from memd.index.memory_index import Batch, MemoryIndex
 from memd.index.snapshot import IndexStorage
 from memd.models import Space, Summary
-from memd.store import changes, entities, fulltext, saved, summaries, turns
+from memd.store import fulltext, links, turns
+from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.store.rows import NewPassage
+from memd.store.types import NewPassage
 from memd.text import digest, forget_words
 from memd.wakeup import AutoResetEvent
 
@@ -157,8 +158,8 @@ class Indexer:
     async def reindex(self) -> None:
         """Compute every derived row anew, from an index that has what the tables have."""
         async with self._lock:
-            await self._db.write(changes.everything)
-            await self._db.write(saved.drop)
+            await self._db.write(fulltext.everything)
+            await self._db.write(fulltext.drop)
             await self._storage.sweep()
             await self._db.write(turns.rebuild)
             await self._load()
@@ -170,7 +171,7 @@ class Indexer:
 
     async def _catch_up(self) -> None:
         await self._get_in_step()
-        last = await self._db.read(changes.last)
+        last = await self._db.read(fulltext.last)
         batches = 0
         while await self._batch(last):
             batches += 1
@@ -212,7 +213,7 @@ class Indexer:
         name = embedder.space.name
         lacking = partial(self._index.lacking, name, self._config.batch)
         some = await anyio.to_thread.run_sync(lacking)
-        texts = await self._db.read(partial(gaps.texts, passage_ids=some)) if some else {}
+        texts = await self._db.read(partial(backfill.texts, passage_ids=some)) if some else {}
         if not texts:
             return 0
         try:
@@ -305,14 +306,14 @@ def _digest(summary: Summary) -> int:
 
 
 def _pending(tx: Connection, limit: int, last: int) -> Work:
-    due = [(seq, number) for seq, number in changes.pending(tx, limit) if seq <= last]
-    found = summaries.by_ids(tx, [number for _, number in due]) if due else {}
-    return Work(due, found, changes.count(tx))
+    due = [(seq, number) for seq, number in fulltext.pending(tx, limit) if seq <= last]
+    found = store_summaries.by_ids(tx, [number for _, number in due]) if due else {}
+    return Work(due, found, fulltext.count_changes(tx))
 
 
 def _write(tx: Connection, plan: Plan) -> Batch:
     """Write a batch. What happened again since it was read is left for the next one."""
-    current = changes.still_pending(tx, (seq for seq, _ in plan.work.changes))
+    current = fulltext.still_pending(tx, (seq for seq, _ in plan.work.changes))
     ids = {number: None for seq, number in plan.work.changes if seq in current}
     gone = [n for n in ids if n in plan.rewritten or n not in plan.work.summaries]
     removed = [passage for number in gone for passage in fulltext.remove(tx, number)]
@@ -326,9 +327,9 @@ def _write(tx: Connection, plan: Plan) -> Batch:
     added = fulltext.put(tx, new, numbers)
     rows = {space: found[[at for at, _ in kept]] for space, found in plan.vectors.items()}
     for number in plan.entities.keys() & ids.keys():
-        entities.put(tx, number, plan.entities[number])
-    changes.learnt(tx, current)
-    saved.touch(tx, ids)
+        links.put(tx, number, plan.entities[number])
+    fulltext.learnt(tx, current)
+    fulltext.touch(tx, ids)
     return Batch(
         removed=removed, gone=[n for n in ids if n not in plan.work.summaries],
         added=added, numbers=numbers, vectors=rows,

@@ -1,31 +1,74 @@
-"""Everything in memory that a search needs: columns, words, postings and vectors, row by row.
-
-One lock guards all of it: hold `lock` for as long as rows of one array are used with another. The
-indexer alone adds and takes rows, a batch at a time, each batch whole. The first of its spaces is
-always complete; beside it there may be the space of one learned model, whose vectors are filled in
-behind the rows, in any order. Derived from the vault and equal to what `load` would make of it, up to
-dead rows and the order of rows. Not here: reading or writing the vault.
-"""
+"""The in-memory index: columns, postings, vectors under one lock."""
 
 import contextlib
 import threading
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Columns, Rows
-from memd.index.kept import Kept
 from memd.index.postings import ROW_PARTS, Postings
 from memd.index.quantization import Vectors
 from memd.index.term_dictionary import TermDictionary
 from memd.index.vectors import VECTOR_PARTS, VectorMatrix
 from memd.models import Space
-from memd.store.rows import IndexRow, StoredPassage
+from memd.store.types import IndexRow, StoredPassage
+
+# MERGED from memd.index.kept:
+# MERGED What was worked out of the index and holds until it changes; and arrays to work in. Pure.
+# MERGED
+# MERGED A search asks the same of the index again and again: which rows a project has, how long its sessions
+# MERGED are. Not here: any of these.
+
+
+KEPT_MAX = 16
+_T = TypeVar("_T")
+
+
+class Kept:
+    """Values by key, of one version of the index; those asked for longest ago go first."""
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._values: dict[Hashable, object] = {}
+        self._rooms: dict[str, NDArray[np.float32]] = {}
+
+    def of(self, version: int, key: Hashable, make: Callable[[], _T]) -> _T:
+        """Return what `make` made for this key at this version of the index."""
+        if version != self._version:
+            self._values.clear()
+            self._version = version
+        value = self._values.pop(key) if key in self._values else make()
+        self._values[key] = value
+        if len(self._values) > KEPT_MAX:
+            del self._values[next(iter(self._values))]
+        return cast("_T", value)
+
+    def room(self, name: str, size: int) -> NDArray[np.float32]:
+        """Return an array of `size` with anything in it: it is the same one at every call.
+
+        A fresh one of some megabytes costs more than what is written to it.
+        """
+        held = self._rooms.get(name)
+        if held is None or len(held) < size:
+            held = self._rooms[name] = np.empty(size + size // 4, np.float32)
+        return held[:size]
+
+
+# MERGED from memd.index.memory_index:
+# MERGED Everything in memory that a search needs: columns, words, postings and vectors, row by row.
+# MERGED
+# MERGED One lock guards all of it: hold `lock` for as long as rows of one array are used with another. The
+# MERGED indexer alone adds and takes rows, a batch at a time, each batch whole. The first of its spaces is
+# MERGED always complete; beside it there may be the space of one learned model, whose vectors are filled in
+# MERGED behind the rows, in any order. Derived from the vault and equal to what `load` would make of it, up to
+# MERGED dead rows and the order of rows. Not here: reading or writing the vault.
+
 
 Words = tuple[bytes, bytes]
 """The vocabulary as `TermDictionary.load` takes it."""
@@ -35,7 +78,6 @@ _FILLED_AT_ONCE = 32
 _STAYS_ACTIVE = 0.8
 """A learned space that leads goes on to do so down to this part of what it takes to begin."""
 _LAST = 2**60
-_T = TypeVar("_T")
 
 
 class StoredArray(NamedTuple):

@@ -1,27 +1,75 @@
-"""Exact BM25 in numpy: which passages a word stands in, and what that is worth. Pure.
+"""Inverted index and BM25."""
 
-Postings lie in a few segments, each covering the rows after those of the one before. An append makes a
-small segment; one that is not four times as big as its successor is merged with it, so there are few,
-and a posting is moved a few times at most. A retired row keeps its postings until `compact`, scores 0
-and counts for nothing. The words that stand in every eighth row or more are also kept row by row, a
-byte a row, which is quicker to walk than a list of nearly all rows.
-
-score(row) = Σ weight · idf · tf·(k1 + 1) / (tf + k1·(1 - b + b·length/average)), with
-tf = title_weight·(in title) + (in body) and idf = ln(1 + (N - df + ½)/(df + ½))
-(Robertson and Zaragoza, 2009; the idf as in Lucene, never negative). Not here: what a word is.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.index import segment
-from memd.index.among import Among, Mask
 from memd.index.columns import Rows
 from memd.index.segment import Counts, Segment
-from memd.store.packing import POSTING
+from memd.store.fulltext import POSTING
+
+# MERGED from memd.index.among:
+# MERGED How rare words are among some rows: what is common in one project may be rare in the vault. Pure.
+# MERGED
+# MERGED Not here: which rows these are.
+
+
+Mask = NDArray[np.bool_]
+
+
+def idf(count: int, having: int) -> float:
+    """How much it says that a word stands somewhere which `having` of `count` rows have."""
+    return math.log(1 + (count - having + 0.5) / (having + 0.5))
+
+
+class Among:
+    """The rows over which rarity is counted, by a mask of all; to be made anew when rows change.
+
+    `frequency` counts the rows of a mask that have a term; of no mask, those of all that live. What was
+    counted once is remembered.
+    """
+
+    def __init__(self, mask: Mask, frequency: Callable[[int, Mask | None], int]) -> None:
+        self.mask = mask
+        self.count = int(np.count_nonzero(mask))
+        self._frequency = frequency
+        self._df: dict[int, int] = {}
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether no row is left out."""
+        return self.count == len(self.mask)
+
+    def df(self, term: int) -> int:
+        """Count those of these rows that have a term."""
+        known = self._df.get(term)
+        if known is None:
+            known = self._frequency(term, None if self.is_everything else self.mask)
+            self._df[term] = known
+        return known
+
+    def idf(self, term: int) -> float:
+        """Tell how much a term says."""
+        return idf(self.count, self.df(term))
+
+
+# MERGED from memd.index.postings:
+# MERGED Exact BM25 in numpy: which passages a word stands in, and what that is worth. Pure.
+# MERGED
+# MERGED Postings lie in a few segments, each covering the rows after those of the one before. An append makes a
+# MERGED small segment; one that is not four times as big as its successor is merged with it, so there are few,
+# MERGED and a posting is moved a few times at most. A retired row keeps its postings until `compact`, scores 0
+# MERGED and counts for nothing. The words that stand in every eighth row or more are also kept row by row, a
+# MERGED byte a row, which is quicker to walk than a list of nearly all rows.
+# MERGED
+# MERGED score(row) = Σ weight · idf · tf·(k1 + 1) / (tf + k1·(1 - b + b·length/average)), with
+# MERGED tf = title_weight·(in title) + (in body) and idf = ln(1 + (N - df + ½)/(df + ½))
+# MERGED (Robertson and Zaragoza, 2009; the idf as in Lucene, never negative). Not here: what a word is.
+
 
 ROW_PARTS = ("lengths", "live")
 """The saved arrays that have a place per row."""

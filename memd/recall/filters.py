@@ -12,11 +12,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.among import Among
 from memd.index.columns import NEVER
 from memd.index.memory_index import MemoryIndex
-from memd.recall.answer import Question
-from memd.recall.sessions import Sessions
+from memd.index.postings import Among
+from memd.recall.session_bm25 import Sessions
+from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
 
 Rows = NDArray[np.int64]

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from memd.recall.answer import Answer, Part
-from memd.recall.asked import Asked
-from memd.recall.page import hit, look_beside
-from memd.recall.query import fts_expression
+from memd.recall.hits import hit, look_beside
+from memd.recall.query import Asked, fts_expression
+from memd.recall.types import Answer, Part
 from memd.store import fulltext, summaries
 from memd.store.database import Connection
 

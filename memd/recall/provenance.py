@@ -1,20 +1,158 @@
-"""Why a memory exists and whether it is still true: its sources, its successors, its surroundings.
+"""mem_why."""
 
-Everything is read in one snapshot. Nothing of another project is shown, not even as the far end of an
-edge: a file may be known to several projects, so edges are followed only through what the asker may
-see. Not here: how any of it is drawn.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Edge, Event, Judgment, Kind, Stance, Summary, Supersession, Tier
-from memd.recall import access, testimony, wording
-from memd.recall.answer import Judged, Relation, Why, WhySource
-from memd.store import doubts, events, graph, judgments, links, projects, summaries
+from memd.recall.types import Access, Judged, Position, Relation, Showing, Why, WhySource
+from memd.store import events as store_events
+from memd.store import judgments, links, projects, usage
+from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.text import storable
+
+# MERGED from memd.recall.testimony:
+# MERGED An event as evidence: its own words, and where it stands in what its client wrote down. Pure.
+
+
+QUOTE_CHARACTERS = 400
+_TELLING = (
+    "prompt",
+    "last_assistant_message",
+    "message",
+    "error",
+    "command",
+    "file_path",
+    "summary",
+)
+"""Where an event's own words are, if no quote of it was kept."""
+
+
+def quoted(quote: str, event: Event) -> str:
+    """The quote that was kept of the event, else the event's own words; at most 400 characters."""
+    return _cut(quote) or told(event)
+
+
+def told(event: Event) -> str:
+    """The event's own words, if it has any."""
+    given = event.payload.get("tool_input")
+    inner = given if isinstance(given, dict) else {}
+    found = (source.get(key) for source in (event.payload, inner) for key in _TELLING)
+    return _cut(next((text for text in found if isinstance(text, str) and text.strip()), ""))
+
+
+def position(event: Event) -> Position:
+    """Where to find it; of a subagent's event, in the subagent's own transcript if that is said."""
+    own = _text(event, "agent_transcript_path")
+    return Position(
+        transcript=own or _text(event, "transcript_path"),
+        session=_text(event, "session_id"),
+        line=_text(event, "uuid"),
+        prompt=event.turn or _text(event, "prompt_id"),
+        tool_use=_text(event, "tool_use_id"),
+    )
+
+
+def _text(event: Event, key: str) -> str:
+    value = event.payload.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _cut(text: str) -> str:
+    flat = text.strip()
+    return (
+        flat if len(flat) <= QUOTE_CHARACTERS else flat[: QUOTE_CHARACTERS - 1].rstrip() + "…"
+    )
+
+
+# MERGED from memd.recall.wording:
+# MERGED What the names of rules mean, in words: who or what wrote a memory, an edge or a supersession. Pure.
+
+
+_RULES: Mapping[str, str] = {
+    "turn": "the whole turn: what was asked, answered, changed and run",
+    "compaction": "the client's own summary when it compacted the session",
+    "same-command": "a command failed, something was changed, and the same command passed",
+    "same-tool": "a check failed, something was changed, and another run of its tool passed",
+    "stated-fix": "a check failed, something was changed, and the agent said that it is fixed",
+    "unmended": "a check failed and nothing in its turn mended it",
+    "remembered": "somebody asked to remember it",
+    "remembered:untitled": "somebody asked to remember it",
+    "imported": "brought by an import",
+    "imported:file": "read from a file",
+    "decision:stated": "a sentence announces a decision",
+    "decision:changed-mind": "somebody says that they changed their mind",
+    "decision:decided": "a sentence says that it was decided or agreed",
+    "decision:chose": "a sentence says what was chosen, over what or why",
+    "decision:no-longer": "a sentence says what is no longer done",
+    "decision:switched": "a sentence says what was switched from and to",
+    "decision:rather-than": "a sentence says what is done rather than something else",
+    "decision:going-with": "a sentence says what to go with",
+    "passed-later": "the same check passed in a later turn",
+    "stated-reversal": "the newer one says in words that it replaces the choice",
+    "other-choice": "two decisions choose differently about the same thing",
+    "repeat": "the same was said again",
+    "statement": "a statement in the one file names the other",
+    "near-duplicate": "nearly the same text, and no guard objected",
+    "restatement": "the same words but for case, order, punctuation or filler",
+    "topic-key": "a new value under the same topic key",
+    "project-merge": "two projects were merged and hold the same",
+    "read-again": "the file that it was read from says it no longer, or otherwise",
+    "vault-import": "so it was in the vault that it was imported from",
+    "judged": "somebody judged the two",
+}
+_PREFIXES: Mapping[str, str] = {
+    "decision:": "a sentence that decides something",
+    "instruction:": "the user told how to do things from now on",
+    "preference:": "the user said what they prefer",
+    "fact:": "the user told a fact to keep in mind",
+    "task:": "the user named something to be done later",
+    "imported": "brought by an import",
+}
+
+
+def of_rule(rule: str) -> str:
+    """What this rule means; empty for one that nobody put into words."""
+    if rule in _RULES:
+        return _RULES[rule]
+    return next((said for start, said in _PREFIXES.items() if rule.startswith(start)), "")
+
+
+# MERGED from memd.recall.access:
+# MERGED How a memory was used: how often answers returned it, and which sessions were shown it unasked.
+
+
+LATEST_MAX = 10
+
+
+def read(tx: Connection, summary_id: int, project_ids: tuple[int, ...] | None) -> Access:
+    """The uses of a memory; of a session of another project only that there was one."""
+    use = usage.of(tx, [summary_id]).get(summary_id)
+    shown, sessions = usage.counts_of(tx, summary_id)
+    latest = usage.of_summary(tx, summary_id, LATEST_MAX)
+    known = projects.sessions(tx, {one.session_id for one in latest})
+    return Access(
+        count=use.count if use else 0,
+        last_at=use.last_at if use else None,
+        shown=shown,
+        sessions=sessions,
+        latest=tuple(
+            Showing(session.key, session.title, one.moment, one.at, one.reason)
+            for one in latest
+            if (session := known.get(one.session_id)) is not None
+            and (project_ids is None or session.project_id in project_ids)
+        ),
+    )
+
+
+# MERGED from memd.recall.provenance:
+# MERGED Why a memory exists and whether it is still true: its sources, its successors, its surroundings.
+# MERGED
+# MERGED Everything is read in one snapshot. Nothing of another project is shown, not even as the far end of an
+# MERGED edge: a file may be known to several projects, so edges are followed only through what the asker may
+# MERGED see. Not here: how any of it is drawn.
+
 
 DEPTH_MAX = 6
 EDGES_MAX = 200
@@ -87,8 +225,8 @@ class _Walk:
             relations=relations,
             edges=edges,
             titles=self._titles(edges),
-            rule=wording.of_rule(summary.rule),
-            access=access.read(self.tx, summary.id, self.project_ids),
+            rule=of_rule(summary.rule),
+            access=read(self.tx, summary.id, self.project_ids),
             judgments=said,
             contradicted_by=self._contradicting(summary),
         )
@@ -126,10 +264,10 @@ class _Walk:
         """Read what these nodes are, and note whether the asker may see them."""
         fresh = [node for node in dict.fromkeys(nodes) if node not in self.visible]
         for chunk in _chunks([_number(n) for n in fresh if n[0] == "summary" and _number(n)]):
-            self.summaries |= summaries.by_ids(self.tx, chunk)
+            self.summaries |= store_summaries.by_ids(self.tx, chunk)
         found: dict[int, Event] = {}
         for chunk in _chunks([_number(n) for n in fresh if n[0] == "event" and _number(n)]):
-            found |= events.by_ids(self.tx, chunk)
+            found |= store_events.by_ids(self.tx, chunk)
         self.events |= found
         owners = {
             number: session.project_id
@@ -187,7 +325,7 @@ class _Walk:
             return True
         start = (edge.from_kind, edge.from_id)
         if start not in self.told:
-            self.told[start] = graph.told_of(self.tx, *start, self.project_ids)
+            self.told[start] = links.told_of(self.tx, *start, self.project_ids)
         return self.told[start]
 
     def _relations(self, summary: Summary) -> Iterator[Relation]:
@@ -249,7 +387,7 @@ class _Walk:
 
     def _contradicting(self, summary: Summary) -> tuple[int, ...]:
         """Memories that say otherwise, as far as the asker may see them, and that nothing hides."""
-        found = doubts.contradicted_by(self.tx, [summary.id], self.project_ids)
+        found = judgments.contradicted_by(self.tx, [summary.id], self.project_ids)
         return found.get(summary.id, ())
 
     def _sources(self, summary: Summary) -> tuple[WhySource, ...]:
@@ -277,7 +415,7 @@ def _is_unconfirmed(summary: Summary, said: Sequence[Judged]) -> bool:
 
 
 def _witness(event: Event, quote: str = "") -> WhySource:
-    return WhySource(event, testimony.quoted(quote, event), testimony.position(event))
+    return WhySource(event, quoted(quote, event), position(event))
 
 
 def _opposite(judgment: Judgment, summary_id: int) -> int:

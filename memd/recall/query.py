@@ -1,17 +1,26 @@
-"""What somebody typed, as terms for the legs. Nothing that can be typed is a syntax error. Pure.
-
-Words are joined by OR: demanding every word is the classic failure of this field. `"a phrase"` is
-one term that must stand like that, `prefix*` any word that begins so, and `OR` between words is
-what happens anyway. Everything else is taken for words. Stop words are dropped unless nothing
-else is left.
-"""
+"""Query syntax, intent, parsed query."""
 
 import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from numpy import float32
+from numpy.typing import NDArray
+
+from memd.models import Kind
+from memd.recall.profiles import Profile
+from memd.recall.types import Question
 from memd.text import content_stems, fold, is_stop_word, words
+
+# MERGED from memd.recall.query:
+# MERGED What somebody typed, as terms for the legs. Nothing that can be typed is a syntax error. Pure.
+# MERGED
+# MERGED Words are joined by OR: demanding every word is the classic failure of this field. `"a phrase"` is
+# MERGED one term that must stand like that, `prefix*` any word that begins so, and `OR` between words is
+# MERGED what happens anyway. Everything else is taken for words. Stop words are dropped unless nothing
+# MERGED else is left.
+
 
 QUERY_CHARACTERS_MAX = 4_000
 _TERMS_MAX = 64
@@ -76,3 +85,124 @@ def phrase_expression(phrase: tuple[str, ...]) -> str:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace('"', " ") + '"'
+
+
+# MERGED from memd.recall.intent:
+# MERGED What kind of memory a question asks for, read from its words. Pure.
+# MERGED
+# MERGED Two intents are told apart. *Recency*: "latest", "last session", "where were we": then the newest
+# MERGED matters more than the best worded. *Kind*: "why did … fail" wants a fix or a failure, "how should
+# MERGED we …" an instruction, "where do we …", "which … did we choose" a decision. An intent only ever adds
+# MERGED a little to what already matches; it hides nothing.
+
+
+_RECENT = re.compile(
+    r"\b(?:latest|newest|most recent(?:ly)?|recent(?:ly)?|just now|yesterday|today|this (?:week|morning)"
+    r"|last (?:session|time|night|week|thing|change|commit|prompt)|left off|where (?:was|were) (?:i|we)"
+    r"|pick(?:ing)? up where|so far|current(?:ly)?)\b",
+    re.IGNORECASE,
+)
+_KINDS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
+    (
+        re.compile(
+            r"\b(?:how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
+            r"|(?:rule|convention|guideline|instruction|policy|style)s?\b|always|never|prefer\w*|supposed to)",
+            re.IGNORECASE,
+        ),
+        (Kind.INSTRUCTION, Kind.PREFERENCE),
+    ),
+    (
+        re.compile(
+            r"\b(?:why (?:did|does|do|is|was|were|are) .*\b(?:fail\w*|crash\w*|break\w*|broke\w*|error\w*|answer\w*|not)\b"
+            r"|[1-5]\d\d\b|\w*(?:Error|Exception)\b|traceback|exception|crash\w*|broken|bug|fix(?:ed)?|fail(?:s|ed|ing|ure)?)",
+        ),
+        (Kind.FIX, Kind.FAILURE),
+    ),
+    (
+        re.compile(
+            r"\b(?:where do we|what do we use|which \w+ (?:do|did|are|should) we|what did we (?:decide|choose|pick|agree)"
+            r"|(?:did|have) we (?:decide|choose|chosen|decided)|decision|decid\w+|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
+            re.IGNORECASE,
+        ),
+        (Kind.DECISION,),
+    ),
+    (
+        re.compile(
+            r"\b(?:todo|to-do|remind\w*|open tasks?|left to do|next steps?)\b", re.IGNORECASE
+        ),
+        (Kind.TASK,),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What the words of a question ask for."""
+
+    is_recent: bool = False
+    kinds: Mapping[Kind, float] = field(default_factory=dict)
+    """Kind → how much it is asked for, at most 1."""
+
+
+def read(text: str) -> Intent:
+    """The intent of a question."""
+    kinds: dict[Kind, float] = {}
+    for pattern, wanted in _KINDS:
+        if pattern.search(text):
+            kinds.update(dict.fromkeys(wanted, 1.0))
+    return Intent(is_recent=bool(_RECENT.search(text)), kinds=kinds)
+
+
+# MERGED from memd.recall.asked:
+# MERGED A question that has been read: its terms, its intent, its profile, its vectors. Pure.
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """A question's vector, and the name of the space that it belongs to."""
+
+    space: str
+    vector: NDArray[float32]
+    unrelated: NDArray[float32] | None = None
+    """Its cosines with what it is not about, if they are known; see meaning.py."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, read."""
+
+    question: Question
+    query: Query
+    intent: Intent
+    profile: Profile
+    """As it is for this question: its legs, its intent."""
+    profile_name: str
+    k: int
+    local: Aim | None
+    """In the space that is always whole. None: no leg compares vectors, or the other one was brought."""
+    learned: Aim | None
+    """In a learned space. None: there is none, or `degraded` says why not."""
+    degraded: Mapping[str, str]
+
+    @property
+    def now(self) -> int:
+        """From when ages count."""
+        return self.question.now if self.question.as_of is None else self.question.as_of
+
+    @property
+    def last(self) -> int:
+        """The rank after the last hit of the page, from 0."""
+        return self.question.offset + self.k
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was read between the lines, in words."""
+        notes = []
+        if self.intent.is_recent and self.profile.when_recent:
+            notes.append("the question asks for the latest: recency leads")
+        if self.intent.kinds and any(step.signal == "intent" for step in self.profile.steps):
+            kinds = " or ".join(self.intent.kinds)
+            notes.append(
+                f"the question asks for {'an' if kinds[0] in 'aeiou' else 'a'} {kinds}"
+            )
+        return tuple(notes)

@@ -1,15 +1,8 @@
-"""Questions in, answers out. The one file in this room that waits.
+"""Async entry point; embeds the query, counts use."""
 
-The way of a question: its words become terms, each leg ranks what the filters leave, the profile
-fuses and weighs, diversity orders, and the page is fetched from the vault. All of that happens in
-one read transaction in one thread (search.py), so that an answer is of one moment; only embedding
-the question comes before. A learned model has its own deadline for that; without it the hashing space
-answers alone. A leg that cannot answer is named in `degraded`, and the others answer without it. What
-was returned is counted in memory and written in the background, never on the way of an answer.
-"""
-
+import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -20,15 +13,86 @@ from memd.config import RecallConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.memory_index import MemoryIndex
-from memd.recall import fts_fallback, intent, meaning, query, rerank, search, verbatim
-from memd.recall.answer import Answer, Question
-from memd.recall.asked import Aim, Asked
+from memd.recall import fts_fallback, hits, query, rerank, search, semantic
 from memd.recall.profiles import Profile, check_chosen, for_recent, resolve, resolve_all
-from memd.recall.surface import surfaced
-from memd.recall.tally import Tally
-from memd.store import doubts, uses
+from memd.recall.prompt_gate import surfaced
+from memd.recall.query import Aim, Asked
+from memd.recall.types import Answer, Question
+from memd.store import judgments, usage
 from memd.store.database import Connection, Database
+from memd.store.types import Pair, Use
 from memd.wakeup import AutoResetEvent
+
+# MERGED from memd.recall.tally:
+# MERGED What answers returned, counted until somebody writes it down. Pure.
+# MERGED
+# MERGED Two memories of one page were used together; only its best five make pairs, since the tail of a long
+# MERGED page says little. Bounded: what is not written for long is counted no further.
+
+
+PAIRED = 5
+ENTRIES_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was counted since the last time."""
+
+    uses: Mapping[int, Use]
+    pairs: Mapping[Pair, int]
+
+
+class Tally:
+    """Counts of what was returned and not written down yet."""
+
+    def __init__(self) -> None:
+        self._uses: dict[int, Use] = {}
+        self._pairs: dict[Pair, int] = {}
+        self.pending = 0
+        """How many hits were counted since the last `take`."""
+
+    def add(self, summary_ids: Sequence[int], at: int) -> None:
+        """Count the page of one answer, best first, given at `at` (UTC ms)."""
+        if len(self._uses) + len(self._pairs) >= ENTRIES_MAX:
+            return
+        self.pending += len(summary_ids)
+        for number in summary_ids:
+            self._use(number, Use(1, at))
+        for one, other in itertools.combinations(summary_ids[:PAIRED], 2):
+            self._pair((min(one, other), max(one, other)), 1)
+
+    def take(self) -> Counts:
+        """Hand everything over and begin anew."""
+        taken = Counts(self._uses, self._pairs)
+        self._uses, self._pairs, self.pending = {}, {}, 0
+        return taken
+
+    def give_back(self, counts: Counts) -> None:
+        """Count what was taken and could not be written."""
+        self.pending += sum(use.count for use in counts.uses.values())
+        for number, use in counts.uses.items():
+            self._use(number, use)
+        for pair, count in counts.pairs.items():
+            self._pair(pair, count)
+
+    def _use(self, number: int, use: Use) -> None:
+        old = self._uses.get(number, Use(0, use.last_at))
+        self._uses[number] = Use(old.count + use.count, max(old.last_at, use.last_at))
+
+    def _pair(self, pair: Pair, count: int) -> None:
+        self._pairs[pair] = self._pairs.get(pair, 0) + count
+
+
+# MERGED from memd.recall.recaller:
+# MERGED Questions in, answers out. The one file in this room that waits.
+# MERGED
+# MERGED The way of a question: its words become terms, each leg ranks what the filters leave, the profile
+# MERGED fuses and weighs, diversity orders, and the page is fetched from the vault. All of that happens in
+# MERGED one read transaction in one thread (search.py), so that an answer is of one moment; only embedding
+# MERGED the question comes before. A learned model has its own deadline for that; without it the hashing space
+# MERGED answers alone. A leg that cannot answer is named in `degraded`, and the others answer without it. What
+# MERGED was returned is counted in memory and written in the background, never on the way of an answer.
+
 
 FLUSH_S = 5.0
 """How long uses are gathered before they are written down."""
@@ -105,7 +169,7 @@ class Recaller:
         try:
             # Who stops the room meanwhile must not lose what was taken out of the tally.
             with anyio.CancelScope(shield=True):
-                await self._db.write(lambda tx: uses.record(tx, counts.uses, counts.pairs))
+                await self._db.write(lambda tx: usage.record(tx, counts.uses, counts.pairs))
         except VaultError:
             self._tally.give_back(counts)
             self._due.set()
@@ -184,10 +248,10 @@ class Recaller:
 
     def _answer(self, tx: Connection, asked: Asked) -> Answer:
         found = self._found(tx, asked)
-        against = doubts.contradicted_by(
+        against = judgments.contradicted_by(
             tx, [hit.summary.id for hit in found.hits], asked.question.project_ids
         )
-        turns = verbatim.turns(tx, asked) if asked.question.include_turns else ()
+        turns = hits.turns(tx, asked) if asked.question.include_turns else ()
         return replace(found, contradicted=against, turns=turns)
 
     def _found(self, tx: Connection, asked: Asked) -> Answer:
@@ -205,7 +269,7 @@ class Recaller:
         )
         answer = await self._db.read(lambda tx: self._answer(tx, wide))
         if asked.question.include_turns:
-            said = await self._db.read(lambda tx: verbatim.turns(tx, asked))
+            said = await self._db.read(lambda tx: hits.turns(tx, asked))
             answer = replace(answer, turns=said)
         offset = asked.question.offset
         scores, failed = await self._ask_model(asked.question.text, answer)
@@ -248,7 +312,7 @@ class Recaller:
             raise BadRequest(
                 "query: there is no word in it to look for; say a few, or give a topic_key"
             )
-        meant = intent.read(question.text)
+        meant = query.read(question.text)
         name = question.profile or self._config.profile
         profile = self._profile(name, is_recent=meant.is_recent)
         if question.legs is not None:
@@ -337,7 +401,7 @@ class Recaller:
         if self._unrelated is not None and self._unrelated[0] == space.name:
             return
         try:
-            found = await model.documents(meaning.UNRELATED)
+            found = await model.documents(semantic.UNRELATED)
         except EngineFailed:
             return
         if model.current == space and found.shape[1:] == (space.dimensions,):

@@ -1,24 +1,30 @@
-"""A second look at the candidates: a formula over their words, or the scores of a model. Pure.
-
-The formula is siftcoder's deterministic reranker: Σ tf/length · ln(1 + (N − df + ½)/(df + ½)) over the
-words asked, + 0.1 for each that is there, + 0.4 if the whole question of four characters or more stands
-there as it is, − 0.01 · ln(1 + length), + 0.5 · the score so far. Length is in words. Open in the
-publication, and decided here: a word is memd's (stemmed, identifiers split), N and df count what the
-question may see, where the original takes the newest 2,000. Proximity is ours and 0 unless a profile
-says: 1 if the words that were found stand side by side, less the further they are apart. Not here:
-asking the model (recaller.py).
-"""
+"""Second-stage re-ranking, session focus."""
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from fnmatch import fnmatchcase
 
 import numpy as np
 
-from memd.recall.answer import Answer, Hit, Part, apply_parts
-from memd.recall.legs import Floats
+from memd.models import Summary
 from memd.recall.profiles import Reranking
-from memd.text import normalised, stems
+from memd.recall.retrievers import Floats
+from memd.recall.types import Answer, Hit, Part, apply_parts
+from memd.text import fold, normalised, stems
+
+# MERGED from memd.recall.rerank:
+# MERGED A second look at the candidates: a formula over their words, or the scores of a model. Pure.
+# MERGED
+# MERGED The formula is siftcoder's deterministic reranker: Σ tf/length · ln(1 + (N − df + ½)/(df + ½)) over the
+# MERGED words asked, + 0.1 for each that is there, + 0.4 if the whole question of four characters or more stands
+# MERGED there as it is, − 0.01 · ln(1 + length), + 0.5 · the score so far. Length is in words. Open in the
+# MERGED publication, and decided here: a word is memd's (stemmed, identifiers split), N and df count what the
+# MERGED question may see, where the original takes the newest 2,000. Proximity is ours and 0 unless a profile
+# MERGED says: 1 if the words that were found stand side by side, less the further they are apart. Not here:
+# MERGED asking the model (recaller.py).
+
 
 PHRASE_CHARACTERS_MIN = 4
 Steps = list[tuple[str, str, Floats]]
@@ -95,3 +101,46 @@ def page(answer: Answer, offset: int, k: int) -> Answer:
         traced.append(replace(one, score=hit.score, parts=hit.parts, verdict=verdict))
     traced.sort(key=lambda one: place.get(one.summary_id, len(place)))
     return replace(answer, hits=shown, trace=tuple(traced))
+
+
+# MERGED from memd.recall.focus:
+# MERGED What a session is about: words and globs that weigh the hits up which they fit. Pure.
+# MERGED
+# MERGED A pattern with `*`, `?`, `[` or `/` is a glob over the paths of a memory's files, of which it may fit
+# MERGED any end: `auth/*.py` fits `src/auth/tokens.py`. Any other is a word or several, to stand in a title, a
+# MERGED body or a path where a word begins: `report` fits `reports`, not `reporting-line`'s second half. The
+# MERGED factor is ClawMem's 1.4; what does not fit is left as it is, and where nothing fits, so is everything.
+
+
+FACTOR = 1.4
+_GLOB = re.compile(r"[*?\[/]")
+
+
+def fits(summary: Summary, patterns: Sequence[str]) -> bool:
+    """Whether any of the patterns fits."""
+    paths = [fold(path) for path in summary.files]
+    text = fold("\n".join((summary.title, summary.body, *paths)))
+    return any(
+        _in_paths(pattern, paths) if _GLOB.search(pattern) else _in_text(pattern, text)
+        for pattern in map(fold, patterns)
+        if pattern.strip()
+    )
+
+
+def _in_paths(pattern: str, paths: Sequence[str]) -> bool:
+    # A folder means all that is in it.
+    pattern = (pattern + "*" if pattern.endswith("/") else pattern).lstrip("/")
+    return any(
+        fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}") for path in paths
+    )
+
+
+def _in_text(pattern: str, text: str) -> bool:
+    words = r"\s+".join(re.escape(word) for word in pattern.split())
+    return re.search(rf"(?<![^\W_]){words}", text) is not None
+
+
+def factors(fitting: Sequence[bool], scores: Floats) -> Floats:
+    """1.4 for what fits, else 1; a score below zero is divided, so that it rises too. Shape (m,)."""
+    raised = np.where(scores >= 0, FACTOR, 1.0 / FACTOR)
+    return np.where(np.asarray(fitting, dtype=np.bool_), raised, 1.0)

@@ -1,47 +1,103 @@
-"""One search over the index, in one read transaction: find, score, order, fetch, explain.
-
-The index's lock is held while rows are used, and let go before anything is fetched for the page.
-"""
+"""One search in one read transaction."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from memd.errors import VaultError
 from memd.index.memory_index import MemoryIndex
-from memd.recall import (
-    background,
-    filters,
-    focus,
-    legs,
-    meaning,
-    missed,
-    pack,
-    page,
-    rank,
-    rerank,
-    surface,
-)
-from memd.recall.answer import Answer, Traced, apply_parts
-from memd.recall.asked import Aim, Asked
-from memd.recall.query import phrase_expression
-from memd.recall.view import Circumstances
-from memd.store import fulltext, summaries
-from memd.store.database import Connection
-from memd.text import one_line
+from memd.recall import explain, filters, prompt_gate, rerank, retrievers, semantic
+from memd.recall import hits as recall_hits
+from memd.recall import ranking as recall_ranking
+from memd.recall.profiles import Profile
+from memd.recall.query import Aim, Asked, phrase_expression
+from memd.recall.ranking_context import Background, Circumstances
+from memd.recall.types import Answer, Traced, apply_parts
+from memd.store import fulltext, links, summaries, usage
+from memd.store.database import Connection, translated
+from memd.store.types import Use
+from memd.text import fold, one_line
+
+# MERGED from memd.recall.background:
+# MERGED Looks up what the index does not know of the candidates, and only what some step asks for.
+
+
+_NOTHING = Background()
+
+
+def look(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> Background:
+    """Uses, co-activations, entities and titles of these. A failure is told in `failed`, and nothing else."""
+    wanted = _wanted(asked.profile)
+    if not wanted or not summary_ids:
+        return _NOTHING
+    try:
+        with translated():
+            return Background(
+                uses=_uses(tx, summary_ids, asked) if "uses" in wanted else {},
+                together=_together(tx, summary_ids, asked) if "together" in wanted else {},
+                entities=links.of(tx, summary_ids) if "entities" in wanted else {},
+                titles=_titles(tx, summary_ids) if "titles" in wanted else {},
+            )
+    except VaultError as error:
+        return Background(failed=error.message)
+
+
+_NEEDS = {
+    "coactivation": "together",
+    "entity": "entities",
+    "reinforcement": "uses",
+    "title_all": "titles",
+}
+
+
+def _wanted(profile: Profile) -> set[str]:
+    wanted = {_NEEDS[step.signal] for step in profile.steps if step.signal in _NEEDS}
+    return wanted | {
+        "uses"
+        for step in profile.steps
+        if step.signal == "recency" and step.shape == "half_life"
+    }
+
+
+def _uses(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> dict[int, Use]:
+    """With `as_of`, only the uses that were all before it: nothing later is seen."""
+    found = usage.of(tx, summary_ids)
+    as_of = asked.question.as_of
+    return {i: use for i, use in found.items() if as_of is None or use.last_at <= as_of}
+
+
+def _titles(tx: Connection, summary_ids: Sequence[int]) -> dict[int, str]:
+    return {
+        number: fold(head.title) for number, head in summaries.heads(tx, summary_ids).items()
+    }
+
+
+def _together(
+    tx: Connection, summary_ids: Sequence[int], asked: Asked
+) -> dict[tuple[int, int], int]:
+    """With `as_of`, nothing: when two were returned together is not kept."""
+    return {} if asked.question.as_of is not None else usage.together(tx, summary_ids)
+
+
+# MERGED from memd.recall.search:
+# MERGED One search over the index, in one read transaction: find, score, order, fetch, explain.
+# MERGED
+# MERGED The index's lock is held while rows are used, and let go before anything is fetched for the page.
+
 
 PHRASE_PASSAGES_MAX = 1_000
 _READ_AHEAD = 4
 """So many times the hits of a page are looked at in the vault, since some make room for others."""
-_NO_ROWS: legs.Rows = np.empty(0, dtype=np.int64)
-_NO_SCORES: legs.Floats = np.empty(0)
+_NO_ROWS: retrievers.Rows = np.empty(0, dtype=np.int64)
+_NO_SCORES: retrievers.Floats = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
 class _Ranked:
     """The candidates with everything that was looked up while the index was locked."""
 
-    scored: rank.Scored
+    scored: recall_ranking.Scored
     ids: tuple[int, ...]
     """Summary id per candidate."""
     passage_ids: tuple[int, ...]
@@ -55,7 +111,7 @@ class _Ranked:
     degraded: Mapping[str, str]
     missed: Sequence[Traced] = ()
     """What matches and was not to be seen; empty unless somebody wants to know."""
-    coverage: legs.Floats | None = None
+    coverage: retrievers.Floats | None = None
     """Per candidate; None unless somebody wants to know."""
 
 
@@ -68,7 +124,7 @@ def answer(tx: Connection, index: MemoryIndex, asked: Asked) -> Answer:
     order = ordered.ids
     place = {number: i for i, number in enumerate(ranked.ids)}
     shown = {number: place[number] for number in order[asked.question.offset : asked.last]}
-    hits = page.hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown)
+    hits = recall_hits.hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown)
     if (share := ranked.coverage) is not None:
         hits = tuple(replace(hit, coverage=float(share[place[hit.summary.id]])) for hit in hits)
     return Answer(
@@ -94,13 +150,13 @@ def _rank(
     tx: Connection, index: MemoryIndex, asked: Asked, phrases: Sequence[Sequence[int]]
 ) -> _Ranked:
     seen = filters.masks(index, asked.question)
-    terms = legs.terms_of(index, asked.query, phrases)
+    terms = retrievers.terms_of(index, asked.query, phrases)
     found, spaces = _find(tx, index, asked, seen, terms)
-    rows = rank.candidates(index, found, seen, asked.profile)
+    rows = recall_ranking.candidates(index, found, seen, asked.profile)
     ids = tuple(index.columns.summary_id[rows].tolist())
-    known = background.look(tx, ids, asked)
+    known = look(tx, ids, asked)
     about = Circumstances(asked.query, asked.intent, terms, seen, asked.now, known)
-    scored = rank.score(index, rows, found, asked.profile, about)
+    scored = recall_ranking.score(index, rows, found, asked.profile, about)
     passage_ids = tuple(index.columns.passage_id[rows].tolist())
     scored = _looked_at_again(tx, index, asked, about, scored, (ids, passage_ids))
     best_first = _best_first(index, scored)
@@ -137,10 +193,10 @@ def _missed(
     index: MemoryIndex,
     asked: Asked,
     about: Circumstances,
-    found: tuple[legs.Scores, set[int]],
+    found: tuple[retrievers.Scores, set[int]],
 ) -> list[Traced]:
     """What matches by its words and was not to be seen, with no score; `found`: of all rows, and ids."""
-    ones = missed.missed(index, asked.question, about.masks, *found)
+    ones = explain.missed(index, asked.question, about.masks, *found)
     heads = summaries.heads(tx, [one.summary_id for one in ones])
     traced = []
     for one in ones:
@@ -164,9 +220,11 @@ def _missed(
     return traced
 
 
-def _coverage(index: MemoryIndex, rows: legs.Rows, about: Circumstances) -> legs.Floats:
+def _coverage(
+    index: MemoryIndex, rows: retrievers.Rows, about: Circumstances
+) -> retrievers.Floats:
     unknown = len(about.query.terms) - len(about.terms.numbers)
-    return surface.coverage(index, rows, about.terms, unknown, about.masks.evidence.among)
+    return prompt_gate.coverage(index, rows, about.terms, unknown, about.masks.evidence.among)
 
 
 def _looked_at_again(
@@ -174,9 +232,9 @@ def _looked_at_again(
     index: MemoryIndex,
     asked: Asked,
     about: Circumstances,
-    scored: rank.Scored,
+    scored: recall_ranking.Scored,
     ids: tuple[tuple[int, ...], tuple[int, ...]],
-) -> rank.Scored:
+) -> recall_ranking.Scored:
     """The scores after the steps that read the candidates' texts, if the question asks for any.
 
     `ids` are the summary ids and the passage ids of the candidates.
@@ -192,37 +250,41 @@ def _looked_at_again(
             f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
             for one, passage_id in zip(found, ids[1], strict=True)
         ]
-        rarities = legs.rarities(index, about.terms, about.masks.evidence.among)
-        scored = rank.with_steps(
+        rarities = retrievers.rarities(index, about.terms, about.masks.evidence.among)
+        scored = recall_ranking.with_steps(
             scored, rerank.steps(about.query.text, rarities, texts, profile.reranking)
         )
     if patterns:
-        fitting = [one is not None and focus.fits(one, patterns) for one in found]
-        factors = focus.factors(fitting, scored.scores)
-        scored = rank.with_steps(scored, [("focus", "*", factors)])
+        fitting = [one is not None and rerank.fits(one, patterns) for one in found]
+        factors = rerank.factors(fitting, scored.scores)
+        scored = recall_ranking.with_steps(scored, [("focus", "*", factors)])
     return scored
 
 
 def _find(
-    tx: Connection, index: MemoryIndex, asked: Asked, seen: filters.Masks, terms: legs.Terms
-) -> tuple[rank.Found, Sequence[str]]:
+    tx: Connection,
+    index: MemoryIndex,
+    asked: Asked,
+    seen: filters.Masks,
+    terms: retrievers.Terms,
+) -> tuple[recall_ranking.Found, Sequence[str]]:
     """Ask each leg that the profile has; also the spaces that were asked."""
     profile = asked.profile
     pool = max(profile.pool, asked.last)
-    scores = legs.lexical_scores(index, terms, profile.lexical, seen.evidence.among)
+    scores = retrievers.lexical_scores(index, terms, profile.lexical, seen.evidence.among)
     lexical, topic = _NO_ROWS, _NO_ROWS
     if profile.legs.get("lexical", 0.0) > 0:
-        lexical = legs.best(index, scores, seen, pool)
+        lexical = retrievers.best(index, scores, seen, pool)
     if asked.question.topic_key is not None and profile.legs.get("topic", 0.0) > 0:
         numbers = summaries.ids_on_topic(tx, asked.question.topic_key)
-        topic = legs.topic(index, numbers, seen.wanted)[:pool]
+        topic = retrievers.topic(index, numbers, seen.wanted)[:pool]
     (vector, cosines), near, spaces = _by_meaning(index, asked, seen.wanted, pool)
-    return rank.Found(lexical, vector, topic, scores, cosines, near), spaces
+    return recall_ranking.Found(lexical, vector, topic, scores, cosines, near), spaces
 
 
 def _by_meaning(
-    index: MemoryIndex, asked: Asked, wanted: legs.Mask, pool: int
-) -> tuple[tuple[legs.Rows, legs.Floats], meaning.Near | None, Sequence[str]]:
+    index: MemoryIndex, asked: Asked, wanted: retrievers.Mask, pool: int
+) -> tuple[tuple[retrievers.Rows, retrievers.Floats], semantic.Near | None, Sequence[str]]:
     """The vector leg, what a learned space says beside or as it, and the spaces that were asked.
 
     A space may have gone since the question was read: then it is as if it had not been asked.
@@ -234,7 +296,7 @@ def _by_meaning(
     weighed = asked.profile.learned
     near = None
     if learned is not None and weighed is not None:
-        near = meaning.near(index, learned, wanted, weighed, pool)
+        near = semantic.near(index, learned, wanted, weighed, pool)
     if near is not None and near.leads:
         return (near.rows, near.cosines), near, [near.aim.space]
     is_leg = learned is not None and weighed is None and learned.space == index.active
@@ -245,23 +307,25 @@ def _by_meaning(
 
 
 def _vector_leg(
-    index: MemoryIndex, aim: Aim | None, floor: float, wanted: legs.Mask, pool: int
-) -> tuple[legs.Rows, legs.Floats]:
+    index: MemoryIndex, aim: Aim | None, floor: float, wanted: retrievers.Mask, pool: int
+) -> tuple[retrievers.Rows, retrievers.Floats]:
     if aim is None:
         return _NO_ROWS, _NO_SCORES
-    rows, cosines = legs.vector_scores(index, aim.space, aim.vector, wanted, pool)
+    rows, cosines = retrievers.vector_scores(index, aim.space, aim.vector, wanted, pool)
     kept = (cosines >= floor) & (cosines != 0.0)
-    return legs.nearest(index, rows[kept], cosines[kept], pool)
+    return retrievers.nearest(index, rows[kept], cosines[kept], pool)
 
 
-def _best_first(index: MemoryIndex, scored: rank.Scored) -> tuple[int, ...]:
+def _best_first(index: MemoryIndex, scored: recall_ranking.Scored) -> tuple[int, ...]:
     """Candidate indexes by falling score; ties: the newer first, then the higher id."""
     c = index.columns
     order = np.lexsort((-c.summary_id[scored.rows], -c.at[scored.rows], -scored.scores))
     return tuple(order.tolist())
 
 
-def _hidden(seen: filters.Masks, found: rank.Found, shown: legs.Rows) -> dict[str, int]:
+def _hidden(
+    seen: filters.Masks, found: recall_ranking.Found, shown: retrievers.Rows
+) -> dict[str, int]:
     """How many hidden memories match about as well as what is shown."""
     scores = found.lexical_all
     matching = scores[shown][scores[shown] > 0]
@@ -275,12 +339,12 @@ def _hidden(seen: filters.Masks, found: rank.Found, shown: legs.Rows) -> dict[st
 
 
 def _matched(
-    index: MemoryIndex, scored: rank.Scored, terms: legs.Terms
+    index: MemoryIndex, scored: recall_ranking.Scored, terms: retrievers.Terms
 ) -> list[tuple[str, ...]]:
     return [_terms(index, int(row), terms) for row in scored.rows]
 
 
-def _terms(index: MemoryIndex, row: int, terms: legs.Terms) -> tuple[str, ...]:
+def _terms(index: MemoryIndex, row: int, terms: retrievers.Terms) -> tuple[str, ...]:
     return tuple(
         index.vocabulary.term(number) or "?"
         for number in index.postings.matched(row, terms.numbers)
@@ -327,7 +391,7 @@ def _ordered(tx: Connection, asked: Asked, ranked: _Ranked, best: Sequence[int])
     if diversity.jaccard is not None:
         texts = {n: f"{s.title}\n{s.body}" for n, s in summaries.by_ids(tx, kept).items()}
     episodes = {number: heads[number].episode for number in kept}
-    order, demoted = pack.diversify(kept, episodes, texts, diversity)
+    order, demoted = recall_hits.diversify(kept, episodes, texts, diversity)
     rest = len(ranked.ids) - len(verdicts)
     return _Ordered(order, {**verdicts, **demoted}, heads, rest, hidden)
 
@@ -361,7 +425,7 @@ def _trace(asked: Asked, ranked: _Ranked, ordered: _Ordered) -> tuple[Traced, ..
                 score=apply_parts(parts),
                 parts=parts,
                 ranks={leg: int(values[i]) for leg, values in ranks.items() if values[i]},
-                cosine=page.known(scored.cosines[i]),
+                cosine=recall_hits.known(scored.cosines[i]),
                 terms=ranked.matched[i],
                 verdict=hit if is_hit else moved or f"rank {position + 1}",
             )

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import AHEAD_MS, Summary
-from memd.recall.answer import Timeline, TimelineRow
-from memd.store import doubts, projects, summaries
+from memd.recall.types import Timeline, TimelineRow
+from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.filter import Filter
 
@@ -146,7 +146,7 @@ def _rows(
     tx: Connection, wanted: Filter, line: Sequence[Summary], pivot_id: int
 ) -> tuple[TimelineRow, ...]:
     known = projects.sessions(tx, {s.session_id for s in line if s.session_id is not None})
-    against = doubts.contradicted_by(tx, [s.id for s in line], wanted.project_ids)
+    against = judgments.contradicted_by(tx, [s.id for s in line], wanted.project_ids)
     rows = []
     for place, summary in enumerate(line):
         previous = line[place - 1] if place else None

@@ -1,14 +1,10 @@
-"""One SQLite file: one writer that is handed a function, several readers. Knows no tables.
-
-`write` runs its function in one IMMEDIATE transaction in a thread; `read` runs its in a snapshot.
-Both translate SQLite's errors into memd's, and nothing else in the store does. The writer commits
-with `synchronous = FULL`: when `write` has returned, the power may fail.
-"""
+"""One writer, several readers; errors translated."""
 
 import contextlib
 import errno
 import os
 import queue
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +14,86 @@ import anyio.to_thread
 import apsw
 
 from memd.errors import Broken, VaultBusy, VaultCorrupt, VaultError, VaultFull, VaultGone
-from memd.store import beside, damage, migrate
+from memd.store import migrate
+
+# MERGED from memd.store.damage:
+# MERGED Whether a vault is damaged, or only could not be read when somebody tried. Writes nothing.
+# MERGED
+# MERGED SQLite has one word for a page that makes no sense and for one that the disk refuses to give. The first
+# MERGED needs a backup; the second may be over in a second, and nothing may be thrown away for it.
+
+
+_BLOCK = 1 << 20
+_kept_open: dict[str, int] = {}
+
+
+def is_damaged(path: str) -> bool:
+    """Whether the file can be read to its end, and SQLite finds it wrong even so."""
+    try:
+        handle = _handle(path)
+        at = 0
+        while block := os.pread(handle, _BLOCK, at):
+            at += len(block)
+    except OSError:
+        return False
+    try:
+        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+            return bool(connection.execute("PRAGMA quick_check(1)").get != "ok")
+        finally:
+            connection.close()
+    except (apsw.CorruptError, apsw.NotADBError):
+        return True
+    except apsw.Error:
+        return False
+
+
+def _handle(path: str) -> int:
+    # Never closed: with it would go the locks that SQLite has on the same file in this process.
+    if path not in _kept_open:
+        _kept_open[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return _kept_open[path]
+
+
+# MERGED from memd.store.beside:
+# MERGED The directory beside a vault in which the index keeps its copy: where it is, what it weighs, how it goes.
+# MERGED
+# MERGED Derived, and numbers only. Not here: what lies in it (index/copy.py).
+
+
+_SUFFIX = ".shelf"
+_BLOCK_beside = 512
+"""What `stat` counts in: most of a copy's room is a hole that takes no disk."""
+
+
+def directory(vault: str) -> str:
+    """Where the copies of a vault's index lie."""
+    return vault + _SUFFIX
+
+
+def weigh(vault: str) -> int:
+    """Bytes on the disk."""
+    total = 0
+    for folder, _, names in os.walk(directory(vault)):
+        for name in names:
+            with contextlib.suppress(OSError):
+                total += Path(folder, name).stat().st_blocks * _BLOCK_beside
+    return total
+
+
+def discard(vault: str) -> None:
+    """Take all of it away. What cannot be is left: no start takes it for anything."""
+    shutil.rmtree(directory(vault), ignore_errors=True)
+
+
+# MERGED from memd.store.database:
+# MERGED One SQLite file: one writer that is handed a function, several readers. Knows no tables.
+# MERGED
+# MERGED `write` runs its function in one IMMEDIATE transaction in a thread; `read` runs its in a snapshot.
+# MERGED Both translate SQLite's errors into memd's, and nothing else in the store does. The writer commits
+# MERGED with `synchronous = FULL`: when `write` has returned, the power may fail.
+
 
 T = TypeVar("T")
 Connection = apsw.Connection
@@ -207,7 +282,7 @@ class Database:
             cause = error.__cause__
             if _extended(cause) == _OF_AN_INDEX:
                 raise  # the indexer makes that anew
-            if not damage.is_damaged(self.path):
+            if not is_damaged(self.path):
                 raise VaultError(f"{_FAILING} ({error.message})") from error
             self.damage = error.message
             raise
@@ -256,7 +331,7 @@ class Database:
 
     def size(self) -> int:
         """Bytes on disk, write-ahead log and the index's copy included."""
-        total = beside.weigh(self.path)
+        total = weigh(self.path)
         for suffix in ("", "-wal"):
             with contextlib.suppress(FileNotFoundError):
                 total += Path(self.path + suffix).stat().st_size

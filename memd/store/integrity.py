@@ -1,14 +1,111 @@
-"""Whether a vault is whole: what SQLite says, whether what is derived equals the truth, what refers to nothing.
+"""Consistency checks and repair."""
 
-Looking changes nothing. Not here: taking anything away (sweeping.py), computing a sample of the
-derived rows anew (index/check.py).
-"""
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import apsw
 
 from memd.errors import VaultError
 from memd.models import Finding
-from memd.store import books, changes, fulltext, migrate, snapshot, spaces, sweeping
+from memd.store import backup, fulltext, judgments, ledger, migrate, vectors
+from memd.store.fulltext import unpack
+from memd.store.vectors import STRIDE
+
+# MERGED from memd.store.sweeping:
+# MERGED Rows that refer to what is not there, and taking them away.
+# MERGED
+# MERGED Only rows go that the schema itself would have taken away with what they referred to, edges without an
+# MERGED end, and derived rows. Not here: looking at all of a vault (integrity.py), deriving anew (the indexer).
+
+
+UNREAD = "FROM passages_fts_docsize WHERE id NOT IN (SELECT id FROM passages)"
+UNHEARD = "FROM turns_fts_docsize WHERE id NOT IN (SELECT id FROM turns)"
+STRANGE = (
+    f"FROM vectors v LEFT JOIN spaces s ON s.id = v.id / {STRIDE} WHERE s.id IS NULL"
+    " OR length(v.vector) NOT IN (2 * s.dimensions, (s.dimensions + 63) / 64 * 64 + 4)"
+    f" OR v.id % {STRIDE} NOT IN (SELECT id FROM passages)"
+)
+"""Vectors of no space, of other dimensions than its space has, or of no passage."""
+LOST_EDGE = (
+    "FROM edges WHERE ((from_kind = 'summary' AND CAST(from_id AS INTEGER) NOT IN (SELECT id FROM summaries))"
+    " OR (to_kind = 'summary' AND CAST(to_id AS INTEGER) NOT IN (SELECT id FROM summaries))"
+    " OR (from_kind = 'event' AND CAST(from_id AS INTEGER) NOT IN (SELECT id FROM events))"
+    " OR (to_kind = 'event' AND CAST(to_id AS INTEGER) NOT IN (SELECT id FROM events)))"
+)
+
+
+def damage(tx: apsw.Connection) -> list[str]:
+    """What SQLite finds damaged, in its words; at most three."""
+    said = [str(row[0]) for row in tx.execute("PRAGMA integrity_check(3)")]
+    return [] if said == ["ok"] else said
+
+
+def broken_sweeping(tx: apsw.Connection) -> Counter[tuple[str, int]]:
+    """(table, number of its reference) → rows of it that refer to nothing."""
+    rows = tx.execute("PRAGMA foreign_key_check")
+    return Counter((str(table), int(number)) for table, _, _, number in rows)
+
+
+def reference(tx: apsw.Connection, table: str, number: int) -> tuple[str, str, str, bool]:
+    """(parent, column, its column there, whether rows go with it) of one reference."""
+    for row in tx.execute(f"PRAGMA foreign_key_list({table})"):
+        if row[0] == number:
+            return str(row[2]), str(row[3]), str(row[4]), row[6] == "CASCADE"
+    raise VaultError(f"{table} has no reference {number}")
+
+
+def sweep(tx: apsw.Connection) -> dict[str, int]:
+    """Take away what refers to nothing; table → rows that went. What is left is for the indexer."""
+    gone: Counter[str] = Counter()
+    if any("passages_fts" in line for line in damage(tx)):
+        tx.execute("INSERT INTO passages_fts (passages_fts) VALUES ('delete-all')")
+    for table, number in broken_sweeping(tx):
+        parent, column, there, goes = reference(tx, table, number)
+        if goes:
+            tx.execute(
+                f"DELETE FROM {table} WHERE {column} IS NOT NULL"
+                f" AND {column} NOT IN (SELECT {there} FROM {parent})"
+            )
+            gone[table] += tx.changes()
+    gone["edges"] += _drop_edges(tx)
+    for table, what in (("passages_fts", UNREAD), ("turns_fts", UNHEARD)):
+        tx.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT id {what})")
+        gone[table] += tx.changes()
+    tx.execute(f"DELETE FROM vectors WHERE id IN (SELECT v.id {STRANGE})")
+    gone["vectors"] += tx.changes()
+    _recount(tx)
+    return {table: count for table, count in gone.items() if count}
+
+
+def _drop_edges(tx: apsw.Connection) -> int:
+    ends = tx.execute(
+        f"SELECT from_id {LOST_EDGE} AND type = 'contradicts' AND from_kind = 'summary'"
+        f" UNION SELECT to_id {LOST_EDGE} AND type = 'contradicts' AND to_kind = 'summary'"
+    )
+    with judgments.weighed(tx, {int(one) for (one,) in ends if str(one).isdigit()}):
+        tx.execute(f"DELETE {LOST_EDGE}")
+        return int(tx.changes())
+
+
+def _recount(tx: apsw.Connection) -> None:
+    """Count again in how many passages each term stands."""
+    uses = fulltext.count_uses(tx)
+    known = [
+        (int(term), int(count)) for term, count in tx.execute("SELECT id, passages FROM terms")
+    ]
+    tx.executemany(
+        "UPDATE terms SET passages = ?2 WHERE id = ?1",
+        [(term, uses[term]) for term, count in known if count != uses[term]],
+    )
+
+
+# MERGED from memd.store.integrity:
+# MERGED Whether a vault is whole: what SQLite says, whether what is derived equals the truth, what refers to nothing.
+# MERGED
+# MERGED Looking changes nothing. Not here: taking anything away (sweeping.py), computing a sample of the
+# MERGED derived rows anew (index/check.py).
+
 
 _SLACK_MS = 300_000
 """Clocks of two programs may differ by so much."""
@@ -40,7 +137,7 @@ def examine(tx: apsw.Connection, now: int, *, is_served: bool) -> list[Finding]:
     if whole.verdict == "problem":
         return [whole]
     try:
-        snapshot.check_current(tx)
+        backup.check_current(tx)
     except VaultError as error:
         return [whole, Finding("schema", "warning", error.message, "`memd restart`")]
     return [
@@ -64,7 +161,7 @@ def _count(tx: apsw.Connection, what: str) -> int:
 
 
 def _database(tx: apsw.Connection) -> Finding:
-    said = sweeping.damage(tx)
+    said = damage(tx)
     if not said:
         size = int(tx.pragma("page_count")) * int(tx.pragma("page_size"))
         return Finding("database", "ok", f"SQLite finds {size / 1e6:.1f} MB whole")
@@ -80,19 +177,19 @@ def _database(tx: apsw.Connection) -> Finding:
 
 
 def _references(tx: apsw.Connection) -> Finding:
-    broken = sweeping.broken(tx)
+    broken = broken_sweeping(tx)
     if not broken:
         return Finding("references", "ok", "every row refers to one that is there")
     told = ", ".join(f"{count} of {table}" for (table, _), count in sorted(broken.items()))
     words = f"rows refer to what is not there: {told}"
-    if all(sweeping.reference(tx, *one)[3] for one in broken):
+    if all(reference(tx, *one)[3] for one in broken):
         remedy = "`memd doctor --fix` takes away the rows, which say nothing any more"
         return Finding("references", "problem", words, remedy, fixable=True)
     return Finding("references", "problem", words, RESTORE)
 
 
 def _edges(tx: apsw.Connection) -> Finding:
-    lost = _count(tx, sweeping.LOST_EDGE)
+    lost = _count(tx, LOST_EDGE)
     if not lost:
         return Finding("provenance", "ok", "every edge has both its ends")
     remedy = "`memd doctor --fix` takes the edges away"
@@ -101,7 +198,7 @@ def _edges(tx: apsw.Connection) -> Finding:
 
 
 def _changes(tx: apsw.Connection, *, is_served: bool) -> Finding:
-    waiting = changes.count(tx)
+    waiting = fulltext.count_changes(tx)
     if not waiting:
         return Finding("changes", "ok", "the index has learnt everything")
     words = f"{waiting} memories are not searchable yet"
@@ -129,7 +226,7 @@ def _passages(tx: apsw.Connection) -> Finding:
 
 
 def _fulltext(tx: apsw.Connection) -> Finding:
-    lacking, extra = _count(tx, _UNWRITTEN), _count(tx, sweeping.UNREAD)
+    lacking, extra = _count(tx, _UNWRITTEN), _count(tx, UNREAD)
     if not (lacking or extra):
         return Finding("full text", "ok", "as many rows as passages")
     words = f"{lacking} passages have no full text, {extra} rows of it no passage"
@@ -137,7 +234,7 @@ def _fulltext(tx: apsw.Connection) -> Finding:
 
 
 def _turns(tx: apsw.Connection) -> Finding:
-    lacking, extra = _count(tx, _UNSAID), _count(tx, sweeping.UNHEARD)
+    lacking, extra = _count(tx, _UNSAID), _count(tx, UNHEARD)
     if not (lacking or extra):
         return Finding("turns", "ok", "all that was said can be found")
     words = f"{lacking} turns have no full text, {extra} rows of it no turn"
@@ -145,17 +242,17 @@ def _turns(tx: apsw.Connection) -> Finding:
 
 
 def _vectors(tx: apsw.Connection) -> Finding:
-    strange = _count(tx, sweeping.STRANGE)
+    strange = _count(tx, STRANGE)
     if strange:
         words = f"{strange} vectors are of no passage, or not of their space"
         remedy = "`memd doctor --fix` takes them away; the model makes them anew"
         return Finding("vectors", "problem", words, remedy, fixable=True)
-    told = ", ".join(f"{one.name} {one.vectors}" for one in spaces.weigh(tx))
+    told = ", ".join(f"{one.name} {one.vectors}" for one in vectors.weigh(tx))
     return Finding("vectors", "ok", told or "no model has made any")
 
 
 def _books(tx: apsw.Connection) -> Finding:
-    balance = books.balance(tx)
+    balance = ledger.balance(tx)
     out = sum(balance[name] for name in ("stored", "duplicate", "filtered", "refused"))
     if balance["received"] == out:
         return Finding("books", "ok", f"{out} events received, every one accounted for")
@@ -173,7 +270,7 @@ def _clock(tx: apsw.Connection, now: int) -> Finding:
         words = f"{ahead} events lie in the future, by up to {minutes:,.0f} min"
         remedy = "see that this machine's clock is right; what it dated a week ahead or more counts as old"
         return Finding("clock", "warning", words, remedy)
-    if int(books.note(tx, "created_at") or 0) > now + _SLACK_MS:
+    if int(ledger.note(tx, "created_at") or 0) > now + _SLACK_MS:
         words = "the vault was made in the future: the clock was set back"
         return Finding("clock", "warning", words, "see that this machine's clock is right")
     return Finding("clock", "ok", "no event lies in the future")
@@ -188,3 +285,49 @@ def _capture(tx: apsw.Connection, now: int) -> Finding:
     hours = max(0, now - int(last)) / 3_600_000
     ago = f"{hours * 60:.0f} min" if hours < 1 else f"{hours:.0f} h"
     return Finding("capture", "ok", f"a hook last brought an event {ago} ago")
+
+
+# MERGED from memd.store.sampling:
+# MERGED Some memories and their passages as they are stored, to compare with what would be stored now.
+# MERGED
+# MERGED Not here: that comparison (index/check.py).
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """A stored passage: [start, stop) of the body, and term → (in title, in body)."""
+
+    id: int
+    start: int
+    stop: int
+    length: int
+    terms: Mapping[str, tuple[int, int]]
+
+
+def sampled(tx: apsw.Connection, limit: int) -> list[int]:
+    """Up to so many memories that the index has learnt, spread evenly over all of them."""
+    rows = tx.execute(
+        "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id"
+    )
+    ids = [int(number) for (number,) in rows]
+    return ids[:: max(1, -(-len(ids) // limit))]
+
+
+def indexed(tx: apsw.Connection, summary_id: int) -> list[Indexed]:
+    """A memory's passages as they are stored, in order."""
+    rows = tx.execute(
+        "SELECT id, start, stop, length, postings FROM passages WHERE summary_id = ? ORDER BY seq",
+        (summary_id,),
+    )
+    return [
+        Indexed(number, start, stop, length, _terms(tx, blob))
+        for number, start, stop, length, blob in rows
+    ]
+
+
+def _terms(tx: apsw.Connection, blob: bytes) -> dict[str, tuple[int, int]]:
+    found = {}
+    for number, title, body in unpack([blob])[0].tolist():
+        term = tx.execute("SELECT term FROM terms WHERE id = ?", (number,)).get
+        found[f"#{number}" if term is None else str(term)] = (title, body)
+    return found

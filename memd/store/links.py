@@ -1,4 +1,4 @@
-"""Supersessions and edges: how memories relate, and by which rule."""
+"""supersessions, edges, entities."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,12 @@ from typing import Any
 import apsw
 
 from memd.models import Edge, EdgeType, Summary, Supersession
-from memd.store import doubts
+from memd.store import judgments
+from memd.text import storable
+
+# MERGED from memd.store.links:
+# MERGED Supersessions and edges: how memories relate, and by which rule.
+
 
 _SUPERSESSION = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"
 _EDGE = "id, from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail"
@@ -139,7 +144,7 @@ def link(tx: apsw.Connection, edges: Iterable[NewEdge]) -> int:
     """
     new = list(edges)
     before = tx.total_changes()
-    with doubts.weighed(tx, _doubted(new)):
+    with judgments.weighed(tx, _doubted(new)):
         tx.executemany(
             "INSERT OR IGNORE INTO edges"
             " (from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail)"
@@ -207,8 +212,8 @@ def derived_from(tx: apsw.Connection, event_id: int) -> list[int]:
 
 def unlink_from(tx: apsw.Connection, summary_id: int) -> None:
     """Drop the edges that begin at a summary, before a revision writes them anew."""
-    against = doubts.opponents(tx, [summary_id]).get(summary_id, set())
-    with doubts.weighed(tx, {summary_id, *against}):
+    against = judgments.opponents(tx, [summary_id]).get(summary_id, set())
+    with judgments.weighed(tx, {summary_id, *against}):
         tx.execute(
             "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
         )
@@ -223,7 +228,7 @@ def drop_edge(
 ) -> None:
     """Drop one edge, if it is there (and of this rule). Nodes are (kind, id as text)."""
     going = NewEdge(*start, type_, *end, "", 0)
-    with doubts.weighed(tx, _doubted([going])):
+    with judgments.weighed(tx, _doubted([going])):
         tx.execute(
             "DELETE FROM edges WHERE from_kind = ?1 AND from_id = ?2 AND type = ?3"
             " AND to_kind = ?4 AND to_id = ?5 AND (?6 IS NULL OR rule = ?6)",
@@ -260,3 +265,57 @@ def drop_adrift(tx: apsw.Connection, nodes: Iterable[tuple[str, str]]) -> None:
         ).get
         if not is_held:
             drop_node(tx, kind, node_id)
+
+
+# MERGED from memd.store.graph:
+# MERGED Questions to the graph of edges: which files a session knows, and who tells of a node.
+# MERGED
+# MERGED Edges are written and dropped in links.py.
+
+
+def files_of_session(tx: apsw.Connection, session_id: int, limit: int = 2_000) -> list[str]:
+    """The files that the memories of a session tell of, the latest `limit` of them."""
+    rows = tx.execute(
+        "SELECT e.to_id FROM summaries s JOIN edges e ON e.from_kind = 'summary'"
+        " AND e.from_id = CAST(s.id AS TEXT) WHERE s.session_id = ? AND e.to_kind = 'file'"
+        " GROUP BY e.to_id ORDER BY max(e.id) DESC LIMIT ?",
+        (session_id, limit),
+    )
+    return [str(row[0]) for row in rows]
+
+
+def told_of(tx: apsw.Connection, kind: str, node_id: str, project_ids: Sequence[int]) -> bool:
+    """Whether a memory of one of these projects has an edge to this node."""
+    return bool(
+        tx.execute(
+            "SELECT EXISTS (SELECT 1 FROM edges e JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER)"
+            " WHERE e.to_kind = ? AND e.to_id = ? AND +e.from_kind = 'summary'"
+            f" AND s.project_id IN ({','.join('?' * len(project_ids))}))",
+            (kind, node_id, *project_ids),
+        ).get
+    )
+
+
+# MERGED from memd.store.entities:
+# MERGED What memories name: files, symbols, identifiers, people. Derived, rebuildable.
+
+
+def put(tx: apsw.Connection, summary_id: int, named: Iterable[tuple[str, str]]) -> None:
+    """Let these (name, kind) be what a summary names, instead of whatever it named before."""
+    tx.execute("DELETE FROM entities WHERE summary_id = ?", (summary_id,))
+    tx.executemany(
+        "INSERT OR IGNORE INTO entities (summary_id, name, kind) VALUES (?, ?, ?)",
+        [(summary_id, storable(name), kind) for name, kind in named],
+    )
+
+
+def of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
+    """The names in these summaries by id; one that names nothing is left out."""
+    found: dict[int, set[str]] = {}
+    for number, name in tx.execute(
+        "SELECT summary_id, name FROM entities"
+        f" WHERE summary_id IN ({','.join('?' * len(summary_ids))})",
+        tuple(summary_ids),
+    ):
+        found.setdefault(int(number), set()).add(name)
+    return {number: frozenset(names) for number, names in found.items()}

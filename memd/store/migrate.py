@@ -1,20 +1,51 @@
-"""From whatever version a vault has to ours, or a clear refusal. Numbered SQL, one transaction each.
-
-A vault carries `application_id` "memd" and `user_version`, the number of its last migration. Both
-stand in the first hundred bytes of the file, so that a file which is foreign, damaged or newer is
-refused from a plain read: opening it with SQLite might already have changed it.
-"""
+"""Numbered migrations."""
 
 import functools
 import struct
 from collections.abc import Callable, Mapping
 from importlib import resources
+from itertools import islice
 from pathlib import Path
 
 import apsw
+import numpy as np
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
-from memd.store import recoding
+from memd.store.fulltext import POSTING, pack
+
+# MERGED from memd.store.recoding:
+# MERGED What a migration does to data that SQL alone cannot: postings from six bytes each to two.
+
+
+_BLOCK = 1_000
+
+
+def pack_postings(connection: apsw.Connection) -> None:
+    """Write the postings of every passage anew. 100,000 passages take some three seconds."""
+    last = 0
+    while True:
+        rows = connection.execute(
+            "SELECT id, postings FROM passages WHERE id > ? ORDER BY id", (last,)
+        )
+        block = list(islice(rows, _BLOCK))
+        if not block:
+            return
+        last = block[-1][0]
+        sizes = [len(blob) // POSTING.itemsize for _, blob in block]
+        packed = pack(np.frombuffer(b"".join(blob for _, blob in block), POSTING), sizes)
+        connection.executemany(
+            "UPDATE passages SET postings = ? WHERE id = ?",
+            [(new, number) for (number, _), new in zip(block, packed, strict=True)],
+        )
+
+
+# MERGED from memd.store.migrate:
+# MERGED From whatever version a vault has to ours, or a clear refusal. Numbered SQL, one transaction each.
+# MERGED
+# MERGED A vault carries `application_id` "memd" and `user_version`, the number of its last migration. Both
+# MERGED stand in the first hundred bytes of the file, so that a file which is foreign, damaged or newer is
+# MERGED refused from a plain read: opening it with SQLite might already have changed it.
+
 
 APPLICATION_ID = int.from_bytes(b"memd", "big")
 _MAGIC = b"SQLite format 3\x00"
@@ -23,7 +54,7 @@ _QUICK_CHECK_MAX = 64 * 1024 * 1024
 """Bytes. A larger file is checked by `memd doctor`, not on every start."""
 
 
-_BESIDE: Mapping[int, Callable[[apsw.Connection], None]] = {5: recoding.pack_postings}
+_BESIDE: Mapping[int, Callable[[apsw.Connection], None]] = {5: pack_postings}
 """What a migration does beyond its SQL, in the same transaction."""
 
 

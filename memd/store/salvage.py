@@ -13,7 +13,7 @@ import apsw
 
 from memd.errors import VaultCorrupt
 from memd.models import EdgeType, EventKind, Kind, Tier
-from memd.store import books, copies, sweeping
+from memd.store import backup, integrity, ledger
 from memd.store.database import Connection, Database, translated
 
 NUMBERED = (
@@ -70,10 +70,10 @@ def salvage(damaged: str, target: str, now: int) -> Salvaged:
         ):
             made = _copy_tables(source, into, now)
     except BaseException:
-        copies.discard(target)
+        backup.discard(target)
         raise
     if not any(made.kept[name] for name in ("events", "summaries", "receipts")):
-        copies.discard(target)
+        backup.discard(target)
         raise VaultCorrupt(
             f"{damaged}: nothing of it can be read; `memd restore FILE` takes a backup"
         )
@@ -106,7 +106,7 @@ def _copy_tables(source: Connection, into: Connection, now: int) -> Salvaged:
     for table, condition in _VALID.items():
         into.execute(f"DELETE FROM {table} WHERE NOT coalesce({condition}, 0)")
     _replace_lost_parents(into, now)
-    sweeping.sweep(into)
+    integrity.sweep(into)
     _balance_ledger(into)
     # A number that a user may have written down is never given again.
     with contextlib.suppress(*_UNREADABLE):
@@ -192,7 +192,7 @@ def _replace_lost_parents(into: Connection, now: int) -> None:
 
 def _balance_ledger(into: Connection) -> None:
     """If receipts were lost, count them again from the events that are there."""
-    balance = books.balance(into)
+    balance = ledger.balance(into)
     if 2 * balance["received"] == sum(balance.values()) > 0:
         return
     into.execute("DELETE FROM receipts")

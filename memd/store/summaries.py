@@ -1,16 +1,91 @@
-"""Summaries: what is remembered. Triggers tell `changes` of every write."""
+"""summaries and their lookup keys."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import apsw
 
 from memd.models import Draft, Kind, Summary, Tier
-from memd.store import confidence, cues, doubts
+from memd.store import judgments
 from memd.store.filter import NOT_SUPERSEDED, Filter
-from memd.text import storable
+from memd.text import content_stems, digest, normalised, storable
+
+# MERGED from memd.store.cues:
+# MERGED By which words a rule or a decision is found again when a new one may repeat or replace it. Derived.
+# MERGED
+# MERGED A cue is a stem of a memory's title, or of a statement that its body quotes, or a hash of the whole
+# MERGED title. Written with the memory, in its transaction: the full text lags behind, and a decision must
+# MERGED find the one it replaces before the index has seen either. Not here: what two decisions that share
+# MERGED a cue are to each other.
+
+
+KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE)
+"""What can be said again, or be said no longer."""
+_QUOTED = re.compile(r"“(.+?)”$", re.MULTILINE)
+_CUES_MAX = 200
+_BUILT = "cues"
+
+
+def words(kind: Kind, title: str, body: str) -> frozenset[str]:
+    """The cues of a memory; none for a kind that is never looked for. Only decisions have stems."""
+    if kind not in KINDS:
+        return frozenset()
+    whole = f"={digest(normalised(title))}"
+    if kind is not Kind.DECISION:
+        return frozenset((whole,))
+    stems = content_stems(" ".join((title, *_QUOTED.findall(body))))
+    return frozenset((whole, *dict.fromkeys(stems[:_CUES_MAX])))
+
+
+def put(tx: apsw.Connection, summary_id: int, kind: Kind, title: str, body: str) -> None:
+    """Let these be the cues of a summary, instead of those it had."""
+    tx.execute("DELETE FROM cues WHERE summary_id = ?", (summary_id,))
+    tx.executemany(
+        "INSERT INTO cues (cue, summary_id) VALUES (?, ?)",
+        [(storable(cue), summary_id) for cue in sorted(words(kind, title, body))],
+    )
+
+
+def titled(tx: apsw.Connection, project_id: int, kind: Kind, title: str) -> list[int]:
+    """The ids of a project's live summaries of this kind whose title says the same, newest first."""
+    return sharing(tx, project_id, kind, (f"={digest(normalised(title))}",), limit=500)
+
+
+def sharing(
+    tx: apsw.Connection, project_id: int, kind: Kind, cues: Iterable[str], *, limit: int
+) -> list[int]:
+    """The ids of a project's live summaries of this kind with any of these cues, newest first."""
+    _build(tx)
+    wanted: Sequence[str] = sorted(storable(cue) for cue in cues)
+    rows = tx.execute(
+        "SELECT DISTINCT s.id, s.at FROM cues c CROSS JOIN summaries s ON s.id = c.summary_id"
+        f" WHERE c.cue IN ({','.join('?' * len(wanted))}) AND s.project_id = ? AND s.kind = ?"
+        " AND NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+        " ORDER BY s.at DESC, s.id DESC LIMIT ?",
+        (*wanted, project_id, kind.value, limit),
+    )
+    return [int(row[0]) for row in rows]
+
+
+def _build(tx: apsw.Connection) -> None:
+    """Give the memories of a vault from before there were cues theirs, once."""
+    if tx.execute("SELECT 1 FROM meta WHERE key = ?", (_BUILT,)).get:
+        return
+    rows: Sequence[tuple[Any, ...]] = tx.execute(
+        f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({','.join('?' * len(KINDS))})",
+        tuple(kind.value for kind in KINDS),
+    ).fetchall()
+    for number, kind, title, body in rows:
+        put(tx, number, Kind(kind), title, body)
+    tx.execute("INSERT INTO meta VALUES (?, '1')", (_BUILT,))
+
+
+# MERGED from memd.store.summaries:
+# MERGED Summaries: what is remembered. Triggers tell `changes` of every write.
+
 
 _COLUMNS = (
     "s.id, s.uid, s.project_id, s.session_id, s.kind, s.tier, s.source, s.title, s.body, s.at,"
@@ -48,7 +123,9 @@ def _summary(row: tuple[Any, ...]) -> Summary:
     )  # fmt: skip
 
 
-def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> tuple[int, str]:
+def put_summaries(
+    tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int
+) -> tuple[int, str]:
     """Write a draft under `uid`: its id, and `created`, `revised`, `unchanged` or `forgotten` (id 0)."""
     if tx.execute("SELECT 1 FROM forgotten WHERE key = ?", (uid,)).get:
         return 0, "forgotten"
@@ -67,9 +144,9 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
             "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
             " confidence = ?, quality = ?, rule = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
             (draft.kind.value, title, body, tags, files, draft.at, now,
-             doubts.trust(tx, draft.confidence, old[0], old[-1]), draft.quality, draft.rule, old[0]),
+             judgments.trust(tx, draft.confidence, old[0], old[-1]), draft.quality, draft.rule, old[0]),
         )  # fmt: skip
-        cues.put(tx, int(old[0]), draft.kind, title, body)
+        put(tx, int(old[0]), draft.kind, title, body)
         return int(old[0]), "revised"
     number = tx.execute(
         "INSERT INTO summaries (uid, project_id, session_id, episode, kind, tier, source, title, body,"
@@ -79,7 +156,7 @@ def put(tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int) -> 
          owner.source, title, body, draft.topic_key, tags, files, draft.at, now, now,
          draft.expires_at, draft.confidence, draft.quality, draft.rule),
     ).get  # fmt: skip
-    cues.put(tx, int(number), draft.kind, title, body)
+    put(tx, int(number), draft.kind, title, body)
     return int(number), "created"
 
 
@@ -224,7 +301,7 @@ def strengthen(tx: apsw.Connection, summary_id: int, now: int, times: int = 1) -
         tx.execute(
             "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = ?, archived_at = NULL"
             " WHERE id = ?",
-            (count, confidence.repeated(held, duplicates, count), now, summary_id),
+            (count, judgments.repeated(held, duplicates, count), now, summary_id),
         )
 
 
@@ -252,8 +329,8 @@ def pin(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
 
 def delete(tx: apsw.Connection, summary_id: int) -> None:
     """Remove a summary and its place in the graph; supersessions and judgments go with it."""
-    against = doubts.opponents(tx, [summary_id]).get(summary_id, set())
-    with doubts.weighed(tx, against):
+    against = judgments.opponents(tx, [summary_id]).get(summary_id, set())
+    with judgments.weighed(tx, against):
         tx.execute("DELETE FROM summaries WHERE id = ?", (summary_id,))
         tx.execute(
             "DELETE FROM edges WHERE (from_kind = 'summary' AND from_id = ?1)"
@@ -276,3 +353,47 @@ def counts(tx: apsw.Connection) -> dict[str, int]:
             tx.execute("SELECT count(*) FROM summaries WHERE consolidated = 0").get
         ),
     }
+
+
+# MERGED from memd.store.forms:
+# MERGED Forms of summaries: a hash of what a text says, equal for those that differ in nothing but its dress.
+
+
+_LIKE = (
+    "SELECT f.summary_id FROM forms f JOIN summaries s ON s.id = f.summary_id"
+    " WHERE f.form = ? AND s.project_id = ? AND s.id != ? AND NOT EXISTS"
+    " (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+    " ORDER BY f.summary_id DESC LIMIT ?"
+)
+
+
+def put_forms(tx: apsw.Connection, forms: Mapping[int, int]) -> None:
+    """Write the forms of these summaries, of those that are still there."""
+    tx.executemany(
+        "INSERT OR REPLACE INTO forms (summary_id, form) SELECT id, ? FROM summaries WHERE id = ?",
+        [(form, number) for number, form in forms.items()],
+    )
+
+
+def twins(
+    tx: apsw.Connection, wanted: Iterable[tuple[int, int, int]], limit: int
+) -> set[tuple[int, int]]:
+    """Pairs of live summaries of one project and form, the smaller id first.
+
+    `wanted` are (summary id, project id, form), of which each meets at most `limit` others.
+    """
+    found: set[tuple[int, int]] = set()
+    for number, project_id, form in wanted:
+        for (other,) in tx.execute(_LIKE, (form, project_id, number, limit)):
+            found.add((min(number, int(other)), max(number, int(other))))
+    return found
+
+
+def lacking(tx: apsw.Connection, below: int, limit: int) -> list[tuple[int, str, str]]:
+    """(id, title, body) of the next summaries below an id that were looked at and have no form."""
+    rows: list[Any] = tx.execute(
+        "SELECT s.id, s.title, s.body FROM summaries s WHERE s.id < ? AND s.consolidated"
+        " AND NOT EXISTS (SELECT 1 FROM forms f WHERE f.summary_id = s.id) ORDER BY s.id DESC LIMIT ?",
+        (below, limit),
+    ).fetchall()
+    return [(int(number), title, body) for number, title, body in rows]

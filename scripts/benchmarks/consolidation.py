@@ -26,13 +26,13 @@ from benchmarks import corpus, harness, metrics, minilm
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.decide import Pair, Relate, Supersede, decide
-from memd.consolidate.form import form_of
+from memd.consolidate.near_duplicates import form_of
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, Summary, Tier
-from memd.recall.answer import Question
 from memd.recall.recaller import Recaller
+from memd.recall.types import Question
 from memd.store import projects, summaries
 from memd.store.database import Connection, Database
 
@@ -130,7 +130,7 @@ class _Vault:
             draft = Draft(
                 "turn", Kind(one["kind"]), one["title"], one["text"], one["at"], "bench", ()
             )
-            summaries.put(tx, f"bench-{next(self._numbers)}", draft, owner, _now())
+            summaries.put_summaries(tx, f"bench-{next(self._numbers)}", draft, owner, _now())
         if not is_new:
             tx.execute("UPDATE summaries SET consolidated = 1")
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks import corpus, harness, metrics, minilm, ollama_stub
-from memd.index.blobs import decode
+from memd.index.quantization import decode
 from memd.store.vectors import STRIDE
 
 LIMITS = {

@@ -22,10 +22,10 @@ from memd.index.memory_index import MemoryIndex
 from memd.index.postings import POSTING
 from memd.index.vectors import VectorMatrix
 from memd.models import Kind, Tier
-from memd.recall import filters, legs
-from memd.recall.answer import Question
+from memd.recall import filters, retrievers
 from memd.recall.profiles import Lexical
-from memd.store.rows import IndexRow, StoredPassage
+from memd.recall.types import Question
+from memd.store.types import IndexRow, StoredPassage
 
 LIMITS = {
     "words, 10000 rows": {"ratio": ">= 20"},
@@ -189,13 +189,13 @@ def _measure_words(rows: _Rows) -> dict[str, Any]:
     seen = filters.masks(index, Question(text="", now=0))
     sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
 
-    def search(terms: legs.Terms) -> legs.Rows:
-        scores = legs.lexical_scores(index, terms, _LEXICAL, seen.evidence.among)
-        return legs.best(index, scores, seen, _TOP)
+    def search(terms: retrievers.Terms) -> retrievers.Rows:
+        scores = retrievers.lexical_scores(index, terms, _LEXICAL, seen.evidence.among)
+        return retrievers.best(index, scores, seen, _TOP)
 
     ours, theirs, exact = [], [], []
     for question in rows.questions:
-        terms = legs.Terms(dict.fromkeys(question.tolist(), 1.0))
+        terms = retrievers.Terms(dict.fromkeys(question.tolist(), 1.0))
         scores = plain.scores(question)
         found = scores[search(terms)]
         best = np.sort(scores)[::-1][: len(found)]

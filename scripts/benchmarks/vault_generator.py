@@ -26,9 +26,10 @@ from memd.index import snapshot
 from memd.index.entities import of_text
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind, SessionRef, Space
-from memd.store import cues, projects, vectors
+from memd.store import projects, vectors
+from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.store.packing import POSTING, pack
+from memd.store.fulltext import POSTING, pack
 from memd.text import digest, split_identifier, stems, unique, words
 
 LEARNED = Space("ollama", "played", "1", 768, "0")
@@ -141,7 +142,7 @@ class VaultWriter:
             rows.append(
                 (number, f"{number:032x}", project, self.session, kind.value, title, body, at)
             )
-            cued += [(cue, number) for cue in sorted(cues.words(kind, title, ""))]
+            cued += [(cue, number) for cue in sorted(store_summaries.words(kind, title, ""))]
         self.tx.executemany(
             "INSERT INTO summaries (id, uid, project_id, session_id, kind, tier, source, title, body, at,"
             " created_at, updated_at, rule, consolidated)"

@@ -1,8 +1,8 @@
 import pytest
 
-from memd.capture.adapters import Ignored, Refused
-from memd.capture.identity import Identities
+from memd.capture.claude_code import Ignored, Refused
 from memd.capture.prepare import CaptureRequest, Preparer, is_small
+from memd.capture.project import Identities
 from memd.config import CaptureConfig
 from memd.models import NewEvent
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli import health
-from memd.daemon import lock
+from memd.daemon import process as daemon_process
 from memd.daemon.status import Status
 from memd.errors import BadRequest
 from memd.paths import Paths
@@ -105,7 +105,7 @@ def test_without_a_daemon_the_vault_and_the_spool_are_still_told(alone, tmp_path
 
 
 def test_a_daemon_that_holds_the_vault_in_silence_is_named(alone, tmp_path):
-    with lock.held(Paths({"MEMD_HOME": str(tmp_path)}).lock, 1):
+    with daemon_process.held(Paths({"MEMD_HOME": str(tmp_path)}).lock, 1):
         ran = alone("status")
     assert ran.status == 2
     assert f"pid {os.getpid()}" in ran.out
@@ -195,7 +195,7 @@ def test_an_older_daemon_that_knows_no_directory_is_asked_again(monkeypatch, tmp
             raise BadRequest("directory: there is no such")
         return {"method": method}
 
-    monkeypatch.setattr(health.door, "call", call)
+    monkeypatch.setattr(health.daemon_call, "call", call)
     found = health.ask(Paths({"MEMD_HOME": str(tmp_path)}))
     assert (found, len(asked)) == ({"method": "memd/status"}, 2)
 

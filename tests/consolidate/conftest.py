@@ -57,9 +57,9 @@ class Vault:
             project_id or self.project_id, session_id, "claude-code", episode
         )
         uid = f"uid-{next(self._uids)}"
-        return self.db.write_now(lambda tx: summaries.put(tx, uid, draft, owner, self.clock()))[
-            0
-        ]
+        return self.db.write_now(
+            lambda tx: summaries.put_summaries(tx, uid, draft, owner, self.clock())
+        )[0]
 
     def event(self, text, session_id=None, kind=EventKind.PROMPT, **payload):
         new = NewEvent(

@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 
 from memd.config import ConsolidateConfig
-from memd.consolidate import consolidator as module
+from memd.consolidate import consolidator as consolidate_consolidator
 from memd.consolidate.consolidator import Consolidator
-from memd.consolidate.verdicts import RULE
-from memd.index import gaps
+from memd.consolidate.runs import RULE
+from memd.index import backfill
 from memd.models import EdgeType, Kind, Space, Stance
 from memd.store import judgments, links, summaries
 from tests.fakes.ollama import Model
@@ -282,7 +282,7 @@ async def test_two_restatements_of_one_batch_find_each_other(vault, clock, rung)
 async def test_what_was_looked_at_before_there_were_forms_gets_its_form(
     vault, clock, rung, monkeypatch
 ):
-    monkeypatch.setattr(module, "_EARLIER", 2)
+    monkeypatch.setattr(consolidate_consolidator, "_EARLIER", 2)
     old = [vault.put(f"the {word} is cached") for word in ("menu", "cart", "page")]
     await vault.indexer.settle()
     await make(vault, clock, rung, threshold=1.0).tick()
@@ -346,9 +346,9 @@ async def learn(vault):
     await vault.indexer.settle()
     vault.index.adopt(LEARNED)
     lacking = vault.index.lacking(LEARNED.name, 99)
-    texts = vault.db.read_now(lambda tx: gaps.texts(tx, lacking))
+    texts = vault.db.read_now(lambda tx: backfill.texts(tx, lacking))
     rows = Model().vectors(list(texts.values())).astype(np.float32)
-    await gaps.bring(vault.db, vault.index, LEARNED, list(texts), rows)
+    await backfill.bring(vault.db, vault.index, LEARNED, list(texts), rows)
 
 
 async def test_a_paraphrase_is_a_candidate_in_a_learned_space_that_leads(vault, consolidator):
@@ -375,7 +375,7 @@ async def test_a_supersession_tells_the_learned_space_in_which_both_are_alike(
     vault.index.adopt(LEARNED)
     same = np.repeat(Model().vectors([ONE]), 2, axis=0).astype(np.float32)
     lacking = vault.index.lacking(LEARNED.name, 9)
-    await gaps.bring(vault.db, vault.index, LEARNED, lacking, same)
+    await backfill.bring(vault.db, vault.index, LEARNED, lacking, same)
     assert (await consolidator.tick()).superseded == 1
     (one,) = vault.supersessions(old)
     assert (one.newer_id, one.cosine) == (new, pytest.approx(1, abs=1e-3))

@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from memd.consolidate.curator import Curator, Memory
-from memd.consolidate.origins import Origin
+from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import UNTITLED, EdgeType, Kind, SessionRef, Tier
 from memd.store import events, links, projects, summaries
@@ -162,7 +162,7 @@ async def test_nothing_of_what_was_said_stays_once_its_memory_is_forgotten(vault
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
         event, _ = events.append(tx, make_new_event(prompt="the zzyzx of May"), session)
-        number, _ = summaries.put(
+        number, _ = summaries.put_summaries(
             tx, "u", make_draft(), summaries.Owner(project, session, "c"), 1
         )
         node = ("summary", str(number), EdgeType.DERIVES_FROM, "event", str(event))

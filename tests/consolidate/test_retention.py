@@ -5,7 +5,7 @@ from memd.config import RetentionConfig
 from memd.consolidate.retention import DAY, Retention
 from memd.models import EventKind, Kind
 from memd.recall.provenance import why
-from memd.store import books, events, summaries
+from memd.store import events, ledger, summaries
 
 OUTPUT = "line of output\n" * 200
 
@@ -198,7 +198,7 @@ async def test_what_expired_long_ago_goes_and_may_be_said_again(vault, keep, clo
     assert (await keep().act()).expired == 1
     await vault.indexer.settle()
     assert (vault.get(number), vault.get(pinned) is None) == (None, False)
-    assert not vault.db.read_now(lambda tx: books.is_forgotten(tx, uid))
+    assert not vault.db.read_now(lambda tx: ledger.is_forgotten(tx, uid))
 
 
 async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said_again(

@@ -10,12 +10,12 @@ from memd.capture.redact import redact, redact_value
 from memd.consolidate import scrub
 from memd.consolidate.scrub import PUT_THERE, by_pattern
 from memd.errors import BadRequest
-from memd.store import projects, texts
-from memd.store.texts import Row
+from memd.store import erasure, projects
+from memd.store.erasure import Row
 from tests.planted import HEX40
 
 EVENTS, SUMMARIES, EDGES = (
-    next(one for one in texts.TABLES if one.name == name)
+    next(one for one in erasure.TABLES if one.name == name)
     for name in ("events", "summaries", "edges")
 )
 

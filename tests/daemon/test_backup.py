@@ -9,7 +9,7 @@ import pytest
 from memd.daemon import backup
 from memd.errors import BadRequest, VaultCorrupt
 from memd.paths import Paths
-from memd.store import beside, saved
+from memd.store import database, fulltext
 from memd.store.database import Database
 from tests.freight import AT, exported, fill, one_of_each, project, session, summary
 
@@ -183,7 +183,7 @@ def test_whatever_fails_the_old_vault_stays(paths, monkeypatch, step):
         raise OSError(errno.EIO, "the disk is gone")
 
     target = {"replace": (Path, "replace"), "link": (Path, "hardlink_to")}
-    monkeypatch.setattr(*target.get(step, (backup.copies, step)), fail)
+    monkeypatch.setattr(*target.get(step, (backup.store_backup, step)), fail)
     with pytest.raises(OSError, match="the disk is gone"):
         backup.restore(paths, made.backup.path, AT, silent)
     monkeypatch.undo()
@@ -218,14 +218,14 @@ def test_a_restored_vault_has_no_copy_of_the_index_of_the_one_before(paths):
     db = Database(paths.database, AT)
     labels = {"sources": [], "tags": []}
     db.write_now(lambda tx: tx.execute("DELETE FROM changes").fetchall())
-    assert db.write_now(lambda tx: saved.hold(tx, "one", labels))
+    assert db.write_now(lambda tx: fulltext.hold(tx, "one", labels))
     db.close()
-    folder = Path(beside.directory(paths.database), "one")
+    folder = Path(database.directory(paths.database), "one")
     folder.mkdir(parents=True)
     backup.restore(paths, made.backup.path, AT + DAY, silent)
     assert not folder.parent.exists()
     db = Database(paths.database, AT)
-    assert db.read_now(saved.name) is None
+    assert db.read_now(fulltext.name) is None
     db.close()
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.daemon import lock, process
+from memd.daemon import process
 from memd.errors import Broken
 from memd.paths import Paths
 
@@ -48,7 +48,7 @@ def test_a_polite_daemon_is_asked_to_end(paths, holder):
     child = holder("polite")
     process.end(paths.lock)
     assert child.wait(60) == -signal.SIGTERM
-    assert lock.holder(paths.lock) is None
+    assert process.holder(paths.lock) is None
 
 
 def test_a_daemon_that_does_not_end_is_killed(paths, holder):

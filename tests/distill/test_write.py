@@ -7,17 +7,7 @@ from memd.distill.failures import PassedCheck
 from memd.distill.write import EpisodePlan, close_failures, judge_decision, write_episode
 from memd.import_graph import FileLink
 from memd.models import DraftEdge, EdgeType, Kind, Session, SessionRef, Source, Stance
-from memd.store import (
-    cards,
-    confidence,
-    events,
-    graph,
-    judgments,
-    links,
-    projects,
-    summaries,
-    writings,
-)
+from memd.store import events, judgments, links, projects, session_context, summaries, writings
 from memd.store.database import Database
 from memd.store.writings import WriteUp
 from tests.make import AT, make_draft, make_new_event, make_summary
@@ -72,7 +62,7 @@ def test_drafts_edges_and_marks_are_written_at_once(db, session):
 def test_what_is_captured_begins_below_what_somebody_says_however_certain_the_rule(db, session):
     put(db, session, make_draft("Sure", confidence=0.95))
     stored = db.read_now(lambda tx: summaries.get(tx, 1))
-    assert stored.confidence == confidence.captured(0.95) < confidence.said_by("agent")
+    assert stored.confidence == judgments.captured(0.95) < judgments.said_by("agent")
 
 
 def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
@@ -91,7 +81,7 @@ def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
         "statement",
         {"as": ".b"},
     )
-    assert db.read_now(lambda tx: graph.files_of_session(tx, session.id)) == ["/p/a.py"]
+    assert db.read_now(lambda tx: links.files_of_session(tx, session.id)) == ["/p/a.py"]
 
 
 def test_a_turn_that_turns_out_private_leaves_no_edge_between_its_files(db, session):
@@ -357,13 +347,13 @@ def failed(db):
         owner = summaries.Owner(1, session, "claude-code", "t1")
         body = "`pytest -q` failed: ValueError: x"
         draft = make_draft("ValueError: x", body, kind=Kind.FAILURE, rule="unmended")
-        return summaries.put(tx, "u1", draft, owner, AT)[0]
+        return summaries.put_summaries(tx, "u1", draft, owner, AT)[0]
 
     return db.write_now(write)
 
 
 def open_ones(db):
-    found = db.read_now(lambda tx: cards.open_failures(tx, [1], 0, AT, 9))
+    found = db.read_now(lambda tx: session_context.open_failures(tx, [1], 0, AT, 9))
     return [card.id for card in found]
 
 

@@ -20,7 +20,7 @@ from memd.distill.writer import (
 )
 from memd.embeddings.ollama import OllamaChat
 from memd.recall import provenance
-from memd.store import books, changes, events, summaries, switches
+from memd.store import events, fulltext, ledger, projects, summaries
 from memd.text import PRIVATE
 from tests.distill.written import ANSWER, PROMPT, RULES_TITLE, Desk
 from tests.fakes.ollama import Ollama
@@ -96,7 +96,7 @@ async def test_a_good_reply_improves_the_turn_and_says_who_wrote_it(study):
     assert now.body.endswith(turn.body)
     assert (now.id, now.uid, now.at, now.revisions) == (turn.id, turn.uid, turn.at, 2)
     assert study.told == 1
-    assert await study.db.read(changes.count)
+    assert await study.db.read(fulltext.count_changes)
     why = await provenance.why(study.db, "summary", str(turn.id), depth=1, project_ids=None)
     assert why.summary.rule == "turn, written by ollama/qwen2.5:3b"
     assert [source.event.kind.value for source in why.sources] == ["prompt", "stop"]
@@ -351,9 +351,9 @@ async def test_a_turn_with_anything_private_in_it_is_never_shown(desk, where):
 
 async def test_a_turn_of_a_place_that_is_switched_off_is_never_shown(desk):
     turn = await desk.turn()
-    await desk.db.write(lambda tx: switches.put(tx, switches.SESSION, "s1", False, True, 1))
+    await desk.db.write(lambda tx: projects.put(tx, projects.SESSION, "s1", False, True, 1))
     assert await next_id(desk) is None
-    await desk.db.write(lambda tx: switches.drop(tx, switches.SESSION, "s1"))
+    await desk.db.write(lambda tx: projects.drop(tx, projects.SESSION, "s1"))
     assert await next_id(desk) == turn.id
 
 
@@ -407,7 +407,7 @@ def test_a_day_has_so_many_replies_and_the_next_one_as_many_again(db):
 
 @pytest.mark.parametrize("note", ["", "[1]", '{"tried": 3}', '{"day": "x"}', "{"])
 def test_a_ledger_that_cannot_be_read_is_a_new_one(db, note):
-    db.write_now(lambda tx: books.write_note(tx, "writer", note))
+    db.write_now(lambda tx: ledger.write_note(tx, "writer", note))
     assert db.read_now(lambda tx: writer.read_budget(tx, 0)) == WriterBudget()
 
 

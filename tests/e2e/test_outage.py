@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from memd.index.blobs import decode
+from memd.index.quantization import decode
 from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memd.errors import MemdError
-from memd.index.blobs import decode
+from memd.index.quantization import decode
 from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 

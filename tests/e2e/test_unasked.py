@@ -5,7 +5,7 @@ import json
 import apsw
 import pytest
 
-from memd.capture.echo import OPENING
+from memd.capture.redact.blocks import OPENING
 from tests.e2e.house import LEDGER
 
 PROJECT = "/home/dev/ledger"

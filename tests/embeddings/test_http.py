@@ -2,7 +2,7 @@ import anyio
 import httpx
 import pytest
 
-from memd.embeddings import http as module
+from memd.embeddings import http
 from memd.embeddings.http import ModelServer, Reply, checked_url
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 
@@ -46,7 +46,7 @@ async def test_nobody_listening_is_told_apart_from_every_other_failure(server, a
 async def test_what_goes_wrong_on_the_way_is_an_engine_failed(
     server, asked, monkeypatch, fault
 ):
-    monkeypatch.setattr(module, "REPLY_BYTES", 2_000_000)
+    monkeypatch.setattr(http, "REPLY_BYTES", 2_000_000)
     server.fault = fault
     with pytest.raises(EngineFailed):
         await asked.ask("/api/tags")

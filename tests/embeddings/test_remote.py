@@ -2,7 +2,7 @@ import anyio
 import numpy as np
 import pytest
 
-from memd.embeddings import remote as module
+from memd.embeddings import remote
 from memd.embeddings.remote import (
     REQUEST_S,
     AdaptiveBatchSize,
@@ -102,7 +102,7 @@ async def test_the_same_question_again_costs_nothing(server, running):
 
 
 async def test_only_so_many_questions_are_remembered(running, monkeypatch):
-    monkeypatch.setattr(module, "_CACHED_QUERIES_MAX", 2)
+    monkeypatch.setattr(remote, "_CACHED_QUERIES_MAX", 2)
     async with running() as learned:
         for text in "abc":
             await learned.query(text)
@@ -191,8 +191,8 @@ async def test_a_hanging_server_costs_two_deadlines_and_no_more(server, running)
 async def test_a_server_that_hangs_only_for_vectors_is_found_again_while_a_trial_still_waits(
     server, running, monkeypatch
 ):
-    monkeypatch.setattr(module, "_SECOND_REQUEST_S", 0.05)
-    monkeypatch.setattr(module, "_SECOND_REQUEST_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(remote, "_SECOND_REQUEST_S", 0.05)
+    monkeypatch.setattr(remote, "_SECOND_REQUEST_TIMEOUT_S", 0.2)
     async with running(query_s=0.05) as learned:
         server.fault = "hang embed"
         for _ in range(2):
@@ -218,7 +218,7 @@ async def test_a_late_answer_has_the_room_wake_the_model_up(server, running):
 async def test_whoever_gives_up_early_on_a_late_answer_is_counted_and_leaves_no_task(
     server, running, monkeypatch
 ):
-    monkeypatch.setattr(module, "_LATE_SHARE", 0.001)
+    monkeypatch.setattr(remote, "_LATE_SHARE", 0.001)
     async with running(query_s=10) as learned:
         server.fault = "hang"
         for _ in range(2):

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from memd.config import EnginesConfig, IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineAbsent, EngineFailed
-from memd.index import gaps
+from memd.index import backfill
 from memd.index.backfill import Backfill
-from memd.index.blobs import decode
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
+from memd.index.quantization import decode
 from memd.models import Draft, Kind, Space
-from memd.store import fulltext, links, projects, spaces, summaries, vectors
+from memd.store import fulltext, links, projects, summaries, vectors
 from memd.store.database import Database
 
 FIRST, SECOND = Space("ollama", "m", "1", 4, "d1"), Space("ollama", "m", "1", 4, "d2")
@@ -71,7 +71,7 @@ class Vault:
             project = projects.ensure_project(tx, "/a", "a", "", 1)
             owner = summaries.Owner(project, None, "agent")
             return [
-                summaries.put(
+                summaries.put_summaries(
                     tx, f"uid {t}", Draft("turn", Kind.NOTE, t, body, at, "r", ()), owner, 1
                 )[0]
                 for t in titles
@@ -85,7 +85,7 @@ class Vault:
         lacking = self.index.lacking(space.name, c.n)
         stored = self.db.read_now(lambda tx: vectors.of(tx, space.name, lacking))
         if stored:
-            await gaps.restore(self.index, space, stored)
+            await backfill.restore(self.index, space, stored)
 
     async def fill(self):
         """Index, then do what the room does until it sleeps; for how long it would."""
@@ -482,7 +482,7 @@ async def tell(path, steps):
         assert story.vault.backfill.status()["missing"] == 0
         count = db.read_now(fulltext.count)
         learned = story.vault.model.current.name
-        weights = {w.name: w.vectors for w in db.read_now(spaces.weigh)}
+        weights = {w.name: w.vectors for w in db.read_now(vectors.weigh)}
         assert weights.get(learned, 0) == count
         assert HASHING not in weights
     finally:

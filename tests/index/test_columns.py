@@ -5,7 +5,7 @@ import numpy as np
 
 from memd.index.columns import KIND_CODES, NEVER, TIER_CODES, Columns
 from memd.models import Kind, Tier
-from memd.store.rows import IndexRow, StoredPassage
+from memd.store.types import IndexRow, StoredPassage
 
 
 def stored(number, summary_id, seq=0, length=5):

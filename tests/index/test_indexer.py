@@ -16,19 +16,9 @@ from memd.index import snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
-from memd.store import (
-    changes,
-    entities,
-    events,
-    fulltext,
-    links,
-    projects,
-    saved,
-    summaries,
-    turns,
-)
+from memd.store import events, fulltext, links, projects, summaries, turns
 from memd.store.database import Database
-from memd.store.packing import unpack
+from memd.store.fulltext import unpack
 from tests.make import make_new_event
 
 HASHING = HashingEmbedder().space.name
@@ -63,7 +53,9 @@ def put(db, uid, body="Sessions are kept in Redis", **more):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
         draft = Draft("turn", Kind.NOTE, f"Title {uid}", body, 1, "r", (), **more)
-        return summaries.put(tx, uid, draft, summaries.Owner(project, session, "agent"), 1)[0]
+        return summaries.put_summaries(
+            tx, uid, draft, summaries.Owner(project, session, "agent"), 1
+        )[0]
 
     return db.write_now(write)
 
@@ -154,7 +146,7 @@ async def test_what_is_pending_is_searchable_when_settle_returns(db):
     text = "Title a\nSessions are kept in Redis"
     rows, cosines = index.matrices[HASHING].top(HashingEmbedder().embed([text])[0], 1)
     assert (rows.tolist(), cosines[0]) == (row.tolist(), pytest.approx(1, abs=1e-3))
-    assert db.read_now(changes.count) == 0
+    assert db.read_now(fulltext.count_changes) == 0
     assert (
         db.read_now(lambda tx: fulltext.match(tx, '"login"', 5))[0][0]
         == passage_ids(db, number)[0]
@@ -426,7 +418,7 @@ async def tell(path, steps):
             await story.happen(*step)
         await story.indexer.settle()
         await agree(db, story.index)
-        db.write_now(saved.drop)
+        db.write_now(fulltext.drop)
         await agree(db, story.index)
         before = tables(db)
         await story.indexer.reindex()
@@ -449,14 +441,14 @@ async def test_what_a_memory_names_follows_its_text_and_goes_with_it(db):
     indexer = make(db)
     number = put(db, "u", body="`decode_token` in app/login.py")
     await indexer.settle()
-    named = db.read_now(lambda tx: entities.of(tx, [number]))[number]
+    named = db.read_now(lambda tx: links.of(tx, [number]))[number]
     assert named == {"decode_token", "app/login.py", "login.py"}
     put(db, "u", body="`parse_header` instead")
     await indexer.settle()
-    assert db.read_now(lambda tx: entities.of(tx, [number])) == {number: {"parse_header"}}
+    assert db.read_now(lambda tx: links.of(tx, [number])) == {number: {"parse_header"}}
     db.write_now(lambda tx: summaries.delete(tx, number))
     await indexer.settle()
-    assert db.read_now(lambda tx: entities.of(tx, [number])) == {}
+    assert db.read_now(lambda tx: links.of(tx, [number])) == {}
 
 
 async def test_reindexing_finds_the_same_names_and_the_same_turns(db):

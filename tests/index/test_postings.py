@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index import postings as module
-from memd.index.among import Among
-from memd.index.postings import POSTING, ROW_PARTS, Postings
+from memd.index import postings as index_postings
+from memd.index.postings import POSTING, ROW_PARTS, Among, Postings
 
 DEFAULTS = {"k1": 0.9, "b": 0.4, "title_weight": 2.0}
 
@@ -178,10 +177,10 @@ def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch
     append(plain, rows)
     append(plain, rows[:30])
     expected = plain.scores({1: 1.0, 2: 0.5, 3: 2.0}, **DEFAULTS)
-    monkeypatch.setattr(module, "_COMMON_MIN", 2)
-    monkeypatch.setattr(module, "_COMMON_MAX", 1)
-    monkeypatch.setattr(module, "_AT_ONCE", 7)
-    monkeypatch.setattr(module, "_SEGMENT_MIN", 1)
+    monkeypatch.setattr(index_postings, "_COMMON_MIN", 2)
+    monkeypatch.setattr(index_postings, "_COMMON_MAX", 1)
+    monkeypatch.setattr(index_postings, "_AT_ONCE", 7)
+    monkeypatch.setattr(index_postings, "_SEGMENT_MIN", 1)
     append(dense, rows)
     append(dense, rows[:30])
     for _ in range(2):

@@ -25,7 +25,7 @@ from memd.index.snapshot import (
 )
 from memd.index.vectors import VectorMatrix
 from memd.models import Space
-from memd.store import beside, saved, summaries
+from memd.store import database, fulltext, summaries
 from tests.index.test_indexer import contents, put, words_of
 from tests.index.test_memory_index import SPACE, facts, filled, half, stored
 from tests.index.test_term_dictionary import lines
@@ -40,7 +40,7 @@ def vault(tmp_path):
 
 def write(vault, name="one", index=None):
     write_snapshot(vault, name, index or filled(), lambda: None)
-    return Path(beside.directory(vault), name)
+    return Path(database.directory(vault), name)
 
 
 def test_what_is_written_is_mapped_with_room_behind_it(vault):
@@ -155,7 +155,7 @@ def test_writing_that_fails_leaves_nothing(vault):
 
 
 def snapshot_files(vault):
-    folder = Path(beside.directory(vault))
+    folder = Path(database.directory(vault))
     return sorted(one.name for one in folder.iterdir()) if folder.exists() else []
 
 
@@ -163,7 +163,7 @@ def test_all_but_one_are_swept_away_and_what_is_mapped_lives_on(vault):
     sweep_snapshots(vault, None)
     write(vault, "one")
     found = read_snapshot(vault, "one")
-    former = Path(beside.directory(vault), "of-format-2")
+    former = Path(database.directory(vault), "of-format-2")
     former.mkdir()
     (former / "manifest.json").touch()
     write(vault, "two")
@@ -232,12 +232,12 @@ def snapshots(db):
 
 
 def snapshot_path(db):
-    return Path(beside.directory(db.path), snapshots(db)[0])
+    return Path(database.directory(db.path), snapshots(db)[0])
 
 
 def content(db):
     return b"".join(
-        Path(beside.directory(db.path), name).read_bytes() for name in snapshots(db)
+        Path(database.directory(db.path), name).read_bytes() for name in snapshots(db)
     )
 
 
@@ -267,7 +267,7 @@ async def test_what_was_indexed_since_is_read_from_the_vault(db):
     put(db, "new", "a memory that no snapshot has")
     db.write_now(lambda tx: summaries.pin(tx, 2, 5))
     await indexer.settle()
-    assert db.read_now(saved.unsaved) == [1, 2, 4]
+    assert db.read_now(fulltext.unsaved) == [1, 2, 4]
     _, again = await reads_as(db, index)
     assert again.vocabulary.number("snapshot") is not None
     assert again.columns.pinned.sum() == 1
@@ -297,8 +297,8 @@ async def test_a_snapshot_is_written_again_when_enough_has_changed_and_the_forme
     await indexer.settle()
     await indexer._rest()
     (second,) = snapshots(db)
-    assert second == db.read_now(saved.name) != first
-    assert db.read_now(saved.unsaved) == []
+    assert second == db.read_now(fulltext.name) != first
+    assert db.read_now(fulltext.unsaved) == []
     await reads_as(db, index)
 
 
@@ -312,7 +312,7 @@ async def test_an_index_lives_on_in_the_arrays_of_its_snapshot(db):
     await indexer.settle()
     assert indexer._storage.status()["mapped"]
     await reads_as(db, index)
-    db.write_now(saved.drop)
+    db.write_now(fulltext.drop)
     await reads_as(db, index, mapped=False)
 
 
@@ -400,7 +400,7 @@ async def test_a_snapshot_that_is_overtaken_while_it_is_written_does_not_hold(db
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", overtaken)
     await indexer._rest()
     assert snapshots(db) == []
-    assert db.read_now(saved.name) is None
+    assert db.read_now(fulltext.name) is None
 
 
 async def test_a_snapshot_has_no_text(db):
@@ -445,7 +445,7 @@ async def test_a_snapshot_that_does_not_fit_is_done_without_and_replaced(db, dam
     await indexer.load()
     assert "was not used" in indexer.status()["copy"]["trouble"]
     assert indexer.status()["trouble"] is None
-    assert db.read_now(saved.name) is None
+    assert db.read_now(fulltext.name) is None
     await reads_as(db, index, mapped=False)
     await indexer._rest()
     await reads_as(db, index)
@@ -463,7 +463,7 @@ async def test_a_damaged_snapshot_is_dropped_reported_and_replaced_at_rest(db, s
     await indexer._complete()
     assert (contents(again), words_of(again)) == (wanted, words)
     assert snapshots(db) == []
-    assert db.read_now(saved.name) is None
+    assert db.read_now(fulltext.name) is None
     assert "checksum" in indexer.status()["trouble"]
     await indexer._rest()
     assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
@@ -490,7 +490,7 @@ async def test_a_daemon_that_stops_does_not_wait_for_a_snapshot(db, monkeypatch)
             await anyio.to_thread.run_sync(begun.wait)
             tasks.cancel_scope.cancel()
     assert snapshots(db) == []
-    assert db.read_now(saved.name) is None
+    assert db.read_now(fulltext.name) is None
 
 
 async def test_a_snapshot_that_was_not_written_well_is_never_named(db, monkeypatch):
@@ -501,9 +501,9 @@ async def test_a_snapshot_that_was_not_written_well_is_never_named(db, monkeypat
 
     def badly(vault, name, *given):
         write(vault, name, *given)
-        flip(Path(beside.directory(vault), name), 99)
+        flip(Path(database.directory(vault), name), 99)
 
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", badly)
     await indexer._rest()
     assert "could not be saved" in indexer.status()["copy"]["trouble"]
-    assert db.read_now(saved.name) is None
+    assert db.read_now(fulltext.name) is None

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index import topk as module
+from memd.index import topk
 from memd.index.topk import cut, highest
 
 
@@ -12,8 +12,8 @@ from memd.index.topk import cut, highest
 def test_the_highest_are_there_with_all_that_tie_and_in_order(scores, count):
     values = np.array(scores, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_COLUMNS_MIN", 8)
-        patch.setattr(module, "_COLUMNS_ROOT", 1)
+        patch.setattr(topk, "_COLUMNS_MIN", 8)
+        patch.setattr(topk, "_COLUMNS_ROOT", 1)
         rows, is_all = highest(values, count)
     positive = np.flatnonzero(values > 0)
     assert rows.tolist() == sorted(rows.tolist())

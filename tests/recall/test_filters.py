@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import Batch, MemoryIndex
 from memd.models import Kind, SessionRef
-from memd.recall.answer import Question
 from memd.recall.filters import masks
+from memd.recall.types import Question
 from memd.store import fulltext, projects, summaries
 from memd.store.database import Database
 from memd.store.filter import Filter
-from memd.store.rows import IndexRow, StoredPassage
+from memd.store.types import IndexRow, StoredPassage
 
 PLAIN = IndexRow(
     1, 1, 0, "note", "agent", "user", 5, None, False, False, 0.5, 0.5, 1, 1, 1, 1, ()

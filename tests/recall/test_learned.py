@@ -5,8 +5,8 @@ import pytest
 
 from memd.embeddings.remote import make_remote_embedder
 from memd.errors import BadRequest
-from memd.recall.answer import Surface, apply_parts
 from memd.recall.profiles import PUBLISHED
+from memd.recall.types import Surface, apply_parts
 from tests.fakes.ollama import Ollama
 from tests.library import NOW, Library
 from tests.make import Synonyms

@@ -2,11 +2,10 @@ import pytest
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Stance, Tier
-from memd.recall.provenance import EDGES_MAX, why
-from memd.recall.testimony import QUOTE_CHARACTERS
-from memd.store import events, injections, judgments, links, projects, summaries, uses
-from memd.store.injections import Shown
-from memd.store.rows import Use
+from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, why
+from memd.store import events, judgments, links, projects, summaries, usage
+from memd.store.types import Use
+from memd.store.usage import Shown
 
 
 class Graph:
@@ -24,7 +23,7 @@ class Graph:
         owner = summaries.Owner(project_id or self.here, None, "c")
         draft = Draft("slot", kind, title, "", 1, more.pop("rule", "rule"), (), **more)
         return self.db.write_now(
-            lambda tx: summaries.put(tx, f"{title}{project_id}", draft, owner, 1)
+            lambda tx: summaries.put_summaries(tx, f"{title}{project_id}", draft, owner, 1)
         )[0]
 
     def event(self, key, project_id=None, **payload):
@@ -290,12 +289,12 @@ async def test_how_it_was_used_is_told_but_not_to_whom_in_another_project(graph)
     graph.event("k2", graph.there, prompt="hi")
 
     def use(tx):
-        uses.record(tx, {number: Use(3, 70)}, {})
+        usage.record(tx, {number: Use(3, 70)}, {})
         shown = [
             Shown(1, number, "prompt", 80, "it fits"),
             Shown(2, number, "startup", 90, "rule"),
         ]
-        injections.record(tx, shown)
+        usage.record_injections(tx, shown)
 
     graph.db.write_now(use)
     told = (await graph.why(number)).access

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.models import Kind, Tier
-from memd.recall.answer import apply_parts
 from memd.recall.profiles import PUBLISHED
-from memd.store import summaries, uses
+from memd.recall.types import apply_parts
+from memd.store import summaries, usage
 from memd.store.database import open_database
-from memd.store.rows import Use
+from memd.store.types import Use
 from tests.library import DAY, NOW, Library
 
 QUESTION = "kettle colour teal"
@@ -32,7 +32,7 @@ def pin(library, number):
 
 def used(library, number, count, *, days_ago=0.0, pairs=()):
     use = Use(count, NOW - int(days_ago * DAY))
-    library.db.write_now(lambda tx: uses.record(tx, {number: use}, dict(pairs)))
+    library.db.write_now(lambda tx: usage.record(tx, {number: use}, dict(pairs)))
 
 
 async def hits(library, profile, text=QUESTION, **more):

@@ -6,8 +6,8 @@ import pytest
 
 from memd.errors import BadRequest, ConfigError, VaultError
 from memd.recall import recaller
-from memd.store import database, summaries, uses
-from memd.store.rows import Use
+from memd.store import database, summaries, usage
+from memd.store.types import Use
 from tests.library import NOW, Library
 
 
@@ -141,7 +141,7 @@ async def test_a_profile_of_ones_own_is_used_and_a_bad_one_refused_at_the_start(
 
 
 def counted(db, *ids):
-    return db.read_now(lambda tx: (uses.of(tx, ids), uses.together(tx, ids)))
+    return db.read_now(lambda tx: (usage.of(tx, ids), usage.together(tx, ids)))
 
 
 async def test_what_an_answer_returns_is_counted_and_written_behind_its_back(library, db):
@@ -172,7 +172,7 @@ async def test_uses_are_written_after_a_while_at_once_if_many_and_at_a_clean_sto
 
     async def written(count):
         with anyio.fail_after(60):
-            while counted_now(await db.read(lambda tx: uses.of(tx, [one]))) < count:  # noqa: ASYNC110  # the vault rings no bell
+            while counted_now(await db.read(lambda tx: usage.of(tx, [one]))) < count:  # noqa: ASYNC110  # the vault rings no bell
                 await anyio.sleep(0.01)
 
     def counted_now(found):
@@ -191,7 +191,7 @@ async def test_uses_are_written_after_a_while_at_once_if_many_and_at_a_clean_sto
         await library.ask("kettle")
         await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    assert counted_now(await db.read(lambda tx: uses.of(tx, [one]))) == 5
+    assert counted_now(await db.read(lambda tx: usage.of(tx, [one]))) == 5
 
 
 async def test_what_cannot_be_written_is_kept_for_the_next_time(library, db):
@@ -202,7 +202,7 @@ async def test_what_cannot_be_written_is_kept_for_the_next_time(library, db):
         await library.recaller.flush()
     await db.write(lambda tx: tx.execute("ALTER TABLE away RENAME TO uses"))
     await library.recaller.flush()
-    assert (await db.read(lambda tx: uses.of(tx, [one]))) == {one: Use(1, NOW)}
+    assert (await db.read(lambda tx: usage.of(tx, [one]))) == {one: Use(1, NOW)}
 
 
 async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_trouble(
@@ -212,7 +212,7 @@ async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_tro
     await library.ask("kettle")
     await db.write(lambda tx: summaries.delete(tx, one))
     await library.recaller.flush()
-    assert (await db.read(lambda tx: uses.of(tx, [one]))) == {}
+    assert (await db.read(lambda tx: usage.of(tx, [one]))) == {}
 
 
 async def test_a_profile_that_says_nothing_of_k_takes_the_settings(db):

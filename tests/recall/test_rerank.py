@@ -6,9 +6,9 @@ import pytest
 
 from memd.embeddings.ollama import OllamaChat
 from memd.errors import EngineFailed
-from memd.recall.answer import apply_parts
 from memd.recall.profiles import Reranking
 from memd.recall.rerank import proximity, steps
+from memd.recall.types import apply_parts
 from tests.fakes.ollama import Ollama
 from tests.library import Library
 

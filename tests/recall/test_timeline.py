@@ -34,7 +34,9 @@ class Past:
         owner = summaries.Owner(project_id or self.here, session_id, "c")
         draft = Draft("slot", kind, f"at {at}", "", at, "rule", ())
         uid = f"{at}-{project_id}-{session_id}-{kind}"
-        return self.db.write_now(lambda tx: summaries.put(tx, uid, draft, owner, 1))[0]
+        return self.db.write_now(lambda tx: summaries.put_summaries(tx, uid, draft, owner, 1))[
+            0
+        ]
 
     async def ask(self, around=None, at=None, session_id=None, wanted=None, **more):
         wanted = wanted or Filter(

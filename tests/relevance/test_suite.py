@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from memd.models import GLOBAL_PROJECT, Draft, Kind, SessionRef, Tier
-from memd.serve import when
+from memd.server import time_expressions
 from memd.store import links, projects, summaries
 from memd.store.database import Database
 from tests.library import Library
@@ -44,7 +44,7 @@ QUESTIONS = read("questions")
 
 def keep(tx, memory):
     """Store one memory as it was captured; its id."""
-    at = when.since(memory["at"], NOW)
+    at = time_expressions.since(memory["at"], NOW)
     project = memory["project"]
     project_id = projects.ensure_project(tx, project, project, "", at)
     session = memory.get("session")
@@ -66,18 +66,20 @@ def keep(tx, memory):
     )
     source = memory.get("source", "claude-code")
     owner = summaries.Owner(project_id, session_id, source, None)
-    return summaries.put(tx, memory["name"], draft, owner, at)[0]
+    return summaries.put_summaries(tx, memory["name"], draft, owner, at)[0]
 
 
 def keep_all(tx):
     """Store the corpus, oldest first, as it would have come; name → id."""
-    in_order = sorted(MEMORIES.values(), key=lambda memory: when.since(memory["at"], NOW))
+    in_order = sorted(
+        MEMORIES.values(), key=lambda memory: time_expressions.since(memory["at"], NOW)
+    )
     ids = {memory["name"]: keep(tx, memory) for memory in in_order}
     for memory in in_order:
         if newer := memory.get("superseded_by"):
             links.supersede(
                 tx, newer_id=ids[newer], older_id=ids[memory["name"]], rule="test",
-                cosine=None, guard="", at=when.since(MEMORIES[newer]["at"], NOW),
+                cosine=None, guard="", at=time_expressions.since(MEMORIES[newer]["at"], NOW),
             )  # fmt: skip
     return ids
 
@@ -100,9 +102,9 @@ class Team:
                 self.projects[GLOBAL_PROJECT],
             )
         if "since" in asked:
-            given["since"] = when.since(asked["since"], NOW)
+            given["since"] = time_expressions.since(asked["since"], NOW)
         if "until" in asked:
-            given["until"] = when.until(asked["until"], NOW)
+            given["until"] = time_expressions.until(asked["until"], NOW)
         given["kinds"] = tuple(Kind(kind) for kind in asked.get("kinds", ()))
         answer = await self.library.ask(
             asked["ask"], now=NOW, source=asked.get("source"), profile="memd", **given, **more

@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from memd.errors import VaultBusy, VaultCorrupt, VaultError, VaultFull, VaultGone
-from memd.store import database as module
-from memd.store.books import note, write_note
+from memd.store import database
 from memd.store.database import Database, open_database
+from memd.store.ledger import note, write_note
 
 
 async def test_what_was_written_can_be_read(db):
@@ -58,7 +58,7 @@ async def test_readers_do_not_wait_for_the_writer(db):
 
 def test_a_read_at_once_waits_for_nobody(db):
     assert db.read_at_once(lambda tx: tx.execute("SELECT 7").get) == 7
-    readers = [db._readers.get_nowait() for _ in range(module.READERS)]
+    readers = [db._readers.get_nowait() for _ in range(database.READERS)]
     assert db.read_at_once(lambda tx: tx.execute("SELECT 7").get) is None
     for reader in readers:
         db._readers.put(reader)
@@ -69,7 +69,7 @@ async def test_a_glance_changes_the_thread_only_if_every_reader_is_taken(db):
         return await db.glance(lambda _: threading.get_ident())
 
     assert await thread() == threading.get_ident()
-    readers = [db._readers.get_nowait() for _ in range(module.READERS)]
+    readers = [db._readers.get_nowait() for _ in range(database.READERS)]
     found = []
 
     async def look():
@@ -95,7 +95,7 @@ def test_errors_of_sqlite_are_told_in_our_words(db):
 
 
 def test_a_vault_that_another_process_locks_is_busy_not_broken(tmp_path, monkeypatch):
-    monkeypatch.setattr(module, "BUSY_TIMEOUT_MS", 50)
+    monkeypatch.setattr(database, "BUSY_TIMEOUT_MS", 50)
     with open_database(str(tmp_path / "v.db"), 1) as db:
         other = apsw.Connection(db.path)
         other.execute("BEGIN IMMEDIATE")

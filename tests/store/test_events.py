@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from memd.models import EventKind, NewEvent, SessionRef
-from memd.store import books, events, projects
+from memd.store import events, ledger, projects
 from tests.make import AT, make_new_event
 
 REF = SessionRef("claude-code", "s")
@@ -91,7 +91,7 @@ def test_a_forgotten_event_leaves_only_its_hash(db, session):
     number, _ = append(db, session, new("k"))
     db.write_now(lambda tx: events.forget(tx, [number], 5))
     assert db.read_now(lambda tx: events.by_ids(tx, [number])) == {}
-    assert db.read_now(lambda tx: books.is_forgotten(tx, "k"))
+    assert db.read_now(lambda tx: ledger.is_forgotten(tx, "k"))
 
 
 def test_half_of_a_surrogate_pair_is_stored_as_a_question_mark(db, session):

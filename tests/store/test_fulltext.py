@@ -2,7 +2,7 @@ import pytest
 
 from memd.errors import VaultError
 from memd.store import fulltext
-from memd.store.rows import NewPassage, Posting
+from memd.store.types import NewPassage, Posting
 
 
 def passage(summary_id, text, seq=0):

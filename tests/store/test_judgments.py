@@ -10,7 +10,9 @@ from tests.make import make_draft
 def ids(db):
     def write(tx):
         owner = summaries.Owner(projects.ensure_project(tx, "/a", "a", "", 1), None, "user")
-        return [summaries.put(tx, t, make_draft(t), owner, 1)[0] for t in ("a", "b", "c")]
+        return [
+            summaries.put_summaries(tx, t, make_draft(t), owner, 1)[0] for t in ("a", "b", "c")
+        ]
 
     return db.write_now(write)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.models import Draft, EdgeType, Kind
-from memd.store import doubts, graph, links, projects, summaries
+from memd.store import judgments, links, projects, summaries
 
 
 @pytest.fixture
@@ -9,7 +9,7 @@ def three(db):
     def make(tx):
         owner = summaries.Owner(projects.ensure_project(tx, "/a", "a", "", 1), None, "agent")
         return [
-            summaries.put(
+            summaries.put_summaries(
                 tx, f"u{i}", Draft("t", Kind.NOTE, f"t{i}", "b", i, "r", ()), owner, 1
             )[0]
             for i in range(3)
@@ -119,8 +119,8 @@ def test_no_question_about_the_end_of_an_edge_walks_through_all_edges(db):
             links.derived_from(tx, 1)
             links.drop_adrift(tx, [("file", "/a.py")])
             links.neighbours(tx, "event", "1")
-            doubts.opponents(tx, [1])
-            graph.told_of(tx, "file", "/a.py", [1])
+            judgments.opponents(tx, [1])
+            links.told_of(tx, "file", "/a.py", [1])
         finally:
             tx.exec_trace = None
         return [

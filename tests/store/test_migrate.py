@@ -6,27 +6,22 @@ import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
 from memd.index import check
-from memd.index.blobs import decode
+from memd.index.quantization import decode
 from memd.models import Space
 from memd.store import (
-    books,
-    changes,
-    entities,
     events,
     fulltext,
+    ledger,
     links,
     migrate,
     projects,
-    saved,
-    spaces,
     summaries,
-    switches,
     turns,
-    uses,
+    usage,
     vectors,
 )
 from memd.store.database import Database
-from memd.store.rows import Use
+from memd.store.types import Use
 from tests.library import Library
 
 
@@ -165,8 +160,8 @@ def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(version_1):
     assert {spoken.event_id for spoken in said} == {3, 5}
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM turns_fts").get) == 4
     # Every memory waits for the index once more, which finds its entities.
-    assert {number for _, number in db.read_now(lambda tx: changes.pending(tx, 9))} == {1, 2}
-    db.write_now(lambda tx: uses.record(tx, {1: Use(1, 1), 2: Use(1, 1)}, {(1, 2): 1}))
+    assert {number for _, number in db.read_now(lambda tx: fulltext.pending(tx, 9))} == {1, 2}
+    db.write_now(lambda tx: usage.record(tx, {1: Use(1, 1), 2: Use(1, 1)}, {(1, 2): 1}))
 
 
 @pytest.fixture
@@ -189,12 +184,12 @@ def test_a_vault_of_version_2_keeps_everything_and_gains_its_places(version_2):
     assert (older.superseded_by, newer.pinned_at is None) == (2, False)
     assert db.read_now(events.counts)["events"] == 6
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM turns_fts").get) == 4
-    assert db.read_now(books.balance)["received"] == 6
+    assert db.read_now(ledger.balance)["received"] == 6
     (project,) = db.read_now(projects.projects)
     assert db.read_now(projects.aliases) == {}
-    assert db.read_now(lambda tx: switches.effective(tx, project.key, "first")).captures
+    assert db.read_now(lambda tx: projects.effective(tx, project.key, "first")).captures
     # What is new can be written beside what was there.
-    db.write_now(lambda tx: switches.put(tx, switches.PROJECT, project.key, False, True, 1))
+    db.write_now(lambda tx: projects.put(tx, projects.PROJECT, project.key, False, True, 1))
 
     def merge(tx):
         into = projects.ensure_project(tx, "/home/dev/books", "books", "", 1)
@@ -216,7 +211,7 @@ async def test_the_index_of_an_upgraded_vault_is_whole_again(version_1):
     library = Library(version_1)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
-    named = version_1.read_now(lambda tx: entities.of(tx, [2]))[2]
+    named = version_1.read_now(lambda tx: links.of(tx, [2]))[2]
     assert {"store_session", "sessions.py"} <= named
 
 
@@ -239,7 +234,7 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
     declared = apsw.Connection(":memory:")
     declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
     assert db.read_now(dump) == dump(declared)
-    assert db.read_now(lambda tx: [w.name for w in spaces.weigh(tx)]) == [MODEL.name]
+    assert db.read_now(lambda tx: [w.name for w in vectors.weigh(tx)]) == [MODEL.name]
     stored = db.read_now(lambda tx: vectors.of(tx, MODEL.name, [1, 2]))
     rows = decode([stored[1], stored[2]], 8)
     assert rows[0].tolist() == pytest.approx([0, 0.8, -0.6, *[0] * 5], abs=1e-3)
@@ -249,7 +244,7 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
     )
     assert db.read_now(fulltext.count_uses) == counted
     assert db.read_now(lambda tx: check.check_sample(tx, 400)).verdict == "ok"
-    assert db.read_now(saved.name) is None
+    assert db.read_now(fulltext.name) is None
 
 
 async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(version_4):

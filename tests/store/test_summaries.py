@@ -3,7 +3,7 @@ import dataclasses
 import pytest
 
 from memd.models import Draft, Kind, Source, Tier
-from memd.store import books, changes, links, projects, summaries
+from memd.store import fulltext, ledger, links, projects, summaries
 from memd.store.filter import Filter
 from memd.store.summaries import Owner
 
@@ -29,7 +29,9 @@ def owner(db):
 
 def put(db, owner, uid, now=1, **change):
     return db.write_now(
-        lambda tx: summaries.put(tx, uid, dataclasses.replace(DRAFT, **change), owner, now)
+        lambda tx: summaries.put_summaries(
+            tx, uid, dataclasses.replace(DRAFT, **change), owner, now
+        )
     )
 
 
@@ -51,16 +53,16 @@ def test_a_draft_becomes_a_summary_that_knows_its_events_time(db, owner):
 
 def test_the_same_draft_again_changes_nothing_and_another_text_revises(db, owner):
     number, _ = put(db, owner, "u")
-    db.write_now(lambda tx: changes.learnt(tx, [seq for seq, _ in changes.pending(tx, 9)]))
+    db.write_now(lambda tx: fulltext.learnt(tx, [seq for seq, _ in fulltext.pending(tx, 9)]))
     assert put(db, owner, "u", now=2) == (number, "unchanged")
-    assert db.read_now(changes.count) == 0
+    assert db.read_now(fulltext.count_changes) == 0
     assert put(db, owner, "u", now=3, body="Longer body") == (number, "revised")
     assert get(db, number).revisions == 2
-    assert [i for _, i in db.read_now(lambda tx: changes.pending(tx, 9))] == [number]
+    assert [i for _, i in db.read_now(lambda tx: fulltext.pending(tx, 9))] == [number]
 
 
 def test_what_was_forgotten_is_not_written_again(db, owner):
-    db.write_now(lambda tx: books.forget(tx, "u", 1))
+    db.write_now(lambda tx: ledger.forget(tx, "u", 1))
     assert put(db, owner, "u") == (0, "forgotten")
 
 
@@ -146,7 +148,7 @@ def test_a_deleted_summary_takes_its_edges_along_and_tells_the_index(db, owner):
     db.write_now(lambda tx: summaries.delete(tx, number))
     assert get(db, number) is None
     assert db.read_now(lambda tx: links.edges_at(tx, "event", "1")) == []
-    assert number in [i for _, i in db.read_now(lambda tx: changes.pending(tx, 9))]
+    assert number in [i for _, i in db.read_now(lambda tx: fulltext.pending(tx, 9))]
 
 
 def test_an_episode_is_found_whole(db, owner):

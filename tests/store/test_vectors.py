@@ -1,6 +1,6 @@
 from memd.models import Space
 from memd.store import fulltext, vectors
-from memd.store.rows import NewPassage
+from memd.store.types import NewPassage
 
 SPACE = Space("hashing", "words", "1", 2)
 

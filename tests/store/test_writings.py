@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from memd.models import SessionRef, Tier
-from memd.store import changes, links, projects, summaries, writings
+from memd.store import fulltext, links, projects, summaries, writings
 from memd.store.writings import WriteUp
 from tests.make import AT, make_draft
 
@@ -20,7 +20,7 @@ def put(db):
             ref = SessionRef("claude-code", session) if session else None
             number = projects.ensure_session(tx, ref, project, AT) if ref else None
             owner = summaries.Owner(project, number, "claude-code", slot)
-            return summaries.put(tx, f"u-{slot}", make_draft(**fields), owner, AT)[0]
+            return summaries.put_summaries(tx, f"u-{slot}", make_draft(**fields), owner, AT)[0]
 
         return db.write_now(work)
 
@@ -53,12 +53,12 @@ def test_what_is_no_plain_turn_is_never_among_them(db, put):
 
 def test_a_write_up_is_a_revision_that_says_who_wrote_it_and_is_indexed_again(db, put):
     number = put()
-    db.write_now(lambda tx: changes.learnt(tx, [s for s, _ in changes.pending(tx, 10)]))
+    db.write_now(lambda tx: fulltext.learnt(tx, [s for s, _ in fulltext.pending(tx, 10)]))
     assert db.write_now(lambda tx: writings.write_up(tx, NEW, AT + 5))
     now = db.read_now(lambda tx: summaries.get(tx, number))
     assert (now.title, now.body, now.quality) == (NEW.title, NEW.body, 0.8)
     assert (now.rule, now.revisions, now.updated_at) == ("turn, written by ollama/m", 2, AT + 5)
-    assert db.read_now(changes.count) == 1
+    assert db.read_now(fulltext.count_changes) == 1
     assert found(db) == []
 
 

@@ -14,7 +14,7 @@ import zoneinfo
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from memd.cli import timeline
+from memd.cli import query
 from tests.stress.fake_clock import run
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def tiled(name: str) -> tuple[int, list[str]]:
     with zone(name):
         for change in changes(name):
             days = [change + dt.timedelta(days=n) for n in range(-2, 4)]
-            spans = [timeline.span(1, None, day) for day in days]
-            whole = timeline.span(len(days), None, days[-1])
+            spans = [query.span(1, None, day) for day in days]
+            whole = query.span(len(days), None, days[-1])
             count += len(days)
             for (since, until), (then, _) in itertools.pairwise(spans):
                 if until + 1 != then:

@@ -25,14 +25,15 @@ from memd.config import Config
 from memd.daemon import backup
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import BadRequest, MemdError, UnknownId
-from memd.exchange import jsonl
-from memd.index import check, gaps
-from memd.index.blobs import decode
+from memd.index import backfill, check
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
-from memd.store import copies, sampling, vectors
+from memd.index.quantization import decode
+from memd.store import backup as store_backup
+from memd.store import integrity, vectors
+from memd.store.backup import snapshot
 from memd.store.database import Database, open_database
-from memd.store.snapshot import snapshot
+from memd.transfer import archive
 from tests.stress import crash_work as load
 from tests.stress.crash_records import foreign_export
 from tests.stress.stored_vaults import copied
@@ -221,7 +222,7 @@ def _backups(site: load.Site) -> list[str]:
     paths, said = site.daemon.paths, []
     for one in backup.listed(backup.place(paths), paths.vault)[:2]:
         try:
-            copies.verify(one.path)
+            store_backup.verify(one.path)
         except FileNotFoundError:
             continue  # pruned by the next one meanwhile
         except MemdError as error:
@@ -235,7 +236,7 @@ def _exports(site: load.Site) -> list[str]:
     for file in site.exports.glob("*.jsonl"):
         with contextlib.suppress(FileNotFoundError):
             lines = file.read_bytes().splitlines(keepends=True)
-            reader = jsonl.Reader()
+            reader = archive.Reader()
             try:
                 for line in lines:
                     reader.feed(line)
@@ -252,7 +253,7 @@ def rebuilt(vault: str) -> list[str]:
     """The index of a copy of a vault, row by row, against the same made anew from the truth."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "copy.db"))
-        copies.copy(vault, path, lambda *_: None)
+        store_backup.copy(vault, path, lambda *_: None)
         with open_database(path, 1) as db:
             anyio.run(_settle, db)  # what was distilled at this very moment
         before = index(path)
@@ -289,7 +290,7 @@ def index(path: str) -> dict[str, Rows]:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         ids = [number for (number,) in connection.execute("SELECT id FROM summaries")]
-        passages = {number: sampling.indexed(connection, number) for number in ids}
+        passages = {number: integrity.indexed(connection, number) for number in ids}
         owner = {
             one.id: (number, seq) for number in ids for seq, one in enumerate(passages[number])
         }
@@ -363,7 +364,9 @@ def strays(site: load.Site, models: dict[str, str]) -> list[str]:
                 (vectors.STRIDE, number),
             )
             stored = {int(passage_id): vector for passage_id, vector in rows}
-            texts = {one: prefix + text for one, text in gaps.texts(tx, list(stored)).items()}
+            texts = {
+                one: prefix + text for one, text in backfill.texts(tx, list(stored)).items()
+            }
             if not texts:
                 continue
             wanted = ollama_stub.rotate(model.vectors(list(texts.values())), salts[0])

@@ -25,8 +25,8 @@ from memd.capture import spool
 from memd.capture.redact import redact_value
 from memd.client import Client
 from memd.errors import EngineFailed, MemdError, Unreachable
-from memd.exchange import moving
-from memd.store.staging import commit, staging
+from memd.store.import_rows import commit, staging
+from memd.transfer import archive
 from tests.stress.crash_records import Lines, foreign_export, reworded_export, turn
 
 TAIL = "zqxv"
@@ -333,7 +333,7 @@ def _import(site: Site, client: Client) -> None:
     data = reworded_export(foreign_export(), word)
     with site.doing("importing"):
         with staging(site.daemon.paths.database, now) as (vault, name):
-            moving.stage(Lines(data), vault, redact_value, lambda _: None)
+            archive.stage(Lines(data), vault, redact_value, lambda _: None)
             commit(vault)
             site.promises.rounds[word] = False
             client.call("memd/import/vault", {"staged": name})

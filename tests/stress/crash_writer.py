@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from memd.cli import export
+from memd.cli import archive
 from memd.daemon import backup
 from memd.paths import Paths
 
@@ -30,7 +30,7 @@ def main() -> None:
             file = Path(exports, f"{os.getpid()}-{number % _KEEP}.jsonl")
             file.unlink(missing_ok=True)
             with contextlib.redirect_stdout(io.StringIO()):
-                export.run(str(file), None)
+                archive.run_export(str(file), None)
         print("-", flush=True)
 
 

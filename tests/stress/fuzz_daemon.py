@@ -18,8 +18,8 @@ from unittest import mock
 
 import memd
 from benchmarks import corpus, harness
-from memd.serve import jsonrpc
-from memd.serve.control import Control
+from memd.server import jsonrpc
+from memd.server.control import Control
 from tests.stress import generators
 from tests.stress.generators import Generator, dumped
 

@@ -18,33 +18,31 @@ from typing import Any
 import apsw
 
 from memd import config
-from memd.capture import bound, redact
-from memd.capture.identity import Identities
+from memd.capture import redact, truncate
 from memd.capture.prepare import CaptureRequest, Preparer
+from memd.capture.project import Identities
 from memd.errors import MemdError
-from memd.exchange import (
-    carrier,
+from memd.models import NewEvent
+from memd.server import jsonrpc, requests
+from memd.store.database import Database
+from memd.store.export_rows import FREIGHT
+from memd.store.import_rows import staging
+from memd.transfer import (
+    archive,
     claude_mem,
-    claude_memory,
-    jsonl,
+    importer,
     knowledge_graph,
     markdown,
-    moving,
-    porter,
+    transcript_importer,
 )
-from memd.exchange.entry import Entry, Trouble
-from memd.exchange.shelves import Cargo
-from memd.models import NewEvent
-from memd.serve import jsonrpc, requests
-from memd.store.database import Database
-from memd.store.freight import FREIGHT
-from memd.store.staging import staging
+from memd.transfer.record import Entry, Trouble
+from memd.transfer.sources import Cargo
 from tests import freight
 from tests.stress.generators import Generator, dumped, transcript_lines
 
 NOW = 1_790_000_000_000
 _CARGO = Cargo("/home/dev/notes/a.md", (1, 1), lambda _: iter(()), "/home/dev/notes")
-_WAYBILL = porter.Waybill("import:markdown")
+_WAYBILL = importer.Waybill("import:markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +92,7 @@ def transcript_files() -> Iterator[Target]:
         (file.parent / "s" / "tool-results" / "a.txt").write_bytes(b"all of it\n" * 40)
         ready = Preparer(config.CaptureConfig(), lambda: NOW, Identities(lambda: NOW))
 
-        def carried() -> tuple[list[Any], carrier.ImportReport]:
+        def carried() -> tuple[list[Any], transcript_importer.ImportReport]:
             said: list[Any] = []
 
             def send(captures: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -104,10 +102,10 @@ def transcript_files() -> Iterator[Target]:
                     said.append(ready.all([CaptureRequest(**asked)])[0].verdict)
                 return [{"outcome": "stored", "seq": 1, "reason": None}] * len(captures)
 
-            report = carrier.ImportReport()
-            carrier.carry(
+            report = transcript_importer.ImportReport()
+            transcript_importer.carry(
                 [str(file)], send, {}, lambda *_: None,
-                truncate=bound.clean, report=report, now=NOW,
+                truncate=truncate.clean, report=report, now=NOW,
             )  # fmt: skip
             return said, report
 
@@ -145,7 +143,7 @@ def _export() -> bytes:
     """A vault with a record of every kind, as lines."""
     records = freight.one_of_each()
     kinds = [kind for kind, _ in records]
-    writer = jsonl.Writer("1.0", None, {kind: kinds.count(kind) for kind in FREIGHT})
+    writer = archive.Writer("1.0", None, {kind: kinds.count(kind) for kind in FREIGHT})
     body = [writer.record(kind, fields) for kind, fields in records]
     return b"".join([writer.header(), *body, writer.end()])
 
@@ -161,9 +159,9 @@ def exports() -> Iterator[Target]:
             before = db.read_now(_counted)
             try:
                 with staging(path, NOW) as (tx, name):
-                    moving.stage(io.BytesIO(data), tx, redact.redact_value, lambda _: None)
+                    archive.stage(io.BytesIO(data), tx, redact.redact_value, lambda _: None)
                     tx.execute("COMMIT")
-                    db.write_now(lambda to: moving.merge(to, f"{home}/{name}", NOW))
+                    db.write_now(lambda to: archive.merge(to, f"{home}/{name}", NOW))
             except MemdError as refused:
                 same(db.read_now(_counted), before, f"half imported ({refused.message})")
 
@@ -235,8 +233,8 @@ def notes(given: tuple[str, bytes]) -> None:
     elif kind == "markdown":
         entries = markdown.read("a/b.md", said, NOW)
     else:
-        name = claude_memory.INDEX if kind == "index" else "auth.md"
-        entries = claude_memory.read(name, said, NOW, {"a.md"})[0]
+        name = markdown.INDEX if kind == "index" else "auth.md"
+        entries = markdown.read_claude_memory(name, said, NOW, {"a.md"})[0]
     for one in entries:
-        memory = _sent(porter.wire(one, _CARGO, _WAYBILL))
+        memory = _sent(importer.wire(one, _CARGO, _WAYBILL))
         requests.parse(requests.RememberRequest, memory)

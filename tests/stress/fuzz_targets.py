@@ -16,13 +16,14 @@ from typing import Any
 
 import apsw
 
-from memd import config, import_graph, text
-from memd.capture import bound, ignore, overrides, redact
-from memd.capture.adapters import Ignored, Refused
-from memd.capture.identity import Identities
+from memd import config, import_graph
+from memd import text as text_module
+from memd.capture import ignore, project, redact, truncate
+from memd.capture.claude_code import Ignored, Refused
 from memd.capture.prepare import CaptureRequest, Preparer
-from memd.capture.record import Prepared, record
-from memd.consolidate import guards
+from memd.capture.project import Identities
+from memd.capture.write import Prepared, record
+from memd.consolidate import compare
 from memd.distill import distiller
 from memd.distill.write import write_episode as written
 from memd.errors import BadRequest, ConfigError
@@ -30,7 +31,7 @@ from memd.index import chunking, entities, snapshot
 from memd.index.memory_index import MemoryIndex
 from memd.models import NewEvent
 from memd.recall import profiles, query
-from memd.serve import when
+from memd.server import time_expressions
 from memd.store import summaries
 from memd.store.database import Connection, Database
 from tests.stress import fuzz_readers as readers
@@ -51,11 +52,11 @@ def _redaction(value: Any) -> None:
     same(redact.redact_value(value), once, "redacted after others")
     plain = redact.redact_value(value, entropy=False)
     same(redact.redact_value(plain, entropy=False), plain, "redacted twice without entropy")
-    kept = bound.clean(bound.trim(value, keep_reads=False))
-    if (size := _encoded(kept)) > 2 * bound.LIMITS.total_bytes:
+    kept = truncate.clean(truncate.trim(value, keep_reads=False))
+    if (size := _encoded(kept)) > 2 * truncate.LIMITS.total_bytes:
         raise AssertionError(f"{size} bytes are kept")
     same(redact.redact_value(kept), kept, "kept with a secret")
-    small = bound.clean(value, bound.Limits(field_bytes=300, total_bytes=2_000))
+    small = truncate.clean(value, truncate.Limits(field_bytes=300, total_bytes=2_000))
     same(redact.redact_value(small), small, "cut, with a secret")
 
 
@@ -184,7 +185,7 @@ def _distilled(tx: Connection, prepared: list[Prepared]) -> None:
     for one in made.values():
         chunking.passages(one)
         entities.of_summary(one)
-        guards.compare(one.body[:2_000], f"{one.title} {one.body[:2_000]}")
+        compare.compare(one.body[:2_000], f"{one.title} {one.body[:2_000]}")
     raise _Undone
 
 
@@ -215,7 +216,7 @@ def _config(said: str) -> None:
         rules = ignore.compile_ignore(known.capture.ignore_paths, known.capture.ignore_tools)
         rules.reason({"tool_name": "Read", "tool_input": {"file_path": "/a/b/c" * 300}}, "/a")
     with contextlib.suppress(ValueError):
-        for one in overrides.parse(said, "/home/dev"):
+        for one in project.parse(said, "/home/dev"):
             one.below.matches("home/dev/code/" + "shop-a/" * 200, is_directory=True)
     for line in said.split("\n")[:3]:
         pattern = ignore.parse_pattern(line[:500])
@@ -237,7 +238,7 @@ def _query() -> Iterator[Target]:
             *map(query.phrase_expression, asked.phrases),
         ):
             if expression:
-                shown = text.storable(expression)
+                shown = text_module.storable(expression)
                 db.execute("SELECT rowid FROM f WHERE f MATCH ?", (shown,)).fetchall()
         same(query.parse(said), asked, "parsed twice")
 
@@ -247,18 +248,24 @@ def _query() -> Iterator[Target]:
 
 def _words(said: str) -> None:
     """Words, times and names of imports of any text; a folded text is folded."""
-    for work in (text.words, text.content_stems, text.normalised, text.storable, text.digest):
+    for work in (
+        text_module.words,
+        text_module.content_stems,
+        text_module.normalised,
+        text_module.storable,
+        text_module.digest,
+    ):
         work(said)
-    same(text.fold(text.fold(said)), text.fold(said), "folded twice")
-    if len(text.one_line(said, 40)) > 40:  # the limit just given
+    same(text_module.fold(text_module.fold(said)), text_module.fold(said), "folded twice")
+    if len(text_module.one_line(said, 40)) > 40:  # the limit just given
         raise AssertionError("one line is too long")
     for path in ("a.py", "a.ts", "a.go", "a.rs", "a.sh", "go.mod"):
         import_graph.read_imports(path, said)
-    for work in (when.since, when.until):
+    for work in (time_expressions.since, time_expressions.until):
         with contextlib.suppress(BadRequest):
-            when.iso(work(said[:200], NOW))
+            time_expressions.iso(work(said[:200], NOW))
     with contextlib.suppress(BadRequest):
-        when.duration(said[:200], "expires")
+        time_expressions.duration(said[:200], "expires")
 
 
 @contextlib.contextmanager

@@ -1,0 +1,476 @@
+"""Secrets assigned to names: password=, "token": and the like."""
+
+import functools
+import re
+from typing import NamedTuple
+
+from memd.capture.redact.tokens import PLACEHOLDER, compiled
+
+# MERGED from memd.capture.names:
+# MERGED Names that hold secrets, and values that only refer to one. Pure.
+# MERGED
+# MERGED A name is judged by its end: `DB_PASSWORD`, `clientSecret` and `x-api-key` hold a secret, `token_count`,
+# MERGED `secret_name` and `nextPageToken` do not.
+
+
+NAMING_WORDS = (
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "key",
+    "auth",
+    "cookie",
+    "jwt",
+    "bearer",
+    "mnemonic",
+    "seed",
+)
+"""One of them is in every name that holds a secret."""
+_SQUASH = r"[^a-z0-9]+"
+_SUFFIX = (
+    r"(?<=[a-z])(?:\d+|v\d|prod|production|staging|stage|dev|test|live|old|new|base|value|plain|"
+    r"b64|base64|hex|confirm|confirmation|again|primary|secondary|backup|default|main)\Z"
+)
+_HOLDS = (
+    r"(?P<password>passw(?:or)?d|passwords?hash|passphrase|pwd|mnemonic|seedphrase|"
+    r"(?:db|database|user|admin|root|mysql|postgres|pg|redis|smtp|mail|email|ftp|ssh|mongo|sql|ldap|"
+    r"login|sudo|proxy)pass)\Z"
+    r"|(?P<token>token|jwt|bearer)\Z"
+    r"|(?P<secret>secret)\Z"
+    r"|(?P<key>(?:api|app|application|secret|private|access|encryption|encrypt|signing|sign|master|account|"
+    r"storage|auth|service|license|licence|ssh|client|shared|session|webhook|deploy|crypt|consumer|"
+    r"subscription|admin|cipher|aes|hmac|jwt|integration|write|ingest|openai|anthropic|stripe|"
+    r"google|azure|aws|datadog|sendgrid|gemini|groq|mistral|cohere)key)\Z"
+    r"|(?P<authorization>authorization|xauth)\Z"
+    r"|(?P<cookie>cookie|cookies)\Z"
+)
+_ASIDE = (
+    r"(?:next|page|continuation|sync|cursor|start|end|special|eos|bos|pad|unk|mask|sep|cls|stop|first|"
+    r"last|current|prev|previous|cancellation|cancel|abort|lexer|parse|parser|syntax|design|input|output|num|"
+    r"max|min|total|per|each|of|by|is|has|no|the|a|any|this|cached|peek|keyword|string|operator|punctuation|"
+    r"comment|identifier|ast|css|id|quote|delimiter|reset|resume|change|invalid|missing|wrong|forgot|show|"
+    r"hide|toggle|check|validate|verify|require|requires|needs|use|using|open|close)"
+)
+_ASKED = (
+    r"(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs|use|ask|prompt)"
+)
+# Whole words only: `isPassword` and `a_token` hold none, but `REDIS_PASSWORD` and `GITEA_TOKEN` do.
+_SPARED = (
+    rf"(?:\A|_)(?:{_ASIDE}_?){{1,3}}token(?:_|\Z)|(?:\A|_){_ASKED}_?(?:password|secret|token|api_?key)\Z"
+    r"|(?:\A|_)public(?:_[a-z0-9_]*)?key\Z|(?:\A|_)(?:primary|foreign|sort|cache|map|dict)_?key\Z"
+)
+_HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+"
+_NAME_MAX = 120
+_NAMES_CACHED = 1_024
+"""The keys of payloads are the same few all the time."""
+_REFERENCE_MAX = 400
+_REFERENCE = (
+    r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\(.*|\$\{\{.*\}\}"
+    r"|%\w+%|%\(\w+\)s|%[a-z]|\{\{.*\}\}|\{[A-Za-z_][\w.!:\[\]'\" ()]*\}|\{\}|<[^<>]*>|\[[A-Za-z _-]*\]"
+    r"|[*•.…#?_\s-]+|[xX]{3,}"
+    r"|(?i:none|null|nil|undefined|true|false|yes|no|required|optional|n/?a|\[?(?:redacted|hidden|masked|filtered)\]?"
+    r"|empty|unset|missing|omitted|todo|fixme|placeholder|bearer|basic|string|str|bytes|text|number|secretstr"
+    r"|boolean|bool|int|any|object|replace[-_ ]?me|(?:(?:insert|enter|put)[-_ ])?your[-_ ][a-z_ -]+)"
+)
+
+
+def secret_rule(name: str) -> str | None:
+    """Which rule says that this name holds a secret: `password`, `token`, …; None if it does not.
+
+    >>> secret_rule("clientSecret"), secret_rule("token_count")
+    ('secret', None)
+    """
+    return _judged(name[-_NAME_MAX:])
+
+
+@functools.lru_cache(maxsize=_NAMES_CACHED)
+def _judged(name: str) -> str | None:
+    if name == "_auth":  # .npmrc
+        return "secret"
+    bare = squashed(name)
+    if not any(word in bare for word in NAMING_WORDS):
+        return None
+    secret = compiled(_HOLDS)
+    found = secret.search(bare) or secret.search(compiled(_SUFFIX).sub("", bare))
+    if found is None or found.lastgroup is None:
+        return None
+    words = compiled(_HUMP).sub("_", name).lower().strip("_")
+    if compiled(_SPARED).search(words):
+        return None
+    return "api-key" if found.lastgroup == "key" else found.lastgroup
+
+
+def squashed(name: str) -> str:
+    """The name in lower case without what joins its words: `x-api-key` is `xapikey`."""
+    return compiled(_SQUASH).sub("", name.lower())
+
+
+def is_reference(value: str) -> bool:
+    """Whether a value only points at a secret, or stands where one would be."""
+    bare = value.strip()
+    if not bare or not compiled(PLACEHOLDER).sub("", bare):
+        return True
+    return len(bare) <= _REFERENCE_MAX and compiled(_REFERENCE).fullmatch(bare) is not None
+
+
+def is_directory(name: str, value: str) -> bool:
+    """`PWD=/home/dev` is where a shell stands, not a password."""
+    return name.lower() in {"pwd", "oldpwd"} and value[:1] in {"/", "~", ".", "$"}
+
+
+# MERGED from memd.capture.assignments:
+# MERGED What is assigned to names that hold secrets, in code, settings, JSON and shell. Pure.
+# MERGED
+# MERGED A value goes unless it only refers to a secret (`${VAR}`, `os.environ["X"]`, `get_token()`), declares a
+# MERGED type (`password: str`), or is a word of prose. `changeme` goes: a default that nobody changed is a
+# MERGED live password, and losing it costs nothing. Where the notation leaves it open, passwords are judged
+# MERGED more strictly than tokens, whose name means other things too.
+
+
+_ANCHORS = ("pass", "pwd", "secret", "token", "key", "auth", "jwt", "mnemonic")
+_TYPE = r"[A-Za-z_][\w.]{0,40}(?:\[[\w\[\], .|]{0,60}\])?(?:\s?\|\s?[\w.]{1,40}){0,3}"
+_TAIL = (
+    r"(?a)(?P<name>[\w.-]{0,48}+)\\{0,7}[\"'`]?\]?"
+    r"(?:(?P<declared>(?:\s{0,4}:\s{0,4}" + _TYPE + r"|\s{1,4}(?:string|str))\s{0,4}:?=(?!=))"
+    r"|(?P<prose>\s{1,4}(?:is|was)(?:\s{0,2}:)?(?=\s))"
+    r"|(?P<compared>\s{0,4}[=!]==?)"
+    r"|(?P<equals>\s{0,16}(?:=>|[:?+]=|:-|=))"
+    r"|(?P<colon>\s{0,8}:(?!//|:))"
+    r"|(?P<listed>,(?=\s{0,4}\\{0,7}[\"']))"
+    r"|(?P<flag>(?=[ \t])))"
+    r"(?P<space>[ \t]{0,40}+(?:\r?\n[ \t]{1,40}+(?=\\{0,7}[\"'](?![\"'])))?)"
+    r"(?:[fFbBrRuU]{0,2}(?P<open>\\{0,7}[\"'`]))?"
+)
+_NOTATIONS = ("declared", "prose", "compared", "equals", "colon", "listed", "flag")
+# What can follow a name that is assigned to; most names in a text are followed by a word of prose.
+_NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+-]|is\b|was\b|str))"
+_NAME_CHARACTERS = frozenset(
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
+)
+_NAME_MAX_assignments = 64
+_QUALIFIED = r"(?i:(?:api|access|secret|private|signing|auth|license)[ ]\Z)"
+# A quote before which another one is open, and after which an expression goes on, ends a text.
+_CLOSES_TEXT = r"\\{0,7}\s*(?:[,)\]};+%:.|]|\Z|[\r\n])"
+_LINE_START = r"(?:[\r\n]|\\n|\A)[\s>+|-]*(?:(?:export|set|ENV|ARG|env)\s+)?\Z"
+_IN_CALL = r"[(,]\s*\Z"
+_LINE_END = r"[ \t]*(?:\Z|[\r\n#\"']|\\[nr\"'])"
+_LOOK_BACK = 24
+_BARE = r"(?:[^\s\"'`,;&<>\\]|\\(?![nrtu\"'`\\])){1,2048}+"
+_SETTING = r"(?:[^\s\"'`\\]|\\(?![nrt\"'`\\])){1,2048}+"
+_LAST = r"(?:[^\s\"'`,<>\\]|\\(?![nrtu\"'`\\])){1,2048}+(?=[ \t]*(?:\Z|[\r\n\"']|\\[nr\"']))"
+_SIGN_WITHIN = r"[^\s&;()\[\]{}][&;][^\s&;]"
+_HEADER = r"[xX]-"
+_LONG = 2048
+_LINE_MAX = 200
+_SIGNS_MAX = 4
+_PLAIN_MIN = 3
+_PIN_MIN = 4
+_LITERAL_MIN = 6
+_VARIABLE_MAX = 10
+_SENTENCE_SPACES = 2
+_NOT_VALUES = ("http://", "https://", "id=", "type=", "src=", "source=", "env=")
+
+_IDENTIFIER = r"(?a)[A-Za-z_]\w*"
+_CALL = r"(?as)(?:await|new|not)?[A-Za-z_][\w.:?]*(?:\(.*|\[.*)"
+_DOTTED = r"(?a)[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[!?]?"
+_PLAIN = r"[^\W\d_]+(?:[-_/.:’][^\W\d_]+)*+[.:!?…*_]{0,3}"
+_SENTENCE_WORD = r"[(“\"']?(?:[^\W\d_]+(?:[-'’][^\W\d_]+)*|\d{1,3})[.,:;!?…)”\"']{0,3}"
+_SECRETISH = r"(?i)pass|pwd|secret|token|key|auth|cred|jwt"
+_NUMBER = r"(?a)[+-]?\d{1,15}(?:[._]\d{1,15})?[kKmMsh%]?"
+_OPENERS = "{[(|=*!~>:"
+_CLOSING_MAX = 8
+_CLOSING = r"[)\]}]+[)\]}:.;]*\Z"
+_PAIRED = {")": "(", "]": "[", "}": "{"}
+_FILLERS = """to and or is in for with from on as the a an if flag option argument was when that via of
+not must cannot should will can has be by at it this which who none"""
+_STOP = frozenset(_FILLERS.split())
+_COMMON_NAMES = """value val input data args raw text line result word decoded encoded stdin prompt getpass
+await lambda new match request response body arg param default self other"""
+_VARIABLES = frozenset(_COMMON_NAMES.split())
+_COMMON_OBJECTS = """self cls this settings config cfg conf os process env environ args opts options params
+request req user ctx context app secrets credentials creds session data props state response res body form
+payload"""
+_OBJECTS = frozenset(_COMMON_OBJECTS.split())
+
+
+class _Slot(NamedTuple):
+    """A value that is assigned to a secret name, and how it is written there."""
+
+    start: int
+    end: int
+    rule: str
+    name: str
+    quoted: bool
+    notation: str
+    """One of `_NOTATIONS`."""
+    tight: bool
+    """Without a space before the value."""
+    setting: bool
+    """A line of an .env file: `DB_PASSWORD=…`."""
+    line_start: bool
+    in_call: bool
+    marked: bool
+    """Between backticks, as prose marks names."""
+
+
+def redact_assignments(text: str, lowered: str) -> str:
+    """The text without the values that are assigned to secret names. `lowered`: the text's `lower()`."""
+    if len(lowered) != len(
+        text
+    ):  # a few letters grow when lowered; then offsets would not agree
+        lowered = "".join(c.lower() if c.isascii() else c for c in text)
+    kept: list[str] = []
+    done = 0
+    for anchor in _anchors(lowered):
+        if anchor < done or not _is_assigned(text, anchor):
+            continue
+        slot = _slot(text, anchor)
+        if slot is None or slot.start < done or not _must_go(text, slot):
+            continue
+        kept += [text[done : slot.start], f"[REDACTED:{slot.rule}]"]
+        done = slot.end
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def _anchors(lowered: str) -> list[int]:
+    """Where a word begins that secret names are made of."""
+    found: list[int] = []
+    for word in _ANCHORS:
+        at = lowered.find(word)
+        while at >= 0:
+            found.append(at)
+            at = lowered.find(word, at + len(word))
+    return sorted(found)
+
+
+def _is_assigned(text: str, anchor: int) -> bool:
+    """Whether it is worth a closer look: a sign of an assignment after the name, or a flag's before it."""
+    if compiled(_NEAR).match(text, anchor) is not None:
+        return True
+    return text.find("--", max(0, anchor - _NAME_MAX_assignments), anchor) >= 0
+
+
+def _slot(text: str, anchor: int) -> _Slot | None:
+    """The value that is assigned to the name around an anchor, if that name holds a secret."""
+    tail = compiled(_TAIL).match(text, anchor)
+    if tail is None:
+        return None
+    begin = _name_start(text, anchor)
+    name = text[begin : tail.end("name")]
+    notation = next(kind for kind in _NOTATIONS if tail[kind] is not None)
+    if notation in {"flag", "listed"} and not name.startswith("--"):
+        return None
+    if text.startswith("[REDACTED:", max(0, begin - 10)):
+        return None
+    rule = secret_rule(name) or _qualified_rule(text, begin, name)
+    if rule is None or rule in {
+        "authorization",
+        "cookie",
+    }:  # headers have patterns of their own
+        return None
+    return _placed(text, tail, begin, notation, rule)
+
+
+def _name_start(text: str, anchor: int) -> int:
+    begin = anchor
+    while (
+        begin > 0
+        and anchor - begin < _NAME_MAX_assignments
+        and text[begin - 1] in _NAME_CHARACTERS
+    ):
+        begin -= 1
+    # The letter of an escaped line break is not part of the name: `\nTOKEN=…`.
+    return begin + 1 if text[max(0, begin - 1) : begin + 1] in {"\\n", "\\r", "\\t"} else begin
+
+
+def _qualified_rule(text: str, begin: int, name: str) -> str | None:
+    """`API key: …`, written as two words."""
+    if name.lower() != "key" or not compiled(_QUALIFIED).search(
+        text[max(0, begin - 10) : begin]
+    ):
+        return None
+    return "api-key"
+
+
+def _placed(
+    text: str, tail: re.Match[str], begin: int, notation: str, rule: str
+) -> _Slot | None:
+    """The slot of a value; None if the quote before it ends a text that the name stands in."""
+    before = text[max(0, begin - _LOOK_BACK) : begin]
+    name, opened = text[begin : tail.end("name")], tail["open"]
+    if opened and _ends_text(text, begin, tail.end(), opened):
+        return None
+    first = begin <= _LOOK_BACK or "\n" in before or "\\n" in before
+    line_start = first and bool(compiled(_LINE_START).search(before))
+    tight = not tail["space"] and notation in {"equals", "colon"}
+    setting = line_start and tight and notation == "equals" and name == name.upper()
+    is_last = line_start and notation in {"equals", "colon"}
+    is_header = notation == "colon" and compiled(_HEADER).match(name) is not None
+    start, end = _value(text, tail, setting=setting, is_last=is_last or is_header)
+    return _Slot(
+        start,
+        end,
+        rule,
+        name,
+        quoted=opened is not None,
+        notation=notation,
+        tight=tight,
+        setting=setting,
+        line_start=line_start,
+        in_call=bool(compiled(_IN_CALL).search(before)),
+        marked=bool(opened) and opened[-1] == "`",
+    )
+
+
+def _ends_text(text: str, begin: int, after: int, quote: str) -> bool:
+    """`print("token=" + shown)`: the quote after the name was opened before it, as often escaped."""
+    if not compiled(_CLOSES_TEXT).match(text, after):
+        return False
+    line = text[max(0, begin - _LINE_MAX) : after - len(quote)].rsplit("\n", 1)[-1]
+    return len(compiled(rf"(?<!\\){re.escape(quote)}").findall(line)) % 2 == 1
+
+
+def _value(text: str, tail: re.Match[str], *, setting: bool, is_last: bool) -> tuple[int, int]:
+    """Where the value begins and ends."""
+    start, opened = tail.end(), tail["open"]
+    if opened is None:
+        return start, _bare_end(text, start, setting=setting, is_last=is_last)
+    if text.startswith(opened * 2, start):  # a triple quote
+        start += 2 * len(opened)
+        end = text.find(opened * 3, start)
+        return start, len(text) if end < 0 else end
+    return start, _quoted_end(text, start, opened)
+
+
+def _bare_end(text: str, start: int, *, setting: bool, is_last: bool) -> int:
+    """Where a value without quotes ends; a bracket that it did not open is not part of it.
+
+    One that is the last of its line goes on over `&` and `;`, which end it elsewhere.
+    """
+    whole = compiled(_LAST).match(text, start) if is_last and not setting else None
+    if whole is not None and compiled(_SIGN_WITHIN).search(whole[0]):
+        return whole.end()
+    regex = compiled(_SETTING if setting else _BARE)
+    found = regex.match(text, start)
+    if found is None:
+        return start
+    end = found.end()
+    while end - start >= _LONG and (more := regex.match(text, end)):
+        end = more.end()
+    closed = compiled(_CLOSING).search(text, max(start, end - _CLOSING_MAX), end)
+    if closed and _PAIRED[closed[0][0]] not in text[start:end]:
+        return closed.start()
+    return end
+
+
+def _quoted_end(text: str, start: int, opened: str) -> int:
+    """Where a quoted value ends: at its own quote, however deeply escaped, or with the line."""
+    depth, quote = len(opened) - 1, opened[-1]
+    at = text.find(quote, start)
+    while at >= 0 and _is_escaped(_slashes(text, start, at), depth):
+        at = text.find(quote, at + 1)
+    line = text.find("\n", start, at if at >= 0 else len(text))
+    if line >= 0:
+        return line
+    return at - min(_slashes(text, start, at), depth) if at >= 0 else len(text)
+
+
+def _slashes(text: str, start: int, at: int) -> int:
+    count = 0
+    while at - count > start and text[at - count - 1] == "\\":
+        count += 1
+    return count
+
+
+def _is_escaped(slashes: int, depth: int) -> bool:
+    """After `depth` backslashes of its own level, a quote of the value itself has an odd rest."""
+    return slashes > depth and (slashes - depth) // (depth + 1) % 2 == 1
+
+
+def _must_go(text: str, slot: _Slot) -> bool:
+    """Whether what is assigned is a secret itself."""
+    value = text[slot.start : slot.end]
+    if is_reference(value) or is_directory(slot.name, value):
+        return False
+    if slot.quoted or slot.end - slot.start >= _LONG:
+        return _quoted_goes(slot, value)
+    if slot.setting:
+        number = slot.rule != "password" and compiled(_NUMBER).fullmatch(value)
+        return not number and not compiled(_CALL).fullmatch(value)
+    if slot.notation in {"compared", "listed", "declared"} or _is_code(slot, value):
+        return False
+    if compiled(_PLAIN).fullmatch(value):
+        return _plain_goes(text, slot, value)
+    return _literal_goes(slot, value)
+
+
+def _quoted_goes(slot: _Slot, value: str) -> bool:
+    """In quotes everything goes that is not written for people."""
+    signs = not any(c.isalnum() for c in value) and len(value) < _SIGNS_MAX
+    if signs or _is_label(slot.name, value):
+        return False
+    if slot.notation == "compared" and slot.rule != "password":  # a lexer's `token == "def"`
+        return _is_mixed(value) and len(value) >= _LITERAL_MIN
+    return not (slot.marked and compiled(_PLAIN).fullmatch(value))
+
+
+def _is_label(name: str, value: str) -> bool:
+    """A quoted text for people: the name itself, a sentence about it, a header that refers to it."""
+    if squashed(value) == squashed(name):
+        return True
+    scheme, _, rest = value.partition(" ")
+    if scheme.lower() in {"bearer", "basic", "token"} and is_reference(rest):
+        return True
+    if value.count(" ") < _SENTENCE_SPACES or not compiled(_SECRETISH).search(value):
+        return False
+    return all(compiled(_SENTENCE_WORD).fullmatch(word) for word in value.split())
+
+
+def _is_code(slot: _Slot, value: str) -> bool:
+    """An expression, a type or a number rather than a literal."""
+    openers = _OPENERS[:3] if compiled(_HEADER).match(slot.name) else _OPENERS
+    if value[0] in openers or not any(c.isalnum() for c in value):
+        return True
+    if compiled(_NUMBER).fullmatch(value):
+        return slot.rule != "password" or len(value) < _PIN_MIN  # "password: 8" is a length
+    if value.startswith(_NOT_VALUES) or compiled(_CALL).fullmatch(value):
+        return True
+    if compiled(_IDENTIFIER).fullmatch(value):
+        return secret_rule(value) is not None  # password=password
+    if not compiled(_DOTTED).fullmatch(value):
+        return False
+    typed = slot.notation == "colon" and slot.rule != "password"
+    return typed or not any(c.isdigit() for c in value) or value.split(".", 1)[0] in _OBJECTS
+
+
+def _plain_goes(text: str, slot: _Slot, value: str) -> bool:
+    """Letters only: a weak secret in a setting or on a command line, a name in code, a word in prose."""
+    if len(value) < _PLAIN_MIN or value.lower() in _STOP or slot.notation == "prose":
+        return False
+    at_end = compiled(_LINE_END).match(text, slot.end) is not None
+    if slot.notation == "flag":
+        return not value.isupper()
+    if slot.notation == "colon" and compiled(_HEADER).match(slot.name):
+        return True
+    if slot.tight and slot.notation == "equals":
+        return not slot.in_call and text[slot.end : slot.end + 1] not in {",", ")"}
+    if slot.rule != "password" or not slot.line_start or not at_end:
+        return False
+    return value[0].islower() and value.lower() not in _VARIABLES
+
+
+def _literal_goes(slot: _Slot, value: str) -> bool:
+    """With digits or signs: a secret, unless it is as short as a variable's name."""
+    if slot.notation == "prose":
+        return _is_mixed(value) and len(value) >= _LITERAL_MIN
+    if slot.rule == "password":
+        return len(value) >= _PLAIN_MIN
+    named = slot.notation == "equals" and (slot.in_call or not slot.tight)
+    if named and compiled(_IDENTIFIER).fullmatch(value):
+        return len(value) >= _VARIABLE_MAX  # `token = tok2`
+    return len(value) >= _LITERAL_MIN or slot.tight
+
+
+def _is_mixed(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)

@@ -1,0 +1,171 @@
+"""Two projects that are one, and what a project is called: first as a plan, then done.
+
+A merge moves sessions, memories and switches, and lets the key of what is gone mean what stays, so
+no directory loses its memories. Where both had a value under one topic key and of one kind, the
+newest hides the others; what is pinned stays beside it. Not here: which project a name means.
+"""
+
+from dataclasses import dataclass
+
+from memd.errors import BadRequest
+from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, EdgeType, Project, Summary
+from memd.store import links, projects, summaries
+from memd.store.database import Connection
+from memd.text import one_line
+
+RULE = "project-merge"
+_GUARD = "same topic key in two projects that became one"
+_NAME_CHARACTERS = 100
+_RESERVED = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT, "current", "all"})
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A memory that a newer one of the other project hides."""
+
+    newer_id: int
+    older_id: int
+    topic_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """What a merge moved, or would move."""
+
+    source: Project
+    into: Project
+    sessions: int
+    memories: int
+    events: int
+    aliases: tuple[str, ...]
+    """Every key that from then on means `into`, beside its own."""
+    replaced: tuple[Replaced, ...]
+    pinned: tuple[Replaced, ...]
+    """What would be hidden too, and stays because it is pinned; an edge says that they differ."""
+    switch: str
+    """What becomes of what was switched for `source`, in words; empty if nothing was."""
+    is_dry_run: bool
+
+
+def plan(tx: Connection, source_key: str, into_key: str, now: int) -> Merged:
+    """What merging one project into another would do. BadRequest if it makes no sense."""
+    source, into = _existing(tx, source_key), _existing(tx, into_key)
+    if source.id == into.id:
+        raise BadRequest(f"project: {source.name} ({source.key}) is that project already")
+    if {source.key, into.key} & {GLOBAL_PROJECT, SCRATCH_PROJECT}:
+        raise BadRequest(
+            f"project: {GLOBAL_PROJECT} and {SCRATCH_PROJECT} are no directories; nothing can be"
+            " merged with them"
+        )
+    tally = projects.tallies(tx)[source.id]
+    replaced, pinned = _topics(tx, source, into, now)
+    return Merged(
+        source=source,
+        into=into,
+        sessions=tally.sessions,
+        memories=tally.memories,
+        events=tally.events,
+        aliases=(source.key, *projects.aliases(tx).get(source.id, ())),
+        replaced=replaced,
+        pinned=pinned,
+        switch=_switch(tx, source, into),
+        is_dry_run=True,
+    )
+
+
+def apply(tx: Connection, plan: Merged, now: int) -> None:
+    """Do what was planned in this same transaction."""
+    _move_switch(tx, plan.source, plan.into, now)
+    projects.absorb(tx, plan.source, plan.into, now)
+    for one in plan.replaced:
+        links.supersede(
+            tx, newer_id=one.newer_id, older_id=one.older_id, rule=RULE, cosine=None,
+            guard=_GUARD, at=now,
+        )  # fmt: skip
+    links.link(
+        tx,
+        [
+            links.NewEdge(
+                "summary", str(one.newer_id), EdgeType.CONTRADICTS, "summary",
+                str(one.older_id), RULE, now, detail={"finding": "pinned"},
+            )
+            for one in plan.pinned
+        ],
+    )  # fmt: skip
+
+
+def rename(tx: Connection, key: str, name: str) -> Project:
+    """Call a project something else. BadRequest if it cannot be called that."""
+    project = _existing(tx, key)
+    tidy = one_line(name, _NAME_CHARACTERS + 1)
+    if not tidy or len(tidy) > _NAME_CHARACTERS or "/" in tidy or tidy in _RESERVED:
+        raise BadRequest(
+            f"name: at most {_NAME_CHARACTERS} characters on one line without /, and none of"
+            f" {', '.join(sorted(_RESERVED))}"
+        )
+    if project.key in {GLOBAL_PROJECT, SCRATCH_PROJECT}:
+        raise BadRequest(f"project: {project.key} keeps its name")
+    others = [one for one in projects.find_projects(tx, tidy) if one.id != project.id]
+    if others:
+        raise BadRequest(
+            f"name: {others[0].key} is called {tidy!r} already; `memd project merge` makes them one"
+        )
+    projects.rename(tx, project.id, tidy)
+    return projects.project(tx, project.id) or project
+
+
+def _existing(tx: Connection, key: str) -> Project:
+    found = projects.by_key(tx, key)
+    if found is None:
+        raise BadRequest(f"project: there is no {key!r}")
+    return found
+
+
+def _topics(
+    tx: Connection, source: Project, into: Project, now: int
+) -> tuple[tuple[Replaced, ...], tuple[Replaced, ...]]:
+    """(what hides what, what would hide the pinned ones)."""
+    replaced: list[Replaced] = []
+    pinned: list[Replaced] = []
+    for topic in projects.shared_topics(tx, source.id, into.id):
+        for newest, others in _rivals(tx, topic, (source.id, into.id), now):
+            for other in others:
+                found = replaced if other.pinned_at is None else pinned
+                found.append(Replaced(newest.id, other.id, topic))
+    return tuple(replaced), tuple(pinned)
+
+
+def _rivals(
+    tx: Connection, topic: str, project_ids: tuple[int, ...], now: int
+) -> list[tuple[Summary, list[Summary]]]:
+    """For each kind: the newest live value of a topic, and the other live ones."""
+    by_kind: dict[str, list[Summary]] = {}
+    for one in summaries.on_topic(tx, topic, project_ids):
+        is_over = one.expires_at is not None and one.expires_at <= now
+        if one.superseded_by is None and not is_over:
+            by_kind.setdefault(one.kind.value, []).append(one)
+    return [(values[0], values[1:]) for values in by_kind.values() if len(values) > 1]
+
+
+def _rows(tx: Connection, *wanted: Project) -> list[projects.Said | None]:
+    said = {one.target: one for one in projects.listed(tx) if one.scope == projects.PROJECT}
+    return [said.get(one.key) for one in wanted]
+
+
+def _switch(tx: Connection, source: Project, into: Project) -> str:
+    theirs, ours = _rows(tx, source, into)
+    if theirs is None:
+        return ""
+    words = projects.words(theirs.captures, theirs.recalls)
+    if ours is None:
+        return f"{words}: holds for {into.name} from then on"
+    return f"{words}: gives way to what was said of {into.name}"
+
+
+def _move_switch(tx: Connection, source: Project, into: Project, now: int) -> None:
+    theirs, ours = _rows(tx, source, into)
+    if theirs is None:
+        return
+    projects.drop(tx, projects.PROJECT, source.key)
+    if ours is None:
+        projects.put(tx, projects.PROJECT, into.key, theirs.captures, theirs.recalls, now)

@@ -1,0 +1,559 @@
+"""One connection from its first byte to its last: lines in, responses out, bounded and fair to the others.
+
+The first call decides for good whether the connection speaks MCP or memd's control calls. When the client
+closes its sending side, responses to its requests still arrive.
+"""
+
+import contextlib
+import select
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.lowlevel
+import mcp.types as t
+from mcp.server.lowlevel import Server
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+
+from memd.server import jsonrpc
+from memd.server.control import PREFIX, Control
+from memd.server.jsonrpc import (
+    Call,
+    ClientResponse,
+    InvalidLine,
+    LineSplitter,
+    Message,
+    Preface,
+)
+from memd.server.scope import Caller
+
+REQUESTS_MAX = 16
+"""Requests of one connection that run at a time. Further ones wait in the socket."""
+PATIENCE_S = 0.1
+"""Seconds after which the first call in the queue begins although other calls are still running."""
+HELD_BYTES_MAX = 64 * 1024 * 1024
+"""Bytes of unfinished lines, and as many of unread responses, held for all connections together."""
+LONG_LINE_BYTES = 32 * 1024
+"""Bytes from which a line counts as long. Long lines are parsed one by one, with rests between them."""
+LONG_LINE_REST = 30
+"""Rest after a long line, in multiples of the time that its parsing blocked the event loop."""
+UNFINISHED_BYTES = 64 * 1024
+"""Bytes from which an unfinished line counts as held for its client."""
+UNPAUSED_BYTES = 256 * 1024
+"""Bytes without a pause after which a client takes turns with others that send as much."""
+READERS_MAX = 2
+"""Connections that send without a pause and may read on in one round of the event loop."""
+LINES_PER_TURN = 64
+"""Lines of one connection that are handled before other connections get a turn."""
+RECEIVE_BYTES = 65_536
+"""Bytes that are read from the socket at a time."""
+SDK_QUEUE_SIZE = 8
+"""Messages between the connection and the SDK. With none, each would wait for a task switch."""
+DISCARD_S = 1.0
+"""Seconds in which the rest of a line that is too long is read and dropped, so that its sender reads why."""
+LINGER_S = 0.3
+"""Seconds that the last responses of a connection may take once its requests have ended."""
+DROPPED_S = 1.0
+"""Seconds that a dropped connection stays open and unread, so that its client cannot return at once."""
+_LINE_DROPPED = (
+    "too many long lines are unfinished, and this one was the slowest; send it again later"
+)
+_READER_DROPPED = (
+    "too many responses are unread, and these for the longest; ask for less at once"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Bounds of one connection."""
+
+    line_bytes: int
+    drain_s: float
+    """How long open requests may run after the client has closed its sending side."""
+    send_s: float
+    """How long a client may take to read one response."""
+    shutdown_s: float
+    """How long open requests may run when the daemon stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handlers:
+    """Who answers calls: the MCP server or memd's control calls."""
+
+    mcp: Server[Any]
+    control: Control
+
+
+class HeldBytes:
+    """Bytes held for connections. Above the limit, those that have held some for longest are dropped.
+
+    A single connection may hold more: its own limits bound it.
+    """
+
+    def __init__(self, limit: int, reason: str) -> None:
+        self._limit = limit
+        self._reason = reason
+        self._held: dict[Callable[[str], None], int] = {}
+        self.total = 0
+
+    def hold(self, drop: Callable[[str], None], size: int) -> None:
+        """Set how many bytes are held for the connection that `drop` ends."""
+        self.total += size - self._held.get(drop, 0)
+        if not size:
+            self._held.pop(drop, None)
+            return
+        self._held[drop] = size
+        while self.total > self._limit and len(self._held) > 1:
+            slowest = next(iter(self._held))
+            self.total -= self._held.pop(slowest)
+            slowest(self._reason)
+
+
+class FairScheduler:
+    """Shares the event loop between connections. All of it runs on the event loop's thread.
+
+    A client that sends one call at a time never waits. A client that sends the next call before the last
+    one was answered waits until no heavy call runs, first come, first served, so that thousands of its
+    calls cost the others the time of one.
+    """
+
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self.incoming = HeldBytes(HELD_BYTES_MAX, _LINE_DROPPED)
+        self.outgoing = HeldBytes(HELD_BYTES_MAX, _READER_DROPPED)
+        self._patience_s = patience_s
+        self._running: Counter[int] = Counter()
+        self._is_idle = anyio.Event()
+        self._queue = anyio.Lock()
+        self._readers = anyio.Semaphore(READERS_MAX)
+        self._parsing = anyio.Lock()
+        self._next_parse_at = 0.0
+
+    def is_running(self, client: int) -> bool:
+        """Whether a heavy call of this client runs."""
+        return client in self._running
+
+    def begin(self, client: int) -> None:
+        """Count a heavy call of this client as running."""
+        self._running[client] += 1
+
+    def end(self, client: int) -> None:
+        """Count it as answered or abandoned."""
+        self._running[client] -= 1
+        if not self._running[client]:
+            del self._running[client]
+        if not self._running:
+            self._is_idle.set()
+
+    async def wait_turn(self) -> None:
+        """Wait until no heavy call runs; the first in the queue for `patience_s` seconds at most."""
+        if not self._running and not self._queue.locked():
+            return
+        async with self._queue:
+            if self._running:
+                self._is_idle = anyio.Event()
+                with anyio.move_on_after(self._patience_s):
+                    await self._is_idle.wait()
+
+    async def wait_to_read(self) -> None:
+        """Wait for a turn among the connections that send without a pause."""
+        async with self._readers:
+            await anyio.lowlevel.checkpoint()
+
+    async def parse_long_line(self, line: bytes) -> Message | None:
+        """Parse a long line, once the event loop has had its rest from the one before."""
+        async with self._parsing:
+            await anyio.sleep_until(self._next_parse_at)
+            began = anyio.current_time()
+            message = jsonrpc.parse_line(line)
+            ended = anyio.current_time()
+            self._next_parse_at = ended + LONG_LINE_REST * (ended - began)
+        return message
+
+
+class SocketStream:
+    """A connected, non-blocking Unix socket. One task may receive while another sends."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self._socket = sock
+        self._has_sent_part = False
+        """Whether half a line was sent: then nothing but its other half may follow."""
+        self.unpaused_bytes = 0
+        """Bytes received since the client last paused."""
+        self.is_blocked = False
+        """Whether the client does not read what it is sent."""
+
+    async def receive(self) -> bytes:
+        """The next bytes; none once the client has closed its sending side. An OSError if it broke."""
+        has_waited = False
+        while True:
+            try:
+                chunk = self._socket.recv(RECEIVE_BYTES)
+            except BlockingIOError:
+                self.unpaused_bytes = 0
+                await anyio.wait_readable(self._socket)
+                has_waited = True
+            else:
+                self.unpaused_bytes += len(chunk)
+                if not has_waited:
+                    await anyio.lowlevel.checkpoint()
+                return chunk
+
+    async def wait_readable(self) -> None:
+        """Wait until `receive` returns at once."""
+        await anyio.wait_readable(self._socket)
+
+    def send_at_once(self, data: bytes) -> bytes:
+        """Send what the kernel takes now; return the rest, for `send`. An OSError if it broke."""
+        if self._has_sent_part:
+            raise BrokenPipeError
+        try:
+            sent = self._socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        self._has_sent_part = 0 < sent < len(data)
+        return data[sent:]
+
+    async def send(self, data: bytes, *, is_rest: bool = False) -> None:
+        """Send all of it, and wait while the client does not read. An OSError if it broke.
+
+        `is_rest`: `send_at_once` has sent the beginning.
+        """
+        if self._has_sent_part and not is_rest:
+            raise BrokenPipeError
+        # If this is cancelled, part of the line was sent.
+        self._has_sent_part = True
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[self._socket.send(view) :]
+            except BlockingIOError:
+                self.is_blocked = True
+                await anyio.wait_writable(self._socket)
+        self._has_sent_part = self.is_blocked = False
+
+    def send_last(self, data: bytes) -> None:
+        """Send what the kernel takes of a last line, unless half a line was sent before it."""
+        if not self._has_sent_part:
+            self._has_sent_part = True
+            with contextlib.suppress(OSError):
+                self._socket.send(data)
+
+    def is_closed_by_client(self) -> bool:
+        """Whether the client has closed both directions, not only its sending side."""
+        poll = select.poll()
+        poll.register(self._socket, 0)
+        return any(flags & (select.POLLHUP | select.POLLERR) for _, flags in poll.poll(0))
+
+    def close(self) -> None:
+        """Close the socket."""
+        with contextlib.suppress(OSError):
+            self._socket.close()
+
+
+class McpSession:
+    """Connects one client to the SDK's server: run it in a task, pass it calls, then `close` it.
+
+    The SDK cancels open requests as soon as its input ends, so its input stays open until they have ended.
+    """
+
+    def __init__(
+        self,
+        server: Server[Any],
+        caller: Caller,
+        send: Callable[[bytes], Awaitable[None]],
+        end_request: Callable[[], None],
+    ) -> None:
+        self._server = server
+        self._caller = caller
+        self._send = send
+        self._end_request = end_request
+        self._input, self._server_reads = anyio.create_memory_object_stream[
+            SessionMessage | Exception
+        ](SDK_QUEUE_SIZE)
+        self._server_writes, self._output = anyio.create_memory_object_stream[SessionMessage](
+            SDK_QUEUE_SIZE
+        )
+
+    async def run(self) -> None:
+        """Serve until `close`, or until the client cannot be reached."""
+        async with anyio.create_task_group() as tasks, self._input, self._output:
+            tasks.start_soon(self._send_responses)
+            await self._server.run(
+                self._server_reads,
+                self._server_writes,
+                self._server.create_initialization_options(),
+            )
+
+    async def handle(self, call: Call) -> None:
+        """Pass a notification or a request to the server. `end_request` is called when a request ends."""
+        message: t.JSONRPCMessage
+        params = dict(call.params) or None
+        if call.id is None:
+            message = t.JSONRPCNotification(jsonrpc="2.0", method=call.method, params=params)
+        else:
+            message = t.JSONRPCRequest(
+                jsonrpc="2.0", id=call.id, method=call.method, params=params
+            )
+        metadata = ServerMessageMetadata(
+            request_context=self._caller,
+            on_request_unanswered=None if call.id is None else self._end_unanswered,
+        )
+        await self._input.send(SessionMessage(message, metadata=metadata))
+
+    def close(self) -> None:
+        """End the server's input. Requests that are still open get an error."""
+        self._input.close()
+
+    async def _end_unanswered(self) -> None:
+        """End a cancelled request, which by the protocol gets no response."""
+        self._end_request()
+
+    async def _send_responses(self) -> None:
+        async with self._output:
+            async for outgoing in self._output:
+                message = outgoing.message
+                line = message.model_dump_json(by_alias=True, exclude_unset=True)
+                await self._send(line.encode("utf-8") + b"\n")
+                if isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
+                    self._end_request()
+
+
+class Connection:
+    """Run `serve` in a task; `finish` asks it to answer what is open and end."""
+
+    def __init__(
+        self,
+        stream: SocketStream,
+        handlers: Handlers,
+        limits: ConnectionLimits,
+        scheduler: FairScheduler,
+        caller: Caller,
+    ) -> None:
+        self._stream = stream
+        self._handlers = handlers
+        self._limits = limits
+        self._scheduler = scheduler
+        self._caller = caller
+        self._drain_s = limits.drain_s
+        self._reading = anyio.CancelScope()
+        self._sending = anyio.Lock()
+        self._client = caller.pid or id(self)
+        self._slots = anyio.Semaphore(REQUESTS_MAX, fast_acquire=True)
+        self._heavy_count = 0
+        self._splitter = LineSplitter(limits.line_bytes)
+        self._unread_bytes = 0
+        self._tasks: anyio.abc.TaskGroup | None = None
+        self._session: McpSession | None = None
+        self._is_control = False
+        self._is_first_line = True
+        self._is_dropped = False
+        self._is_last_line = False
+        """Whether the client has sent nothing after the line in hand yet."""
+
+    async def serve(self) -> None:
+        """Read until the client is done, then let open requests be answered. An OSError if it broke."""
+        try:
+            await self._serve()
+        finally:
+            self._splitter.take_rest()
+            while self._heavy_count:
+                self._end_request()
+            self._scheduler.incoming.hold(self.drop, 0)
+            self._scheduler.outgoing.hold(self.drop, 0)
+        if self._is_dropped:
+            await anyio.sleep(DROPPED_S)
+
+    async def _serve(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            with self._reading:
+                await self._read_lines()
+            await self._drain()
+            tasks.cancel_scope.deadline = anyio.current_time() + LINGER_S
+            if self._session is not None:
+                self._session.close()
+
+    def drop(self, reason: str) -> None:
+        """End now, with an error line if one can still be sent."""
+        self._is_dropped = True
+        self._stream.send_last(jsonrpc.error_line(None, jsonrpc.SERVER_ERROR, reason))
+        if self._tasks is not None:
+            self._tasks.cancel_scope.cancel()
+
+    def finish(self) -> None:
+        """Read no more; open requests have `shutdown_s` seconds left."""
+        self._drain_s = min(self._drain_s, self._limits.shutdown_s)
+        self._reading.cancel()
+
+    async def _read_lines(self) -> None:
+        splitter = self._splitter
+        while chunk := await self._receive():
+            lines = splitter.feed(chunk)
+            for number, line in enumerate(lines, 1):
+                self._is_last_line = number == len(lines)
+                await self._handle_line(line)
+                if not number % LINES_PER_TURN:
+                    await self._scheduler.wait_to_read()
+            held = splitter.held if splitter.held > UNFINISHED_BYTES else 0
+            self._scheduler.incoming.hold(self.drop, held)
+            if splitter.is_overfull:
+                await self._reject_long_line()
+                return
+        await self._handle_line(splitter.take_rest())
+
+    async def _receive(self) -> bytes:
+        is_sending_much = self._stream.unpaused_bytes > UNPAUSED_BYTES
+        if is_sending_much or self._splitter.held > UNFINISHED_BYTES:
+            await self._stream.wait_readable()
+            await self._scheduler.wait_to_read()
+        return await self._stream.receive()
+
+    async def _handle_line(self, line: bytes) -> None:
+        if len(line) > LONG_LINE_BYTES:
+            message = await self._scheduler.parse_long_line(line)
+        else:
+            message = jsonrpc.parse_line(line)
+        if message is not None:
+            await self._handle_message(message)
+            self._is_first_line = False
+
+    async def _handle_message(self, message: Message) -> None:
+        match message:
+            case Call():
+                await self._handle_call(message)
+            case Preface() if self._is_first_line:
+                self._caller = replace(
+                    self._caller,
+                    cwd=message.cwd,
+                    project=message.project,
+                    session=message.session,
+                    client=message.client,
+                )
+            case Preface():
+                await self._send_error(
+                    InvalidLine(jsonrpc.INVALID_REQUEST, "a preface may only be the first line")
+                )
+            case InvalidLine():
+                await self._send_error(message)
+            case ClientResponse():
+                pass
+
+    async def _handle_call(self, call: Call) -> None:
+        if self._session is None and not self._is_control:
+            self._choose_handler(call)
+        if self._is_foreign(call.method):
+            await self._reject_method(call)
+            return
+        if call.id is not None or self._is_control:
+            await self._begin_request(is_heavy=self._is_heavy(call))
+        if self._session is not None:
+            await self._session.handle(call)
+            return
+        if self._is_last_line and self._handlers.control.is_capture(call):
+            # Nothing else is waiting for this client: a task would cost as much as the call.
+            with anyio.CancelScope(shield=True):
+                await self._answer_control_call(call)
+            return
+        assert self._tasks is not None  # made by `_serve`
+        self._tasks.start_soon(self._answer_control_call, call)
+
+    async def _begin_request(self, *, is_heavy: bool) -> None:
+        """Wait for this client's turn and for room, then count the request as running."""
+        has_others = self._slots.value < REQUESTS_MAX
+        if has_others or (is_heavy and self._scheduler.is_running(self._client)):
+            await self._scheduler.wait_turn()
+        if self._stream.is_blocked:
+            async with self._sending:
+                pass  # a client that does not read gets no further answers computed
+        await self._slots.acquire()
+        if is_heavy:
+            self._heavy_count += 1
+            self._scheduler.begin(self._client)
+
+    def _end_request(self, *, is_heavy: bool = True) -> None:
+        self._slots.release()
+        if is_heavy:
+            self._heavy_count -= 1
+            self._scheduler.end(self._client)
+
+    def _choose_handler(self, call: Call) -> None:
+        if call.method.startswith(PREFIX):
+            self._is_control = True
+            return
+        assert self._tasks is not None  # made by `_serve`
+        self._session = McpSession(
+            self._handlers.mcp, self._caller, self._send, self._end_request
+        )
+        self._tasks.start_soon(self._session.run)
+
+    def _is_heavy(self, call: Call) -> bool:
+        return not (self._is_control and self._handlers.control.is_light(call))
+
+    def _is_foreign(self, method: str) -> bool:
+        """Whether this method belongs to the other handler, or to none."""
+        if self._is_control:
+            return not self._handlers.control.knows(method)
+        return method.startswith(PREFIX)
+
+    async def _answer_control_call(self, call: Call) -> None:
+        try:
+            line = await self._handlers.control.reply(call, self._caller)
+            if line is not None:
+                await self._send(line)
+        finally:
+            self._end_request(is_heavy=self._is_heavy(call))
+
+    async def _reject_method(self, call: Call) -> None:
+        if call.id is None:
+            return
+        if self._is_control:
+            await self._send(self._handlers.control.unknown(call))
+            return
+        message = "this connection speaks MCP; open another one for memd's own calls"
+        await self._send_error(InvalidLine(jsonrpc.METHOD_NOT_FOUND, message, call.id))
+
+    async def _reject_long_line(self) -> None:
+        """Send the error, then read and drop the rest of the line for a moment."""
+        limit = self._limits.line_bytes
+        await self._send_error(
+            InvalidLine(
+                jsonrpc.INVALID_REQUEST,
+                f"a line may have {limit} bytes at most; send less at once, in several calls",
+            )
+        )
+        with anyio.move_on_after(DISCARD_S):
+            while await self._receive():
+                pass
+
+    async def _send_error(self, error: InvalidLine) -> None:
+        await self._send(jsonrpc.error_line(error.id, error.code, error.message))
+
+    async def _send(self, line: bytes) -> None:
+        """Send one line. A TimeoutError, which ends the connection, if the client does not read it."""
+        rest = line if self._sending.locked() else self._stream.send_at_once(line)
+        if not rest:
+            return
+        self._count_unread(len(rest))
+        try:
+            async with self._sending:
+                with anyio.fail_after(self._limits.send_s):
+                    await self._stream.send(rest, is_rest=len(rest) < len(line))
+        finally:
+            self._count_unread(-len(rest))
+
+    def _count_unread(self, size: int) -> None:
+        self._unread_bytes += size
+        self._scheduler.outgoing.hold(self.drop, self._unread_bytes)
+
+    async def _drain(self) -> None:
+        """Wait for open requests, unless no client is left to read the answers."""
+        if self._session is not None and self._stream.is_closed_by_client():
+            return
+        with anyio.move_on_after(self._drain_s):
+            for _ in range(REQUESTS_MAX):
+                await self._slots.acquire()

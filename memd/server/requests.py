@@ -1,0 +1,559 @@
+"""What callers may ask for: one model per call, for agents over MCP and for control calls alike. Pure.
+
+The input schemas of the MCP tools are made from these models, and the docstrings of the fields are
+what an agent reads there. `AgentLimit` marks what agents may not pass, or only less of.
+"""
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from memd.errors import BadRequest
+from memd.models import Kind, Stance
+from memd.server.json_schema import JsonSchema, field_docstrings, plain_schema, says
+
+ID_MAX = 2**53 - 1
+QUERY_CHARACTERS = 4_000
+NAME_CHARACTERS = 1_000
+PATH_CHARACTERS = 4_096
+TEXT_CHARACTERS = 65_536
+K_MAX = 50
+IDS_MAX = 20
+BATCH_MAX = 1_000
+WITHDRAW_MAX = 200_000
+AROUND_MAX = 50
+DEPTH_MAX = 6
+DAYS_MAX = 366
+_SHOWN_CHARACTERS = 40
+_MESSAGE_CHARACTERS = 200
+
+R = TypeVar("R", bound="Request")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimit:
+    """How much agents may pass over MCP: the largest number, or the most items; 0 is nothing at all."""
+
+    most: int
+
+
+_CONTROL_ONLY = AgentLimit(0)
+
+
+def _to_integer(value: object) -> object:
+    # 5.0 is an integer in JSON Schema, and some clients write numbers so.
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _time(description: str) -> Any:
+    forms = "ISO 8601 (UTC if no zone), epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week"
+    return says(f"{description}: {forms}.")
+
+
+WHOLE = BeforeValidator(_to_integer)
+Id = Annotated[int, Field(ge=1, le=ID_MAX), WHOLE]
+MemoryId = Annotated[Id, says("A memory's number, as in #12.")]
+Number = Annotated[int, Field(ge=0, le=ID_MAX), WHOLE]
+Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
+Directory = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
+# Nothing is said twice: an empty title or reason counts as none, and agents are told to leave it out.
+OptionalName = Annotated[
+    str, Field(max_length=NAME_CHARACTERS, json_schema_extra={"minLength": 1})
+]
+KindName = Annotated[Kind, Field(strict=False)]
+Time = Annotated[str, Field(max_length=100)] | Annotated[int, WHOLE]
+Tags = list[Annotated[Name, says("A tag.")]]
+KindFilter = Annotated[
+    list[KindName], Field(max_length=len(Kind), description="Only these kinds.")
+]
+ProjectFilter = Annotated[
+    Name,
+    says(
+        "'current' (this directory's project and what holds everywhere), 'all', or a project's name or path."
+    ),
+]
+MemoryIds = Annotated[
+    list[MemoryId],
+    Field(min_length=1, max_length=BATCH_MAX, description="Numbers of memories, as in #12."),
+    AgentLimit(IDS_MAX),
+]
+CallerDirectory = Annotated[Directory | None, _CONTROL_ONLY]
+Neighbours = Annotated[int, Field(ge=0, le=AROUND_MAX), WHOLE]
+
+
+class Request(BaseModel):
+    """The parameters of one call."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+class EmptyRequest(Request):
+    """A call without parameters."""
+
+
+class StatusRequest(Request):
+    """`memd/status`: with a directory, also which project that is."""
+
+    directory: Directory | None = None
+
+
+class ProjectRequest(Request):
+    """`memd/project`: the project of a directory, or of this name or key."""
+
+    project: Name = "current"
+    directory: Directory | None = None
+
+
+class MergeProjectsRequest(Request):
+    """`memd/project/merge`: names, keys or directories; what is in `project` moves to `into`."""
+
+    project: Name
+    into: Name
+    dry_run: bool = True
+
+
+class RenameProjectRequest(Request):
+    """`memd/project/rename`."""
+
+    project: Name
+    name: Name
+
+
+class SwitchRequest(Request):
+    """`memd/switch`: set the state of a session or a project; without a state, list all switches."""
+
+    state: Literal["on", "off", "capture-only", "recall-only"] | None = None
+    project: Name = "current"
+    session: Name | None = None
+    directory: Directory | None = None
+
+
+class RelevanceRequest(Request):
+    """How relevant a hit of `memd/search` must be: share of the question, and of the best score."""
+
+    floor: Annotated[float, Field(ge=0, le=1)] = 0.4
+    ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
+
+
+class SearchRequest(Request):
+    """`mem_search` and `memd/search`."""
+
+    query: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
+    """What you want to know, in plain words, with names and identifiers as they are.
+    "phrases", prefix* and OR work. May be left out only if topic_key is given."""
+    k: Annotated[Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE] | None, AgentLimit(K_MAX)] = (
+        None
+    )
+    """How many hits; 5 if left out."""
+    offset: Annotated[int, Field(ge=0, le=10000), WHOLE] = 0
+    """Skip so many hits: the next page."""
+    project: ProjectFilter = "current"
+    kinds: KindFilter = []
+    session: Name | None = None
+    """Only this session: the beginning of its id, or 'current'."""
+    source: Name | None = None
+    """Only what came from there: claude-code, agent, user, or an importer's name."""
+    since: Annotated[Time | None, _time("Only what happened at or after")] = None
+    until: Annotated[Time | None, _time("Only what happened at or before")] = None
+    tags: Annotated[Tags, Field(max_length=20)] = []
+    """Only memories with all of these tags."""
+    topic_key: Name | None = None
+    """The exact name of one slot of knowledge, such as build.command."""
+    include_superseded: bool = False
+    """Also show what a newer memory replaced."""
+    include_turns: bool = False
+    """Also search what was said in past sessions, word for word; shown apart, as turns."""
+    legs: Annotated[list[Literal["topic", "lexical", "vector"]], Field(max_length=3)] = []
+    """Rank by these legs only."""
+    profile: Name | None = None
+    """A named ranking recipe: memd, siftcoder, … The configured one if left out."""
+    focus: Annotated[
+        list[Annotated[Name, says("A word, or a glob of files.")]], Field(max_length=20)
+    ] = []
+    """What you work on, such as billing or src/auth/**: what it fits counts 1.4 times, for the
+    rest of the session too; [] ends it."""
+    explain: bool = False
+    """Also show every candidate and why it missed the cut."""
+    as_of: Annotated[
+        Time | None, _time("See only what was known then, and count ages from there")
+    ] = None
+    min_event: Number | None = None
+    """Wait (at most 2 s) until the event with this sequence number is searchable."""
+    embedding: Annotated[
+        Annotated[list[float], Field(max_length=8_192)] | None, _CONTROL_ONLY
+    ] = None
+    surface: Annotated[RelevanceRequest | None, _CONTROL_ONLY] = None
+    directory: CallerDirectory = None
+
+
+class TimelineRequest(Request):
+    """`mem_timeline` and `memd/timeline`: around an id or a time, within a session or not.
+
+    Around now if none is given. With `days`, all of so many days up to that of `at`, or today. Control
+    calls may say `since` and `until` instead, to count the days of another time zone.
+    """
+
+    id: Id | None = None
+    """Around this memory."""
+    at: Annotated[Time | None, _time("Around this time")] = None
+    session: Name | None = None
+    """Only of this session: the beginning of its id, or 'current'; from its start, or around
+    id or at."""
+    before: Neighbours = 5
+    """So many memories before."""
+    after: Neighbours = 5
+    """So many memories after."""
+    days: Annotated[int, Field(ge=1, le=DAYS_MAX), WHOLE] | None = None
+    """Instead: everything of so many days (UTC), up to the day of `at`, or today. 1 is that
+    day alone."""
+    kinds: KindFilter = []
+    project: ProjectFilter = "current"
+    since: Annotated[Time | None, _CONTROL_ONLY] = None
+    until: Annotated[Time | None, _CONTROL_ONLY] = None
+    directory: CallerDirectory = None
+
+
+class WhyRequest(Request):
+    """`mem_why` and `memd/why`."""
+
+    id: Id | Name
+    """A memory (12 or "#12"), or another node: "file:/a/b.py", "event:7"."""
+    depth: Annotated[int, Field(ge=1, le=DEPTH_MAX), WHOLE] = 2
+    """How many steps of edges around it."""
+    project: ProjectFilter = "current"
+    directory: CallerDirectory = None
+
+
+class GetRequest(Request):
+    """`mem_get` and `memd/get`."""
+
+    ids: MemoryIds
+    project: ProjectFilter = "current"
+    directory: CallerDirectory = None
+
+
+class OriginRequest(Request):
+    """Where a memory was read: a file, a lasting name for the part of it, and the line it was in.
+
+    `moves`: the caller chose the project, so the memory leaves the project where it was before.
+    """
+
+    path: Directory
+    part: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
+    line: Id | None = None
+    moves: bool = False
+
+
+class RememberRequest(Request):
+    """`mem_remember`, and one memory of `memd/remember`: importers also say when, who, and where."""
+
+    text: Annotated[str, Field(min_length=1, max_length=TEXT_CHARACTERS)]
+    """What to remember, complete in itself."""
+    title: OptionalName | None = None
+    """One line that says it; made from the text if left out."""
+    kind: KindName = Kind.NOTE
+    """What it is about."""
+    topic_key: Name | None = None
+    """The exact name of its slot (build.command): a new value replaces the old one."""
+    tags: Annotated[Tags, Field(max_length=20)] = []
+    """Words to filter by."""
+    files: Annotated[list[Annotated[Name, says("A path.")]], Field(max_length=100)] = []
+    """The files that it is about."""
+    project: Name = "current"
+    """'current', or 'global' for what holds everywhere."""
+    expires_in: Name | None = None
+    """Do not show it any more after this long: 12h, 30d, 2w. Shown for ever if left out."""
+    at: Annotated[Time | None, _CONTROL_ONLY] = None
+    session: Annotated[Name | None, _CONTROL_ONLY] = None
+    client: Annotated[Name | None, _CONTROL_ONLY] = None
+    source: Annotated[Name | None, _CONTROL_ONLY] = None
+    directory: CallerDirectory = None
+    tier: Annotated[Literal["agent", "file"], _CONTROL_ONLY] = "agent"
+    origin: Annotated[OriginRequest | None, _CONTROL_ONLY] = None
+
+
+class RememberBatchRequest(Request):
+    """A batch of `memd/remember`."""
+
+    memories: Annotated[list[RememberRequest], Field(max_length=BATCH_MAX)]
+
+
+class ForgetRequest(Request):
+    """`mem_forget` and `memd/forget`: these ids, or all that fits a query, session, project and time."""
+
+    ids: MemoryIds = []
+    query: (
+        Annotated[str, Field(max_length=QUERY_CHARACTERS, json_schema_extra={"minLength": 1})]
+        | None
+    ) = None
+    """Instead of ids: every memory in which all of these words stand."""
+    session: Name | None = None
+    """All of this session: the beginning of its id, or 'current'."""
+    since: Annotated[Time | None, _time("Only what happened at or after")] = None
+    until: Annotated[Time | None, _time("Only what happened at or before")] = None
+    dry_run: bool = True
+    """Only say what would go. Pass false to erase for good."""
+    token: Name | None = None
+    """What the dry run returned: then nothing else goes than what it told."""
+    project: ProjectFilter = "current"
+    directory: CallerDirectory = None
+
+
+class ScrubRequest(Request):
+    """`memd/scrub`: a regular expression, or with `secrets` the present rules of redaction."""
+
+    pattern: Annotated[str, Field(max_length=QUERY_CHARACTERS)] | None = None
+    secrets: bool = False
+    dry_run: bool = True
+
+
+class PinRequest(Request):
+    """`mem_pin` and `memd/pin`."""
+
+    id: MemoryId
+    pinned: bool = True
+    """false unpins."""
+    project: ProjectFilter = "current"
+    directory: CallerDirectory = None
+
+
+class JudgeRequest(Request):
+    """`mem_judge` and `memd/judge`: `id` is `relation` to `other`; with `undo`, take that back."""
+
+    id: MemoryId
+    other: Id
+    """The other memory's number."""
+    relation: Annotated[Stance, Field(strict=False)] | None = None
+    """What id is to other. supersedes: other no longer holds and is hidden. duplicate: both
+    say the same; other is hidden. contradicts: both cannot hold, and it is open which does;
+    both stay, marked. compatible: both hold. unrelated: about different things."""
+    reason: OptionalName = ""
+    """Why, in a few words; shown by mem_why."""
+    undo: bool = False
+    """Take back what holds between the two instead: a judgment, or what memd decided itself."""
+    project: ProjectFilter = "current"
+    directory: CallerDirectory = None
+
+
+class CaptureEventRequest(Request):
+    """One event of `memd/capture`, as the client's hook got it."""
+
+    client: Name
+    payload: Any
+    at: Number | None = None
+    directory: Directory | None = None
+    source: Literal["live", "spool", "import"] = "live"
+    inject: bool = False
+    """Whether its client can show its agent something: then the reply may have an `output`."""
+    capture: bool = True
+    """False: count the event and store nothing of it."""
+
+
+class CaptureBatchRequest(Request):
+    """A batch of `memd/capture`."""
+
+    events: Annotated[list[CaptureEventRequest], Field(max_length=BATCH_MAX)]
+    dry_run: bool = False
+    """Only say what would become of them."""
+
+
+class WithdrawRequest(Request):
+    """`memd/imports/withdraw`: hide every memory that was read from this file but for `staying`."""
+
+    path: Directory
+    staying: Annotated[list[Id], Field(max_length=WITHDRAW_MAX)]
+
+
+class ImportMarkRequest(Request):
+    """`memd/imports/mark`: this file was read to its end, as it was then."""
+
+    path: Directory
+    size: Number
+    modified_at: Number
+
+
+class ImportVaultRequest(Request):
+    """`memd/import/vault`: merge the staged vault in a file of this name, beside the vault."""
+
+    staged: Name
+
+
+class ReindexRequest(Request):
+    """`memd/reindex`: rebuild everything and wait; or only start to renew the model's vectors."""
+
+    embeddings: bool = False
+
+
+class VacuumRequest(Request):
+    """`memd/vacuum`."""
+
+    dry_run: bool = False
+
+
+class DoctorRequest(Request):
+    """`memd/doctor`; with `fix`, repair first what can be repaired safely."""
+
+    fix: bool = False
+
+
+class ConsolidateRequest(Request):
+    """`memd/consolidate`."""
+
+    dry_run: bool = False
+
+
+class UndoConsolidationRequest(Request):
+    """`memd/consolidate/undo`: a run (`r7`), a hidden memory (`#12`) or a pair (`12,15`)."""
+
+    what: Name
+    dry_run: bool = False
+
+
+class ConsolidationRunsRequest(Request):
+    """`memd/consolidate/runs`: the latest runs."""
+
+    limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE] = 20
+
+
+class ContextRequest(Request):
+    """`memd/context`: what would be injected, into this session or a new one."""
+
+    directory: Directory | None = None
+    session: Name | None = None
+    moment: Literal["startup", "resume", "clear", "compact", "prompt"] | None = None
+    prompt: Annotated[str, Field(max_length=TEXT_CHARACTERS)] = ""
+    explain: bool = False
+
+
+class InjectedRequest(Request):
+    """`memd/injected`: what was injected into this session, or the directory's latest one."""
+
+    session: Name | None = None
+    directory: Directory | None = None
+
+
+def parse(model: type[R], given: Mapping[str, Any]) -> R:
+    """Check the parameters of a control call. The BadRequest names the field, and no long value."""
+    try:
+        return model.model_validate(dict(given))
+    except ValidationError as error:
+        raise _bad_request(error, list(model.model_fields)) from error
+
+
+def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:
+    """Check the arguments of an MCP tool as `parse` does, and the limits for agents."""
+    limits = _agent_limits(model)
+    for name, value in given.items():
+        limit = limits.get(name, 0)
+        if limit == 0:
+            raise BadRequest(_unknown_field(name, [one for one in limits if limits[one] != 0]))
+        if limit is not None:
+            _check_limit(name, value, limit)
+    request = parse(model, given)
+    for name, value in given.items():
+        if value is None:
+            raise BadRequest(f"{name}: null; leave it out instead")
+    return request
+
+
+@functools.cache
+def _agent_limits(model: type[Request]) -> dict[str, int | None]:
+    """Each field with the most that agents may pass in it; None: what its type says."""
+    return {
+        name: next((one.most for one in field.metadata if isinstance(one, AgentLimit)), None)
+        for name, field in model.model_fields.items()
+    }
+
+
+def _check_limit(name: str, value: object, limit: int) -> None:
+    if isinstance(value, list) and len(value) > limit:
+        raise BadRequest(f"{name}: more than {limit} items")
+    if isinstance(value, int | float) and value > limit:
+        raise BadRequest(f"{name}: {_show(value)} is greater than the maximum of {limit}")
+
+
+_TYPE_NAMES = {
+    "string_type": "a text", "int_type": "a whole number", "float_type": "a number",
+    "bool_type": "true or false", "list_type": "a list", "model_type": "an object",
+}  # fmt: skip
+"""What was expected, by the type of pydantic's error."""
+_COMPLAINTS = {
+    "missing": "is needed",
+    "extra_forbidden": "there is no such argument",
+    "string_too_short": "must not be empty",
+    "string_too_long": "longer than {max_length} characters",
+    "too_short": "fewer than {min_length} items",
+    "too_long": "more than {max_length} items",
+    "greater_than_equal": "{value} is less than the minimum of {ge}",
+    "less_than_equal": "{value} is greater than the maximum of {le}",
+    "enum": "must be one of {expected}",
+    "literal_error": "must be one of {expected}",
+}
+
+
+def _bad_request(error: ValidationError, known: list[str]) -> BadRequest:
+    """The first problem that pydantic found, in words."""
+    problems = error.errors(include_url=False)
+    first = problems[0]
+    where = _field_path(first)
+    if first["type"] == "extra_forbidden" and len(first["loc"]) == 1:
+        return BadRequest(_unknown_field(where, known))
+    # A union has one problem for each of its types. A bound tells more than another type does.
+    same = [one for one in problems if _field_path(one) == where]
+    bound = next((one for one in same if one["type"] not in _TYPE_NAMES), None)
+    if bound is not None:
+        return BadRequest(f"{where}: {_describe(bound)}")
+    wanted = " or ".join(dict.fromkeys(_TYPE_NAMES[one["type"]] for one in same))
+    return BadRequest(f"{where}: {_show(first['input'])} is not {wanted}")
+
+
+def _unknown_field(name: str, known: list[str]) -> str:
+    there_are = f"there are {', '.join(known)}" if known else "this call takes none"
+    return f"{name[:60]}: there is no such argument; {there_are}"
+
+
+def _field_path(problem: ErrorDetails) -> str:
+    # Which member of a union pydantic tried ("int", "constrained-str", "function-before[…]") is no field.
+    return ".".join(
+        str(part)[:60]
+        for part in problem["loc"]
+        if isinstance(part, int) or (part not in {"int", "str"} and part.isidentifier())
+    )
+
+
+def _describe(problem: ErrorDetails) -> str:
+    values = {**problem.get("ctx", {}), "value": _show(problem["input"])}
+    if "expected" in values:
+        values["expected"] = values["expected"].replace("'", "").replace(" or ", ", ")
+    complaint = _COMPLAINTS.get(problem["type"])
+    if complaint is not None:
+        return complaint.format(**values)
+    message = problem["msg"][:_MESSAGE_CHARACTERS]
+    return f"{message[:1].lower()}{message[1:]}"
+
+
+def _show(value: object) -> str:
+    """A short value as it is, else only what it is."""
+    if value is None:
+        return "null"
+    if isinstance(value, str | int | float) and len(repr(value)) <= _SHOWN_CHARACTERS:
+        return repr(value) if isinstance(value, str) else str(value).lower()
+    names = ((dict, "an object"), (list, "a list"), (str, "a text"))
+    return next((name for kind, name in names if isinstance(value, kind)), "a number")
+
+
+def input_schema(model: type[Request]) -> JsonSchema:
+    """The JSON schema of what a tool takes: what agents may pass, and no more of it than they may."""
+    schema = plain_schema(model.model_json_schema(), field_docstrings(__name__))
+    properties = schema["properties"]
+    for name, limit in _agent_limits(model).items():
+        if limit == 0:
+            del properties[name]
+        elif limit is not None:
+            bound = "maxItems" if properties[name]["type"] == "array" else "maximum"
+            properties[name][bound] = limit
+    return schema

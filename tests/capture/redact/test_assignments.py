@@ -1,0 +1,110 @@
+"""What is assigned to a secret name goes; references, types, calls and prose stay."""
+
+import pytest
+
+from memd.capture.redact import redact
+from memd.capture.redact.assignments import redact_assignments
+
+
+def redacted(text):
+    return redact_assignments(text, text.lower())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("password=hunter2", "password=[REDACTED:password]"),
+        ("password: hunter2", "password: [REDACTED:password]"),
+        ("passwd = 'a b c'", "passwd = '[REDACTED:password]'"),
+        ("password=changeme", "password=[REDACTED:password]"),
+        ("  password: swordfish\n", "  password: [REDACTED:password]\n"),
+        ('{"password": "x,y", "n": 1}', '{"password": "[REDACTED:password]", "n": 1}'),
+        (r"{\"token\": \"a\\\"b\", \"n\": 1}", r"{\"token\": \"[REDACTED:token]\", \"n\": 1}"),
+        ('password: str = "hunter2"', 'password: str = "[REDACTED:password]"'),
+        ('const token: string = "abc"', 'const token: string = "[REDACTED:token]"'),
+        ('password := "hunter2"', 'password := "[REDACTED:password]"'),
+        ('if password == "hunter2":', 'if password == "[REDACTED:password]":'),
+        ('password = """two\nlines"""', 'password = """[REDACTED:password]"""'),
+        ("https://x/?token=abc123&page=2", "https://x/?token=[REDACTED:token]&page=2"),
+        ("DB_PASSWORD=p@ss,w&rd;x\nFOO=1", "DB_PASSWORD=[REDACTED:password]\nFOO=1"),
+        ("export FOO_SECRET=abc", "export FOO_SECRET=[REDACTED:secret]"),
+        (r'"FOO_SECRET=a1\nBAR=b"', r'"FOO_SECRET=[REDACTED:secret]\nBAR=b"'),
+        ("Server=x;Pwd=hunter2;Db=y", "Server=x;Pwd=[REDACTED:password];Db=y"),
+        ("--password hunter2 -v", "--password [REDACTED:password] -v"),
+        ('["--token", "abc", "x"]', '["--token", "[REDACTED:token]", "x"]'),
+        ("${DB_PASSWORD:-hunter2}", "${DB_PASSWORD:-[REDACTED:password]}"),
+        ("the password is hunter2", "the password is [REDACTED:password]"),
+        ("API key: abc123def", "API key: [REDACTED:api-key]"),
+        ("connect(user=u, password=hunter2)", "connect(user=u, password=[REDACTED:password])"),
+        (
+            "//registry.npmjs.org/:_auth=dXNlcjpw",
+            "//registry.npmjs.org/:_auth=[REDACTED:secret]",
+        ),
+        ("client_secret: abcd1234efgh", "client_secret: [REDACTED:secret]"),
+        ("api_key='unclosed", "api_key='[REDACTED:api-key]"),
+        ("AWS_SECRET_ACCESS_KEY=" + "a1/B" * 10, "AWS_SECRET_ACCESS_KEY=[REDACTED:api-key]"),
+        ("İ password=hunter2", "İ password=[REDACTED:password]"),
+        ("token=" + "a1" * 4000, "token=[REDACTED:token]"),
+    ],
+)
+def test_an_assigned_secret_goes(text, expected):
+    assert redacted(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password=${VAR} password=$VAR password: <your-password> password=*** token=None token: null",
+        'token = os.environ["X"]',
+        "token = os.getenv('TOKEN')",
+        "TOKEN=$(pass show token)",
+        "password=password",
+        "password: user_password",
+        "f(token=tok, password=pw)",
+        "def login(user, password=None, token=''):",
+        "def login(password: str, token: Optional[str] = None) -> None:",
+        "password = get_password()",
+        "api_key=self.api_key",
+        "secret = settings.SECRET_KEY",
+        "max_tokens=4096 token_count: 5 tokens=12",
+        "token: the one that the server sent",
+        "the password is wrong",
+        "password must be at least 8 characters",
+        '"password": "Password"',
+        '"error_token": "The token is invalid or has expired."',
+        'print("token=" + shown)',
+        "getpass(prompt='Password: ')",
+        'if token == "def":',
+        "PWD=/home/dev",
+        "--token-file /run/secrets/x",
+        "docker build --secret id=npm,src=.npmrc",
+        "--password TEXT  the password",
+        'class Token:\n    """A word."""',
+        "primary_key=True, key='abc', keys: [1]",
+        "password: [REDACTED:password]",
+        "password=[REDACTED:token]",
+        "token: 12345",
+        "use `secret: value` for it",
+        "const { token } = req.body",
+        "password:",
+        "token=",
+    ],
+)
+def test_what_only_speaks_of_a_secret_stays(text):
+    assert redacted(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"retries": 3, "SECRET_KEY": "+b!0mpgz+m9=m95c3t56"}',
+        '{"body": "{\\"a\\": \\"b\\", \\"SECRET_KEY\\": \\"+b!0mpgz+m9=m95c3t56\\"}"}',
+        'curl -H "X-Secret-Key: 1%1bu&@z+b!0mpgz+m9=m95c3t56" https://x',
+        'curl -H "X-Password: correct-horse-b!0mpgz+m9=m95c3t56"',
+        "SECRET_KEY = ab&b!0mpgz+m9=m95c3t56\nport = 1",
+    ],
+)
+def test_a_value_with_signs_goes_to_its_end(text):
+    redacted = redact(text)
+    assert "b!0mpgz" not in redacted
+    assert "m95c3t56" not in redacted

@@ -1,0 +1,147 @@
+"""Which names hold a secret, and which values only refer to one."""
+
+import pytest
+
+from memd.capture.redact.assignments import is_directory, is_reference, secret_rule, squashed
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("password", "password"),
+        ("DB_PASSWORD", "password"),
+        ("passwd", "password"),
+        ("PGPASSWORD", "password"),
+        ("smtp_pass", "password"),
+        ("password_confirmation", "password"),
+        ("REDIS_PASSWORD", "password"),
+        ("GITEA_TOKEN", "token"),
+        ("JIRA_TOKEN", "token"),
+        ("ELASTIC_BYPASS_TOKEN", "token"),
+        ("clientSecret", "secret"),
+        ("webhook_secret", "secret"),
+        ("FOO_SECRET", "secret"),
+        ("_auth", "secret"),
+        ("access_token", "token"),
+        ("authToken", "token"),
+        ("GITHUB_TOKEN_OLD", "token"),
+        ("token2", "token"),
+        ("api_key", "api-key"),
+        ("apikey", "api-key"),
+        ("x-api-key", "api-key"),
+        ("private_key", "api-key"),
+        ("AWS_SECRET_ACCESS_KEY", "api-key"),
+        ("SECRET_KEY_BASE", "api-key"),
+        ("authorization", "authorization"),
+        ("Proxy-Authorization", "authorization"),
+        ("cookie", "cookie"),
+        ("Set-Cookie", "cookie"),
+    ],
+)
+def test_a_name_that_ends_like_a_secret_holds_one(name, rule):
+    assert secret_rule(name) == rule
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token_count",
+        "max_tokens",
+        "totalTokens",
+        "input_tokens",
+        "tokens",
+        "password_policy",
+        "secret_name",
+        "next_token",
+        "nextpagetoken",
+        "isPassword",
+        "has_a_token",
+        "nextPageToken",
+        "eos_token",
+        "public_key",
+        "primary_key",
+        "foreign_key",
+        "key",
+        "keys",
+        "token_url",
+        "private_key_path",
+        "PASSWORD_FILE",
+        "auth",
+        "author",
+        "authors",
+        "monkey",
+        "compass",
+        "passed",
+        "bypass",
+        "session_id",
+        "show_password",
+        "aws_access_key_id",
+        "token_type",
+        "has_token",
+        "cookie_domain",
+    ],
+)
+def test_a_name_that_only_speaks_of_secrets_holds_none(name):
+    assert secret_rule(name) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "  ",
+        "${VAR}",
+        "$VAR",
+        "$(pass show x)",
+        "${{ secrets.X }}",
+        "%TOKEN%",
+        "%s",
+        "%(x)s",
+        "{{ x }}",
+        "{token}",
+        "<your-password>",
+        "None",
+        "null",
+        "true",
+        "FALSE",
+        "***",
+        "•••",
+        "...",
+        "xxxx",
+        "your-api-key",
+        "[REDACTED:token]",
+        "[hidden]",
+        "str",
+        "SecretStr",
+        "replace-me",
+    ],
+)
+def test_a_reference_is_no_secret(value):
+    assert is_reference(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "hunter2",
+        "x",
+        "changeme",
+        "$ecret1",
+        "${VAR:-hunter2}",
+        "the cat sat",
+        "..hunter2",
+        "[REDACTED:token]x",
+    ],
+)
+def test_a_value_of_its_own_is_no_reference(value):
+    assert not is_reference(value)
+
+
+def test_where_a_shell_stands_is_no_password():
+    assert is_directory("PWD", "/home/dev")
+    assert not is_directory("PWD", "hunter2")
+    assert not is_directory("password", "/home/dev")
+
+
+def test_a_name_is_compared_without_its_joints():
+    assert squashed("X-Api_Key") == squashed("xApiKey") == "xapikey"

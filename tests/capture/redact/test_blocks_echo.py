@@ -1,0 +1,52 @@
+import json
+from html import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.capture.redact import redact, redact_spans, redact_value
+from memd.capture.redact.blocks import CLOSING, OPENING, without_echo
+
+BLOCK = f'{OPENING} project="ledger">\nRecorded.\n- #6 2026-11-20 decision: x\n{CLOSING}'
+
+
+def test_a_block_is_taken_out_and_what_is_around_it_stays():
+    assert without_echo(f"before\n{BLOCK}\nafter") == "before\n\nafter"
+    assert without_echo(f"{BLOCK}{BLOCK} end") == " end"
+    assert without_echo(f"{OPENING}>\r\nold shape\r\n{CLOSING}!") == "!"
+
+
+def test_a_block_that_was_cut_reaches_to_the_end():
+    assert without_echo(f"before {BLOCK[:-30]}") == "before "
+
+
+@pytest.mark.parametrize(
+    "dress", [json.dumps, lambda text: json.dumps(json.dumps(text)), escape]
+)
+def test_a_block_is_known_in_another_dress(dress):
+    assert "#6" not in without_echo(dress(f"before {BLOCK} after"))
+    assert "after" in without_echo(dress(f"before {BLOCK} after"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [f"the tag is `{OPENING}>` in our code, then more", "<recalled-memory>\nof mine\n</recalled-memory>",
+     '<recalled-memory source="other">\nmine\n</recalled-memory>', f"print('{OPENING}')\nx"],
+)  # fmt: skip
+def test_who_only_writes_about_it_keeps_the_words(text):
+    assert without_echo(text) == text
+
+
+def test_redaction_takes_it_out_everywhere():
+    assert redact(f"a {BLOCK} b") == "a  b"
+    assert redact_spans(f"a {BLOCK} b") == "a  b"
+    assert redact_value({"prompt": [f"a {BLOCK}"]}) == {"prompt": ["a "]}
+
+
+@given(
+    st.lists(st.sampled_from([OPENING, ' project="p">', "\n", CLOSING, "x", BLOCK]), max_size=9)
+)
+def test_to_redact_twice_is_to_redact_once(pieces):
+    once = redact("".join(pieces))
+    assert redact(once) == once

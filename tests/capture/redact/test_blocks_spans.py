@@ -1,0 +1,98 @@
+"""Private blocks and keys go whole, wherever a text was cut, in time that grows with the text alone."""
+
+import pytest
+
+from memd.capture.redact.blocks import redact_spans
+from tests.planted import draw
+
+BODY = "\n".join(draw(64, seed=n) for n in range(5))
+DASHES = "-" * 5
+
+
+def key(kind="", end=True):
+    name = f"{kind} PRIVATE KEY".strip()
+    tail = f"{DASHES}END {name}{DASHES}" if end else ""
+    return f"{DASHES}BEGIN {name}{DASHES}\n{BODY}\n{tail}"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a <private>x</private> b", "a [REDACTED:private] b"),
+        ("a <PRIVATE>x\ny</Private> b", "a [REDACTED:private] b"),
+        ('a <private reason="x">y</private> b', "a [REDACTED:private] b"),
+        ("a <private>x", "a [REDACTED:private]"),
+        ("x</private> b", "[REDACTED:private] b"),
+        ("a <private>b <private>c</private> d</private> e", "a [REDACTED:private] e"),
+        (
+            "<private>a</private> b <private>c</private>",
+            "[REDACTED:private] b [REDACTED:private]",
+        ),
+        (r"a \u003cprivate\u003ex\u003c/private\u003e b", "a [REDACTED:private] b"),
+        ("a &lt;private&gt;x&lt;/private&gt; b", "a [REDACTED:private] b"),
+        ("a ＜private＞x＜／private＞ b", "a [REDACTED:private] b"),
+        ("a <private></private> b", "a [REDACTED:private] b"),
+    ],
+)
+def test_a_private_block_goes(text, expected):
+    assert redact_spans(text) == expected
+
+
+@pytest.mark.parametrize("kind", ["", "RSA", "EC", "DSA", "OPENSSH", "ENCRYPTED"])
+def test_a_private_key_goes(kind):
+    assert redact_spans(f"a\n{key(kind)}\nb") == "a\n[REDACTED:private-key]\nb"
+
+
+def test_keys_of_other_makers_go():
+    pgp = f"{DASHES}BEGIN PGP PRIVATE KEY BLOCK{DASHES}\n{BODY}\n{DASHES}END PGP PRIVATE KEY BLOCK{DASHES}"
+    ssh2 = f"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{BODY}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----"
+    assert redact_spans(pgp) == "[REDACTED:pgp-private-key]"
+    assert redact_spans(ssh2) == "[REDACTED:ssh2-private-key]"
+
+
+def test_a_key_inside_a_json_string_goes():
+    inside = key("RSA").replace("\n", r"\n")
+    assert redact_spans(f'{{"private_key": "{inside}\\n"}}') == (
+        '{"private_key": "[REDACTED:private-key]\\n"}'
+    )
+
+
+def test_a_key_that_was_cut_goes_to_its_edge():
+    assert redact_spans("a\n" + key(end=False)) == "a\n[REDACTED:private-key]"
+    assert redact_spans(key().split("\n", 1)[1] + "\nb") == "[REDACTED:private-key]\nb"
+
+
+def test_a_key_concatenated_in_code_goes():
+    lines = "".join(f'    "{line}\\n" +\n' for line in key("RSA").split("\n"))
+    assert not any(line in redact_spans(lines) for line in BODY.split("\n"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'if "{DASHES}BEGIN RSA PRIVATE KEY{DASHES}" in text:\n    return True',
+        f"if '{DASHES}END PRIVATE KEY{DASHES}' in text:\n    return True",
+        f"{DASHES}BEGIN CERTIFICATE{DASHES}\nMIIB\n{DASHES}END CERTIFICATE{DASHES}",
+        f"{DASHES}BEGIN PUBLIC KEY{DASHES}\nMIIB\n{DASHES}END PUBLIC KEY{DASHES}",
+        "private static final int x; List<PrivateKey> <private-note> <privateer> <private/>",
+        "the PRIVATE KEY is in the safe",
+    ],
+)
+def test_what_only_speaks_of_a_block_stays(text):
+    assert redact_spans(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<private>",
+        "</private>",
+        "<private",
+        f"{DASHES}BEGIN PRIVATE KEY{DASHES}",
+        f"{DASHES}BEGIN ",
+        "x",
+    ],
+)
+def test_megabytes_take_no_time(piece):
+    text = piece * (4_000_000 // len(piece))
+    redact_spans(text)

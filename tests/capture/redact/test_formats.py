@@ -1,0 +1,51 @@
+"""Headers, addresses and command lines lose the secret and keep what stands around it."""
+
+import pytest
+
+from memd.capture.redact import redact
+from memd.capture.redact.formats import SHAPES
+from tests.planted import SHAPE_ROWS, Row, names
+
+ROWS = pytest.mark.parametrize("row", SHAPE_ROWS, ids=names(SHAPE_ROWS))
+
+
+def test_every_shape_has_a_value_that_must_go():
+    assert {row.name for row in SHAPE_ROWS} == {pattern.name for pattern in SHAPES}
+
+
+@ROWS
+def test_a_secret_goes(row: Row):
+    redacted = redact(row.text)
+    assert row.secret not in redacted
+    assert f"[REDACTED:{row.name}]" in redacted
+    assert redacted.endswith(row.after)
+
+
+@ROWS
+def test_a_look_alike_stays(row: Row):
+    assert redact(row.spared) == row.spared
+
+
+def test_only_the_password_of_an_address_goes():
+    assert redact("postgres://app:s3cret@db:5432/app?ssl=1") == (
+        "postgres://app:[REDACTED:database-url]@db:5432/app?ssl=1"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("curl -H 'Cookie: a=\"b1\"; c=d2' https://x", "d2"),
+        ('curl -H "Authorization: Bearer abc.def-1" https://x', "abc.def-1"),
+        (r"{\"Authorization\": \"Basic dXNlcjpwYXNz\"}", "dXNlcjpwYXNz"),
+        ('requests.get(u, headers={"Authorization": "token abc123"})', "abc123"),
+        ("https:\\/\\/user:pass1\\/@x https:\\/\\/user:pass1@example.com", "pass1@"),
+        ("curl --user admin:hunter2 x", "hunter2"),
+        ('<add key="DbPassword" value="hunter2"/>', "hunter2"),
+        ('{"name": "API_TOKEN", "value": "hunter2"}', "hunter2"),
+        ("CREATE USER x IDENTIFIED BY 'hunter2'", "hunter2"),
+        ('Authorization: Digest username="u", response="abcdef"', "abcdef"),
+    ],
+)
+def test_a_secret_goes_in_other_notations(text, secret):
+    assert secret not in redact(text)

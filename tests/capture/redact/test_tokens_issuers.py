@@ -1,0 +1,38 @@
+"""Each token of the further issuers goes, and what only looks like one stays."""
+
+import pytest
+
+from memd.capture.redact import PATTERNS, redact
+from memd.capture.redact.tokens import ISSUERS
+from tests.planted import ISSUER_ROWS, Row, names
+
+ROWS = pytest.mark.parametrize("row", ISSUER_ROWS, ids=names(ISSUER_ROWS))
+
+
+def test_every_issuer_has_a_value_that_must_go():
+    assert {row.name for row in ISSUER_ROWS} == {pattern.name for pattern in ISSUERS}
+
+
+def test_no_issuer_is_in_two_tables():
+    assert len({pattern.name for pattern in PATTERNS}) == len(PATTERNS)
+
+
+@ROWS
+def test_a_token_goes(row: Row):
+    assert redact(row.text, entropy=False) == f"{row.before}[REDACTED:{row.name}]{row.after}"
+
+
+@ROWS
+def test_a_token_goes_from_within_json(row: Row):
+    assert row.secret not in redact(rf"{{\"stdout\": \"first\n{row.text}\nlast\"}}")
+
+
+@ROWS
+def test_a_look_alike_stays(row: Row):
+    assert redact(row.spared) == row.spared
+
+
+@ROWS
+def test_a_pattern_says_when_it_is_worth_trying(row: Row):
+    pattern = next(one for one in ISSUERS if one.name == row.name)
+    assert any(needle in row.text for needle in pattern.needles)

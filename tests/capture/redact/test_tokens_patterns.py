@@ -1,0 +1,61 @@
+"""Each issued token goes, and what only looks like one stays."""
+
+import pytest
+
+from memd.capture.redact import redact
+from memd.capture.redact.tokens import TOKENS, compiled
+from tests.planted import TOKEN_ROWS, Row, names
+
+ROWS = pytest.mark.parametrize("row", TOKEN_ROWS, ids=names(TOKEN_ROWS))
+
+
+def test_the_table_is_long_and_its_names_are_unique():
+    names = [pattern.name for pattern in TOKENS]
+    assert len(names) >= 45
+    assert len(names) == len(set(names))
+
+
+def test_every_pattern_has_a_value_that_must_go():
+    assert {row.name for row in TOKEN_ROWS} == {pattern.name for pattern in TOKENS}
+
+
+@ROWS
+def test_a_token_goes(row: Row):
+    assert redact(row.text) == f"{row.before}[REDACTED:{row.name}]{row.after}"
+
+
+@ROWS
+def test_a_look_alike_stays(row: Row):
+    assert redact(row.spared) == row.spared
+
+
+@ROWS
+def test_a_token_goes_without_the_help_of_the_entropy_rule(row: Row):
+    assert row.secret not in redact(f'print("{row.text}")', entropy=False)
+
+
+@ROWS
+def test_a_token_goes_after_an_escaped_line_break(row: Row):
+    assert row.secret not in redact(rf"{{\"stdout\": \"first\n{row.text}\nlast\"}}")
+
+
+@pytest.mark.parametrize("pattern", TOKENS, ids=names(TOKENS))
+def test_a_pattern_says_when_it_is_worth_trying(pattern):
+    rows = [row for row in TOKEN_ROWS if row.name == pattern.name]
+    assert all(
+        not pattern.needles
+        or any(
+            needle in (row.text.lower() if pattern.folded else row.text)
+            for needle in pattern.needles
+        )
+        for row in rows
+    )
+
+
+def test_a_regex_is_compiled_once():
+    assert compiled("ab+c") is compiled("ab+c")
+
+
+def test_only_the_last_group_of_a_match_goes():
+    text = "https://hooks.slack.com/services/" + "T0/B0/" + "x1" * 12
+    assert redact(text) == "https://hooks.slack.com/services/[REDACTED:slack-webhook]"

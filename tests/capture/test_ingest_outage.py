@@ -1,0 +1,55 @@
+import anyio
+import anyio.to_thread
+import pytest
+
+from memd.capture import spool
+from memd.capture.ingest import Outage
+from memd.errors import VaultFull
+from memd.store import ledger
+from memd.store.database import open_database
+
+
+@pytest.fixture
+def db(tmp_path):
+    with open_database(str(tmp_path / "v.db"), 1) as db:
+        yield db
+
+
+@pytest.fixture
+def outage(db, tmp_path):
+    return Outage(db, str(tmp_path / "spool"))
+
+
+async def reserved(folder):
+    """Bytes set aside."""
+    return (await anyio.Path(folder, "spool.reserve").stat()).st_size
+
+
+async def test_without_an_outage_nothing_is_written_and_the_reserve_is_made(
+    db, outage, tmp_path
+):
+    assert await outage.is_over()
+    assert await db.read(lambda tx: ledger.note(tx, "touched")) is None
+    assert outage.told() == {"failing": None, "why_failing": None}
+    assert await reserved(tmp_path) == spool.RESERVE_BYTES
+
+
+async def test_an_outage_is_told_with_its_reason_until_a_write_succeeds(db, outage):
+    outage.begin(VaultFull())
+    assert outage.told()["failing"] == "VaultFull"
+    assert "Make room" in outage.told()["why_failing"]
+    db._writer.pragma("query_only", 1)
+    assert not await outage.is_over()
+    assert outage.told()["failing"] == "VaultError"
+    db._writer.pragma("query_only", 0)
+    assert await outage.is_over()
+    assert outage.told()["failing"] is None
+
+
+async def test_a_reserve_that_was_given_up_is_made_again_after_the_outage(outage, tmp_path):
+    assert await outage.is_over()
+    assert await anyio.to_thread.run_sync(spool.give_up_reserve, str(tmp_path / "spool"))
+    outage.begin(VaultFull())
+    outage.end()
+    assert await outage.is_over()
+    assert await reserved(tmp_path) == spool.RESERVE_BYTES

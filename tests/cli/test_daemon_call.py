@@ -1,0 +1,54 @@
+import pytest
+
+from memd.cli import daemon_call
+from memd.errors import Unreachable
+
+
+@pytest.mark.parametrize("text", ["12", "#12"])
+def test_an_id_may_carry_its_hash(text):
+    assert daemon_call.numbers([text]) == [12]
+
+
+def test_what_is_no_id_is_refused_on_one_line(capsys):
+    with pytest.raises(SystemExit) as caught:
+        daemon_call.numbers(["12", "twelve"])
+    assert caught.value.code == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "'twelve'" in err
+
+
+def test_a_call_without_a_daemon_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("MEMD_HOME", str(tmp_path))
+    with pytest.raises(Unreachable):
+        daemon_call.call("memd/ping")
+    assert not daemon_call.answers()
+
+
+def test_what_is_advised_acts_on_the_vault_that_was_chosen(monkeypatch):
+    monkeypatch.delenv("MEMD_VAULT", raising=False)
+    assert daemon_call.typed("pin 12") == "memd pin 12"
+    assert daemon_call.for_this_vault("try `memd start`") == "try `memd start`"
+    monkeypatch.setenv("MEMD_VAULT", "work")
+    assert daemon_call.typed("pin 12") == "memd --vault work pin 12"
+    assert daemon_call.for_this_vault("`memd a` or `memd b`") == (
+        "`memd --vault work a` or `memd --vault work b`"
+    )
+
+
+def test_what_is_refused_advises_the_same_way(monkeypatch, capsys):
+    monkeypatch.setenv("MEMD_VAULT", "work")
+    with pytest.raises(SystemExit):
+        daemon_call.refuse("name a file, or `memd restore --salvage`")
+    assert (
+        capsys.readouterr().err
+        == "memd: name a file, or `memd --vault work restore --salvage`\n"
+    )
+
+
+def test_a_directory_that_is_gone_is_no_directory(tmp_path, monkeypatch):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert daemon_call.here() is None

@@ -1,0 +1,98 @@
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from memd.cli import explain
+
+
+def part(name, value, op="+"):
+    return {"name": name, "value": value, "op": op}
+
+
+def candidate(number, parts, **more):
+    return {
+        "summary_id": number, "title": "Login answered 500", "score": 1.0, "parts": parts,
+        "ranks": {}, "cosine": None, "terms": [], "verdict": "hit", **more,
+    }  # fmt: skip
+
+
+def answer(*rows):
+    return {
+        "profile": "memd",
+        "space": None,
+        "took_ms": 3.25,
+        "candidates": len(rows),
+        "trace": rows,
+    }
+
+
+def drawn(*rows, width=120):
+    out = io.StringIO()
+    explain.draw(answer(*rows), Console(file=out, width=width))
+    return out.getvalue()
+
+
+def test_each_share_of_a_score_is_as_long_as_it_is_large():
+    letters = {"lexical": "l", "vector": "v"}
+    shares = [part("lexical", 1.5), part("vector", 0.5)]
+    assert explain.bar(shares, letters, longest=2.0).plain == "l" * 18 + "v" * 6
+    assert explain.bar(shares, letters, longest=4.0).plain == "l" * 9 + "v" * 3
+
+
+def test_what_is_no_share_is_told_with_its_number():
+    letters = {"lexical": "l", "recency": "r", "cap": "c"}
+    parts = [part("lexical", 1.0), part("recency", 0.83, "*"), part("cap", 1.0, "<")]
+    assert explain.bar(parts, letters, longest=24.0).plain == "l ×0.83r  ≤1.00c"
+    assert explain.bar([part("lexical", -0.2)], letters, longest=1.0).plain == " −0.20l"
+
+
+def test_a_factor_that_changes_nothing_is_left_out():
+    assert (
+        explain.bar([part("recency", 0.9996, "*")], {"recency": "r"}, longest=1.0).plain == ""
+    )
+
+
+@pytest.mark.parametrize("longest", [0.0, -1.0])
+def test_a_score_of_nothing_has_no_bar(longest):
+    assert explain.bar([part("lexical", 0.0)], {"lexical": "l"}, longest).plain == ""
+
+
+def test_every_part_has_a_letter_of_its_own():
+    names = ["coverage", "context", "confidence", "coactivation", "cap", "cap_pinned", "c", "x"]
+    letters = explain.lettered(names + names)
+    assert list(letters) == names
+    assert len(set(letters.values())) == len(names)
+    assert letters["coverage"] == "c"
+
+
+def test_every_candidate_has_its_ranks_cosine_score_bar_and_verdict():
+    text = drawn(
+        candidate(12, [part("lexical", 1.0)], ranks={"lexical": 2}, cosine=0.5, score=0.83),
+        candidate(7, [part("vector", 0.5)], ranks={"vector": 1}, verdict="superseded by #12"),
+    )
+    first, second = (line for line in text.splitlines() if "Login" in line)
+    assert re.search(r"#12 +2 +– +0\.500 +0\.83 +l{24} +hit +Login answered 500", first)
+    assert re.search(r"#7 +– +1 +– +1 +v{12} +superseded by #12 +Login answered 500", second)
+    assert "l lexical  v vector" in text
+    assert "profile memd, space None, 3.2 ms, 2 candidates" in text
+    assert "topic" not in text
+
+
+def test_a_narrow_terminal_cuts_titles_and_keeps_figures():
+    title = "A title that is far too long for so narrow a terminal, and says so at its end"
+    text = drawn(candidate(12, [part("lexical", 1.0)], title=title, score=0.8312), width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "0.8312" in text
+    assert "…" in text
+
+
+def test_recalled_text_is_no_markup_and_cannot_move_the_cursor():
+    text = drawn(candidate(1, [part("lexical", 1.0)], title="[bold]x[/bold] [/] \x1b[2Jy"))
+    assert "[bold]x[/bold] [/]" in text
+    assert "\x1b" not in text
+
+
+def test_an_answer_without_candidates_is_one_line():
+    assert drawn() == "profile memd, space None, 3.2 ms, 0 candidates\n"

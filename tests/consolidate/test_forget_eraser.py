@@ -1,0 +1,192 @@
+from pathlib import Path
+
+import anyio
+import pytest
+
+from memd.consolidate.forget import Eraser, Places, Selection
+from memd.consolidate.scrub import by_pattern
+from memd.errors import BadRequest
+from memd.models import EdgeType, EventKind, Kind
+from memd.store import erasure, events, ledger, projects
+from memd.store.erasure import Bounds
+from tests.vault_life import rare
+
+
+@pytest.fixture
+def brought():
+    return []
+
+
+@pytest.fixture
+def eraser(vault, clock, tmp_path, brought):
+    async def bring_in():
+        brought.append(1)
+
+    places = Places(
+        str(tmp_path / "memd.log"), lambda: {"/b/one.db": clock() + 1, "/b/older.db": 1}
+    )
+    return Eraser(vault.db, clock, lambda: None, places, bring_in, vault.indexer.settle)
+
+
+@pytest.fixture
+def session(vault, clock):
+    """A session with a title, an own memory, and an event that another session's memory tells of."""
+    number = vault.session("one")
+    vault.db.write_now(lambda tx: projects.session_happened(tx, number, clock(), "zzyzx"))
+    own, shared = vault.event("zzyzx", number), vault.event("zzyzx too", number)
+    mine = vault.put("zzyzx road", session_id=number)
+    other = vault.put("from elsewhere", session_id=vault.session("two"))
+    vault.derives(mine, own)
+    vault.derives(mine, shared)
+    vault.derives(other, shared)
+    return number, mine, other, shared
+
+
+async def test_a_session_goes_with_its_title_and_says_what_stays_and_why(
+    vault, eraser, session, brought
+):
+    number, mine, other, shared = session
+    meant = Selection(bounds=Bounds(session_id=number))
+    told = await eraser.forget(meant, dry_run=True)
+    assert ([one.id for one in told.summaries], told.events) == ([mine], 1)
+    assert (told.kept_events, told.also_in, told.sessions) == (1, (other,), ("zzyzx",))
+    assert told.backups == ("/b/one.db",)
+    assert vault.get(mine) is not None
+    assert await eraser.forget(meant, dry_run=False, token=told.token)
+    assert (vault.get(mine), len(brought)) == (None, 2)
+    left = vault.db.read_now(lambda tx: projects.session(tx, number))
+    assert (left.title, left.directory) == (None, None)
+    assert list(vault.db.read_now(lambda tx: events.by_ids(tx, [shared]))) == [shared]
+
+
+async def test_where_nothing_goes_no_backup_is_named(eraser):
+    told = await eraser.forget(Selection(words=("zzyzx",)), dry_run=True)
+    assert (told.count, told.backups) == (0, ())
+
+
+async def test_what_has_changed_since_it_was_shown_is_not_erased(vault, eraser, session):
+    meant = Selection(bounds=Bounds(session_id=session[0]))
+    told = await eraser.forget(meant, dry_run=True)
+    vault.put("one more", session_id=session[0])
+    with pytest.raises(BadRequest, match="look again"):
+        await eraser.forget(meant, dry_run=False, token=told.token)
+    assert vault.get(session[1]) is not None
+
+
+async def test_a_whole_session_leaves_no_row_and_its_number_is_not_used_again(vault, eraser):
+    number = vault.session("newest")
+    vault.event("x", number)
+    await eraser.forget(Selection(bounds=Bounds(session_id=number)), dry_run=False)
+    assert vault.db.read_now(lambda tx: projects.session(tx, number)) is None
+    assert vault.session("later") > number
+
+
+async def test_a_project_goes_with_its_name_once_nothing_belongs_to_it(vault, eraser):
+    other = vault.project("/b")
+    vault.event("x", vault.session("b", other))
+    vault.put("y", project_id=other)
+    done = await eraser.forget(Selection(bounds=Bounds(project_id=other)), dry_run=False)
+    assert (done.count, done.events) == (1, 1)
+    assert vault.db.read_now(lambda tx: projects.by_key(tx, "/b")) is None
+    assert vault.db.read_now(lambda tx: projects.by_key(tx, "/a")) is not None
+
+
+async def test_a_time_takes_what_happened_in_it_and_no_session(vault, eraser, clock):
+    early = vault.put("early")
+    clock.advance(s=60)
+    late, event = vault.put("late"), vault.event("late")
+    bounds = Bounds(project_id=vault.project_id, since=clock())
+    done = await eraser.forget(Selection(bounds=bounds), dry_run=False)
+    assert ([one.id for one in done.summaries], done.events, done.sessions) == ([late], 1, ())
+    assert vault.live() == [early]
+    assert vault.db.read_now(lambda tx: events.by_ids(tx, [event])) == {}
+
+
+async def test_much_is_forgotten_in_slices_and_told_briefly(vault, eraser):
+    ids = [vault.put(f"fact {n}", at=n) for n in range(450)]
+    staying = vault.put("stays", at=10**15)
+    vault.supersede(ids[0], vault.put("hidden", at=10**15))
+    done = await eraser.forget(Selection(bounds=Bounds(until=10**10)), dry_run=False)
+    assert (done.count, len(done.summaries), len(done.revived)) == (450, 200, 1)
+    assert vault.live() == [staying, *done.revived]
+
+
+async def test_nothing_at_all_is_never_meant(eraser):
+    with pytest.raises(BadRequest, match="say what"):
+        await eraser.forget(Selection(), dry_run=True)
+
+
+async def test_with_a_forgotten_memory_go_edges_between_files_that_nobody_else_knows(
+    vault, eraser
+):
+    number, other = vault.put("x"), vault.put("y")
+    for file in ("/a.py", "/b.py"):
+        vault.link(("summary", str(number)), EdgeType.EDITS, ("file", file))
+    vault.link(("summary", str(other)), EdgeType.EDITS, ("file", "/b.py"))
+    vault.link(("file", "/a.py"), EdgeType.IMPORTS, ("file", "/c.py"))
+    vault.link(("file", "/b.py"), EdgeType.IMPORTS, ("file", "/d.py"))
+    await eraser.forget(Selection(ids=(number,)), dry_run=False)
+    left = vault.db.read_now(
+        lambda tx: {row[0] for row in tx.execute("SELECT from_id FROM edges").fetchall()}
+    )
+    assert left == {str(other), "/b.py"}
+
+
+async def test_a_scrub_that_was_interrupted_goes_on_and_ends_with_all_of_it(vault, eraser):
+    await vault.indexer.load()
+    for n in range(450):
+        vault.event(f"zzyzx {n}", kind=EventKind.TOOL_RESULT)
+    number = vault.put("zzyzx", title="zzyzx road")
+    rule = by_pattern("zzyzx")
+    real, count = erasure.write, 0
+
+    def failing(*given):
+        nonlocal count
+        count += 1
+        if count > 250:
+            raise KeyError
+        real(*given)
+
+    erasure.write = failing
+    try:
+        with pytest.raises(KeyError):
+            await eraser.scrub(rule, dry_run=False)
+    finally:
+        erasure.write = real
+    assert "after" in vault.db.read_now(lambda tx: ledger.note(tx, "scrub"))
+    assert "zzyzx" not in vault.db.read_now(lambda tx: ledger.note(tx, "scrub"))
+    done = await eraser.scrub(rule, dry_run=False)
+    assert done.rows == {"events": 250, "summaries": 1}
+    assert vault.get(number).title == "[REDACTED:scrub] road"
+    assert (await eraser.scrub(rule, dry_run=True)).rows == {}
+    with anyio.fail_after(60):
+        await vault.indexer.settle()
+
+
+async def test_nothing_is_left_of_what_was_moved_from_page_to_page_before_it_was_forgotten(
+    vault, eraser
+):
+    words = [rare(number) for number in range(600)]
+    ids = [
+        vault.put(f"We chose {word}.", title=f"Chose {word}", kind=Kind.DECISION)
+        for word in words
+    ]
+    await eraser.forget(Selection(ids=tuple(ids[::2])), dry_run=False)
+    files = Path(vault.db.path).parent.glob(f"{Path(vault.db.path).name}*")
+    held = b"".join(file.read_bytes() for file in files if file.is_file())
+    assert [word for word in words[::2] if word[:8].encode() in held] == []
+
+
+async def test_a_session_that_went_whole_is_known_to_be_forgotten_until_it_goes_on(
+    vault, eraser
+):
+    number = vault.session("one")
+    uid = vault.db.read_now(lambda tx: projects.session(tx, number)).uid
+
+    def is_forgotten():
+        return vault.db.read_now(lambda tx: ledger.is_forgotten(tx, uid))
+
+    await eraser.forget(Selection(bounds=Bounds(session_id=number)), dry_run=False)
+    assert is_forgotten()
+    vault.session("one")
+    assert not is_forgotten()

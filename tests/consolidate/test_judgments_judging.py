@@ -1,0 +1,265 @@
+import contextlib
+import itertools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memd.consolidate import judgments
+from memd.consolidate.judgments import Ruling
+from memd.errors import BadRequest, UnknownId
+from memd.models import EdgeType, Kind, Stance
+from memd.store import judgments as store_judgments
+from memd.store import links, summaries
+
+
+@pytest.fixture
+def judge(vault, clock):
+    def judge(one, relation, other, reason="because", who="user"):
+        clock.advance(s=1)
+        ruling = Ruling(one, other, Stance(relation), reason, who)
+        return vault.db.write_now(lambda tx: judgments.judge(tx, ruling, clock()))
+
+    return judge
+
+
+@pytest.fixture
+def undo(vault, clock):
+    def undo(one, other):
+        clock.advance(s=1)
+        return vault.db.write_now(lambda tx: judgments.undo(tx, one, other, clock()))
+
+    return undo
+
+
+@pytest.fixture
+def pair(vault):
+    return vault.put("Deploys happen on Friday"), vault.put("Deploys happen on Monday")
+
+
+def trust(vault, *ids):
+    return [vault.get(number).confidence for number in ids]
+
+
+def against(vault, *ids):
+    return vault.db.read_now(lambda tx: store_judgments.contradicted_by(tx, ids))
+
+
+def test_what_is_superseded_is_hidden_and_the_reason_stays(vault, judge, pair):
+    old, new = pair
+    done = judge(new, "supersedes", old, "the team moved it")
+    assert (done.outcome, done.relation, done.hidden) == ("judged", Stance.SUPERSEDES, (old,))
+    assert vault.live() == [new]
+    (said,) = vault.db.read_now(lambda tx: store_judgments.of(tx, old))
+    assert (said.reason, said.who, said.newer_id) == ("the team moved it", "user", new)
+
+
+def test_a_duplicate_is_hidden_and_strengthens_the_other(vault, judge, pair):
+    old, new = pair
+    before = trust(vault, new)
+    judge(new, "duplicate", old)
+    assert vault.live() == [new]
+    assert vault.get(new).duplicates == 2
+    assert trust(vault, new) > before
+
+
+def test_an_older_memory_may_supersede_a_newer_one(vault, judge, pair):
+    old, new = pair
+    judge(old, "supersedes", new)
+    assert vault.live() == [old]
+
+
+def test_a_contradiction_shows_both_marks_both_and_lowers_both(vault, judge, pair):
+    old, new = pair
+    before = trust(vault, old, new)
+    judge(new, "contradicts", old)
+    assert vault.live() == [old, new]
+    assert against(vault, old, new) == {old: (new,), new: (old,)}
+    assert all(a < b for a, b in zip(trust(vault, old, new), before, strict=True))
+    (edge,) = vault.edges(old)
+    assert (edge.type, edge.rule) == (EdgeType.CONTRADICTS, judgments.RULE)
+
+
+@pytest.mark.parametrize("relation", list(Stance))
+def test_undoing_restores_what_was(vault, judge, undo, pair, relation):
+    old, new = pair
+    before = [vault.get(n) for n in pair]
+    judge(new, relation, old)
+    done = undo(old, new)
+    assert (done.outcome, done.relation, done.was) == ("undone", None, relation.value)
+    for number, was in zip(pair, before, strict=True):
+        now = vault.get(number)
+        assert (now.superseded_by, now.duplicates) == (was.superseded_by, was.duplicates)
+        assert now.confidence == pytest.approx(was.confidence, abs=1e-5)
+    assert vault.edges(old) == []
+
+
+def test_what_a_rule_had_hidden_shows_when_the_two_hold_beside_each_other(
+    vault, judge, undo, pair
+):
+    old, new = pair
+    vault.supersede(new, old)
+    done = judge(new, "compatible", old)
+    assert (done.shown, done.was) == ((old,), "near-duplicate")
+    assert vault.live() == [old, new]
+    assert undo(new, old).hidden == (old,)
+    assert vault.get(old).superseded_by == new
+
+
+def test_the_verdict_of_a_rule_can_be_undone_without_another(vault, undo, pair):
+    old, new = pair
+    vault.supersede(new, old)
+    done = undo(old, new)
+    assert (done.outcome, done.was, done.shown) == ("undone", "near-duplicate", (old,))
+    with pytest.raises(BadRequest, match="nothing to undo"):
+        undo(old, new)
+
+
+def test_a_new_judgment_takes_the_place_of_the_last(vault, judge, pair):
+    old, new = pair
+    judge(new, "duplicate", old)
+    done = judge(old, "supersedes", new)
+    assert (done.was, done.hidden, done.shown) == ("duplicate", (new,), (old,))
+    assert vault.get(new).duplicates == 1
+    assert vault.live() == [old]
+
+
+def test_the_same_judgment_again_changes_nothing(vault, judge, pair):
+    old, new = pair
+    judge(new, "contradicts", old)
+    before = [vault.get(n) for n in pair]
+    assert judge(old, "contradicts", new).outcome == "unchanged"
+    assert [vault.get(n) for n in pair] == before
+    judge(new, "supersedes", old)
+    assert judge(new, "supersedes", old).outcome == "unchanged"
+
+
+def test_what_is_hidden_already_is_hidden_by_whom_the_judgment_names(vault, judge, undo, pair):
+    old, new = pair
+    third = vault.put("Deploys happen at noon")
+    vault.supersede(third, old)
+    judge(new, "supersedes", old)
+    assert vault.get(old).superseded_by == new
+    undo(new, old)
+    assert vault.get(old).superseded_by == third
+
+
+def test_a_chain_never_becomes_a_circle(vault, judge, undo):
+    first, middle, last = (vault.put(text) for text in ("one value", "another", "a third"))
+    judge(middle, "supersedes", first)
+    judge(last, "supersedes", middle)
+    done = judge(first, "supersedes", last)
+    assert done.shown == (first,)
+    assert vault.live() == [first]
+    for number in (first, middle, last):
+        assert vault.db.read_now(lambda tx, n=number: links.newest(tx, n)) == first
+    undo(first, last)
+    assert vault.live() == [last]
+
+
+def test_a_pinned_memory_is_not_hidden_by_a_judgment(vault, judge, pair):
+    old, new = pair
+    vault.db.write_now(lambda tx: summaries.pin(tx, old, 1))
+    with pytest.raises(BadRequest, match="unpin it first"):
+        judge(new, "supersedes", old)
+    assert vault.live() == [old, new]
+    assert judge(new, "contradicts", old).outcome == "judged"
+
+
+def test_what_was_pinned_meanwhile_is_not_hidden_by_an_undo(vault, judge, undo, pair):
+    old, new = pair
+    vault.supersede(new, old)
+    judge(new, "compatible", old)
+    vault.db.write_now(lambda tx: summaries.pin(tx, old, 1))
+    assert undo(new, old).hidden == ()
+
+
+def test_a_memory_that_is_not_there_cannot_be_judged(judge, undo, pair):
+    with pytest.raises(UnknownId, match="#999"):
+        judge(pair[0], "supersedes", 999)
+    with pytest.raises(UnknownId, match="#999"):
+        undo(999, pair[0])
+
+
+def test_a_contradiction_that_a_rule_found_is_settled_by_a_judgment_and_comes_back_with_its_undo(
+    vault, judge, undo, pair
+):
+    old, new = pair
+    vault.link(("summary", str(new)), EdgeType.CONTRADICTS, ("summary", str(old)))
+    doubted = trust(vault, old, new)
+    judge(new, "compatible", old)
+    assert against(vault, old, new) == {}
+    judge(new, "contradicts", old)
+    assert trust(vault, old, new) == pytest.approx(doubted, abs=1e-5)
+    undo(new, old)
+    assert against(vault, old) == {old: (new,)}
+    assert trust(vault, old, new) == pytest.approx(doubted, abs=1e-5)
+
+
+def test_memories_of_two_projects_can_contradict_but_not_hide_each_other(vault, judge):
+    here = vault.put("The port is 80", kind=Kind.FACT)
+    there = vault.put("The port is 81", project_id=vault.project("/b"))
+    with pytest.raises(BadRequest, match="different projects"):
+        judge(here, "supersedes", there)
+    assert judge(here, "contradicts", there).outcome == "judged"
+
+
+def test_what_was_said_again_outdoes_a_judgment_for_good(vault, judge, clock, pair):
+    old, new = pair
+    judge(new, "supersedes", old)
+    vault.db.write_now(lambda tx: judgments.outdo(tx, old, new, clock()))
+    assert vault.db.read_now(lambda tx: store_judgments.verdict(tx, old, new)) is None
+    vault.db.write_now(lambda tx: judgments.outdo(tx, old, new, clock()))
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.integers(0, 3), st.integers(0, 3), st.sampled_from([*map(str, Stance), "undo"])
+    ),
+    max_size=14,
+)
+
+
+@settings(
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(STEPS)
+def test_whatever_is_judged_in_whatever_order_no_circle_comes_of_it_and_all_can_be_undone(
+    vault, judge, undo, steps
+):
+    ids = [vault.put(f"value {place}") for place in range(4)]
+    began = trust(vault, *ids)
+    for one, other, what in steps:
+        if one != other and what != "undo":
+            judge(ids[one], what, ids[other])
+        elif one != other:
+            with contextlib.suppress(BadRequest):
+                undo(ids[one], ids[other])
+        tops = {n: vault.db.read_now(lambda tx, n=n: links.newest(tx, n)) for n in ids}
+        assert all(vault.get(top).superseded_by is None for top in tops.values())
+    for one, other in itertools.combinations(ids, 2):
+        if vault.db.read_now(lambda tx, p=(one, other): store_judgments.verdict(tx, *p)):
+            undo(one, other)
+    assert set(ids) <= set(vault.live())
+    assert [vault.get(number).duplicates for number in ids] == [1] * 4
+    assert trust(vault, *ids) == pytest.approx(began, abs=1e-4)
+
+
+def test_what_a_person_had_undone_stays_undone_though_a_judgment_came_and_went_at_once(
+    vault, clock, pair
+):
+    old, new = pair
+
+    def at_once(tx):
+        now = clock()
+        links.supersede(
+            tx, newer_id=new, older_id=old, rule="near-duplicate", cosine=1.0, guard="", at=now
+        )
+        judgments.undo(tx, new, old, now)
+        judgments.judge(tx, Ruling(new, old, Stance.COMPATIBLE, "", "user"), now)
+        judgments.undo(tx, new, old, now)
+
+    vault.db.write_now(at_once)
+    assert vault.live() == [old, new]

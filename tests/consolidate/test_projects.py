@@ -1,0 +1,164 @@
+"""A merge moves everything, forgets no directory, and lets the newest value of a topic hold."""
+
+import pytest
+
+from memd.consolidate.curator import Curator, Memory
+from memd.consolidate.projects import RULE, Replaced
+from memd.errors import BadRequest
+from memd.models import EdgeType, Kind
+from memd.store import fulltext, ledger, projects, summaries
+
+
+@pytest.fixture
+def rings():
+    return []
+
+
+@pytest.fixture
+def curator(db, clock, rings):
+    return Curator(db, str, clock, lambda: rings.append(1))
+
+
+@pytest.fixture
+def other(vault):
+    return vault.project("/b")
+
+
+def known(db):
+    return [one.key for one in db.read_now(projects.projects)]
+
+
+async def test_everything_moves_and_the_index_learns_it(vault, db, curator, other, rings):
+    session = vault.session("s", vault.project_id)
+    vault.event("hello", session)
+    number = vault.put("a body", session_id=session)
+    db.write_now(lambda tx: fulltext.learnt(tx, [seq for seq, _ in fulltext.pending(tx, 9)]))
+    done = await curator.merge("/a", "/b", dry_run=False)
+    assert (done.sessions, done.memories, done.events, done.aliases) == (1, 1, 1, ("/a",))
+    assert known(db) == ["/b"]
+    assert vault.get(number).project_id == other
+    assert db.read_now(lambda tx: projects.session(tx, session)).project_id == other
+    assert [n for _, n in db.read_now(lambda tx: fulltext.pending(tx, 9))] == [number]
+    waiting = db.read_now(lambda tx: summaries.to_consolidate(tx, 9, 0))
+    assert [one.id for one in waiting] == [number]
+    assert rings == [1]
+
+
+async def test_a_dry_run_says_the_same_and_does_nothing(vault, db, curator, other, rings):
+    vault.put("old", topic_key="t", at=1)
+    vault.put("new", topic_key="t", at=2, project_id=other)
+    would = await curator.merge("/a", "/b", dry_run=True)
+    assert would.is_dry_run
+    assert known(db) == ["/a", "/b"]
+    assert (rings, vault.supersessions(1)) == ([], [])
+    did = await curator.merge("/a", "/b", dry_run=False)
+    assert (did.replaced, did.memories) == (would.replaced, would.memories)
+
+
+async def test_the_newest_value_of_a_topic_hides_the_other_whichever_side_it_is_on(
+    vault, curator, other
+):
+    newer = vault.put("dark", topic_key="ui.theme", at=9)
+    older = vault.put("light", topic_key="ui.theme", at=5, project_id=other)
+    vault.put("a task", topic_key="ui.theme", at=3, project_id=other, kind=Kind.TASK)
+    vault.put("alone", topic_key="other.topic", at=3, project_id=other)
+    done = await curator.merge("/a", "/b", dry_run=False)
+    assert done.replaced == (Replaced(newer, older, "ui.theme"),)
+    (said,) = vault.supersessions(older)
+    assert (said.newer_id, said.rule, said.cosine) == (newer, RULE, None)
+
+
+async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator, clock, other):
+    pinned = vault.put("pinned", topic_key="a", at=1)
+    db.write_now(lambda tx: summaries.pin(tx, pinned, clock()))
+    newer = vault.put("new", topic_key="a", at=2, project_id=other)
+    hidden = vault.put("hidden", topic_key="b", at=9)
+    vault.supersede(vault.put("hides", topic_key="x", at=9), hidden)
+    vault.put("live", topic_key="b", at=1, project_id=other)
+    vault.put("over", topic_key="c", at=9, expires_at=clock())
+    vault.put("live", topic_key="c", at=1, project_id=other)
+    done = await curator.merge("/a", "/b", dry_run=False)
+    assert done.replaced == ()
+    assert done.pinned == (Replaced(newer, pinned, "a"),)
+    assert vault.supersessions(pinned) == []
+    (edge,) = [e for e in vault.edges(pinned) if e.type is EdgeType.CONTRADICTS]
+    assert (edge.from_id, edge.rule) == (str(newer), RULE)
+
+
+@pytest.mark.usefixtures("other")
+async def test_what_was_switched_goes_along_unless_the_other_says_something(vault, db, curator):
+    vault.project("/c")
+    db.write_now(lambda tx: projects.put(tx, projects.PROJECT, "/a", False, False, 1))
+    done = await curator.merge("/a", "/b", dry_run=False)
+    assert done.switch == "switched off: holds for /b from then on"
+    db.write_now(lambda tx: projects.put(tx, projects.PROJECT, "/c", True, False, 2))
+    done = await curator.merge("/b", "/c", dry_run=False)
+    assert done.switch == "switched off: gives way to what was said of /c"
+    assert done.aliases == ("/b", "/a")
+    found = db.read_now(lambda tx: projects.effective(tx, "/a", None))
+    assert (found.captures, found.recalls) == (True, False)
+
+
+async def test_what_is_said_again_in_a_merged_directory_is_one_memory(
+    vault, db, curator, other
+):
+    """Also what was forgotten there stays forgotten, whichever key an import says."""
+
+    def said(key, text, source="user"):
+        return Memory(text, project_key=key, project_name=key, source=source)
+
+    first = await curator.remember(said("/a", "The build needs make."))
+    gone = await curator.remember(said("/a", "A lie."))
+    await curator.forget([gone.id], dry_run=False)
+    await curator.merge("/a", "/b", dry_run=False)
+    for key in ("/a", "/b"):
+        again = await curator.remember(said(key, "The build needs make."))
+        assert (again.outcome, again.id) == ("duplicate", first.id)
+        back = await curator.remember(said(key, "A lie.", "jsonl"))
+        assert back.outcome == "forgotten"
+    new = await curator.remember(said("/a", "Something new."))
+    assert vault.get(new.id).project_id == other
+    assert db.read_now(ledger.balance)["received"] == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "into", "said"),
+    [
+        ("/a", "/a", "is that project already"),
+        ("/none", "/a", "there is no '/none'"),
+        ("/a", "/none", "there is no '/none'"),
+        ("global", "/a", "nothing can be merged"),
+        ("/a", "scratch", "nothing can be merged"),
+    ],
+)
+async def test_a_merge_that_makes_no_sense_is_refused(vault, curator, source, into, said):
+    for key in ("global", "scratch"):
+        vault.project(key)
+    for dry_run in (True, False):
+        with pytest.raises(BadRequest, match=said):
+            await curator.merge(source, into, dry_run=dry_run)
+
+
+@pytest.mark.usefixtures("other", "vault")
+async def test_a_project_merged_before_is_refused_by_its_old_key(curator):
+    await curator.merge("/a", "/b", dry_run=False)
+    with pytest.raises(BadRequest, match="is that project already"):
+        await curator.merge("/a", "/b", dry_run=False)
+
+
+async def test_a_project_is_renamed(curator, vault):
+    assert (await curator.rename("/a", " money  well ")).name == "money well"
+    assert (await curator.rename("/a", "money well")).name == "money well"
+    vault.project("/b")
+    vault.project("global")
+    for key, name, said in (
+        ("/a", "", "at most 100 characters"),
+        ("/a", "x" * 101, "at most 100 characters"),
+        ("/a", "a/b", "without /"),
+        ("/a", "all", "none of all, current, global, scratch"),
+        ("/b", "money well", "/a is called 'money well' already"),
+        ("global", "mine", "keeps its name"),
+        ("/c", "mine", "there is no '/c'"),
+    ):
+        with pytest.raises(BadRequest, match=said):
+            await curator.rename(key, name)

@@ -1,0 +1,237 @@
+import dataclasses
+
+import pytest
+
+from memd.consolidate import judgments
+from memd.consolidate.remember import SAID_AGAIN, TOPIC_RULE, Memory, remember
+from memd.models import EdgeType, Kind, SessionRef, Stance
+from memd.store import judgments as store_judgments
+from memd.store import ledger, links, projects, summaries
+
+DIET = Memory(
+    "Eats no meat", title="Diet", kind=Kind.FACT, topic_key="user.diet", project_key="/a"
+)
+
+
+@pytest.fixture
+def say(vault, clock):
+    def say(memory=DIET, **change):
+        clock.advance(s=1)
+        memory = dataclasses.replace(memory, **change)
+        return vault.db.write_now(lambda tx: remember(tx, memory, clock()))
+
+    return say
+
+
+def test_the_same_again_strengthens_whatever_its_case_and_punctuation(vault, say):
+    first = say()
+    again = say(text="eats no meat!")
+    assert (again.id, again.outcome) == (first.id, "duplicate")
+    assert vault.get(first.id).duplicates == 2
+
+
+def test_punctuation_that_means_something_makes_another_memory(say):
+    first = say(text="keep x > 5", topic_key=None)
+    other = say(text="keep x < 5", topic_key=None)
+    assert other.outcome == "created"
+    assert other.id != first.id
+    assert say(text="keep x < 5", topic_key=None).id == other.id
+
+
+def test_a_new_value_of_a_topic_supersedes_the_old_one_at_once(vault, say, clock):
+    old, new = say(), say(text="Eats everything")
+    assert (new.outcome, new.superseded) == ("superseded", (old.id,))
+    (one,) = vault.supersessions(old.id)
+    assert (one.newer_id, one.rule, one.cosine, one.at) == (new.id, TOPIC_RULE, None, clock())
+
+
+def test_a_topic_is_a_slot_of_one_kind_and_one_project(vault, say):
+    first = say()
+    assert say(text="Be vegan", kind=Kind.INSTRUCTION).superseded == ()
+    assert say(text="Eats fish", project_key="/b").superseded == ()
+    assert say(text="Eats fruit", project_key=None).superseded == ()
+    assert vault.get(first.id).superseded_by is None
+
+
+def test_an_old_value_that_returns_is_revived(vault, say):
+    old, new = say(), say(text="Eats everything")
+    back = say()
+    assert (back.id, back.outcome, back.superseded) == (old.id, "revived", (new.id,))
+    assert vault.get(old.id).superseded_by is None
+    assert vault.get(new.id).superseded_by == old.id
+    assert vault.get(old.id).at > vault.get(new.id).at
+    assert [one.undone_at is None for one in vault.supersessions(old.id)] == [False, True]
+
+
+def test_values_can_take_turns_for_ever(vault, say):
+    old, new = say(), say(text="Eats everything")
+    for _ in range(3):
+        assert say().superseded == (new.id,)
+        assert say(text="Eats everything").superseded == (old.id,)
+    assert vault.live() == [new.id]
+
+
+def test_the_first_of_three_values_revived_hides_only_the_last(vault, say):
+    first, second, third = say(), say(text="Eats fish"), say(text="Eats everything")
+    assert say().superseded == (third.id,)
+    assert vault.live() == [first.id]
+    assert vault.get(second.id).superseded_by == third.id
+
+
+def test_what_consolidation_had_hidden_takes_the_place_of_what_hid_it(vault, say):
+    old, new = say(topic_key=None), say(text="He eats no meat", topic_key=None)
+    vault.supersede(new.id, old.id)
+    back = say(topic_key=None)
+    assert (back.outcome, back.superseded) == ("revived", (new.id,))
+
+
+def test_what_a_decision_replaced_comes_back_beside_it(vault, say):
+    old, new = say(topic_key=None), say(text="Decided to eat fish", topic_key=None)
+    vault.supersede(new.id, old.id, rule="reversal")
+    assert say(topic_key=None).superseded == ()
+    assert vault.live() == [old.id, new.id]
+
+
+def test_a_pinned_value_is_not_hidden_but_contradicted(vault, say):
+    old = say()
+    vault.db.write_now(lambda tx: summaries.pin(tx, old.id, 1))
+    new = say(text="Eats everything")
+    assert new.superseded == ()
+    (edge,) = vault.edges(old.id)
+    assert (edge.from_id, edge.type) == (str(new.id), EdgeType.CONTRADICTS)
+
+
+def test_an_import_of_an_older_value_does_not_hide_the_newer_one(vault, say):
+    new = say()
+    old = say(text="Eats everything", at=5, source="elsewhere")
+    assert (old.outcome, old.superseded) == ("created", ())
+    assert vault.get(old.id).superseded_by == new.id
+    assert say(text="Eats everything", at=5, source="elsewhere").outcome == "duplicate"
+    assert vault.live() == [new.id]
+
+
+def test_the_same_import_twice_changes_nothing(vault, say):
+    first = say(at=5, source="elsewhere")
+    before = vault.get(first.id)
+    assert say(at=5, source="elsewhere") == dataclasses.replace(first, outcome="duplicate")
+    assert vault.get(first.id) == before
+
+
+def test_what_was_forgotten_comes_back_only_on_purpose(vault, say):
+    number = say().id
+    uid = vault.get(number).uid
+    vault.db.write_now(lambda tx: (summaries.delete(tx, number), ledger.forget(tx, uid, 1)))
+    assert (say(source="elsewhere").id, say(source="elsewhere").outcome) == (0, "forgotten")
+    again = say()
+    assert again.outcome == "created"
+    assert vault.get(again.id).uid == uid
+
+
+def test_a_task_that_has_expired_lives_again_when_it_is_said_again(vault, say, clock):
+    task = say(kind=Kind.TASK, topic_key=None, expires_at=clock() + 5_000)
+    clock.advance(s=60)
+    again = say(kind=Kind.TASK, topic_key=None, expires_at=clock() + 9_000)
+    summary = vault.get(task.id)
+    assert again.outcome == "duplicate"
+    assert summary.expires_at > clock()
+    assert summary.at == clock()
+
+
+def test_files_become_edges(vault, say):
+    number = say(files=("/a/x.py",)).id
+    (edge,) = vault.edges(number)
+    assert (edge.type, edge.to_kind, edge.to_id) == (EdgeType.REFERENCES, "file", "/a/x.py")
+
+
+def test_a_memory_belongs_to_its_session_and_one_for_everywhere_makes_none(vault, say):
+    ref = SessionRef("claude-code", "s1", "/a")
+    here = say(session=ref)
+    session_id = vault.get(here.id).session_id
+    assert (
+        vault.db.read_now(lambda tx: projects.session(tx, session_id)).project_id
+        == vault.project_id
+    )
+    assert (
+        vault.get(say(text="Everywhere", project_key=None, session=ref).id).session_id
+        == session_id
+    )
+    unknown = say(text="Nowhere", project_key=None, session=SessionRef("claude-code", "s2"))
+    assert vault.get(unknown.id).session_id is None
+
+
+def test_a_project_without_a_name_is_named_by_its_directory(vault, say):
+    number = say(project_key="/home/dev/ledger").id
+    project = vault.db.read_now(lambda tx: projects.project(tx, vault.get(number).project_id))
+    assert (project.name, bool(project.reason)) == ("ledger", True)
+
+
+def test_who_says_it_counts(vault, say):
+    assert (
+        vault.get(say(source="user").id).confidence
+        > vault.get(say(text="Else").id).confidence
+        > 0.5
+    )
+
+
+def test_no_circle_comes_of_it(vault, say):
+    old, new = say(), say(text="Eats everything")
+    say()
+    assert vault.db.read_now(lambda tx: links.newest(tx, new.id)) == old.id
+
+
+def judge(vault, clock, one, relation, other):
+    ruling = judgments.Ruling(one, other, Stance(relation), "because", "user")
+    return vault.db.write_now(lambda tx: judgments.judge(tx, ruling, clock()))
+
+
+def test_the_same_value_of_a_topic_in_other_letters_is_a_duplicate(vault, say):
+    first = say()
+    again = say(text="Please note: eats no meat", title="How it eats")
+    assert (again.id, again.outcome) == (first.id, "duplicate")
+    assert vault.get(first.id).duplicates == 2
+    assert say(text="Eats no meat, no fish").outcome == "superseded"
+    back = say(text="actually: eats no meat")
+    assert (back.id, back.outcome) == (first.id, "revived")
+
+
+def test_an_import_says_what_is_new_and_what_it_replaces_apart(say):
+    old = say(at=5, source="elsewhere")
+    new = say(text="Eats everything", at=6, source="elsewhere")
+    assert (new.outcome, new.superseded) == ("created", (old.id,))
+
+
+def test_a_repetition_is_trusted_more(vault, say):
+    first = say()
+    before = vault.get(first.id).confidence
+    say()
+    assert vault.get(first.id).confidence > before
+
+
+def test_what_was_judged_replaced_takes_its_place_again_when_it_is_said_again(
+    vault, say, clock
+):
+    old, new = say(topic_key=None), say(text="Eats fish on Fridays", topic_key=None)
+    judge(vault, clock, new.id, "supersedes", old.id)
+    back = say(topic_key=None)
+    assert (back.outcome, back.superseded) == ("revived", (new.id,))
+    assert vault.supersessions(new.id)[-1].rule == SAID_AGAIN
+    assert vault.db.read_now(lambda tx: store_judgments.verdict(tx, old.id, new.id)) is None
+    again = say(text="Eats fish on Fridays", topic_key=None)
+    assert (again.outcome, again.superseded) == ("revived", (old.id,))
+
+
+def test_an_import_does_not_know_better_than_a_judgment(vault, say, clock):
+    old, new = say(topic_key=None), say(text="Eats fish on Fridays", topic_key=None)
+    judge(vault, clock, new.id, "supersedes", old.id)
+    told = say(topic_key=None, source="elsewhere", at=clock() + 60_000)
+    assert (told.id, told.outcome) == (old.id, "duplicate")
+    assert vault.live() == [new.id]
+
+
+def test_values_that_were_judged_to_hold_beside_each_other_stay_so(vault, say, clock):
+    old, new = say(), say(text="Eats everything")
+    judge(vault, clock, new.id, "compatible", old.id)
+    assert say().superseded == ()
+    assert vault.live() == [old.id, new.id]
+    third = say(text="Eats nothing")
+    assert set(third.superseded) == {old.id, new.id}

@@ -1,0 +1,34 @@
+from memd.consolidate.retention import QUOTES, compact
+
+LONG = "x" * 500
+
+
+def test_what_a_tool_was_and_was_told_in_short_stays_and_its_output_goes():
+    payload = {
+        "tool_name": "Bash",
+        "tool_input": {"command": "pytest " + LONG, "timeout": 5, "content": LONG},
+        "tool_response": {"stdout": LONG, "stderr": "", "interrupted": False, "lines": [1, 2]},
+    }
+    assert compact(payload, []) == {
+        "tool_name": "Bash",
+        "tool_input": {"command": ("pytest " + LONG)[:400], "timeout": 5},
+        "tool_response": {"stderr": "", "interrupted": False},
+    }
+
+
+def test_what_memories_cite_stays_unless_it_is_there_anyway():
+    payload = {
+        "tool_input": {"command": "make test"},
+        "tool_response": {"stdout": LONG + "17 failed"},
+    }
+    assert compact(payload, ["17 failed", "make test", "", "17 failed"])[QUOTES] == [
+        "17 failed"
+    ]
+
+
+def test_compacting_twice_is_compacting_once():
+    payload = {"error": LONG * 2, "deep": {"a": {"b": {"c": {"d": "gone"}}}}, "none": None}
+    once = compact(payload, ["a quote"])
+    assert compact(once, ["a quote"]) == once
+    assert compact(once, [])[QUOTES] == ["a quote"]
+    assert "deep" not in once

@@ -1,0 +1,124 @@
+import pytest
+
+from memd.consolidate import runs
+from memd.consolidate.compare import compare
+from memd.consolidate.decide import Relate, Supersede
+from memd.consolidate.runs import RULE, Target, target_of
+from memd.errors import BadRequest, UnknownId
+from memd.models import EdgeType, Stance
+from memd.store import judgments, links
+from memd.store import runs as store_runs
+
+
+def write(vault, *decisions):
+    """Write these in one round; its number."""
+
+    def work(tx):
+        run = store_runs.begin(tx, vault.clock())
+        written = [runs.write(tx, one, run, vault.clock()) for one in decisions]
+        store_runs.finish(tx, store_runs.Run(run, vault.clock(), 9, 9, sum(written), 0, 0))
+        return run, written
+
+    return vault.db.write_now(work)
+
+
+def undo(vault, what, **options):
+    target = target_of(what)
+    return vault.db.write_now(lambda tx: runs.undo(tx, target, vault.clock(), **options))
+
+
+def same(newer, older):
+    return Supersede(newer, older, 0.97, "same")
+
+
+def opposed(newer, older):
+    finding = compare("wait 30 s", "wait 60 s")
+    return Relate(newer, older, EdgeType.CONTRADICTS, 0.96, finding)
+
+
+@pytest.mark.parametrize(
+    ("text", "target"),
+    [
+        ("r7", Target(run=7)),
+        ("Run:7", Target(run=7)),
+        ("12", Target(one=12)),
+        ("#12", Target(one=12)),
+        ("12,15", Target(one=12, other=15)),
+        ("#12 #15".replace(" ", ", "), Target(one=12, other=15)),
+    ],
+)
+def test_a_target_is_read_as_people_write_it(text, target):
+    assert target_of(text) == target
+
+
+@pytest.mark.parametrize("text", ["", "x", "r", "12,15,16", "-3"])
+def test_what_names_nothing_is_refused_with_what_to_write(text):
+    with pytest.raises(BadRequest, match=r"r7.*#12.*12,15"):
+        target_of(text)
+
+
+def test_a_verdict_carries_the_round_that_gave_it(vault):
+    a, b, c = (vault.put(text) for text in "abc")
+    run, written = write(vault, same(b, a), opposed(c, b))
+    assert written == [True, True]
+    (hidden,) = vault.db.read_now(lambda tx: store_runs.supersessions(tx, run))
+    assert (hidden.newer_id, hidden.older_id, hidden.rule) == (b, a, RULE)
+    assert vault.db.read_now(lambda tx: store_runs.contradictions(tx, run)) == [(c, b)]
+    (edge,) = vault.edges(c)
+    assert (edge.detail["run"], edge.detail["cosine"]) == (run, 0.96)
+
+
+def test_a_hidden_memory_shows_again_and_is_not_hidden_by_the_same_one_again(vault):
+    a, b = vault.put("a"), vault.put("b")
+    write(vault, same(b, a))
+    undone = undo(vault, f"#{a}", dry_run=True)
+    assert (undone.shown, undone.is_dry_run) == (((b, a),), True)
+    assert vault.live() == [b]
+    assert undo(vault, f"#{a}").shown == ((b, a),)
+    assert vault.live() == [a, b]
+    assert write(vault, same(b, a))[1] == [False]
+    assert vault.live() == [a, b]
+
+
+def test_a_contradiction_that_is_taken_back_restores_trust_and_counts_as_judged(vault):
+    a, b = vault.put("a"), vault.put("b")
+    trust = vault.get(a).confidence
+    run, _ = write(vault, opposed(b, a))
+    assert vault.get(a).confidence < trust
+    assert undo(vault, f"{a},{b}").compatible == ((b, a),)
+    assert vault.get(a).confidence == pytest.approx(trust)
+    assert vault.edges(a) == []
+    assert vault.db.read_now(lambda tx: judgments.verdict(tx, a, b)) is Stance.COMPATIBLE
+    assert write(vault, opposed(b, a))[1] == [False]
+    with pytest.raises(BadRequest, match="nothing of run"):
+        undo(vault, f"r{run}")
+
+
+def test_a_run_is_taken_back_but_for_what_was_undone_before(vault):
+    a, b, c, d = (vault.put(text) for text in "abcd")
+    run, _ = write(vault, same(b, a), same(d, c))
+    undo(vault, str(a))
+    assert undo(vault, f"r{run}").shown == ((d, c),)
+    assert vault.live() == [a, b, c, d]
+
+
+def test_what_cannot_be_undone_says_why(vault):
+    a, b, c = (vault.put(text) for text in "abc")
+    vault.supersede(b, a, rule="topic-key")
+    with pytest.raises(BadRequest, match="topic-key"):
+        undo(vault, str(a))
+    with pytest.raises(BadRequest, match=f"hides #{a}"):
+        undo(vault, str(b))
+    with pytest.raises(BadRequest, match=f"#{a} and #{c}"):
+        undo(vault, f"{a},{c}")
+    with pytest.raises(BadRequest, match="no run r9"):
+        undo(vault, "r9")
+    with pytest.raises(UnknownId, match="#99"):
+        undo(vault, "99")
+
+
+def test_a_circle_is_never_written(vault):
+    a, b, c = (vault.put(text) for text in "abc")
+    write(vault, same(b, a), same(c, b))
+    assert write(vault, same(a, c))[1] == [False]
+    assert vault.db.read_now(lambda tx: links.newest(tx, a)) == c

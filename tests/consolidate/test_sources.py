@@ -1,0 +1,161 @@
+import dataclasses
+
+import pytest
+
+from memd.consolidate import forget, sources
+from memd.consolidate.remember import Memory, remember
+from memd.consolidate.sources import Origin
+from memd.models import EdgeType, Kind, Tier
+from memd.store import summaries
+
+HERE = Origin("/n/a.md", "Install", 3)
+NOTE = Memory(
+    "Run make", title="a.md › Install", project_key="/a", at=100, source="import:markdown",
+    tier=Tier.FILE, origin=HERE,
+)  # fmt: skip
+
+
+@pytest.fixture
+def say(vault, clock):
+    def say(text="Run make", **change):
+        clock.advance(s=1)
+        memory = dataclasses.replace(NOTE, text=text, **change)
+        return vault.db.write_now(lambda tx: remember(tx, memory, clock()))
+
+    return say
+
+
+@pytest.fixture
+def withdraw(vault, clock):
+    return lambda *staying, path="/n/a.md": vault.db.write_now(
+        lambda tx: sources.withdraw(tx, path, staying, clock())
+    )
+
+
+def places(vault, number):
+    return [
+        (edge.type.value, edge.to_id)
+        for edge in vault.edges(number)
+        if edge.to_kind == "origin"
+    ]
+
+
+def test_a_memory_knows_the_place_where_it_was_read(vault, say):
+    first = say()
+    (edge,) = vault.edges(first.id)
+    assert (edge.type, edge.to_kind, edge.to_id) == (
+        EdgeType.DERIVES_FROM,
+        "origin",
+        "/n/a.md#Install",
+    )
+    assert edge.rule == "imported, line 3"
+    assert (vault.get(first.id).tier, vault.get(first.id).rule) == (Tier.FILE, "imported:file")
+
+
+def test_the_same_again_is_no_second_voice_and_its_line_is_kept_up_to_date(vault, say):
+    first = say()
+    again = say(at=200, origin=dataclasses.replace(HERE, line=9))
+    assert (again.id, again.outcome) == (first.id, "duplicate")
+    assert vault.get(first.id).duplicates == 1
+    assert [edge.rule for edge in vault.edges(first.id)] == ["imported, line 9"]
+
+
+def test_what_a_place_says_now_replaces_what_it_said(vault, say):
+    old, new = say(), say("Run just")
+    assert (new.outcome, new.superseded) == ("created", (old.id,))
+    (one,) = vault.supersessions(old.id)
+    assert (one.newer_id, one.rule) == (new.id, sources.RULE)
+    assert places(vault, old.id) == [("references", "/n/a.md#Install")]
+    assert places(vault, new.id) == [("derives_from", "/n/a.md#Install")]
+
+
+@pytest.mark.parametrize("at", [50, 100, 150])
+def test_a_place_that_goes_back_revives_what_it_said_whatever_time_it_gives(vault, say, at):
+    old, new = say(), say("Run just")
+    back = say(at=at)
+    assert (back.id, back.outcome, back.superseded) == (old.id, "revived", (new.id,))
+    assert vault.live() == [old.id]
+    assert places(vault, old.id) == [("derives_from", "/n/a.md#Install")]
+    assert say("Run just").superseded == (old.id,)
+    assert vault.live() == [new.id]
+
+
+def test_another_title_or_other_tags_are_taken_over(vault, say):
+    first = say()
+    told = say(title="b.md", tags=("ops",), files=("/x.py",))
+    assert (told.id, told.outcome) == (first.id, "revised")
+    assert (vault.get(first.id).title, vault.get(first.id).tags) == ("b.md", ("ops",))
+    assert say(title="b.md", tags=("ops",), files=("/x.py",)).outcome == "duplicate"
+
+
+def test_what_another_place_still_says_stays(vault, say):
+    there = Origin("/n/b.md")
+    first = say()
+    assert say(origin=there).id == first.id
+    assert say("Run just").superseded == ()
+    assert len(vault.live()) == 2
+    assert say("Run just, too", origin=there).superseded == (first.id,)
+
+
+def test_what_is_pinned_stays_and_is_contradicted(vault, say):
+    old = say()
+    vault.db.write_now(lambda tx: summaries.pin(tx, old.id, 1))
+    new = say("Run just")
+    assert new.superseded == ()
+    assert any(edge.type is EdgeType.CONTRADICTS for edge in vault.edges(new.id))
+
+
+def test_a_memory_stays_in_its_project_unless_the_caller_chose_another(vault, say):
+    first = say()
+    assert say(project_key="/b").id == first.id
+    moved = say(project_key="/b", origin=dataclasses.replace(HERE, moves=True))
+    assert (moved.outcome, moved.superseded) == ("created", (first.id,))
+    assert vault.live() == []
+    again = say(project_key="/b", origin=dataclasses.replace(HERE, moves=True))
+    assert (again.id, again.outcome) == (moved.id, "duplicate")
+
+
+def test_another_kind_at_the_same_place_is_another_memory(say):
+    first = say()
+    assert say(kind=Kind.DECISION).superseded == (first.id,)
+
+
+def test_what_a_file_does_not_say_any_more_expires_and_returns_when_it_does(
+    vault, say, withdraw
+):
+    stays, goes = say(), say("Old words", origin=Origin("/n/a.md", "Old"))
+    elsewhere = say("Other words", origin=Origin("/n/a.md.bak", "Old"))
+    assert withdraw(stays.id) == (goes.id,)
+    assert vault.get(goes.id).expires_at is not None
+    assert [vault.get(one.id).expires_at for one in (stays, elsewhere)] == [None, None]
+    assert withdraw(stays.id) == ()
+    back = say("Old words", origin=Origin("/n/a.md", "Old"), at=1)
+    assert (back.id, back.outcome) == (goes.id, "duplicate")
+    assert vault.get(goes.id).expires_at is None
+
+
+def test_what_is_pinned_or_said_elsewhere_or_hidden_is_not_withdrawn(vault, say, withdraw):
+    pinned = say()
+    vault.db.write_now(lambda tx: summaries.pin(tx, pinned.id, 1))
+    shared = say("Shared", origin=Origin("/n/a.md", "S"))
+    say("Shared", origin=Origin("/n/b.md", "S"))
+    hidden = say("Hidden", origin=Origin("/n/a.md", "H"))
+    vault.supersede(shared.id, hidden.id)
+    assert withdraw() == ()
+
+
+def test_what_was_forgotten_does_not_come_back_from_its_place_in_any_words(vault, say, clock):
+    number = say().id
+    vault.db.write_now(lambda tx: forget.apply(tx, forget.plan(tx, [number]), clock()))
+    assert (say().id, say().outcome) == (0, "forgotten")
+    assert say("Run make, and more").outcome == "forgotten"
+    assert say(origin=Origin("/n/moved.md")).outcome == "forgotten"
+    assert say("Something else", origin=Origin("/n/moved.md")).outcome == "created"
+
+
+def test_forgetting_what_a_place_said_before_does_not_silence_it(vault, say, clock):
+    old = say().id
+    say("Run just")
+    vault.db.write_now(lambda tx: forget.apply(tx, forget.plan(tx, [old]), clock()))
+    assert say("Run a third thing").outcome == "created"
+    assert say().outcome == "forgotten"

@@ -1,0 +1,260 @@
+"""The whole house in one process: every room made, rung and closed in order."""
+
+import signal
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from memd.client import Client
+from memd.config import Config, DistillConfig, EnginesConfig, RecallConfig
+from memd.daemon import app, process
+from memd.daemon.process import wait_until
+from memd.errors import AlreadyRunning, ConfigError
+from memd.paths import Paths
+from tests.fakes.ollama import Ollama
+
+from .conftest import close_log
+
+PROMPT = {
+    "session_id": "wiring",
+    "prompt_id": "p1",
+    "hook_event_name": "UserPromptSubmit",
+    "prompt": "From now on always use tabs in the ledger.",
+}
+STOP = {
+    "session_id": "wiring",
+    "prompt_id": "p1",
+    "hook_event_name": "Stop",
+    "last_assistant_message": "I will always use tabs in the ledger.",
+}
+
+NO_MODEL = EnginesConfig(url="http://127.0.0.1:9")
+"""The default, whatever runs on the machine of whoever runs the tests."""
+
+
+@pytest.fixture
+def paths(tmp_path):
+    yield Paths({"MEMD_HOME": str(tmp_path)})
+    close_log()
+
+
+@pytest.fixture
+async def house(paths):
+    """A daemon in this very process; gives the means to call it."""
+
+    async def call(method, **params):
+        def ask():
+            with Client(paths.socket, 10) as client:
+                return client.call(method, params)
+
+        return await anyio.to_thread.run_sync(ask)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(app.serve, Config(engines=NO_MODEL), paths)
+        assert await anyio.to_thread.run_sync(wait_until, Path(paths.socket).exists, 20)
+        yield call
+        await call("memd/shutdown")
+
+
+async def test_an_event_becomes_an_answer_on_its_way_through_every_room(house):
+    events = [
+        {"client": "claude-code", "payload": payload, "directory": "/home/dev/ledger"}
+        for payload in (PROMPT, STOP)
+    ]
+    receipts = (await house("memd/capture", events=events))["receipts"]
+    found = await house(
+        "memd/search", query="tabs", min_event=receipts[-1]["seq"], project="all"
+    )
+    assert "waited" not in found
+    assert "tabs" in found["hits"][0]["title"]
+
+
+async def test_every_room_is_kept_and_healthy(house):
+    status = await house("memd/status")
+    assert status["health"] == "healthy"
+    assert {room["name"]: room["state"] for room in status["rooms"]} == dict.fromkeys(
+        [
+            "intake", "distiller", "indexer", "recaller", "injector", "consolidator", "listener",
+            "embedder", "backfill", "retention",
+        ],
+        "running",
+    )  # fmt: skip
+    assert status["embedder"]["active"] == "hashing"
+    assert status["embedder"]["learned"]["state"] == "absent"
+
+
+async def test_a_second_house_on_the_same_vault_is_refused(house, paths):
+    with pytest.raises(AlreadyRunning):
+        await app.serve(Config(), paths)
+    assert (await house("memd/ping"))["pid"]
+
+
+async def test_leaving_closes_the_vault_and_takes_the_socket_away(paths):
+    async with anyio.create_task_group() as group:
+        group.start_soon(app.serve, Config(), paths)
+        assert await anyio.to_thread.run_sync(wait_until, Path(paths.socket).exists, 20)
+        signal.raise_signal(signal.SIGTERM)
+    assert not await anyio.Path(paths.socket).exists()
+    assert not await anyio.Path(paths.database + "-wal").exists()
+    assert process.holder(paths.lock) is None
+
+
+async def test_a_socket_path_that_no_system_takes_ends_it_with_a_reason(tmp_path):
+    deep = Paths({"MEMD_HOME": str(tmp_path / ("d" * 100))})
+    with pytest.RaisesGroup(ConfigError, flatten_subgroups=True):
+        await app.serve(Config(), deep)
+    close_log()
+
+
+def test_the_clock_is_in_utc_milliseconds():
+    assert 1_700_000_000_000 < app.clock() < 4_000_000_000_000
+
+
+async def test_a_learned_model_is_found_its_space_is_filled_and_then_it_leads(paths):
+    def ask(method, **params):
+        with Client(paths.socket, 10) as client:
+            return client.call(method, params)
+
+    def work(server):
+        assert wait_until(Path(paths.socket).exists, 20)
+        told = {"directory": "/home/dev/ledger"}
+        texts = ["The automobile is repaired on Monday.", "Invoices are sent as PDF."]
+        for number, text in enumerate(texts):
+            payload = PROMPT | {"prompt_id": f"p{number}", "prompt": f"Remember that: {text}"}
+            ask("memd/capture", events=[{"client": "claude-code", "payload": payload} | told])
+            payload = STOP | {"prompt_id": f"p{number}", "last_assistant_message": text}
+            ask("memd/capture", events=[{"client": "claude-code", "payload": payload} | told])
+
+        def is_filled():
+            status = ask("memd/status")
+            learned = status["embedder"]["learned"]
+            waits = status["events"]["pending"] + status["summaries"]["to_index"]
+            return not waits and learned["coverage"] == 1
+
+        assert wait_until(is_filled, 20)
+        assert ask("memd/status")["embedder"]["active"] == "ollama"
+
+        def is_found():
+            found["hits"] = ask("memd/search", query="which vehicle", project="all")["hits"]
+            return found["hits"]
+
+        assert wait_until(is_found, 20)
+        server.kill()
+        found["answer"] = ask("memd/search", query="vehicles", project="all")
+        found["status"] = ask("memd/status")
+        ask("memd/shutdown")
+
+    found = {}
+    with Ollama() as server:
+        async with anyio.create_task_group() as group:
+            group.start_soon(app.serve, Config(engines=server.engines()), paths)
+            await anyio.to_thread.run_sync(work, server)
+    assert "automobile" in found["hits"][0]["title"]
+    assert "hashing space answered alone" in found["answer"]["degraded"]["vector"]
+    embedder = found["status"]["embedder"]
+    assert (embedder["learned"]["state"], embedder["learned"]["coverage"]) == ("absent", 1.0)
+    assert found["status"]["health"] == "degraded"
+    assert "engines.embedder is ollama, but nothing answers" in found["status"]["reasons"][0]
+
+
+async def test_no_room_asks_for_vectors_if_the_settings_want_no_model(paths):
+    def work():
+        assert wait_until(Path(paths.socket).exists, 20)
+        with Client(paths.socket, 10) as client:
+            found.update(client.call("memd/status"))
+            client.call("memd/shutdown")
+
+    found = {}
+    with Ollama() as server:
+        config = Config(engines=server.engines(embedder="hashing"))
+        async with anyio.create_task_group() as group:
+            group.start_soon(app.serve, config, paths)
+            await anyio.to_thread.run_sync(work)
+        assert server.requests == []
+    assert found["embedder"]["learned"] is None
+    assert {"embedder", "backfill"}.isdisjoint(room["name"] for room in found["rooms"])
+
+
+async def test_a_model_on_another_machine_ends_it_with_the_name_of_the_setting(paths):
+    config = Config(engines=EnginesConfig(url="http://models.example:11434"))
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(ConfigError, match=r"engines\.remote"), flatten_subgroups=True
+    ):
+        await app.serve(config, paths)
+
+
+CHAT_MODEL = "qwen2.5:3b"
+WRITTEN = '{"title": "Tabs in the ledger", "facts": ["Tabs are used in the ledger, always."]}'
+
+
+async def lead(paths, config, found, until):
+    """Serve with these settings, let a turn happen, and wait until the search satisfies."""
+
+    def ask(method, **params):
+        with Client(paths.socket, 10) as client:
+            return client.call(method, params)
+
+    def work():
+        assert wait_until(Path(paths.socket).exists, 20)
+        events = [
+            {"client": "claude-code", "payload": payload, "directory": "/home/dev/ledger"}
+            for payload in (PROMPT, STOP)
+        ]
+        seq = ask("memd/capture", events=events)["receipts"][-1]["seq"]
+        search = {"query": "tabs ledger", "min_event": seq, "project": "all", "k": 10}
+
+        def looked():
+            found["hits"] = ask("memd/search", **search)["hits"]
+            return until(found["hits"])
+
+        assert wait_until(looked, 20)
+        found["status"] = ask("memd/status")
+        ask("memd/shutdown")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(app.serve, config, paths)
+        await anyio.to_thread.run_sync(work)
+
+
+def titles(hits):
+    return [hit["title"] for hit in hits]
+
+
+async def test_no_chat_model_is_asked_unless_a_person_said_so(paths):
+    found = {}
+    with Ollama() as server:
+        server.pull(CHAT_MODEL)
+        engines = server.engines(embedder="hashing")
+        await lead(paths, Config(engines=engines), found, lambda hits: hits)
+        assert server.requests == []
+    assert "rewriter" not in [room["name"] for room in found["status"]["rooms"]]
+
+
+async def test_a_chat_model_writes_a_turn_up_behind_the_rules(paths):
+    found = {}
+    with Ollama() as server:
+        server.pull(CHAT_MODEL)
+        server.replies = [WRITTEN]
+        config = Config(
+            engines=server.engines(embedder="hashing"), distill=DistillConfig(writer="ollama")
+        )
+        await lead(paths, config, found, lambda hits: "Tabs in the ledger" in titles(hits))
+    rooms = {room["name"]: room for room in found["status"]["rooms"]}
+    assert (rooms["rewriter"]["written"], rooms["rewriter"]["left_today"]) == (1, 199)
+    assert rooms["rewriter"]["model"] == "ollama/qwen2.5:3b"
+
+
+async def test_a_profile_with_a_model_asks_the_one_that_is_set(paths):
+    found = {}
+    with Ollama() as server:
+        server.pull(CHAT_MODEL)
+        server.replies = ["no scores"]
+        config = Config(
+            engines=server.engines(embedder="hashing"),
+            recall=RecallConfig(profile="rated", rerank_model=CHAT_MODEL),
+            profiles={"rated": {"base": "memd", "rerank": "model"}},
+        )
+        await lead(paths, config, found, lambda hits: hits)
+        assert server.calls("/api/chat")

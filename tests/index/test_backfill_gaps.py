@@ -1,0 +1,109 @@
+import anyio
+import numpy as np
+import pytest
+
+from memd.config import IndexConfig
+from memd.embeddings.hashing import HashingEmbedder
+from memd.index import backfill
+from memd.index.indexer import Indexer
+from memd.index.memory_index import MemoryIndex
+from memd.models import Draft, Kind, Space
+from memd.store import fulltext, projects, summaries, vectors
+
+SPACE = Space("ollama", "m", "1", 4)
+
+
+def put(db, uid, body="Sessions are kept in Redis"):
+    def write(tx):
+        project = projects.ensure_project(tx, "/a", "a", "", 1)
+        draft = Draft("turn", Kind.NOTE, f"Title {uid}", body, 1, "r", ())
+        return summaries.put_summaries(
+            tx, uid, draft, summaries.Owner(project, None, "agent"), 1
+        )[0]
+
+    return db.write_now(write)
+
+
+async def shelved(db):
+    index = MemoryIndex()
+    index.adopt(SPACE)
+    await Indexer(db, (HashingEmbedder(),), index, IndexConfig()).settle()
+    return index
+
+
+def ids(db):
+    return db.read_now(lambda tx: [p.id for p in fulltext.load(tx)])
+
+
+def rows(count):
+    return np.full((count, 4), 0.5, np.float32)
+
+
+async def test_what_to_embed_is_what_the_indexer_embeds(db):
+    for uid in "abc":
+        put(db, uid)
+    await shelved(db)
+    gap = db.read_now(lambda tx: backfill.look(tx, SPACE, ids(db)[::-1], 2))
+    assert list(gap.texts.values()) == [f"Title {u}\nSessions are kept in Redis" for u in "cb"]
+    assert gap.stored == {}
+
+
+async def test_what_the_vault_has_is_not_asked_for_again(db):
+    put(db, "a")
+    put(db, "b")
+    index = await shelved(db)
+    one, other = ids(db)
+    await backfill.bring(db, MemoryIndex(), SPACE, [one], rows(1))
+    assert index.lacking(SPACE.name, 9) == [other, one]
+    gap = db.read_now(lambda tx: backfill.look(tx, SPACE, [other, one], 9))
+    assert (list(gap.stored), gap.texts) == ([one], {})
+    await backfill.restore(index, SPACE, gap.stored)
+    assert index.lacking(SPACE.name, 9) == [other]
+    row = index.matrices[SPACE.name].vectors(np.array([0]))
+    assert row.tolist() == [pytest.approx([0.5] * 4, abs=0.01)]
+
+
+async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
+    number = put(db, "a")
+    put(db, "b")
+    index = await shelved(db)
+    one, other = ids(db)
+    db.write_now(lambda tx: fulltext.remove(tx, number))
+    assert list(db.read_now(lambda tx: backfill.look(tx, SPACE, [one, other], 9)).texts) == [
+        other
+    ]
+    distinct = np.eye(4, dtype=np.float32)[:2]
+    assert await backfill.bring(db, index, SPACE, [one, other], distinct) == 1
+    assert list(db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one, other]))) == [other]
+    row = index.matrices[SPACE.name].vectors(np.array([1]))
+    assert row.tolist() == [pytest.approx([0, 1, 0, 0], abs=0.01)]
+
+
+async def test_who_waits_may_give_up_but_not_between_the_vault_and_the_shelf(db):
+    put(db, "a")
+    index = await shelved(db)
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await backfill.bring(db, index, SPACE, ids(db), rows(1))
+    assert index.counts(SPACE.name) == (1, 1)
+
+
+async def test_a_vector_of_a_former_memd_is_read_and_written_anew_in_fewer_bytes(db):
+    put(db, "a")
+    index = await shelved(db)
+    (one,) = ids(db)
+    former = {one: np.array([0.5, -0.5, 0.5, 0.5], "<f2").tobytes()}
+    space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
+    db.write_now(lambda tx: vectors.put(tx, space, former.items()))
+    gap = db.read_now(lambda tx: backfill.look(tx, SPACE, [one], 9))
+    await backfill.restore(index, SPACE, gap.stored)
+    before = index.matrices[SPACE.name].vectors(np.array([0]))
+    assert before.tolist() == [[0.5, -0.5, 0.5, 0.5]]
+    await backfill.recode(db, SPACE, gap.stored)
+    anew = db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one]))
+    assert anew != former
+    await backfill.restore(index, SPACE, anew)
+    after = index.matrices[SPACE.name].vectors(np.array([0]))
+    assert after.tolist() == [pytest.approx(before[0].tolist(), abs=0.01)]
+    await backfill.recode(db, SPACE, anew)
+    assert db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one])) == anew

@@ -1,0 +1,57 @@
+import pytest
+
+from memd.models import Kind
+from memd.recall.explain import MISSED_MAX
+from memd.recall.types import apply_parts
+from memd.store import links
+from tests.library import DAY, NOW, Library
+
+
+@pytest.fixture
+def library(db):
+    return Library(db)
+
+
+def verdicts(answer):
+    return {one.summary_id: one.verdict for one in answer.trace}
+
+
+async def test_what_matches_and_is_not_to_be_seen_is_told_with_the_reason(library, db):
+    old = library.put("kettle one", days_ago=9)
+    new = library.put("kettle two", days_ago=8)
+    late = library.put("kettle three", expires_at=NOW - 1)
+    note = library.put("kettle four", days_ago=30, kind=Kind.FIX)
+    library.put("a teapot", kind=Kind.FIX)
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
+        )
+    )
+    answer = await library.ask("kettle", kinds=(Kind.NOTE,), since=NOW - 10 * DAY, explain=True)
+    assert verdicts(answer) == {
+        new: "hit", old: f"superseded by #{new}", late: "expired", note: "filtered: kind, since",
+    }  # fmt: skip
+    assert [t.score for t in answer.trace] == [apply_parts(t.parts) for t in answer.trace]
+    assert answer.trace[-1].terms == ("kettl",)
+
+
+async def test_nothing_later_and_nothing_of_another_project_is_told(library):
+    seen = library.put("kettle", days_ago=9)
+    library.put("kettle later", days_ago=1, kind=Kind.FIX)
+    other = library.put("kettle elsewhere", days_ago=9, kind=Kind.FIX, project="/b")
+    where = {"as_of": NOW - 5 * DAY, "project_ids": (1,), "kinds": (Kind.NOTE,)}
+    assert verdicts(await library.ask("kettle", explain=True, **where)) == {seen: "hit"}
+    where["project_ids"] = None
+    answer = await library.ask("kettle", explain=True, **where)
+    assert verdicts(answer) == {seen: "hit", other: "filtered: kind"}
+
+
+async def test_who_does_not_ask_for_the_trace_does_not_pay_for_it(library):
+    library.put("kettle", kind=Kind.FIX)
+    assert (await library.ask("kettle", kinds=(Kind.NOTE,))).trace == ()
+
+
+async def test_no_more_than_twenty_are_told_the_best_first(library):
+    ids = [library.put(f"kettle {'x ' * n}", kind=Kind.FIX) for n in range(MISSED_MAX + 3)]
+    answer = await library.ask("kettle", kinds=(Kind.NOTE,), explain=True)
+    assert [one.summary_id for one in answer.trace] == ids[:MISSED_MAX]

@@ -1,0 +1,56 @@
+import pytest
+
+from memd.recall.ranking_context import Background
+from memd.recall.search import look
+from memd.store import usage
+from memd.store.types import Use
+from tests.library import DAY, NOW, Library
+
+
+@pytest.fixture
+def library(db):
+    return Library(db)
+
+
+async def known(library, ids, profile, **more):
+    """What is looked up for a question with this profile."""
+    answer = await library.ask("kettle", profile=profile, **more)
+    assert answer.hits
+    question = library.asked("kettle", profile=profile, **more)
+    asked = await library.recaller._read(question)
+    return library.db.read_now(lambda tx: look(tx, ids, asked))
+
+
+async def test_only_what_a_step_asks_for_is_looked_up(library):
+    one = library.put("kettle", "`decode_token`")
+    two = library.put("kettle teal")
+    library.db.write_now(lambda tx: usage.record(tx, {one: Use(3, NOW)}, {(one, two): 2}))
+    assert await known(library, [one, two], "siftcoder") == Background()
+    assert await known(library, [one, two], "memd") == Background()
+    memu = await known(library, [one, two], "memu")
+    assert memu == Background(
+        uses={one: Use(3, NOW)}, entities={one: frozenset({"decode_token"})}
+    )
+    clawmem = await known(library, [one, two], "clawmem")
+    assert clawmem == Background(uses={one: Use(3, NOW)}, together={(one, two): 2})
+    assert await known(library, [], "memu") == Background()
+
+
+async def test_nothing_later_is_seen(library):
+    one, two = library.put("kettle", days_ago=9), library.put("kettle teal", days_ago=9)
+    library.db.write_now(
+        lambda tx: usage.record(
+            tx, {one: Use(3, NOW), two: Use(1, NOW - 6 * DAY)}, {(one, two): 2}
+        )
+    )
+    seen = await known(library, [one, two], "clawmem", as_of=NOW - 5 * DAY)
+    assert seen == Background(uses={two: Use(1, NOW - 6 * DAY)})
+
+
+async def test_a_failure_is_told_and_nothing_else(library):
+    one = library.put("kettle")
+    await library.ask("kettle")
+    library.db.write_now(lambda tx: tx.execute("DROP TABLE entities"))
+    seen = await known(library, [one], "memu")
+    assert "entities" in seen.failed
+    assert not seen.uses

@@ -1,0 +1,103 @@
+import math
+
+import numpy as np
+import pytest
+
+from memd.recall.profiles import Learned
+from memd.recall.query import Aim
+from memd.recall.semantic import UNRELATED, Near, floor
+from tests.library import Library
+from tests.make import Synonyms
+
+NONSENSE = ("zygomorphic quince", "blorp fnarg", "how long to boil an egg")
+
+
+def near(mean=0.2, best=0.6):
+    nothing = np.empty(0)
+    aim = Aim("s", nothing)
+    return Near(aim, True, nothing.astype(np.int64), nothing, mean, best, 0.5, 0.4)
+
+
+@pytest.fixture
+def library(db):
+    model = Synonyms("database postgres", "deploy rollout ship", "colour teal paint")
+    library = Library(db, learned=model)
+    for i in range(12):
+        library.put(f"Note {i}", f"chapter{i} of handbook{i}, about garden{i} and river{i}")
+    return library
+
+
+def test_the_nearest_gets_all_the_mean_nothing_and_what_lies_between_its_part():
+    cosines = np.array([0.7, 0.6, 0.4, 0.2, 0.1])
+    assert near().shares(cosines).tolist() == pytest.approx([1.0, 1.0, 0.5, 0.0, 0.0])
+
+
+def test_where_all_are_equally_near_all_get_the_same():
+    assert near(mean=0.5, best=0.5).shares(np.array([0.5, np.nan])).tolist() == [1.0, 0.0]
+
+
+def test_what_has_no_vector_yet_gets_what_good_ones_get_under_a_name_of_its_own():
+    (_, _, learned), (name, _, unlearned) = near().steps(np.array([0.6, 0.4, np.nan]))
+    assert learned.tolist() == pytest.approx([0.5, 0.25, 0.0])
+    assert name == "unlearned"
+    assert unlearned.tolist() == pytest.approx([0.0, 0.0, 0.4375])
+
+
+def test_where_none_has_a_vector_nothing_is_added():
+    assert [s[2].tolist() for s in near().steps(np.array([np.nan]))] == [[0.0], [0.0]]
+
+
+def test_the_floor_rises_with_the_number_of_memories_and_is_out_of_reach_while_unknown():
+    unrelated = np.array([0.0, 0.2], np.float32)
+    one, ten, many = (floor(unrelated, n, Learned(floor=1.5)) for n in (1, 10, 1000))
+    assert one == ten == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(10)))
+    assert many == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(1000)))
+    assert floor(None, 1, Learned()) == math.inf
+
+
+def test_sentences_that_are_all_equally_far_do_not_make_a_floor_of_nothing():
+    alike = np.array([0.4, 0.4], np.float32)
+    assert floor(alike, 1, Learned(floor=0.0)) == pytest.approx(
+        0.4 + 0.03 * math.sqrt(2 * math.log(10))
+    )
+
+
+def test_no_two_of_the_unrelated_sentences_are_the_same():
+    assert len(set(UNRELATED)) == len(UNRELATED)
+
+
+async def test_a_memory_with_no_word_in_common_is_found_by_its_meaning(library):
+    wanted = library.put("Postgres", "teal")
+    assert await library.ids("which database") == []
+    await library.learn()
+    (hit,) = (await library.ask("which database")).hits
+    assert hit.summary.id == wanted
+    assert (hit.channels, hit.vector_rank, hit.lexical_rank) == (("vector",), 1, None)
+    assert [part.name for part in hit.parts[:1]] == ["learned"]
+    assert hit.cosine > 0.5
+
+
+@pytest.mark.parametrize("nonsense", NONSENSE)
+async def test_an_answer_stays_empty_when_nothing_fits(library, nonsense):
+    await library.learn()
+    assert await library.ids(nonsense) == []
+
+
+async def test_one_memory_alone_can_be_found_by_its_meaning_and_nonsense_does_not_find_it(db):
+    library = Library(db, learned=Synonyms("database postgres"))
+    wanted = library.put("Postgres", "ledger")
+    await library.learn()
+    assert await library.ids("database") == [wanted]
+    assert await library.ids("zygomorphic quince") == []
+
+
+async def test_before_unrelated_sentences_are_known_meaning_orders_but_brings_nothing_in(
+    library,
+):
+    library.put("Postgres", "teal")
+    both = library.put("database", "postgres rollout")
+    await library.learn()
+    library.recaller._unrelated = None
+    (hit,) = (await library.ask("database")).hits
+    assert hit.summary.id == both
+    assert "learned" in {part.name for part in hit.parts}

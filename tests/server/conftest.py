@@ -1,0 +1,306 @@
+"""A real listener on a real socket over a real vault; only the rooms that would be slow are played."""
+
+import contextlib
+import json
+import socket
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from memd.capture.ingest import Intake
+from memd.capture.redact import redact
+from memd.config import CaptureConfig, ServeConfig
+from memd.consolidate.curator import Curator
+from memd.consolidate.judgments import Judge
+from memd.index.memory_index import MemoryIndex
+from memd.models import Draft, EdgeType, Finding, Kind, Source
+from memd.recall.types import Answer, Hit, Part
+from memd.server.injection_types import Looked
+from memd.server.listener import Listener
+from memd.server.ports import App
+from memd.store import links, projects, summaries
+from memd.store.links import NewEdge
+from memd.store.usage import Injection
+
+
+@dataclass
+class PlayedRecaller:
+    """Finds summaries by a word in their title; waits at `gate` if there is one."""
+
+    db: object
+    gate: anyio.Event | None = None
+    fails_with: BaseException | None = None
+    asked: list = field(default_factory=list)
+    cancelled: int = 0
+
+    async def search(self, question):
+        self.asked.append(question)
+        if self.fails_with is not None:
+            raise self.fails_with
+        if self.gate is not None and "slow" in question.text:
+            try:
+                await self.gate.wait()
+            except anyio.get_cancelled_exc_class():
+                self.cancelled += 1
+                raise
+        found = await self.db.read(lambda tx: _all(tx, question.project_ids))
+        words = question.text.lower().split()
+        hits = [one for one in found if any(word in one.title.lower() for word in words)]
+        return Answer(
+            hits=tuple(_hit(one, rank) for rank, one in enumerate(hits[: question.k or 5], 1)),
+            profile="memd",
+            space="hashing/1/768",
+            took_ms=1.25,
+            candidates=len(hits),
+        )
+
+
+def _all(tx, project_ids):
+    found = [summaries.get(tx, number) for number in range(1, 50)]
+    return [
+        one for one in found if one and (project_ids is None or one.project_id in project_ids)
+    ]
+
+
+def _hit(one, rank):
+    parts = (Part("lexical", 1 / (60 + rank)), Part("recency", 0.01))
+    return Hit(
+        one, "demo", "a session", one.body, sum(p.value for p in parts), parts, ("lexical",),
+        lexical_rank=rank, vector_rank=rank + 1, cosine=0.5, recency=0.9,
+    )  # fmt: skip
+
+
+class WatchedCurator(Curator):
+    """The real one, which also lets a test see what it was handed."""
+
+    def __init__(self, db, clock):
+        super().__init__(db, redact, clock, lambda: None)
+        self.memories = []
+
+    async def remember_many(self, memories):
+        self.memories += memories
+        return await super().remember_many(memories)
+
+
+@dataclass
+class PlayedWorker:
+    """Every room that works in the background. `stuck` makes it never settle."""
+
+    stuck: bool = False
+    settled: list = field(default_factory=list)
+
+    async def settle(self, through=None):
+        self.settled.append(through)
+        if self.stuck:
+            await anyio.sleep_forever()
+
+    async def reindex(self):
+        return 7
+
+    async def reembed(self):
+        return {"space": "a/b", "missing": 3}
+
+    async def vacuum(self, *, dry_run):
+        return {"dropped": [], "is_dry_run": dry_run}
+
+    async def preview(self):
+        return {"compacted": 2}
+
+    async def examine(self):
+        return [Finding("books", "ok", "played")]
+
+    async def mend(self):
+        return ["played"]
+
+    async def act(self):
+        return {"compacted": 1}
+
+    async def tick(self):
+        return {"superseded": 1}
+
+    async def rehearse(self):
+        return {"superseded": 2}
+
+    async def undo(self, what, *, dry_run):
+        return {"run": what, "is_dry_run": dry_run}
+
+    async def runs(self, limit):
+        return [{"id": 1}][:limit]
+
+
+@dataclass
+class PlayedInjector:
+    """Offers what it was given; remembers who asked."""
+
+    text: str | None = None
+    asked: list = field(default_factory=list)
+
+    async def offer(self, asked, event_id):
+        self.asked.append((asked, event_id))
+        return self.text
+
+    async def rehearse(self, asked, *, explain):
+        self.asked.append((asked, explain))
+        return Looked("played", self.text, "demo")
+
+    async def injected(self, session_id):
+        return [Injection(session_id, "note", "a title", "prompt", 1, "played")]
+
+
+class House:
+    """An App, its vault and its socket; `open()` puts a listener in front of it."""
+
+    def __init__(self, db, clock, tmp_path):
+        self.db = db
+        self.clock = clock
+        self.path = str(tmp_path / "run" / "memd.sock")
+        self.recaller = PlayedRecaller(db)
+        self.curator = WatchedCurator(db, clock)
+        self.worker = PlayedWorker()
+        self.injector = PlayedInjector()
+        self.left = []
+        intake = Intake(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
+        self.app = App(
+            db=db, intake=intake, recaller=self.recaller, curator=self.curator, indexer=self.worker,
+            distiller=self.worker, consolidator=self.worker, status=self._status,
+            shutdown=lambda: self.left.append(True), clock=clock, injector=self.injector,
+            upkeep=self.worker, retention=self.worker, checkup=self.worker,
+            judge=Judge(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
+        )  # fmt: skip
+        self.listener = None
+
+    async def _status(self):
+        return {"healthy": True}
+
+    @contextlib.asynccontextmanager
+    async def open(self, *, send_s=10.0, **config):
+        listener = Listener(
+            self.app, ServeConfig(**config), self.path, clock=self.clock, send_s=send_s
+        )
+        self.listener = listener
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(listener.run)
+            await listener.listening.wait()
+            yield self
+            tasks.cancel_scope.cancel()
+
+    def remember(self, title, body="a body", *, project="global", at=None, kind=Kind.NOTE):
+        """A summary in the vault; its number."""
+
+        def work(tx):
+            owner = summaries.Owner(
+                projects.ensure_project(tx, project, project, "said so", 1), None, "agent"
+            )
+            draft = Draft(
+                "turn", kind, title, body, at or self.clock(), "turn", (Source(1, "said"),)
+            )
+            number, _ = summaries.put_summaries(
+                tx, f"{project}/{title}", draft, owner, self.clock()
+            )
+            links.link(
+                tx,
+                [
+                    NewEdge(
+                        "summary", str(number), EdgeType.REFERENCES, "file", "/a.py", "turn", 1
+                    )
+                ],
+            )
+            return number
+
+        return self.db.write_now(work)
+
+
+@pytest.fixture
+def house(db, clock, tmp_path):
+    return House(db, clock, tmp_path)
+
+
+class Line:
+    """One raw connection: send what you like, a line of it or half of one."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self._rest = b""
+
+    async def send(self, data):
+        await self.stream.send(
+            data if isinstance(data, bytes) else json.dumps(data).encode() + b"\n"
+        )
+
+    async def call(self, method, params=None, number=1):
+        await self.send(
+            {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
+        )
+        return await self.answer()
+
+    async def answer(self):
+        """The next answer; None at the end."""
+        with anyio.fail_after(60):
+            while b"\n" not in self._rest:
+                try:
+                    self._rest += await self.stream.receive()
+                except (anyio.EndOfStream, anyio.BrokenResourceError):
+                    return None
+            line, _, self._rest = self._rest.partition(b"\n")
+            return json.loads(line)
+
+    async def half_close(self):
+        await self.stream.send_eof()
+
+    async def initialize(self, version="2025-11-25"):
+        info = {"name": "t", "version": "1"}
+        told = await self.call(
+            "initialize",
+            {"protocolVersion": version, "capabilities": {}, "clientInfo": info},
+            "init",
+        )
+        await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return told
+
+    async def tool(self, name, arguments=None, number=1):
+        """The result of a tool call."""
+        told = await self.call(
+            "tools/call", {"name": name, "arguments": arguments or {}}, number
+        )
+        return told["result"]
+
+
+@pytest.fixture
+def connect(house):
+    @contextlib.asynccontextmanager
+    async def connected(preface=None):
+        async with await anyio.connect_unix(house.path) as stream:
+            line = Line(stream)
+            if preface is not None:
+                await line.send({"memd": 1, **preface})
+            yield line
+
+    return connected
+
+
+@pytest.fixture
+def raw_socket(house):
+    opened = []
+
+    def connected():
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        sock.connect(house.path)
+        opened.append(sock)
+        return sock
+
+    yield connected
+    for sock in opened:
+        sock.close()
+
+
+@pytest.fixture
+def eventually():
+    """Wait for what another task brings about, such as a connection being let go."""
+
+    async def waited(condition):
+        with anyio.fail_after(60):
+            while not condition():  # noqa: ASYNC110  # what is waited for rings no bell
+                await anyio.sleep(0.005)
+
+    return waited

@@ -1,0 +1,241 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd import errors
+from memd.server import jsonrpc
+from memd.server.jsonrpc import Call, ClientResponse, InvalidLine, LineSplitter, Preface
+
+
+def read(value):
+    return jsonrpc.parse_line(value if isinstance(value, bytes) else json.dumps(value).encode())
+
+
+def test_lines_come_out_whole_however_the_bytes_arrive():
+    whole = LineSplitter(100)
+    byte_by_byte = LineSplitter(100)
+    text = b'one\r\n\ntwo "\xc3\xa4"\nthr'
+    assert whole.feed(text) == [b"one\r", b"", b'two "\xc3\xa4"']
+    assert [line for i in range(len(text)) for line in byte_by_byte.feed(text[i : i + 1])] == [
+        b"one\r", b"", b'two "\xc3\xa4"',
+    ]  # fmt: skip
+    assert whole.take_rest() == b"thr"
+
+
+def test_a_line_that_is_too_long_is_told_and_not_kept():
+    lines = LineSplitter(10)
+    assert lines.feed(b"short\n") == [b"short"]
+    assert lines.feed(b"x" * 11) == []
+    assert lines.is_overfull
+    assert lines.take_rest() == b""
+    assert lines.feed(b"y" * 1000 + b"\nmore\n") == []
+
+
+def test_a_line_that_is_too_long_is_told_even_if_it_ends_in_the_same_chunk():
+    lines = LineSplitter(10)
+    assert lines.feed(b"short\n" + b"x" * 11 + b"\nafter\n") == [b"short"]
+    assert lines.is_overfull
+
+
+def test_a_request_is_read_with_its_parameters():
+    assert read({"jsonrpc": "2.0", "id": 7, "method": "memd/ping", "params": {"a": 1}}) == Call(
+        7, "memd/ping", {"a": 1}
+    )
+    assert read({"jsonrpc": "2.0", "method": "note", "params": None}) == Call(None, "note", {})
+
+
+def test_a_byte_order_mark_and_a_carriage_return_are_no_harm():
+    line = b'\xef\xbb\xbf {"jsonrpc":"2.0","id":"a","method":"m"}\r'
+    assert read(line) == Call("a", "m", {})
+
+
+@pytest.mark.parametrize("line", [b"", b"   ", b"\r", b"\xef\xbb\xbf"])
+def test_an_empty_line_is_nothing(line):
+    assert read(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{",
+        b"nonsense",
+        b'{"a": NaN}',
+        b'{"a": Infinity}',
+        b'"\xff\xfe"',
+        b"\x00",
+        b"1" * 5000,
+        b'{"a":1}}',
+    ],
+)
+def test_what_is_no_json_is_a_parse_error_without_an_id(line):
+    refused = read(line)
+    assert (refused.code, refused.id) == (jsonrpc.PARSE_ERROR, None)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1, "text", None, True, [], [{"jsonrpc": "2.0", "id": 1, "method": "m"}], {},
+        {"jsonrpc": "1.0", "id": 1, "method": "m"},
+        {"jsonrpc": "2.0", "id": 1}, {"jsonrpc": "2.0", "id": 1, "method": 5},
+        {"jsonrpc": "2.0", "id": None, "method": "m"}, {"jsonrpc": "2.0", "id": True, "method": "m"},
+        {"jsonrpc": "2.0", "id": 1.5, "method": "m"}, {"jsonrpc": "2.0", "id": {}, "method": "m"},
+    ],
+)  # fmt: skip
+def test_json_that_is_no_request_is_an_invalid_request(value):
+    assert read(value).code == jsonrpc.INVALID_REQUEST
+
+
+def test_the_error_carries_the_id_if_there_is_one():
+    assert read({"id": 9, "method": "m"}).id == 9
+    refused = read({"jsonrpc": "2.0", "id": 9, "method": "m", "params": [1]})
+    assert (refused.id, refused.code) == (9, jsonrpc.INVALID_PARAMS)
+
+
+def test_deep_nesting_is_refused_before_anything_walks_it():
+    for depth in (200, 5_000, 200_000):
+        assert read(b"[" * depth + b"]" * depth).code == jsonrpc.INVALID_REQUEST
+    inner = "[" * 200 + "]" * 200
+    line = f'{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{inner}}}}}'
+    assert read(line.encode()).code == jsonrpc.INVALID_REQUEST
+
+
+def test_many_brackets_side_by_side_are_not_deep():
+    params = {"rows": [[i] for i in range(1_000)]}
+    assert read({"jsonrpc": "2.0", "id": 1, "method": "m", "params": params}) == Call(
+        1, "m", params
+    )
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement_and_a_whole_one_stays():
+    line = (
+        rb'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"x\ud83dy","b":"\ud83d\ude00"}}'
+    )
+    assert read(line).params == {"a": "x�y", "b": "😀"}
+
+
+def test_an_answer_to_nothing_is_recognised():
+    assert read({"jsonrpc": "2.0", "id": 1, "result": {}}) == ClientResponse()
+
+
+def test_a_preface_keeps_what_makes_sense():
+    told = read(
+        {"memd": 1, "cwd": "/a", "project": None, "session": 7, "client": "x" * 5000, "new": 1}
+    )
+    assert told == Preface(cwd="/a")
+    assert isinstance(read({"memd": 2}), InvalidLine)
+
+
+def test_answers_are_one_line_each():
+    line = jsonrpc.result_line("a", {"text": "two\nlines ä"})
+    assert line.count(b"\n") == 1
+    assert json.loads(line) == {"jsonrpc": "2.0", "id": "a", "result": {"text": "two\nlines ä"}}
+    assert json.loads(jsonrpc.error_line(None, -1, "no"))["error"] == {
+        "code": -1,
+        "message": "no",
+    }
+
+
+def test_a_result_that_is_no_json_is_an_error_of_ours():
+    with pytest.raises(ValueError, match="JSON"):
+        jsonrpc.result_line(1, float("nan"))
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_make_reading_fail(line):
+    jsonrpc.parse_line(line.replace(b"\n", b""))
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["jsonrpc", "id", "method", "params", "memd", "cwd", "result"]), _JSON
+    )
+)
+def test_no_object_makes_reading_fail(value):
+    jsonrpc.parse_line(json.dumps(value).encode())
+
+
+@given(st.lists(st.binary(max_size=40)), st.integers(1, 60))
+def test_lines_never_hold_more_than_their_limit(chunks, limit):
+    lines = LineSplitter(limit)
+    for chunk in chunks:
+        assert all(len(line) <= limit for line in lines.feed(chunk))
+        assert lines.held <= limit
+
+
+def test_a_long_line_is_put_together_of_all_its_pieces():
+    data = bytes(range(11, 255)) * 2_000
+    lines = LineSplitter(1_000_000)
+    for at in range(0, len(data), 30_000):
+        assert lines.feed(data[at : at + 30_000]) == []
+        assert lines.held == len(data[: at + 30_000])
+    assert lines.feed(b"end\nnext") == [data + b"end"]
+    assert lines.take_rest() == b"next"
+
+
+@pytest.mark.parametrize("values", [b"1,", b"[],", b"{},", b'"\\ud83d",'])
+def test_a_line_with_very_many_values_is_refused_before_it_is_parsed(values):
+    line = b'{"jsonrpc":"2.0","id":1,"method":"m","params":{"p":[' + values * 100_000 + b"1]}}"
+    refused = jsonrpc.parse_line(line)
+    assert refused.code == jsonrpc.INVALID_REQUEST
+    assert "more than 100000 commas, brackets" in refused.message
+
+
+def test_a_long_text_is_not_taken_for_many_values():
+    text = "It was slow, so we cached it. " * 90_000
+    call = read({"jsonrpc": "2.0", "id": 1, "method": "m", "params": {"p": text}})
+    assert call.params == {"p": text}
+
+
+def test_it_is_known_how_much_of_a_line_has_come():
+    lines = LineSplitter(100)
+    lines.feed(b"one\ntwo")
+    assert lines.held == 3
+    lines.feed(b"\n")
+    assert lines.held == 0
+
+
+def test_a_large_answer_is_the_same_line():
+    result = {"hits": [{"text": "é"}] * 30, "empty": [], "n": None, "é": {"a": [1]}}
+    assert jsonrpc.is_large(result)
+    assert jsonrpc.large_result_line("x", result) == jsonrpc.result_line("x", result)
+    assert not jsonrpc.is_large({"hits": [{"text": "é"}] * 5})
+    assert not jsonrpc.is_large([1] * 30)
+
+
+def test_an_error_of_memd_s_is_sent_in_its_own_words():
+    error = jsonrpc.error_object(errors.UnknownId("there is no memory #9"))
+    assert (error.code, error.message, error.data) == (
+        jsonrpc.INVALID_PARAMS, "there is no memory #9", {"error": "UnknownId"},
+    )  # fmt: skip
+    assert jsonrpc.error_object(errors.VaultFull()).code == jsonrpc.SERVER_ERROR
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        ValueError("secret"),
+        KeyError("secret"),
+        RecursionError("secret"),
+        TimeoutError("secret"),
+    ],
+)
+def test_any_other_error_is_sent_without_its_words(fault):
+    assert isinstance(fault, jsonrpc.UNEXPECTED_ERRORS)
+    error = jsonrpc.error_object(fault)
+    assert error.message == "memd could not do this; see the log"

@@ -1,0 +1,402 @@
+import contextlib
+import json
+import os
+import resource
+import socket
+import stat
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from memd.config import ServeConfig
+from memd.errors import Broken, ConfigError
+from memd.server import jsonrpc
+from memd.server import listener as server_listener
+from memd.server.listener import (
+    DESCRIPTORS_RESERVED,
+    Listener,
+    SocketFile,
+    peer_credentials,
+    raise_descriptor_limit,
+)
+
+
+def _modes(path):
+    return tuple(stat.S_IMODE(one.stat().st_mode) for one in (path, path.parent))
+
+
+def _is_heard(path):
+    with socket.socket(socket.AF_UNIX) as caller:
+        return caller.connect_ex(path) == 0
+
+
+async def test_only_this_user_can_reach_the_socket(house, connect):
+    async with house.open():
+        assert _modes(Path(house.path)) == (0o600, 0o700)
+        async with connect() as line:
+            assert (await line.call("memd/ping"))["result"]["pid"] == os.getpid()
+
+
+async def test_a_dead_daemons_socket_is_replaced(house, connect):
+    Path(house.path).parent.mkdir(mode=0o700)
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(house.path)
+    dead.close()
+    async with house.open(), connect() as line:
+        assert "result" in await line.call("memd/ping")
+
+
+async def test_a_service_managers_socket_is_not_taken_from_it(house):
+    Path(house.path).parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as managers:
+        managers.bind(house.path)
+        managers.listen(0)
+        for _ in range(2):  # the second finds the queue full
+            with pytest.raises(ConfigError, match="a service manager listens"):
+                await Listener(house.app, ServeConfig(), house.path, clock=house.clock).run()
+    assert await anyio.Path(house.path).is_socket()
+
+
+async def test_a_passed_socket_is_served_again_and_again_and_stays_its_owners(house, connect):
+    Path(house.path).parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as passed:
+        passed.bind(house.path)
+        passed.listen()
+        passed.setblocking(False)
+        listener = Listener(
+            house.app, ServeConfig(), house.path, clock=house.clock, passed=passed
+        )
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(listener.run)
+                async with connect() as line:
+                    assert "result" in await line.call("memd/ping")
+                tasks.cancel_scope.cancel()
+        assert await anyio.Path(house.path).is_socket()
+        async with connect():
+            passed.accept()[0].close()
+
+
+async def test_a_file_in_the_way_is_left_alone(house):
+    path = Path(house.path)
+    path.parent.mkdir(mode=0o700)
+    await anyio.Path(path).write_text("mine", encoding="utf-8")
+    with pytest.raises(Broken, match="in the way"):
+        await Listener(house.app, ServeConfig(), house.path, clock=house.clock).run()
+    assert await anyio.Path(path).read_text(encoding="utf-8") == "mine"
+
+
+async def test_a_path_that_is_too_long_names_what_to_set(house, tmp_path):
+    long = str(tmp_path / ("x" * 120) / "memd.sock")
+    with pytest.raises(ConfigError, match="MEMD_HOME or XDG_RUNTIME_DIR"):
+        await Listener(house.app, ServeConfig(), long, clock=house.clock).run()
+
+
+async def test_the_socket_goes_when_the_house_closes_unless_it_is_anothers(house):
+    async with house.open():
+        assert await anyio.Path(house.path).exists()
+    assert not await anyio.Path(house.path).exists()
+    async with house.open():
+        await anyio.Path(house.path).unlink()
+        other = socket.socket(socket.AF_UNIX)
+        other.bind(house.path)
+    assert await anyio.Path(house.path).exists()
+    other.close()
+
+
+async def test_a_socket_that_somebody_takes_away_is_put_back_and_nobody_inside_notices(
+    house, connect, eventually, monkeypatch
+):
+    monkeypatch.setattr(server_listener, "WATCH_S", 0.02)
+    async with house.open(), connect() as inside:
+        for _ in range(2):
+            await anyio.Path(house.path).unlink()
+            await eventually(lambda: _is_heard(house.path))
+            async with connect() as line:
+                assert "result" in await line.call("memd/ping")
+            assert "result" in await inside.call("memd/ping")
+    assert not house.left
+    assert not await anyio.Path(house.path).exists()
+
+
+async def test_a_daemon_that_nobody_can_reach_leaves_if_its_vault_is_gone_too(
+    house, eventually, monkeypatch
+):
+    monkeypatch.setattr(server_listener, "WATCH_S", 0.02)
+    async with house.open():
+        await anyio.Path(house.db.path).unlink()
+        await anyio.Path(house.path).unlink()
+        await eventually(lambda: house.left)
+    assert house.left == [True]
+
+
+async def test_the_house_can_open_again_after_it_closed(house, connect):
+    for _ in range(2):
+        async with house.open(), connect() as line:
+            assert "result" in await line.call("memd/ping")
+
+
+async def test_another_user_is_told_to_go(house, connect, monkeypatch):
+    monkeypatch.setattr(server_listener, "peer_credentials", lambda _: (os.getuid() + 1, 1))
+    async with house.open(), connect() as line:
+        assert "another user" in (await line.answer())["error"]["message"]
+        assert await line.answer() is None
+
+
+async def test_one_connection_too_many_gets_an_error_line(house, connect):
+    async with house.open(connections=1), connect() as first:
+        assert "result" in await first.call("memd/ping")
+        async with connect() as second:
+            assert "1 connections already" in (await second.answer())["error"]["message"]
+            assert await second.answer() is None
+        assert "result" in await first.call("memd/ping")
+
+
+async def test_fewer_come_in_where_the_system_has_no_room_for_more(house, connect, monkeypatch):
+    monkeypatch.setattr(server_listener, "raise_descriptor_limit", lambda _: 1)
+    async with house.open(connections=10), connect() as first:
+        assert "result" in await first.call("memd/ping")
+        async with connect() as second:
+            assert "ulimit -n" in (await second.answer())["error"]["message"]
+
+
+async def test_two_hundred_connections_are_served_at_once(house, connect, eventually):
+    answered = []
+
+    async def ask(number):
+        async with connect() as line:
+            answered.append((await line.call("memd/ping", number=number))["id"])
+            await everybody.wait()
+
+    everybody = anyio.Event()
+    async with house.open(), anyio.create_task_group() as tasks:
+        for number in range(200):
+            tasks.start_soon(ask, number)
+        await eventually(lambda: len(answered) >= 200)
+        assert house.listener.status()["connections"] == 200
+        everybody.set()
+    assert sorted(answered) == list(range(200))
+
+
+async def test_a_line_far_too_long_is_never_held(house, raw_socket):
+    async with house.open(line_bytes=10_000):
+        sock = raw_socket()
+        sock.setblocking(False)
+        sent = 0
+        with anyio.fail_after(60):
+            while sent < 50_000_000:
+                try:
+                    sent += sock.send(b"x" * 65_536)
+                except BlockingIOError:
+                    await anyio.lowlevel.checkpoint()
+                except (BrokenPipeError, ConnectionResetError):
+                    break
+        # It hung up after a second of listening, or took it all in and dropped it.
+        assert house.listener.status()["failures"] == 0
+
+
+async def test_a_client_that_does_not_read_is_let_go_and_the_others_are_not(
+    house, connect, raw_socket, eventually
+):
+    house.remember("login " + "x" * 200, "y" * 8_000)
+    async with house.open(send_s=0.2), connect() as good:
+        bad = raw_socket()
+        bad.setblocking(False)
+        call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
+        data = (json.dumps(call) + "\n").encode() * 200
+        await eventually(lambda: house.listener.status()["connections"] >= 2)
+        with anyio.fail_after(60):
+            while house.listener.status()["connections"] > 1:
+                try:
+                    bad.send(data)
+                except (BlockingIOError, BrokenPipeError, ConnectionResetError):
+                    await anyio.sleep(0.005)
+                assert "result" in await good.call("memd/ping")
+        assert house.listener.status()["failures"] == 0
+
+
+async def test_closing_the_house_lets_answers_leave(house, connect, eventually):
+    house.recaller.gate = anyio.Event()
+    house.remember("slow login")
+    async with house.open() as opened, connect() as line, connect() as idle:
+        assert "result" in await idle.call("memd/ping")
+        await line.send(
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "memd/search",
+                "params": {"query": "slow"},
+            }
+        )
+        await eventually(lambda: opened.recaller.asked)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_close_then_open_the_gate, opened)
+            answer = await line.answer()
+            assert len(answer["result"]["hits"]) == 1
+            assert await line.answer() is None
+            assert await idle.answer() is None
+
+
+async def _close_then_open_the_gate(house):
+    for connection in tuple(house.listener._open):
+        connection.finish()
+    await anyio.sleep(0.05)
+    house.recaller.gate.set()
+
+
+async def test_the_house_closes_soon_even_if_an_answer_never_comes(house, connect, eventually):
+    house.recaller.gate = anyio.Event()
+    async with contextlib.AsyncExitStack() as stack:
+        await stack.enter_async_context(house.open())
+        line = await stack.enter_async_context(connect())
+        await line.send(
+            {"jsonrpc": "2.0", "id": 1, "method": "memd/search", "params": {"query": "slow"}}
+        )
+        await eventually(lambda: house.recaller.asked)
+        # Leaving the stack closes the listener, though the gate never opens.
+
+
+async def test_a_client_that_goes_away_in_the_middle_harms_nobody(
+    house, connect, raw_socket, eventually
+):
+    async with house.open(), connect() as good:
+        for _ in range(50):
+            sock = raw_socket()
+            sock.send(b'{"jsonrpc":"2.0","id":1,"method":"memd/status"}\n{"jsonrp')
+            sock.close()
+        assert "result" in await good.call("memd/ping")
+        await eventually(lambda: house.listener.status()["connections"] <= 1)
+        assert house.listener.status()["failures"] == 0
+
+
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.binary(max_size=200), max_size=6))
+async def test_no_bytes_on_the_wire_stop_the_next_request(house, lines):
+    async with house.open(drain_s=0.1), await anyio.connect_unix(house.path) as stream:
+        for line in lines:
+            await stream.send(line.replace(b"\n", b"") + b"\n")
+        await stream.send(b'{"jsonrpc":"2.0","id":"after","method":"memd/ping"}\n')
+        seen = b""
+        with anyio.fail_after(60):
+            while b'"id":"after"' not in seen:
+                seen += await stream.receive()
+
+
+async def test_a_fault_in_one_connection_stays_there(house, connect, monkeypatch):
+    parse_line = jsonrpc.parse_line
+
+    def faulty(line):
+        if b"boom" in line:
+            raise ZeroDivisionError
+        return parse_line(line)
+
+    monkeypatch.setattr(jsonrpc, "parse_line", faulty)
+    async with house.open(), connect() as good, connect() as bad:
+        await bad.send(b"boom\n")
+        assert await bad.answer() is None
+        assert "result" in await good.call("memd/ping")
+
+
+async def test_a_moment_without_descriptors_is_survived(house):
+    async with house.open():
+        sock = socket.socket(socket.AF_UNIX)
+        before = resource.getrlimit(resource.RLIMIT_NOFILE)
+        with sock:
+            sock.settimeout(60)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
+            try:
+                sock.connect(house.path)
+                await anyio.sleep(0.05)
+                assert house.listener.status()["accepted"] == 0
+            finally:
+                resource.setrlimit(resource.RLIMIT_NOFILE, before)
+            await anyio.to_thread.run_sync(
+                sock.sendall, b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
+            )
+            assert b"result" in await anyio.to_thread.run_sync(sock.recv, 1_000)
+
+
+def test_the_kernel_says_who_is_there():
+    here, there = socket.socketpair(socket.AF_UNIX)
+    with here, there:
+        assert peer_credentials(here) == (os.getuid(), os.getpid())
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run" / "memd.sock"
+
+
+def test_what_is_taken_is_ours_until_it_is_given_back(path):
+    file = SocketFile(str(path))
+    assert not file.is_ours()
+    with file.bind():
+        assert file.is_ours()
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        file.remove()
+    assert not path.exists()
+    assert not file.is_ours()
+
+
+def test_a_socket_that_took_its_place_is_not_ours_and_stays(path):
+    file = SocketFile(str(path))
+    with file.bind(), socket.socket(socket.AF_UNIX) as other:
+        path.unlink()
+        other.bind(str(path))
+        assert not file.is_ours()
+        file.remove()
+        assert path.is_socket()
+
+
+def test_it_can_be_taken_again_after_somebody_removed_it_with_its_directory(path):
+    file = SocketFile(str(path))
+    with file.bind():
+        path.unlink()
+        path.parent.rmdir()
+        assert not file.is_ours()
+        with file.bind():
+            assert file.is_ours()
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """The limits of a process that may be changed without changing ours."""
+    held = {"now": (256, 4_096)}
+    monkeypatch.setattr(server_listener.resource, "getrlimit", lambda _: held["now"])
+
+    def change(_, wanted):
+        if wanted[0] > held.get("most", wanted[0]):
+            raise ValueError
+        held["now"] = wanted
+
+    monkeypatch.setattr(server_listener.resource, "setrlimit", change)
+    return held
+
+
+def test_the_limit_is_raised_for_all_connections_and_the_house(limits):
+    assert raise_descriptor_limit(1_024) == 1_024
+    assert limits["now"] == (1_024 + DESCRIPTORS_RESERVED, 4_096)
+
+
+def test_who_may_not_have_so_many_lets_fewer_in(limits):
+    limits["now"] = (256, 1_000)
+    assert raise_descriptor_limit(1_024) == 1_000 - DESCRIPTORS_RESERVED
+
+
+def test_a_system_that_refuses_what_it_promised_is_believed(limits):
+    limits["most"] = 512
+    assert raise_descriptor_limit(1_024) == 256 - DESCRIPTORS_RESERVED
+
+
+@pytest.mark.parametrize("soft", [10_000, resource.RLIM_INFINITY])
+def test_a_limit_that_is_high_enough_is_left_alone(limits, soft):
+    limits["now"] = (soft, soft)
+    assert raise_descriptor_limit(1_024) == 1_024
+    assert limits["now"] == (soft, soft)

@@ -1,0 +1,208 @@
+import dataclasses
+
+import pytest
+
+from memd.models import (
+    Edge,
+    EdgeType,
+    Event,
+    EventKind,
+    Judgment,
+    Kind,
+    Stance,
+    Summary,
+    Supersession,
+    Tier,
+)
+from memd.recall.types import (
+    Access,
+    Judged,
+    Position,
+    Relation,
+    Showing,
+    Timeline,
+    TimelineRow,
+    Why,
+    WhySource,
+)
+from memd.server import mcp_format, mcp_history
+from memd.server.mcp_format import View
+from memd.server.responses import TimelineResponse, WhyResponse, check_response
+from memd.server.time_expressions import DAY, HOUR, MINUTE
+
+NOW = 1_800_000_000_000
+view = View(NOW, project="demo")
+
+
+def summary(number=12, title="Login answered 500", **more):
+    at = more.pop("at", NOW - 3 * DAY)
+    return Summary(
+        id=number, uid=f"u{number}", project_id=1, session_id=1, kind=Kind.FIX, tier=Tier.CAPTURED,
+        source="claude-code", title=title, body="", at=at, created_at=NOW, updated_at=NOW,
+        rule="fix", **more,
+    )  # fmt: skip
+
+
+def test_a_timeline_has_a_row_for_each_memory():
+    rows = (
+        TimelineRow(summary(1, superseded_by=3), "a session"),
+        TimelineRow(summary(2), None, is_pivot=True, gap_ms=3 * DAY),
+    )
+    shown = mcp_history.timeline(Timeline(rows, NOW, more_before=True, more_after=False), view)
+    assert shown["rows"][0]["superseded_by"] == 3
+    assert shown["rows"][1]["pivot"] is True
+    assert shown["rows"][1]["gap"] == "3 days idle"
+    assert shown["more"] == "before"
+    check_response(TimelineResponse, shown)
+
+
+def test_a_long_timeline_says_what_it_left_out():
+    rows = tuple(TimelineRow(summary(i, title="t" * 400), "s" * 300) for i in range(101))
+    shown = mcp_history.timeline(Timeline(rows, NOW, more_before=False, more_after=False), view)
+    assert mcp_format.size(shown) < 20_000
+    assert "left_out" in shown
+
+
+def reasons(count=1):
+    event = Event(7, 1, EventKind.PROMPT, "UserPromptSubmit", NOW - DAY, {})
+    relation = Relation(
+        Supersession(1, 13, 12, "topic", 0.97, "no objection", NOW, undone_at=NOW),
+        summary(13),
+        is_newer=True,
+    )
+    edge = Edge(1, "summary", "12", EdgeType.EDITS, "file", "/a/b.py", 1.0, "turn", NOW)
+    return Why(
+        "summary:12", summary(), "superseded by #13",
+        (WhySource(event, "login answers " + "500 " * 500),) * count, (relation,) * count, (edge,) * count,
+        {"summary:12": "Login"},
+    )  # fmt: skip
+
+
+def test_why_tells_verdict_sources_relations_and_edges():
+    shown = mcp_history.why(reasons(), view)
+    assert shown["node"] == "#12"
+    assert shown["verdict"] == "superseded by #13"
+    assert shown["sources"][0]["quote"].startswith("login answers 500")
+    assert shown["relations"][0]["is"] == "superseded by"
+    assert shown["relations"][0]["undone_at"].startswith("20")
+    assert shown["edges"][0] == {
+        "from": "#12", "type": "edits", "to": "file:/a/b.py", "rule": "turn",
+    }  # fmt: skip
+    check_response(WhyResponse, shown)
+
+
+def test_why_says_once_what_a_neighbour_is_called():
+    titles = {"summary:12": "Login", "summary:13": "Login again"}
+    edge = Edge(1, "summary", "12", EdgeType.CAUSES, "summary", "13", 1.0, "turn", NOW)
+    shown = mcp_history.why(
+        dataclasses.replace(reasons(), edges=(edge, edge), titles=titles), view
+    )
+    first, second = shown["edges"]
+    assert first["to_title"] == "Login again"
+    assert not {"from_title", "to_title"} & set(second)
+    assert "from_title" not in first
+
+
+def test_a_long_why_is_cut_with_a_count():
+    shown = mcp_history.why(reasons(200), view)
+    assert mcp_format.size(shown) < 20_000
+    assert shown["sources_left_out"]
+    assert shown["edges"]
+
+
+def test_why_of_a_file_needs_no_summary():
+    shown = mcp_history.why(
+        dataclasses.replace(reasons(), node="file:/a/b.py", summary=None), view
+    )
+    assert shown["node"] == "file:/a/b.py"
+    check_response(WhyResponse, shown)
+
+
+def test_a_timeline_marks_new_sessions_and_what_is_contradicted():
+    rows = (
+        TimelineRow(summary(1), "one", begins_session=True),
+        TimelineRow(summary(2), "one", contradicted_by=(3, 4, 5, 6)),
+    )
+    shown = mcp_history.timeline(Timeline(rows, NOW, more_before=False, more_after=False), view)
+    assert [row.get("new_session") for row in shown["rows"]] == [True, None]
+    assert shown["rows"][1]["contradicted_by"] == [4, 5, 6]
+    check_response(TimelineResponse, shown)
+
+
+def test_a_stretch_of_days_names_each_and_keeps_the_latest():
+    rows = tuple(
+        TimelineRow(summary(i, "t" * 400, at=NOW - (300 - i) * HOUR), "s") for i in range(300)
+    )
+    span = Timeline(rows, NOW, more_before=False, more_after=False, is_span=True)
+    shown = mcp_history.timeline(span, view)
+    assert mcp_format.size(shown) < 20_000
+    assert shown["rows"][-1]["id"] == 299
+    assert "earlier rows" in shown["left_out"]
+    days = [row["day"] for row in shown["rows"] if "day" in row]
+    assert days == sorted(set(days))
+    assert len(days) > 1
+    check_response(TimelineResponse, shown)
+
+
+@pytest.mark.parametrize(
+    ("length", "said"),
+    [
+        (HOUR, "1 hour idle"), (3 * HOUR + 59 * MINUTE, "3 hours idle"), (25 * HOUR, "1 day idle"),
+        (90 * DAY, "90 days idle"), (MINUTE, "1 minute idle"), (0, "0 minutes idle"),
+    ],
+)  # fmt: skip
+def test_a_pause_is_named_in_words(length, said):
+    assert mcp_history.idle(length) == said
+
+
+def test_a_source_says_its_place_and_its_transcript_once():
+    found = reasons()
+    event = found.sources[0].event
+    places = (
+        Position("/t/a.jsonl", "s", line="u1"), Position("/t/a.jsonl", "s", prompt="p1", tool_use="toolu_1"),
+        Position(session="s2", prompt="p2"), Position(),
+    )  # fmt: skip
+    sources = tuple(WhySource(event, "words", place) for place in places)
+    shown = mcp_history.why(dataclasses.replace(found, sources=sources), view)["sources"]
+    assert [(one.get("place"), one.get("transcript")) for one in shown] == [
+        ("line u1", "/t/a.jsonl"),
+        ("tool_use toolu_1", None),
+        ("prompt p2", "session s2"),
+        (None, None),
+    ]
+
+
+def test_why_tells_the_rule_in_words_and_how_it_was_used():
+    showing = Showing("s1", "Fix the login", "prompt", NOW, "fits the prompt")
+    access = Access(7, NOW - DAY, 2, 1, (showing,))
+    shown = mcp_history.why(
+        dataclasses.replace(reasons(), rule="a check failed", access=access), view
+    )
+    assert shown["because"] == "a check failed"
+    assert shown["used"]["count"] == 7
+    assert shown["shown_unasked"]["latest"][0]["session"] == "Fix the login"
+    check_response(WhyResponse, shown)
+    assert not {"because", "used", "shown_unasked"} & set(mcp_history.why(reasons(), view))
+
+
+@pytest.mark.parametrize("letter", ["w", "ä", "漢", "😀", '"', "a\n"])
+def test_why_is_under_twenty_kilobytes_whatever_it_holds(letter):
+    long = letter * 3_000
+    event = Event(7, 1, EventKind.PROMPT, "p", NOW, {}, tool=letter * 50)
+    judged = Judged(
+        Judgment(1, 12, 13, Stance.COMPATIBLE, long, "agent", NOW), summary(13, long)
+    )
+    link = Supersession(1, 13, 12, "topic-key", 0.97, long, NOW)
+    found = Why(
+        f"file:{long}", summary(12, long), "current",
+        (WhySource(event, long, Position(long, long, long, long, long)),) * 200,
+        (Relation(link, summary(13, long), is_newer=True),) * 200,
+        (Edge(1, "file", long, EdgeType.EDITS, "file", long, 1.0, "turn", NOW),) * 200,
+        {"summary:13": long}, "rule " * 20,
+        Access(10**9, NOW, 10**9, 10**9, (Showing(long, long, "prompt", NOW, long),) * 10),
+        (judged,) * 200, tuple(range(10**9, 10**9 + 500)),
+    )  # fmt: skip
+    shown = mcp_history.why(found, view)
+    assert mcp_format.size(shown) < 20_000
+    assert all(shown[name] for name in ("sources", "relations", "judgments", "edges"))
+    check_response(WhyResponse, shown)

@@ -1,0 +1,126 @@
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.errors import BadRequest
+from memd.server import time_expressions
+from memd.server.time_expressions import DAY, HOUR, WEEK
+
+
+def ms(*parts):
+    return int(datetime(*parts, tzinfo=UTC).timestamp() * 1000)
+
+
+NOW = ms(2026, 11, 20, 9, 15)
+"""A Friday."""
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "last"),
+    [
+        ("2026-05-01", ms(2026, 5, 1), ms(2026, 5, 2) - 1),
+        ("20260501", ms(2026, 5, 1), ms(2026, 5, 2) - 1),
+        ("2026-05", ms(2026, 5, 1), ms(2026, 6, 1) - 1),
+        ("2026-12", ms(2026, 12, 1), ms(2027, 1, 1) - 1),
+        ("2026", ms(2026, 1, 1), ms(2027, 1, 1) - 1),
+        ("today", ms(2026, 11, 20), ms(2026, 11, 21) - 1),
+        ("Yesterday", ms(2026, 11, 19), ms(2026, 11, 20) - 1),
+        ("this week", ms(2026, 11, 16), ms(2026, 11, 23) - 1),
+        ("last week", ms(2026, 11, 9), ms(2026, 11, 16) - 1),
+        ("last month", ms(2026, 10, 1), ms(2026, 11, 1) - 1),
+        ("this month", ms(2026, 11, 1), ms(2026, 12, 1) - 1),
+        ("last year", ms(2025, 1, 1), ms(2026, 1, 1) - 1),
+    ],
+)
+def test_a_day_or_more_is_a_span(text, start, last):
+    assert time_expressions.since(text, NOW) == start
+    assert time_expressions.until(text, NOW) == last
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    [
+        ("now", NOW),
+        ("7d", NOW - 7 * DAY),
+        ("7 days ago", NOW - 7 * DAY),
+        ("2w", NOW - 2 * WEEK),
+        ("3h", NOW - 3 * HOUR),
+        ("3 hours ago", NOW - 3 * HOUR),
+        ("30 min", NOW - 30 * time_expressions.MINUTE),
+        ("10s", NOW - 10_000),
+        ("1 month ago", NOW - 30 * DAY),
+        ("2026-05-01T10:00Z", ms(2026, 5, 1, 10)),
+        ("2026-05-01T10:00:00+02:00", ms(2026, 5, 1, 8)),
+        ("2026-05-01 10:00", ms(2026, 5, 1, 10)),
+        (1_700_000_000_000, 1_700_000_000_000),
+        ("1700000000001", 1_700_000_000_001),
+        (0, 0),
+    ],
+)
+def test_a_point_in_time_is_itself_from_both_sides(text, at):
+    assert time_expressions.since(text, NOW) == time_expressions.until(text, NOW) == at
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "soon",
+        "7 parsecs",
+        "2026-13-01",
+        "last decade",
+        "32",
+        "9" * 400,
+        "1969-01-01T00:00",
+        "²",
+    ],
+)
+def test_what_is_no_time_is_told_with_what_would_be(text):
+    with pytest.raises(BadRequest, match=r"^since: "):
+        time_expressions.since(text, NOW)
+
+
+def test_seconds_are_told_apart_from_milliseconds():
+    with pytest.raises(BadRequest, match="looks like seconds"):
+        time_expressions.since(1_700_000_000, NOW)
+
+
+def test_durations_are_lengths():
+    assert time_expressions.duration("30d", "expires_in") == 30 * DAY
+    assert time_expressions.duration("2 weeks", "expires_in") == 2 * WEEK
+    with pytest.raises(BadRequest, match=r"^expires_in: 'tomorrow'"):
+        time_expressions.duration("tomorrow", "expires_in")
+
+
+@pytest.mark.parametrize("text", ["0d", "0 s", "999999y", "1001y"])
+def test_a_duration_that_ends_at_once_or_never_is_refused(text):
+    with pytest.raises(BadRequest, match=r"^expires_in: .* is not between"):
+        time_expressions.duration(text, "expires_in")
+
+
+@pytest.mark.parametrize(
+    ("length", "age"),
+    [
+        (0, "now"), (59_000, "now"), (5 * time_expressions.MINUTE, "5m"), (3 * HOUR, "3h"), (3 * DAY, "3d"),
+        (13 * DAY, "13d"), (14 * DAY, "2w"), (65 * DAY, "2mo"), (800 * DAY, "2y"), (-3 * DAY, "in 3d"),
+        (-7 * DAY, time_expressions.AHEAD), (-4_000 * DAY, time_expressions.AHEAD),
+    ],
+)  # fmt: skip
+def test_ages_have_one_unit(length, age):
+    assert time_expressions.age(NOW - length, NOW) == age
+
+
+def test_times_are_shown_in_utc_to_the_minute():
+    assert time_expressions.iso(NOW) == "2026-11-20T09:15Z"
+    assert time_expressions.iso(-1) == "1970-01-01T00:00Z"
+
+
+@given(st.text(max_size=30) | st.integers(), st.integers(0, time_expressions.TIME_MAX))
+def test_a_time_is_a_time_or_a_bad_request(value, now):
+    try:
+        start, last = time_expressions.since(value, now), time_expressions.until(value, now)
+    except BadRequest:
+        return
+    assert 0 <= start <= last

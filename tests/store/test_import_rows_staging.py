@@ -1,0 +1,74 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd.errors import BadRequest
+from memd.store import import_rows
+from memd.store.backup import snapshot
+from memd.store.import_rows import commit, staged, staging, sweep
+
+
+@pytest.fixture
+def vault(tmp_path):
+    return str(tmp_path / "default.db")
+
+
+@pytest.fixture
+def dead():
+    """The id of a process that is no more."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    return ended.pid
+
+
+def test_what_is_staged_is_a_vault_for_others_to_read_and_gone_afterwards(vault, tmp_path):
+    with staging(vault, 1) as (tx, name):
+        tx.execute("INSERT INTO forgotten VALUES ('a', 1)")
+        commit(tx)
+        path = staged(vault, name)
+        assert Path(path).stat().st_mode & 0o777 == 0o600
+        with snapshot(path) as other:
+            assert other.execute("SELECT key FROM forgotten").get == "a"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_stays_of_what_failed(vault, tmp_path):
+    with pytest.raises(BadRequest), staging(vault, 1):
+        raise BadRequest
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_a_killed_process_left_behind_goes_and_a_living_one_s_stays(vault, tmp_path, dead):
+    names = {dead: False, os.getppid(): True}
+    for pid in names:
+        (tmp_path / f"default.db.{pid}.staging").touch()
+    other = tmp_path / f"other.db.{dead}.staging"
+    other.touch()
+    sweep(vault)
+    assert {pid: (tmp_path / f"default.db.{pid}.staging").exists() for pid in names} == names
+    assert other.exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../x.1.staging",
+        "default.db",
+        "default.db.staging",
+        "default.db.x.staging",
+        "other.db.1.staging",
+        "",
+    ],
+)
+def test_only_what_is_staged_for_this_vault_is_taken(vault, name):
+    with pytest.raises(BadRequest, match="staged"):
+        staged(vault, name)
+
+
+def test_a_process_that_cannot_be_is_not_alive(dead):
+    assert import_rows.is_alive(os.getpid())
+    assert not import_rows.is_alive(dead)
+    assert not import_rows.is_alive(10**30)

@@ -1,0 +1,155 @@
+import pytest
+
+from memd.models import EdgeType, Stance
+from memd.store import fulltext, judgments, links, projects, summaries
+from tests.make import make_draft
+
+
+@pytest.fixture
+def put(db):
+    def put(title, project="/a"):
+        def write(tx):
+            owner = summaries.Owner(
+                projects.ensure_project(tx, project, "a", "", 1), None, "user"
+            )
+            return summaries.put_summaries(
+                tx, title, make_draft(title, confidence=0.8), owner, 1
+            )[0]
+
+        return db.write_now(write)
+
+    return put
+
+
+@pytest.fixture
+def gainsay(db):
+    def gainsay(newer, older):
+        edge = links.NewEdge(
+            "summary", str(newer), EdgeType.CONTRADICTS, "summary", str(older), "test", 1
+        )
+        return db.write_now(lambda tx: links.link(tx, [edge]))
+
+    return gainsay
+
+
+def held(db, *ids):
+    return [db.read_now(lambda tx, n=n: summaries.get(tx, n).confidence) for n in ids]
+
+
+def against(db, *ids, **more):
+    return db.read_now(lambda tx: judgments.contradicted_by(tx, ids, **more))
+
+
+def judge(db, one, other, relation):
+    return db.write_now(
+        lambda tx: judgments.put(
+            tx, newer_id=one, older_id=other, relation=relation, reason="r", who="user", at=1
+        )
+    )
+
+
+def test_a_contradiction_lowers_both_and_marks_both(db, put, gainsay):
+    one, two, three = put("one"), put("two"), put("three")
+    gainsay(two, one)
+    assert held(db, one, two) == [pytest.approx(2 / 3, abs=1e-5)] * 2
+    assert held(db, three) == [0.8]
+    assert against(db, one, two, three) == {one: (two,), two: (one,)}
+
+
+def test_the_same_contradiction_again_lowers_nothing_more(db, put, gainsay):
+    one, two = put("one"), put("two")
+    gainsay(two, one)
+    before = held(db, one, two)
+    assert gainsay(two, one) == 0
+    gainsay(one, two)
+    assert held(db, one, two) == before
+
+
+def test_what_contradicted_and_goes_gives_the_trust_back(db, put, gainsay):
+    one, two = put("one"), put("two")
+    gainsay(two, one)
+    db.write_now(lambda tx: summaries.delete(tx, two))
+    assert held(db, one) == [pytest.approx(0.8)]
+    assert against(db, one) == {}
+
+
+def test_an_edge_that_is_dropped_and_one_that_is_unlinked_give_it_back_too(db, put, gainsay):
+    one, two = put("one"), put("two")
+    ends = ("summary", str(two)), EdgeType.CONTRADICTS, ("summary", str(one))
+    gainsay(two, one)
+    db.write_now(lambda tx: links.drop_edge(tx, *ends))
+    assert held(db, one, two) == [pytest.approx(0.8)] * 2
+    gainsay(two, one)
+    db.write_now(lambda tx: links.unlink_from(tx, two))
+    assert held(db, one, two) == [pytest.approx(0.8)] * 2
+
+
+def test_a_judgment_silences_an_edge_until_it_is_undone(db, put, gainsay):
+    one, two = put("one"), put("two")
+    gainsay(two, one)
+    doubted = held(db, one, two)
+    judge(db, two, one, Stance.COMPATIBLE)
+    assert held(db, one, two) == [pytest.approx(0.8)] * 2
+    assert against(db, one, two) == {}
+    said = db.read_now(lambda tx: judgments.between(tx, one, two))
+    db.write_now(lambda tx: judgments.undo(tx, said, 2))
+    assert held(db, one, two) == doubted
+    assert against(db, one) == {one: (two,)}
+
+
+def test_a_hidden_memory_and_one_of_another_project_are_not_named(db, put, gainsay):
+    one, two, far = put("one"), put("two"), put("far", project="/b")
+    gainsay(two, one)
+    gainsay(far, one)
+    home = db.read_now(lambda tx: summaries.get(tx, one)).project_id
+    assert against(db, one) == {one: (two, far)}
+    assert against(db, one, project_ids=(home,)) == {one: (two,)}
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=far, older_id=two, rule="r", cosine=None, guard="", at=1
+        )
+    )
+    assert against(db, one, project_ids=(home,)) == {}
+
+
+def test_a_revised_text_keeps_what_contradicts_it_and_what_repeated_it(db, put, gainsay):
+    one, two = put("one"), put("two")
+    gainsay(two, one)
+    db.write_now(lambda tx: summaries.strengthen(tx, one, 2))
+    before = held(db, one)
+
+    def revise(tx):
+        summary = summaries.get(tx, one)
+        owner = summaries.Owner(summary.project_id, None, "user")
+        return summaries.put_summaries(
+            tx, "one", make_draft("one", "More.", confidence=0.8), owner, 3
+        )
+
+    assert db.write_now(revise) == (one, "revised")
+    assert held(db, one) == [pytest.approx(before[0])]
+
+
+def test_the_index_learns_what_was_strengthened_and_what_was_doubted(db, put, gainsay):
+    one, two = put("one"), put("two")
+
+    def drain(tx):
+        waiting = fulltext.pending(tx, 9)
+        fulltext.learnt(tx, [seq for seq, _ in waiting])
+        return {number for _, number in waiting}
+
+    assert db.write_now(drain) == {one, two}
+    db.write_now(lambda tx: summaries.strengthen(tx, one, 2))
+    assert db.write_now(drain) == {one}
+    gainsay(two, one)
+    assert db.write_now(drain) == {one, two}
+
+
+def test_a_repetition_can_be_taken_back_but_not_the_first_saying(db, put):
+    one = put("one")
+    db.write_now(lambda tx: summaries.strengthen(tx, one, 2))
+    assert held(db, one)[0] > 0.8
+    for _ in range(2):
+        db.write_now(lambda tx: summaries.strengthen(tx, one, 2, times=-1))
+    summary = db.read_now(lambda tx: summaries.get(tx, one))
+    assert (summary.duplicates, summary.confidence) == (1, pytest.approx(0.8))
+    db.write_now(lambda tx: summaries.strengthen(tx, 999, 2))

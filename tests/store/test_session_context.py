@@ -1,0 +1,163 @@
+import pytest
+
+from memd.models import EdgeType, Kind, SessionRef
+from memd.store import links, projects, session_context, summaries, usage
+from memd.store.types import Use
+from tests.make import make_draft
+
+NOW = 1_000_000
+
+
+@pytest.fixture
+def shelf(db):
+    """Put memories into projects 1 and 2; their numbers."""
+    count = iter(range(1, 1_000))
+
+    def put(
+        title="A title", *, kind=Kind.DECISION, at=NOW, session=None, project="/p", **fields
+    ):
+        def write(tx):
+            owner_id = projects.ensure_project(tx, project, project, "", 1)
+            ref = SessionRef("claude-code", session) if session else None
+            session_id = projects.ensure_session(tx, ref, owner_id, at) if ref else None
+            if session_id:
+                projects.session_happened(tx, session_id, at, f"about {session}")
+            owner = summaries.Owner(owner_id, session_id, "claude-code")
+            draft = make_draft(title, kind=kind, at=at, **fields)
+            return summaries.put_summaries(tx, f"u{next(count)}", draft, owner, at)[0]
+
+        return db.write_now(write)
+
+    return put
+
+
+def ids(db, read, *arguments, **named):
+    return [card.id for card in db.read_now(lambda tx: read(tx, *arguments, **named))]
+
+
+def hide(db, newer, older):
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=newer, older_id=older, rule="r", cosine=None, guard="", at=NOW
+        )
+    )
+
+
+def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, shelf):
+    old, gone = shelf(at=1), shelf(at=2)
+    shelf(at=3, expires_at=NOW)
+    new = shelf(at=4, expires_at=NOW + 1)
+    shelf(at=5, kind=Kind.NOTE)
+    other = shelf(at=6, project="/q")
+    hide(db, new, gone)
+    assert ids(db, session_context.newest, [1], Kind.DECISION, NOW, 9) == [new, old]
+    assert ids(db, session_context.newest, [1, 2], Kind.DECISION, NOW, 1) == [new, other]
+    assert ids(db, session_context.by_ids, [old, gone, new], NOW) == [old, new]
+
+
+def test_a_card_says_what_its_worth_is_read_from(db, shelf):
+    number = shelf("We chose Redis", at=7, session="s1")
+    db.write_now(lambda tx: summaries.pin(tx, number, NOW))
+    db.write_now(lambda tx: summaries.strengthen(tx, number, NOW))
+    db.write_now(lambda tx: usage.record(tx, {number: Use(3, NOW)}, {}))
+    (card,) = db.read_now(lambda tx: session_context.pinned(tx, [1], NOW, 9))
+    assert (card.title, card.at, card.is_pinned, card.repeats, card.uses, card.session_id) == (
+        "We chose Redis", 7, True, 1, 3, 1,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("rule", ["same-command", "same-tool", "stated-fix"])
+def test_a_failure_that_passed_in_its_turn_is_not_open(db, shelf, rule):
+    shelf(kind=Kind.FAILURE, rule=rule)
+    assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == []
+
+
+def test_a_failure_with_a_fix_or_a_later_pass_is_not_open(db, shelf):
+    mended, passed, still, early = (
+        shelf(f"f{n}", kind=Kind.FAILURE, rule="unmended", at=n * 100) for n in (4, 3, 2, 1)
+    )
+    edges = [
+        links.NewEdge("summary", str(mended), EdgeType.CAUSES, "summary", "9", "r", 1),
+        links.NewEdge("summary", str(passed), EdgeType.REFERENCES, "event", "9", session_context.PASSED_LATER, 1),
+        links.NewEdge("summary", str(still), EdgeType.REFERENCES, "file", "/a", "unmended", 1),
+    ]  # fmt: skip
+    db.write_now(lambda tx: links.link(tx, edges))
+    assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == [still, early]
+    assert ids(db, session_context.open_failures, [1], 150, NOW, 9) == [still]
+
+
+def test_of_a_session_only_its_own_and_of_failures_the_open_ones(db, shelf):
+    mine = shelf(session="s1")
+    shelf(session="s2")
+    shelf(session="s1", kind=Kind.NOTE)
+    shelf(session="s1", kind=Kind.FAILURE, rule="same-command")
+    failed = shelf(session="s1", kind=Kind.FAILURE, rule="unmended", at=NOW - 1)
+    kinds = (Kind.DECISION, Kind.FAILURE)
+    assert ids(db, session_context.of_session, 1, kinds, NOW, 9) == [mine, failed]
+
+
+def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, shelf):
+    shelf(session="s1", at=10)
+    shelf("earlier", session="s2", at=20)
+    last = shelf("how it ended", session="s2", at=30)
+    db.write_now(
+        lambda tx: projects.ensure_session(tx, SessionRef("claude-code", "silent"), 1, 99)
+    )
+    session, card = db.read_now(
+        lambda tx: session_context.last_session(tx, 1, besides=None, now=NOW)
+    )
+    assert (session.key, session.title, card.id) == ("s2", "about s2", last)
+    session, _ = db.read_now(lambda tx: session_context.last_session(tx, 1, besides=2, now=NOW))
+    assert session.key == "s1"
+    assert (
+        db.read_now(lambda tx: session_context.last_session(tx, 7, besides=None, now=NOW))
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("read", "index"),
+    [
+        (
+            lambda tx: session_context.newest(tx, [1], Kind.DECISION, NOW, 9),
+            "summaries_by_kind",
+        ),
+        (lambda tx: session_context.open_failures(tx, [1], 0, NOW, 9), "summaries_by_kind"),
+        (lambda tx: session_context.pinned(tx, [1], NOW, 9), "summaries_pinned"),
+        (
+            lambda tx: session_context.of_session(tx, 1, (Kind.NOTE,), NOW, 9),
+            "summaries_by_session",
+        ),
+    ],
+    ids=["newest", "open failures", "pinned", "of a session"],
+)
+def test_every_look_goes_by_an_index(db, shelf, read, index):
+    shelf()
+    asked = []
+
+    def planned(tx):
+        tx.exec_trace = lambda _, sql, values: asked.append((sql, values)) or True
+        try:
+            read(tx)
+        finally:
+            tx.exec_trace = None
+        sql, values = asked[0]
+        return " ".join(row[3] for row in tx.execute(f"EXPLAIN QUERY PLAN {sql}", values))
+
+    plan = db.read_now(planned)
+    assert index in plan
+    assert "SCAN s" not in plan
+    assert "TEMP B-TREE" not in plan
+
+
+def test_a_session_that_a_wrong_clock_dated_ahead_is_the_last_one_only_if_all_are(db, shelf):
+    ahead = [shelf(at=NOW + 10**12 + i, session=f"ahead{i}") for i in range(12)]
+
+    def last():
+        return db.read_now(
+            lambda tx: session_context.last_session(tx, 1, besides=None, now=NOW)
+        )
+
+    assert last()[1].id == ahead[-1]
+    present = shelf(at=NOW, session="present")
+    assert last()[1].id == present

@@ -1,0 +1,104 @@
+"""Cues: a rule is found by its title, a decision by any word that it shares."""
+
+import pytest
+
+from memd.models import Kind
+from memd.store import links, projects, summaries
+from tests.make import AT, make_draft
+
+
+@pytest.fixture
+def put(db):
+    def put(title, body="A body.", *, kind=Kind.DECISION, project="/p", uid=None, at=AT):
+        def write(tx):
+            owner = summaries.Owner(
+                projects.ensure_project(tx, project, "p", "", 1), None, "test"
+            )
+            draft = make_draft(title, body, kind=kind, at=at)
+            return summaries.put_summaries(
+                tx, uid or f"{project} {kind} {title}", draft, owner, 1
+            )[0]
+
+        return db.write_now(write)
+
+    return put
+
+
+def sharing(db, *words, kind=Kind.DECISION, limit=9):
+    return db.write_now(lambda tx: summaries.sharing(tx, 1, kind, words, limit=limit))
+
+
+def titled(db, title, kind=Kind.INSTRUCTION):
+    return db.write_now(lambda tx: summaries.titled(tx, 1, kind, title))
+
+
+def test_a_rule_is_found_by_its_title_whatever_its_dress(db, put):
+    number = put("Always run make", kind=Kind.INSTRUCTION)
+    put("Always run make", kind=Kind.INSTRUCTION, project="/other")
+    put("Always run make", kind=Kind.PREFERENCE)
+    assert titled(db, "always  run MAKE!") == [number]
+    assert titled(db, "Always run tests") == []
+    assert sharing(db, "make", kind=Kind.INSTRUCTION) == []
+
+
+def test_a_decision_is_found_by_the_stems_of_its_title_and_of_what_it_quotes(db, put):
+    older = put("We keep sessions in SQLite", at=AT)
+    newer = put("Moved", "“Sessions go to Redis for sqlite_store”", at=AT + 1)
+    put("Tabs", "Sessions are named here, but nobody is quoted.")
+    assert sharing(db, "session") == [newer, older]
+    assert sharing(db, "redi") == [newer]
+    assert sharing(db, "session", limit=1) == [newer]
+    assert sharing(db) == []
+
+
+def test_what_is_superseded_is_not_found(db, put):
+    older, newer = put("Sessions in SQLite"), put("Sessions in Redis")
+    db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=newer, older_id=older, rule="r", cosine=None, guard="", at=1
+        )
+    )
+    assert sharing(db, "session") == [newer]
+
+
+def test_cues_follow_a_revision_and_go_with_their_memory(db, put):
+    number = put("Sessions in SQLite", uid="u")
+    assert put("Caches in Redis", uid="u") == number
+    assert sharing(db, "session") == []
+    assert sharing(db, "cach") == [number]
+    put("No decision any more", kind=Kind.NOTE, uid="u")
+    assert sharing(db, "decis", kind=Kind.NOTE) == []
+    put("Caches in Redis", uid="u")
+    db.write_now(lambda tx: summaries.delete(tx, number))
+    assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM cues").get) == 0
+
+
+def test_the_memories_of_an_older_vault_get_their_cues_the_first_time_they_are_asked_for(
+    db, put
+):
+    number = put("Sessions in SQLite")
+
+    def forget_all(tx):
+        tx.execute("DELETE FROM cues")
+        tx.execute("DELETE FROM meta WHERE key = 'cues'")
+
+    db.write_now(forget_all)
+    assert sharing(db, "session") == [number]
+
+
+def test_many_unrelated_decisions_are_not_read(db, put):
+    """The price of a decision is that of its kin, not that of the vault."""
+    for number in range(300):
+        put(f"Module m{number}x stays as it is")
+    kin = put("Sessions live in Redis")
+    plan = db.read_now(
+        lambda tx: "\n".join(
+            row[3]
+            for row in tx.execute(
+                "EXPLAIN QUERY PLAN SELECT s.id FROM cues c CROSS JOIN summaries s"
+                " ON s.id = c.summary_id WHERE c.cue IN ('session')"
+            )
+        )
+    )
+    assert "SCAN" not in plan
+    assert sharing(db, "session", "redi") == [kin]

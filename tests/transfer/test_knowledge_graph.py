@@ -1,0 +1,91 @@
+import json
+
+import pytest
+
+from memd.models import Kind
+from memd.transfer import knowledge_graph, record
+from memd.transfer.record import Trouble
+
+GRAPH = [
+    {
+        "type": "entity",
+        "name": "Ann Lee",
+        "entityType": "person",
+        "observations": ["likes tea"],
+    },
+    {"type": "entity", "name": "Acme", "entityType": "company", "observations": []},
+    {"type": "relation", "from": "Ann Lee", "to": "Acme", "relationType": "works at"},
+]
+
+
+def read(records, at=7):
+    trouble = Trouble()
+    lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
+    return knowledge_graph.read(lines, at, trouble), trouble
+
+
+def test_an_entity_is_a_fact_of_its_observations_and_relations():
+    (ann, acme), trouble = read(GRAPH)
+    assert ann.title == "Ann Lee (person)"
+    assert ann.text == "Ann Lee (person)\n- likes tea\n- Ann Lee works at Acme"
+    assert (ann.kind, ann.part, ann.line, ann.at, ann.tags) == (
+        Kind.FACT, "Ann Lee", 1, 7, ("person",),
+    )  # fmt: skip
+    assert acme.text == "Acme (company)\n- Ann Lee works at Acme"
+    assert trouble == Trouble()
+
+
+def test_what_is_broken_is_told_by_its_line_and_costs_nothing_else():
+    broken = [
+        b"{no",
+        b"",
+        b"[]",
+        b'{"type":"entity"}',
+        b'{"type":"relation","from":"a"}',
+        b"\xff",
+    ]
+    found, trouble = read([GRAPH[0], *broken])
+    assert [one.part for one in found] == ["Ann Lee"]
+    assert [where.partition(":")[0] for where in trouble.broken] == [
+        "line 2", "line 4", "line 5", "line 7", "line 6",
+    ]  # fmt: skip
+
+
+def test_an_entity_that_is_told_twice_is_one_and_one_that_is_only_related_is_one_too():
+    again = {**GRAPH[0], "observations": ["likes tea", {"content": "plays chess"}]}
+    found, _ = read(
+        [*GRAPH[:1], again, {"from": "Ann Lee", "to": "Bob", "relationType": "knows"}]
+    )
+    assert [one.text for one in found] == [
+        "Ann Lee (person)\n- likes tea\n- plays chess\n- Ann Lee knows Bob",
+        "Bob\n- Ann Lee knows Bob",
+    ]
+
+
+def test_a_graph_in_one_object_is_read_too():
+    whole = {"entities": GRAPH[:2], "relations": GRAPH[2:]}
+    assert [one.part for one in read([whole])[0]] == ["Ann Lee", "Acme"]
+
+
+def test_an_entity_that_knows_too_much_is_cut():
+    large = {**GRAPH[0], "observations": [f"{n} " + "word " * 500 for n in range(40)]}
+    found, _ = read([large])
+    assert [one.part for one in found] == [
+        "Ann Lee",
+        "Ann Lee [2]",
+        "Ann Lee [3]",
+        "Ann Lee [4]",
+    ]
+    assert all(len(one.text.encode()) <= record.TEXT_BYTES for one in found)
+
+
+@pytest.mark.parametrize("value", [None, 3, "text", {}, [None, 3, []]])
+def test_strange_values_never_raise(value):
+    for name in ("name", "entityType", "observations"):
+        read([{**GRAPH[0], name: value}])
+    read([{**GRAPH[2], "relationType": value, "to": value}])
+
+
+def test_a_graph_whose_relations_are_no_list_keeps_its_entities():
+    lines = [json.dumps({"entities": [GRAPH[0]], "relations": True}).encode()]
+    assert len(knowledge_graph.read(lines, 7, Trouble())) == 1

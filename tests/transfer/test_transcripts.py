@@ -1,0 +1,502 @@
+"""Transcripts: they tell what the hooks told, and nothing that nobody said or did."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.capture.ingest import Intake
+from memd.capture.prepare import CaptureRequest
+from memd.config import CaptureConfig
+from memd.store import events, ledger, projects
+from memd.transfer.transcripts import TranscriptReader
+
+DATA = Path(__file__).parents[1] / "data" / "claude-code"
+LEDGER = sorted((DATA / "ledger/projects/-home-dev-ledger").glob("*.jsonl"))
+EVERY = [
+    DATA / f"every-event/transcript-{name}.jsonl" for name in ("sample", "subagent-sample")
+]
+LIVE_ONLY = {"SessionStart", "SessionEnd", "PreToolUse", "PreCompact", "SubagentStart"}
+
+
+def read(*files, seen=None):
+    found = []
+    for file in files:
+        reader = TranscriptReader(**({} if seen is None else {"seen": seen}))
+        for line in file.read_bytes().splitlines(keepends=True):
+            found += reader.feed(line)
+        found += reader.finish()
+    return found
+
+
+def told(*lines, reader=None, is_growing=False):
+    """What a reader makes of these lines, given as dicts or raw text."""
+    reader = reader or TranscriptReader()
+    found = [
+        p
+        for line in lines
+        for p in reader.feed(line if isinstance(line, str) else json.dumps(line))
+    ]
+    found += reader.finish(is_growing=is_growing)
+    return [p.payload for p in found], reader.skipped
+
+
+def user(content, turn="p1", **fields):
+    return {
+        "type": "user",
+        "sessionId": "s",
+        "promptId": turn,
+        "message": {"content": content},
+        **fields,
+    }
+
+
+def assistant(*blocks, why=None, **fields):
+    return {
+        "type": "assistant",
+        "sessionId": "s",
+        "message": {"content": list(blocks), "stop_reason": why},
+        **fields,
+    }
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+def call(use, name="Bash", **given_input):
+    return {"type": "tool_use", "id": use, "name": name, "input": given_input}
+
+
+def result(use, content="done", **fields):
+    return {"type": "tool_result", "tool_use_id": use, "content": content, **fields}
+
+
+def names(payloads):
+    return [payload["hook_event_name"] for payload in payloads]
+
+
+def of_hooks(file):
+    lines = (DATA / file).read_text(encoding="utf-8").splitlines()
+    return [
+        CaptureRequest(
+            "claude-code",
+            line["stdin"],
+            int(line.get("t", 1) * 1000),
+            line["env"]["CLAUDE_PROJECT_DIR"],
+        )
+        for line in map(json.loads, lines)
+    ]
+
+
+def of_transcripts(files):
+    return [
+        CaptureRequest("claude-code", p.payload, p.at, p.directory, "import")
+        for p in read(*files)
+    ]
+
+
+@pytest.mark.parametrize("hooks_first", [True, False])
+@pytest.mark.parametrize(
+    ("hooks", "files"),
+    [("ledger/hooks.jsonl", LEDGER), ("every-event/hook-samples.jsonl", EVERY)],
+    ids=["ledger", "every-event"],
+)
+async def test_hooks_and_transcripts_of_one_session_converge(
+    db, clock, tmp_path, hooks, files, hooks_first
+):
+    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    live, imported = of_hooks(hooks), of_transcripts(files)
+    assert len(imported) > 5
+    first, second = (live, imported) if hooks_first else (imported, live)
+    assert "stored" in {receipt.outcome for receipt in await intake.capture(first)}
+    receipts = await intake.capture(second)
+    new = [
+        r.payload["hook_event_name"]
+        for r, got in zip(second, receipts, strict=True)
+        if got.outcome == "stored"
+    ]
+    assert set(new) <= (set() if hooks_first else LIVE_ONLY)
+    found = await db.read(lambda tx: events.by_ids(tx, range(1, 500)))
+    wanted = {e.name for e in found.values()}
+    assert wanted >= {
+        "UserPromptSubmit",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "Stop",
+        "PostCompact",
+    }
+    assert await db.read(lambda tx: ledger.reasons(tx, "refused")) == {}
+
+
+def test_times_and_directories_are_those_of_the_session():
+    first, *_, last = read(LEDGER[0])
+    assert first.at == 1_795_188_370_158
+    assert last.at > first.at
+    assert {p.directory for p in read(*LEDGER)} == {"/home/dev/ledger"}
+
+
+def test_a_turn_is_its_prompt_its_results_and_its_last_word():
+    payloads, _ = told(
+        user("Fix it"),
+        assistant(text("Let me look.")),
+        assistant(call("t1", command="make")),
+        user([result("t1", "Exit code 2", is_error=True)], toolUseResult="Error: Exit code 2"),
+        assistant(call("t2", command="make")),
+        user([result("t2")], toolUseResult={"stdout": "done"}),
+        assistant(text("Fixed.")),
+        user("Thanks", turn="p2"),
+    )
+    assert names(payloads) == [
+        "UserPromptSubmit",
+        "PostToolUseFailure",
+        "PostToolUse",
+        "Stop",
+        "UserPromptSubmit",
+    ]
+    prompt, failure, success, stop, _ = payloads
+    assert prompt["prompt"] == "Fix it"
+    assert (failure["error"], failure["tool_input"]) == ("Exit code 2", {"command": "make"})
+    assert success["tool_response"] == {"stdout": "done"}
+    assert (stop["last_assistant_message"], stop["prompt_id"]) == ("Fixed.", "p1")
+
+
+def test_a_turn_that_was_broken_off_has_no_last_word():
+    payloads, skipped = told(
+        user("Fix it"), assistant(text("Let me look.")), assistant(call("t1")),
+        user([text("[Request interrupted by user for tool use]")]), user("Other", turn="p2"),
+    )  # fmt: skip
+    assert names(payloads) == ["UserPromptSubmit", "UserPromptSubmit"]
+    assert skipped["interruption"] == 1
+
+
+def test_a_stop_that_a_hook_sent_back_to_work_is_told_twice():
+    stop = {"type": "system", "subtype": "stop_hook_summary", "sessionId": "s"}
+    payloads, _ = told(user("Go"), assistant(text("One.")), stop, assistant(text("Two.")), stop)
+    assert [p.get("last_assistant_message") for p in payloads] == [None, "One.", "Two."]
+
+
+def test_what_nobody_said_is_left_out_and_counted():
+    payloads, skipped = told(
+        user("injected", isMeta=True),
+        user("<command-name>/compact</command-name>"),
+        user("<local-command-stdout>ok</local-command-stdout>"),
+        user("<system-reminder>be good</system-reminder>"),
+        user("Hello <system-reminder>psst</system-reminder>"),
+        assistant({"type": "thinking", "thinking": "hm"}),
+        assistant(text("API Error"), isApiErrorMessage=True),
+        {"type": "attachment", "attachment": {}},
+        {"type": "api-request"},
+        "{torn", "[]", "", "7",
+    )  # fmt: skip
+    assert [p["prompt"] for p in payloads] == ["Hello"]
+    assert skipped == {
+        "injected by the client": 1, "command": 2, "no text": 1, "error of the API": 1,
+        "not conversation": 2, "broken line": 1, "not an object": 2,
+    }  # fmt: skip
+
+
+def test_our_own_tools_and_calls_that_never_ran_are_left_out():
+    payloads, skipped = told(
+        assistant(call("t1", "mcp__memd__mem_search")), user([result("t1")]),
+        assistant(call("t2")), user([result("t2", "<tool_use_error>no</tool_use_error>", is_error=True)]),
+        assistant(call("t3")), user([result("t3", "The user doesn't want to proceed", is_error=True)]),
+        user([result("t4")]),
+    )  # fmt: skip
+    assert payloads == []
+    assert skipped == {
+        "memd's own tool": 1,
+        "a call that was not run": 2,
+        "a result without its call": 1,
+    }
+
+
+def test_several_results_in_one_line_keep_each_its_own():
+    payloads, _ = told(
+        assistant(call("t1"), call("t2")),
+        user(
+            [result("t1", "one"), result("t2", [text("two")])], toolUseResult={"stdout": "one"}
+        ),
+    )
+    assert [p["tool_response"] for p in payloads] == ["one", [text("two")]]
+
+
+def test_a_subagent_is_told_with_its_name_and_its_last_word():
+    about = {"isSidechain": True, "agentId": "a1"}
+    payloads, _ = told(
+        user("task", **about), assistant(call("t1"), attributionAgent="Explore", **about),
+        user([result("t1")], **about), assistant(text("Found."), **about),
+    )  # fmt: skip
+    assert names(payloads) == ["PostToolUse", "SubagentStop"]
+    assert all((p["agent_id"], p["agent_type"]) == ("a1", "Explore") for p in payloads)
+    assert payloads[1]["last_assistant_message"] == "Found."
+
+
+def test_a_compaction_is_told_without_the_words_around_it():
+    words = (
+        "This session is being continued from a previous conversation.\n\n"
+        "<system-reminder>tools</system-reminder>\nSummary:\nWe chose Redis.\n\nThen tests.\n\n"
+        "If you need specific details from before compaction (like), read /x\nContinue the conversation from where"
+    )
+    boundary = {"type": "system", "subtype": "compact_boundary", "sessionId": "s",
+                "compactMetadata": {"trigger": "auto"}}  # fmt: skip
+    ((payload,), _) = told(boundary, user(words, isCompactSummary=True))
+    assert payload["compact_summary"] == "We chose Redis.\n\nThen tests."
+    assert (payload["trigger"], payload["prompt_id"]) == ("auto", "p1")
+
+
+def test_a_file_that_was_forked_into_does_not_tell_it_again():
+    seen = set()
+    once = read(LEDGER[0], seen=seen)
+    assert once
+    assert read(LEDGER[0], seen=seen) == []
+
+
+def test_a_transcript_of_an_old_client_hangs_on_its_uuids():
+    payloads, _ = told(
+        user("Hi", turn=None, uuid="u1"),
+        assistant(text("Yo."), uuid="u2"),
+        user("Hi", turn=None, uuid="u3"),
+    )
+    assert [payload["uuid"] for payload in payloads] == ["u1", "u2", "u3"]
+    assert all("prompt_id" not in payload for payload in payloads)
+
+
+def fork(file, session, *, marked):
+    """The lines of a session as a fork has them: another session's name over the same uuids."""
+    for line in map(json.loads, file.read_bytes().splitlines()):
+        if line.get("uuid") and marked:
+            line["forkedFrom"] = {"sessionId": line["sessionId"], "messageUuid": line["uuid"]}
+        yield {**line, "sessionId": session}
+
+
+def captures(payloads):
+    return [CaptureRequest("claude-code", p, 1, "/home/dev/ledger", "import") for p in payloads]
+
+
+@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("fork_first", [True, False])
+async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
+    db, clock, tmp_path, marked, fork_first
+):
+    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    original = captures(p.payload for p in read(LEDGER[0]))
+    own = user("And now?", turn="0d2f51e2-1a7c-4a41-9d3a-c2f0f1c0a001", sessionId="f0")
+    copied, _ = told(*fork(LEDGER[0], "f0", marked=marked), own)
+    assert len(copied) == len(original) + 1
+    first, second = original, captures(copied)
+    if fork_first:
+        first, second = second, first
+    assert {r.outcome for r in await intake.capture(first)} == {"stored"}
+    again = [r.outcome for r in await intake.capture(second)]
+    assert again.count("stored") == (0 if fork_first else 1)
+    sessions = await db.read(lambda tx: projects.find_sessions(tx, ""))
+    by_key = {session.key: session for session in sessions}
+    if marked:
+        assert by_key[LEDGER[0].stem].title.startswith("Login answers 500")
+        assert by_key["f0"].title == "And now?"
+
+
+async def test_a_fork_of_a_session_that_only_the_hooks_told_stores_its_own_lines_alone(
+    db, clock, tmp_path
+):
+    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    await intake.capture(of_hooks("ledger/hooks.jsonl"))
+    copied, _ = told(*(line for file in LEDGER for line in fork(file, "f0", marked=False)))
+    assert {r.outcome for r in await intake.capture(captures(copied))} == {"duplicate"}
+
+
+async def test_what_memd_itself_put_before_an_agent_is_not_imported(db, clock, tmp_path):
+    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    block = '<recalled-memory source="memd" project="p">\nWe chose Redis.\n</recalled-memory>'
+    payloads, _ = told(
+        {"type": "attachment", "sessionId": "s", "attachment": {"type": "hook_additional_context", "content": [block]}},
+        user(f"{block} Go on"), assistant(text(f"As remembered: {block}"), why="end_turn"),
+    )  # fmt: skip
+    await intake.capture(captures(payloads))
+    found = await db.read(lambda tx: events.by_ids(tx, range(9)))
+    assert [e.payload.get("prompt", "").strip() for e in found.values()] == ["Go on", ""]
+    assert "Redis" not in str(found)
+
+
+def test_what_followed_a_private_prompt_is_told_to_nobody():
+    payloads, skipped = told(
+        user("<private>Call Anna.</private>"),
+        assistant(call("t1")), user([result("t1", "Anna: 555")]), assistant(text("Called Anna.")),
+        user("Now the tests", turn="p2"), assistant(text("Green.")),
+        user("Summary:\nAnna was called.", turn="p3", isCompactSummary=True),
+    )  # fmt: skip
+    assert names(payloads) == ["UserPromptSubmit", "UserPromptSubmit", "Stop"]
+    assert skipped["of a private turn"] == 3
+
+
+def test_a_command_that_an_agent_answers_is_what_was_typed():
+    wrapped = "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>auth.py</command-args>"
+    payloads, _ = told(
+        user("Before", turn="p0"), assistant(text("Yes.")),
+        user(wrapped), user("Review this thoroughly …", isMeta=True), assistant(text("Fine.")),
+        user("<command-name>/model</command-name>", turn="p2"),
+        user("<local-command-stdout>Set model</local-command-stdout>", turn="p2"),
+        user("Thanks", turn="p2"), assistant(text("Bye.")),
+    )  # fmt: skip
+    assert [p.get("prompt") or p.get("last_assistant_message") for p in payloads] == [
+        "Before", "Yes.", "/review auth.py", "Fine.", "Thanks", "Bye.",
+    ]  # fmt: skip
+    assert payloads[2]["prompt_id"] == payloads[3]["prompt_id"] == "p1"
+
+
+def test_what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own():
+    def queued(**held):
+        about = {"type": "queued_command", "commandMode": "prompt", **held}
+        return {"type": "attachment", "sessionId": "s", "uuid": "q1", "attachment": about}
+
+    payloads, skipped = told(
+        {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": "Use tabs"},
+        user("Fix it"), assistant(call("t1")), user([result("t1")]),
+        queued(prompt="Use tabs", origin={"kind": "human"}),
+        queued(prompt=[{"type": "text", "text": "and no pytest"}]),
+        queued(prompt="a task ended", commandMode="task-notification"),
+        queued(prompt="a note", origin={"kind": "coordinator"}),
+        queued(prompt="meta", isMeta=True),
+        assistant(text("Done.")),
+    )  # fmt: skip
+    asides = [p for p in payloads if p["hook_event_name"] == "UserPromptSubmit"][1:]
+    assert [p["prompt"] for p in asides] == ["Use tabs", "and no pytest"]
+    assert all("prompt_id" not in p and p["uuid"] == "q1" for p in asides)
+    assert payloads[-1]["prompt_id"] == "p1"
+    assert skipped["not conversation"] == 4
+
+
+def test_text_before_more_work_is_no_last_word_even_at_the_end_of_the_file():
+    payloads, _ = told(user("Go"), assistant(text("Let me look."), why="tool_use"))
+    assert names(payloads) == ["UserPromptSubmit"]
+
+
+def test_a_session_that_may_go_on_ends_only_where_the_client_says_so():
+    reader = TranscriptReader()
+    open_end, skipped = told(
+        user("Go"), assistant(text("So far …")), reader=reader, is_growing=True
+    )
+    assert names(open_end) == ["UserPromptSubmit"]
+    assert reader.is_open
+    assert skipped["may not be the last word yet"] == 1
+    reader = TranscriptReader()
+    ended, _ = told(
+        user("Go"), assistant(text("Done."), why="end_turn"), reader=reader, is_growing=True
+    )
+    assert names(ended) == ["UserPromptSubmit", "Stop"]
+    assert not reader.is_open
+
+
+def test_text_that_was_broken_off_is_no_last_word():
+    payloads, _ = told(
+        user("Go"), assistant(text("I would")), user([text("[Request interrupted by user]")])
+    )
+    assert names(payloads) == ["UserPromptSubmit"]
+
+
+def test_a_subagent_s_file_says_by_its_name_and_description_whose_it_is():
+    reader = TranscriptReader(agent="a1", agent_type="Explore")
+    payloads, _ = told(
+        user("task", isSidechain=True), assistant(text("Found."), why="end_turn"), reader=reader
+    )
+    assert [(p["hook_event_name"], p["agent_id"], p["agent_type"]) for p in payloads] == [
+        ("SubagentStop", "a1", "Explore")
+    ]
+
+
+def test_a_sidechain_of_an_old_client_stays_apart_from_the_session():
+    side = {"isSidechain": True}
+    payloads, _ = told(
+        user("Fix it", turn=None, uuid="u1"), assistant(call("t1", "Task")),
+        user("look around", turn=None, **side), assistant(text("Found."), **side),
+        user([result("t1", "Found.")], turn=None), assistant(text("Fixed."), uuid="u2"),
+    )  # fmt: skip
+    assert [(p["hook_event_name"], p.get("agent_id")) for p in payloads] == [
+        ("UserPromptSubmit", None), ("PostToolUse", None), ("Stop", None), ("SubagentStop", "sidechain"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("agent", ["acompact-f5b7ac", "aprompt_suggestion-d60234"])
+def test_the_agents_that_the_client_runs_for_itself_are_left_out(agent):
+    payloads, skipped = told(
+        user("everything again", agentId=agent), assistant(text("<summary>"), agentId=agent)
+    )
+    assert payloads == []
+    assert skipped == {"the client's own agent": 2}
+
+
+def test_a_result_that_is_only_a_preview_says_where_the_rest_is():
+    preview = "<persisted-output>\nOutput too large (9MB). Full output saved to: /s/tool-results/b1.txt\n\nPreview:\nx\n</persisted-output>"
+    reader = TranscriptReader()
+    reader.feed(json.dumps(assistant(call("t1"))))
+    (found,) = reader.feed(json.dumps(user([result("t1", preview)])))
+    assert found.saved == "/s/tool-results/b1.txt"
+
+
+def test_no_image_is_carried_as_letters():
+    shot = {"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}
+    payloads, _ = told(
+        user([shot, text("Like this")]), assistant(call("t1", "mcp__browser__shot")),
+        user([result("t1", [shot])], toolUseResult=[shot]),
+    )  # fmt: skip
+    assert payloads[0]["prompt"] == "Like this"
+    assert payloads[1]["tool_response"] == [{"type": "image", "characters": 9_000}]
+
+
+def test_a_session_is_where_it_began_and_its_times_may_run_backwards():
+    lines = [
+        user("One", cwd="/p", timestamp="2026-11-20T10:00:05Z"),
+        user("Two", turn="p2", cwd="/p/sub", timestamp="2026-11-20T10:00:01Z"),
+        user("Three", turn="p3"),
+    ]
+    reader = TranscriptReader()
+    found = [p for line in lines for p in reader.feed(json.dumps(line))]
+    assert {p.directory for p in found} == {"/p"}
+    assert [p.at - found[1].at for p in found] == [4_000, 0, 0]
+
+
+FIELDS = ["type", "sessionId", "promptId", "message", "content", "timestamp", "agentId", "subtype",
+          "isCompactSummary", "toolUseResult", "id", "name", "input", "tool_use_id", "text", "uuid"]  # fmt: skip
+WORDS = [
+    "user",
+    "assistant",
+    "system",
+    "tool_use",
+    "tool_result",
+    "text",
+    "compact_boundary",
+    "s",
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6)
+    ),
+    max_leaves=15,
+)
+LINES = st.builds(lambda kind, rest: {**rest, "type": kind, "sessionId": "s"},
+                  st.sampled_from(WORDS[:3]), st.dictionaries(st.sampled_from(FIELDS), JSON))  # fmt: skip
+
+
+@given(st.lists(LINES | JSON, max_size=6), st.binary(max_size=20))
+def test_nothing_in_a_file_makes_it_raise(lines, noise):
+    reader = TranscriptReader()
+    for line in lines:
+        json.dumps([p.payload for p in reader.feed(json.dumps(line))])
+    reader.feed(noise)
+    reader.finish()
+
+
+def test_a_directory_longer_than_any_is_left_out():
+    line = {"type": "user", "sessionId": "s", "cwd": "/" + "a" * 5_000, "uuid": "u"}
+    reader = TranscriptReader()
+    (told,) = reader.feed(json.dumps(line | {"message": {"content": "hello"}}))
+    assert told.directory is None
+    (later,) = reader.feed(
+        json.dumps(line | {"cwd": "/a", "uuid": "v", "message": {"content": "b"}})
+    )
+    assert later.directory == "/a"

@@ -1,0 +1,112 @@
+"""What lies beside a transcript: found where it may be, and nowhere else."""
+
+import os
+
+import pytest
+
+from memd.transfer.transcripts import Place, place, read_output
+
+SESSION = "319a6304-209e-442a-844b-fd52e826e7ff"
+
+
+@pytest.fixture
+def project(tmp_path):
+    folder = tmp_path / "-home-dev-ledger"
+    (folder / SESSION / "tool-results").mkdir(parents=True)
+    (folder / SESSION / "subagents").mkdir()
+    return folder
+
+
+def keep(project, name, text, session=SESSION):
+    folder = project / session / "tool-results"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(text, encoding="utf-8")
+
+
+def said(name, session=SESSION):
+    return f"/home/somebody/.claude/projects/-elsewhere/{session}/tool-results/{name}"
+
+
+def test_a_transcript_s_path_says_whose_it_is(project):
+    assert place(str(project / f"{SESSION}.jsonl")) == Place(str(project), SESSION)
+    agent = project / SESSION / "subagents" / "agent-a1.jsonl"
+    assert place(str(agent)) == Place(str(project), SESSION, "a1")
+    agent.with_suffix(".meta.json").write_text(
+        '{"agentType": "Explore", "description": "look"}'
+    )
+    assert place(str(agent)).agent_type == "Explore"
+    nested = project / SESSION / "subagents" / "workflows" / "agent-a2.jsonl"
+    assert place(str(nested)) == Place(str(project), SESSION, "a2")
+    assert place(str(project / "agent-0c1d.jsonl")) == Place(str(project), "", "0c1d")
+
+
+@pytest.mark.parametrize("meta", ["{torn", "[]", '{"agentType": 7}', "[" * 100_000])
+def test_a_description_that_is_none_says_nothing(project, meta):
+    agent = project / SESSION / "subagents" / "agent-a1.jsonl"
+    agent.with_suffix(".meta.json").write_text(meta)
+    assert place(str(agent)).agent_type is None
+
+
+def test_a_saved_result_is_found_beside_the_transcript_wherever_that_has_moved(project):
+    keep(project, "b1.txt", "all of it\n")
+    here = place(str(project / f"{SESSION}.jsonl"))
+    assert read_output(here, said("b1.txt")) == "all of it\n"
+    assert read_output(here, rf"C:\Users\x\{SESSION}\tool-results\b1.txt") == "all of it\n"
+    assert read_output(here, said("gone.txt")) is None
+
+
+def test_a_fork_finds_the_results_of_the_session_it_came_from(project):
+    keep(project, "b1.txt", "of the first", session="first")
+    fork = place(str(project / f"{SESSION}.jsonl"))
+    assert read_output(fork, said("b1.txt", session="first")) == "of the first"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/etc/passwd",
+        "../../../../etc/passwd",
+        "/x/../tool-results/secret.txt",
+        "/x/./tool-results/..",
+        "tool-results/",
+        "",
+        "/",
+        "\0.txt",
+        f"/{SESSION}/tool-results/.hidden",
+    ],
+)
+def test_a_path_that_leads_elsewhere_finds_nothing(project, tmp_path, path):
+    keep(project, ".hidden", "x")
+    (tmp_path / "secret.txt").write_text("secret")
+    (tmp_path / "tool-results").mkdir()
+    (tmp_path / "tool-results" / "secret.txt").write_text("secret")
+    assert read_output(place(str(project / f"{SESSION}.jsonl")), path) is None
+
+
+def test_links_pipes_and_folders_are_not_results(project, tmp_path):
+    (tmp_path / "secret.txt").write_text("secret")
+    results = project / SESSION / "tool-results"
+    (results / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (results / "folder.txt").mkdir()
+    os.mkfifo(results / "pipe.txt")
+    (tmp_path / "outside" / "tool-results").mkdir(parents=True)
+    (tmp_path / "outside" / "tool-results" / "x.txt").write_text("secret")
+    (project / "linked").symlink_to(tmp_path / "outside")
+    here = place(str(project / f"{SESSION}.jsonl"))
+    for name in ("link.txt", "folder.txt", "pipe.txt"):
+        assert read_output(here, said(name)) is None
+    assert read_output(here, said("x.txt", session="linked")) is None
+
+
+def test_of_a_huge_result_both_ends_are_read_in_whole_lines(project):
+    path = project / SESSION / "tool-results" / "huge.txt"
+    with path.open("wb") as file:
+        file.write(b"first line\n" + b"x" * 200_000 + b"\n")
+        file.truncate(5 * 1024**3)  # a hole: nothing on the disk, five gigabytes to read
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nlast line\n")
+    text = read_output(place(str(project / f"{SESSION}.jsonl")), said("huge.txt"))
+    assert text.startswith("first line\n")
+    assert text.endswith("last line\n")
+    assert "bytes left in the file" in text
+    assert len(text) < 300_000
