@@ -2,13 +2,8 @@
 
 Each damage is done to a copy of one vault with a backup. What must hold: no daemon starts, and whoever
 asks is told which command helps; hooks go on into the spool; no byte of the damaged files changes, nor
-<<<<<<< HEAD:scripts/torture_disk_damage.py
 when they are set aside; `memd restore` brings back the backup, `memd restore --salvage` what can be read
-(not where the beginning of the file is gone); then the spool is taken in, and the doctor is content. Not here: bad disks (torture_disk.py).
-=======
-when they are set aside; `memd restore` brings back the backup, `memd restore --salvage` what can be read;
-then the spool is taken in, and the doctor is content. Not here: bad disks (disk.py).
->>>>>>> 072a1b5 (Move the stress tests into the package tests/stress; fuzz with Hypothesis):tests/stress/disk_damage.py
+(not where the beginning of the file is gone); then the spool is taken in, and the doctor is content. Not here: bad disks (disk.py).
 """
 
 import contextlib
