@@ -200,19 +200,24 @@ def _title(name: str, trail: tuple[str, ...], count: str) -> str:
 
 
 def _parts(
-    section: _Section, above: tuple[str, ...]
+    section: _Section, above: tuple[str, ...], bare: str = ""
 ) -> Iterator[tuple[tuple[str, ...], _Section, str]]:
+    """The parts of a section; `bare` are headings right above it that have no text of their own."""
     trail = (*above, section.heading) if section.heading else above
     whole = section.whole()
     if not whole.strip():
         return
     if len(whole) <= WHOLE_CHARACTERS or not section.below:
-        yield trail, section, whole
+        yield trail, section, bare + whole
         return
     if section.says_something():
-        yield trail, section, section.own()
+        yield trail, section, bare + section.own()
+        bare = ""
+    elif section.heading:
+        bare += f"{section.own()}\n\n"
     for below in section.below:
-        yield from _parts(below, trail)
+        yield from _parts(below, trail, bare)
+        bare = ""
 
 
 def _tree(note: Note) -> _Section:

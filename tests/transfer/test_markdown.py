@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.models import Kind
@@ -29,9 +29,10 @@ def test_a_long_note_is_parted_at_its_headings():
     assert parts[2].text.startswith("## B\n")
 
 
-def test_a_heading_without_words_of_its_own_makes_no_memory():
+def test_a_heading_without_words_of_its_own_stands_above_the_first_below_it():
     parts = markdown.read("n.md", f"# A\n\n## B\n{LONG}\n## C\n{LONG}", 7)
     assert [one.part for one in parts] == ["A › B", "A › C"]
+    assert [one.text[:9] for one in parts] == ["# A\n\n## B", "## C\nThe "]
 
 
 def test_headings_that_are_called_the_same_are_told_apart():
@@ -86,6 +87,7 @@ def test_a_very_long_title_keeps_its_last_heading():
     assert markdown.read("n.md", text, 7)[0].title == "n.md › … › The end"
 
 
+@example(["text", "===", "## B", LONG, LONG])
 @given(st.lists(st.sampled_from(["# A", "## B", "###", "===", "---", "```", "text", "", LONG])))
 def test_every_line_is_in_some_part_and_no_part_is_called_like_another(lines):
     parts = markdown.read("n.md", "\n".join(lines), 7)
