@@ -7,7 +7,7 @@ from memd.store.database import Database
 def test_a_generated_vault_is_whole_and_its_index_equals_its_truth(tmp_path, monkeypatch):
     monkeypatch.setattr("memd.index.snapshot.ROWS_MIN", 1)
     path = str(tmp_path / "v.db")
-    vault_generator.fill(path, 300, learned=True)
+    vault_generator.fill(path, 300)
     found = examined(path, 400, 2_000_000_000_000, is_served=False)
     assert [one for one in found if one.verdict != "ok"] == []
     db = Database(path, 1)

@@ -101,12 +101,12 @@ def _generate_vault(home: str, size: int, keep: Path | None) -> None:
     target = Path(harness.Daemon(home).paths.database)
     target.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
     if keep is None:
-        vault_generator.fill(str(target), size, learned=True)
+        vault_generator.fill(str(target), size)
         return
     kept = keep / str(size) / target.name
     if not kept.exists():
         kept.parent.mkdir(parents=True, exist_ok=True)
-        vault_generator.fill(str(kept), size, learned=True)
+        vault_generator.fill(str(kept), size)
     # The index beside it is mostly holes, which a plain copy would fill.
     shutil.rmtree(target.parent)
     subprocess.run(["cp", "-a", "--sparse=always", kept.parent, target.parent], check=True)  # noqa: S607

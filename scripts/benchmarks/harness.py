@@ -124,6 +124,10 @@ class Daemon:
 
         self.wait_until(is_learned)
 
+    def missing_vectors(self, status: dict[str, Any]) -> int:
+        """How many passages have no vector of the model yet."""
+        return int(_worker_with("missing", status).get("missing", 0))
+
     def wait_ready(self) -> None:
         """Wait until the model answers."""
 
@@ -208,15 +212,6 @@ class ModelServer:
         with urllib.request.urlopen(self.url + "/spent", timeout=30) as answer:  # noqa: S310  # ours
             spent: dict[str, float] = json.load(answer)
         return spent
-
-    def ask(self, text: str) -> float:
-        """Seconds until the server returns the vector of a text, without memd."""
-        body = json.dumps({"model": self.model, "input": text}).encode()
-        request = urllib.request.Request(self.url + "/api/embed", body)  # noqa: S310  # ours
-        began = time.perf_counter()
-        with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310  # ours
-            answer.read()
-        return time.perf_counter() - began
 
     def engines(self, query_s: float = 0.3) -> str:
         """config.toml: use this server, with this deadline for a query's vector."""

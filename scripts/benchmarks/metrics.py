@@ -2,6 +2,7 @@
 
 import argparse
 import fnmatch
+import itertools
 import json
 import os
 import platform
@@ -143,14 +144,12 @@ def searches(path: str, count: int, seed: int = 11) -> dict[str, float]:
     return milliseconds(times[_WARM_UP:])
 
 
-def events(first: int = 0) -> Iterator[bytes]:
-    """Requests that capture one event of about 1.5 kB each, all of them different."""
+def events(first: int = 0) -> Iterator[dict[str, Any]]:
+    """Parameters of `memd/capture` for events of about 1.5 kB, all of them different."""
     questions = corpus.Corpus(seed=5).questions(300)
     words = [word for question in questions for word in question.split()]
     chance = random.Random(first)
-    number = first
-    while True:
-        number += 1
+    for number in itertools.count(first):
         output = " ".join(chance.choice(words) for _ in range(EVENT_WORDS))
         payload = {
             "session_id": f"session-{number % 16}",
@@ -162,9 +161,7 @@ def events(first: int = 0) -> Iterator[bytes]:
             "tool_input": {"command": "pytest -q tests/test_login.py"},
             "tool_response": {"stdout": output, "stderr": ""},
         }
-        params = {"client": "claude-code", "payload": payload}
-        call = {"jsonrpc": "2.0", "id": number, "method": "memd/capture", "params": params}
-        yield json.dumps(call).encode() + b"\n"
+        yield {"client": "claude-code", "payload": payload}
 
 
 def captures(path: str, seconds: float, connections: int, first: int = 0) -> dict[str, float]:
@@ -172,8 +169,11 @@ def captures(path: str, seconds: float, connections: int, first: int = 0) -> dic
 
     The requests are prepared and one thread sends them, so that the sender is not what is measured.
     """
-    source = events(first)
-    ready = [next(source) for _ in range(int(seconds * _EVENTS_PER_S) + connections)]
+    call = {"jsonrpc": "2.0", "id": 1, "method": "memd/capture"}
+    ready = [
+        json.dumps({**call, "params": event}).encode() + b"\n"
+        for event in itertools.islice(events(first), int(seconds * _EVENTS_PER_S) + connections)
+    ]
     selector, sent = selectors.DefaultSelector(), {}
     for _ in range(connections):
         client = socket.socket(socket.AF_UNIX)

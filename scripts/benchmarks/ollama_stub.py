@@ -152,8 +152,6 @@ class Handler(BaseHTTPRequestHandler):
         given = asked.get("input") or []
         texts = [given] if isinstance(given, str) else given
         rows = self.model.embed(texts) if texts else np.zeros((0, 0), np.float32)
-        if 0 < (wanted := int(asked.get("dimensions") or 0)) < rows.shape[1]:
-            rows = minilm.unit(rows[:, :wanted])
         took = time.perf_counter_ns() - began
         self._answer(
             200,
@@ -190,15 +188,12 @@ class Server(ThreadingHTTPServer):
 def main() -> None:
     """Serve."""
     parser = argparse.ArgumentParser(prog="benchmarks.ollama_stub")
-    parser.add_argument("--model", choices=minilm.MODELS, default="all-minilm")
+    parser.add_argument("--model", choices=minilm.MODELS, required=True)
     parser.add_argument("--port", type=int, default=0, help="default: a free one")
     parser.add_argument("--digest", default="", help="serve a model with another digest")
     parser.add_argument("--rate", type=float, default=0.0, help="texts per second at most")
-    parser.add_argument(
-        "--no-cache", action="store_true", help="compute every text in this run"
-    )
     options = parser.parse_args()
-    is_cached = options.model in minilm.WHEELS and not options.no_cache
+    is_cached = options.model in minilm.WHEELS
     Handler.model = StubModel(options.model, options.digest, options.rate, is_cached=is_cached)
     with Server(("127.0.0.1", options.port), Handler) as server:
         print(f"http://127.0.0.1:{server.server_port}", flush=True)

@@ -6,6 +6,7 @@ added up plainly in double precision. `recall`: which part of the vectors' first
 """
 
 import argparse
+import itertools
 import statistics
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -48,8 +49,6 @@ _PROJECTS = 30
 _TOP = 50
 _POOL = 200
 """Rows that a search takes from the vectors: fifty memories may have several each."""
-_EMBEDDED_MAX = 100_000
-"""Texts that are embedded; further rows are mixed from two of them, since embedding takes long."""
 _ROUNDING = 1e-4
 _LEXICAL = Lexical(k1=1.2, b=0.4, title_weight=2.0)
 _BLOCK = 10_000
@@ -219,11 +218,12 @@ def _compare(other: str, ours: Sequence[float], theirs: Sequence[float]) -> dict
 def _measure_vectors(rows: _Rows) -> dict[str, Any]:
     """The hashing space against a scan of the same rows in float32."""
     count, texts, embedder = len(rows.words), corpus.Corpus(), HashingEmbedder()
-    memories = texts.memories(min(count, _EMBEDDED_MAX), 0)
-    embedded = embedder.embed([f"{one['title']}\n{one['text']}" for one in memories])
-    scanned = _mix_rows(np.asarray(embedded, np.float32), count)
+    memories = texts.memories(count, 0)
+    scanned = np.empty((count, embedder.space.dimensions), np.float32)
     matrix = VectorMatrix(scanned.shape[1])
-    for first in range(0, count, _BLOCK):
+    for first, _ in rows.blocks():
+        batch = [f"{one['title']}\n{one['text']}" for one in itertools.islice(memories, _BLOCK)]
+        scanned[first : first + _BLOCK] = embedder.embed(batch)
         matrix.append(scanned[first : first + _BLOCK].astype(np.float16))
     live = np.ones(count, np.bool_)
     ours, theirs, recalls = [], [], []
@@ -236,18 +236,6 @@ def _measure_vectors(rows: _Rows) -> dict[str, Any]:
         theirs.append(_shortest(partial(_scan, scanned, query), 3))
     recall = round(statistics.mean(recalls), 4)
     return {**_compare("scan", ours, theirs), "recall": recall}
-
-
-def _mix_rows(given: Floats, count: int) -> Floats:
-    """`count` rows of length 1: the given ones, then unequal mixtures of two of them."""
-    random, rows = np.random.default_rng(9), np.empty((count, given.shape[1]), np.float32)
-    rows[: len(given)] = given
-    for first in range(len(given), count, _BLOCK):
-        one, other = random.integers(0, len(given), (2, min(_BLOCK, count - first)))
-        mixed = given[one] + np.float32(0.7) * given[other]
-        length = np.linalg.norm(mixed, axis=1, keepdims=True)
-        rows[first : first + _BLOCK] = mixed / np.where(length > 0, length, 1)
-    return rows
 
 
 def _scan(rows: Floats, query: Floats) -> NDArray[np.intp]:

@@ -1,19 +1,15 @@
 """Generate a vault of any size in minutes, as memd itself would have written it.
 
-    PYTHONPATH=scripts python -m benchmarks.vault_generator FILE SUMMARIES [SEED] [--learned]
-
 Zipfian words, realistic identifiers, eight memories to a session, spread over a year. What memd derives word by
 word (stems, parts of identifiers, names, hashed features) is computed once per word here, so that a million
 memories take minutes instead of hours; a test has `memd doctor` check the result. The snapshot of the memory
 index is written, too.
 """
 
-import argparse
 import functools
 import random
 import time
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 
 import anyio
 import numpy as np
@@ -91,10 +87,8 @@ def _identifier_parts(token: str) -> list[str]:
 class VaultWriter:
     """Writes memories and everything that is derived from them, in batches."""
 
-    def __init__(
-        self, tx: Connection, total: int, seed: int, now: int, *, learned: bool
-    ) -> None:
-        self.tx, self.total, self.now, self.learned = tx, total, now, learned
+    def __init__(self, tx: Connection, total: int, seed: int, now: int) -> None:
+        self.tx, self.total, self.now = tx, total, now
         self.rng = np.random.default_rng(seed)
         self.lexicon = Lexicon(seed, min(2 * total + 100, 20_000 + total // 10, 100_000))
         self.uses = np.zeros(len(self.lexicon.numbers) + 1, np.int64)
@@ -102,7 +96,7 @@ class VaultWriter:
             projects.ensure_project(tx, f"/home/dev/p{n}", f"p{n}", "a git repository", now)
             for n in range(_PROJECTS)
         ]
-        self.space = vectors.ensure_space(tx, LEARNED) if learned else 0
+        self.space = vectors.ensure_space(tx, LEARNED)
         self.session = 0
 
     def write(self, first: int, count: int) -> None:
@@ -121,9 +115,8 @@ class VaultWriter:
         self._write_summaries(ids, titles, bodies)
         self._write_passages(ids, title_tokens, body_tokens, bodies)
         self._write_fulltext(ids, title_tokens, body_tokens, titles, bodies)
-        if self.learned:
-            blobs = rng.integers(0, 256, (count, 772), np.uint8)
-            vectors.put(self.tx, self.space, zip(ids, map(bytes, blobs), strict=True))
+        blobs = rng.integers(0, 256, (count, 772), np.uint8)
+        vectors.put(self.tx, self.space, zip(ids, map(bytes, blobs), strict=True))
 
     def _join_tokens(self, tokens: Ints) -> list[str]:
         named = self.lexicon.tokens
@@ -234,19 +227,11 @@ def _count_keys(titles: Ints, bodies: Ints) -> tuple[Ints, Ints, Ints]:
     return every, title, body
 
 
-def fill(
-    path: str,
-    summaries: int,
-    seed: int = 7,
-    *,
-    learned: bool = False,
-    saved: bool = True,
-    report: Callable[[str], None] = lambda _: None,
-) -> None:
+def fill(path: str, summaries: int, seed: int = 7) -> None:
     """Generate a vault with this many memories at `path`, which must not exist.
 
-    `learned`: with random vectors in one model's space of 768 dimensions. `saved`: with a snapshot of the
-    index beside it, if the vault is big enough for one.
+    It has random vectors in one model's space of 768 dimensions, and a snapshot of the index beside it if it is
+    big enough for one.
     """
     now = time.time_ns() // 1_000_000
     db = Database(path, now)
@@ -254,16 +239,12 @@ def fill(
         writer = db._writer  # noqa: SLF001  # durability does not matter for a generated vault
         writer.pragma("synchronous", 0)
         writer.pragma("cache_size", -262_144)
-        filler = db.write_now(lambda tx: VaultWriter(tx, summaries, seed, now, learned=learned))
+        filler = db.write_now(lambda tx: VaultWriter(tx, summaries, seed, now))
         for first in range(0, summaries, _BATCH):
             count = min(_BATCH, summaries - first)
             db.write_now(lambda _, first=first, count=count: filler.write(first, count))
-            report(f"{first + count} memories")
         db.write_now(lambda _: filler.finish())
-        report("words")
-        if saved:
-            anyio.run(partial(_save, db))
-            report("index")
+        anyio.run(_save, db)
     finally:
         db.close()
 
@@ -279,23 +260,3 @@ async def _save(db: Database) -> None:
         await saver.save(lambda: False)
     finally:
         hashing._hash_word, snapshot.EMBEDDED_MAX = hash_word, most  # noqa: SLF001
-
-
-def main() -> None:
-    """Generate a vault."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("file")
-    parser.add_argument("summaries", type=int)
-    parser.add_argument("seed", type=int, nargs="?", default=7)
-    parser.add_argument("--learned", action="store_true")
-    given = parser.parse_args()
-    began = time.perf_counter()
-
-    def report(step: str) -> None:
-        print(f"{time.perf_counter() - began:7.1f} s  {step}", flush=True)
-
-    fill(given.file, given.summaries, given.seed, learned=given.learned, report=report)
-
-
-if __name__ == "__main__":
-    main()
