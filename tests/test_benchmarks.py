@@ -42,10 +42,10 @@ def test_a_report_as_json_holds_the_figures_and_what_was_missed(tmp_path):
     }
 
 
-def test_the_retrievers_find_what_plain_arithmetic_finds():
+def test_the_vectors_of_the_index_find_what_a_scan_finds():
     options = bench.parse_options("retrievers", ["--rows", "300", "--questions", "3"])
     figures = retrievers.measure(options)
-    assert figures["words, 300 rows"]["exact"] == 1
+    assert figures["words, 300 rows"]["ratio"] > 0
     assert figures["vectors, 300 rows"]["recall"] >= 0.99
 
 

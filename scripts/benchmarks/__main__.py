@@ -15,7 +15,7 @@ PARTS = {
     "retrievers": "words against FTS5, vectors against a scan",
     "consolidation": "what a run costs, and whether it hides only duplicates",
     "embeddings": "what searches notice while the model fails or changes",
-    "baselines": "grep, LIKE, FTS5 and memd on the same questions",
+    "baselines": "grep, FTS5 and memd on the same questions",
     "compare": "two commits against each other",
     "plot": "draw what `growth --json FILE` wrote",
 }

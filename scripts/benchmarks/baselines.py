@@ -1,8 +1,8 @@
-"""What users would reach for without memd, on the same texts: grep over transcripts, LIKE, and FTS5 alone.
+"""What users would reach for without memd, on the same texts: grep over transcripts, and FTS5 alone.
 
 Each question is made of four words of one memory in a plain sentence; that memory is the right answer. grep
 looks for the question's rarest word in transcripts, one file a session, and returns lines in their order;
-LIKE counts how many words a row has; FTS5 ranks by its own bm25, words joined by OR. memd answers over MCP.
+FTS5 ranks by its own bm25, words joined by OR. memd answers over MCP.
 The texts are generated: they show who is fast and finds a needle, not who understands.
 """
 
@@ -43,13 +43,11 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
     questions = _questions(texts, options.questions)
     with tempfile.TemporaryDirectory() as folder, harness.daemon() as daemon:
         daemon.remember(memories)
-        connection = _database(texts)
         return {
             name: _judge(ask, questions)
             for name, ask in (
                 ("grep", _grep(Path(folder), texts)),
-                ("LIKE", _like(connection)),
-                ("FTS5", _fts5(connection)),
+                ("FTS5", _fts5(texts)),
                 ("memd", _memd(daemon)),
             )
         }
@@ -107,34 +105,18 @@ def _grep(folder: Path, texts: Texts) -> Ask:
     return ask
 
 
-def _database(texts: Texts) -> apsw.Connection:
-    """The texts in SQLite, plain and as FTS5."""
+def _fts5(texts: Texts) -> Ask:
     connection = apsw.Connection("")
-    connection.execute("CREATE TABLE plain (title TEXT, body TEXT)")
     connection.execute(
-        "CREATE VIRTUAL TABLE fts USING fts5 (title, body, tokenize='porter unicode61')"
+        "CREATE VIRTUAL TABLE t USING fts5 (title, body, tokenize='porter unicode61')"
     )
-    rows = [(one["title"], one["text"]) for one in texts]
     with connection:
-        connection.executemany("INSERT INTO plain VALUES (?, ?)", rows)
-        connection.executemany("INSERT INTO fts VALUES (?, ?)", rows)
-    return connection
+        rows = ((one["title"], one["text"]) for one in texts)
+        connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
 
-
-def _like(connection: apsw.Connection) -> Ask:
-    def ask(question: str) -> list[str]:
-        asked = [word for word in words(question) if not is_stop_word(word)]
-        score = " + ".join("(body LIKE ?)" for _ in asked)
-        sql = f"SELECT title, {score} AS n FROM plain WHERE n > 0 ORDER BY n DESC LIMIT {_TOP}"  # noqa: S608
-        return [row[0] for row in connection.execute(sql, [f"%{word}%" for word in asked])]
-
-    return ask
-
-
-def _fts5(connection: apsw.Connection) -> Ask:
     def ask(question: str) -> list[str]:
         joined = " OR ".join(f'"{word}"' for word in words(question))
-        sql = f"SELECT title FROM fts WHERE fts MATCH ? ORDER BY rank LIMIT {_TOP}"  # noqa: S608
+        sql = f"SELECT title FROM t WHERE t MATCH ? ORDER BY rank LIMIT {_TOP}"  # noqa: S608
         return [row[0] for row in connection.execute(sql, (joined,))]
 
     return ask

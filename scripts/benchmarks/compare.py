@@ -17,7 +17,6 @@ from pathlib import Path
 
 from benchmarks import harness, metrics
 
-_CONSOLIDATE_S = 600.0
 _CAPTURES_S = 4.0
 _ALONE_S = 1.0
 _HOOKS = 20
@@ -79,12 +78,10 @@ class _Side:
         self._figures: dict[str, list[float]] = defaultdict(list)
 
     def fill(self, count: int) -> None:
-        """Remember generated memories and consolidate them, so that searches have the machine alone."""
+        """Remember generated memories and consolidate them."""
         self.daemon.start()
         self.daemon.fill(count)
-        with self.daemon.client(_CONSOLIDATE_S) as client:
-            while client.call("memd/status")["summaries"]["to_consolidate"]:
-                client.call("memd/consolidate")
+        self.daemon.consolidate_all()
         self.daemon.stop()
 
     def search(self, searches: int) -> None:

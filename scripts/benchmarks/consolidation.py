@@ -1,50 +1,43 @@
 """What a run of consolidation costs, what searches notice of it, and whether it hides only duplicates.
 
-`cost`: in one process, as in the daemon, a vault of generated memories with an index, then runs over new ones,
-a tenth of which restate older ones. CPU is what all threads of the process used for a run while nothing
-searched; searches are timed alone and during runs in turns, so that both see the same machine.
+`cost`: a daemon with a vault of generated memories consolidates new ones, a tenth of which restate older ones.
+CPU is what the daemon used for a run while nothing searched; searches are timed alone and during runs in turns,
+so that both see the same machine.
 `pairs`: each labelled pair of tests/data/pairs.jsonl is decided as a run would decide it, for each model: a
 candidate by its cosine or because both have the same normal form, then the guards. Nothing but a duplicate
 may be superseded.
 """
 
 import argparse
-import itertools
 import json
 import statistics
-import tempfile
+import threading
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import partial
 from typing import Any
 
-import anyio
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import corpus, harness, metrics, minilm
 from memd.config import Config
-from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.decide import Pair, Relate, Supersede, decide
 from memd.consolidate.near_duplicates import form_of
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index.indexer import Indexer
-from memd.index.memory_index import MemoryIndex
-from memd.models import Draft, Kind, Summary, Tier
-from memd.recall.recaller import Recaller
-from memd.recall.types import Question
-from memd.store import projects, summaries
-from memd.store.database import Connection, Database
+from memd.models import Kind, Summary, Tier
 
 LIMITS = {
     "cost, 10000 live": {"cpu_s": "<= 0.5"},
-    "cost, *": {"cpu_s": "<= 3", "p95 ratio": "<= 2"},
+    "cost, *": {"cpu_s": "<= 3", "superseded": ">= 1", "p95 ratio": "<= 2"},
     "pairs, *": {"wrong": "<= 0", "recall of near": ">= 0.8"},
 }
-_BATCH = 1_000
 _RESTATED = 10
 """One of so many new memories restates an old one."""
 _CPU_RUNS = 3
+_RUN_S = 600.0
+"""Longest wait for one run."""
+_BY_REQUEST = "[consolidate]\ninterval_s = 1_000_000\n"
 _ALONE_S = 0.5
 _PAUSE_S = 0.005
 """Between two searches: one user searches, not a crowd."""
@@ -70,7 +63,7 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
     figures: metrics.Figures = {}
     if options.only != "pairs":
         for live in options.live:
-            row = anyio.run(_measure_cost, live, options.new, options.rounds)
+            row = _measure_cost(live, options.new, options.rounds)
             figures[f"cost, {live} live"] = row
     if options.only != "cost":
         pairs = [json.loads(line) for line in _PAIRS.read_text("utf-8").splitlines()]
@@ -79,113 +72,78 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
     return figures
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
 class _Vault:
-    """A vault with its index, its consolidator and its searches."""
+    """A daemon with a vault that is consolidated only when asked."""
 
-    def __init__(self, path: str) -> None:
-        config = Config()
-        embedder = HashingEmbedder()
-        self.db = Database(path, _now())
-        index = MemoryIndex(config.engines.active_from)
-        self.indexer = Indexer(self.db, (embedder,), index, config.index)
-        self.recaller = Recaller(
-            self.db, (embedder,), index, config.recall, config.profiles, None
-        )
-        self.consolidator = Consolidator(
-            self.db, index, embedder.space.name, config.consolidate, _now, lambda: None
-        )
-        self._corpus = corpus.Corpus()
-        self._questions = itertools.cycle(self._corpus.questions(400))
-        self._numbers = itertools.count(1)
-        self._old: list[dict[str, Any]] = []
-        self._project = self.db.write_now(
-            lambda tx: projects.ensure_project(tx, "/bench", "bench", "", _now())
-        )
+    def __init__(self, daemon: harness.Daemon, live: int) -> None:
+        self._daemon = daemon
+        self._texts = corpus.Corpus()
+        self._mcp = harness.Mcp(daemon.paths.socket)
+        self._old = self._generate(live)
+        daemon.remember(self._old)
+        daemon.consolidate_all()
 
-    async def put(self, count: int, *, is_new: bool) -> None:
-        """Write memories and index them; those that are not new count as consolidated."""
-        memories = list(self._corpus.memories(count, _now()))
-        if is_new:
-            for place in range(0, count, _RESTATED):
-                old = self._old[next(self._numbers) % len(self._old)]
-                memories[place] = {**old, "text": str(old["text"]).upper(), "at": _now()}
-        else:
-            self._old = memories
-        for first in range(0, count, _BATCH):
-            batch = memories[first : first + _BATCH]
-            await self.db.write(lambda tx, batch=batch: self._write(tx, batch, is_new=is_new))
-        await self.indexer.settle()
+    def _generate(self, count: int) -> list[dict[str, Any]]:
+        return list(self._texts.memories(count, int(time.time() * 1000)))
 
-    def _write(
-        self, tx: Connection, memories: Sequence[dict[str, Any]], *, is_new: bool
-    ) -> None:
-        owner = summaries.Owner(self._project, None, "bench")
-        for one in memories:
-            draft = Draft(
-                "turn", Kind(one["kind"]), one["title"], one["text"], one["at"], "bench", ()
-            )
-            summaries.put_summaries(tx, f"bench-{next(self._numbers)}", draft, owner, _now())
-        if not is_new:
-            tx.execute("UPDATE summaries SET consolidated = 1")
+    def remember_new(self, count: int) -> None:
+        """Remember new memories, some of which restate old ones."""
+        memories = self._generate(count)
+        for place in range(0, count, _RESTATED):
+            old = self._old.pop()
+            text = f"{old['text']} Indeed."
+            memories[place] = {**old, "text": text, "at": memories[place]["at"]}
+        self._daemon.remember(memories)
 
-    async def search_until(self, is_over: Callable[[], bool]) -> list[float]:
-        """Search until a condition holds; the seconds of each search."""
+    def run(self) -> int:
+        """Consolidate once; how many memories were superseded."""
+        with self._daemon.client(_RUN_S) as client:
+            return int(client.call("memd/consolidate")["report"]["superseded"])
+
+    def search_while(self, is_going_on: Callable[[], bool]) -> list[float]:
+        """Search while a condition holds; the seconds of each search."""
         times = []
-        while not is_over():
-            question = Question(next(self._questions), _now(), (self._project,))
-            began = time.perf_counter()
-            await self.recaller.search(question)
-            times.append(time.perf_counter() - began)
-            await anyio.sleep(_PAUSE_S)
+        while is_going_on():
+            (question,) = self._texts.questions(1)
+            search = partial(self._mcp.tool, "mem_search", query=question, project="all")
+            times.append(metrics.elapsed(search))
+            time.sleep(_PAUSE_S)
         return times
 
-    async def search_alone(self) -> list[float]:
+    def search_alone(self) -> list[float]:
         """Search while nothing else happens."""
         end = time.perf_counter() + _ALONE_S
-        return await self.search_until(lambda: time.perf_counter() > end)
+        return self.search_while(lambda: time.perf_counter() < end)
 
-    async def search_during_run(self) -> list[float]:
-        """Search while a run works."""
-        done: list[object] = []
-
-        async def run() -> None:
-            done.append(await self.consolidator.tick())
-
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(run)
-            return await self.search_until(lambda: bool(done))
+    def search_during_run(self) -> list[float]:
+        """Search while the daemon consolidates."""
+        run = threading.Thread(target=self.run)
+        run.start()
+        return self.search_while(run.is_alive)
 
 
-async def _measure_cost(live: int, new: int, rounds: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
-        vault = _Vault(str(Path(folder, "v.db")))
-        await vault.put(live, is_new=False)
-        while (await vault.consolidator.tick()).has_more:
-            pass
+def _measure_cost(live: int, new: int, rounds: int) -> dict[str, Any]:
+    with harness.daemon(_BY_REQUEST) as daemon:
+        vault = _Vault(daemon, live)
         cpu, superseded = [], 0
         for _ in range(_CPU_RUNS):
-            await vault.put(new, is_new=True)
-            began = time.process_time()
-            superseded += (await vault.consolidator.tick()).superseded
-            cpu.append(time.process_time() - began)
-        await vault.search_alone()
+            vault.remember_new(new)
+            before = daemon.cpu_s()
+            superseded += vault.run()
+            cpu.append(daemon.cpu_s() - before)
+        vault.search_alone()
         alone, during = [], []
         for _ in range(rounds):
-            await vault.put(new, is_new=True)
-            alone += await vault.search_alone()
-            during += await vault.search_during_run()
-        vault.db.close()
-    before, after = harness.milliseconds(alone), harness.milliseconds(during)
+            vault.remember_new(new)
+            alone += vault.search_alone()
+            during += vault.search_during_run()
+    idle, busy = harness.milliseconds(alone), harness.milliseconds(during)
     return {
         "cpu_s": round(statistics.median(cpu), 3),
         "superseded": superseded,
-        **{f"alone {name}": value for name, value in before.items()},
-        **{f"during {name}": value for name, value in after.items()},
-        "p95 ratio": round(after["p95"] / before["p95"], 2),
+        **{f"alone {name}": value for name, value in idle.items()},
+        **{f"during {name}": value for name, value in busy.items()},
+        "p95 ratio": round(busy["p95"] / idle["p95"], 2),
     }
 
 

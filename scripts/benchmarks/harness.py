@@ -29,6 +29,7 @@ START_S = 60.0
 """Longest wait for the first answer of a started daemon."""
 _MEMORIES_PER_CALL = 500
 _POLL_S = 0.05
+_CONSOLIDATE_S = 600.0
 _SCRIPTS = Path(__file__).resolve().parents[1]
 ROOT = _SCRIPTS.parent
 
@@ -95,6 +96,12 @@ class Daemon:
         now = int(time.time() * 1000)
         self.remember(list((texts or corpus.Corpus()).memories(count, now)))
 
+    def consolidate_all(self) -> None:
+        """Consolidate until nothing is left, so that searches have the machine alone."""
+        with self.client(_CONSOLIDATE_S) as client:
+            while client.call("memd/status")["summaries"]["to_consolidate"]:
+                client.call("memd/consolidate")
+
     def wait_until(self, is_done: Callable[[dict[str, Any]], bool]) -> None:
         """Wait until the daemon's status meets a condition."""
         with self.client() as client:
@@ -136,6 +143,13 @@ class Daemon:
             return embedder.get("state") == "running" and not embedder["why_not"]
 
         self.wait_until(is_ready)
+
+    def cpu_s(self) -> float:
+        """CPU time of all its threads so far."""
+        assert self.process is not None
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text(encoding="utf-8")
+        user, system = stat.rpartition(")")[2].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
     def rss_mb(self) -> float:
         """Resident memory in MiB, mapped files included."""

@@ -1,6 +1,6 @@
 """Ollama's protocol on 127.0.0.1 for the models of minilm.py: a learned model without Ollama.
 
-Prints its URL, then serves /api/embed, /api/tags, /api/show and /api/version until it is killed. A text is
+Prints its URL, then serves /api/embed, /api/tags and /api/show until it is killed. A text is
 computed once: its vector is cached. Another --digest is another model: the same vectors with their dimensions
 rotated, so that the two cannot be compared. GET /spent returns what computing took. Ollama's queue and its errors
 are in tests/fakes/ollama.py.
@@ -70,11 +70,12 @@ class StubModel:
         self.spent["asked"] += len(texts)
         if any(self._cache.get(text) is None for text in texts):
             with self._computing:
-                self._compute(
-                    [text for text in dict.fromkeys(texts) if self._cache.get(text) is None]
-                )
+                new = [text for text in dict.fromkeys(texts) if self._cache.get(text) is None]
+                self._compute(new)
         found = [row for text in texts if (row := self._cache.get(text)) is not None]
-        return rotate(np.array(found, np.float32), self._salt)
+        return rotate(
+            np.array(found, np.float32).reshape(-1, self.weights.dimensions), self._salt
+        )
 
     def _compute(self, texts: Sequence[str]) -> None:
         began = time.perf_counter()
@@ -82,17 +83,6 @@ class StubModel:
         time.sleep(max(0.0, began + self._text_s * len(texts) - time.perf_counter()))
         self.spent["computed"] += len(texts)
         self.spent["seconds"] += time.perf_counter() - began
-
-    def details(self) -> dict[str, Any]:
-        """The entry of the model in /api/tags."""
-        return {
-            "name": f"{self.name}:latest",
-            "model": f"{self.name}:latest",
-            "modified_at": "2025-01-01T00:00:00Z",
-            "size": 0,
-            "digest": self.digest,
-            "details": {"format": "gguf", "family": "bert", "families": ["bert"]},
-        }
 
 
 def digest(model: minilm.Model, salt: str) -> str:
@@ -118,55 +108,27 @@ class Handler(BaseHTTPRequestHandler):
         """Log nothing."""
 
     def do_GET(self) -> None:
-        """Answer what clients ask of a server."""
-        answers: dict[str, Any] = {
-            "/api/version": {"version": "0.0.0-standin"},
-            "/api/tags": {"models": [self.model.details()]},
-            "/spent": self.model.spent,
-        }
-        if self.path in answers:
-            self._answer(200, answers[self.path])
-        else:
-            self._answer(404, {"error": f"no such path: {self.path}"})
+        """List the model, or return what computing took."""
+        tags = {"models": [{"name": f"{self.model.name}:latest", "digest": self.model.digest}]}
+        self._answer({"/api/tags": tags, "/spent": self.model.spent}.get(self.path))
 
     def do_POST(self) -> None:
-        """Embed, or show the model."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"{}")
-        if str(asked.get("model", "")).removesuffix(":latest") != self.model.name:
-            self._answer(404, {"error": f"model {asked.get('model')!r} not found"})
-        elif self.path == "/api/embed":
-            self._embed(asked)
+        """Embed, or describe the model."""
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"] or 0)) or b"{}")
+        answer: dict[str, Any] | None = None
+        if self.path == "/api/embed":
+            given = request.get("input") or []
+            rows = self.model.embed([given] if isinstance(given, str) else given)
+            answer = {"embeddings": np.round(rows.astype(np.float64), 7).tolist()}
         elif self.path == "/api/show":
-            sizes = {
-                "general.architecture": "bert",
-                "bert.context_length": self.model.weights.context,
-                "bert.embedding_length": self.model.weights.dimensions,
-            }
-            shown = {"capabilities": ["embedding"], "model_info": sizes}
-            self._answer(200, {**self.model.details(), **shown})
-        else:
-            self._answer(404, {"error": f"no such path: {self.path}"})
+            weights = self.model.weights
+            sizes = {"context_length": weights.context, "embedding_length": weights.dimensions}
+            answer = {"model_info": {f"bert.{name}": size for name, size in sizes.items()}}
+        self._answer(answer)
 
-    def _embed(self, asked: dict[str, Any]) -> None:
-        began = time.perf_counter_ns()
-        given = asked.get("input") or []
-        texts = [given] if isinstance(given, str) else given
-        rows = self.model.embed(texts) if texts else np.zeros((0, 0), np.float32)
-        took = time.perf_counter_ns() - began
-        self._answer(
-            200,
-            {
-                "model": asked["model"],
-                "embeddings": np.round(rows.astype(np.float64), 7).tolist(),
-                "total_duration": took,
-                "load_duration": 0,
-                "prompt_eval_count": 0,
-            },
-        )
-
-    def _answer(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
+    def _answer(self, body: dict[str, Any] | None) -> None:
+        data = json.dumps(body or {"error": f"no such path: {self.path}"}).encode()
+        self.send_response(200 if body else 404)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
