@@ -27,7 +27,7 @@ from memd.consolidate import runs
 from memd.consolidate.decide import Decision, Pair, Supersede, deciding, refusals, said
 from memd.consolidate.near_duplicates import PAIRS_MAX, Found, NearestRows, form_of, rows_of
 from memd.consolidate.runs import Undone
-from memd.index.malloc import give_back
+from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
 from memd.store import runs as store_runs
@@ -172,7 +172,7 @@ class Consolidator:
             self._last = replace(tick, took_ms=took_ms, has_more=has_more)
             self._superseded += tick.superseded
         if plan.batch:
-            await anyio.to_thread.run_sync(give_back)
+            await anyio.to_thread.run_sync(trim_heap)
         if tick.superseded or tick.contradicts:
             self._on_written()
             log.get(self.name).info(

@@ -66,7 +66,7 @@ async def serve(
     starter: Starter = BY_HAND,
 ) -> None:
     """Serve one vault until asked to leave. Raises AlreadyRunning, or a VaultError."""
-    malloc.tighten()
+    malloc.limit_arenas()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
     with process.held(paths.lock, clock()), doctor.opened(paths, clock()) as db:

@@ -15,7 +15,7 @@ from memd.config import EnginesConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Vectors
 from memd.errors import BadRequest, EngineAbsent, EngineFailed
 from memd.index.chunking import wording
-from memd.index.malloc import give_back
+from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
 from memd.index.quantization import decode, encode, is_former
 from memd.models import Space
@@ -375,7 +375,7 @@ class Upkeep:
             for weight in stale:
                 await self._drop(weight.name)
             await self._db.compact()
-            await anyio.to_thread.run_sync(give_back)
+            await anyio.to_thread.run_sync(trim_heap)
             after = await anyio.to_thread.run_sync(self._db.size)
         dropped = tuple(Dropped(one.name, one.vectors, one.bytes) for one in stale)
         return Vacuumed(dry_run, dropped, free, before, after, note)

@@ -21,7 +21,7 @@ from memd.errors import EngineFailed
 from memd.index import backfill
 from memd.index.chunking import embedded, passages
 from memd.index.entities import Entity, of_summary
-from memd.index.malloc import give_back
+from memd.index.malloc import trim_heap
 from memd.index.memory_index import Batch, MemoryIndex
 from memd.index.snapshot import IndexStorage
 from memd.models import Space, Summary
@@ -107,7 +107,7 @@ class Indexer:
         """Set once the index has been read from the vault."""
 
     async def run(self) -> None:
-        """Index for ever: what is pending, then whatever somebody rings for."""
+        """Index what is pending, then again at each wake-up, until cancelled."""
         while True:
             await self.settle()
             await self._complete()
@@ -116,14 +116,14 @@ class Indexer:
                 await self._rest()
 
     async def _rest(self) -> None:
-        """Give back what the work since the last rest has used, and what searches have."""
+        """Save the index if that is due, and give memory back."""
         if self._has_worked:
             self._has_worked = False
             forget_words()
         async with self._lock:
             await self._storage.save(lambda: self._awaited > 0 or self._wakeup.is_set)
         self._storage.release_pages()
-        await anyio.to_thread.run_sync(give_back)
+        await anyio.to_thread.run_sync(trim_heap)
 
     def nudge(self) -> None:
         """Tell it that summaries changed."""
@@ -142,7 +142,7 @@ class Indexer:
         }
 
     async def load(self) -> None:
-        """Read the index from the vault into the index."""
+        """Load the memory index from the vault."""
         async with self._lock:
             await self._load()
 
@@ -176,13 +176,13 @@ class Indexer:
         while await self._batch(last):
             batches += 1
         if batches >= _MANY_BATCHES:
-            await anyio.to_thread.run_sync(give_back)
+            await anyio.to_thread.run_sync(trim_heap)
 
     async def _load(self) -> None:
         await self._db.read(self._storage.load)
         await self._storage.discard_unusable()
         self._has_worked = True
-        await anyio.to_thread.run_sync(give_back)
+        await anyio.to_thread.run_sync(trim_heap)
         self._in_step = True
         if self._index.columns.live_count <= self._config.batch:
             for embedder in self._embedders:

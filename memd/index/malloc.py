@@ -1,4 +1,4 @@
-"""How the process comes by its memory and gives it back. Only glibc has to be told.
+"""Settings of glibc's malloc, and giving freed memory back to the system.
 
 Left to itself glibc gives every thread a heap of its own, and once a big array was freed it takes the
 next one of that size from a heap, too, where it leaves a hole: an index of 25 MB costs 60 that way.
@@ -14,7 +14,7 @@ _BIG = 1024 * 1024
 """Bytes. What is bigger is mapped apart, and gone when it is freed."""
 
 
-def tighten() -> None:
+def limit_arenas() -> None:
     """Hold together what threads allocate. For the start of a process, before its first thread."""
     with contextlib.suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
@@ -23,7 +23,7 @@ def tighten() -> None:
         mallopt(_TRIM_THRESHOLD, _BIG)
 
 
-def give_back() -> None:
+def trim_heap() -> None:
     """Return to the system what was used and freed. Takes milliseconds, or nothing."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,7 +1,7 @@
 """The memory index as one file beside the vault: written at rest, mapped copy-on-write at the next start.
 
 The file holds numbers only, no text. The vault names the file that holds its index, by a random name, and lists
-what was indexed since (store/saved.py); so an older or a foreign file is never read, and deleting a memory takes
+what was indexed since (store/fulltext.py); so an older or a foreign file is never read, and deleting a memory takes
 the name away and the file with it. One CRC-32 covers the whole file and is checked before anything is used:
 reading it takes a second for a million memories, during which full text answers, and no answer has to be doubted
 afterwards. Anything odd about the file is a reason to read the vault's tables instead.

@@ -1,4 +1,4 @@
-"""Answers while the index loads or is in doubt: SQLite's full-text search alone, without a profile."""
+"""Answers while the index loads: SQLite's full-text search alone, without a profile."""
 
 from dataclasses import replace
 
@@ -11,8 +11,8 @@ from memd.store.database import Connection
 _PASSAGES_PER_HIT = 20
 
 
-def answer(tx: Connection, asked: Asked, why: str = "") -> Answer:
-    """The wanted summaries that FTS5 ranks best; `why` says why the index does not answer."""
+def answer(tx: Connection, asked: Asked) -> Answer:
+    """The wanted summaries that FTS5 ranks best."""
     expression = fts_expression(asked.query)
     limit = _PASSAGES_PER_HIT * asked.profile.pool
     found = fulltext.match(tx, expression, limit) if expression else []
@@ -44,7 +44,7 @@ def answer(tx: Connection, asked: Asked, why: str = "") -> Answer:
         candidates=len(kept),
         degraded={
             **asked.degraded,
-            "index": f"{why or 'still loading'}; full text answered alone",
+            "index": "still loading; full text answered alone",
         },
         notes=asked.notes if hits else (),
     )

@@ -8,7 +8,7 @@ PROGRAM = """
 import numpy as np
 from memd.index import malloc
 
-malloc.tighten()
+malloc.limit_arenas()
 
 
 def resident():
@@ -21,7 +21,7 @@ before = resident()
 held = [np.ones(90_000, np.uint8) for _ in range(400)]
 last = held[-1]
 del held
-malloc.give_back()
+malloc.trim_heap()
 assert resident() - before < 10, (before, resident())
 assert last.sum() == 90_000
 """
