@@ -477,7 +477,7 @@ async def test_reindexing_finds_the_same_names_and_the_same_turns(db):
 async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db, monkeypatch):
     given_back = []
     monkeypatch.setattr("memd.index.indexer._QUIET_S", 0.001)
-    monkeypatch.setattr("memd.index.indexer.give_back", lambda: given_back.append(1))
+    monkeypatch.setattr("memd.index.indexer.trim_heap", lambda: given_back.append(1))
     rested = anyio.Event()
     monkeypatch.setattr("memd.index.indexer.forget_words", rested.set)
     indexer = make(db)
