@@ -108,7 +108,7 @@ def test_a_state_that_cannot_be_made_is_none(home):
 @pytest.mark.skipif(sys.platform == "darwin", reason="systemd is Linux")
 @pytest.mark.parametrize("kind", ["socket", "service"])
 @pytest.mark.parametrize("has_xdg", [False, True])
-def test_where_a_service_manager_runs_it_nobody_else_starts_it(tmp_path, kind, has_xdg):
+def test_a_daemon_that_a_service_manager_runs_is_not_started(tmp_path, kind, has_xdg):
     environ = {"HOME": str(tmp_path)}
     if has_xdg:
         environ["XDG_CONFIG_HOME"] = str(tmp_path / "xdg")
@@ -168,7 +168,7 @@ def test_whether_a_daemon_has_the_vault_is_asked_of_its_lock(tmp_path):
     assert not launcher.is_held(path)
 
 
-def test_while_one_is_being_started_nobody_starts_another(home):
+def test_no_second_daemon_is_started_while_one_is_starting(home):
     paths = Paths(home)
     Path(paths.data_dir).mkdir(parents=True)
     with lock_of(f"{paths.lock}.start"):
@@ -179,7 +179,7 @@ def test_while_one_is_being_started_nobody_starts_another(home):
     assert told(home)["argv"] == ["serve"]
 
 
-def test_who_was_started_is_awaited_before_it_has_the_vault_and_until_it_ends(home):
+def test_a_started_daemon_is_awaited_before_it_has_the_vault_and_until_it_ends(home):
     paths = Paths(home)
     package = Path(home["PYTHONPATH"]) / "memd" / "__main__.py"
     package.write_text("import signal; signal.pause()")

@@ -77,7 +77,7 @@ def read_lines(link, count):
     return seen.splitlines()
 
 
-def test_it_says_first_who_is_calling(door, start, home):
+def test_the_preface_says_who_is_calling(door, start, home):
     session = {"CLAUDE_PROJECT_DIR": '/p/"quoted"\\ä😀', "CLAUDE_CODE_SESSION_ID": "s-1"}
     start(**session)
     with accept(door) as link:
@@ -87,7 +87,7 @@ def test_it_says_first_who_is_calling(door, start, home):
         }  # fmt: skip
 
 
-def test_it_says_no_more_than_it_knows(door, start, home):
+def test_the_preface_leaves_out_what_is_unknown(door, start, home):
     start(MEMD_CLIENT="desktop")
     with accept(door) as link:
         assert json.loads(read_lines(link, 1)[0]) == {
@@ -152,7 +152,7 @@ def say(pipe, data):
     pipe.close()
 
 
-def test_it_leaves_when_the_daemon_does_and_delivers_the_last_words(door, start):
+def test_it_exits_with_the_daemon_and_delivers_its_last_line(door, start):
     process = start()
     with accept(door) as link:
         read_lines(link, 1)
@@ -162,7 +162,7 @@ def test_it_leaves_when_the_daemon_does_and_delivers_the_last_words(door, start)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_leaves_silently_when_told_to(door, start, number):
+def test_it_exits_silently_on_a_signal(door, start, number):
     process = start()
     with accept(door) as link:
         read_lines(link, 1)
@@ -171,7 +171,7 @@ def test_it_leaves_silently_when_told_to(door, start, number):
         assert (process.stdout.read(), process.stderr.read()) == (b"", b"")
 
 
-def test_it_leaves_when_nobody_reads_it(door, start):
+def test_it_exits_when_its_output_is_closed(door, start):
     process = start()
     with accept(door) as link:
         read_lines(link, 1)
@@ -180,7 +180,7 @@ def test_it_leaves_when_nobody_reads_it(door, start):
         assert process.wait(TIMEOUT_S) == 0
 
 
-def test_it_leaves_when_its_parent_dies(door, home):
+def test_it_exits_when_its_parent_dies(door, home):
     # The parent leaves a pipe open behind it, so that only its death can be noticed.
     code = (
         "import os, subprocess, sys\n"
@@ -242,7 +242,7 @@ client.sendall(json.dumps(told).encode() + b"\\n")
 """
 
 
-def test_it_starts_a_daemon_that_owes_it_nothing(start, home):
+def test_it_starts_a_detached_daemon(start, home):
     # A `memd` package that only says how it was started stands before the real one on the path.
     fake = home / "fake" / "memd"
     fake.mkdir(parents=True)
@@ -277,7 +277,7 @@ def test_a_vault_can_be_named(argv, vault):
     assert stdio_proxy._find_vault(argv) == vault
 
 
-def test_a_vault_that_is_no_name_is_told(home):
+def test_an_invalid_vault_name_is_an_error(home):
     told = subprocess.run(
         [sys.executable, "-m", "memd.stdio_proxy", "--vault=../x"],
         capture_output=True, check=False, timeout=TIMEOUT_S,

@@ -95,10 +95,11 @@ def import_again(house):
     done = house.run("import", "claude-code", str(LEDGER / "projects"))
     assert done.returncode == 0, done.stderr
     house.settle()
+    # On a busy machine the counts may be two seconds old.
+    house.wait_for(lambda: house.status()["books"]["duplicate"] > before["books"]["duplicate"])
     after = house.status()
     assert after["events"]["count"] == before["events"]["count"]
     assert after["summaries"]["count"] == before["summaries"]["count"]
-    assert after["books"]["duplicate"] > before["books"]["duplicate"]
 
 
 async def test_transcripts_alone_give_the_same_first_hits(house):

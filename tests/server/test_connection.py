@@ -62,7 +62,7 @@ async def test_the_vocabulary_is_chosen_once(house, connect):
             assert "memd/search" in told["error"]["message"]
 
 
-async def test_who_floods_one_connection_waits_in_line_and_gets_every_answer(house, connect):
+async def test_a_client_that_floods_one_connection_gets_every_answer(house, connect):
     async with house.open(), connect() as line:
         lines = [
             {"jsonrpc": "2.0", "id": n, "method": "memd/ping", "params": {}}
@@ -103,7 +103,7 @@ async def test_a_last_line_without_an_end_is_still_answered(house, connect):
         assert (await line.answer())["id"] == 1
 
 
-async def test_an_answer_that_never_comes_does_not_hold_the_connection_for_ever(house, connect):
+async def test_an_answer_that_never_comes_holds_the_connection_for_drain_s_only(house, connect):
     house.recaller.gate = anyio.Event()
     async with house.open(drain_s=0.05), connect() as line:
         await line.send(
@@ -113,7 +113,7 @@ async def test_an_answer_that_never_comes_does_not_hold_the_connection_for_ever(
         assert await line.answer() is None
 
 
-async def test_who_calls_is_said_on_the_first_line_only(house, connect, tmp_path):
+async def test_a_preface_may_only_be_the_first_line(house, connect, tmp_path):
     async with house.open(), connect({"cwd": str(tmp_path)}) as line:
         await line.send({"memd": 1, "cwd": "/elsewhere"})
         assert "first line" in (await line.answer())["error"]["message"]
@@ -121,7 +121,7 @@ async def test_who_calls_is_said_on_the_first_line_only(house, connect, tmp_path
         assert house.recaller.asked[0].project_ids == ()
 
 
-async def test_a_preface_of_another_version_is_told(house, connect):
+async def test_a_preface_of_another_version_is_an_error(house, connect):
     async with house.open(), connect() as line:
         await line.send({"memd": 2})
         assert "version 1" in (await line.answer())["error"]["message"]
@@ -140,7 +140,7 @@ async def test_a_big_line_is_read_as_well(house, connect):
         assert told["error"]["message"].startswith("query: longer than 4000 characters")
 
 
-async def test_who_floods_one_connection_does_not_hold_up_another(house, connect):
+async def test_a_client_that_floods_one_connection_does_not_hold_up_another(house, connect):
     house.remember("login")
     async with house.open(), connect() as greedy, connect() as quiet:
         assert "result" in await quiet.call("memd/ping")
@@ -170,7 +170,9 @@ async def test_calls_that_take_long_hold_up_the_next_for_a_moment_only(
         assert {(await line.answer())["id"] for _ in range(3)} == {0, 1, 2}
 
 
-async def test_who_does_not_read_is_asked_nothing_more_to_answer(house, connect, eventually):
+async def test_calls_of_a_client_that_does_not_read_are_not_answered_until_it_does(
+    house, connect, eventually
+):
     house.remember("login " + "x" * 200, "y" * 60_000)
     call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
     async with house.open(), connect() as line:
@@ -184,7 +186,7 @@ async def test_who_does_not_read_is_asked_nothing_more_to_answer(house, connect,
             assert "result" in await line.answer()
 
 
-async def test_too_much_of_unfinished_lines_ends_the_one_that_began_first(
+async def test_too_many_unfinished_lines_end_the_connection_that_has_one_longest(
     house, connect, eventually
 ):
     async with house.open() as opened, connect() as slow, connect() as quick:
@@ -201,7 +203,7 @@ async def test_too_much_of_unfinished_lines_ends_the_one_that_began_first(
         assert opened.listener._scheduler.incoming.total == 0
 
 
-async def test_too_much_of_unread_answers_ends_the_one_who_waits_longest(
+async def test_too_many_unread_answers_end_the_connection_that_has_them_longest(
     house, connect, eventually
 ):
     house.remember("login", "y" * 800_000)
@@ -245,7 +247,7 @@ def wait(order):
     return waiting
 
 
-async def test_nobody_waits_while_nothing_heavy_is_running(order, wait):
+async def test_no_call_waits_while_no_heavy_call_runs(order, wait):
     scheduler = FairScheduler()
     await wait(scheduler, "a")
     scheduler.begin(ALICE)
@@ -254,7 +256,7 @@ async def test_nobody_waits_while_nothing_heavy_is_running(order, wait):
     assert order == ["a", "b"]
 
 
-async def test_who_waits_goes_one_by_one_first_come_first_served(order, wait):
+async def test_waiting_calls_begin_one_by_one_first_come_first_served(order, wait):
     scheduler = FairScheduler(patience_s=10)
 
     async def work(name):
@@ -277,7 +279,7 @@ async def test_who_waits_goes_one_by_one_first_come_first_served(order, wait):
     assert order == ["a", "b", "c"]
 
 
-async def test_the_first_in_line_does_not_wait_for_ever_nor_do_the_others_with_it(order, wait):
+async def test_the_first_in_the_queue_begins_after_patience_s_and_then_the_next(order, wait):
     scheduler = FairScheduler(patience_s=0.02)
     scheduler.begin(ALICE)
     began = anyio.current_time()
@@ -288,7 +290,7 @@ async def test_the_first_in_line_does_not_wait_for_ever_nor_do_the_others_with_i
     assert anyio.current_time() - began >= 3 * 0.02
 
 
-async def test_who_gives_up_makes_room_for_the_next(order, wait):
+async def test_a_cancelled_wait_makes_room_for_the_next(order, wait):
     scheduler = FairScheduler(patience_s=10)
     scheduler.begin(ALICE)
     async with anyio.create_task_group() as tasks:
@@ -300,7 +302,7 @@ async def test_who_gives_up_makes_room_for_the_next(order, wait):
     assert order == ["next"]
 
 
-def test_it_knows_who_has_something_at_work():
+def test_a_client_is_running_until_all_its_heavy_calls_have_ended():
     scheduler = FairScheduler()
     scheduler.begin(ALICE)
     scheduler.begin(ALICE)
@@ -374,7 +376,7 @@ class Held:
         self.reason = reason
 
 
-def test_who_has_held_some_for_longest_goes_when_it_is_too_much():
+def test_above_the_limit_the_connection_that_has_held_longest_is_dropped():
     held = HeldBytes(100, "too much")
     slow, quick, late = Held(), Held(), Held()
     held.hold(slow.drop, 10)
@@ -385,7 +387,7 @@ def test_who_has_held_some_for_longest_goes_when_it_is_too_much():
     assert held.total == 100
 
 
-def test_who_is_done_starts_anew():
+def test_a_connection_that_held_nothing_in_between_counts_from_then():
     held = HeldBytes(100, "too much")
     first, second = Held(), Held()
     held.hold(first.drop, 60)
@@ -397,7 +399,7 @@ def test_who_is_done_starts_anew():
     assert (first.reason, second.reason) == (None, "too much")
 
 
-def test_one_alone_may_have_more():
+def test_a_single_connection_may_hold_more_than_the_limit():
     held = HeldBytes(100, "too much")
     only, other = Held(), Held()
     held.hold(only.drop, 101)
@@ -408,7 +410,7 @@ def test_one_alone_may_have_more():
     assert held.total == 1
 
 
-async def test_few_of_those_who_never_pause_go_on_in_a_round():
+async def test_few_connections_that_never_pause_read_on_in_one_round():
     scheduler, steps = FairScheduler(), []
 
     async def go_on(number):
@@ -456,7 +458,7 @@ def ends():
     there.close()
 
 
-def test_a_gone_client_is_told_from_one_that_is_only_done_sending(ends):
+def test_a_closed_client_differs_from_one_that_has_only_closed_its_sending_side(ends):
     stream, there = ends
     assert not stream.is_closed_by_client()
     there.shutdown(socket.SHUT_WR)
@@ -525,7 +527,7 @@ async def test_a_reader_that_does_not_read_is_known_until_it_does(ends):
     assert not stream.is_blocked
 
 
-async def test_last_words_are_said_unless_half_a_line_is_on_its_way(ends):
+async def test_a_last_line_is_sent_unless_half_a_line_was_sent_before_it(ends):
     stream, there = ends
     stream.send_last(b"bye\n")
     assert there.recv(100) == b"bye\n"

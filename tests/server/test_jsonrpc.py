@@ -24,7 +24,7 @@ def test_lines_come_out_whole_however_the_bytes_arrive():
     assert whole.take_rest() == b"thr"
 
 
-def test_a_line_that_is_too_long_is_told_and_not_kept():
+def test_a_line_that_is_too_long_is_dropped_and_flagged():
     lines = LineSplitter(10)
     assert lines.feed(b"short\n") == [b"short"]
     assert lines.feed(b"x" * 11) == []
@@ -33,7 +33,7 @@ def test_a_line_that_is_too_long_is_told_and_not_kept():
     assert lines.feed(b"y" * 1000 + b"\nmore\n") == []
 
 
-def test_a_line_that_is_too_long_is_told_even_if_it_ends_in_the_same_chunk():
+def test_a_line_that_is_too_long_is_flagged_even_if_it_ends_in_the_same_chunk():
     lines = LineSplitter(10)
     assert lines.feed(b"short\n" + b"x" * 11 + b"\nafter\n") == [b"short"]
     assert lines.is_overfull

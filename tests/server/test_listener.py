@@ -97,7 +97,7 @@ async def test_a_path_that_is_too_long_names_what_to_set(house, tmp_path):
         await Listener(house.app, ServeConfig(), long, clock=house.clock).run()
 
 
-async def test_the_socket_goes_when_the_house_closes_unless_it_is_anothers(house):
+async def test_shutdown_removes_the_socket_file_unless_it_is_another_s(house):
     async with house.open():
         assert await anyio.Path(house.path).exists()
     assert not await anyio.Path(house.path).exists()
@@ -109,7 +109,7 @@ async def test_the_socket_goes_when_the_house_closes_unless_it_is_anothers(house
     other.close()
 
 
-async def test_a_socket_that_somebody_takes_away_is_put_back_and_nobody_inside_notices(
+async def test_a_socket_file_that_is_removed_is_bound_again_and_open_connections_go_on(
     house, connect, eventually, monkeypatch
 ):
     monkeypatch.setattr(server_listener, "WATCH_S", 0.02)
@@ -124,7 +124,7 @@ async def test_a_socket_that_somebody_takes_away_is_put_back_and_nobody_inside_n
     assert not await anyio.Path(house.path).exists()
 
 
-async def test_a_daemon_that_nobody_can_reach_leaves_if_its_vault_is_gone_too(
+async def test_a_daemon_without_its_socket_file_stops_if_its_vault_is_deleted_too(
     house, eventually, monkeypatch
 ):
     monkeypatch.setattr(server_listener, "WATCH_S", 0.02)
@@ -135,13 +135,13 @@ async def test_a_daemon_that_nobody_can_reach_leaves_if_its_vault_is_gone_too(
     assert house.left == [True]
 
 
-async def test_the_house_can_open_again_after_it_closed(house, connect):
+async def test_a_listener_can_run_again(house, connect):
     for _ in range(2):
         async with house.open(), connect() as line:
             assert "result" in await line.call("memd/ping")
 
 
-async def test_another_user_is_told_to_go(house, connect, monkeypatch):
+async def test_another_user_is_refused(house, connect, monkeypatch):
     monkeypatch.setattr(server_listener, "peer_credentials", lambda _: (os.getuid() + 1, 1))
     async with house.open(), connect() as line:
         assert "another user" in (await line.answer())["error"]["message"]
@@ -220,7 +220,7 @@ async def test_a_client_that_does_not_read_is_let_go_and_the_others_are_not(
         assert house.listener.status()["failures"] == 0
 
 
-async def test_closing_the_house_lets_answers_leave(house, connect, eventually):
+async def test_shutdown_lets_open_requests_be_answered(house, connect, eventually):
     house.recaller.gate = anyio.Event()
     house.remember("slow login")
     async with house.open() as opened, connect() as line, connect() as idle:
@@ -249,7 +249,7 @@ async def _close_then_open_the_gate(house):
     house.recaller.gate.set()
 
 
-async def test_the_house_closes_soon_even_if_an_answer_never_comes(house, connect, eventually):
+async def test_shutdown_ends_although_an_answer_never_comes(house, connect, eventually):
     house.recaller.gate = anyio.Event()
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(house.open())
@@ -261,7 +261,7 @@ async def test_the_house_closes_soon_even_if_an_answer_never_comes(house, connec
         # Leaving the stack closes the listener, though the gate never opens.
 
 
-async def test_a_client_that_goes_away_in_the_middle_harms_nobody(
+async def test_a_client_that_disconnects_in_mid_line_harms_no_other(
     house, connect, raw_socket, eventually
 ):
     async with house.open(), connect() as good:
@@ -323,7 +323,7 @@ async def test_a_moment_without_descriptors_is_survived(house):
             assert b"result" in await anyio.to_thread.run_sync(sock.recv, 1_000)
 
 
-def test_the_kernel_says_who_is_there():
+def test_the_kernel_names_the_user_and_process_of_a_peer():
     here, there = socket.socketpair(socket.AF_UNIX)
     with here, there:
         assert peer_credentials(here) == (os.getuid(), os.getpid())
@@ -334,7 +334,7 @@ def path(tmp_path):
     return tmp_path / "run" / "memd.sock"
 
 
-def test_what_is_taken_is_ours_until_it_is_given_back(path):
+def test_a_bound_socket_file_is_ours_until_it_is_removed(path):
     file = SocketFile(str(path))
     assert not file.is_ours()
     with file.bind():
@@ -345,7 +345,7 @@ def test_what_is_taken_is_ours_until_it_is_given_back(path):
     assert not file.is_ours()
 
 
-def test_a_socket_that_took_its_place_is_not_ours_and_stays(path):
+def test_a_socket_that_replaced_ours_is_not_removed(path):
     file = SocketFile(str(path))
     with file.bind(), socket.socket(socket.AF_UNIX) as other:
         path.unlink()
@@ -355,7 +355,7 @@ def test_a_socket_that_took_its_place_is_not_ours_and_stays(path):
         assert path.is_socket()
 
 
-def test_it_can_be_taken_again_after_somebody_removed_it_with_its_directory(path):
+def test_a_socket_file_can_be_bound_again_after_its_directory_was_removed(path):
     file = SocketFile(str(path))
     with file.bind():
         path.unlink()
@@ -380,17 +380,17 @@ def limits(monkeypatch):
     return held
 
 
-def test_the_limit_is_raised_for_all_connections_and_the_house(limits):
+def test_the_limit_is_raised_for_all_connections_and_the_reserve(limits):
     assert raise_descriptor_limit(1_024) == 1_024
     assert limits["now"] == (1_024 + DESCRIPTORS_RESERVED, 4_096)
 
 
-def test_who_may_not_have_so_many_lets_fewer_in(limits):
+def test_a_low_hard_limit_allows_fewer_connections(limits):
     limits["now"] = (256, 1_000)
     assert raise_descriptor_limit(1_024) == 1_000 - DESCRIPTORS_RESERVED
 
 
-def test_a_system_that_refuses_what_it_promised_is_believed(limits):
+def test_a_refused_raise_leaves_the_old_limit(limits):
     limits["most"] = 512
     assert raise_descriptor_limit(1_024) == 256 - DESCRIPTORS_RESERVED
 

@@ -201,7 +201,7 @@ async def test_an_unknown_version_is_answered_with_one_that_we_speak(house, conn
         ] == "2025-11-25"
 
 
-async def test_a_malformed_line_in_the_middle_of_a_session_is_told(house, connect):
+async def test_a_malformed_line_in_the_middle_of_a_session_gets_an_error(house, connect):
     async with house.open(), connect() as line:
         await line.initialize()
         await line.send(b"{nonsense\n")
