@@ -19,7 +19,7 @@
             └── VaultNewer    a newer memd wrote it
 
 Foreign errors are translated at three borders only: store/database.py, embeddings/http.py and
-server/jsonrpc.py. A docstring is the default message. Not here: how an error is shown.
+serve/jsonrpc.py. A docstring is the default message. Not here: how an error is shown.
 """
 
 

@@ -19,9 +19,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from memd.consolidate.curator import Memory
-from memd.consolidate.forget import Selection
-from memd.consolidate.judgments import Ruling
+from memd.consolidate.forget import ForgetSelection
+from memd.consolidate.judgments import NewJudgment
+from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
 from memd.models import Kind, SessionRef, Stance
 from memd.store import projects
@@ -124,7 +124,7 @@ class Life(RuleBasedStateMachine):
             ref = SessionRef("claude-code", session) if session else None
             for way in WAYS[:times]:
                 self._say(
-                    Memory(
+                    NewMemory(
                         way.format(*words), kind=Kind.DECISION, topic_key=topic,
                         project_key=project, session=ref, source="user",
                     ),
@@ -146,7 +146,7 @@ class Life(RuleBasedStateMachine):
         known = self.model.known[ids[number % len(ids)]]
         old = known.said
         text = way.format(*known.words)
-        again = Memory(
+        again = NewMemory(
             text, kind=old.kind, topic_key=old.topic_key, project_key=old.project_key,
             session=old.session, source="user",
         )  # fmt: skip
@@ -204,7 +204,7 @@ class Life(RuleBasedStateMachine):
         before, fresh = self.model.shown(), not self.house.judged(one, other)
         reason = self.word()
         with contextlib.suppress(BadRequest):
-            ruling = Ruling(one, other, relation, f"said {reason}", "user")
+            ruling = NewJudgment(one, other, relation, f"said {reason}", "user")
             done = self.house.call(self.house.judge.judge, ruling)
             self.learn(may_change=pair)
             if relation in {Stance.SUPERSEDES, Stance.DUPLICATE}:
@@ -273,14 +273,14 @@ class Life(RuleBasedStateMachine):
             # What both hides and is hidden first: the middle of a chain.
             ids = {min(chains.values(), key=lambda one: (one not in chains, one))}
         words = self.model.known[min(ids)].words[:1] if by_word else ()
-        self._forget(Selection(words=words) if words else Selection(tuple(ids)))
+        self._forget(ForgetSelection(words=words) if words else ForgetSelection(tuple(ids)))
 
     @rule(key=st.sampled_from(SESSIONS), is_late=st.booleans())
     def forget_session(self, key, is_late):
         late = self._captured(key, failing=True) if is_late else ()
         found = self.house.db.read_now(lambda tx: projects.find_sessions(tx, key))
         for one in found:
-            self._forget(Selection(bounds=Bounds(session_id=one.id)), late)
+            self._forget(ForgetSelection(bounds=Bounds(session_id=one.id)), late)
 
     def _forget(self, selection, late=()):
         chains = self.house.chains()

@@ -15,9 +15,10 @@ from memd.capture.prepare import CaptureRequest
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
-from memd.consolidate.curator import Curator, Memory
+from memd.consolidate.curator import Curator
 from memd.consolidate.forget import Eraser
-from memd.consolidate.judgments import Judge
+from memd.consolidate.judgments import JudgmentService
+from memd.consolidate.remember import NewMemory
 from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import check
@@ -48,7 +49,7 @@ class Known:
     words: tuple[str, ...]
     uid: str
     is_shown: bool = True
-    said: Memory | None = None
+    said: NewMemory | None = None
     """None: it was distilled."""
     is_whole: bool = True
     """Whether its words are still those that were said."""
@@ -130,7 +131,9 @@ class House:
             db, clock, self.indexer.nudge, bring_in=self._settle, indexed=self.indexer.settle
         )
         self.curator = Curator(db, redact, clock, self.indexer.nudge, eraser)
-        self.judge = Judge(db, redact, clock, self.indexer.nudge, self.index, self.space)
+        self.judge = JudgmentService(
+            db, redact, clock, self.indexer.nudge, self.index, self.space
+        )
         self.call(self.indexer.load)
 
     async def _settle(self):

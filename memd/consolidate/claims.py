@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from memd.text import STOP_WORDS, stem
 
 
-class Sort(enum.StrEnum):
+class TokenType(enum.StrEnum):
     """What a token is. The value is the word that a finding uses for it."""
 
     NUMBER = "number"
@@ -38,12 +38,12 @@ class Token:
 
     key: str
     shown: str
-    sort: Sort
+    sort: TokenType
 
     @property
     def has_content(self) -> bool:
         """Whether leaving it out would change what is said."""
-        return self.sort not in {Sort.STOP, Sort.MARK}
+        return self.sort not in {TokenType.STOP, TokenType.MARK}
 
 
 Clause = tuple[Token, ...]
@@ -51,7 +51,7 @@ Sentence = tuple[Clause, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class Claims:
     """A text as the guards see it."""
 
     sentences: tuple[Sentence, ...]
@@ -110,8 +110,8 @@ _QUALIFIERS = _set(
 _QUESTIONS = _set("who whom whose what where why how which")
 """They ask only at the head of a clause; elsewhere they join."""
 _MARKS = _set("to from into than by")
-BREAKS = _set("and or but because so while whereas then since")
-FILLERS = _set(
+CLAUSE_BREAKS = _set("and or but because so while whereas then since")
+FILLER_WORDS = _set(
     """actually basically really simply just also please note fyi btw quite okay ok hi hey hello thanks
     thank now currently well indeed anyway therefore thus hence anymore"""
 )
@@ -141,8 +141,8 @@ _COMPARISONS = {"≤": "<=", "≥": ">=", "≠": "!="}
 _TAILS = frozenset({"s", "re", "ve", "ll", "m", "d"})
 
 _NAMES = {
-    "date": Sort.DATE, "ratio": Sort.NUMBER, "version": Sort.VERSION, "path": Sort.PATH,
-    "slashed": Sort.PATH, "flag": Sort.IDENTIFIER, "mail": Sort.IDENTIFIER, "language": Sort.IDENTIFIER,
+    "date": TokenType.DATE, "ratio": TokenType.NUMBER, "version": TokenType.VERSION, "path": TokenType.PATH,
+    "slashed": TokenType.PATH, "flag": TokenType.IDENTIFIER, "mail": TokenType.IDENTIFIER, "language": TokenType.IDENTIFIER,
 }  # fmt: skip
 
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
@@ -187,12 +187,12 @@ _ACRONYM = re.compile(r"[A-Z]{2}[a-z]")
 _SPACES = re.compile(r"\s+")
 
 
-def read(text: str) -> Reading:
+def parse_claims(text: str) -> Claims:
     """The sentences, clauses and tokens of a text; log stamps at the head of a line are dropped."""
     text = unicodedata.normalize("NFC", text)
     quoted = frozenset(_flatten(found) for found in _QUOTED.findall(text))
     bare = _REGRET.sub(r"\1have", _NO_LONGER.sub("not", text.replace("`", " ")))
-    return Reading(tuple(_sentences(bare)), quoted - {""}, _flatten(bare))
+    return Claims(tuple(_sentences(bare)), quoted - {""}, _flatten(bare))
 
 
 def _flatten(text: str) -> str:
@@ -208,10 +208,10 @@ def _sentences(text: str) -> Iterator[Sentence]:
         token = _token(match, group, is_first=not clause)
         if match.group() == "A" and clause and not is_loud:
             # `B depends on A` speaks of a thing.
-            token = Token("a", "A", Sort.IDENTIFIER)
+            token = Token("a", "A", TokenType.IDENTIFIER)
         if token is not None:
             clause.append(token)
-        if clause and (group in {"end", "break"} or match.group().casefold() in BREAKS):
+        if clause and (group in {"end", "break"} or match.group().casefold() in CLAUSE_BREAKS):
             clauses.append(tuple(clause))
             clause = []
         if clauses and group == "end":
@@ -236,9 +236,9 @@ def _token(match: re.Match[str], group: str, *, is_first: bool) -> Token | None:
 
 def _name(raw: str, group: str) -> Token:
     key = raw.casefold()
-    if _NAMES[group] is Sort.VERSION:
+    if _NAMES[group] is TokenType.VERSION:
         key = key.lstrip("v")
-    elif _NAMES[group] is Sort.PATH:
+    elif _NAMES[group] is TokenType.PATH:
         key = key.rstrip("/")
     elif group == "flag" and len(raw) == 2:  # noqa: PLR2004  # a dash and a letter
         # `-v` and `-V` are two flags; `--Force` and `--force` hardly ever.
@@ -251,24 +251,24 @@ def _dotted(raw: str) -> Token | None:
     if key in _ABBREVIATIONS:
         return None
     is_file = key.startswith(".") or key.rsplit(".", 1)[-1] in _FILE_ENDINGS
-    return Token(key, raw, Sort.PATH if is_file else Sort.IDENTIFIER)
+    return Token(key, raw, TokenType.PATH if is_file else TokenType.IDENTIFIER)
 
 
 def _sign(raw: str, group: str) -> Token | None:
     if group == "arrow":
-        return Token("to", raw, Sort.MARK)
+        return Token("to", raw, TokenType.MARK)
     if group == "comparison":
-        return Token(_COMPARISONS.get(raw, raw), raw, Sort.SYMBOL)
+        return Token(_COMPARISONS.get(raw, raw), raw, TokenType.SYMBOL)
     if group == "box":
-        return Token(raw.casefold(), raw, Sort.SYMBOL)
+        return Token(raw.casefold(), raw, TokenType.SYMBOL)
     if group == "end" and "?" in raw:
-        return Token("?", "?", Sort.QUALIFIER)
+        return Token("?", "?", TokenType.QUALIFIER)
     # Ticks, crosses, currencies, and the vowel signs that \w leaves out in some scripts.
     # As in `^4.17`, `~4.17` and `x = y`.
     if group == "other" and (
         raw in "^~=" or unicodedata.category(raw) in {"So", "Sc", "Mn", "Mc", "Me"}
     ):
-        return Token(raw, raw, Sort.SYMBOL)
+        return Token(raw, raw, TokenType.SYMBOL)
     return None
 
 
@@ -276,16 +276,16 @@ def _number(value: str, unit: str | None, raw: str) -> Token:
     plain = value.replace(",", "").replace("_", "").replace("−", "-").lstrip("+")
     # `5m` are minutes or metres, `5M` are millions; a shouted `30 S` are seconds all the same.
     name = _UNITS.get(unit) or _UNITS_ANY_CASE[unit.casefold()] if unit else ""
-    return Token(f"{plain} {name}".rstrip(), raw, Sort.NUMBER)
+    return Token(f"{plain} {name}".rstrip(), raw, TokenType.NUMBER)
 
 
 def _word(raw: str, *, is_first: bool) -> Token | None:
     folded = raw.replace("’", "'").casefold()
     head, _, tail = folded.rpartition("'")
     if folded in _NEGATIONS or (tail == "t" and head.endswith("n")):
-        return Token("not", raw, Sort.NEGATION)
+        return Token("not", raw, TokenType.NEGATION)
     folded = head if head and tail in _TAILS else folded.replace("'", "")
-    if folded in FILLERS:
+    if folded in FILLER_WORDS:
         return None
     return (
         _plain(folded, raw) or _grammar(folded, raw, is_first=is_first) or _content(folded, raw)
@@ -294,28 +294,32 @@ def _word(raw: str, *, is_first: bool) -> Token | None:
 
 def _plain(folded: str, raw: str) -> Token | None:
     if folded in _NUMERALS:
-        return Token(_NUMERALS[folded], raw, Sort.NUMBER)
-    return Token(folded, raw, Sort.DATE) if folded in _CALENDAR else None
+        return Token(_NUMERALS[folded], raw, TokenType.NUMBER)
+    return Token(folded, raw, TokenType.DATE) if folded in _CALENDAR else None
 
 
 def _grammar(folded: str, raw: str, *, is_first: bool) -> Token | None:
     if folded in _QUALIFIERS or (is_first and folded in _QUESTIONS):
-        return Token(folded, raw, Sort.QUALIFIER)
+        return Token(folded, raw, TokenType.QUALIFIER)
     if folded in _MARKS:
-        return Token(folded, raw, Sort.MARK)
-    return Token(_PERSONS.get(folded, folded), raw, Sort.STOP) if folded in STOP_WORDS else None
+        return Token(folded, raw, TokenType.MARK)
+    return (
+        Token(_PERSONS.get(folded, folded), raw, TokenType.STOP)
+        if folded in STOP_WORDS
+        else None
+    )
 
 
 def _content(folded: str, raw: str) -> Token:
     if _MIXED.search(raw):
-        return Token(folded, raw, Sort.IDENTIFIER)
+        return Token(folded, raw, TokenType.IDENTIFIER)
     if _ACRONYM.search(raw):
-        return Token(folded, raw, Sort.WORD)
+        return Token(folded, raw, TokenType.WORD)
     stemmed = stem(folded)
-    return Token(_SYNONYMS.get(stemmed, stemmed), raw, Sort.WORD)
+    return Token(_SYNONYMS.get(stemmed, stemmed), raw, TokenType.WORD)
 
 
-def key_of(word: str) -> str:
+def word_key(word: str) -> str:
     """The key of a single word in a reading; empty if it says nothing."""
     token = _word(word, is_first=True)
     return token.key if token else ""

@@ -4,7 +4,16 @@ import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memd.consolidate.claims import BREAKS, Clause, Reading, Sentence, Sort, Token, key_of, read
+from memd.consolidate.claims import (
+    CLAUSE_BREAKS,
+    Claims,
+    Clause,
+    Sentence,
+    Token,
+    TokenType,
+    parse_claims,
+    word_key,
+)
 from memd.text import one_line
 
 # MERGED from memd.consolidate.moves:
@@ -16,17 +25,17 @@ from memd.text import one_line
 
 
 _LEADING = "with in on at for from to into by because when while as since"
-_LEADERS = frozenset(key_of(word) for word in _LEADING.split())
+_LEADERS = frozenset(word_key(word) for word in _LEADING.split())
 ARTICLES = frozenset({"the", "a", "an"})
 _BLOCK_MIN = 2
 """Words; of a single one it cannot be told what it belongs to."""
 _SEQUENCE = frozenset(
-    key_of(word) for word in ("then", "next", "finally", "afterwards", "later")
+    word_key(word) for word in ("then", "next", "finally", "afterwards", "later")
 )
 _SEVERAL = 2
 
 
-def is_moved(older: Reading, newer: Reading) -> bool:
+def is_phrase_moved(older: Claims, newer: Claims) -> bool:
     """Whether one phrase has changed places with what stood before or after it, and nothing else.
 
     The phrase must begin with the word that says its part (`with`, `in`, `after`), for then its part goes
@@ -56,19 +65,19 @@ def is_moved(older: Reading, newer: Reading) -> bool:
 class _Line:
     """The words of a text without articles, and where its clauses end."""
 
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: Claims) -> None:
         self.tokens: list[Token] = []
         self.ends: dict[int, bool] = {}
         """Before which word a clause begins → whether the one before ended with `and` or its like."""
         for clause in reading.clauses:
             self.tokens += [token for token in clause if token.key not in ARTICLES]
-            self.ends[len(self.tokens)] = clause[-1].key in BREAKS
+            self.ends[len(self.tokens)] = clause[-1].key in CLAUSE_BREAKS
         self.keys = [token.key for token in self.tokens]
 
     def is_phrase(self, first: int, last: int) -> bool:
         """Whether these words begin with one that says their part, and go on without a comma."""
         head = self.tokens[first]
-        is_led = head.sort is Sort.QUALIFIER or head.key in _LEADERS
+        is_led = head.sort is TokenType.QUALIFIER or head.key in _LEADERS
         return is_led and all(self.ends.get(at, True) for at in range(first + 1, last))
 
     def is_clause(self, first: int, last: int) -> bool:
@@ -76,7 +85,7 @@ class _Line:
         return self.ends.keys().isdisjoint(range(first + 1, last))
 
 
-def is_shuffled(older: Reading, newer: Reading) -> bool:
+def is_reordered(older: Claims, newer: Claims) -> bool:
     """Whether clauses stand in another order that matters.
 
     It does where one tells what comes `then`, and where several say no more than where or when, such
@@ -86,11 +95,11 @@ def is_shuffled(older: Reading, newer: Reading) -> bool:
     return matters and _order(older) != _order(newer)
 
 
-def _circumstances(reading: Reading) -> int:
+def _circumstances(reading: Claims) -> int:
     return sum(clause[0].key in _LEADERS for clause in reading.clauses)
 
 
-def _order(reading: Reading) -> list[frozenset[str]]:
+def _order(reading: Claims) -> list[frozenset[str]]:
     found = [frozenset(t.key for t in clause if t.has_content) for clause in reading.clauses]
     return [bag for bag in found if bag]
 
@@ -115,7 +124,7 @@ _QUOTES_MAX = 200
 _WINDOW = 2
 """Content words on each side that a word is seen to stand between."""
 _EXACT = (
-    Sort.NUMBER, Sort.VERSION, Sort.DATE, Sort.PATH, Sort.IDENTIFIER, Sort.SYMBOL, Sort.QUALIFIER,
+    TokenType.NUMBER, TokenType.VERSION, TokenType.DATE, TokenType.PATH, TokenType.IDENTIFIER, TokenType.SYMBOL, TokenType.QUALIFIER,
 )  # fmt: skip
 _OPPOSITES = """enable/disable add/remove add/delete add/drop pass/fail success/failure
 succeed/fail allow/deny allow/forbid allow/block accept/reject start/stop open/close open/closed
@@ -129,16 +138,16 @@ staging/production dev/prod grant/revoke attach/detach import/export load/unload
 high/low fast/slow early/late old/new ascending/descending client/server input/output merge/split
 and/or is/was i/you from/to from/into must/may should/could he/she"""
 _ANTONYMS = tuple(
-    (key_of(one), key_of(other), f"{one}/{other}")
+    (word_key(one), word_key(other), f"{one}/{other}")
     for one, other in (pair.split("/") for pair in _OPPOSITES.split())
 )
 _BINDS = "only all any each every few more most less least both other same"
-_BINDING = frozenset(key_of(word) for word in _BINDS.split())
+_BINDING = frozenset(word_key(word) for word in _BINDS.split())
 """Qualifiers that speak of what follows them: `deploy only to production` is not `only deploy`."""
 _OPPOSED = frozenset(word for one, other, _ in _ANTONYMS for word in (one, other))
 
 
-class Verdict(enum.StrEnum):
+class Agreement(enum.StrEnum):
     """What two texts are to each other."""
 
     SAME = "same"
@@ -162,10 +171,10 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Comparison:
     """What comparing two texts has found."""
 
-    verdict: Verdict
+    verdict: Agreement
     differences: tuple[Difference, ...] = ()
     lost: tuple[str, ...] = ()
     """Sentences that only the older text has."""
@@ -177,7 +186,7 @@ class Finding:
     @property
     def permits(self) -> bool:
         """Whether the two say the same, as far as both speak."""
-        return self.verdict is not Verdict.DIFFERS
+        return self.verdict is not Agreement.DIFFERS
 
     @property
     def aspects(self) -> tuple[str, ...]:
@@ -193,38 +202,38 @@ class Finding:
         return "; ".join(said) or self.verdict.value
 
 
-def compare(older: str, newer: str) -> Finding:
+def compare(older: str, newer: str) -> Comparison:
     """What differs between two texts. `compare(b, a)` refuses exactly when `compare(a, b)` does."""
-    return weigh(read(older), read(newer))
+    return compare_claims(parse_claims(older), parse_claims(newer))
 
 
-def weigh(older: Reading, newer: Reading) -> Finding:
+def compare_claims(older: Claims, newer: Claims) -> Comparison:
     """`compare` for texts that have been read already."""
-    ours, theirs = _keys(older, {Sort.WORD}), _keys(newer, {Sort.WORD})
+    ours, theirs = _keys(older, {TokenType.WORD}), _keys(newer, {TokenType.WORD})
     overlap = len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
     exact = (*_antonyms(older, newer), *_exact(older, newer), *_negations(older, newer),
              *_bindings(older, newer), *_tenses(older, newer), *_quotes(older, newer), *_belongings(older, newer))  # fmt: skip
     if exact:
-        return Finding(Verdict.DIFFERS, tuple(dict.fromkeys(exact)), overlap=overlap)
+        return Comparison(Agreement.DIFFERS, tuple(dict.fromkeys(exact)), overlap=overlap)
     if _line(older) == _line(newer):
-        return Finding(Verdict.SAME)
-    if is_moved(older, newer):
-        return Finding(Verdict.RESTATED)
-    if is_shuffled(older, newer) or is_shuffled(newer, older):
+        return Comparison(Agreement.SAME)
+    if is_phrase_moved(older, newer):
+        return Comparison(Agreement.RESTATED)
+    if is_reordered(older, newer) or is_reordered(newer, older):
         order = Difference("order", "", "the same words, differently assigned")
-        return Finding(Verdict.DIFFERS, (order,), overlap=overlap)
+        return Comparison(Agreement.DIFFERS, (order,), overlap=overlap)
     lost, gained = _uncovered(older, newer), _uncovered(newer, older)
     rest = (*_wording(older, newer, lost, gained), *_directions(older, newer))
     if rest:
-        return Finding(Verdict.DIFFERS, rest, overlap=overlap)
-    return Finding(Verdict.RESTATED, (), _told(lost), _told(gained), overlap)
+        return Comparison(Agreement.DIFFERS, rest, overlap=overlap)
+    return Comparison(Agreement.RESTATED, (), _told(lost), _told(gained), overlap)
 
 
-def _line(reading: Reading) -> list[str]:
-    return [token.key for token in reading.tokens if token.sort is not Sort.STOP]
+def _line(reading: Claims) -> list[str]:
+    return [token.key for token in reading.tokens if token.sort is not TokenType.STOP]
 
 
-def _keys(reading: Reading, sorts: set[Sort]) -> set[str]:
+def _keys(reading: Claims, sorts: set[TokenType]) -> set[str]:
     return {token.key for token in reading.tokens if token.sort in sorts}
 
 
@@ -232,7 +241,7 @@ def _shown(tokens: dict[str, str]) -> str:
     return one_line(", ".join(tokens[key] for key in sorted(tokens)), _SHOWN)
 
 
-def _exact(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _exact(older: Claims, newer: Claims) -> Iterator[Difference]:
     """Numbers, names and the like that only one side has."""
     for sort in _EXACT:
         ours = {t.key: t.shown for t in older.tokens if t.sort is sort}
@@ -243,7 +252,7 @@ def _exact(older: Reading, newer: Reading) -> Iterator[Difference]:
             yield Difference(sort.value, _shown(was), _shown(now))
 
 
-def _antonyms(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _antonyms(older: Claims, newer: Claims) -> Iterator[Difference]:
     """One side says it, the other its opposite."""
     ours, theirs = {t.key for t in older.tokens}, {t.key for t in newer.tokens}
     was, now = ours - theirs, theirs - ours
@@ -252,7 +261,7 @@ def _antonyms(older: Reading, newer: Reading) -> Iterator[Difference]:
             yield Difference("antonym", name, "")
 
 
-def _negations(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _negations(older: Claims, newer: Claims) -> Iterator[Difference]:
     """A negation that only one side has, or that denies something else there."""
     ours, theirs = _scopes(older), _scopes(newer)
     if ours.keys() == theirs.keys():
@@ -266,13 +275,13 @@ def _negations(older: Reading, newer: Reading) -> Iterator[Difference]:
         yield Difference("negation", "", one_line(", ".join((was or now).values()), _SHOWN))
 
 
-def _scopes(reading: Reading) -> dict[tuple[str, ...], str]:
+def _scopes(reading: Claims) -> dict[tuple[str, ...], str]:
     """What each negation denies: the next content words of its clause → in words."""
     found = {}
     for clause in reading.clauses:
         content = [token for token in clause if token.has_content]
         for at, token in enumerate(content):
-            if token.sort is Sort.NEGATION:
+            if token.sort is TokenType.NEGATION:
                 scope = content[at + 1 : at + 1 + _WINDOW]
                 found[tuple(t.key for t in scope)] = " ".join(
                     (token.shown, *(t.shown for t in scope))
@@ -280,7 +289,7 @@ def _scopes(reading: Reading) -> dict[tuple[str, ...], str]:
     return found
 
 
-def _bindings(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _bindings(older: Claims, newer: Claims) -> Iterator[Difference]:
     """A qualifier that speaks of something else."""
     ours, theirs = _bound(older), _bound(newer)
     was = {key: said for key, said in ours.items() if key not in theirs}
@@ -293,7 +302,7 @@ def _bindings(older: Reading, newer: Reading) -> Iterator[Difference]:
         )
 
 
-def _bound(reading: Reading) -> dict[tuple[str, str], str]:
+def _bound(reading: Claims) -> dict[tuple[str, str], str]:
     """Each binding qualifier with the next content word of its clause → in words."""
     found = {}
     for clause in reading.clauses:
@@ -308,7 +317,7 @@ def _bound(reading: Reading) -> dict[tuple[str, str], str]:
     return found
 
 
-def _tenses(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _tenses(older: Claims, newer: Claims) -> Iterator[Difference]:
     """`Fix the login` is to be done, `fixed the login` is done."""
     for one, other in ((older, newer), (newer, older)):
         done = {t.key: t.shown for t in other.tokens if _is_past(t)}
@@ -318,21 +327,21 @@ def _tenses(older: Reading, newer: Reading) -> Iterator[Difference]:
             yield Difference("tense", was, now)
 
 
-def _wanted(reading: Reading) -> dict[str, str]:
+def _wanted(reading: Claims) -> dict[str, str]:
     """The words with which sentences begin as if they asked for something."""
     heads = (sentence[0][0] for sentence in reading.sentences)
     return {
         t.key: t.shown
         for t in heads
-        if t.sort is Sort.WORD and not t.shown.casefold().endswith(("ed", "ing", "s"))
+        if t.sort is TokenType.WORD and not t.shown.casefold().endswith(("ed", "ing", "s"))
     }
 
 
 def _is_past(token: Token) -> bool:
-    return token.sort is Sort.WORD and token.shown.casefold().endswith("ed")
+    return token.sort is TokenType.WORD and token.shown.casefold().endswith("ed")
 
 
-def _quotes(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _quotes(older: Claims, newer: Claims) -> Iterator[Difference]:
     """What one side quotes as code and the other does not say in the same letters."""
     if len(older.quoted) + len(newer.quoted) > _QUOTES_MAX:
         if older.quoted != newer.quoted:
@@ -356,7 +365,7 @@ def _says(flat: str, quote: str) -> bool:
     return False
 
 
-def _belongings(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _belongings(older: Claims, newer: Claims) -> Iterator[Difference]:
     """The same numbers or opposites on both sides, but each with something else."""
     for aspect, picks in (("number", _numbers), ("antonym", _opposites)):
         chosen = picks(older)
@@ -367,18 +376,18 @@ def _belongings(older: Reading, newer: Reading) -> Iterator[Difference]:
             yield Difference(aspect, "", SWAPPED)
 
 
-def _numbers(reading: Reading) -> set[str]:
-    return _keys(reading, {Sort.NUMBER})
+def _numbers(reading: Claims) -> set[str]:
+    return _keys(reading, {TokenType.NUMBER})
 
 
-def _opposites(reading: Reading) -> set[str]:
+def _opposites(reading: Claims) -> set[str]:
     keys = {token.key for token in reading.tokens if token.has_content} & _OPPOSED
     pairs = [(one, other) for one, other, _ in _ANTONYMS if one in keys and other in keys]
     return {key for pair in pairs for key in pair}
 
 
 def _neighbours(
-    reading: Reading, chosen: set[str]
+    reading: Claims, chosen: set[str]
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
     """For each chosen token the content before it, and the content after it, in its clause."""
     before, after = set(), set()
@@ -395,7 +404,7 @@ def _bag(clause: Clause) -> frozenset[str]:
     return frozenset(token.key for token in clause if token.has_content)
 
 
-def _uncovered(ours: Reading, theirs: Reading) -> list[tuple[Sentence, bool]]:
+def _uncovered(ours: Claims, theirs: Claims) -> list[tuple[Sentence, bool]]:
     """Our sentences that the others do not say, and whether they say none of it."""
     mine = {bag for clause in ours.clauses if (bag := _bag(clause))}
     other = {bag for clause in theirs.clauses if (bag := _bag(clause))}
@@ -424,8 +433,8 @@ def _is_covered(
 
 
 def _wording(
-    older: Reading,
-    newer: Reading,
+    older: Claims,
+    newer: Claims,
     lost: list[tuple[Sentence, bool]],
     gained: list[tuple[Sentence, bool]],
 ) -> Iterator[Difference]:
@@ -433,8 +442,8 @@ def _wording(
     is_partial = not all(is_whole for _, is_whole in (*lost, *gained))
     if not (lost and gained) and not is_partial:
         return
-    ours = {t.key: t.shown for t in older.tokens if t.sort is Sort.WORD}
-    theirs = {t.key: t.shown for t in newer.tokens if t.sort is Sort.WORD}
+    ours = {t.key: t.shown for t in older.tokens if t.sort is TokenType.WORD}
+    theirs = {t.key: t.shown for t in newer.tokens if t.sort is TokenType.WORD}
     was = {key: ours[key] for key in ours.keys() - theirs.keys()}
     now = {key: theirs[key] for key in theirs.keys() - ours.keys()}
     if not was and not now:
@@ -444,7 +453,7 @@ def _wording(
         yield Difference(aspect, _shown(was), _shown(now))
 
 
-def _directions(older: Reading, newer: Reading) -> Iterator[Difference]:
+def _directions(older: Claims, newer: Claims) -> Iterator[Difference]:
     """`A calls B` against `B calls A`, `from 10 to 30` against `from 30 to 10`."""
     ours, theirs = _triples(older), _triples(newer)
     for (left, middle, right), said in ours.items():
@@ -454,11 +463,11 @@ def _directions(older: Reading, newer: Reading) -> Iterator[Difference]:
             return
 
 
-def _triples(reading: Reading) -> dict[tuple[str, str, str], str]:
+def _triples(reading: Claims) -> dict[tuple[str, str, str], str]:
     """What stands near before and near after each token of a clause."""
     found = {}
     for clause in reading.clauses:
-        line: list[Token] = [token for token in clause if token.sort is not Sort.STOP]
+        line: list[Token] = [token for token in clause if token.sort is not TokenType.STOP]
         for at, middle in enumerate(line):
             for left in line[max(0, at - _WINDOW) : at]:
                 for right in line[at + 1 : at + 1 + _WINDOW]:

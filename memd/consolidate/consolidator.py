@@ -24,9 +24,22 @@ import anyio.to_thread
 from memd import log
 from memd.config import ConsolidateConfig
 from memd.consolidate import runs
-from memd.consolidate.decide import Decision, Pair, Supersede, deciding, refusals, said
-from memd.consolidate.near_duplicates import PAIRS_MAX, Found, NearestRows, form_of, rows_of
-from memd.consolidate.runs import Undone
+from memd.consolidate.decide import (
+    CandidatePair,
+    Decision,
+    Supersede,
+    count_refusals,
+    iterate_decisions,
+    join_text,
+)
+from memd.consolidate.near_duplicates import (
+    PAIRS_PER_MEMORY_MAX,
+    CosinePair,
+    NearestRows,
+    hash_form,
+    read_vector_rows,
+)
+from memd.consolidate.runs import UndoResult
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
@@ -75,7 +88,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TickPlan:
     """A batch, looked at."""
 
     batch: Sequence[Summary]
@@ -92,7 +105,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PreviewedDecision:
     """A decision for people: what the guards found, and the beginning of both texts."""
 
     newer_id: int
@@ -182,7 +195,7 @@ class Consolidator:
             )  # fmt: skip
         return self._last
 
-    async def rehearse(self) -> list[Shown]:
+    async def preview_tick(self) -> list[PreviewedDecision]:
         """What the next tick would decide, without deciding it."""
         async with self._lock:
             below = self._formless_below
@@ -193,12 +206,12 @@ class Consolidator:
         )
         return [_show(d, plan.seen) for d in plan.decisions if _both(d) not in settled]
 
-    async def undo(self, what: str, *, dry_run: bool) -> Undone:
+    async def undo(self, what: str, *, dry_run: bool) -> UndoResult:
         """Take back a run (`r7`), what hides a memory (`#12`) or a pair (`12,15`), or say what would be.
 
         Raises BadRequest and UnknownId.
         """
-        target = runs.target_of(what)
+        target = runs.parse_undo_target(what)
         if dry_run:
             return await self._db.read(lambda tx: runs.undo(tx, target, 0, dry_run=True))
         async with self._lock:
@@ -211,7 +224,7 @@ class Consolidator:
         """The latest rounds that changed something, the last one first."""
         return await self._db.read(lambda tx: store_runs.latest(tx, limit))
 
-    async def _plan(self, now: int) -> Plan:
+    async def _plan(self, now: int) -> TickPlan:
         batch = await self._batch()
         # What is hidden or over cannot be found, so it is no use comparing it.
         over = [s for s in batch if s.superseded_by is not None or _is_over(s, now)]
@@ -226,13 +239,13 @@ class Consolidator:
         seen = await self._db.read(lambda tx: summaries.by_ids(tx, ids)) if ids else {}
         seen = {number: s for number, s in seen.items() if not _is_over(s, now)}
         pairs = [
-            Pair(seen[a], seen[b], cosine, space)
+            CandidatePair(seen[a], seen[b], cosine, space)
             for (a, b), (cosine, space) in alike.items()
             if a in seen and b in seen
         ]
-        decisions = await _gently(deciding(pairs), _DECISIONS_AT_ONCE)
+        decisions = await _gently(iterate_decisions(pairs), _DECISIONS_AT_ONCE)
         earlier = await self._earlier()
-        return Plan(batch, [*over, *done], seen, len(pairs), decisions, formed, earlier)
+        return TickPlan(batch, [*over, *done], seen, len(pairs), decisions, formed, earlier)
 
     async def _batch(self) -> list[Summary]:
         batch: list[Summary] = []
@@ -253,7 +266,9 @@ class Consolidator:
     ) -> set[tuple[int, int]]:
         """Pairs of one form, of the batch among itself and with what was looked at before."""
         wanted = [(s.id, s.project_id, formed[s.id]) for s in done]
-        found = await self._db.read(lambda tx: summaries.twins(tx, wanted, PAIRS_MAX))
+        found = await self._db.read(
+            lambda tx: summaries.twins(tx, wanted, PAIRS_PER_MEMORY_MAX)
+        )
         last: dict[tuple[int, int], int] = {}
         for number, project_id, form in wanted:
             if (project_id, form) in last:
@@ -268,7 +283,7 @@ class Consolidator:
         below = self._formless_below
         texts = await self._db.read(lambda tx: summaries.lacking(tx, below, _EARLIER))
         self._formless_below = texts[-1][0] if len(texts) == _EARLIER else 0
-        found = ((number, form_of(title, body)) for number, title, body in texts)
+        found = ((number, hash_form(title, body)) for number, title, body in texts)
         return dict(await _gently(found, _FORMS_AT_ONCE))
 
     async def _compare(self, summary_ids: Sequence[int]) -> tuple[set[int], Alike]:
@@ -286,8 +301,8 @@ class Consolidator:
 
     async def _compare_in(
         self, space: str, summary_ids: Sequence[int]
-    ) -> tuple[set[int], list[Found]]:
-        rows: NearestRows | None = rows_of(self._index, space)
+    ) -> tuple[set[int], list[CosinePair]]:
+        rows: NearestRows | None = read_vector_rows(self._index, space)
         if rows is None or not summary_ids:
             return set(), []
         ready = await anyio.to_thread.run_sync(rows.indexed, summary_ids)
@@ -306,7 +321,7 @@ def _is_over(summary: Summary, now: int) -> bool:
     return summary.expires_at is not None and summary.expires_at <= now
 
 
-def _apply(tx: Connection, plan: Plan, now: int) -> Tick:
+def _apply(tx: Connection, plan: TickPlan, now: int) -> Tick:
     """Write what still holds. A memory that changed since, or whose partner did, is left unmarked."""
     fresh = summaries.by_ids(tx, list(plan.seen)) if plan.seen else {}
     changed = {number for number, then in plan.seen.items() if fresh.get(number) != then}
@@ -317,7 +332,7 @@ def _apply(tx: Connection, plan: Plan, now: int) -> Tick:
         both = _both(decision)
         if not changed.isdisjoint(both):
             left.update(both)
-        elif run is not None and runs.write(tx, decision, run, now):
+        elif run is not None and runs.write_decision(tx, decision, run, now):
             applied.append(decision)
     done = [summary for summary in plan.done if summary.id not in left]
     summaries.mark_consolidated(tx, done)
@@ -331,7 +346,7 @@ def _apply(tx: Connection, plan: Plan, now: int) -> Tick:
         superseded=runs.count(applied, EdgeType.SUPERSEDES),
         contradicts=runs.count(applied, EdgeType.CONTRADICTS),
         similar=runs.count(applied, EdgeType.SIMILAR_TO),
-        refused=refusals(applied),
+        refused=count_refusals(applied),
     )
     if run is not None:
         store_runs.finish(
@@ -356,7 +371,7 @@ def _both(decision: Decision) -> tuple[int, int]:
 
 
 def _forming(some: Iterable[Summary]) -> Iterator[tuple[int, int]]:
-    return ((s.id, form_of(s.title, s.body)) for s in some)
+    return ((s.id, hash_form(s.title, s.body)) for s in some)
 
 
 async def _gently(work: Iterator[T], at_once: int) -> list[T]:
@@ -370,9 +385,9 @@ async def _gently(work: Iterator[T], at_once: int) -> list[T]:
         await anyio.sleep(_REST_S)
 
 
-def _show(decision: Decision, seen: Mapping[int, Summary]) -> Shown:
+def _show(decision: Decision, seen: Mapping[int, Summary]) -> PreviewedDecision:
     newer, older = (seen[number] for number in _both(decision))
-    return Shown(
+    return PreviewedDecision(
         newer.id,
         older.id,
         EdgeType.SUPERSEDES if isinstance(decision, Supersede) else decision.type,
@@ -385,4 +400,4 @@ def _show(decision: Decision, seen: Mapping[int, Summary]) -> Shown:
 
 
 def _said(summary: Summary) -> str:
-    return one_line(said(summary.title, summary.body), _SAID_CHARACTERS)
+    return one_line(join_text(summary.title, summary.body), _SAID_CHARACTERS)

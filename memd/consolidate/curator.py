@@ -13,18 +13,21 @@ import anyio
 import anyio.to_thread
 
 from memd.consolidate import forget, projects, sources
-from memd.consolidate.forget import Eraser, Forgotten, Selection
-from memd.consolidate.projects import Merged
-from memd.consolidate.remember import ON_PURPOSE, Memory, Remembered, remember
-from memd.consolidate.scrub import Scrubbed, ScrubRule, by_pattern, by_redaction
+from memd.consolidate.forget import Eraser, ForgetResult, ForgetSelection
+from memd.consolidate.projects import ProjectMerge
+from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult, remember
+from memd.consolidate.scrub import (
+    ScrubResult,
+    ScrubRule,
+    make_pattern_rule,
+    make_redaction_rule,
+)
 from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, Project, Summary
 from memd.store import summaries
 from memd.store.database import Connection, Database
 from memd.text import digest, one_line, storable, unique
-
-__all__ = ["Curator", "Forgotten", "Memory", "Remembered"]
 
 _TEXT_BYTES = 64 * 1024
 _TITLE_CHARACTERS = 90
@@ -60,13 +63,13 @@ class Curator:
         self._on_written = on_written
         self._task_ms = task_days * _DAY_MS
         self._eraser = eraser or Eraser(db, clock, on_written)
-        self._present = present or by_redaction(redact)
+        self._present = present or make_redaction_rule(redact)
 
-    async def remember(self, memory: Memory) -> Remembered:
+    async def remember(self, memory: NewMemory) -> RememberResult:
         """Keep one memory. Raises BadRequest, saying what to do."""
         return (await self.remember_many([memory]))[0]
 
-    async def remember_many(self, memories: Sequence[Memory]) -> list[Remembered]:
+    async def remember_many(self, memories: Sequence[NewMemory]) -> list[RememberResult]:
         """Keep all of these, in order, or none of them if one is refused with a BadRequest."""
         # Redaction of a long text takes a while, and nobody shall wait for it, writers included.
         clean = await anyio.to_thread.run_sync(self._clean, memories)
@@ -80,23 +83,23 @@ class Curator:
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
         """Let the memories that were read from a file expire, but for those that it still says."""
         now = self._clock()
-        gone = await self._db.write(lambda tx: sources.withdraw(tx, path, staying, now))
+        gone = await self._db.write(lambda tx: sources.expire_missing(tx, path, staying, now))
         if gone:
             self._on_written()
         return gone
 
     async def forget(
-        self, what: Selection | Sequence[int], *, dry_run: bool, token: str = ""
-    ) -> Forgotten:
+        self, what: ForgetSelection | Sequence[int], *, dry_run: bool, token: str = ""
+    ) -> ForgetResult:
         """Erase memories, or say what would go. UnknownId if none of them exists."""
-        selection = what if isinstance(what, Selection) else Selection(tuple(what))
+        selection = what if isinstance(what, ForgetSelection) else ForgetSelection(tuple(what))
         return await self._eraser.forget(selection, dry_run=dry_run, token=token)
 
-    async def scrub(self, pattern: str | None, *, dry_run: bool) -> Scrubbed:
+    async def scrub(self, pattern: str | None, *, dry_run: bool) -> ScrubResult:
         """Take a pattern, or with None what is a secret by now, out of everything kept so far."""
         rule = self._present
         if pattern is not None:
-            rule = await anyio.to_thread.run_sync(by_pattern, pattern)
+            rule = await anyio.to_thread.run_sync(make_pattern_rule, pattern)
         return await self._eraser.scrub(rule, dry_run=dry_run)
 
     async def pin(self, summary_id: int, pinned: bool) -> Summary:
@@ -106,11 +109,13 @@ class Curator:
         self._on_written()
         return summary
 
-    async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> Merged:
+    async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> ProjectMerge:
         """Make two projects one, or say what would move. BadRequest if that makes no sense."""
         now = self._clock()
         if dry_run:
-            return await self._db.read(lambda tx: projects.plan(tx, source_key, into_key, now))
+            return await self._db.read(
+                lambda tx: projects.plan_merge(tx, source_key, into_key, now)
+            )
         merged = await self._db.write(lambda tx: _merge(tx, source_key, into_key, now))
         self._on_written()
         return merged
@@ -118,9 +123,9 @@ class Curator:
     async def rename(self, key: str, name: str) -> Project:
         """Call a project something else. BadRequest if it cannot be called that."""
         tidy = self._tidy(name)
-        return await self._db.write(lambda tx: projects.rename(tx, key, tidy))
+        return await self._db.write(lambda tx: projects.rename_project(tx, key, tidy))
 
-    def _clean(self, memories: Sequence[Memory]) -> list[Memory]:
+    def _clean(self, memories: Sequence[NewMemory]) -> list[NewMemory]:
         several = len(memories) > 1
         cleaned = []
         for place, memory in enumerate(memories, start=1):
@@ -131,14 +136,14 @@ class Curator:
                 raise BadRequest(f"{where}{error.message}") from error
         return cleaned
 
-    def _timed(self, memory: Memory, now: int) -> Memory:
+    def _timed(self, memory: NewMemory, now: int) -> NewMemory:
         """With its end: a task that is said on purpose has one, even if nobody said when."""
         is_open = memory.kind is Kind.TASK and memory.expires_at is None
-        if not (is_open and self._task_ms and memory.source in ON_PURPOSE):
+        if not (is_open and self._task_ms and memory.source in DELIBERATE_SOURCES):
             return memory
         return replace(memory, expires_at=now + self._task_ms)
 
-    def _redacted(self, memory: Memory) -> Memory:
+    def _redacted(self, memory: NewMemory) -> NewMemory:
         if len(storable(memory.text).encode()) > _TEXT_BYTES:
             raise BadRequest(
                 f"text: longer than {_TEXT_BYTES // 1024} KiB; keep what matters, or split it"
@@ -172,7 +177,7 @@ class Curator:
         return self._redact(storable(text).replace("\0", "")).strip()
 
 
-def _checked(memory: Memory) -> Memory:
+def _checked(memory: NewMemory) -> NewMemory:
     """With a title. Raises BadRequest for what cannot be kept."""
     if not memory.text:
         raise BadRequest("text: empty; say in a sentence or two what to remember")
@@ -194,14 +199,14 @@ def _first_sentence(text: str) -> str:
     )
 
 
-def _merge(tx: Connection, source_key: str, into_key: str, now: int) -> Merged:
-    plan = projects.plan(tx, source_key, into_key, now)
-    projects.apply(tx, plan, now)
+def _merge(tx: Connection, source_key: str, into_key: str, now: int) -> ProjectMerge:
+    plan = projects.plan_merge(tx, source_key, into_key, now)
+    projects.apply_merge(tx, plan, now)
     return replace(plan, is_dry_run=False)
 
 
 def _pin(tx: Connection, summary_id: int, pinned_at: int | None) -> Summary:
-    summary = forget.known(tx, [summary_id]).get(summary_id)
+    summary = forget.find_memories(tx, [summary_id]).get(summary_id)
     if summary is None:
         raise UnknownId(f"there is no memory #{summary_id}")
     if (summary.pinned_at is None) == (pinned_at is None):

@@ -12,15 +12,15 @@ wherever the older one was: by its kind, its topic key, its trust and for as lon
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from memd.consolidate.claims import Reading, read
-from memd.consolidate.compare import SWAPPED, Difference, Finding, Verdict, weigh
+from memd.consolidate.claims import Claims, parse_claims
+from memd.consolidate.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
 from memd.models import EdgeType, Kind, Summary, Tier
 from memd.text import one_line
 
-CLAIMS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
+CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
 """Kinds that say how things are or shall be, so that two of them can contradict each other."""
 MAY_HIDE: Mapping[Kind, frozenset[Kind]] = {
-    kind: frozenset({kind}) | ({Kind.NOTE} if kind in CLAIMS | {Kind.DISCOVERY} else set())
+    kind: frozenset({kind}) | ({Kind.NOTE} if kind in CLAIM_KINDS | {Kind.DISCOVERY} else set())
     for kind in Kind
 } | {
     Kind.INSTRUCTION: frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.NOTE}),
@@ -42,7 +42,7 @@ _FOREVER = 2**63
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class CandidatePair:
     """Two memories that look alike, in any order, and the cosine of their vectors."""
 
     one: Summary
@@ -73,25 +73,25 @@ class Relate:
     b: int
     type: EdgeType
     cosine: float | None
-    finding: Finding
+    finding: Comparison
     space: str = ""
 
 
 Decision = Supersede | Relate
 
 
-def decide(pairs: Iterable[Pair]) -> list[Decision]:
+def decide(pairs: Iterable[CandidatePair]) -> list[Decision]:
     """One decision for each pair that is consolidation's business, the newest first."""
-    return list(deciding(pairs))
+    return list(iterate_decisions(pairs))
 
 
-def deciding(pairs: Iterable[Pair]) -> Iterator[Decision]:
+def iterate_decisions(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
     """`decide`, one at a time: each takes about a millisecond.
 
     An older memory is hidden at most once, by the newest that may. Newer is what happened later, by
     (time, id).
     """
-    readings: dict[int, Reading] = {}
+    readings: dict[int, Claims] = {}
     hidden: set[int] = set()
     for newer, older, pair in _newest_first(pairs):
         if older.id in hidden:
@@ -107,7 +107,7 @@ def deciding(pairs: Iterable[Pair]) -> Iterator[Decision]:
             yield Relate(newer.id, older.id, type_, pair.cosine, finding, pair.space)
 
 
-def said(title: str, body: str) -> str:
+def join_text(title: str, body: str) -> str:
     """What a memory says: a title that only begins the text says nothing of its own, cut as it is."""
     begins = (
         one_line(body, len(body)).casefold().startswith(title.rstrip("…").casefold().strip())
@@ -115,7 +115,7 @@ def said(title: str, body: str) -> str:
     return body if begins else f"{title}\n{body}"
 
 
-def refusals(decisions: Sequence[Decision]) -> dict[str, int]:
+def count_refusals(decisions: Sequence[Decision]) -> dict[str, int]:
     """Why pairs were kept apart: aspect → how many."""
     counts: dict[str, int] = {}
     for decision in decisions:
@@ -125,7 +125,9 @@ def refusals(decisions: Sequence[Decision]) -> dict[str, int]:
     return counts
 
 
-def _newest_first(pairs: Iterable[Pair]) -> list[tuple[Summary, Summary, Pair]]:
+def _newest_first(
+    pairs: Iterable[CandidatePair],
+) -> list[tuple[Summary, Summary, CandidatePair]]:
     """(newer, older, pair) of the pairs that may be decided, each once."""
     found = {}
     for pair in pairs:
@@ -153,17 +155,17 @@ def _is_our_business(newer: Summary, older: Summary) -> bool:
     )
 
 
-def _finding(newer: Summary, older: Summary, readings: dict[int, Reading]) -> Finding:
+def _finding(newer: Summary, older: Summary, readings: dict[int, Claims]) -> Comparison:
     """What the guards say of the texts, and the rules below of everything else."""
     for summary in (newer, older):
         if summary.id not in readings:
-            readings[summary.id] = read(said(summary.title, summary.body))
-    finding = weigh(readings[older.id], readings[newer.id])
+            readings[summary.id] = parse_claims(join_text(summary.title, summary.body))
+    finding = compare_claims(readings[older.id], readings[newer.id])
     objections = _objections(newer, older, finding)
     if not objections:
         return finding
-    return Finding(
-        Verdict.DIFFERS,
+    return Comparison(
+        Agreement.DIFFERS,
         (*finding.differences, *objections),
         finding.lost,
         finding.gained,
@@ -171,7 +173,7 @@ def _finding(newer: Summary, older: Summary, readings: dict[int, Reading]) -> Fi
     )
 
 
-def _objections(newer: Summary, older: Summary, finding: Finding) -> tuple[Difference, ...]:
+def _objections(newer: Summary, older: Summary, finding: Comparison) -> tuple[Difference, ...]:
     """Why the newer may not hide the older although the texts would permit it."""
     files = sorted(set(older.files) - set(newer.files))
     checks = (
@@ -188,16 +190,16 @@ def _objections(newer: Summary, older: Summary, finding: Finding) -> tuple[Diffe
     return tuple(difference for applies, difference in checks if applies)
 
 
-def _edge_type(newer: Summary, older: Summary, finding: Finding) -> EdgeType:
+def _edge_type(newer: Summary, older: Summary, finding: Comparison) -> EdgeType:
     aspects = set(finding.aspects)
     is_one_topic = newer.topic_key is not None and newer.topic_key == older.topic_key
     is_one_subject = is_one_topic or (finding.overlap >= _SAME_SUBJECT and not aspects & _NAMES)
-    if {newer.kind, older.kind} <= CLAIMS and is_one_subject and any(_opposes(finding)):
+    if {newer.kind, older.kind} <= CLAIM_KINDS and is_one_subject and any(_opposes(finding)):
         return EdgeType.CONTRADICTS
     return EdgeType.SIMILAR_TO
 
 
-def _opposes(finding: Finding) -> Iterator[bool]:
+def _opposes(finding: Comparison) -> Iterator[bool]:
     """Of each difference, whether both cannot hold. What only one side speaks of may well hold."""
     for difference in finding.differences:
         is_one_sided = not (difference.was and difference.now)

@@ -10,7 +10,7 @@ import anyio.to_thread
 from memd import log as log_module
 from memd.consolidate import scrub
 from memd.consolidate import sources as consolidate_sources
-from memd.consolidate.scrub import Scrubbed, ScrubRule
+from memd.consolidate.scrub import ScrubResult, ScrubRule
 from memd.errors import BadRequest, UnknownId
 from memd.models import EventKind, Session, Summary, Supersession
 from memd.store import erasure, fulltext, ledger, links, projects
@@ -39,7 +39,7 @@ _INT_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ForgetSelection:
     """What somebody wants forgotten: by ids, or by words and bounds."""
 
     ids: tuple[int, ...] = ()
@@ -54,7 +54,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgetResult:
     """What a `forget` erased, or would erase."""
 
     summaries: tuple[Summary, ...]
@@ -79,7 +79,7 @@ class Forgotten:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ForgetPlan:
     """What a `forget` is going to do."""
 
     ids: tuple[int, ...]
@@ -109,9 +109,9 @@ class Plan:
         """Whether one transaction does all of it quickly."""
         return len(self.ids) <= _SLICE and len(self.event_ids) <= _EVENTS_SLICE
 
-    def report(self, *, is_dry_run: bool) -> Forgotten:
+    def report(self, *, is_dry_run: bool) -> ForgetResult:
         """The plan in the words of its result."""
-        return Forgotten(
+        return ForgetResult(
             self.shown,
             len(self.event_ids),
             self.revived,
@@ -124,30 +124,30 @@ class Plan:
             token=self.token,
         )
 
-    def slices(self) -> Iterator["Plan"]:
+    def slices(self) -> Iterator["ForgetPlan"]:
         """The plan in parts, in the order in which they are to be done."""
         for start in range(0, len(self.ids), _SLICE):
             ids = self.ids[start : start + _SLICE]
             mine = tuple(one for one in self.handed_on if one[1].newer_id in ids)
-            yield Plan(ids, (), (), handed_on=mine)
+            yield ForgetPlan(ids, (), (), handed_on=mine)
         for start in range(0, len(self.event_ids), _EVENTS_SLICE):
-            yield Plan((), (), self.event_ids[start : start + _EVENTS_SLICE])
+            yield ForgetPlan((), (), self.event_ids[start : start + _EVENTS_SLICE])
         if self.sessions or self.project_id is not None:
-            yield Plan((), (), (), sessions=self.sessions, project_id=self.project_id)
+            yield ForgetPlan((), (), (), sessions=self.sessions, project_id=self.project_id)
 
 
-def known(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
+def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
     """These memories by id; whatever cannot be an id is left out, too."""
     possible = sorted({number for number in ids if 0 < number <= _INT_MAX})
     return store_summaries.by_ids(tx, possible) if possible else {}
 
 
-def plan(tx: Connection, ids: Sequence[int]) -> Plan:
+def plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
     """What forgetting these would do. BadRequest without ids, UnknownId if none of them exists."""
     wanted = tuple(dict.fromkeys(ids))
     if not wanted or len(wanted) > IDS_MAX:
         raise BadRequest(f"ids: give between 1 and {IDS_MAX} ids of memories")
-    found = known(tx, wanted)
+    found = find_memories(tx, wanted)
     unknown = tuple(number for number in wanted if number not in found)
     if not found:
         raise UnknownId(
@@ -157,16 +157,16 @@ def plan(tx: Connection, ids: Sequence[int]) -> Plan:
     return replace(_planned(tx, going, ()), unknown=unknown)
 
 
-def plan_selection(tx: Connection, selection: Selection) -> Plan:
+def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     """What forgetting all of this would do. BadRequest for a selection that would mean everything."""
     found = _selected(tx, selection)
     begun = [session.id for session in found.sessions]
     return replace(found, since=erasure.oldest(tx, found.ids, found.event_ids, begun))
 
 
-def _selected(tx: Connection, selection: Selection) -> Plan:
+def _selected(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     if selection.ids:
-        return plan(tx, selection.ids)
+        return plan_ids(tx, selection.ids)
     if selection.is_empty:
         raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
     if selection.words:
@@ -178,12 +178,12 @@ def _selected(tx: Connection, selection: Selection) -> Plan:
     return replace(found, sessions=tuple(whole.values()), project_id=gone)
 
 
-def _planned(tx: Connection, ids: Sequence[int], event_ids: Sequence[int]) -> Plan:
+def _planned(tx: Connection, ids: Sequence[int], event_ids: Sequence[int]) -> ForgetPlan:
     going = frozenset(ids)
     erased, kept, also_in = _events(tx, going, event_ids)
     revived, handed_on = _hidden(tx, going)
-    shown = known(tx, ids[:SHOWN_MAX])
-    return Plan(
+    shown = find_memories(tx, ids[:SHOWN_MAX])
+    return ForgetPlan(
         tuple(ids),
         tuple(shown[number] for number in ids[:SHOWN_MAX] if number in shown),
         erased,
@@ -239,7 +239,7 @@ def _staying_above(tx: Connection, summary_id: int, going: Collection[int]) -> i
     return current
 
 
-def apply(tx: Connection, plan: Plan, now: int) -> Forgotten:
+def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> ForgetResult:
     """Erase what was planned in this same transaction, or one slice of it."""
     nodes: set[tuple[str, str]] = set()
     for number in plan.ids:
@@ -269,7 +269,7 @@ def _erase(tx: Connection, summary_id: int, now: int) -> None:
     summary = store_summaries.get(tx, summary_id)
     if summary is None:
         return
-    consolidate_sources.forget(tx, summary.id, now)
+    consolidate_sources.forget_origins(tx, summary.id, now)
     fulltext.remove(tx, summary.id)
     store_summaries.delete(tx, summary.id)
     ledger.forget(tx, summary.uid, now)
@@ -305,7 +305,7 @@ _BEGUN_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class RelatedFiles:
     """The files beside the vault that repeat words of it; empty: there are none."""
 
     log: str = ""
@@ -325,7 +325,7 @@ class Eraser:
         db: Database,
         clock: Callable[[], int],
         on_written: Callable[[], None],
-        places: Places | None = None,
+        places: RelatedFiles | None = None,
         bring_in: Callable[[], Awaitable[None]] = _nothing_waits,
         indexed: Callable[[], Awaitable[None]] = _nothing_waits,
     ) -> None:
@@ -336,13 +336,13 @@ class Eraser:
         self._db = db
         self._clock = clock
         self._on_written = on_written
-        self._places = places or Places()
+        self._places = places or RelatedFiles()
         self._bring_in = bring_in
         self._indexed = indexed
 
     async def forget(
-        self, selection: Selection, *, dry_run: bool, token: str = ""
-    ) -> Forgotten:
+        self, selection: ForgetSelection, *, dry_run: bool, token: str = ""
+    ) -> ForgetResult:
         """Erase what is selected, or say what would go. UnknownId if no id exists.
 
         BadRequest if `token` names another plan than what would be done now.
@@ -362,13 +362,13 @@ class Eraser:
         )
         return replace(plan.report(is_dry_run=dry_run), backups=tuple(may))
 
-    async def scrub(self, rule: ScrubRule, *, dry_run: bool) -> Scrubbed:
+    async def scrub(self, rule: ScrubRule, *, dry_run: bool) -> ScrubResult:
         """Rewrite every text in which the rule finds something, or say where that is.
 
         What was interrupted goes on where it stopped if it is asked for again.
         """
         await self._bring_in()
-        found = Scrubbed(rule.name, is_dry_run=dry_run)
+        found = ScrubResult(rule.name, is_dry_run=dry_run)
         start = (0, 0) if dry_run else await self._db.read(partial(_resumed, rule=rule))
         for number, table in enumerate(erasure.TABLES):
             if number >= start[0]:
@@ -384,10 +384,10 @@ class Eraser:
         backups = await anyio.to_thread.run_sync(self._places.backups)
         return replace(found, backups=tuple(backups))
 
-    async def _erase(self, selection: Selection, token: str) -> Plan:
+    async def _erase(self, selection: ForgetSelection, token: str) -> ForgetPlan:
         """What was erased: what is not much in the transaction that looked, more in slices."""
 
-        def begin(tx: Connection) -> Plan:
+        def begin(tx: Connection) -> ForgetPlan:
             plan = plan_selection(tx, selection)
             if token and token != plan.token:
                 raise BadRequest(
@@ -421,17 +421,17 @@ class Eraser:
 
     async def _scrub_table(
         self,
-        found: Scrubbed,
+        found: ScrubResult,
         rule: ScrubRule,
         number: int,
         table: erasure.Table,
         after: int,
         dry_run: bool,
-    ) -> Scrubbed:
+    ) -> ScrubResult:
         while rows := await self._db.read(
             partial(erasure.read, table=table, after=after, limit=_BATCH)
         ):
-            hits = await anyio.to_thread.run_sync(scrub.hits, rule, table, rows)
+            hits = await anyio.to_thread.run_sync(scrub.count_replacements, rule, table, rows)
             after = rows[-1].id
             found = found.with_rows(table.name, hits)
             if not dry_run:
@@ -441,21 +441,23 @@ class Eraser:
                 await self._db.write(work)
         return found
 
-    async def _scrub_rest(self, found: Scrubbed, rule: ScrubRule, dry_run: bool) -> Scrubbed:
+    async def _scrub_rest(
+        self, found: ScrubResult, rule: ScrubRule, dry_run: bool
+    ) -> ScrubResult:
         """The names that cannot be changed, and the log."""
-        stays = await self._db.read(partial(scrub.stays, rule=rule))
+        stays = await self._db.read(partial(scrub.find_unchangeable, rule=rule))
         found = replace(found, stays=stays)
         if not self._places.log:
             return found
         change = rule.text if not dry_run else None
         lines = await anyio.to_thread.run_sync(
-            scrub.log_lines, self._places.log, rule.text, change
+            scrub.scrub_log, self._places.log, rule.text, change
         )
         return found.with_count("log", lines)
 
 
-def _erase_eraser(tx: Connection, plan: Plan, now: int) -> None:
-    apply(tx, plan, now)
+def _erase_eraser(tx: Connection, plan: ForgetPlan, now: int) -> None:
+    apply_plan(tx, plan, now)
     erasure.mark(tx, "forgotten")
 
 
@@ -474,7 +476,7 @@ def _rewrite(
 ) -> None:
     """Change these rows as they are now, and note how far that was."""
     rows = erasure.by_ids(tx, table, ids)
-    for row, new in zip(rows, scrub.changed(rule, table, rows), strict=True):
+    for row, new in zip(rows, scrub.rewrite_rows(rule, table, rows), strict=True):
         erasure.write(tx, table, row, new)
     if ids:
         erasure.mark(tx, "forgotten")

@@ -7,12 +7,12 @@ import anyio.to_thread
 
 from memd.consolidate import forget
 from memd.consolidate.near_duplicates import (
-    NEAR,
-    NEAR_LEARNED,
-    Candidate,
-    Near,
-    rows_of,
-    undecided,
+    COSINE_MIN,
+    LEARNED_COSINE_MIN,
+    JudgmentCandidate,
+    Neighbour,
+    read_vector_rows,
+    select_candidates,
 )
 from memd.errors import BadRequest, UnknownId
 from memd.index.memory_index import MemoryIndex
@@ -29,17 +29,19 @@ from memd.text import one_line, storable
 # MERGED pinned is kept by somebody's wish, and only that somebody can end it. Not here: writing (judging.py).
 
 
-HIDES = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
+HIDING_RELATIONS = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
 """What lets the first memory hide the other."""
-KEEPS_APART = frozenset(Stance) - HIDES
+SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """After these no rule may hide one of the pair by the other."""
 
 
-def refusal(one: Summary, other: Summary, relation: Stance, global_id: int | None) -> str:
+def explain_refusal(
+    one: Summary, other: Summary, relation: Stance, global_id: int | None
+) -> str:
     """Why `one` cannot be `relation` to `other`, and what to do; empty if it can be."""
     if one.id == other.id:
         return f"other: #{one.id} twice; a judgment is about two memories"
-    if relation not in HIDES:
+    if relation not in HIDING_RELATIONS:
         return ""
     if other.pinned_at is not None:
         return (
@@ -63,12 +65,12 @@ def refusal(one: Summary, other: Summary, relation: Stance, global_id: int | Non
 # MERGED transaction. Not here: what may be judged (stances.py), redaction (curator.py).
 
 
-RULE = "judged"
+JUDGED_RULE = "judged"
 """The rule of supersessions and edges that come from here."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ruling:
+class NewJudgment:
     """What somebody says: `one` is `relation` to `other`; `who` is `agent` or `user`."""
 
     one_id: int
@@ -79,7 +81,7 @@ class Ruling:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgmentResult:
     """What a judgment, or undoing one, did."""
 
     id: int
@@ -98,11 +100,13 @@ class Judged:
     """(one of `hidden`, what hides it) for those that the same memory hid before."""
 
 
-def judge(tx: Connection, ruling: Ruling, now: int) -> Judged:
+def apply_judgment(tx: Connection, ruling: NewJudgment, now: int) -> JudgmentResult:
     """Let a ruling hold from now on. UnknownId or BadRequest if it cannot, with what to do."""
     one, other = _both(tx, ruling.one_id, ruling.other_id)
     everywhere = projects.by_key(tx, GLOBAL_PROJECT)
-    objection = refusal(one, other, ruling.relation, everywhere.id if everywhere else None)
+    objection = explain_refusal(
+        one, other, ruling.relation, everywhere.id if everywhere else None
+    )
     if objection:
         raise BadRequest(objection)
     before = judgments.between(tx, one.id, other.id)
@@ -124,7 +128,7 @@ def _moment(tx: Connection, pair: tuple[int, int], now: int) -> int:
     return now
 
 
-def undo(tx: Connection, one_id: int, other_id: int, now: int) -> Judged:
+def undo_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> JudgmentResult:
     """Take back what holds of a pair: its judgment, or else the supersession that a rule made."""
     one, other = _both(tx, one_id, other_id)
     before = judgments.between(tx, one.id, other.id)
@@ -141,7 +145,7 @@ def undo(tx: Connection, one_id: int, other_id: int, now: int) -> Judged:
     return _report(tx, one, other, "undone", was)
 
 
-def outdo(tx: Connection, one_id: int, other_id: int, now: int) -> None:
+def drop_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> None:
     """Let a judgment hold no longer, for what it hid was said again since; nothing is put back."""
     before = judgments.between(tx, one_id, other_id)
     if before is not None:
@@ -150,22 +154,22 @@ def outdo(tx: Connection, one_id: int, other_id: int, now: int) -> None:
 
 
 def _both(tx: Connection, one_id: int, other_id: int) -> tuple[Summary, Summary]:
-    found = forget.known(tx, [one_id, other_id])
+    found = forget.find_memories(tx, [one_id, other_id])
     for number in (one_id, other_id):
         if number not in found:
             raise UnknownId(f"there is no memory #{number}; it never was, or it was forgotten")
     return found[one_id], found[other_id]
 
 
-def _is_the_same(before: Judgment, ruling: Ruling) -> bool:
+def _is_the_same(before: Judgment, ruling: NewJudgment) -> bool:
     if before.relation is not ruling.relation:
         return False
-    return before.relation not in HIDES or before.newer_id == ruling.one_id
+    return before.relation not in HIDING_RELATIONS or before.newer_id == ruling.one_id
 
 
-def _apply(tx: Connection, ruling: Ruling, now: int) -> None:
+def _apply(tx: Connection, ruling: NewJudgment, now: int) -> None:
     one, other = ruling.one_id, ruling.other_id
-    if ruling.relation in HIDES:
+    if ruling.relation in HIDING_RELATIONS:
         _hide(tx, one, other, ruling.relation, now)
     else:
         _part(tx, one, other, now)
@@ -180,7 +184,7 @@ def _apply(tx: Connection, ruling: Ruling, now: int) -> None:
     )
     if ruling.relation is Stance.CONTRADICTS:
         edge = links.NewEdge(
-            "summary", str(one), EdgeType.CONTRADICTS, "summary", str(other), RULE, now,
+            "summary", str(one), EdgeType.CONTRADICTS, "summary", str(other), JUDGED_RULE, now,
             detail={"finding": f"said by {ruling.who}"},
         )  # fmt: skip
         links.link(tx, [edge])
@@ -197,7 +201,7 @@ def _hide(tx: Connection, one: int, other: int, relation: Stance, now: int) -> N
         tx,
         newer_id=one,
         older_id=other,
-        rule=RULE,
+        rule=JUDGED_RULE,
         cosine=None,
         guard=relation.value,
         at=now,
@@ -246,7 +250,11 @@ def _take_back(tx: Connection, before: Judgment, now: int) -> None:
     judgments.undo(tx, before, now)
     pair = (before.newer_id, before.older_id)
     for one in links.supersessions_of(tx, before.newer_id):
-        if one.undone_at is None and one.rule == RULE and (one.newer_id, one.older_id) == pair:
+        if (
+            one.undone_at is None
+            and one.rule == JUDGED_RULE
+            and (one.newer_id, one.older_id) == pair
+        ):
             links.undo(tx, one.id, now)
     _drop_doubt(tx, before)
     if before.relation is Stance.DUPLICATE:
@@ -256,7 +264,7 @@ def _take_back(tx: Connection, before: Judgment, now: int) -> None:
 
 def _drop_doubt(tx: Connection, before: Judgment) -> None:
     start, end = ("summary", str(before.newer_id)), ("summary", str(before.older_id))
-    links.drop_edge(tx, start, EdgeType.CONTRADICTS, end, RULE)
+    links.drop_edge(tx, start, EdgeType.CONTRADICTS, end, JUDGED_RULE)
 
 
 def _put_back(tx: Connection, before: Judgment, now: int) -> None:
@@ -282,12 +290,16 @@ def _still_holds(tx: Connection, one: Supersession) -> bool:
     if older is None or older.pinned_at is not None:
         return False
     verdict = judgments.verdict(tx, one.newer_id, one.older_id)
-    return verdict in HIDES if one.rule == RULE else verdict not in KEEPS_APART
+    return (
+        verdict in HIDING_RELATIONS
+        if one.rule == JUDGED_RULE
+        else verdict not in SEPARATING_RELATIONS
+    )
 
 
 def _report(
     tx: Connection, one: Summary, other: Summary, outcome: str, was: str | None
-) -> Judged:
+) -> JudgmentResult:
     hides = {s.id: s.superseded_by for s in summaries.by_ids(tx, (one.id, other.id)).values()}
     hidden, shown, stays = [], [], []
     for before in (one, other):
@@ -298,7 +310,7 @@ def _report(
         elif before.superseded_by is not None:
             shown.append(before.id)
     holds = judgments.verdict(tx, one.id, other.id)
-    return Judged(
+    return JudgmentResult(
         one.id, other.id, outcome, holds, tuple(hidden), tuple(shown), was, tuple(stays)
     )
 
@@ -310,14 +322,12 @@ def _report(
 # MERGED here: what a ruling does (judging.py), what is like what (candidates.py).
 
 
-__all__ = ["Candidate", "Judge", "Judged", "Ruling"]
-
-REASON_CHARACTERS = 1_000
+REASON_CHARACTERS_MAX = 1_000
 Cosines = tuple[Mapping[int, float], Mapping[int, float]]
 """Summary id → cosine, in the space that is always there and in the learned one that leads."""
 
 
-class Judge:
+class JudgmentService:
     """Settles what two memories are to each other."""
 
     name = "judge"
@@ -338,39 +348,41 @@ class Judge:
         self._index = index
         self._space_name = space_name
 
-    async def judge(self, ruling: Ruling) -> Judged:
+    async def judge(self, ruling: NewJudgment) -> JudgmentResult:
         """Let a ruling hold. BadRequest or UnknownId if it cannot, with what to do."""
         reason = self._redact(storable(ruling.reason).replace("\0", "")).strip()
         if not reason:
             raise BadRequest("say in a few words why (reason); it is shown to whoever asks why")
-        ruling = replace(ruling, reason=one_line(reason, REASON_CHARACTERS))
+        ruling = replace(ruling, reason=one_line(reason, REASON_CHARACTERS_MAX))
         now = self._clock()
-        return self._told(await self._db.write(lambda tx: judge(tx, ruling, now)))
+        return self._told(await self._db.write(lambda tx: apply_judgment(tx, ruling, now)))
 
-    async def undo(self, one_id: int, other_id: int) -> Judged:
+    async def undo(self, one_id: int, other_id: int) -> JudgmentResult:
         """Take back the judgment of a pair, or the supersession that a rule made."""
         now = self._clock()
-        return self._told(await self._db.write(lambda tx: undo(tx, one_id, other_id, now)))
+        return self._told(
+            await self._db.write(lambda tx: undo_judgment(tx, one_id, other_id, now))
+        )
 
-    async def candidates(self, summary_id: int) -> tuple[Candidate, ...]:
+    async def candidates(self, summary_id: int) -> tuple[JudgmentCandidate, ...]:
         """What is like this memory, so that somebody should judge the pair; the most alike first."""
         cosines = await anyio.to_thread.run_sync(self._near, summary_id)
         now = self._clock()
         return await self._db.read(lambda tx: _undecided(tx, summary_id, cosines, now))
 
-    def _told(self, judged: Judged) -> Judged:
+    def _told(self, judged: JudgmentResult) -> JudgmentResult:
         if judged.outcome != "unchanged":
             self._on_written()
         return judged
 
     def _near(self, summary_id: int) -> Cosines:
-        near = self._alike(self._space_name, summary_id, NEAR)
+        near = self._alike(self._space_name, summary_id, COSINE_MIN)
         with self._index.lock:
             learned = self._index.learned if self._index.active == self._index.learned else None
-        return near, self._alike(learned, summary_id, NEAR_LEARNED) if learned else {}
+        return near, self._alike(learned, summary_id, LEARNED_COSINE_MIN) if learned else {}
 
     def _alike(self, space: str, summary_id: int, threshold: float) -> dict[int, float]:
-        rows = rows_of(self._index, space)
+        rows = read_vector_rows(self._index, space)
         if rows is None or summary_id not in rows.indexed([summary_id]):
             return {}
         found = rows.pairs([summary_id], threshold)
@@ -381,7 +393,7 @@ class Judge:
 
 def _undecided(
     tx: Connection, summary_id: int, cosines: Cosines, now: int
-) -> tuple[Candidate, ...]:
+) -> tuple[JudgmentCandidate, ...]:
     near, learned = cosines
     mine = summaries.get(tx, summary_id)
     ids: Sequence[int] = sorted(near.keys() | learned.keys())
@@ -390,7 +402,7 @@ def _undecided(
     settled = judgments.verdicts(tx, [summary_id])
     judged = {number for pair in settled for number in pair} - {summary_id}
     others = [
-        Near(one, near.get(number, 0.0), learned.get(number, 0.0))
+        Neighbour(one, near.get(number, 0.0), learned.get(number, 0.0))
         for number, one in summaries.by_ids(tx, ids).items()
     ]
-    return undecided(mine, others, judged, now)
+    return select_candidates(mine, others, judged, now)

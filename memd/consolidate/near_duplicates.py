@@ -9,8 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.consolidate.claims import FILLERS
-from memd.consolidate.compare import Verdict, compare
+from memd.consolidate.claims import FILLER_WORDS
+from memd.consolidate.compare import Agreement, compare
 from memd.index.columns import Rows
 from memd.index.memory_index import MemoryIndex
 from memd.index.quantization import Floats
@@ -26,15 +26,15 @@ from memd.text import content_stems, fold, is_stop_word, stem, words
 # MERGED counterpart. Not here: what a pair leads to (decide.py).
 
 
-BLOCK = 128
+_BLOCK_ROWS = 128
 """New rows per product."""
-SLICE = 512
+_SLICE_ROWS = 512
 """Rows that are compared at a time; the index is locked only while they are copied. Small, because
 what a tick takes and gives back stays with the process in part: 60 MB for slices of 4,096."""
-PAIRS_MAX = 8
+PAIRS_PER_MEMORY_MAX = 8
 """Pairs per new memory, the most alike first."""
 
-Found = tuple[int, int, float]
+CosinePair = tuple[int, int, float]
 """(summary id, other summary id, cosine), the smaller id first."""
 
 
@@ -45,7 +45,9 @@ class NearestRows(Protocol):
         """Those that can be compared by now."""
         ...
 
-    def looking(self, summary_ids: Sequence[int], threshold: float) -> Iterator[list[Found]]:
+    def looking(
+        self, summary_ids: Sequence[int], threshold: float
+    ) -> Iterator[list[CosinePair]]:
         """Step by step: live memories of the same project as one of these, alike by the threshold."""
         ...
 
@@ -56,7 +58,7 @@ class NearestRows(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ArrayRows:
+class VectorRows:
     """One row per passage. `live` is False for what is dead or superseded. Conforms to NearestRows."""
 
     summary_id: NDArray[np.int64]
@@ -72,17 +74,21 @@ class ArrayRows:
         """Those with a vector for each of their passages."""
         rows = np.flatnonzero(np.isin(self.summary_id, list(summary_ids)) & self.live)
         has = np.zeros(len(rows), np.bool_)
-        for first in range(0, len(rows), SLICE):
-            has[first : first + SLICE] = self.vectors(rows[first : first + SLICE]).any(axis=1)
+        for first in range(0, len(rows), _SLICE_ROWS):
+            has[first : first + _SLICE_ROWS] = self.vectors(
+                rows[first : first + _SLICE_ROWS]
+            ).any(axis=1)
         found = self.summary_id[rows]
         return set(found.tolist()) - set(found[~has].tolist())
 
-    def pairs(self, summary_ids: Sequence[int], threshold: float) -> list[Found]:
+    def pairs(self, summary_ids: Sequence[int], threshold: float) -> list[CosinePair]:
         """The pairs of these memories with any, each pair once."""
         (*_, found) = self.looking(summary_ids, threshold)
         return found
 
-    def looking(self, summary_ids: Sequence[int], threshold: float) -> Iterator[list[Found]]:
+    def looking(
+        self, summary_ids: Sequence[int], threshold: float
+    ) -> Iterator[list[CosinePair]]:
         """`pairs` in steps of milliseconds: nothing again and again, and at last all that was found."""
         heads = np.flatnonzero(self.live & (self.seq == 0))
         wanted = heads[np.isin(self.summary_id[heads], list(summary_ids))]
@@ -93,9 +99,9 @@ class ArrayRows:
         group = np.stack((self.project_id[heads].astype(np.int64), passages))
         places = np.searchsorted(heads, wanted)
         near = _Near(self.vectors(wanted), places, group[:, places], threshold)
-        for first in range(0, len(heads), SLICE):
+        for first in range(0, len(heads), _SLICE_ROWS):
             yield []
-            part = slice(first, first + SLICE)
+            part = slice(first, first + _SLICE_ROWS)
             near.look(first, self.vectors(heads[part]), group[:, part])
         yield []
         yield self._checked(near.found(), wanted, heads, threshold)
@@ -106,7 +112,7 @@ class ArrayRows:
         wanted: Rows,
         heads: Rows,
         threshold: float,
-    ) -> list[Found]:
+    ) -> list[CosinePair]:
         found = {}
         for new, other, cosine in near:
             one, two = int(self.summary_id[wanted[new]]), int(self.summary_id[heads[other]])
@@ -150,8 +156,8 @@ class _Near:
 
     def look(self, offset: int, others: Floats, groups: NDArray[np.int64]) -> None:
         """Compare every new row with these, the first of which is row `offset` of all."""
-        for first in range(0, len(self._vectors), BLOCK):
-            block = slice(first, first + BLOCK)
+        for first in range(0, len(self._vectors), _BLOCK_ROWS):
+            block = slice(first, first + _BLOCK_ROWS)
             cosines = self._vectors[block] @ others.T
             new, other = np.nonzero(cosines >= max(self._threshold, 1e-6))
             alike = (self._groups[:, new + first] == groups[:, other]).all(axis=0)
@@ -167,7 +173,7 @@ class _Near:
         order = np.lexsort((other, -cosines, new))
         new, other, cosines = new[order], other[order], cosines[order]
         rank = np.arange(len(new)) - np.searchsorted(new, new)
-        kept = rank < PAIRS_MAX
+        kept = rank < PAIRS_PER_MEMORY_MAX
         self._best = (new[kept], other[kept], cosines[kept])
 
     def found(self) -> list[tuple[int, int, float]]:
@@ -176,7 +182,7 @@ class _Near:
         return list(zip(new.tolist(), other.tolist(), cosines.tolist(), strict=True))
 
 
-def rows_of(index: MemoryIndex, space: str) -> ArrayRows | None:
+def read_vector_rows(index: MemoryIndex, space: str) -> VectorRows | None:
     """What an index holds of one space, as it is now; None while it is being loaded.
 
     The columns are copied; the vectors are read when asked for, a slice at a time, so that a search
@@ -209,7 +215,7 @@ def rows_of(index: MemoryIndex, space: str) -> ArrayRows | None:
                 return index.matrices[space].vectors(rows)
         return np.zeros((len(rows), dimensions), np.float32)
 
-    return ArrayRows(summary_id, project_id, seq, live, vectors, is_current)
+    return VectorRows(summary_id, project_id, seq, live, vectors, is_current)
 
 
 # MERGED from memd.consolidate.form:
@@ -226,11 +232,11 @@ _STAMP = re.compile(
 )
 
 
-def form_of(title: str, body: str) -> int:
+def hash_form(title: str, body: str) -> int:
     """A number of 64 bits that texts of one form share."""
     bare = _STAMP.sub(" ", f"{title}\n{body}")
     folded = {fold(word) for word in words(bare) if not is_stop_word(word)}
-    said = {stem(word) for word in folded - FILLERS}
+    said = {stem(word) for word in folded - FILLER_WORDS}
     hashed = hashlib.blake2b(" ".join(sorted(said)).encode(), digest_size=8).digest()
     return int.from_bytes(hashed, "little", signed=True)
 
@@ -243,15 +249,15 @@ def form_of(title: str, body: str) -> int:
 # MERGED has judged. Not here: finding what is near (nearest.py), what a judgment does (judging.py).
 
 
-NEAR = 0.45
+COSINE_MIN = 0.45
 """Cosine from which a memory is looked at in the space that is always there."""
-NEAR_LEARNED = 0.85
+LEARNED_COSINE_MIN = 0.85
 """The same in a learned space; it alone makes a candidate."""
-ALIKE = 0.6
+_ALIKE_COSINE_MIN = 0.6
 """Cosine, in the space that is always there, from which it is a candidate."""
-SHARED = 0.5
+_SHARED_WORDS_MIN = 0.5
 """Or: this part of the words of both."""
-SHOWN_MAX = 3
+CANDIDATES_MAX = 3
 _TELLING = frozenset(
     {Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT, Kind.TASK, Kind.NOTE}
 )
@@ -259,7 +265,7 @@ _TELLING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class Neighbour:
     """A memory and its cosine with the new one in both spaces; 0 where they were not compared."""
 
     summary: Summary
@@ -268,7 +274,7 @@ class Near:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class JudgmentCandidate:
     """A memory that is like the new one, how much (0 to 1), and what the guards say of the two."""
 
     id: int
@@ -281,9 +287,9 @@ class Candidate:
     """Since when somebody keeps it on top: then nothing hides it."""
 
 
-def undecided(
-    mine: Summary, near: Iterable[Near], judged: Collection[int], now: int
-) -> tuple[Candidate, ...]:
+def select_candidates(
+    mine: Summary, near: Iterable[Neighbour], judged: Collection[int], now: int
+) -> tuple[JudgmentCandidate, ...]:
     """The most alike of those that no rule and nobody has decided about, the first of them."""
     if mine.kind not in _TELLING:
         return ()
@@ -293,7 +299,7 @@ def undecided(
         if _is_open(mine, one.summary, now) and one.summary.id not in judged
         if (candidate := _candidate(mine, one)) is not None
     ]
-    return tuple(sorted(found, key=lambda one: (-one.likeness, -one.id))[:SHOWN_MAX])
+    return tuple(sorted(found, key=lambda one: (-one.likeness, -one.id))[:CANDIDATES_MAX])
 
 
 def _is_open(mine: Summary, other: Summary, now: int) -> bool:
@@ -306,17 +312,21 @@ def _is_open(mine: Summary, other: Summary, now: int) -> bool:
     )
 
 
-def _candidate(mine: Summary, one: Near) -> Candidate | None:
+def _candidate(mine: Summary, one: Neighbour) -> JudgmentCandidate | None:
     ours, theirs = _said(mine), _said(one.summary)
     shared = _shared(ours, theirs)
-    if one.cosine < ALIKE and shared < SHARED and one.learned < NEAR_LEARNED:
+    if (
+        one.cosine < _ALIKE_COSINE_MIN
+        and shared < _SHARED_WORDS_MIN
+        and one.learned < LEARNED_COSINE_MIN
+    ):
         return None
     finding = compare(theirs, ours)
-    if finding.verdict is Verdict.SAME and one.summary.kind is mine.kind:
+    if finding.verdict is Agreement.SAME and one.summary.kind is mine.kind:
         return None
     other = one.summary
     likeness = round(max(one.cosine, shared, one.learned), 3)
-    return Candidate(
+    return JudgmentCandidate(
         other.id,
         other.title,
         other.kind,

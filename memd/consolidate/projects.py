@@ -13,14 +13,14 @@ from memd.store import links, projects, summaries
 from memd.store.database import Connection
 from memd.text import one_line
 
-RULE = "project-merge"
+PROJECT_MERGE_RULE = "project-merge"
 _GUARD = "same topic key in two projects that became one"
 _NAME_CHARACTERS = 100
 _RESERVED = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT, "current", "all"})
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class ReplacedMemory:
     """A memory that a newer one of the other project hides."""
 
     newer_id: int
@@ -29,7 +29,7 @@ class Replaced:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class ProjectMerge:
     """What a merge moved, or would move."""
 
     source: Project
@@ -39,15 +39,15 @@ class Merged:
     events: int
     aliases: tuple[str, ...]
     """Every key that from then on means `into`, beside its own."""
-    replaced: tuple[Replaced, ...]
-    pinned: tuple[Replaced, ...]
+    replaced: tuple[ReplacedMemory, ...]
+    pinned: tuple[ReplacedMemory, ...]
     """What would be hidden too, and stays because it is pinned; an edge says that they differ."""
     switch: str
     """What becomes of what was switched for `source`, in words; empty if nothing was."""
     is_dry_run: bool
 
 
-def plan(tx: Connection, source_key: str, into_key: str, now: int) -> Merged:
+def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> ProjectMerge:
     """What merging one project into another would do. BadRequest if it makes no sense."""
     source, into = _existing(tx, source_key), _existing(tx, into_key)
     if source.id == into.id:
@@ -59,7 +59,7 @@ def plan(tx: Connection, source_key: str, into_key: str, now: int) -> Merged:
         )
     tally = projects.tallies(tx)[source.id]
     replaced, pinned = _topics(tx, source, into, now)
-    return Merged(
+    return ProjectMerge(
         source=source,
         into=into,
         sessions=tally.sessions,
@@ -73,13 +73,13 @@ def plan(tx: Connection, source_key: str, into_key: str, now: int) -> Merged:
     )
 
 
-def apply(tx: Connection, plan: Merged, now: int) -> None:
+def apply_merge(tx: Connection, plan: ProjectMerge, now: int) -> None:
     """Do what was planned in this same transaction."""
     _move_switch(tx, plan.source, plan.into, now)
     projects.absorb(tx, plan.source, plan.into, now)
     for one in plan.replaced:
         links.supersede(
-            tx, newer_id=one.newer_id, older_id=one.older_id, rule=RULE, cosine=None,
+            tx, newer_id=one.newer_id, older_id=one.older_id, rule=PROJECT_MERGE_RULE, cosine=None,
             guard=_GUARD, at=now,
         )  # fmt: skip
     links.link(
@@ -87,14 +87,14 @@ def apply(tx: Connection, plan: Merged, now: int) -> None:
         [
             links.NewEdge(
                 "summary", str(one.newer_id), EdgeType.CONTRADICTS, "summary",
-                str(one.older_id), RULE, now, detail={"finding": "pinned"},
+                str(one.older_id), PROJECT_MERGE_RULE, now, detail={"finding": "pinned"},
             )
             for one in plan.pinned
         ],
     )  # fmt: skip
 
 
-def rename(tx: Connection, key: str, name: str) -> Project:
+def rename_project(tx: Connection, key: str, name: str) -> Project:
     """Call a project something else. BadRequest if it cannot be called that."""
     project = _existing(tx, key)
     tidy = one_line(name, _NAME_CHARACTERS + 1)
@@ -123,15 +123,15 @@ def _existing(tx: Connection, key: str) -> Project:
 
 def _topics(
     tx: Connection, source: Project, into: Project, now: int
-) -> tuple[tuple[Replaced, ...], tuple[Replaced, ...]]:
+) -> tuple[tuple[ReplacedMemory, ...], tuple[ReplacedMemory, ...]]:
     """(what hides what, what would hide the pinned ones)."""
-    replaced: list[Replaced] = []
-    pinned: list[Replaced] = []
+    replaced: list[ReplacedMemory] = []
+    pinned: list[ReplacedMemory] = []
     for topic in projects.shared_topics(tx, source.id, into.id):
         for newest, others in _rivals(tx, topic, (source.id, into.id), now):
             for other in others:
                 found = replaced if other.pinned_at is None else pinned
-                found.append(Replaced(newest.id, other.id, topic))
+                found.append(ReplacedMemory(newest.id, other.id, topic))
     return tuple(replaced), tuple(pinned)
 
 

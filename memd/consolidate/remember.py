@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memd.consolidate import judgments, sources
-from memd.consolidate.compare import Verdict, compare
-from memd.consolidate.judgments import KEEPS_APART
-from memd.consolidate.near_duplicates import Candidate
-from memd.consolidate.runs import RULE as NEAR_DUPLICATE
+from memd.consolidate.compare import Agreement, compare
+from memd.consolidate.judgments import SEPARATING_RELATIONS
+from memd.consolidate.near_duplicates import JudgmentCandidate
+from memd.consolidate.runs import NEAR_DUPLICATE_RULE as NEAR_DUPLICATE
 from memd.consolidate.sources import Origin
 from memd.models import (
     GLOBAL_PROJECT,
@@ -32,15 +32,15 @@ from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import digest, normalised, storable
 
-TOPIC_RULE = "topic-key"
-SAID_AGAIN = "said-again"
+TOPIC_KEY_RULE = "topic-key"
+SAID_AGAIN_RULE = "said-again"
 """The rule by which a value that returns hides what had been judged to replace it."""
-ON_PURPOSE = frozenset({"agent", "user"})
+DELIBERATE_SOURCES = frozenset({"agent", "user"})
 """Who may say again what was forgotten; an import may not bring it back."""
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class NewMemory:
     """Something to be remembered as it is said. Times are UTC milliseconds."""
 
     text: str
@@ -66,7 +66,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberResult:
     """What became of a Memory."""
 
     id: int
@@ -76,42 +76,42 @@ class Remembered:
     `revised` (a place elsewhere titles or tags it differently now), `revived`, or `forgotten` (an import
     may not bring back what was forgotten on purpose)."""
     superseded: tuple[int, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
+    candidates: tuple[JudgmentCandidate, ...] = ()
     """What is like it and no rule has decided about: somebody should judge."""
 
 
-def remember(tx: Connection, memory: Memory, now: int) -> Remembered:
+def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     """Write down one memory that is redacted, checked and titled."""
     if memory.origin is None:
         return _remember(tx, memory, now)
-    there = sources.holder(tx, memory.origin)
-    is_same = there is not None and sources.says(there, memory.kind, memory.text)
+    there = sources.find_memory(tx, memory.origin)
+    is_same = there is not None and sources.has_text(there, memory.kind, memory.text)
     if there is not None and is_same and not memory.origin.moves:
         # Whichever project would be chosen for it now: it stays where it is.
         return _revise(tx, there, memory, memory.origin, now)
     if sources.is_forgotten(tx, memory.origin):
-        return Remembered(0, "forgotten")
+        return RememberResult(0, "forgotten")
     kept = _remember(tx, memory, now)
     mine = summaries.get(tx, kept.id)
-    gone = sources.stand(tx, mine, memory.origin, now) if mine else ()
+    gone = sources.attach_origin(tx, mine, memory.origin, now) if mine else ()
     return replace(kept, superseded=tuple(dict.fromkeys((*kept.superseded, *gone))))
 
 
 def _revise(
-    tx: Connection, there: Summary, memory: Memory, origin: Origin, now: int
-) -> Remembered:
+    tx: Connection, there: Summary, memory: NewMemory, origin: Origin, now: int
+) -> RememberResult:
     """Give what a place still says the title, tags and files that it has there now."""
-    sources.stand(tx, there, origin, now)
+    sources.attach_origin(tx, there, origin, now)
     if (there.title, there.tags, there.files) == (memory.title, memory.tags, memory.files):
-        return Remembered(there.id, "duplicate")
+        return RememberResult(there.id, "duplicate")
     owner = summaries.Owner(there.project_id, there.session_id, there.source)
     draft = _draft(memory, there.at if memory.at is None else memory.at)
     summaries.put_summaries(tx, there.uid, draft, owner, now)
     _refer(tx, there.id, memory, now)
-    return Remembered(there.id, "revised")
+    return RememberResult(there.id, "revised")
 
 
-def _remember(tx: Connection, memory: Memory, now: int) -> Remembered:
+def _remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     keys, project_id = _project(tx, memory, now)
     uid, known = _recognised(tx, memory, keys)
     known = known or _same_value(tx, uid, memory, project_id)
@@ -120,17 +120,17 @@ def _remember(tx: Connection, memory: Memory, now: int) -> Remembered:
     said_at = now if memory.at is None else memory.at
     if known.superseded_by is None:
         return _strengthen(tx, known, memory, said_at, now)
-    if memory.source not in ON_PURPOSE and _is_judged(tx, known):
-        return Remembered(known.id, "duplicate")
-    if memory.origin is not None and sources.gave_way(tx, known):
+    if memory.source not in DELIBERATE_SOURCES and _is_judged(tx, known):
+        return RememberResult(known.id, "duplicate")
+    if memory.origin is not None and sources.was_replaced(tx, known):
         return _revive(tx, known, memory, said_at, now)
     if memory.at is not None and memory.at <= _at(tx, known.superseded_by):
         # Said before it was superseded: an import tells old news, and the newer value stays.
-        return Remembered(known.id, "duplicate")
+        return RememberResult(known.id, "duplicate")
     return _revive(tx, known, memory, said_at, now)
 
 
-def _project(tx: Connection, memory: Memory, now: int) -> tuple[Sequence[str], int]:
+def _project(tx: Connection, memory: NewMemory, now: int) -> tuple[Sequence[str], int]:
     """(the keys that its project is or was known by, its id)."""
     if memory.project_key in {None, GLOBAL_PROJECT}:
         return (GLOBAL_PROJECT,), projects.ensure_global(tx, now)
@@ -144,7 +144,7 @@ def _project(tx: Connection, memory: Memory, now: int) -> tuple[Sequence[str], i
 
 
 def _recognised(
-    tx: Connection, memory: Memory, keys: Sequence[str]
+    tx: Connection, memory: NewMemory, keys: Sequence[str]
 ) -> tuple[str, Summary | None]:
     """The memory's uid, and who has it already.
 
@@ -154,7 +154,7 @@ def _recognised(
     return next((f for f in found if f[1] or ledger.is_forgotten(tx, f[0])), found[0])
 
 
-def _recognised_by(tx: Connection, memory: Memory, key: str) -> tuple[str, Summary | None]:
+def _recognised_by(tx: Connection, memory: NewMemory, key: str) -> tuple[str, Summary | None]:
     """The same by one key.
 
     Texts that differ in case and punctuation alone share a uid; but punctuation can mean something
@@ -169,16 +169,16 @@ def _recognised_by(tx: Connection, memory: Memory, key: str) -> tuple[str, Summa
     return uid, known
 
 
-def _same_value(tx: Connection, uid: str, memory: Memory, project_id: int) -> Summary | None:
+def _same_value(tx: Connection, uid: str, memory: NewMemory, project_id: int) -> Summary | None:
     """The value of this topic that says the same in other letters: filler, spelling, punctuation."""
-    if memory.topic_key is None or memory.source not in ON_PURPOSE:
+    if memory.topic_key is None or memory.source not in DELIBERATE_SOURCES:
         return None
     if ledger.is_forgotten(tx, uid):
         return None
     known = [
         one
         for one in summaries.on_topic(tx, memory.topic_key, (project_id,))
-        if one.kind is memory.kind and compare(one.body, memory.text).verdict is Verdict.SAME
+        if one.kind is memory.kind and compare(one.body, memory.text).verdict is Agreement.SAME
     ]
     return next((one for one in known if one.superseded_by is None), next(iter(known), None))
 
@@ -189,10 +189,12 @@ def _is_judged(tx: Connection, known: Summary) -> bool:
     return above is not None and store_judgments.verdict(tx, known.id, above) is not None
 
 
-def _create(tx: Connection, uid: str, memory: Memory, project_id: int, now: int) -> Remembered:
+def _create(
+    tx: Connection, uid: str, memory: NewMemory, project_id: int, now: int
+) -> RememberResult:
     if ledger.is_forgotten(tx, uid):
-        if memory.source not in ON_PURPOSE:
-            return Remembered(0, "forgotten")
+        if memory.source not in DELIBERATE_SOURCES:
+            return RememberResult(0, "forgotten")
         ledger.unforget(tx, uid)
     at = now if memory.at is None else memory.at
     owner = summaries.Owner(
@@ -202,11 +204,11 @@ def _create(tx: Connection, uid: str, memory: Memory, project_id: int, now: int)
     _refer(tx, number, memory, at)
     gone = _take_topic(tx, number, memory, now)
     # An import counts what it replaced beside what was new.
-    replaces = bool(gone) and memory.source in ON_PURPOSE
-    return Remembered(number, "superseded" if replaces else "created", gone)
+    replaces = bool(gone) and memory.source in DELIBERATE_SOURCES
+    return RememberResult(number, "superseded" if replaces else "created", gone)
 
 
-def _refer(tx: Connection, number: int, memory: Memory, at: int) -> None:
+def _refer(tx: Connection, number: int, memory: NewMemory, at: int) -> None:
     links.link(
         tx,
         [
@@ -218,7 +220,7 @@ def _refer(tx: Connection, number: int, memory: Memory, at: int) -> None:
     )
 
 
-def _session(tx: Connection, memory: Memory, project_id: int, at: int) -> int | None:
+def _session(tx: Connection, memory: NewMemory, project_id: int, at: int) -> int | None:
     if memory.session is None:
         return None
     ref = memory.session
@@ -229,7 +231,7 @@ def _session(tx: Connection, memory: Memory, project_id: int, at: int) -> int | 
     return projects.ensure_session(tx, ref, project_id, at)
 
 
-def _draft(memory: Memory, at: int) -> Draft:
+def _draft(memory: NewMemory, at: int) -> Draft:
     return Draft(
         slot="memory",
         kind=memory.kind,
@@ -247,7 +249,7 @@ def _draft(memory: Memory, at: int) -> Draft:
     )
 
 
-def _rule(memory: Memory) -> str:
+def _rule(memory: NewMemory) -> str:
     if not memory.is_titled:
         return UNTITLED
     if memory.origin is None:
@@ -256,9 +258,9 @@ def _rule(memory: Memory) -> str:
 
 
 def _strengthen(
-    tx: Connection, known: Summary, memory: Memory, at: int, now: int
-) -> Remembered:
-    if memory.source in ON_PURPOSE or (at > known.at and memory.origin is None):
+    tx: Connection, known: Summary, memory: NewMemory, at: int, now: int
+) -> RememberResult:
+    if memory.source in DELIBERATE_SOURCES or (at > known.at and memory.origin is None):
         # The same line of the same import again is no second voice.
         summaries.strengthen(tx, known.id, now)
     is_over = known.expires_at is not None and known.expires_at <= now
@@ -266,10 +268,12 @@ def _strengthen(
         summaries.renew(
             tx, known.id, at=at if is_over else known.at, expires_at=memory.expires_at, now=now
         )
-    return Remembered(known.id, "duplicate", _take_topic(tx, known.id, memory, now))
+    return RememberResult(known.id, "duplicate", _take_topic(tx, known.id, memory, now))
 
 
-def _revive(tx: Connection, known: Summary, memory: Memory, at: int, now: int) -> Remembered:
+def _revive(
+    tx: Connection, known: Summary, memory: NewMemory, at: int, now: int
+) -> RememberResult:
     hidden_by = [
         one
         for one in links.supersessions_of(tx, known.id)
@@ -277,11 +281,11 @@ def _revive(tx: Connection, known: Summary, memory: Memory, at: int, now: int) -
     ]
     for one in hidden_by:
         links.undo(tx, one.id, now)
-        judgments.outdo(tx, one.newer_id, known.id, now)
+        judgments.drop_judgment(tx, one.newer_id, known.id, now)
     summaries.strengthen(tx, known.id, now)
     summaries.renew(tx, known.id, at=max(at, known.at), expires_at=memory.expires_at, now=now)
     gone = (*_take_topic(tx, known.id, memory, now), *_take_place(tx, known.id, hidden_by, now))
-    return Remembered(known.id, "revived", gone)
+    return RememberResult(known.id, "revived", gone)
 
 
 def _take_place(
@@ -289,14 +293,20 @@ def _take_place(
 ) -> tuple[int, ...]:
     """Hide what had hidden this one because only one of the two holds: this one was said last."""
     alike = [one.newer_id for one in hidden_by if one.rule == NEAR_DUPLICATE]
-    judged = [one.newer_id for one in hidden_by if one.rule in {judgments.RULE, SAID_AGAIN}]
+    judged = [
+        one.newer_id
+        for one in hidden_by
+        if one.rule in {judgments.JUDGED_RULE, SAID_AGAIN_RULE}
+    ]
     return (
         *_hide(tx, summary_id, alike, NEAR_DUPLICATE, "said again", now),
-        *_hide(tx, summary_id, judged, SAID_AGAIN, "said again", now),
+        *_hide(tx, summary_id, judged, SAID_AGAIN_RULE, "said again", now),
     )
 
 
-def _take_topic(tx: Connection, summary_id: int, memory: Memory, now: int) -> tuple[int, ...]:
+def _take_topic(
+    tx: Connection, summary_id: int, memory: NewMemory, now: int
+) -> tuple[int, ...]:
     """Let the newest value of this topic hide the others; those that this one hides.
 
     Newest is what was said last, and what is said now is newer than anything.
@@ -309,13 +319,13 @@ def _take_topic(tx: Connection, summary_id: int, memory: Memory, now: int) -> tu
         other
         for other in summaries.on_topic(tx, memory.topic_key, (mine.project_id,))
         if other.id != mine.id and other.kind is mine.kind and other.superseded_by is None
-        if store_judgments.verdict(tx, mine.id, other.id) not in KEEPS_APART
+        if store_judgments.verdict(tx, mine.id, other.id) not in SEPARATING_RELATIONS
     ]
     newer = [r for r in rivals if memory.at is not None and (r.at, r.id) > (memory.at, mine.id)]
     if newer:
-        _hide(tx, newer[0].id, [mine.id], TOPIC_RULE, "same topic key", now)
+        _hide(tx, newer[0].id, [mine.id], TOPIC_KEY_RULE, "same topic key", now)
         return ()
-    return _hide(tx, mine.id, [r.id for r in rivals], TOPIC_RULE, "same topic key", now)
+    return _hide(tx, mine.id, [r.id for r in rivals], TOPIC_KEY_RULE, "same topic key", now)
 
 
 def _hide(
@@ -325,7 +335,7 @@ def _hide(
     hidden = []
     for older in summaries.by_ids(tx, older_ids).values() if older_ids else ():
         if older.pinned_at is not None:
-            type_ = EdgeType.CONTRADICTS if rule == TOPIC_RULE else EdgeType.SIMILAR_TO
+            type_ = EdgeType.CONTRADICTS if rule == TOPIC_KEY_RULE else EdgeType.SIMILAR_TO
             links.link(
                 tx,
                 [links.NewEdge("summary", str(newer_id), type_, "summary", str(older.id), rule, now,

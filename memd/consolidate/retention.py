@@ -25,11 +25,11 @@ from memd.wakeup import AutoResetEvent
 # MERGED compacting once. Not here: which events are old enough (retention.py).
 
 
-SPOKEN = frozenset(
+SPOKEN_KINDS = frozenset(
     {EventKind.PROMPT, EventKind.STOP, EventKind.SUBAGENT_STOP, EventKind.COMPACT_END}
 )
 """Kinds that are never compacted."""
-QUOTES = "cited"
+CITED_KEY = "cited"
 """The key under which what memories cite is kept."""
 _SHORT = 200
 _TELLING = frozenset(
@@ -39,24 +39,24 @@ _TELLING_CHARACTERS = 400
 _DEPTH = 3
 
 
-def compact(payload: Mapping[str, Any], quotes: Sequence[str]) -> dict[str, Any]:
+def compact_payload(payload: Mapping[str, Any], quotes: Sequence[str]) -> dict[str, Any]:
     """The payload cut down, with those quotes that would else be lost from it."""
     kept = {
         name: short
         for name, value in payload.items()
         if (short := _shortened(name, value, _DEPTH)) is not None
     }
-    had = list(payload.get(QUOTES, ()))
+    had = list(payload.get(CITED_KEY, ()))
     whole = "\n".join(_texts(kept))
     cited = [quote for quote in dict.fromkeys((*had, *quotes)) if quote and quote not in whole]
     if cited:
-        kept[QUOTES] = cited
+        kept[CITED_KEY] = cited
     return kept
 
 
 def _shortened(name: str, value: Any, depth: int) -> Any:
     """The value if it is short; None if nothing of it stays."""
-    if name == QUOTES:
+    if name == CITED_KEY:
         return None
     if isinstance(value, str):
         if name in _TELLING:
@@ -90,7 +90,7 @@ def _texts(value: Any) -> list[str]:
 # MERGED done in small transactions. Not here: what is left of an event (compacting.py).
 
 
-DAY = 86_400_000
+DAY_MS = 86_400_000
 _LOOK_S = 600.0
 _SLICE = 50
 _PAUSE_S = 0.01
@@ -98,15 +98,15 @@ _PAUSE_S = 0.01
 _SPARED_DAYS = 14
 """Even over the ceiling, younger events stay whole."""
 _WARN_FROM = 0.8
-_WEEK = 7 * DAY
-_LEAP = 14 * DAY
+_WEEK = 7 * DAY_MS
+_LEAP = 14 * DAY_MS
 """If so long has gone by unseen, the machine was off, or its clock is wrong."""
 _NOTE = "retention"
-_KINDS = tuple(sorted(kind.value for kind in SPOKEN))
+_KINDS = tuple(sorted(kind.value for kind in SPOKEN_KINDS))
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RetentionRound:
     """What a round did, or would do. Times: UTC milliseconds."""
 
     at: int
@@ -127,14 +127,14 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class RetentionState:
     """What the vault notes of it: for which settings a preview was made, when, and the last round."""
 
     settings: str = ""
-    preview: Round | None = None
+    preview: RetentionRound | None = None
     has_run: bool = False
     """Whether a round by these settings has changed something."""
-    last: Round | None = None
+    last: RetentionRound | None = None
 
 
 class Retention:
@@ -157,15 +157,15 @@ class Retention:
         self._lock = anyio.Lock()
         self._wakeup = AutoResetEvent()
         self._used = 0
-        self._state = State(self._settings)
+        self._state = RetentionState(self._settings)
 
     async def run(self) -> None:
         """Look, for ever."""
         while True:
-            await self.look()
+            await self.run_due()
             await self._wakeup.wait(_LOOK_S)
 
-    async def look(self) -> None:
+    async def run_due(self) -> None:
         """Do what is due now: nothing, a preview, or a round."""
         self._state = await self._db.read(partial(_noted, settings=self._settings))
         self._used = await self._db.read(self._measure)
@@ -175,24 +175,24 @@ class Retention:
         if state.preview is not None and not 0 <= now - state.preview.at < _LEAP:
             state = replace(state, preview=None)
             await self._keep(state)
-        if state.last is not None and 0 <= now - state.last.at < DAY:
+        if state.last is not None and 0 <= now - state.last.at < DAY_MS:
             return
         preview, is_first = state.preview, not state.has_run
         if not is_first and state.last is not None and 0 <= now - state.last.at < _LEAP:
-            await self.act()
+            await self.apply()
         elif preview is None:
             await self._keep(replace(state, preview=await self.preview()))
-        elif now - preview.at >= (DAY if is_first else _WEEK):
+        elif now - preview.at >= (DAY_MS if is_first else _WEEK):
             if is_first and preview.is_empty:
                 await self._keep(replace(state, preview=await self.preview()))
             else:
-                await self.act()
+                await self.apply()
 
-    async def preview(self) -> Round:
+    async def preview(self) -> RetentionRound:
         """What a round would do now. Changes nothing."""
         return await self._round(is_dry_run=True)
 
-    async def act(self) -> Round:
+    async def apply(self) -> RetentionRound:
         """Do a round now."""
         async with self._lock:
             done = await self._round(is_dry_run=False)
@@ -240,7 +240,7 @@ class Retention:
             )
         return told
 
-    async def _keep(self, state: State) -> None:
+    async def _keep(self, state: RetentionState) -> None:
         self._state = state
         work = partial(ledger.write_note, key=_NOTE, value=json.dumps(asdict(state)))
         await self._db.write(work)
@@ -248,18 +248,18 @@ class Retention:
     def _measure(self, tx: Connection) -> int:
         return max(0, self._db.size() - vectors.free_bytes(tx))
 
-    async def _round(self, *, is_dry_run: bool) -> Round:
+    async def _round(self, *, is_dry_run: bool) -> RetentionRound:
         now = self._clock()
         used = await self._db.read(self._measure)
         days = self._config.events_days
         if self._config.size_bytes and used > self._config.size_bytes:
             days = min(days or _SPARED_DAYS, _SPARED_DAYS)
-        done = Round(now, is_dry_run, days=days)
+        done = RetentionRound(now, is_dry_run, days=days)
         if days:
-            done = await self._compact(done, now - days * DAY)
+            done = await self._compact(done, now - days * DAY_MS)
         return await self._memories(done, now)
 
-    async def _compact(self, done: Round, before: int) -> Round:
+    async def _compact(self, done: RetentionRound, before: int) -> RetentionRound:
         after = 0
         run = self._db.read if done.is_dry_run else self._db.write
         while (
@@ -272,14 +272,14 @@ class Retention:
                 await anyio.sleep(_PAUSE_S if count else 0)
         return done
 
-    async def _memories(self, done: Round, now: int) -> Round:
+    async def _memories(self, done: RetentionRound, now: int) -> RetentionRound:
         config = self._config
         if config.expired_days:
-            expired = partial(erasure.expired, before=now - config.expired_days * DAY)
+            expired = partial(erasure.expired, before=now - config.expired_days * DAY_MS)
             count = await self._each(expired, erasure.drop, done.is_dry_run)
             done = replace(done, expired=count)
         if config.archive_days:
-            which = erasure.Idle(now - config.archive_days * DAY, config.archive_quality)
+            which = erasure.Idle(now - config.archive_days * DAY_MS, config.archive_quality)
             archive = partial(erasure.archive, now=now)
             count = await self._each(
                 partial(erasure.idle, idle=which), archive, done.is_dry_run
@@ -311,13 +311,13 @@ class Retention:
 
 
 def _compact_some(
-    tx: Connection, window: tuple[int, int], before: int, round_: Round
+    tx: Connection, window: tuple[int, int], before: int, round_: RetentionRound
 ) -> tuple[int, int, int]:
     """(looked at up to this id, events cut down, bytes that went). Reads what it writes over."""
     found = erasure.events_to_compact(tx, window, before, _KINDS, _SLICE)
     count = size = 0
     for old in found:
-        text = erasure.compact_json(compact(old.payload, old.quotes))
+        text = erasure.compact_json(compact_payload(old.payload, old.quotes))
         gone = old.bytes - len(text.encode())
         count, size = count + (gone > 0), size + max(0, gone)
         if not round_.is_dry_run:
@@ -325,16 +325,16 @@ def _compact_some(
     return (found[-1].id if len(found) == _SLICE else window[1]), count, size
 
 
-def _noted(tx: Connection, settings: str) -> State:
+def _noted(tx: Connection, settings: str) -> RetentionState:
     """What is noted for these settings; for others only when the last round was."""
     said = json.loads(ledger.note(tx, _NOTE) or "{}")
-    known = {field.name for field in fields(Round)}
+    known = {field.name for field in fields(RetentionRound)}
     preview, last = (
-        Round(**{key: value for key, value in said[name].items() if key in known})
+        RetentionRound(**{key: value for key, value in said[name].items() if key in known})
         if said.get(name)
         else None
         for name in ("preview", "last")
     )
     if said.get("settings") != settings:
-        return State(settings, last=last)
-    return State(settings, preview, bool(said.get("has_run")), last)
+        return RetentionState(settings, last=last)
+    return RetentionState(settings, preview, bool(said.get("has_run")), last)

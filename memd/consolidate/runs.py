@@ -15,7 +15,7 @@ from memd.models import EdgeType, Stance, Supersession
 from memd.store import judgments, links, runs, summaries
 from memd.store.database import Connection
 
-RULE = "near-duplicate"
+NEAR_DUPLICATE_RULE = "near-duplicate"
 """The rule by which a supersession of this room is known, and can be undone."""
 _TARGET = re.compile(
     r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
@@ -25,7 +25,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class UndoTarget:
     """What is to be undone: a round, what hides one memory, or what two memories were found to be."""
 
     run: int | None = None
@@ -34,7 +34,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoResult:
     """What was taken back; pairs are (newer, older)."""
 
     run: int | None
@@ -45,7 +45,7 @@ class Undone:
     is_dry_run: bool = False
 
 
-def target_of(text: str) -> Target:
+def parse_undo_target(text: str) -> UndoTarget:
     """Read `r7`, `#12` or `12,15`. Raises BadRequest."""
     found = _TARGET.fullmatch(text.replace(" ", "").casefold())
     if found is None:
@@ -53,7 +53,7 @@ def target_of(text: str) -> Target:
             "undo: say a run (r7), the memory that was hidden (#12) or a pair (12,15);"
             " `memd consolidate --runs` lists the runs"
         )
-    return Target(**{name: int(said) for name, said in found.groupdict().items() if said})
+    return UndoTarget(**{name: int(said) for name, said in found.groupdict().items() if said})
 
 
 def is_settled(tx: Connection, one: int, other: int) -> bool:
@@ -66,7 +66,7 @@ def is_settled(tx: Connection, one: int, other: int) -> bool:
     )
 
 
-def write(tx: Connection, decision: Decision, run: int, now: int) -> bool:
+def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bool:
     """Whether a row was written."""
     if isinstance(decision, Supersede):
         return _supersede(tx, decision, run, now)
@@ -78,7 +78,7 @@ def write(tx: Connection, decision: Decision, run: int, now: int) -> bool:
     if decision.space:
         detail["space"] = decision.space
     edge = links.NewEdge(
-        "summary", str(decision.a), decision.type, "summary", str(decision.b), RULE, now,
+        "summary", str(decision.a), decision.type, "summary", str(decision.b), NEAR_DUPLICATE_RULE, now,
         confidence=1.0 if decision.cosine is None else round(decision.cosine, 4), detail=detail,
     )  # fmt: skip
     return links.link(tx, [edge]) > 0
@@ -91,7 +91,7 @@ def _supersede(tx: Connection, decision: Supersede, run: int, now: int) -> bool:
         tx,
         newer_id=decision.newer_id,
         older_id=decision.older_id,
-        rule=RULE,
+        rule=NEAR_DUPLICATE_RULE,
         cosine=decision.cosine,
         guard=decision.guard + (f"; alike in {decision.space}" if decision.space else ""),
         at=now,
@@ -101,7 +101,7 @@ def _supersede(tx: Connection, decision: Supersede, run: int, now: int) -> bool:
     return number is not None
 
 
-def undo(tx: Connection, target: Target, now: int, *, dry_run: bool = False) -> Undone:
+def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False) -> UndoResult:
     """Take back. BadRequest if there is nothing to take back, UnknownId if there is no such memory."""
     if target.run is not None:
         hidden, opposed = _of_run(tx, target.run)
@@ -115,7 +115,7 @@ def undo(tx: Connection, target: Target, now: int, *, dry_run: bool = False) -> 
         if target.run is not None:
             runs.mark_undone(tx, target.run, now)
     pairs = tuple((past.newer_id, past.older_id) for past in hidden)
-    return Undone(target.run, pairs, tuple(opposed), dry_run)
+    return UndoResult(target.run, pairs, tuple(opposed), dry_run)
 
 
 Found = tuple[list[Supersession], list[tuple[int, int]]]
@@ -146,7 +146,7 @@ def _of_memory(tx: Connection, one: int, other: int | None) -> Found:
     else:
         hidden = [x for x in past if {x.older_id, x.newer_id} == {one, other}]
         opposed = _opposed(tx, one, other)
-    foreign = [x for x in hidden if x.rule != RULE]
+    foreign = [x for x in hidden if x.rule != NEAR_DUPLICATE_RULE]
     if foreign:
         raise BadRequest(
             f"undo: #{foreign[0].newer_id} hides #{foreign[0].older_id} by the rule {foreign[0].rule},"
@@ -163,7 +163,7 @@ def _opposed(tx: Connection, one: int, other: int) -> list[tuple[int, int]]:
         (int(edge.from_id), int(edge.to_id))
         for edge in links.edges_at(tx, "summary", str(one))
         if edge.type is EdgeType.CONTRADICTS
-        and edge.rule == RULE
+        and edge.rule == NEAR_DUPLICATE_RULE
         and edge.from_kind == edge.to_kind == "summary"
         and {edge.from_id, edge.to_id} == {str(one), str(other)}
     ]
@@ -179,7 +179,11 @@ def _nothing(past: Iterable[Supersession], one: int, other: int | None) -> str:
 
 def _reconcile(tx: Connection, newer: int, older: int, now: int) -> None:
     links.drop_edge(
-        tx, ("summary", str(newer)), EdgeType.CONTRADICTS, ("summary", str(older)), RULE
+        tx,
+        ("summary", str(newer)),
+        EdgeType.CONTRADICTS,
+        ("summary", str(older)),
+        NEAR_DUPLICATE_RULE,
     )
     if judgments.verdict(tx, newer, older) is None:
         judgments.put(

@@ -22,9 +22,9 @@ from memd.store.database import Connection
 from memd.store.erasure import Row, Table
 from memd.text import digest
 
-PUT_THERE = "[REDACTED:scrub]"
+PLACEHOLDER = "[REDACTED:scrub]"
 PATTERN_CHARACTERS_MAX = 1_000
-TIME_MAX_S = 5.0
+PATTERN_TIME_MAX_S = 5.0
 """For a few hundred texts, which take milliseconds."""
 _STEPS_MAX = 20_000
 """A compiled pattern has at most so many steps: each takes some 500 bytes, and a repetition copies them."""
@@ -56,7 +56,7 @@ class ScrubRule:
         return digest("scrub", self.name)[:16]
 
 
-def by_pattern(pattern: str, time_max_s: float = TIME_MAX_S) -> ScrubRule:
+def make_pattern_rule(pattern: str, time_max_s: float = PATTERN_TIME_MAX_S) -> ScrubRule:
     """The rule that replaces what a pattern finds. `clean` may take `time_max_s`, then it is refused.
 
     BadRequest if it is no regular expression, or fits an empty text. `regex` lets other threads run
@@ -86,7 +86,7 @@ def by_pattern(pattern: str, time_max_s: float = TIME_MAX_S) -> ScrubRule:
     return ScrubRule(pattern, clean)
 
 
-def by_redaction(
+def make_redaction_rule(
     redact: Callable[[str], str], redact_value: Callable[[Any], Any] | None = None
 ) -> ScrubRule:
     """The rule that redacts what was written before redaction knew it."""
@@ -132,7 +132,7 @@ def _replace(pattern: "regex.Pattern[str]", deadline: float, text: str) -> str:
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             raise TimeoutError
-        parts.append(pattern.sub(PUT_THERE, text[done:end], timeout=left_s))
+        parts.append(pattern.sub(PLACEHOLDER, text[done:end], timeout=left_s))
         if placeholder is not None:
             parts.append(placeholder.group())
             done = placeholder.end()
@@ -151,7 +151,7 @@ def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Scrubbed:
+class ScrubResult:
     """What a scrub rewrote, or would rewrite. `rule` is for the caller, who knows it."""
 
     rule: str
@@ -166,7 +166,7 @@ class Scrubbed:
     """Names that cannot be changed, by table and column → in how many it stands."""
     backups: tuple[str, ...] = ()
 
-    def with_rows(self, table: str, hits: Mapping[int, Counter[str]]) -> "Scrubbed":
+    def with_rows(self, table: str, hits: Mapping[int, Counter[str]]) -> "ScrubResult":
         """With these rows of a table: row → what was put there."""
         if not hits:
             return self
@@ -177,25 +177,27 @@ class Scrubbed:
         more = self.with_count(table, len(hits))
         return replace(more, ids={**self.ids, table: shown}, found=dict(total))
 
-    def with_count(self, where: str, count: int) -> "Scrubbed":
+    def with_count(self, where: str, count: int) -> "ScrubResult":
         """With `count` more rows or lines of one place."""
         if not count:
             return self
         return replace(self, rows={**self.rows, where: self.rows.get(where, 0) + count})
 
 
-def hits(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> dict[int, Counter[str]]:
+def count_replacements(
+    rule: ScrubRule, table: Table, rows: Sequence[Row]
+) -> dict[int, Counter[str]]:
     """Those of these rows in which the rule finds something: row → what it puts there."""
     return {
         row.id: sum(
             (_put(row.texts[column], text) for column, text in new.items()), Counter[str]()
         )
-        for row, new in zip(rows, changed(rule, table, rows), strict=True)
+        for row, new in zip(rows, rewrite_rows(rule, table, rows), strict=True)
         if new
     }
 
 
-def changed(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
+def rewrite_rows(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
     """Of each row: column → its new text, of those that change."""
     cells = [
         (number, column, json.loads(text) if column in table.json else text)
@@ -211,7 +213,7 @@ def changed(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> list[dict[str
     return new
 
 
-def stays(tx: Connection, rule: ScrubRule) -> dict[str, int]:
+def find_unchangeable(tx: Connection, rule: ScrubRule) -> dict[str, int]:
     """Names that cannot be changed in which the rule finds something, by table and column."""
     names = list(erasure.names(tx))
     cleaned = rule.clean([text for _, text in names])
@@ -220,7 +222,7 @@ def stays(tx: Connection, rule: ScrubRule) -> dict[str, int]:
     )
 
 
-def log_lines(
+def scrub_log(
     path: str, rule: Callable[[str], str], change: Callable[[str], str] | None
 ) -> int:
     """How many lines of the log the rule changes; with `change` they are changed."""

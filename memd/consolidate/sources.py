@@ -15,12 +15,12 @@ from memd.store import ledger, links, summaries
 from memd.store.database import Connection
 from memd.text import digest, storable
 
-RULE = "read-again"
+READ_AGAIN_RULE = "read-again"
 """A supersession by this rule: the place that said the older one says the newer one now."""
 IMPORTED = "imported"
 IMPORTED_FILE = "imported:file"
 """The rules of memories that come from elsewhere; the second are parts of a person's own files."""
-NODE = "origin"
+ORIGIN_NODE = "origin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Origin:
         return IMPORTED if self.line is None else f"{IMPORTED}, line {self.line}"
 
 
-def holder(tx: Connection, origin: Origin) -> Summary | None:
+def find_memory(tx: Connection, origin: Origin) -> Summary | None:
     """The memory that this place says, if it says one."""
     edges = _held(tx, origin.node)
     return summaries.get(tx, int(edges[-1].from_id)) if edges else None
@@ -55,21 +55,23 @@ def is_forgotten(tx: Connection, origin: Origin) -> bool:
     return ledger.is_forgotten(tx, _key(origin.node))
 
 
-def forget(tx: Connection, summary_id: int, now: int) -> None:
+def forget_origins(tx: Connection, summary_id: int, now: int) -> None:
     """Keep the places that say this memory, which is about to go, from saying it in other words."""
     for edge in _places(tx, summary_id):
         ledger.forget(tx, _key(edge.to_id), now)
 
 
-def gave_way(tx: Connection, summary: Summary) -> bool:
+def was_replaced(tx: Connection, summary: Summary) -> bool:
     """Whether a memory is hidden because its place said something else."""
     return any(
-        one.older_id == summary.id and one.undone_at is None and one.rule == RULE
+        one.older_id == summary.id and one.undone_at is None and one.rule == READ_AGAIN_RULE
         for one in links.supersessions_of(tx, summary.id)
     )
 
 
-def stand(tx: Connection, summary: Summary, origin: Origin, now: int) -> tuple[int, ...]:
+def attach_origin(
+    tx: Connection, summary: Summary, origin: Origin, now: int
+) -> tuple[int, ...]:
     """Note that this place says this memory now; the ids of those that it said before and hides."""
     hidden = []
     for edge in _held(tx, origin.node):
@@ -78,17 +80,20 @@ def stand(tx: Connection, summary: Summary, origin: Origin, now: int) -> tuple[i
         if older is not None and older.id != summary.id and _gives_way(tx, older, summary, now):
             hidden.append(older.id)
     me = ("summary", str(summary.id))
-    links.drop_edge(tx, me, EdgeType.REFERENCES, (NODE, origin.node))
+    links.drop_edge(tx, me, EdgeType.REFERENCES, (ORIGIN_NODE, origin.node))
     links.link(
-        tx, [links.NewEdge(*me, EdgeType.DERIVES_FROM, NODE, origin.node, origin.rule, now)]
+        tx,
+        [links.NewEdge(*me, EdgeType.DERIVES_FROM, ORIGIN_NODE, origin.node, origin.rule, now)],
     )
     return tuple(hidden)
 
 
-def withdraw(tx: Connection, path: str, staying: Collection[int], now: int) -> tuple[int, ...]:
+def expire_missing(
+    tx: Connection, path: str, staying: Collection[int], now: int
+) -> tuple[int, ...]:
     """The memories of this file that it does not say any more, but for these; they expire now."""
     gone = []
-    for edge in links.edges_below(tx, NODE, _stem(path)):
+    for edge in links.edges_below(tx, ORIGIN_NODE, _stem(path)):
         number = int(edge.from_id)
         if edge.type is not EdgeType.DERIVES_FROM or number in staying:
             continue
@@ -102,7 +107,7 @@ def withdraw(tx: Connection, path: str, staying: Collection[int], now: int) -> t
     return tuple(gone)
 
 
-def says(summary: Summary, kind: Kind, text: str) -> bool:
+def has_text(summary: Summary, kind: Kind, text: str) -> bool:
     """Whether a memory is this, letter by letter."""
     return summary.kind is kind and summary.body == storable(text)
 
@@ -113,13 +118,15 @@ def _gives_way(tx: Connection, older: Summary, newer: Summary, now: int) -> bool
         return False
     if older.pinned_at is not None:
         ends = ("summary", str(newer.id), EdgeType.CONTRADICTS, "summary", str(older.id))
-        links.link(tx, [links.NewEdge(*ends, RULE, now, detail={"finding": "pinned"})])
+        links.link(
+            tx, [links.NewEdge(*ends, READ_AGAIN_RULE, now, detail={"finding": "pinned"})]
+        )
         return False
     hidden = links.supersede(
         tx,
         newer_id=newer.id,
         older_id=older.id,
-        rule=RULE,
+        rule=READ_AGAIN_RULE,
         cosine=None,
         guard="the place where it was read says otherwise now",
         at=now,
@@ -136,14 +143,16 @@ def _let_go(tx: Connection, edge: Edge, now: int) -> None:
 
 
 def _held(tx: Connection, node: str) -> list[Edge]:
-    edges = links.edges_at(tx, NODE, node)
+    edges = links.edges_at(tx, ORIGIN_NODE, node)
     return [edge for edge in edges if edge.type is EdgeType.DERIVES_FROM]
 
 
 def _places(tx: Connection, summary_id: int) -> list[Edge]:
     edges = links.edges_at(tx, "summary", str(summary_id), limit=1_000)
     return [
-        edge for edge in edges if edge.type is EdgeType.DERIVES_FROM and edge.to_kind == NODE
+        edge
+        for edge in edges
+        if edge.type is EdgeType.DERIVES_FROM and edge.to_kind == ORIGIN_NODE
     ]
 
 
@@ -152,4 +161,4 @@ def _stem(path: str) -> str:
 
 
 def _key(node: str) -> str:
-    return digest(NODE, node)
+    return digest(ORIGIN_NODE, node)

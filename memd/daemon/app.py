@@ -23,10 +23,10 @@ from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
-from memd.consolidate.forget import Eraser, Places
-from memd.consolidate.judgments import Judge
+from memd.consolidate.forget import Eraser, RelatedFiles
+from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.retention import Retention
-from memd.consolidate.scrub import by_redaction
+from memd.consolidate.scrub import make_redaction_rule
 from memd.daemon import backup, doctor, process
 from memd.daemon.doctor import Checkup
 from memd.daemon.status import About, Gauge, Lead, gather, says
@@ -124,7 +124,7 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     consolidator = Consolidator(db, index, space, config.consolidate, clock, indexer.nudge)
     bring_in = partial(_bring_in, intake, distiller)
     curator = _curator(config, paths, db, clock, indexer, bring_in)
-    judge = Judge(db, redact, clock, indexer.nudge, index, space)
+    judge = JudgmentService(db, redact, clock, indexer.nudge, index, space)
 
     # What is old, cut down to what is cited.
     retention = Retention(db, config.retention, clock, indexer.nudge)
@@ -213,10 +213,10 @@ def _curator(
     bring_in: Callable[[], Awaitable[None]],
 ) -> Curator:
     """Make the room of a person's word, which also erases: from the log, too, and by today's redaction."""
-    places = Places(paths.log, partial(_backups, paths))
+    places = RelatedFiles(paths.log, partial(_backups, paths))
     eraser = Eraser(db, clock, indexer.nudge, places, bring_in, indexer.settle)
     entropy = config.capture.entropy
-    present = by_redaction(
+    present = make_redaction_rule(
         partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
     )
     return Curator(

@@ -96,7 +96,7 @@ class Tidying:
     async def consolidate(self, asked: ConsolidateRequest, _: Caller) -> dict[str, Any]:
         """`memd/consolidate`: a round, or with `dry_run` the pairs that it would decide."""
         doer = self._app.consolidator
-        report = await (doer.rehearse() if asked.dry_run else doer.tick())
+        report = await (doer.preview_tick() if asked.dry_run else doer.tick())
         return {"dry_run": asked.dry_run, "report": json_format.plain(report)}
 
     async def undo(self, asked: UndoConsolidationRequest, _: Caller) -> dict[str, Any]:
@@ -446,7 +446,7 @@ class Control:
 
     async def _vacuum(self, asked: requests.VacuumRequest, _: Caller) -> dict[str, Any]:
         retention = self._app.retention
-        aged = await (retention.preview() if asked.dry_run else retention.act())
+        aged = await (retention.preview() if asked.dry_run else retention.apply())
         report = json_format.plain(await self._app.upkeep.vacuum(dry_run=asked.dry_run))
         return {"report": {**report, "retention": json_format.plain(aged)}}
 

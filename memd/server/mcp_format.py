@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, to_json
 
-from memd.consolidate.curator import Forgotten, Remembered
-from memd.consolidate.judgments import Judged
-from memd.consolidate.near_duplicates import Candidate
+from memd.consolidate.forget import ForgetResult
+from memd.consolidate.judgments import JudgmentResult
+from memd.consolidate.near_duplicates import JudgmentCandidate
+from memd.consolidate.remember import RememberResult
 from memd.models import Summary
 from memd.recall.types import Answer, Hit, Part, Traced, Turn
 from memd.server import time_expressions
@@ -343,7 +344,7 @@ def _unlike(name: str | None, asked: str | None) -> str | None:
 _ROOM = 16_000
 
 
-def remembered(kept: Remembered, project: str, now: int) -> dict[str, Any]:
+def remembered(kept: RememberResult, project: str, now: int) -> dict[str, Any]:
     """`mem_remember`: its id, what became of it, and what somebody should judge."""
     shown: dict[str, Any] = {"id": kept.id, "outcome": kept.outcome, "project": project}
     if kept.superseded:
@@ -354,7 +355,7 @@ def remembered(kept: Remembered, project: str, now: int) -> dict[str, Any]:
     return shown
 
 
-def _candidate(one: Candidate, now: int) -> dict[str, Any]:
+def _candidate(one: JudgmentCandidate, now: int) -> dict[str, Any]:
     return {
         "id": one.id,
         "title": text(one.title, 200),
@@ -366,7 +367,7 @@ def _candidate(one: Candidate, now: int) -> dict[str, Any]:
     }
 
 
-def judged(done: Judged) -> dict[str, Any]:
+def judged(done: JudgmentResult) -> dict[str, Any]:
     """`mem_judge`: what holds of the two now, and what that hides and shows."""
     shown: dict[str, Any] = {"id": done.id, "other": done.other, "outcome": done.outcome}
     told = {
@@ -378,7 +379,7 @@ def judged(done: Judged) -> dict[str, Any]:
     return {**shown, **{name: value for name, value in told.items() if value}}
 
 
-def forgotten(gone: Forgotten) -> dict[str, Any]:
+def forgotten(gone: ForgetResult) -> dict[str, Any]:
     """`mem_forget`: what went, or would go, and what that does to others."""
     rows = [{"id": one.id, "title": text(one.title, 100)} for one in gone.summaries]
     shown: dict[str, Any] = {

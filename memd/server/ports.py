@@ -10,11 +10,11 @@ from typing import Protocol
 from memd.capture.prepare import CaptureRequest
 from memd.capture.project import Overrides
 from memd.capture.write import Receipt
-from memd.consolidate.curator import Forgotten, Memory, Remembered
-from memd.consolidate.forget import Selection
-from memd.consolidate.judgments import Judged, Ruling
-from memd.consolidate.near_duplicates import Candidate
-from memd.consolidate.projects import Merged
+from memd.consolidate.forget import ForgetResult, ForgetSelection
+from memd.consolidate.judgments import JudgmentResult, NewJudgment
+from memd.consolidate.near_duplicates import JudgmentCandidate
+from memd.consolidate.projects import ProjectMerge
+from memd.consolidate.remember import NewMemory, RememberResult
 from memd.models import Finding, Project, Summary
 from memd.recall.types import Answer, Question
 from memd.server.injection_types import Looked, Opening
@@ -42,13 +42,15 @@ class Searches(Protocol):
 class Curates(Protocol):
     """Decides by hand what becomes of memories."""
 
-    async def remember_many(self, memories: Sequence[Memory]) -> list[Remembered]:
+    async def remember_many(self, memories: Sequence[NewMemory]) -> list[RememberResult]:
         """What became of each, in order."""
 
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
         """The memories that were read from this file and are hidden, for it says only those staying."""
 
-    async def forget(self, what: Selection, *, dry_run: bool, token: str = "") -> Forgotten:
+    async def forget(
+        self, what: ForgetSelection, *, dry_run: bool, token: str = ""
+    ) -> ForgetResult:
         """What was, or would be, erased; with a token nothing but what a dry run told under it."""
 
     async def scrub(self, pattern: str | None, *, dry_run: bool) -> object:
@@ -57,7 +59,7 @@ class Curates(Protocol):
     async def pin(self, summary_id: int, *, pinned: bool) -> Summary:
         """The memory afterwards; UnknownId if there is none."""
 
-    async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> Merged:
+    async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> ProjectMerge:
         """What moved, or would move."""
 
     async def rename(self, key: str, name: str) -> Project:
@@ -67,13 +69,13 @@ class Curates(Protocol):
 class Judges(Protocol):
     """Settles what two memories are to each other."""
 
-    async def judge(self, ruling: Ruling) -> Judged:
+    async def judge(self, ruling: NewJudgment) -> JudgmentResult:
         """What it did; a BadRequest if it cannot be."""
 
-    async def undo(self, one_id: int, other_id: int) -> Judged:
+    async def undo(self, one_id: int, other_id: int) -> JudgmentResult:
         """What it brought back; a BadRequest if nothing holds of the pair."""
 
-    async def candidates(self, summary_id: int) -> tuple[Candidate, ...]:
+    async def candidates(self, summary_id: int) -> tuple[JudgmentCandidate, ...]:
         """What is like this memory and undecided, the most alike first."""
 
 
@@ -103,7 +105,7 @@ class Retains(Protocol):
     async def preview(self) -> object:
         """What a round would do now; a report."""
 
-    async def act(self) -> object:
+    async def apply(self) -> object:
         """Do a round now; a report."""
 
 
@@ -130,7 +132,7 @@ class Consolidates(Protocol):
     async def tick(self) -> object:
         """Do one round now; a report."""
 
-    async def rehearse(self) -> object:
+    async def preview_tick(self) -> object:
         """What a round would do, without doing it."""
 
     async def undo(self, what: str, *, dry_run: bool) -> object:

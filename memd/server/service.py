@@ -7,10 +7,9 @@ from typing import Any, Literal
 
 import anyio
 
-from memd.consolidate.curator import Forgotten, Memory, Remembered
-from memd.consolidate.forget import Selection
-from memd.consolidate.judgments import Judged, Ruling
-from memd.consolidate.remember import ON_PURPOSE
+from memd.consolidate.forget import ForgetResult, ForgetSelection
+from memd.consolidate.judgments import JudgmentResult, NewJudgment
+from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult
 from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Project, SessionRef, Stance, Summary, Tier
@@ -48,13 +47,13 @@ from memd.store.filter import Filter
 _OTHERS = ("query", "session", "since", "until")
 
 
-async def selection(app: App, asked: ForgetRequest, caller: Caller) -> Selection:
+async def selection(app: App, asked: ForgetRequest, caller: Caller) -> ForgetSelection:
     """What is meant. BadRequest if that is nothing, everything, or two things at once."""
     given = [name for name in _OTHERS if getattr(asked, name) is not None]
     if asked.ids:
         if given:
             raise BadRequest(f"{given[0]}: either ids, or what they have in common")
-        return Selection(ids=tuple(asked.ids))
+        return ForgetSelection(ids=tuple(asked.ids))
     if not given and ("project" not in asked.model_fields_set or asked.project == scope.ALL):
         raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
     words = tuple((asked.query or "").split())
@@ -65,7 +64,7 @@ async def selection(app: App, asked: ForgetRequest, caller: Caller) -> Selection
             "token: pass the one that the dry run returned, once the user has seen it"
         )
     now = app.clock()
-    return Selection(
+    return ForgetSelection(
         words=words,
         bounds=Bounds(
             await _project(app, asked, caller),
@@ -232,12 +231,12 @@ class Desk:
 
     async def remember(
         self, asked: Sequence[RememberRequest], caller: Caller, who: CallerKind
-    ) -> list[Remembered]:
+    ) -> list[RememberResult]:
         """Keep what is said, and return once it can be found."""
         memories = [await self._memory(one, caller, who) for one in asked]
         kept = await self.app.curator.remember_many(memories)
         await self.app.indexer.settle()
-        if len(kept) == 1 and memories[0].source in ON_PURPOSE:
+        if len(kept) == 1 and memories[0].source in DELIBERATE_SOURCES:
             candidates = await self.app.judge.candidates(kept[0].id)
             return [replace(kept[0], candidates=candidates)]
         return kept
@@ -248,7 +247,7 @@ class Desk:
         await self.app.indexer.settle()
         return gone
 
-    async def forget(self, asked: ForgetRequest, caller: Caller) -> Forgotten:
+    async def forget(self, asked: ForgetRequest, caller: Caller) -> ForgetResult:
         """Erase memories, or say what would go."""
         if asked.ids:
             reach = await self._reach(asked, caller)
@@ -269,7 +268,9 @@ class Desk:
         await self.app.indexer.settle()
         return pinned
 
-    async def judge(self, asked: JudgeRequest, caller: Caller, who: CallerKind) -> Judged:
+    async def judge(
+        self, asked: JudgeRequest, caller: Caller, who: CallerKind
+    ) -> JudgmentResult:
         """Settle what two memories are to each other, or take back what holds between them."""
         if asked.relation is None and not asked.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
@@ -279,7 +280,7 @@ class Desk:
         if asked.undo or asked.relation is None:
             done = await self.app.judge.undo(*ids)
         else:
-            ruling = Ruling(asked.id, asked.other, asked.relation, asked.reason, who)
+            ruling = NewJudgment(asked.id, asked.other, asked.relation, asked.reason, who)
             done = await self.app.judge.judge(ruling)
         await self.app.indexer.settle()
         return done
@@ -362,9 +363,11 @@ class Desk:
             return None
         return f"timed out after {self.min_event_s:g} s; the newest events may be missing"
 
-    async def _memory(self, asked: RememberRequest, caller: Caller, who: CallerKind) -> Memory:
+    async def _memory(
+        self, asked: RememberRequest, caller: Caller, who: CallerKind
+    ) -> NewMemory:
         now = self.app.clock()
-        memory = Memory(
+        memory = NewMemory(
             text=asked.text,
             title=asked.title or None,
             kind=asked.kind,
@@ -383,8 +386,8 @@ class Desk:
         return await self._placed(memory, asked, caller, who)
 
     async def _placed(
-        self, memory: Memory, asked: RememberRequest, caller: Caller, who: CallerKind
-    ) -> Memory:
+        self, memory: NewMemory, asked: RememberRequest, caller: Caller, who: CallerKind
+    ) -> NewMemory:
         """With the project that it is for: a directory, a name that importers give, or none."""
         directory = asked.directory or caller.directory
         if asked.project.startswith("/"):
@@ -401,7 +404,7 @@ class Desk:
             memory, project_key=here.key, project_name=here.name, project_reason=here.reason
         )
 
-    async def _in_named(self, memory: Memory, name: str, who: CallerKind) -> Memory:
+    async def _in_named(self, memory: NewMemory, name: str, who: CallerKind) -> NewMemory:
         found = await self.app.db.read(lambda tx: store_projects.find_projects(tx, name))
         if found:
             known = found[0]

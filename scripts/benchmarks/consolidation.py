@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from benchmarks import corpus, harness, metrics, minilm
 from memd.config import Config
-from memd.consolidate.decide import Pair, Relate, Supersede, decide
-from memd.consolidate.near_duplicates import form_of
+from memd.consolidate.decide import CandidatePair, Relate, Supersede, decide
+from memd.consolidate.near_duplicates import hash_form
 from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Kind, Summary, Tier
 
@@ -176,11 +176,11 @@ def _embed(model: str, texts: Sequence[str]) -> NDArray[np.float32]:
 
 def _decide(pair: dict[str, str], cosine: float, threshold: float) -> str:
     """`supersedes`, `contradicts`, `similar_to`, or `none` if it is no candidate."""
-    if cosine < threshold and form_of("", pair["a"]) != form_of("", pair["b"]):
+    if cosine < threshold and hash_form("", pair["a"]) != hash_form("", pair["b"]):
         return "none"
     older = _fact(1, pair["a"], 1)
     newer = _fact(2, pair["b"], 2 if pair["class"] == "project" else 1)
-    for move in decide([Pair(newer, older, cosine if cosine >= threshold else None)]):
+    for move in decide([CandidatePair(newer, older, cosine if cosine >= threshold else None)]):
         if isinstance(move, Supersede):
             return "supersedes"
         if isinstance(move, Relate):

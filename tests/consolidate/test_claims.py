@@ -2,11 +2,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.consolidate.claims import Sort, key_of, read
+from memd.consolidate.claims import TokenType, parse_claims, word_key
 
 
 def tokens(text, sort):
-    return [token.key for token in read(text).tokens if token.sort is sort]
+    return [token.key for token in parse_claims(text).tokens if token.sort is sort]
 
 
 @pytest.mark.parametrize(
@@ -24,25 +24,25 @@ def tokens(text, sort):
     ],
 )
 def test_a_number_carries_its_unit_however_it_is_written(text, keys):
-    assert tokens(text, Sort.NUMBER) == keys
+    assert tokens(text, TokenType.NUMBER) == keys
 
 
 @pytest.mark.parametrize(
     ("text", "sort", "keys"),
     [
-        ("see src/app/auth.py.", Sort.PATH, ["src/app/auth.py"]),
-        ("at https://a.example/x?y=1, then", Sort.PATH, ["https://a.example/x?y=1"]),
-        ("edit main.py and .env", Sort.PATH, ["main.py", ".env"]),
-        ("all *.ts files", Sort.PATH, ["*.ts"]),
-        ("call os.path.join()", Sort.IDENTIFIER, ["os.path.join"]),
-        ("getUserById and decode_token", Sort.IDENTIFIER, ["getuserbyid", "decode_token"]),
-        ("run it with -v, -V or --Force", Sort.IDENTIFIER, ["-v", "-V", "--force"]),
-        ("commit 3f2a9c1", Sort.IDENTIFIER, ["3f2a9c1"]),
-        ("in C++ or C#", Sort.IDENTIFIER, ["c++", "c#"]),
-        ("needs v1.2 or 1.2.3-rc1", Sort.VERSION, ["1.2", "1.2.3-rc1"]),
-        ("on 2026-05-01 at 10:30 or Monday", Sort.DATE, ["2026-05-01", "10:30", "monday"]),
-        ("x >= 5 ✅ [x] €", Sort.SYMBOL, [">=", "✅", "[x]", "€"]),
-        ("it doesn’t, can't, never and no longer", Sort.NEGATION, ["not"] * 4),
+        ("see src/app/auth.py.", TokenType.PATH, ["src/app/auth.py"]),
+        ("at https://a.example/x?y=1, then", TokenType.PATH, ["https://a.example/x?y=1"]),
+        ("edit main.py and .env", TokenType.PATH, ["main.py", ".env"]),
+        ("all *.ts files", TokenType.PATH, ["*.ts"]),
+        ("call os.path.join()", TokenType.IDENTIFIER, ["os.path.join"]),
+        ("getUserById and decode_token", TokenType.IDENTIFIER, ["getuserbyid", "decode_token"]),
+        ("run it with -v, -V or --Force", TokenType.IDENTIFIER, ["-v", "-V", "--force"]),
+        ("commit 3f2a9c1", TokenType.IDENTIFIER, ["3f2a9c1"]),
+        ("in C++ or C#", TokenType.IDENTIFIER, ["c++", "c#"]),
+        ("needs v1.2 or 1.2.3-rc1", TokenType.VERSION, ["1.2", "1.2.3-rc1"]),
+        ("on 2026-05-01 at 10:30 or Monday", TokenType.DATE, ["2026-05-01", "10:30", "monday"]),
+        ("x >= 5 ✅ [x] €", TokenType.SYMBOL, [">=", "✅", "[x]", "€"]),
+        ("it doesn’t, can't, never and no longer", TokenType.NEGATION, ["not"] * 4),
     ],
 )
 def test_names_and_values_are_told_apart(text, sort, keys):
@@ -50,12 +50,12 @@ def test_names_and_values_are_told_apart(text, sort, keys):
 
 
 def test_a_log_stamp_at_the_head_of_a_line_says_nothing():
-    assert tokens("2026-01-02T10:11:12Z build ok\n[10:11:12] done", Sort.DATE) == []
-    assert tokens("the window opens at 2026-01-02T10:11:12Z", Sort.DATE) != []
+    assert tokens("2026-01-02T10:11:12Z build ok\n[10:11:12] done", TokenType.DATE) == []
+    assert tokens("the window opens at 2026-01-02T10:11:12Z", TokenType.DATE) != []
 
 
 def test_a_text_falls_into_sentences_and_clauses():
-    reading = read("Use Redis, not SQLite. It is quick\nand small.")
+    reading = parse_claims("Use Redis, not SQLite. It is quick\nand small.")
     said = [
         [" ".join(t.shown for t in clause) for clause in sentence]
         for sentence in reading.sentences
@@ -64,17 +64,17 @@ def test_a_text_falls_into_sentences_and_clauses():
 
 
 def test_a_word_is_known_by_its_stem_and_a_few_synonyms():
-    assert key_of("caching") == key_of("cached")
-    assert key_of("remove") == key_of("deleted")
-    assert key_of("basically") == ""
+    assert word_key("caching") == word_key("cached")
+    assert word_key("remove") == word_key("deleted")
+    assert word_key("basically") == ""
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text):
-    assert all(token.key and token.shown for token in read(text).tokens)
+    assert all(token.key and token.shown for token in parse_claims(text).tokens)
 
 
 @pytest.mark.parametrize("piece", ["-", "a-", "\n", "/", "1,", "`a` ", "a.", "~/", "@", "["])
 def test_a_long_hostile_text_is_read_in_linear_time(piece):
     # Quadratic behaviour would run into the suite's timeout.
-    assert read(piece * (65_536 // len(piece))) is not None
+    assert parse_claims(piece * (65_536 // len(piece))) is not None

@@ -1,12 +1,12 @@
 import pytest
 
-from memd.consolidate.claims import read
-from memd.consolidate.compare import is_moved, is_shuffled
+from memd.consolidate.claims import parse_claims
+from memd.consolidate.compare import is_phrase_moved, is_reordered
 
 
 def moved(one, other):
-    found = is_moved(read(one), read(other))
-    assert is_moved(read(other), read(one)) is found
+    found = is_phrase_moved(parse_claims(one), parse_claims(other))
+    assert is_phrase_moved(parse_claims(other), parse_claims(one)) is found
     return found
 
 
@@ -44,13 +44,13 @@ def test_what_would_then_belong_to_something_else_may_not(one, other):
 
 
 def test_circumstances_in_another_order_may_belong_to_something_else():
-    one = read("In CI, debug is on; in staging, it is off")
-    assert is_shuffled(one, read("In staging, debug is on; in CI, it is off"))
-    assert not is_shuffled(one, one)
-    assert not is_shuffled(read("In CI, it is on"), read("It is on, in CI"))
+    one = parse_claims("In CI, debug is on; in staging, it is off")
+    assert is_reordered(one, parse_claims("In staging, debug is on; in CI, it is off"))
+    assert not is_reordered(one, one)
+    assert not is_reordered(parse_claims("In CI, it is on"), parse_claims("It is on, in CI"))
 
 
 def test_what_comes_then_comes_then():
-    one = read("Build the docs, then deploy the site")
-    assert is_shuffled(one, read("Deploy the site, then build the docs"))
-    assert not is_shuffled(one, read("Build the docs then deploy the site"))
+    one = parse_claims("Build the docs, then deploy the site")
+    assert is_reordered(one, parse_claims("Deploy the site, then build the docs"))
+    assert not is_reordered(one, parse_claims("Build the docs then deploy the site"))

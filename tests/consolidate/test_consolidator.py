@@ -5,7 +5,7 @@ import pytest
 from memd.config import ConsolidateConfig
 from memd.consolidate import consolidator as consolidate_consolidator
 from memd.consolidate.consolidator import Consolidator
-from memd.consolidate.runs import RULE
+from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.index import backfill
 from memd.models import EdgeType, Kind, Space, Stance
 from memd.store import judgments, links, summaries
@@ -53,7 +53,7 @@ async def test_a_restatement_is_superseded_with_its_cosine_rule_and_guard(
     assert (tick.examined, tick.pairs, tick.superseded, tick.refused) == (2, 1, 1, {})
     assert vault.get(old).superseded_by == new
     (one,) = vault.supersessions(old)
-    assert (one.rule, one.guard, one.at) == (RULE, "same", clock())
+    assert (one.rule, one.guard, one.at) == (NEAR_DUPLICATE_RULE, "same", clock())
     assert one.cosine > 0.95
     assert rung == [1]
 
@@ -173,7 +173,7 @@ async def test_a_rehearsal_decides_and_writes_nothing(vault, consolidator, rung)
         vault.put(LONG.format(seconds))
     vault.put(LONG.format(60).lower())
     await vault.indexer.settle()
-    shown = {(one.newer_id, one.older_id): one for one in await consolidator.rehearse()}
+    shown = {(one.newer_id, one.older_id): one for one in await consolidator.preview_tick()}
     assert (shown[3, 2].verdict, shown[3, 2].finding) == (EdgeType.SUPERSEDES, "same")
     assert (shown[3, 1].verdict, shown[3, 1].finding) == (
         EdgeType.CONTRADICTS,
@@ -263,7 +263,7 @@ async def test_a_restatement_is_found_whatever_its_cosine(vault, clock, rung, ol
     clock.advance(s=1)
     new = vault.put(newer)
     await vault.indexer.settle()
-    (shown,) = await consolidator.rehearse()
+    (shown,) = await consolidator.preview_tick()
     assert (shown.cosine, shown.verdict) == (None, EdgeType.SUPERSEDES)
     assert (await consolidator.tick()).superseded == 1
     assert vault.get(old).superseded_by == new
@@ -304,7 +304,7 @@ async def test_what_was_judged_is_left_alone(vault, consolidator):
         )
     )  # fmt: skip
     await vault.indexer.settle()
-    assert await consolidator.rehearse() == []
+    assert await consolidator.preview_tick() == []
     tick = await consolidator.tick()
     assert (tick.superseded, tick.run) == (0, None)
     assert await consolidator.runs(9) == []
@@ -354,7 +354,7 @@ async def learn(vault):
 async def test_a_paraphrase_is_a_candidate_in_a_learned_space_that_leads(vault, consolidator):
     old, new = vault.put(ONE), vault.put(OTHER)
     await vault.indexer.settle()
-    assert await consolidator.rehearse() == []
+    assert await consolidator.preview_tick() == []
     await learn(vault)
     tick = await consolidator.tick()
     assert (tick.examined, tick.pairs) == (2, 1)
@@ -371,7 +371,7 @@ async def test_a_supersession_tells_the_learned_space_in_which_both_are_alike(
     clock.advance(s=1)
     new = vault.put(f"{ONE}. The night shift watched it from the control room.")
     await vault.indexer.settle()
-    assert await consolidator.rehearse() == []
+    assert await consolidator.preview_tick() == []
     vault.index.adopt(LEARNED)
     same = np.repeat(Model().vectors([ONE]), 2, axis=0).astype(np.float32)
     lacking = vault.index.lacking(LEARNED.name, 9)

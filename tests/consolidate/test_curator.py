@@ -2,14 +2,15 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate.curator import Curator, Memory
+from memd.consolidate.curator import Curator
+from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import UNTITLED, EdgeType, Kind, SessionRef, Tier
 from memd.store import events, links, projects, summaries
 from tests.make import make_draft, make_new_event
 
-NOTE = Memory(
+NOTE = NewMemory(
     "Deploy with make ship. It asks for the token.", project_key="/a", project_name="a"
 )
 
@@ -50,7 +51,7 @@ async def test_what_is_said_is_kept_and_titled_by_its_first_sentence(vault, cura
     ],
 )
 async def test_a_title_is_one_short_line(vault, curator, text, title):
-    assert vault.get((await curator.remember(Memory(text))).id).title == title
+    assert vault.get((await curator.remember(NewMemory(text))).id).title == title
 
 
 async def test_a_secret_never_reaches_the_vault(vault, curator):
@@ -86,7 +87,7 @@ async def test_what_cannot_be_kept_is_refused_with_advice(vault, curator, rung, 
 
 async def test_of_several_all_are_kept_or_none_and_the_bad_one_is_named(vault, curator):
     with pytest.raises(BadRequest, match="memory 2 of 2: text: empty"):
-        await curator.remember_many([NOTE, Memory("")])
+        await curator.remember_many([NOTE, NewMemory("")])
     assert vault.live() == []
     kept = await curator.remember_many([NOTE, dataclasses.replace(NOTE, text="Another"), NOTE])
     assert [k.outcome for k in kept] == ["created", "created", "duplicate"]
@@ -205,7 +206,7 @@ async def test_a_task_that_is_said_on_purpose_ends_some_day(vault, clock):
     month = clock() + 30 * 86_400_000
 
     async def end(text, **fields):
-        memory = Memory(text, kind=fields.pop("kind", Kind.TASK), **fields)
+        memory = NewMemory(text, kind=fields.pop("kind", Kind.TASK), **fields)
         return vault.get((await curator.remember(memory)).id).expires_at
 
     assert await end("Call the harbour") == month
@@ -215,5 +216,5 @@ async def test_a_task_that_is_said_on_purpose_ends_some_day(vault, clock):
     clock.advance(s=60)
     assert await end("Call the harbour") == month + 60_000
     endless = Curator(vault.db, str, clock, lambda: None)
-    kept = await endless.remember(Memory("Call the priest", kind=Kind.TASK))
+    kept = await endless.remember(NewMemory("Call the priest", kind=Kind.TASK))
     assert vault.get(kept.id).expires_at is None

@@ -2,7 +2,15 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate.decide import MAY_HIDE, Pair, Relate, Supersede, decide, refusals, said
+from memd.consolidate.decide import (
+    MAY_HIDE,
+    CandidatePair,
+    Relate,
+    Supersede,
+    count_refusals,
+    decide,
+    join_text,
+)
 from memd.models import EdgeType, Kind, Summary, Tier
 
 OLD = Summary(
@@ -18,7 +26,7 @@ def like(number, **change):
 
 
 def verdict(newer, older=OLD):
-    found = decide([Pair(newer, older, 0.97)])
+    found = decide([CandidatePair(newer, older, 0.97)])
     return found[0] if found else None
 
 
@@ -98,21 +106,28 @@ def test_two_summaries_of_one_episode_are_left_alone():
 
 def test_of_several_copies_each_is_hidden_once_by_the_newest():
     a, b, c = OLD, like(2), like(3)
-    found = decide([Pair(a, b, 0.99), Pair(c, a, 0.98), Pair(b, c, 0.97), Pair(c, b, 0.97)])
+    found = decide(
+        [
+            CandidatePair(a, b, 0.99),
+            CandidatePair(c, a, 0.98),
+            CandidatePair(b, c, 0.97),
+            CandidatePair(c, b, 0.97),
+        ]
+    )
     assert found == [Supersede(3, 2, 0.97, "same"), Supersede(3, 1, 0.98, "same")]
 
 
 def test_refusals_are_counted_by_what_differed():
     other = like(2, body="We cache user profiles for 60 seconds")
-    assert refusals(decide([Pair(OLD, other, 0.96), Pair(other, like(3), 0.99)])) == {
-        "number": 2
-    }
+    assert count_refusals(
+        decide([CandidatePair(OLD, other, 0.96), CandidatePair(other, like(3), 0.99)])
+    ) == {"number": 2}
 
 
 def test_two_of_one_form_are_decided_without_a_cosine():
-    assert decide([Pair(OLD, like(2), None)]) == [Supersede(2, 1, None, "same")]
+    assert decide([CandidatePair(OLD, like(2), None)]) == [Supersede(2, 1, None, "same")]
     (opposed,) = decide(
-        [Pair(OLD, like(2, body="We do not cache user profiles for 30 seconds"), None)]
+        [CandidatePair(OLD, like(2, body="We do not cache user profiles for 30 seconds"), None)]
     )
     assert (opposed.type, opposed.cosine) == (EdgeType.CONTRADICTS, None)
 
@@ -120,8 +135,8 @@ def test_two_of_one_form_are_decided_without_a_cosine():
 def test_the_same_words_in_another_relation_are_not_alike_for_that_alone():
     older = dataclasses.replace(OLD, kind=Kind.CHANGE, body="The worker calls the gateway")
     newer = like(2, kind=Kind.CHANGE, body="The gateway calls the worker")
-    assert decide([Pair(older, newer, None)]) == []
-    assert len(decide([Pair(older, newer, 0.99)])) == 1
+    assert decide([CandidatePair(older, newer, None)]) == []
+    assert len(decide([CandidatePair(older, newer, 0.99)])) == 1
 
 
 def test_what_only_one_of_them_speaks_of_is_no_contradiction():
@@ -144,8 +159,8 @@ def test_a_title_that_only_begins_the_text_says_nothing_of_its_own():
         2, title="Because it expires, use…", body="Because it expires, use Redis for sessions"
     )
     assert isinstance(verdict(newer, older), Supersede)
-    assert said("A title", "a body") == "A title\na body"
-    assert said("", "a body") == "a body"
+    assert join_text("A title", "a body") == "A title\na body"
+    assert join_text("", "a body") == "a body"
 
 
 def test_numbers_that_are_swapped_contradict():

@@ -1,10 +1,10 @@
 import pytest
 
-from memd.consolidate.near_duplicates import form_of
+from memd.consolidate.near_duplicates import hash_form
 
 
 def of(text):
-    return form_of("", text)
+    return hash_form("", text)
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_another_word_is_another_form(other):
 
 
 def test_a_title_that_begins_the_body_changes_no_form():
-    assert form_of("Use Redis", "Use Redis for sessions") == of("use redis for sessions")
+    assert hash_form("Use Redis", "Use Redis for sessions") == of("use redis for sessions")
 
 
 def test_a_form_fits_into_sixty_four_bits():

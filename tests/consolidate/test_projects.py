@@ -2,8 +2,9 @@
 
 import pytest
 
-from memd.consolidate.curator import Curator, Memory
-from memd.consolidate.projects import RULE, Replaced
+from memd.consolidate.curator import Curator
+from memd.consolidate.projects import PROJECT_MERGE_RULE, ReplacedMemory
+from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
 from memd.models import EdgeType, Kind
 from memd.store import fulltext, ledger, projects, summaries
@@ -63,9 +64,9 @@ async def test_the_newest_value_of_a_topic_hides_the_other_whichever_side_it_is_
     vault.put("a task", topic_key="ui.theme", at=3, project_id=other, kind=Kind.TASK)
     vault.put("alone", topic_key="other.topic", at=3, project_id=other)
     done = await curator.merge("/a", "/b", dry_run=False)
-    assert done.replaced == (Replaced(newer, older, "ui.theme"),)
+    assert done.replaced == (ReplacedMemory(newer, older, "ui.theme"),)
     (said,) = vault.supersessions(older)
-    assert (said.newer_id, said.rule, said.cosine) == (newer, RULE, None)
+    assert (said.newer_id, said.rule, said.cosine) == (newer, PROJECT_MERGE_RULE, None)
 
 
 async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator, clock, other):
@@ -79,10 +80,10 @@ async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator
     vault.put("live", topic_key="c", at=1, project_id=other)
     done = await curator.merge("/a", "/b", dry_run=False)
     assert done.replaced == ()
-    assert done.pinned == (Replaced(newer, pinned, "a"),)
+    assert done.pinned == (ReplacedMemory(newer, pinned, "a"),)
     assert vault.supersessions(pinned) == []
     (edge,) = [e for e in vault.edges(pinned) if e.type is EdgeType.CONTRADICTS]
-    assert (edge.from_id, edge.rule) == (str(newer), RULE)
+    assert (edge.from_id, edge.rule) == (str(newer), PROJECT_MERGE_RULE)
 
 
 @pytest.mark.usefixtures("other")
@@ -105,7 +106,7 @@ async def test_what_is_said_again_in_a_merged_directory_is_one_memory(
     """Also what was forgotten there stays forgotten, whichever key an import says."""
 
     def said(key, text, source="user"):
-        return Memory(text, project_key=key, project_name=key, source=source)
+        return NewMemory(text, project_key=key, project_name=key, source=source)
 
     first = await curator.remember(said("/a", "The build needs make."))
     gone = await curator.remember(said("/a", "A lie."))

@@ -3,12 +3,12 @@ import dataclasses
 import pytest
 
 from memd.consolidate import judgments
-from memd.consolidate.remember import SAID_AGAIN, TOPIC_RULE, Memory, remember
+from memd.consolidate.remember import SAID_AGAIN_RULE, TOPIC_KEY_RULE, NewMemory, remember
 from memd.models import EdgeType, Kind, SessionRef, Stance
 from memd.store import judgments as store_judgments
 from memd.store import ledger, links, projects, summaries
 
-DIET = Memory(
+DIET = NewMemory(
     "Eats no meat", title="Diet", kind=Kind.FACT, topic_key="user.diet", project_key="/a"
 )
 
@@ -42,7 +42,12 @@ def test_a_new_value_of_a_topic_supersedes_the_old_one_at_once(vault, say, clock
     old, new = say(), say(text="Eats everything")
     assert (new.outcome, new.superseded) == ("superseded", (old.id,))
     (one,) = vault.supersessions(old.id)
-    assert (one.newer_id, one.rule, one.cosine, one.at) == (new.id, TOPIC_RULE, None, clock())
+    assert (one.newer_id, one.rule, one.cosine, one.at) == (
+        new.id,
+        TOPIC_KEY_RULE,
+        None,
+        clock(),
+    )
 
 
 def test_a_topic_is_a_slot_of_one_kind_and_one_project(vault, say):
@@ -180,8 +185,8 @@ def test_no_circle_comes_of_it(vault, say):
 
 
 def judge(vault, clock, one, relation, other):
-    ruling = judgments.Ruling(one, other, Stance(relation), "because", "user")
-    return vault.db.write_now(lambda tx: judgments.judge(tx, ruling, clock()))
+    ruling = judgments.NewJudgment(one, other, Stance(relation), "because", "user")
+    return vault.db.write_now(lambda tx: judgments.apply_judgment(tx, ruling, clock()))
 
 
 def test_the_same_value_of_a_topic_in_other_letters_is_a_duplicate(vault, say):
@@ -214,7 +219,7 @@ def test_what_was_judged_replaced_takes_its_place_again_when_it_is_said_again(
     judge(vault, clock, new.id, "supersedes", old.id)
     back = say(topic_key=None)
     assert (back.outcome, back.superseded) == ("revived", (new.id,))
-    assert vault.supersessions(new.id)[-1].rule == SAID_AGAIN
+    assert vault.supersessions(new.id)[-1].rule == SAID_AGAIN_RULE
     assert vault.db.read_now(lambda tx: store_judgments.verdict(tx, old.id, new.id)) is None
     again = say(text="Eats fish on Fridays", topic_key=None)
     assert (again.outcome, again.superseded) == ("revived", (old.id,))

@@ -2,7 +2,7 @@ import anyio.to_thread
 import pytest
 
 from memd.config import RetentionConfig
-from memd.consolidate.retention import DAY, Retention
+from memd.consolidate.retention import DAY_MS, Retention
 from memd.models import EventKind, Kind
 from memd.recall.provenance import why
 from memd.store import events, ledger, summaries
@@ -38,7 +38,7 @@ def payload(vault, number):
 
 
 def days(clock, count=1.0):
-    clock.advance(ms=int(count * DAY))
+    clock.advance(ms=int(count * DAY_MS))
 
 
 async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays(
@@ -49,7 +49,7 @@ async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays
     told = await keep().preview()
     assert (told.compacted, told.is_dry_run) == (1, True)
     assert "stdout" in payload(vault, call)["tool_response"]
-    done = await keep().act()
+    done = await keep().apply()
     assert (done.compacted, done.bytes) == (told.compacted, told.bytes)
     assert done.bytes > len(OUTPUT)
     cut = payload(vault, call)
@@ -57,31 +57,31 @@ async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays
     assert payload(vault, prompt) == before
     found = await why(vault.db, "summary", str(number), depth=1, project_ids=None)
     assert [source.quote for source in found.sources] == ["E: 17 failed"]
-    assert (await keep().act()).is_empty
+    assert (await keep().apply()).is_empty
 
 
 async def test_what_is_young_pending_or_forever_by_the_settings_stays(vault, keep, clock):
     young = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     clock.advance(s=100 * 86_400)
-    assert (await keep().act()).is_empty, "it was not distilled"
+    assert (await keep().apply()).is_empty, "it was not distilled"
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [young]))
-    assert (await keep(events_days=101).act()).is_empty
-    assert (await keep(events_days=0).act()).is_empty
-    assert (await keep(events_days=99).act()).compacted == 1
+    assert (await keep(events_days=101).apply()).is_empty
+    assert (await keep(events_days=0).apply()).is_empty
+    assert (await keep(events_days=99).apply()).compacted == 1
 
 
 @pytest.mark.usefixtures("old")
 async def test_before_the_first_round_a_preview_is_shown_for_a_day(vault, keep, clock):
     room = keep()
-    await room.look()
+    await room.run_due()
     assert "1 events compacted" in str(room.status()["why"])
     assert room.status()["last"] is None
     days(clock, 0.9)
-    await keep().look()
+    await keep().run_due()
     assert vault.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM compactions").get) == 0
     days(clock, 0.2)
     room = keep()
-    await room.look()
+    await room.run_due()
     assert room.status()["last"]["compacted"] == 1
     assert room.status()["why"] == ""
 
@@ -89,48 +89,48 @@ async def test_before_the_first_round_a_preview_is_shown_for_a_day(vault, keep, 
 @pytest.mark.usefixtures("old")
 async def test_other_settings_are_previewed_anew_and_off_is_off(keep, clock):
     for _ in range(3):
-        await keep(events_days=0).look()
+        await keep(events_days=0).run_due()
         days(clock)
     other = keep(events_days=30)
-    await other.look()
+    await other.run_due()
     assert other.status()["preview"]["compacted"] == 1
     off = keep(enabled=False)
     days(clock, 2)
-    await off.look()
+    await off.run_due()
     assert off.status()["last"] is None or off.status()["last"]["compacted"] == 0
 
 
 @pytest.mark.usefixtures("old")
 async def test_a_round_that_has_run_comes_again_daily_without_a_preview(vault, keep, clock):
     room = keep()
-    await room.act()
+    await room.apply()
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
     for _ in range(91):
         assert "stdout" in payload(vault, number)["tool_response"]
         days(clock)
-        await room.look()
+        await room.run_due()
     assert "stdout" not in payload(vault, number).get("tool_response", {})
 
 
 @pytest.mark.usefixtures("old")
 async def test_a_clock_that_leaps_years_ahead_and_back_makes_nothing_old(vault, keep, clock):
     room = keep()
-    await room.act()
+    await room.apply()
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
     present = clock.now
     for ahead in (12 * 365, 13 * 365, 12 * 365 + 8, 13 * 365 + 8):
         days(clock, ahead)
-        await room.look()
+        await room.run_due()
         assert "after so long a pause" in str(room.status()["why"])
         clock.now = present
-        await room.look()
+        await room.run_due()
     assert "stdout" in payload(vault, number)["tool_response"]
     assert room.status()["why"] == ""
     for _ in range(91):
         days(clock)
-        await room.look()
+        await room.run_due()
     assert "stdout" not in payload(vault, number).get("tool_response", {}), "its day has come"
 
 
@@ -138,12 +138,12 @@ async def test_a_clock_that_leaps_years_ahead_and_back_makes_nothing_old(vault, 
 async def test_a_first_preview_that_a_wrong_clock_made_is_made_again(keep, clock):
     days(clock, 12 * 365)
     room = keep()
-    await room.look()
+    await room.run_due()
     days(clock, -12 * 365)
-    await room.look()
+    await room.run_due()
     assert room.status()["last"] is None
     days(clock)
-    await room.look()
+    await room.run_due()
     assert room.status()["last"]["compacted"] == 1
 
 
@@ -154,15 +154,15 @@ async def test_after_a_long_pause_there_is_a_preview_and_a_week_later_a_round(
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
     days(clock, 91)
-    await room.act()
+    await room.apply()
     days(clock, 60)
-    await room.look()
+    await room.run_due()
     before = room.status()["last"]
     assert before["compacted"] == 1
     for _ in range(7):
         assert room.status()["last"] == before
         days(clock)
-        await room.look()
+        await room.run_due()
     assert room.status()["last"]["at"] == clock.now
     assert room.status()["preview"] is None
 
@@ -174,28 +174,28 @@ async def test_a_vault_near_its_ceiling_says_so_and_beyond_it_cuts_younger_event
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
     used = await anyio.to_thread.run_sync(vault.db.size)
     near = keep(size_bytes=int(used / 0.9))
-    await near.look()
+    await near.run_due()
     assert "of its ceiling" in str(near.status()["why"])
     days(clock, 13)
-    assert (await keep(size_bytes=1).act()).is_empty
+    assert (await keep(size_bytes=1).apply()).is_empty
     days(clock, 2)
-    assert (await keep(size_bytes=0).act()).is_empty
-    done = await keep(size_bytes=1).act()
+    assert (await keep(size_bytes=0).apply()).is_empty
+    done = await keep(size_bytes=1).apply()
     assert (done.compacted, done.days) == (1, 14)
 
 
 async def test_what_expired_long_ago_goes_and_may_be_said_again(vault, keep, clock):
-    number = vault.put("buy milk", kind=Kind.TASK, expires_at=clock() + DAY)
-    pinned = vault.put("kept", expires_at=clock() + DAY)
+    number = vault.put("buy milk", kind=Kind.TASK, expires_at=clock() + DAY_MS)
+    pinned = vault.put("kept", expires_at=clock() + DAY_MS)
     vault.db.write_now(lambda tx: summaries.pin(tx, pinned, 1))
     uid = vault.get(number).uid
     await vault.indexer.load()
     await vault.indexer.settle()
     days(clock, 365)
-    assert (await keep().act()).expired == 0
+    assert (await keep().apply()).expired == 0
     days(clock, 2)
     assert (await keep().preview()).expired == 1
-    assert (await keep().act()).expired == 1
+    assert (await keep().apply()).expired == 1
     await vault.indexer.settle()
     assert (vault.get(number), vault.get(pinned) is None) == (None, False)
     assert not vault.db.read_now(lambda tx: ledger.is_forgotten(tx, uid))
@@ -206,10 +206,10 @@ async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said
 ):
     poor, good = vault.put("poor", quality=0.1), vault.put("good", quality=0.9)
     days(clock, 400)
-    assert (await keep().act()).archived == 0
+    assert (await keep().apply()).archived == 0
     room = keep(archive_days=365)
     assert (await room.preview()).archived == 1
-    assert (await room.act()).archived == 1
+    assert (await room.apply()).archived == 1
     await vault.indexer.load()
     await vault.indexer.settle()
     columns = vault.index.columns
@@ -231,6 +231,6 @@ async def test_a_long_vault_is_done_in_small_transactions_and_shrinks(clock, vau
     vault.db.write_now(lambda tx: events.mark_distilled(tx, range(1, 121)))
     clock.advance(s=100 * 86_400)
     room = keep()
-    assert (await room.act()).compacted == 120
+    assert (await room.apply()).compacted == 120
     await vault.db.compact()
     assert await anyio.to_thread.run_sync(vault.db.size) < 120 * len(OUTPUT)

@@ -1,4 +1,4 @@
-from memd.consolidate.retention import QUOTES, compact
+from memd.consolidate.retention import CITED_KEY, compact_payload
 
 LONG = "x" * 500
 
@@ -9,7 +9,7 @@ def test_what_a_tool_was_and_was_told_in_short_stays_and_its_output_goes():
         "tool_input": {"command": "pytest " + LONG, "timeout": 5, "content": LONG},
         "tool_response": {"stdout": LONG, "stderr": "", "interrupted": False, "lines": [1, 2]},
     }
-    assert compact(payload, []) == {
+    assert compact_payload(payload, []) == {
         "tool_name": "Bash",
         "tool_input": {"command": ("pytest " + LONG)[:400], "timeout": 5},
         "tool_response": {"stderr": "", "interrupted": False},
@@ -21,14 +21,14 @@ def test_what_memories_cite_stays_unless_it_is_there_anyway():
         "tool_input": {"command": "make test"},
         "tool_response": {"stdout": LONG + "17 failed"},
     }
-    assert compact(payload, ["17 failed", "make test", "", "17 failed"])[QUOTES] == [
+    assert compact_payload(payload, ["17 failed", "make test", "", "17 failed"])[CITED_KEY] == [
         "17 failed"
     ]
 
 
 def test_compacting_twice_is_compacting_once():
     payload = {"error": LONG * 2, "deep": {"a": {"b": {"c": {"d": "gone"}}}}, "none": None}
-    once = compact(payload, ["a quote"])
-    assert compact(once, ["a quote"]) == once
-    assert compact(once, [])[QUOTES] == ["a quote"]
+    once = compact_payload(payload, ["a quote"])
+    assert compact_payload(once, ["a quote"]) == once
+    assert compact_payload(once, [])[CITED_KEY] == ["a quote"]
     assert "deep" not in once

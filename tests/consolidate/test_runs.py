@@ -3,7 +3,7 @@ import pytest
 from memd.consolidate import runs
 from memd.consolidate.compare import compare
 from memd.consolidate.decide import Relate, Supersede
-from memd.consolidate.runs import RULE, Target, target_of
+from memd.consolidate.runs import NEAR_DUPLICATE_RULE, UndoTarget, parse_undo_target
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links
@@ -15,7 +15,7 @@ def write(vault, *decisions):
 
     def work(tx):
         run = store_runs.begin(tx, vault.clock())
-        written = [runs.write(tx, one, run, vault.clock()) for one in decisions]
+        written = [runs.write_decision(tx, one, run, vault.clock()) for one in decisions]
         store_runs.finish(tx, store_runs.Run(run, vault.clock(), 9, 9, sum(written), 0, 0))
         return run, written
 
@@ -23,7 +23,7 @@ def write(vault, *decisions):
 
 
 def undo(vault, what, **options):
-    target = target_of(what)
+    target = parse_undo_target(what)
     return vault.db.write_now(lambda tx: runs.undo(tx, target, vault.clock(), **options))
 
 
@@ -39,22 +39,22 @@ def opposed(newer, older):
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        ("r7", Target(run=7)),
-        ("Run:7", Target(run=7)),
-        ("12", Target(one=12)),
-        ("#12", Target(one=12)),
-        ("12,15", Target(one=12, other=15)),
-        ("#12 #15".replace(" ", ", "), Target(one=12, other=15)),
+        ("r7", UndoTarget(run=7)),
+        ("Run:7", UndoTarget(run=7)),
+        ("12", UndoTarget(one=12)),
+        ("#12", UndoTarget(one=12)),
+        ("12,15", UndoTarget(one=12, other=15)),
+        ("#12 #15".replace(" ", ", "), UndoTarget(one=12, other=15)),
     ],
 )
 def test_a_target_is_read_as_people_write_it(text, target):
-    assert target_of(text) == target
+    assert parse_undo_target(text) == target
 
 
 @pytest.mark.parametrize("text", ["", "x", "r", "12,15,16", "-3"])
 def test_what_names_nothing_is_refused_with_what_to_write(text):
     with pytest.raises(BadRequest, match=r"r7.*#12.*12,15"):
-        target_of(text)
+        parse_undo_target(text)
 
 
 def test_a_verdict_carries_the_round_that_gave_it(vault):
@@ -62,7 +62,7 @@ def test_a_verdict_carries_the_round_that_gave_it(vault):
     run, written = write(vault, same(b, a), opposed(c, b))
     assert written == [True, True]
     (hidden,) = vault.db.read_now(lambda tx: store_runs.supersessions(tx, run))
-    assert (hidden.newer_id, hidden.older_id, hidden.rule) == (b, a, RULE)
+    assert (hidden.newer_id, hidden.older_id, hidden.rule) == (b, a, NEAR_DUPLICATE_RULE)
     assert vault.db.read_now(lambda tx: store_runs.contradictions(tx, run)) == [(c, b)]
     (edge,) = vault.edges(c)
     assert (edge.detail["run"], edge.detail["cosine"]) == (run, 0.96)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from memd import log
 from memd.capture.redact import redact, redact_value
 from memd.consolidate import scrub
-from memd.consolidate.scrub import PUT_THERE, by_pattern
+from memd.consolidate.scrub import PLACEHOLDER, make_pattern_rule
 from memd.errors import BadRequest
 from memd.store import erasure, projects
 from memd.store.erasure import Row
@@ -21,38 +21,38 @@ EVENTS, SUMMARIES, EDGES = (
 
 
 def test_a_pattern_is_replaced_in_keys_and_values_and_twice_is_once():
-    rule = by_pattern(r"zeb\w+")
+    rule = make_pattern_rule(r"zeb\w+")
     row = Row(7, {"payload": json.dumps({"zebra": ["a zebra", {"n": 1}], "ok": None})})
-    (new,) = scrub.changed(rule, EVENTS, [row])
+    (new,) = scrub.rewrite_rows(rule, EVENTS, [row])
     assert json.loads(new["payload"]) == {
         "[REDACTED:scrub]": ["a [REDACTED:scrub]", {"n": 1}], "ok": None,
     }  # fmt: skip
-    assert scrub.changed(rule, EVENTS, [Row(7, new)]) == [{}]
-    assert scrub.hits(rule, EVENTS, [row]) == {7: {"[REDACTED:scrub]": 2}}
+    assert scrub.rewrite_rows(rule, EVENTS, [Row(7, new)]) == [{}]
+    assert scrub.count_replacements(rule, EVENTS, [row]) == {7: {"[REDACTED:scrub]": 2}}
 
 
 def test_a_placeholder_is_never_part_of_what_is_found():
-    rule = by_pattern("RED|scrub|:")
+    rule = make_pattern_rule("RED|scrub|:")
     assert rule.text("RED [REDACTED:aws-key] x") == "[REDACTED:scrub] [REDACTED:aws-key] x"
     assert rule.text(rule.text("RED: scrub")) == rule.text("RED: scrub")
 
 
 def test_secrets_that_were_kept_before_a_rule_knew_them_are_redacted_as_today():
-    rule = scrub.by_redaction(redact, redact_value)
+    rule = scrub.make_redaction_rule(redact, redact_value)
     row = Row(1, {"payload": json.dumps({"env": {"DB_PASSWORD": "hunter2hunter2"}})})
-    assert "hunter2" not in scrub.changed(rule, EVENTS, [row])[0]["payload"]
+    assert "hunter2" not in scrub.rewrite_rows(rule, EVENTS, [row])[0]["payload"]
     title = Row(2, {"title": f"github_token={HEX40}", "body": "plain"})
-    assert [list(new) for new in scrub.changed(rule, SUMMARIES, [title])] == [["title"]]
+    assert [list(new) for new in scrub.rewrite_rows(rule, SUMMARIES, [title])] == [["title"]]
 
 
 def test_the_number_of_a_memory_in_an_edge_is_no_text():
     row = Row(1, {"from_id": "12", "to_id": "/src/12.py", "detail": "{}", "rule": "turn"})
-    rule = by_pattern("12")
-    assert scrub.changed(rule, EDGES, [row]) == [{"to_id": "/src/[REDACTED:scrub].py"}]
+    rule = make_pattern_rule("12")
+    assert scrub.rewrite_rows(rule, EDGES, [row]) == [{"to_id": "/src/[REDACTED:scrub].py"}]
 
 
 def test_the_report_names_the_first_rows_and_counts_all():
-    found = scrub.Scrubbed("x", is_dry_run=True)
+    found = scrub.ScrubResult("x", is_dry_run=True)
     for start in (0, 8):
         found = found.with_rows(
             "events", {n: {"[REDACTED:scrub]": 2} for n in range(start, start + 8)}
@@ -64,29 +64,29 @@ def test_the_report_names_the_first_rows_and_counts_all():
 
 def test_names_by_which_something_is_found_are_only_told(db):
     db.write_now(lambda tx: projects.ensure_project(tx, "/home/zebra", "z", "", 1))
-    rule = by_pattern("zebra")
-    assert db.read_now(lambda tx: scrub.stays(tx, rule)) == {"projects.key": 1}
+    rule = make_pattern_rule("zebra")
+    assert db.read_now(lambda tx: scrub.find_unchangeable(tx, rule)) == {"projects.key": 1}
 
 
 def test_the_log_is_counted_and_then_changed(tmp_path):
     path = tmp_path / "memd.log"
     path.write_text('{"a": 1}\n{"error": "zebra"}\n')
-    rule = by_pattern("zebra")
-    assert scrub.log_lines(str(path), rule.text, None) == 1
-    assert scrub.log_lines(str(path), rule.text, rule.text) == 1
+    rule = make_pattern_rule("zebra")
+    assert scrub.scrub_log(str(path), rule.text, None) == 1
+    assert scrub.scrub_log(str(path), rule.text, rule.text) == 1
     assert list(log.lines(str(path)))[1] == '{"error": "[REDACTED:scrub]"}'
-    assert scrub.log_lines(str(path), rule.text, rule.text) == 0
+    assert scrub.scrub_log(str(path), rule.text, rule.text) == 0
 
 
 def test_a_pattern_is_replaced_in_texts_and_values():
-    found = by_pattern("zeb[a-z]+").clean(
+    found = make_pattern_rule("zeb[a-z]+").clean(
         ["a zebra", {"zebra": [1, None, "zebus"]}, 2.5, "\ud83dzebu"]
     )
     assert found == [
-        f"a {PUT_THERE}",
-        {PUT_THERE: [1, None, PUT_THERE]},
+        f"a {PLACEHOLDER}",
+        {PLACEHOLDER: [1, None, PLACEHOLDER]},
         2.5,
-        f"\ud83d{PUT_THERE}",
+        f"\ud83d{PLACEHOLDER}",
     ]
 
 
@@ -97,22 +97,22 @@ def test_a_pattern_is_replaced_in_texts_and_values():
 )  # fmt: skip
 def test_a_pattern_that_cannot_be_meant_is_refused(pattern):
     with pytest.raises(BadRequest, match="pattern: "):
-        by_pattern(pattern)
+        make_pattern_rule(pattern)
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # of re, about sets
 @given(st.text("ab(){}[]?*+\\|^$<>=!:-&~,.1P", max_size=20))
 def test_any_text_is_a_pattern_or_is_refused_as_one(pattern):
     try:
-        rule = by_pattern(pattern)
+        rule = make_pattern_rule(pattern)
     except BadRequest:
         return
     assert rule.clean(["zzz"])
 
 
 def test_a_pattern_that_would_search_for_years_is_refused_and_stops_no_other_thread():
-    slow = by_pattern(r"(?:(a)|aa)+(?=\1z)", time_max_s=0.5)
-    assert slow.clean(["aaaz"]) == [f"{PUT_THERE}az"]
+    slow = make_pattern_rule(r"(?:(a)|aa)+(?=\1z)", time_max_s=0.5)
+    assert slow.clean(["aaaz"]) == [f"{PLACEHOLDER}az"]
     ticks, is_over = [], threading.Event()
 
     def tick():
@@ -129,10 +129,10 @@ def test_a_pattern_that_would_search_for_years_is_refused_and_stops_no_other_thr
 
 
 def test_a_brace_that_repeats_nothing_is_a_character():
-    assert by_pattern("x{i}").text("x{i} foo") == f"{PUT_THERE} foo"
+    assert make_pattern_rule("x{i}").text("x{i} foo") == f"{PLACEHOLDER} foo"
 
 
 def test_the_time_is_that_of_all_texts_together():
-    slow = by_pattern("a", time_max_s=1e-9)
+    slow = make_pattern_rule("a", time_max_s=1e-9)
     with pytest.raises(BadRequest, match="searches longer"):
         slow.clean(["b", "b"])

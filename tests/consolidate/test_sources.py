@@ -3,13 +3,13 @@ import dataclasses
 import pytest
 
 from memd.consolidate import forget, sources
-from memd.consolidate.remember import Memory, remember
+from memd.consolidate.remember import NewMemory, remember
 from memd.consolidate.sources import Origin
 from memd.models import EdgeType, Kind, Tier
 from memd.store import summaries
 
 HERE = Origin("/n/a.md", "Install", 3)
-NOTE = Memory(
+NOTE = NewMemory(
     "Run make", title="a.md › Install", project_key="/a", at=100, source="import:markdown",
     tier=Tier.FILE, origin=HERE,
 )  # fmt: skip
@@ -28,7 +28,7 @@ def say(vault, clock):
 @pytest.fixture
 def withdraw(vault, clock):
     return lambda *staying, path="/n/a.md": vault.db.write_now(
-        lambda tx: sources.withdraw(tx, path, staying, clock())
+        lambda tx: sources.expire_missing(tx, path, staying, clock())
     )
 
 
@@ -64,7 +64,7 @@ def test_what_a_place_says_now_replaces_what_it_said(vault, say):
     old, new = say(), say("Run just")
     assert (new.outcome, new.superseded) == ("created", (old.id,))
     (one,) = vault.supersessions(old.id)
-    assert (one.newer_id, one.rule) == (new.id, sources.RULE)
+    assert (one.newer_id, one.rule) == (new.id, sources.READ_AGAIN_RULE)
     assert places(vault, old.id) == [("references", "/n/a.md#Install")]
     assert places(vault, new.id) == [("derives_from", "/n/a.md#Install")]
 
@@ -146,7 +146,7 @@ def test_what_is_pinned_or_said_elsewhere_or_hidden_is_not_withdrawn(vault, say,
 
 def test_what_was_forgotten_does_not_come_back_from_its_place_in_any_words(vault, say, clock):
     number = say().id
-    vault.db.write_now(lambda tx: forget.apply(tx, forget.plan(tx, [number]), clock()))
+    vault.db.write_now(lambda tx: forget.apply_plan(tx, forget.plan_ids(tx, [number]), clock()))
     assert (say().id, say().outcome) == (0, "forgotten")
     assert say("Run make, and more").outcome == "forgotten"
     assert say(origin=Origin("/n/moved.md")).outcome == "forgotten"
@@ -156,6 +156,6 @@ def test_what_was_forgotten_does_not_come_back_from_its_place_in_any_words(vault
 def test_forgetting_what_a_place_said_before_does_not_silence_it(vault, say, clock):
     old = say().id
     say("Run just")
-    vault.db.write_now(lambda tx: forget.apply(tx, forget.plan(tx, [old]), clock()))
+    vault.db.write_now(lambda tx: forget.apply_plan(tx, forget.plan_ids(tx, [old]), clock()))
     assert say("Run a third thing").outcome == "created"
     assert say().outcome == "forgotten"

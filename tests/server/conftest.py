@@ -12,7 +12,7 @@ from memd.capture.ingest import Intake
 from memd.capture.redact import redact
 from memd.config import CaptureConfig, ServeConfig
 from memd.consolidate.curator import Curator
-from memd.consolidate.judgments import Judge
+from memd.consolidate.judgments import JudgmentService
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, Part
@@ -113,13 +113,13 @@ class PlayedWorker:
     async def mend(self):
         return ["played"]
 
-    async def act(self):
+    async def apply(self):
         return {"compacted": 1}
 
     async def tick(self):
         return {"superseded": 1}
 
-    async def rehearse(self):
+    async def preview_tick(self):
         return {"superseded": 2}
 
     async def undo(self, what, *, dry_run):
@@ -166,7 +166,7 @@ class House:
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.left.append(True), clock=clock, injector=self.injector,
             upkeep=self.worker, retention=self.worker, checkup=self.worker,
-            judge=Judge(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
+            judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip
         self.listener = None
 

@@ -1,8 +1,9 @@
 from functools import partial
 
-from memd.consolidate.curator import Forgotten, Remembered
-from memd.consolidate.judgments import Judged
-from memd.consolidate.near_duplicates import Candidate
+from memd.consolidate.forget import ForgetResult
+from memd.consolidate.judgments import JudgmentResult
+from memd.consolidate.near_duplicates import JudgmentCandidate
+from memd.consolidate.remember import RememberResult
 from memd.models import Kind, Stance, Summary, Tier
 from memd.server import mcp_format
 from memd.server.responses import (
@@ -20,7 +21,7 @@ SUMMARY = Summary(
 
 
 def test_what_was_remembered_names_what_it_replaces():
-    shown = mcp_format.remembered(Remembered(12, "superseded", (3, 4)), "current", 1)
+    shown = mcp_format.remembered(RememberResult(12, "superseded", (3, 4)), "current", 1)
     assert shown == {
         "id": 12, "outcome": "superseded", "project": "current", "superseded": [3, 4],
     }  # fmt: skip
@@ -29,7 +30,9 @@ def test_what_was_remembered_names_what_it_replaces():
 
 def test_a_dry_run_says_what_to_do_next_and_the_real_thing_does_not():
     check = partial(check_response, ForgetResponse)
-    shown = mcp_format.forgotten(Forgotten((SUMMARY,), 7, (1,), (2,), (99,), is_dry_run=True))
+    shown = mcp_format.forgotten(
+        ForgetResult((SUMMARY,), 7, (1,), (2,), (99,), is_dry_run=True)
+    )
     assert shown["would_forget"][0]["id"] == 12
     assert (shown["events"], shown["revived"], shown["also_in"], shown["unknown"]) == (
         7,
@@ -39,14 +42,14 @@ def test_a_dry_run_says_what_to_do_next_and_the_real_thing_does_not():
     )
     assert "dry_run: false" in shown["next"]
     check(shown)
-    done = mcp_format.forgotten(Forgotten((SUMMARY,), 0, (), (), (), is_dry_run=False))
+    done = mcp_format.forgotten(ForgetResult((SUMMARY,), 0, (), (), (), is_dry_run=False))
     assert set(done) == {"dry_run", "forgot", "events"}
     check(done)
 
 
 def test_forgetting_much_is_still_told_briefly():
     shown = mcp_format.forgotten(
-        Forgotten((SUMMARY,) * 1_000, 0, tuple(range(10_000)), (), (), is_dry_run=False)
+        ForgetResult((SUMMARY,) * 1_000, 0, tuple(range(10_000)), (), (), is_dry_run=False)
     )
     assert mcp_format.size(shown) < 20_000
 
@@ -58,8 +61,8 @@ def test_a_pinned_memory_says_so():
 
 
 def test_what_is_like_it_and_undecided_asks_for_a_judgment():
-    near = Candidate(7, "t" * 500, Kind.FACT, 1, 0.812345, "number: 3 → 5")
-    shown = mcp_format.remembered(Remembered(12, "created", (), (near,)), "p", 86_400_001)
+    near = JudgmentCandidate(7, "t" * 500, Kind.FACT, 1, 0.812345, "number: 3 → 5")
+    shown = mcp_format.remembered(RememberResult(12, "created", (), (near,)), "p", 86_400_001)
     assert shown["judgment_required"] is True
     (row,) = shown["candidates"]
     assert (row["id"], row["age"], row["likeness"]) == (7, "1d", 0.812)
@@ -69,13 +72,13 @@ def test_what_is_like_it_and_undecided_asks_for_a_judgment():
 def test_a_judgment_says_what_it_hid_and_what_held_before():
     check = partial(check_response, JudgeResponse)
     shown = mcp_format.judged(
-        Judged(2, 1, "judged", Stance.SUPERSEDES, (1,), (), "near-duplicate")
+        JudgmentResult(2, 1, "judged", Stance.SUPERSEDES, (1,), (), "near-duplicate")
     )
     assert shown == {
         "id": 2, "other": 1, "outcome": "judged", "relation": "supersedes", "hidden": [1],
         "was": "near-duplicate",
     }  # fmt: skip
     check(shown)
-    undone = mcp_format.judged(Judged(2, 1, "undone", None, (), (1,), "supersedes"))
+    undone = mcp_format.judged(JudgmentResult(2, 1, "undone", None, (), (1,), "supersedes"))
     assert (undone["shown"], "relation" in undone) == ([1], False)
     check(undone)

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.consolidate.forget import Selection
+from memd.consolidate.forget import ForgetSelection
 from memd.errors import BadRequest
 from memd.models import SessionRef
 from memd.server import service
@@ -30,7 +30,7 @@ def meant(house):
 
 
 async def test_ids_are_meant_alone(meant):
-    assert await meant(ids=[3]) == Selection(ids=(3,))
+    assert await meant(ids=[3]) == ForgetSelection(ids=(3,))
     with pytest.raises(BadRequest, match="query"):
         await meant(ids=[3], query="x")
 
@@ -42,14 +42,14 @@ async def test_everything_is_never_meant(meant, given):
 
 
 async def test_a_project_means_that_one_alone(meant):
-    assert await meant(project="one") == Selection(bounds=Bounds(project_id=1))
-    assert await meant(project="global") == Selection(bounds=Bounds(project_id=2))
+    assert await meant(project="one") == ForgetSelection(bounds=Bounds(project_id=1))
+    assert await meant(project="global") == ForgetSelection(bounds=Bounds(project_id=2))
     with pytest.raises(BadRequest, match="no 'two'"):
         await meant(project="two")
 
 
 async def test_a_session_is_meant_in_whichever_project_it_is(meant):
-    assert await meant(session="abcd") == Selection(bounds=Bounds(session_id=1))
+    assert await meant(session="abcd") == ForgetSelection(bounds=Bounds(session_id=1))
     with pytest.raises(BadRequest, match="session"):
         await meant(session="nope")
 

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memd.consolidate.compare import Verdict, compare
+from memd.consolidate.compare import Agreement, compare
 
 DIFFERENT = [
     (
@@ -107,7 +107,7 @@ RESTATED = [
 @pytest.mark.parametrize(("older", "newer", "aspect"), DIFFERENT)
 def test_what_differs_is_refused_and_named(older, newer, aspect):
     finding = compare(older, newer)
-    assert finding.verdict is Verdict.DIFFERS
+    assert finding.verdict is Agreement.DIFFERS
     assert aspect in finding.aspects, finding.reason
     assert not compare(newer, older).permits
 
@@ -128,7 +128,7 @@ def test_the_reason_is_told_in_words():
 def test_a_sentence_more_is_an_elaboration_and_told_so():
     finding = compare("Use pytest.", "Use pytest. It needs a database.")
     assert (finding.verdict, finding.gained, finding.lost) == (
-        Verdict.RESTATED,
+        Agreement.RESTATED,
         ("It needs a database",),
         (),
     )
@@ -153,7 +153,7 @@ TEXTS = st.lists(WORDS, max_size=12).map(" ".join)
 
 @given(st.text(max_size=200) | TEXTS)
 def test_every_text_is_the_same_as_itself(text):
-    assert compare(text, text).verdict is Verdict.SAME
+    assert compare(text, text).verdict is Agreement.SAME
 
 
 @given(TEXTS, TEXTS)

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.consolidate import judgments
-from memd.consolidate.judgments import Ruling
+from memd.consolidate.judgments import NewJudgment
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Kind, Stance
 from memd.store import judgments as store_judgments
@@ -17,8 +17,8 @@ from memd.store import links, summaries
 def judge(vault, clock):
     def judge(one, relation, other, reason="because", who="user"):
         clock.advance(s=1)
-        ruling = Ruling(one, other, Stance(relation), reason, who)
-        return vault.db.write_now(lambda tx: judgments.judge(tx, ruling, clock()))
+        ruling = NewJudgment(one, other, Stance(relation), reason, who)
+        return vault.db.write_now(lambda tx: judgments.apply_judgment(tx, ruling, clock()))
 
     return judge
 
@@ -27,7 +27,7 @@ def judge(vault, clock):
 def undo(vault, clock):
     def undo(one, other):
         clock.advance(s=1)
-        return vault.db.write_now(lambda tx: judgments.undo(tx, one, other, clock()))
+        return vault.db.write_now(lambda tx: judgments.undo_judgment(tx, one, other, clock()))
 
     return undo
 
@@ -77,7 +77,7 @@ def test_a_contradiction_shows_both_marks_both_and_lowers_both(vault, judge, pai
     assert against(vault, old, new) == {old: (new,), new: (old,)}
     assert all(a < b for a, b in zip(trust(vault, old, new), before, strict=True))
     (edge,) = vault.edges(old)
-    assert (edge.type, edge.rule) == (EdgeType.CONTRADICTS, judgments.RULE)
+    assert (edge.type, edge.rule) == (EdgeType.CONTRADICTS, judgments.JUDGED_RULE)
 
 
 @pytest.mark.parametrize("relation", list(Stance))
@@ -207,9 +207,9 @@ def test_memories_of_two_projects_can_contradict_but_not_hide_each_other(vault, 
 def test_what_was_said_again_outdoes_a_judgment_for_good(vault, judge, clock, pair):
     old, new = pair
     judge(new, "supersedes", old)
-    vault.db.write_now(lambda tx: judgments.outdo(tx, old, new, clock()))
+    vault.db.write_now(lambda tx: judgments.drop_judgment(tx, old, new, clock()))
     assert vault.db.read_now(lambda tx: store_judgments.verdict(tx, old, new)) is None
-    vault.db.write_now(lambda tx: judgments.outdo(tx, old, new, clock()))
+    vault.db.write_now(lambda tx: judgments.drop_judgment(tx, old, new, clock()))
 
 
 STEPS = st.lists(
@@ -257,9 +257,9 @@ def test_what_a_person_had_undone_stays_undone_though_a_judgment_came_and_went_a
         links.supersede(
             tx, newer_id=new, older_id=old, rule="near-duplicate", cosine=1.0, guard="", at=now
         )
-        judgments.undo(tx, new, old, now)
-        judgments.judge(tx, Ruling(new, old, Stance.COMPATIBLE, "", "user"), now)
-        judgments.undo(tx, new, old, now)
+        judgments.undo_judgment(tx, new, old, now)
+        judgments.apply_judgment(tx, NewJudgment(new, old, Stance.COMPATIBLE, "", "user"), now)
+        judgments.undo_judgment(tx, new, old, now)
 
     vault.db.write_now(at_once)
     assert vault.live() == [old, new]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from memd.consolidate import near_duplicates
-from memd.consolidate.near_duplicates import PAIRS_MAX, ArrayRows
+from memd.consolidate.near_duplicates import PAIRS_PER_MEMORY_MAX, VectorRows
 from memd.index.memory_index import MemoryIndex
 from memd.index.vectors import VectorMatrix
 
@@ -20,7 +20,7 @@ NEAR, NEARER, FAR = unit(1, 0.1), unit(1, 0.0), unit(0, 1)
 def rows(*given):
     """(summary, project, seq, vector[, live])"""
     matrix = np.stack([row[3] for row in given])
-    return ArrayRows(
+    return VectorRows(
         np.array([row[0] for row in given]),
         np.array([row[1] for row in given], np.int32),
         np.array([row[2] for row in given], np.int32),
@@ -59,8 +59,8 @@ def test_another_number_of_passages_is_another_memory():
 
 def test_of_very_many_copies_each_new_one_meets_a_few():
     many = rows(*[(number, 1, 0, NEARER) for number in range(1, 101)])
-    assert len(many.pairs([100], 0.95)) == PAIRS_MAX
-    assert len(many.pairs(list(range(1, 101)), 0.95)) <= 100 * PAIRS_MAX
+    assert len(many.pairs([100], 0.95)) == PAIRS_PER_MEMORY_MAX
+    assert len(many.pairs(list(range(1, 101)), 0.95)) <= 100 * PAIRS_PER_MEMORY_MAX
 
 
 def test_slices_and_blocks_change_nothing(monkeypatch):
@@ -70,8 +70,8 @@ def test_slices_and_blocks_change_nothing(monkeypatch):
         *[(number, number % 2, 0, vector) for number, vector in enumerate(vectors, start=1)]
     )
     whole = given.pairs(list(range(1, 61)), 0.97)
-    monkeypatch.setattr(near_duplicates, "SLICE", 7)
-    monkeypatch.setattr(near_duplicates, "BLOCK", 5)
+    monkeypatch.setattr(near_duplicates, "_SLICE_ROWS", 7)
+    monkeypatch.setattr(near_duplicates, "_BLOCK_ROWS", 5)
     sliced = given.pairs(list(range(1, 61)), 0.97)
     assert [(a, b) for a, b, _ in sorted(sliced)] == [(a, b) for a, b, _ in sorted(whole)]
     assert whole
@@ -85,7 +85,7 @@ def test_only_what_has_all_its_vectors_can_be_compared():
 
 
 def test_an_index_that_is_not_loaded_has_no_rows():
-    assert near_duplicates.rows_of(MemoryIndex(), "hashing") is None
+    assert near_duplicates.read_vector_rows(MemoryIndex(), "hashing") is None
 
 
 def test_a_tick_needs_little_memory_however_many_rows_there_are():
@@ -98,7 +98,7 @@ def test_a_tick_needs_little_memory_however_many_rows_there_are():
         matrix.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     numbers = np.arange(1, count + 1)
     ones = np.ones(count, np.int32)
-    given = ArrayRows(numbers, ones, 0 * ones, ones.astype(np.bool_), matrix.vectors)
+    given = VectorRows(numbers, ones, 0 * ones, ones.astype(np.bool_), matrix.vectors)
     tracemalloc.start()
     assert given.pairs(list(range(1, 301)), 0.9) == []
     _, peak = tracemalloc.get_traced_memory()
@@ -107,9 +107,9 @@ def test_a_tick_needs_little_memory_however_many_rows_there_are():
 
 
 def test_looking_goes_in_steps_of_which_the_last_tells_all(monkeypatch):
-    monkeypatch.setattr(near_duplicates, "SLICE", 10)
+    monkeypatch.setattr(near_duplicates, "_SLICE_ROWS", 10)
     given = rows(*[(number, 1, 0, NEARER) for number in range(1, 41)])
     *steps, found = given.looking([40], 0.95)
     assert steps == [[]] * 5
-    assert len(found) == PAIRS_MAX
+    assert len(found) == PAIRS_PER_MEMORY_MAX
     assert list(given.looking([], 0.95)) == [[]]

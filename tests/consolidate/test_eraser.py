@@ -3,8 +3,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.consolidate.forget import Eraser, Places, Selection
-from memd.consolidate.scrub import by_pattern
+from memd.consolidate.forget import Eraser, ForgetSelection, RelatedFiles
+from memd.consolidate.scrub import make_pattern_rule
 from memd.errors import BadRequest
 from memd.models import EdgeType, EventKind, Kind
 from memd.store import erasure, events, ledger, projects
@@ -22,7 +22,7 @@ def eraser(vault, clock, tmp_path, brought):
     async def bring_in():
         brought.append(1)
 
-    places = Places(
+    places = RelatedFiles(
         str(tmp_path / "memd.log"), lambda: {"/b/one.db": clock() + 1, "/b/older.db": 1}
     )
     return Eraser(vault.db, clock, lambda: None, places, bring_in, vault.indexer.settle)
@@ -46,7 +46,7 @@ async def test_a_session_goes_with_its_title_and_says_what_stays_and_why(
     vault, eraser, session, brought
 ):
     number, mine, other, shared = session
-    meant = Selection(bounds=Bounds(session_id=number))
+    meant = ForgetSelection(bounds=Bounds(session_id=number))
     told = await eraser.forget(meant, dry_run=True)
     assert ([one.id for one in told.summaries], told.events) == ([mine], 1)
     assert (told.kept_events, told.also_in, told.sessions) == (1, (other,), ("zzyzx",))
@@ -60,12 +60,12 @@ async def test_a_session_goes_with_its_title_and_says_what_stays_and_why(
 
 
 async def test_where_nothing_goes_no_backup_is_named(eraser):
-    told = await eraser.forget(Selection(words=("zzyzx",)), dry_run=True)
+    told = await eraser.forget(ForgetSelection(words=("zzyzx",)), dry_run=True)
     assert (told.count, told.backups) == (0, ())
 
 
 async def test_what_has_changed_since_it_was_shown_is_not_erased(vault, eraser, session):
-    meant = Selection(bounds=Bounds(session_id=session[0]))
+    meant = ForgetSelection(bounds=Bounds(session_id=session[0]))
     told = await eraser.forget(meant, dry_run=True)
     vault.put("one more", session_id=session[0])
     with pytest.raises(BadRequest, match="look again"):
@@ -76,7 +76,7 @@ async def test_what_has_changed_since_it_was_shown_is_not_erased(vault, eraser, 
 async def test_a_whole_session_leaves_no_row_and_its_number_is_not_used_again(vault, eraser):
     number = vault.session("newest")
     vault.event("x", number)
-    await eraser.forget(Selection(bounds=Bounds(session_id=number)), dry_run=False)
+    await eraser.forget(ForgetSelection(bounds=Bounds(session_id=number)), dry_run=False)
     assert vault.db.read_now(lambda tx: projects.session(tx, number)) is None
     assert vault.session("later") > number
 
@@ -85,7 +85,7 @@ async def test_a_project_goes_with_its_name_once_nothing_belongs_to_it(vault, er
     other = vault.project("/b")
     vault.event("x", vault.session("b", other))
     vault.put("y", project_id=other)
-    done = await eraser.forget(Selection(bounds=Bounds(project_id=other)), dry_run=False)
+    done = await eraser.forget(ForgetSelection(bounds=Bounds(project_id=other)), dry_run=False)
     assert (done.count, done.events) == (1, 1)
     assert vault.db.read_now(lambda tx: projects.by_key(tx, "/b")) is None
     assert vault.db.read_now(lambda tx: projects.by_key(tx, "/a")) is not None
@@ -96,7 +96,7 @@ async def test_a_time_takes_what_happened_in_it_and_no_session(vault, eraser, cl
     clock.advance(s=60)
     late, event = vault.put("late"), vault.event("late")
     bounds = Bounds(project_id=vault.project_id, since=clock())
-    done = await eraser.forget(Selection(bounds=bounds), dry_run=False)
+    done = await eraser.forget(ForgetSelection(bounds=bounds), dry_run=False)
     assert ([one.id for one in done.summaries], done.events, done.sessions) == ([late], 1, ())
     assert vault.live() == [early]
     assert vault.db.read_now(lambda tx: events.by_ids(tx, [event])) == {}
@@ -106,14 +106,14 @@ async def test_much_is_forgotten_in_slices_and_told_briefly(vault, eraser):
     ids = [vault.put(f"fact {n}", at=n) for n in range(450)]
     staying = vault.put("stays", at=10**15)
     vault.supersede(ids[0], vault.put("hidden", at=10**15))
-    done = await eraser.forget(Selection(bounds=Bounds(until=10**10)), dry_run=False)
+    done = await eraser.forget(ForgetSelection(bounds=Bounds(until=10**10)), dry_run=False)
     assert (done.count, len(done.summaries), len(done.revived)) == (450, 200, 1)
     assert vault.live() == [staying, *done.revived]
 
 
 async def test_nothing_at_all_is_never_meant(eraser):
     with pytest.raises(BadRequest, match="say what"):
-        await eraser.forget(Selection(), dry_run=True)
+        await eraser.forget(ForgetSelection(), dry_run=True)
 
 
 async def test_with_a_forgotten_memory_go_edges_between_files_that_nobody_else_knows(
@@ -125,7 +125,7 @@ async def test_with_a_forgotten_memory_go_edges_between_files_that_nobody_else_k
     vault.link(("summary", str(other)), EdgeType.EDITS, ("file", "/b.py"))
     vault.link(("file", "/a.py"), EdgeType.IMPORTS, ("file", "/c.py"))
     vault.link(("file", "/b.py"), EdgeType.IMPORTS, ("file", "/d.py"))
-    await eraser.forget(Selection(ids=(number,)), dry_run=False)
+    await eraser.forget(ForgetSelection(ids=(number,)), dry_run=False)
     left = vault.db.read_now(
         lambda tx: {row[0] for row in tx.execute("SELECT from_id FROM edges").fetchall()}
     )
@@ -137,7 +137,7 @@ async def test_a_scrub_that_was_interrupted_goes_on_and_ends_with_all_of_it(vaul
     for n in range(450):
         vault.event(f"zzyzx {n}", kind=EventKind.TOOL_RESULT)
     number = vault.put("zzyzx", title="zzyzx road")
-    rule = by_pattern("zzyzx")
+    rule = make_pattern_rule("zzyzx")
     real, count = erasure.write, 0
 
     def failing(*given):
@@ -171,7 +171,7 @@ async def test_nothing_is_left_of_what_was_moved_from_page_to_page_before_it_was
         vault.put(f"We chose {word}.", title=f"Chose {word}", kind=Kind.DECISION)
         for word in words
     ]
-    await eraser.forget(Selection(ids=tuple(ids[::2])), dry_run=False)
+    await eraser.forget(ForgetSelection(ids=tuple(ids[::2])), dry_run=False)
     files = Path(vault.db.path).parent.glob(f"{Path(vault.db.path).name}*")
     held = b"".join(file.read_bytes() for file in files if file.is_file())
     assert [word for word in words[::2] if word[:8].encode() in held] == []
@@ -186,7 +186,7 @@ async def test_a_session_that_went_whole_is_known_to_be_forgotten_until_it_goes_
     def is_forgotten():
         return vault.db.read_now(lambda tx: ledger.is_forgotten(tx, uid))
 
-    await eraser.forget(Selection(bounds=Bounds(session_id=number)), dry_run=False)
+    await eraser.forget(ForgetSelection(bounds=Bounds(session_id=number)), dry_run=False)
     assert is_forgotten()
     vault.session("one")
     assert not is_forgotten()

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from memd.capture.redact import redact
-from memd.consolidate.judgments import REASON_CHARACTERS, Judge, Ruling
+from memd.consolidate.judgments import REASON_CHARACTERS_MAX, JudgmentService, NewJudgment
 from memd.errors import BadRequest
 from memd.models import Kind, Space, Stance
 from memd.store import judgments
@@ -15,7 +15,9 @@ def rung():
 
 @pytest.fixture
 def judge(vault, clock, rung):
-    return Judge(vault.db, redact, clock, lambda: rung.append(1), vault.index, vault.space)
+    return JudgmentService(
+        vault.db, redact, clock, lambda: rung.append(1), vault.index, vault.space
+    )
 
 
 @pytest.fixture
@@ -24,7 +26,7 @@ def pair(vault):
 
 
 def ruling(pair, relation=Stance.SUPERSEDES, reason="moved"):
-    return Ruling(pair[1], pair[0], relation, reason, "agent")
+    return NewJudgment(pair[1], pair[0], relation, reason, "agent")
 
 
 async def test_a_judgment_is_written_and_the_index_is_told_once(vault, judge, rung, pair):
@@ -40,7 +42,7 @@ async def test_no_secret_stands_in_a_reason_and_no_essay(vault, judge, pair):
     await judge.judge(ruling(pair, reason=f"the token is {secret} now " + "long " * 900))
     (said,) = vault.db.read_now(lambda tx: judgments.of(tx, pair[0]))
     assert secret not in said.reason
-    assert len(said.reason) <= REASON_CHARACTERS
+    assert len(said.reason) <= REASON_CHARACTERS_MAX
 
 
 async def test_a_judgment_needs_a_reason(judge, pair):

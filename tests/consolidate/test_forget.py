@@ -9,7 +9,9 @@ from memd.store import events, fulltext, ledger, links, projects, summaries
 @pytest.fixture
 def forget(vault, clock):
     return lambda *ids: vault.db.write_now(
-        lambda tx: consolidate_forget.apply(tx, consolidate_forget.plan(tx, ids), clock())
+        lambda tx: consolidate_forget.apply_plan(
+            tx, consolidate_forget.plan_ids(tx, ids), clock()
+        )
     )
 
 
@@ -106,6 +108,6 @@ def test_unknown_ids_are_told_and_are_an_error_only_if_all_are(vault, forget):
 
 def test_a_plan_changes_nothing(vault):
     number = vault.put("x")
-    plan = vault.db.read_now(lambda tx: consolidate_forget.plan(tx, [number]))
+    plan = vault.db.read_now(lambda tx: consolidate_forget.plan_ids(tx, [number]))
     assert plan.report(is_dry_run=True).is_dry_run
     assert vault.db.read_now(summaries.counts)["summaries"] == 1
