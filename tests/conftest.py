@@ -43,7 +43,7 @@ MAY_BLOCK = {
     "memd/server/listener.py": {"remove"},  # at the end
     "memd/daemon/status.py": {"versions"},  # once, then remembered
     "memd/store/migrate.py": {"migrations"},  # the same
-    "memd/store/staging.py": {"sweep"},  # once, at the start
+    "memd/store/import_rows.py": {"remove_stale_staging"},  # once, at the start
     "memd/store/database.py": {"_identity"},  # in the writer's thread; tests write in their own
     "memd/daemon/damage.py": {"check", "opened"},  # the same
     "memd/log.py": {"configure"},

@@ -3,8 +3,8 @@
 import io
 
 from memd.store.database import Database
-from memd.store.export_rows import FREIGHT
-from memd.store.import_rows import Arrivals, commit, staged, staging
+from memd.store.export_rows import EXPORT_SCHEMA
+from memd.store.import_rows import RecordImporter, commit_staging, staged_path, staging_vault
 from memd.transfer import archive
 
 AT = 1_790_000_000_000
@@ -125,7 +125,7 @@ def one_of_each():
 
 def in_order(records):
     """The records in the order in which they travel."""
-    return sorted(records, key=lambda record: list(FREIGHT).index(record[0]))
+    return sorted(records, key=lambda record: list(EXPORT_SCHEMA).index(record[0]))
 
 
 def fill(path, records):
@@ -134,9 +134,9 @@ def fill(path, records):
     try:
 
         def put(tx):
-            arrivals = Arrivals(tx)
+            importer = RecordImporter(tx)
             for kind, fields in in_order(records):
-                assert arrivals.admit(kind, dict(fields)) == "created", (kind, fields)
+                assert importer.import_record(kind, dict(fields)) == "created", (kind, fields)
 
         db.write_now(put)
     finally:
@@ -146,7 +146,7 @@ def fill(path, records):
 
 def lines(records, version="1"):
     """The lines of an export with these records, right in everything else."""
-    counts = {kind: sum(one[0] == kind for one in records) for kind in FREIGHT}
+    counts = {kind: sum(one[0] == kind for one in records) for kind in EXPORT_SCHEMA}
     writer = archive.Writer(version, None, counts)
     return [
         writer.header(),
@@ -165,11 +165,11 @@ def exported(vault, project=None):
 def imported(vault, data, redact=plain, now=AT + 100):
     """Bring an export into a vault; what became of it."""
     path = str(vault)
-    with staging(path, now) as (tx, name):
+    with staging_vault(path, now) as (tx, name):
         archive.stage(io.BytesIO(data), tx, redact, lambda _: None)
-        commit(tx)
+        commit_staging(tx)
         db = Database(path, now)
         try:
-            return db.write_now(lambda tx: archive.merge(tx, staged(path, name), now))
+            return db.write_now(lambda tx: archive.merge(tx, staged_path(path, name), now))
         finally:
             db.close()

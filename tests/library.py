@@ -75,11 +75,11 @@ class Library:
                 session_id = projects.ensure_session(
                     tx, SessionRef("test", session), project_id, at
                 )
-            owner = summaries.Owner(
+            owner = summaries.SummaryOwner(
                 project_id, session_id, more.get("source", "test"), more.get("episode")
             )
             count = tx.execute("SELECT count(*) FROM summaries").get
-            return summaries.put_summaries(tx, f"u{count}", draft, owner, 1)[0]
+            return summaries.put_summary(tx, f"u{count}", draft, owner, 1)[0]
 
         return self.db.write_now(write)
 
@@ -93,7 +93,7 @@ class Library:
         rows = [columns.rows_of(number) for number in ids] or [np.flatnonzero(columns.live)]
         rows = np.concatenate(rows)
         known = self.db.read_now(
-            lambda tx: summaries.by_ids(tx, set(columns.summary_id[rows].tolist()))
+            lambda tx: summaries.summaries_by_ids(tx, set(columns.summary_id[rows].tolist()))
         )
         owners = [known[number] for number in columns.summary_id[rows].tolist()]
         vectors = await self.learned.documents([f"{one.title}\n{one.body}" for one in owners])

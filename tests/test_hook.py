@@ -676,7 +676,7 @@ async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once
         [CaptureRequest("claude-code", late["payload"], late["at"], late["directory"])]
     )
     assert await intake.drain() == 5
-    found = await db.read(lambda tx: events.by_ids(tx, range(1, 20)))
+    found = await db.read(lambda tx: events.events_by_ids(tx, range(1, 20)))
     assert sorted(event.turn for event in found.values()) == ["p0", "p1", "p2", "p3", "p4"]
     assert [found[n].turn for n in sorted(found)] == ["p2", "p0", "p1", "p3", "p4"]
 

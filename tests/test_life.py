@@ -25,7 +25,7 @@ from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
 from memd.models import Kind, SessionRef, Stance
 from memd.store import projects
-from memd.store.erasure import Bounds
+from memd.store.erasure import ErasureBounds
 from tests.conftest import StoppedClock
 from tests.vault_life import House, Known, Model, rare, staying_above, turn
 
@@ -280,7 +280,7 @@ class Life(RuleBasedStateMachine):
         late = self._captured(key, failing=True) if is_late else ()
         found = self.house.db.read_now(lambda tx: projects.find_sessions(tx, key))
         for one in found:
-            self._forget(ForgetSelection(bounds=Bounds(session_id=one.id)), late)
+            self._forget(ForgetSelection(bounds=ErasureBounds(session_id=one.id)), late)
 
     def _forget(self, selection, late=()):
         chains = self.house.chains()

@@ -11,5 +11,5 @@ def test_a_generated_vault_is_whole_and_its_index_equals_its_truth(tmp_path, mon
     found = examined(path, 400, 2_000_000_000_000, is_served=False)
     assert [one for one in found if one.verdict != "ok"] == []
     db = Database(path, 1)
-    assert db.read_now(fulltext.name)
+    assert db.read_now(fulltext.snapshot_name)
     db.close()

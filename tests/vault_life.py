@@ -21,16 +21,15 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.remember import NewMemory
 from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index import check
-from memd.index import snapshot as index_snapshot
+from memd.index import check, snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.recall.recaller import Recaller
 from memd.recall.types import Question
 from memd.store import integrity, summaries
-from memd.store.backup import snapshot
+from memd.store.backup import read_snapshot
 from memd.store.database import Database
-from memd.store.import_rows import commit, staged, staging
+from memd.store.import_rows import commit_staging, staged_path, staging_vault
 from memd.transfer import archive
 
 EVERYTHING = 2**62
@@ -157,7 +156,7 @@ class House:
         """Rest, and write a snapshot of the index, however little has changed."""
         with pytest.MonkeyPatch.context() as patch:
             for name in ("ROWS_MIN", "_CHANGED_MIN", "_CHANGED_SHARE"):
-                patch.setattr(index_snapshot, name, 0)
+                patch.setattr(snapshot, name, 0)
             self.call(self.indexer._rest)
 
     def settle(self):
@@ -186,10 +185,10 @@ class House:
 
     def take_in(self, data):
         """Import such lines; what became of them."""
-        with staging(self.path, self.clock()) as (tx, name):
+        with staging_vault(self.path, self.clock()) as (tx, name):
             archive.stage(io.BytesIO(data), tx, redact_value, lambda _: None)
-            commit(tx)
-            path = staged(self.path, name)
+            commit_staging(tx)
+            path = staged_path(self.path, name)
             merged = self.db.write_now(
                 lambda tx: archive.merge(tx, staged=path, now=self.clock())
             )
@@ -201,7 +200,7 @@ class House:
 
         def read(tx):
             ids = [row[0] for row in tx.execute("SELECT id FROM summaries").fetchall()]
-            return summaries.by_ids(tx, ids) if ids else {}
+            return summaries.summaries_by_ids(tx, ids) if ids else {}
 
         return self.db.read_now(read)
 
@@ -228,10 +227,10 @@ class House:
         kept = self.index, self.recaller
         fresh = MemoryIndex()
         embedders = (HashingEmbedder(),)
-        storage = index_snapshot.IndexStorage(self.db, fresh, embedders)
+        storage = snapshot.IndexStorage(self.db, fresh, embedders)
 
         def load(tx):
-            fresh.load(index_snapshot.contents(tx, embedders))
+            fresh.load(snapshot.contents(tx, embedders))
             storage._embed_missing(tx, fresh)
 
         self.db.read_now(load)
@@ -245,8 +244,8 @@ class House:
         """What the doctor finds amiss."""
 
         # Of a connection that has looked before, FTS5 checks by a stale structure.
-        with snapshot(self.path) as tx:
-            found = integrity.examine(tx, self.clock(), is_served=True)
+        with read_snapshot(self.path) as tx:
+            found = integrity.examine_vault(tx, self.clock(), is_served=True)
             found.append(check.check_sample(tx, self.tokens, limit=1_000))
             found.append(check.check_snapshot(tx, self.path, HashingEmbedder()))
         return [one for one in found if one.verdict != "ok"]

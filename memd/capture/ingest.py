@@ -22,7 +22,7 @@ from memd.config import CaptureConfig
 from memd.errors import Broken, MemdError, SpoolBroken, VaultError
 from memd.store import erasure, ledger
 from memd.store.database import Connection, Database
-from memd.store.erasure import Marks
+from memd.store.erasure import ErasureMarks
 from memd.wakeup import AutoResetEvent
 
 # MERGED from memd.capture.sharing:
@@ -203,7 +203,7 @@ class Outage:
         """Whether the vault can be written: by trying, if it could not be before."""
         if self._failing is not None:
             try:
-                await self._db.write(ledger.touch)
+                await self._db.write(ledger.probe_write)
             except MemdError as error:
                 self.begin(error)
                 return False
@@ -237,7 +237,7 @@ class Cleanup:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._seen: Marks | None = None
+        self._seen: ErasureMarks | None = None
         """The marks of the last look; None before the first, when all are a predecessor's."""
         self._done = 0
         """The mark of private turns up to which it was cleaned up once."""
@@ -249,14 +249,14 @@ class Cleanup:
         is_left = "forgotten" in marks and (self._seen is None or self._seen == marks)
         if is_left or private != self._done or (has_faded and "private" in marks):
             over = {what: n for what, n in marks.items() if what != "private" or has_faded}
-            await erasure.clean(self._db, over)
+            await erasure.clean_up(self._db, over)
             self._done = private
         self._seen = marks
 
 
-def _look(tx: Connection) -> tuple[Marks, bool]:
-    marks = erasure.due(tx)
-    return marks, bool(marks) and erasure.has_faded(tx)
+def _look(tx: Connection) -> tuple[ErasureMarks, bool]:
+    marks = erasure.pending_marks(tx)
+    return marks, bool(marks) and erasure.has_redistilled_private(tx)
 
 
 # MERGED from memd.capture.intake:

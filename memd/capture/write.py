@@ -53,7 +53,7 @@ class Known:
         if self._changes != tx.total_changes() or len(self._sessions) > _SESSIONS_MAX:
             self._empty()
             self.forgets = ledger.has_forgotten(tx)
-            self._has_switches = projects.has_said(tx)
+            self._has_switches = projects.has_switches(tx)
 
     def end(self) -> None:
         """All that this transaction writes is written."""
@@ -68,7 +68,7 @@ class Known:
         """(id, key of its project) of an event's session; None if it is new."""
         ref = (event.session.client, event.session.key)
         if ref not in self._sessions:
-            found = projects.known_session(self._tx, event.session)
+            found = projects.session_and_project(self._tx, event.session)
             if found is None:
                 return None
             self._sessions[ref] = found
@@ -87,10 +87,10 @@ class Known:
     def switch(self, project_key: str, session_key: str) -> projects.Switch:
         """What a person said of this session of this project."""
         if not self._has_switches:
-            return projects.ON
+            return projects.SWITCHED_ON
         asked = (project_key, session_key)
         if asked not in self._switches:
-            self._switches[asked] = projects.effective(self._tx, *asked)
+            self._switches[asked] = projects.effective_switch(self._tx, *asked)
         return self._switches[asked]
 
     def is_in_private_turn(self, event: NewEvent, session_id: int) -> bool:
@@ -177,7 +177,7 @@ def record(
             if prepared.source == source:
                 entries["received", ""] += 1
                 entries[receipt.outcome, receipt.reason or ""] += 1
-        ledger.enter(tx, source, entries)
+        ledger.record_receipts(tx, source, entries)
     known.end()
     return receipts
 
@@ -209,7 +209,7 @@ class _Spans:
     def write(self, tx: Connection) -> None:
         """Write down what happened in the sessions."""
         for session_id, (first, last, title) in self._sessions.items():
-            projects.session_happened(tx, session_id, first, title, last)
+            projects.extend_session(tx, session_id, first, title, last)
 
 
 def _record_one(
@@ -227,7 +227,7 @@ def _record_one(
         return Receipt("filtered", reason=reason)
     session_id = known.begun(event, project, now)
     is_bare = event.kind is EventKind.PROMPT and is_private(event.payload.get("prompt"))
-    seq, is_new = events.append(tx, _bare(event) if is_bare else event, session_id)
+    seq, is_new = events.append_event(tx, _bare(event) if is_bare else event, session_id)
     if not is_new:
         return Receipt("duplicate", seq)
     spans.widen(session_id, event.at, None if is_bare else _title(event))
@@ -235,7 +235,7 @@ def _record_one(
         known.prompted(session_id)
     has_erased = bool(is_bare and event.turn and _erase_rest(tx, session_id, event.turn, now))
     if has_erased:
-        erasure.mark(tx, "private")
+        erasure.mark_erased(tx, "private")
         known.forgets = True
     return Receipt("stored", seq, has_erased=has_erased)
 
@@ -261,18 +261,18 @@ def _erase_rest(tx: Connection, session_id: int, turn: str, now: int) -> int:
     With it go the memories that come from nothing else. What comes from more goes when the turn is
     distilled again, with its prompt.
     """
-    early = events.rest_of_turn(tx, session_id, turn)
+    early = events.turn_ids_except_prompt(tx, session_id, turn)
     derived = {number for event_id in early for number in links.derived_from(tx, event_id)}
     nodes: set[tuple[str, str]] = set()
-    for summary in summaries.by_ids(tx, sorted(derived)).values() if derived else ():
+    for summary in summaries.summaries_by_ids(tx, sorted(derived)).values() if derived else ():
         sources = {event_id for event_id, _ in links.sources_of(tx, summary.id)}
         if sources <= set(early) and summary.pinned_at is None:
             nodes |= links.neighbours(tx, "summary", str(summary.id))
-            summaries.delete(tx, summary.id)
-    links.drop_adrift(tx, nodes)
+            summaries.delete_summary(tx, summary.id)
+    links.drop_orphan_nodes(tx, nodes)
     for event_id in early:
         links.drop_node(tx, "event", str(event_id))
-    return events.forget(tx, early, now)
+    return events.forget_events(tx, early, now)
 
 
 def _title(event: NewEvent) -> str | None:

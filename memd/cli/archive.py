@@ -125,7 +125,7 @@ def run_moved_in(
     """Import one file, or standard input. Raises BadRequest with the number of the line; or Unreachable."""
     from memd import config
     from memd.capture.redact import redact_value
-    from memd.store.import_rows import commit, staging
+    from memd.store.import_rows import commit_staging, staging_vault
     from memd.transfer import archive
 
     if not dry_run:
@@ -134,14 +134,14 @@ def run_moved_in(
     redact = functools.partial(redact_value, entropy=settings.capture.entropy)
     now = time.time_ns() // 1_000_000
     private_dir(daemon_call.paths().data_dir)
-    with staging(daemon_call.paths().database, now) as (vault, name):
+    with staging_vault(daemon_call.paths().database, now) as (vault, name):
         with drawn() as progress, _opened(file) as (lines, size):
             draw = functools.partial(_draw, progress, str(file), size)
             counts = archive.stage(lines, vault, redact, draw)
         if dry_run:
             print(f"would read {totals(counts)}; the file is whole")
             return
-        commit(vault)
+        commit_staging(vault)
         merged = daemon_call.call("memd/import/vault", _LONG_S, staged=name)
     print(f"read {totals(counts)}")
     print("\n".join(_lines(merged)))

@@ -222,7 +222,7 @@ class Consolidator:
 
     async def runs(self, limit: int) -> list[store_runs.Run]:
         """The latest rounds that changed something, the last one first."""
-        return await self._db.read(lambda tx: store_runs.latest(tx, limit))
+        return await self._db.read(lambda tx: store_runs.latest_runs(tx, limit))
 
     async def _plan(self, now: int) -> TickPlan:
         batch = await self._batch()
@@ -236,7 +236,9 @@ class Consolidator:
         formed = dict(await _gently(_forming((*over, *done)), _FORMS_AT_ONCE))
         alike = {**dict.fromkeys(await self._twins(done, formed), (None, "")), **found}
         ids = sorted({number for pair in alike for number in pair})
-        seen = await self._db.read(lambda tx: summaries.by_ids(tx, ids)) if ids else {}
+        seen = (
+            await self._db.read(lambda tx: summaries.summaries_by_ids(tx, ids)) if ids else {}
+        )
         seen = {number: s for number, s in seen.items() if not _is_over(s, now)}
         pairs = [
             CandidatePair(seen[a], seen[b], cosine, space)
@@ -267,7 +269,7 @@ class Consolidator:
         """Pairs of one form, of the batch among itself and with what was looked at before."""
         wanted = [(s.id, s.project_id, formed[s.id]) for s in done]
         found = await self._db.read(
-            lambda tx: summaries.twins(tx, wanted, PAIRS_PER_MEMORY_MAX)
+            lambda tx: summaries.pairs_of_equal_form(tx, wanted, PAIRS_PER_MEMORY_MAX)
         )
         last: dict[tuple[int, int], int] = {}
         for number, project_id, form in wanted:
@@ -281,7 +283,9 @@ class Consolidator:
         if not self._formless_below:
             return {}
         below = self._formless_below
-        texts = await self._db.read(lambda tx: summaries.lacking(tx, below, _EARLIER))
+        texts = await self._db.read(
+            lambda tx: summaries.summaries_without_form(tx, below, _EARLIER)
+        )
         self._formless_below = texts[-1][0] if len(texts) == _EARLIER else 0
         found = ((number, hash_form(title, body)) for number, title, body in texts)
         return dict(await _gently(found, _FORMS_AT_ONCE))
@@ -323,10 +327,10 @@ def _is_over(summary: Summary, now: int) -> bool:
 
 def _apply(tx: Connection, plan: TickPlan, now: int) -> Tick:
     """Write what still holds. A memory that changed since, or whose partner did, is left unmarked."""
-    fresh = summaries.by_ids(tx, list(plan.seen)) if plan.seen else {}
+    fresh = summaries.summaries_by_ids(tx, list(plan.seen)) if plan.seen else {}
     changed = {number for number, then in plan.seen.items() if fresh.get(number) != then}
     left = set(changed)
-    run = store_runs.begin(tx, now) if plan.decisions else None
+    run = store_runs.begin_run(tx, now) if plan.decisions else None
     applied: list[Decision] = []
     for decision in plan.decisions:
         both = _both(decision)
@@ -349,7 +353,7 @@ def _apply(tx: Connection, plan: TickPlan, now: int) -> Tick:
         refused=count_refusals(applied),
     )
     if run is not None:
-        store_runs.finish(
+        store_runs.finish_run(
             tx,
             store_runs.Run(
                 run,

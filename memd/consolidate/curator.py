@@ -211,5 +211,5 @@ def _pin(tx: Connection, summary_id: int, pinned_at: int | None) -> Summary:
         raise UnknownId(f"there is no memory #{summary_id}")
     if (summary.pinned_at is None) == (pinned_at is None):
         return summary
-    summaries.pin(tx, summary_id, pinned_at)
-    return summaries.get(tx, summary_id) or summary
+    summaries.pin_summary(tx, summary_id, pinned_at)
+    return summaries.get_summary(tx, summary_id) or summary

@@ -17,7 +17,7 @@ from memd.store import erasure, fulltext, ledger, links, projects
 from memd.store import events as store_events
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.store.erasure import Bounds
+from memd.store.erasure import ErasureBounds
 from memd.text import digest
 
 # MERGED from memd.consolidate.forgetting:
@@ -45,12 +45,12 @@ class ForgetSelection:
     ids: tuple[int, ...] = ()
     words: tuple[str, ...] = ()
     """Each stands in every memory that goes; then no event goes that no such memory came from."""
-    bounds: Bounds = field(default_factory=Bounds)
+    bounds: ErasureBounds = field(default_factory=ErasureBounds)
 
     @property
     def is_empty(self) -> bool:
         """Whether it would mean everything."""
-        return not self.ids and not self.words and self.bounds == Bounds()
+        return not self.ids and not self.words and self.bounds == ErasureBounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class ForgetPlan:
 def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
     """These memories by id; whatever cannot be an id is left out, too."""
     possible = sorted({number for number in ids if 0 < number <= _INT_MAX})
-    return store_summaries.by_ids(tx, possible) if possible else {}
+    return store_summaries.summaries_by_ids(tx, possible) if possible else {}
 
 
 def plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
@@ -161,7 +161,7 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     """What forgetting all of this would do. BadRequest for a selection that would mean everything."""
     found = _selected(tx, selection)
     begun = [session.id for session in found.sessions]
-    return replace(found, since=erasure.oldest(tx, found.ids, found.event_ids, begun))
+    return replace(found, since=erasure.oldest_time(tx, found.ids, found.event_ids, begun))
 
 
 def _selected(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
@@ -170,10 +170,14 @@ def _selected(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     if selection.is_empty:
         raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
     if selection.words:
-        return _planned(tx, erasure.saying(tx, selection.bounds, selection.words), ())
+        return _planned(
+            tx, erasure.summaries_containing(tx, selection.bounds, selection.words), ()
+        )
     bounds = selection.bounds
-    found = _planned(tx, erasure.memories(tx, bounds), erasure.happened(tx, bounds))
-    whole = projects.sessions(tx, erasure.sessions(tx, bounds))
+    found = _planned(
+        tx, erasure.summaries_within(tx, bounds), erasure.events_within(tx, bounds)
+    )
+    whole = projects.sessions(tx, erasure.sessions_within(tx, bounds))
     gone = bounds.project_id if bounds.is_whole and bounds.session_id is None else None
     return replace(found, sessions=tuple(whole.values()), project_id=gone)
 
@@ -234,7 +238,7 @@ def _staying_above(tx: Connection, summary_id: int, going: Collection[int]) -> i
     """The nearest memory that hides this one, directly or through others, and that stays."""
     current: int | None = summary_id
     while current is not None and current in going:
-        above = store_summaries.get(tx, current)
+        above = store_summaries.get_summary(tx, current)
         current = above.superseded_by if above else None
     return current
 
@@ -256,37 +260,37 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> ForgetResult:
             at=now,
         )
     nodes |= _erase_events(tx, plan.event_ids, now)
-    links.drop_adrift(tx, nodes)
+    links.drop_orphan_nodes(tx, nodes)
     for session in plan.sessions:
         if projects.forget_session(tx, session.id):
-            ledger.forget(tx, session.uid, now)
+            ledger.record_forgotten(tx, session.uid, now)
     if plan.project_id is not None:
         projects.forget_project(tx, plan.project_id)
     return plan.report(is_dry_run=False)
 
 
 def _erase(tx: Connection, summary_id: int, now: int) -> None:
-    summary = store_summaries.get(tx, summary_id)
+    summary = store_summaries.get_summary(tx, summary_id)
     if summary is None:
         return
     consolidate_sources.forget_origins(tx, summary.id, now)
-    fulltext.remove(tx, summary.id)
-    store_summaries.delete(tx, summary.id)
-    ledger.forget(tx, summary.uid, now)
+    fulltext.remove_passages(tx, summary.id)
+    store_summaries.delete_summary(tx, summary.id)
+    ledger.record_forgotten(tx, summary.uid, now)
 
 
 def _erase_events(tx: Connection, event_ids: Sequence[int], now: int) -> set[tuple[str, str]]:
     """Erase these; the nodes that they were linked with."""
     nodes: set[tuple[str, str]] = set()
     for start in range(0, len(event_ids), _CHUNK):
-        for event in store_events.by_ids(tx, event_ids[start : start + _CHUNK]).values():
+        for event in store_events.events_by_ids(tx, event_ids[start : start + _CHUNK]).values():
             nodes |= links.neighbours(tx, "event", str(event.id))
             links.drop_node(tx, "event", str(event.id))
             if event.kind is EventKind.PROMPT:
                 # A session is titled with the words of a prompt; nobody knows of which one.
-                projects.untitle(tx, event.session_id)
+                projects.clear_title(tx, event.session_id)
     if event_ids:
-        store_events.forget(tx, event_ids, now)
+        store_events.forget_events(tx, event_ids, now)
     return nodes
 
 
@@ -370,7 +374,7 @@ class Eraser:
         await self._bring_in()
         found = ScrubResult(rule.name, is_dry_run=dry_run)
         start = (0, 0) if dry_run else await self._db.read(partial(_resumed, rule=rule))
-        for number, table in enumerate(erasure.TABLES):
+        for number, table in enumerate(erasure.TEXT_TABLES):
             if number >= start[0]:
                 after = start[1] if number == start[0] else 0
                 found = await self._scrub_table(found, rule, number, table, after, dry_run)
@@ -414,8 +418,8 @@ class Eraser:
 
     async def _purge(self) -> None:
         # The rows are gone; this takes their words out of the full texts' segments and the log, too.
-        marks = await self._db.read(erasure.due)
-        await erasure.clean(
+        marks = await self._db.read(erasure.pending_marks)
+        await erasure.clean_up(
             self._db, {what: n for what, n in marks.items() if what == "forgotten"}
         )
 
@@ -424,12 +428,12 @@ class Eraser:
         found: ScrubResult,
         rule: ScrubRule,
         number: int,
-        table: erasure.Table,
+        table: erasure.TextTable,
         after: int,
         dry_run: bool,
     ) -> ScrubResult:
         while rows := await self._db.read(
-            partial(erasure.read, table=table, after=after, limit=_BATCH)
+            partial(erasure.read_texts, table=table, after=after, limit=_BATCH)
         ):
             hits = await anyio.to_thread.run_sync(scrub.count_replacements, rule, table, rows)
             after = rows[-1].id
@@ -458,27 +462,27 @@ class Eraser:
 
 def _erase_eraser(tx: Connection, plan: ForgetPlan, now: int) -> None:
     apply_plan(tx, plan, now)
-    erasure.mark(tx, "forgotten")
+    erasure.mark_erased(tx, "forgotten")
 
 
 def _resumed(tx: Connection, rule: ScrubRule) -> tuple[int, int]:
     """Where a scrub by this rule was interrupted: (number of the table, last row looked at)."""
-    said = json.loads(ledger.note(tx, _NOTE) or "{}")
+    said = json.loads(ledger.read_note(tx, _NOTE) or "{}")
     return (said["table"], said["after"]) if said.get("rule") == rule.digest else (0, 0)
 
 
 def _rewrite(
     tx: Connection,
     rule: ScrubRule,
-    table: erasure.Table,
+    table: erasure.TextTable,
     ids: tuple[int, ...],
     at: tuple[int, int],
 ) -> None:
     """Change these rows as they are now, and note how far that was."""
-    rows = erasure.by_ids(tx, table, ids)
+    rows = erasure.texts_by_ids(tx, table, ids)
     for row, new in zip(rows, scrub.rewrite_rows(rule, table, rows), strict=True):
-        erasure.write(tx, table, row, new)
+        erasure.write_texts(tx, table, row, new)
     if ids:
-        erasure.mark(tx, "forgotten")
+        erasure.mark_erased(tx, "forgotten")
     said = {"rule": rule.digest, "table": at[0], "after": at[1]}
     ledger.write_note(tx, _NOTE, json.dumps(said))

@@ -103,13 +103,13 @@ class JudgmentResult:
 def apply_judgment(tx: Connection, ruling: NewJudgment, now: int) -> JudgmentResult:
     """Let a ruling hold from now on. UnknownId or BadRequest if it cannot, with what to do."""
     one, other = _both(tx, ruling.one_id, ruling.other_id)
-    everywhere = projects.by_key(tx, GLOBAL_PROJECT)
+    everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
     objection = explain_refusal(
         one, other, ruling.relation, everywhere.id if everywhere else None
     )
     if objection:
         raise BadRequest(objection)
-    before = judgments.between(tx, one.id, other.id)
+    before = judgments.judgment_between(tx, one.id, other.id)
     if before is not None and _is_the_same(before, ruling):
         return _report(tx, one, other, "unchanged", before.relation.value)
     was = before.relation.value if before else _rule_between(tx, one.id, other.id)
@@ -131,7 +131,7 @@ def _moment(tx: Connection, pair: tuple[int, int], now: int) -> int:
 def undo_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> JudgmentResult:
     """Take back what holds of a pair: its judgment, or else the supersession that a rule made."""
     one, other = _both(tx, one_id, other_id)
-    before = judgments.between(tx, one.id, other.id)
+    before = judgments.judgment_between(tx, one.id, other.id)
     if before is not None:
         _take_back(tx, before, now)
         return _report(tx, one, other, "undone", before.relation.value)
@@ -147,9 +147,9 @@ def undo_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> Judgm
 
 def drop_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> None:
     """Let a judgment hold no longer, for what it hid was said again since; nothing is put back."""
-    before = judgments.between(tx, one_id, other_id)
+    before = judgments.judgment_between(tx, one_id, other_id)
     if before is not None:
-        judgments.undo(tx, before, now)
+        judgments.undo_judgment(tx, before, now)
         _drop_doubt(tx, before)
 
 
@@ -173,7 +173,7 @@ def _apply(tx: Connection, ruling: NewJudgment, now: int) -> None:
         _hide(tx, one, other, ruling.relation, now)
     else:
         _part(tx, one, other, now)
-    judgments.put(
+    judgments.put_judgment(
         tx,
         newer_id=one,
         older_id=other,
@@ -187,9 +187,9 @@ def _apply(tx: Connection, ruling: NewJudgment, now: int) -> None:
             "summary", str(one), EdgeType.CONTRADICTS, "summary", str(other), JUDGED_RULE, now,
             detail={"finding": f"said by {ruling.who}"},
         )  # fmt: skip
-        links.link(tx, [edge])
+        links.add_edges(tx, [edge])
     if ruling.relation is Stance.DUPLICATE:
-        summaries.strengthen(tx, one, now)
+        summaries.strengthen_summary(tx, one, now)
 
 
 def _hide(tx: Connection, one: int, other: int, relation: Stance, now: int) -> None:
@@ -211,25 +211,25 @@ def _hide(tx: Connection, one: int, other: int, relation: Stance, now: int) -> N
 
 def _is_under(tx: Connection, one: int, other: int) -> bool:
     """Whether `other` hides `one`, directly or through others."""
-    current = summaries.get(tx, one)
+    current = summaries.get_summary(tx, one)
     while current is not None and current.superseded_by is not None:
         if current.superseded_by == other:
             return True
-        current = summaries.get(tx, current.superseded_by)
+        current = summaries.get_summary(tx, current.superseded_by)
     return False
 
 
 def _show(tx: Connection, summary_id: int, now: int) -> None:
     for one in links.supersessions_of(tx, summary_id):
         if one.older_id == summary_id and one.undone_at is None:
-            links.undo(tx, one.id, now)
+            links.undo_supersession(tx, one.id, now)
 
 
 def _part(tx: Connection, one: int, other: int, now: int) -> None:
     """Let neither of the two hide the other."""
     for between in links.supersessions_of(tx, one):
         if between.undone_at is None and {between.newer_id, between.older_id} == {one, other}:
-            links.undo(tx, between.id, now)
+            links.undo_supersession(tx, between.id, now)
 
 
 def _rule_between(tx: Connection, one: int, other: int) -> str | None:
@@ -247,7 +247,7 @@ def _rule_between(tx: Connection, one: int, other: int) -> str | None:
 
 def _take_back(tx: Connection, before: Judgment, now: int) -> None:
     """Undo a judgment and what it did, and let hold again what held before it."""
-    judgments.undo(tx, before, now)
+    judgments.undo_judgment(tx, before, now)
     pair = (before.newer_id, before.older_id)
     for one in links.supersessions_of(tx, before.newer_id):
         if (
@@ -255,10 +255,10 @@ def _take_back(tx: Connection, before: Judgment, now: int) -> None:
             and one.rule == JUDGED_RULE
             and (one.newer_id, one.older_id) == pair
         ):
-            links.undo(tx, one.id, now)
+            links.undo_supersession(tx, one.id, now)
     _drop_doubt(tx, before)
     if before.relation is Stance.DUPLICATE:
-        summaries.strengthen(tx, before.newer_id, now, times=-1)
+        summaries.strengthen_summary(tx, before.newer_id, now, times=-1)
     _put_back(tx, before, now)
 
 
@@ -286,10 +286,10 @@ def _put_back(tx: Connection, before: Judgment, now: int) -> None:
 
 def _still_holds(tx: Connection, one: Supersession) -> bool:
     """Whether nothing but the judgment that is undone stood against this supersession."""
-    older = summaries.get(tx, one.older_id)
+    older = summaries.get_summary(tx, one.older_id)
     if older is None or older.pinned_at is not None:
         return False
-    verdict = judgments.verdict(tx, one.newer_id, one.older_id)
+    verdict = judgments.stance_between(tx, one.newer_id, one.older_id)
     return (
         verdict in HIDING_RELATIONS
         if one.rule == JUDGED_RULE
@@ -300,7 +300,10 @@ def _still_holds(tx: Connection, one: Supersession) -> bool:
 def _report(
     tx: Connection, one: Summary, other: Summary, outcome: str, was: str | None
 ) -> JudgmentResult:
-    hides = {s.id: s.superseded_by for s in summaries.by_ids(tx, (one.id, other.id)).values()}
+    hides = {
+        s.id: s.superseded_by
+        for s in summaries.summaries_by_ids(tx, (one.id, other.id)).values()
+    }
     hidden, shown, stays = [], [], []
     for before in (one, other):
         by = hides[before.id]
@@ -309,7 +312,7 @@ def _report(
             stays += [(before.id, by)] if by == before.superseded_by else []
         elif before.superseded_by is not None:
             shown.append(before.id)
-    holds = judgments.verdict(tx, one.id, other.id)
+    holds = judgments.stance_between(tx, one.id, other.id)
     return JudgmentResult(
         one.id, other.id, outcome, holds, tuple(hidden), tuple(shown), was, tuple(stays)
     )
@@ -395,14 +398,14 @@ def _undecided(
     tx: Connection, summary_id: int, cosines: Cosines, now: int
 ) -> tuple[JudgmentCandidate, ...]:
     near, learned = cosines
-    mine = summaries.get(tx, summary_id)
+    mine = summaries.get_summary(tx, summary_id)
     ids: Sequence[int] = sorted(near.keys() | learned.keys())
     if mine is None or mine.superseded_by is not None or not ids:
         return ()
-    settled = judgments.verdicts(tx, [summary_id])
+    settled = judgments.stances_of_pairs(tx, [summary_id])
     judged = {number for pair in settled for number in pair} - {summary_id}
     others = [
         Neighbour(one, near.get(number, 0.0), learned.get(number, 0.0))
-        for number, one in summaries.by_ids(tx, ids).items()
+        for number, one in summaries.summaries_by_ids(tx, ids).items()
     ]
     return select_candidates(mine, others, judged, now)

@@ -57,7 +57,7 @@ def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> Proj
             f"project: {GLOBAL_PROJECT} and {SCRATCH_PROJECT} are no directories; nothing can be"
             " merged with them"
         )
-    tally = projects.tallies(tx)[source.id]
+    tally = projects.count_by_project(tx)[source.id]
     replaced, pinned = _topics(tx, source, into, now)
     return ProjectMerge(
         source=source,
@@ -65,7 +65,7 @@ def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> Proj
         sessions=tally.sessions,
         memories=tally.memories,
         events=tally.events,
-        aliases=(source.key, *projects.aliases(tx).get(source.id, ())),
+        aliases=(source.key, *projects.project_aliases(tx).get(source.id, ())),
         replaced=replaced,
         pinned=pinned,
         switch=_switch(tx, source, into),
@@ -76,13 +76,13 @@ def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> Proj
 def apply_merge(tx: Connection, plan: ProjectMerge, now: int) -> None:
     """Do what was planned in this same transaction."""
     _move_switch(tx, plan.source, plan.into, now)
-    projects.absorb(tx, plan.source, plan.into, now)
+    projects.merge_project(tx, plan.source, plan.into, now)
     for one in plan.replaced:
         links.supersede(
             tx, newer_id=one.newer_id, older_id=one.older_id, rule=PROJECT_MERGE_RULE, cosine=None,
             guard=_GUARD, at=now,
         )  # fmt: skip
-    links.link(
+    links.add_edges(
         tx,
         [
             links.NewEdge(
@@ -110,12 +110,12 @@ def rename_project(tx: Connection, key: str, name: str) -> Project:
         raise BadRequest(
             f"name: {others[0].key} is called {tidy!r} already; `memd project merge` makes them one"
         )
-    projects.rename(tx, project.id, tidy)
+    projects.rename_project(tx, project.id, tidy)
     return projects.project(tx, project.id) or project
 
 
 def _existing(tx: Connection, key: str) -> Project:
-    found = projects.by_key(tx, key)
+    found = projects.project_by_key(tx, key)
     if found is None:
         raise BadRequest(f"project: there is no {key!r}")
     return found
@@ -140,15 +140,19 @@ def _rivals(
 ) -> list[tuple[Summary, list[Summary]]]:
     """For each kind: the newest live value of a topic, and the other live ones."""
     by_kind: dict[str, list[Summary]] = {}
-    for one in summaries.on_topic(tx, topic, project_ids):
+    for one in summaries.topic_summaries(tx, topic, project_ids):
         is_over = one.expires_at is not None and one.expires_at <= now
         if one.superseded_by is None and not is_over:
             by_kind.setdefault(one.kind.value, []).append(one)
     return [(values[0], values[1:]) for values in by_kind.values() if len(values) > 1]
 
 
-def _rows(tx: Connection, *wanted: Project) -> list[projects.Said | None]:
-    said = {one.target: one for one in projects.listed(tx) if one.scope == projects.PROJECT}
+def _rows(tx: Connection, *wanted: Project) -> list[projects.SwitchRow | None]:
+    said = {
+        one.target: one
+        for one in projects.list_switches(tx)
+        if one.scope == projects.PROJECT_SCOPE
+    }
     return [said.get(one.key) for one in wanted]
 
 
@@ -156,7 +160,7 @@ def _switch(tx: Connection, source: Project, into: Project) -> str:
     theirs, ours = _rows(tx, source, into)
     if theirs is None:
         return ""
-    words = projects.words(theirs.captures, theirs.recalls)
+    words = projects.switch_words(theirs.captures, theirs.recalls)
     if ours is None:
         return f"{words}: holds for {into.name} from then on"
     return f"{words}: gives way to what was said of {into.name}"
@@ -166,6 +170,8 @@ def _move_switch(tx: Connection, source: Project, into: Project, now: int) -> No
     theirs, ours = _rows(tx, source, into)
     if theirs is None:
         return
-    projects.drop(tx, projects.PROJECT, source.key)
+    projects.drop_switch(tx, projects.PROJECT_SCOPE, source.key)
     if ours is None:
-        projects.put(tx, projects.PROJECT, into.key, theirs.captures, theirs.recalls, now)
+        projects.put_switch(
+            tx, projects.PROJECT_SCOPE, into.key, theirs.captures, theirs.recalls, now
+        )

@@ -92,7 +92,7 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     if sources.is_forgotten(tx, memory.origin):
         return RememberResult(0, "forgotten")
     kept = _remember(tx, memory, now)
-    mine = summaries.get(tx, kept.id)
+    mine = summaries.get_summary(tx, kept.id)
     gone = sources.attach_origin(tx, mine, memory.origin, now) if mine else ()
     return replace(kept, superseded=tuple(dict.fromkeys((*kept.superseded, *gone))))
 
@@ -104,9 +104,9 @@ def _revise(
     sources.attach_origin(tx, there, origin, now)
     if (there.title, there.tags, there.files) == (memory.title, memory.tags, memory.files):
         return RememberResult(there.id, "duplicate")
-    owner = summaries.Owner(there.project_id, there.session_id, there.source)
+    owner = summaries.SummaryOwner(there.project_id, there.session_id, there.source)
     draft = _draft(memory, there.at if memory.at is None else memory.at)
-    summaries.put_summaries(tx, there.uid, draft, owner, now)
+    summaries.put_summary(tx, there.uid, draft, owner, now)
     _refer(tx, there.id, memory, now)
     return RememberResult(there.id, "revised")
 
@@ -140,7 +140,7 @@ def _project(tx: Connection, memory: NewMemory, now: int) -> tuple[Sequence[str]
     number = projects.ensure_project(tx, key, name, reason, now)
     whole = projects.project(tx, number)
     assert whole is not None
-    return (whole.key, *projects.aliases(tx).get(number, ())), number
+    return (whole.key, *projects.project_aliases(tx).get(number, ())), number
 
 
 def _recognised(
@@ -162,10 +162,10 @@ def _recognised_by(tx: Connection, memory: NewMemory, key: str) -> tuple[str, Su
     """
     parts = (key, memory.kind.value, memory.topic_key or "")
     uid = digest(*parts, normalised(memory.text))
-    known = summaries.by_uid(tx, uid)
+    known = summaries.summary_by_uid(tx, uid)
     if known is not None and not compare(known.body, memory.text).permits:
         uid = digest(*parts, memory.text)
-        known = summaries.by_uid(tx, uid)
+        known = summaries.summary_by_uid(tx, uid)
     return uid, known
 
 
@@ -177,7 +177,7 @@ def _same_value(tx: Connection, uid: str, memory: NewMemory, project_id: int) ->
         return None
     known = [
         one
-        for one in summaries.on_topic(tx, memory.topic_key, (project_id,))
+        for one in summaries.topic_summaries(tx, memory.topic_key, (project_id,))
         if one.kind is memory.kind and compare(one.body, memory.text).verdict is Agreement.SAME
     ]
     return next((one for one in known if one.superseded_by is None), next(iter(known), None))
@@ -186,7 +186,7 @@ def _same_value(tx: Connection, uid: str, memory: NewMemory, project_id: int) ->
 def _is_judged(tx: Connection, known: Summary) -> bool:
     """Whether somebody said that what hides it does: no import knows better."""
     above = known.superseded_by
-    return above is not None and store_judgments.verdict(tx, known.id, above) is not None
+    return above is not None and store_judgments.stance_between(tx, known.id, above) is not None
 
 
 def _create(
@@ -195,12 +195,12 @@ def _create(
     if ledger.is_forgotten(tx, uid):
         if memory.source not in DELIBERATE_SOURCES:
             return RememberResult(0, "forgotten")
-        ledger.unforget(tx, uid)
+        ledger.remove_forgotten(tx, uid)
     at = now if memory.at is None else memory.at
-    owner = summaries.Owner(
+    owner = summaries.SummaryOwner(
         project_id, _session(tx, memory, project_id, at), storable(memory.source)
     )
-    number, _ = summaries.put_summaries(tx, uid, _draft(memory, at), owner, now)
+    number, _ = summaries.put_summary(tx, uid, _draft(memory, at), owner, now)
     _refer(tx, number, memory, at)
     gone = _take_topic(tx, number, memory, now)
     # An import counts what it replaced beside what was new.
@@ -209,7 +209,7 @@ def _create(
 
 
 def _refer(tx: Connection, number: int, memory: NewMemory, at: int) -> None:
-    links.link(
+    links.add_edges(
         tx,
         [
             links.NewEdge(
@@ -245,7 +245,7 @@ def _draft(memory: NewMemory, at: int) -> Draft:
         files=memory.files,
         topic_key=memory.topic_key,
         expires_at=memory.expires_at,
-        confidence=store_judgments.said_by(memory.source),
+        confidence=store_judgments.initial_confidence(memory.source),
     )
 
 
@@ -262,10 +262,10 @@ def _strengthen(
 ) -> RememberResult:
     if memory.source in DELIBERATE_SOURCES or (at > known.at and memory.origin is None):
         # The same line of the same import again is no second voice.
-        summaries.strengthen(tx, known.id, now)
+        summaries.strengthen_summary(tx, known.id, now)
     is_over = known.expires_at is not None and known.expires_at <= now
     if known.expires_at != memory.expires_at and (at >= known.at or memory.origin is not None):
-        summaries.renew(
+        summaries.renew_summary(
             tx, known.id, at=at if is_over else known.at, expires_at=memory.expires_at, now=now
         )
     return RememberResult(known.id, "duplicate", _take_topic(tx, known.id, memory, now))
@@ -280,10 +280,12 @@ def _revive(
         if one.older_id == known.id and one.undone_at is None
     ]
     for one in hidden_by:
-        links.undo(tx, one.id, now)
+        links.undo_supersession(tx, one.id, now)
         judgments.drop_judgment(tx, one.newer_id, known.id, now)
-    summaries.strengthen(tx, known.id, now)
-    summaries.renew(tx, known.id, at=max(at, known.at), expires_at=memory.expires_at, now=now)
+    summaries.strengthen_summary(tx, known.id, now)
+    summaries.renew_summary(
+        tx, known.id, at=max(at, known.at), expires_at=memory.expires_at, now=now
+    )
     gone = (*_take_topic(tx, known.id, memory, now), *_take_place(tx, known.id, hidden_by, now))
     return RememberResult(known.id, "revived", gone)
 
@@ -313,13 +315,13 @@ def _take_topic(
     """
     if memory.topic_key is None:
         return ()
-    mine = summaries.get(tx, summary_id)
+    mine = summaries.get_summary(tx, summary_id)
     assert mine is not None
     rivals = [
         other
-        for other in summaries.on_topic(tx, memory.topic_key, (mine.project_id,))
+        for other in summaries.topic_summaries(tx, memory.topic_key, (mine.project_id,))
         if other.id != mine.id and other.kind is mine.kind and other.superseded_by is None
-        if store_judgments.verdict(tx, mine.id, other.id) not in SEPARATING_RELATIONS
+        if store_judgments.stance_between(tx, mine.id, other.id) not in SEPARATING_RELATIONS
     ]
     newer = [r for r in rivals if memory.at is not None and (r.at, r.id) > (memory.at, mine.id)]
     if newer:
@@ -333,10 +335,10 @@ def _hide(
 ) -> tuple[int, ...]:
     """Hide these, but not what is pinned: it stays, beside an edge that says so."""
     hidden = []
-    for older in summaries.by_ids(tx, older_ids).values() if older_ids else ():
+    for older in summaries.summaries_by_ids(tx, older_ids).values() if older_ids else ():
         if older.pinned_at is not None:
             type_ = EdgeType.CONTRADICTS if rule == TOPIC_KEY_RULE else EdgeType.SIMILAR_TO
-            links.link(
+            links.add_edges(
                 tx,
                 [links.NewEdge("summary", str(newer_id), type_, "summary", str(older.id), rule, now,
                                detail={"finding": "pinned"})],
@@ -355,5 +357,5 @@ def _hide(
 
 
 def _at(tx: Connection, summary_id: int) -> int:
-    summary = summaries.get(tx, summary_id)
+    summary = summaries.get_summary(tx, summary_id)
     return summary.at if summary else 0

@@ -197,7 +197,7 @@ class Retention:
         async with self._lock:
             done = await self._round(is_dry_run=False)
             if not done.is_empty:
-                await self._db.scrub()
+                await self._db.truncate_wal()
                 self._on_written()
                 counts = done.compacted + done.expired + done.archived
                 log.get(self.name).info("round_ended", count=counts)
@@ -275,14 +275,18 @@ class Retention:
     async def _memories(self, done: RetentionRound, now: int) -> RetentionRound:
         config = self._config
         if config.expired_days:
-            expired = partial(erasure.expired, before=now - config.expired_days * DAY_MS)
-            count = await self._each(expired, erasure.drop, done.is_dry_run)
+            expired = partial(
+                erasure.expired_summaries, before=now - config.expired_days * DAY_MS
+            )
+            count = await self._each(expired, erasure.delete_expired, done.is_dry_run)
             done = replace(done, expired=count)
         if config.archive_days:
-            which = erasure.Idle(now - config.archive_days * DAY_MS, config.archive_quality)
-            archive = partial(erasure.archive, now=now)
+            which = erasure.IdleCriteria(
+                now - config.archive_days * DAY_MS, config.archive_quality
+            )
+            archive = partial(erasure.archive_summaries, now=now)
             count = await self._each(
-                partial(erasure.idle, idle=which), archive, done.is_dry_run
+                partial(erasure.idle_summaries, idle=which), archive, done.is_dry_run
             )
             done = replace(done, archived=count)
         return done
@@ -321,13 +325,13 @@ def _compact_some(
         gone = old.bytes - len(text.encode())
         count, size = count + (gone > 0), size + max(0, gone)
         if not round_.is_dry_run:
-            erasure.compact(tx, old, text, round_.at)
+            erasure.compact_event(tx, old, text, round_.at)
     return (found[-1].id if len(found) == _SLICE else window[1]), count, size
 
 
 def _noted(tx: Connection, settings: str) -> RetentionState:
     """What is noted for these settings; for others only when the last round was."""
-    said = json.loads(ledger.note(tx, _NOTE) or "{}")
+    said = json.loads(ledger.read_note(tx, _NOTE) or "{}")
     known = {field.name for field in fields(RetentionRound)}
     preview, last = (
         RetentionRound(**{key: value for key, value in said[name].items() if key in known})

@@ -58,7 +58,7 @@ def parse_undo_target(text: str) -> UndoTarget:
 
 def is_settled(tx: Connection, one: int, other: int) -> bool:
     """Whether somebody has judged these two, or has undone what a round said of them."""
-    if judgments.verdict(tx, one, other) is not None:
+    if judgments.stance_between(tx, one, other) is not None:
         return True
     return any(
         past.undone_at is not None and {past.newer_id, past.older_id} == {one, other}
@@ -81,7 +81,7 @@ def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bo
         "summary", str(decision.a), decision.type, "summary", str(decision.b), NEAR_DUPLICATE_RULE, now,
         confidence=1.0 if decision.cosine is None else round(decision.cosine, 4), detail=detail,
     )  # fmt: skip
-    return links.link(tx, [edge]) > 0
+    return links.add_edges(tx, [edge]) > 0
 
 
 def _supersede(tx: Connection, decision: Supersede, run: int, now: int) -> bool:
@@ -97,7 +97,7 @@ def _supersede(tx: Connection, decision: Supersede, run: int, now: int) -> bool:
         at=now,
     )
     if number is not None:
-        runs.stamp(tx, number, run)
+        runs.assign_to_run(tx, number, run)
     return number is not None
 
 
@@ -109,11 +109,11 @@ def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False)
         hidden, opposed = _of_memory(tx, target.one or 0, target.other)
     if not dry_run:
         for past in hidden:
-            links.undo(tx, past.id, now)
+            links.undo_supersession(tx, past.id, now)
         for newer, older in opposed:
             _reconcile(tx, newer, older, now)
         if target.run is not None:
-            runs.mark_undone(tx, target.run, now)
+            runs.mark_run_undone(tx, target.run, now)
     pairs = tuple((past.newer_id, past.older_id) for past in hidden)
     return UndoResult(target.run, pairs, tuple(opposed), dry_run)
 
@@ -122,12 +122,12 @@ Found = tuple[list[Supersession], list[tuple[int, int]]]
 
 
 def _of_run(tx: Connection, number: int) -> Found:
-    run = runs.get(tx, number)
+    run = runs.get_run(tx, number)
     if run is None:
         raise BadRequest(
             f"undo: there is no run r{number}; `memd consolidate --runs` lists them"
         )
-    hidden, opposed = runs.supersessions(tx, number), runs.contradictions(tx, number)
+    hidden, opposed = runs.run_supersessions(tx, number), runs.run_contradictions(tx, number)
     if not hidden and not opposed:
         raise BadRequest(f"undo: nothing of run r{number} holds any more")
     return hidden, opposed
@@ -135,7 +135,7 @@ def _of_run(tx: Connection, number: int) -> Found:
 
 def _of_memory(tx: Connection, one: int, other: int | None) -> Found:
     wanted = [one] if other is None else [one, other]
-    known = summaries.by_ids(tx, wanted)
+    known = summaries.summaries_by_ids(tx, wanted)
     for number in wanted:
         if number not in known:
             raise UnknownId(f"there is no memory #{number}")
@@ -185,8 +185,8 @@ def _reconcile(tx: Connection, newer: int, older: int, now: int) -> None:
         ("summary", str(older)),
         NEAR_DUPLICATE_RULE,
     )
-    if judgments.verdict(tx, newer, older) is None:
-        judgments.put(
+    if judgments.stance_between(tx, newer, older) is None:
+        judgments.put_judgment(
             tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE, reason=_REASON,
             who="user", at=now,
         )  # fmt: skip

@@ -19,7 +19,7 @@ from memd import log
 from memd.errors import BadRequest
 from memd.store import erasure
 from memd.store.database import Connection
-from memd.store.erasure import Row, Table
+from memd.store.erasure import TextRow, TextTable
 from memd.text import digest
 
 PLACEHOLDER = "[REDACTED:scrub]"
@@ -185,7 +185,7 @@ class ScrubResult:
 
 
 def count_replacements(
-    rule: ScrubRule, table: Table, rows: Sequence[Row]
+    rule: ScrubRule, table: TextTable, rows: Sequence[TextRow]
 ) -> dict[int, Counter[str]]:
     """Those of these rows in which the rule finds something: row → what it puts there."""
     return {
@@ -197,7 +197,9 @@ def count_replacements(
     }
 
 
-def rewrite_rows(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> list[dict[str, str]]:
+def rewrite_rows(
+    rule: ScrubRule, table: TextTable, rows: Sequence[TextRow]
+) -> list[dict[str, str]]:
     """Of each row: column → its new text, of those that change."""
     cells = [
         (number, column, json.loads(text) if column in table.json else text)
@@ -215,7 +217,7 @@ def rewrite_rows(rule: ScrubRule, table: Table, rows: Sequence[Row]) -> list[dic
 
 def find_unchangeable(tx: Connection, rule: ScrubRule) -> dict[str, int]:
     """Names that cannot be changed in which the rule finds something, by table and column."""
-    names = list(erasure.names(tx))
+    names = list(erasure.lookup_names(tx))
     cleaned = rule.clean([text for _, text in names])
     return dict(
         Counter(where for (where, text), new in zip(names, cleaned, strict=True) if new != text)

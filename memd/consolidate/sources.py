@@ -47,7 +47,7 @@ class Origin:
 def find_memory(tx: Connection, origin: Origin) -> Summary | None:
     """The memory that this place says, if it says one."""
     edges = _held(tx, origin.node)
-    return summaries.get(tx, int(edges[-1].from_id)) if edges else None
+    return summaries.get_summary(tx, int(edges[-1].from_id)) if edges else None
 
 
 def is_forgotten(tx: Connection, origin: Origin) -> bool:
@@ -58,7 +58,7 @@ def is_forgotten(tx: Connection, origin: Origin) -> bool:
 def forget_origins(tx: Connection, summary_id: int, now: int) -> None:
     """Keep the places that say this memory, which is about to go, from saying it in other words."""
     for edge in _places(tx, summary_id):
-        ledger.forget(tx, _key(edge.to_id), now)
+        ledger.record_forgotten(tx, _key(edge.to_id), now)
 
 
 def was_replaced(tx: Connection, summary: Summary) -> bool:
@@ -76,12 +76,12 @@ def attach_origin(
     hidden = []
     for edge in _held(tx, origin.node):
         _let_go(tx, edge, now)
-        older = summaries.get(tx, int(edge.from_id))
+        older = summaries.get_summary(tx, int(edge.from_id))
         if older is not None and older.id != summary.id and _gives_way(tx, older, summary, now):
             hidden.append(older.id)
     me = ("summary", str(summary.id))
     links.drop_edge(tx, me, EdgeType.REFERENCES, (ORIGIN_NODE, origin.node))
-    links.link(
+    links.add_edges(
         tx,
         [links.NewEdge(*me, EdgeType.DERIVES_FROM, ORIGIN_NODE, origin.node, origin.rule, now)],
     )
@@ -98,11 +98,11 @@ def expire_missing(
         if edge.type is not EdgeType.DERIVES_FROM or number in staying:
             continue
         _let_go(tx, edge, now)
-        summary = summaries.get(tx, number)
+        summary = summaries.get_summary(tx, number)
         if summary is None or summary.pinned_at is not None or _places(tx, number):
             continue
         if summary.superseded_by is None:
-            summaries.renew(tx, number, at=summary.at, expires_at=now, now=now)
+            summaries.renew_summary(tx, number, at=summary.at, expires_at=now, now=now)
             gone.append(number)
     return tuple(gone)
 
@@ -118,7 +118,7 @@ def _gives_way(tx: Connection, older: Summary, newer: Summary, now: int) -> bool
         return False
     if older.pinned_at is not None:
         ends = ("summary", str(newer.id), EdgeType.CONTRADICTS, "summary", str(older.id))
-        links.link(
+        links.add_edges(
             tx, [links.NewEdge(*ends, READ_AGAIN_RULE, now, detail={"finding": "pinned"})]
         )
         return False
@@ -139,7 +139,7 @@ def _let_go(tx: Connection, edge: Edge, now: int) -> None:
     ends = ((edge.from_kind, edge.from_id), (edge.to_kind, edge.to_id))
     links.drop_edge(tx, ends[0], edge.type, ends[1])
     once = links.NewEdge(*ends[0], EdgeType.REFERENCES, *ends[1], "said there before", now)
-    links.link(tx, [once])
+    links.add_edges(tx, [once])
 
 
 def _held(tx: Connection, node: str) -> list[Edge]:

@@ -70,7 +70,7 @@ async def serve(
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
     with process.held(paths.lock, clock()), doctor.opened(paths, clock()) as db:
-        import_rows.sweep(paths.database)
+        import_rows.remove_stale_staging(paths.database)
         log.configure(
             paths.log,
             level=config.daemon.log_level,

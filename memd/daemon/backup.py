@@ -21,7 +21,7 @@ from memd.store import backup as store_backup
 from memd.store import database, migrate
 from memd.store import salvage as store_salvage
 from memd.store.backup import Progress
-from memd.store.import_rows import is_alive
+from memd.store.import_rows import is_process_alive
 
 _SUFFIX = ".memd"
 _PARTIAL = ".partial"
@@ -105,11 +105,11 @@ def make(paths: Paths, directory: str | None, keep: int, now: int, progress: Pro
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  # what is there keeps its mode
     _sweep(folder, paths.vault)
     partial = _partial(folder, paths.vault)
-    rows = store_backup.copy(paths.database, partial, progress)
+    rows = store_backup.copy_vault(paths.database, partial, progress)
     try:
         path = _name(partial, folder, f"{paths.vault}-{_date(now)}")
     except BaseException:
-        store_backup.discard(partial)
+        store_backup.remove_vault_file(partial)
         raise
     made = next(one for one in listed(folder, paths.vault) if one.path == path)
     return Made(made, rows, _prune(folder, paths.vault, keep, made))
@@ -139,13 +139,13 @@ def restore(paths: Paths, file: str, now: int, progress: Progress) -> Restored:
     folder = private_dir(place(paths))
     _sweep(folder, paths.vault)
     partial = _partial(folder, paths.vault)
-    rows = store_backup.copy(file, partial, progress)
+    rows = store_backup.copy_vault(file, partial, progress)
     try:
         gone = _forgotten(paths.database, _damaged(partial))
-        erased = store_backup.bring_up_to_date(partial, gone, now)
+        erased = store_backup.upgrade_copy(partial, gone, now)
         aside = _take_place(paths, folder, partial, now, is_whole=_is_whole(paths.database))
     except BaseException:
-        store_backup.discard(partial)
+        store_backup.remove_vault_file(partial)
         raise
     _flush(paths.data_dir)
     return Restored(aside, erased, rows)
@@ -167,11 +167,11 @@ def salvage(paths: Paths, file: str | None, now: int) -> Rescued:
     try:
         _clone(source, damaged)
         found = store_salvage.salvage(damaged, partial, now)
-        store_backup.verify(partial)
+        store_backup.verify_vault(partial)
         aside = _take_place(paths, folder, partial, now, is_whole=False)
     finally:
-        store_backup.discard(damaged)
-        store_backup.discard(partial)
+        store_backup.remove_vault_file(damaged)
+        store_backup.remove_vault_file(partial)
     _flush(paths.data_dir)
     return Rescued(aside, found.kept, found.lost)
 
@@ -182,7 +182,7 @@ def check_damaged(paths: Paths, file: str | None) -> None:
     if not Path(source).is_file():
         raise BadRequest(f"there is no file {source}")
     try:
-        store_backup.verify(source)
+        store_backup.verify_vault(source)
     except MemdError:
         return
     is_vault = Path(paths.database).exists() and Path(source).samefile(paths.database)
@@ -197,7 +197,7 @@ def newest(paths: Paths, now: int) -> Backup | None:
     """The last backup that is whole; None if there is none. What was set aside is none."""
     for one in _by_age(listed(place(paths), paths.vault), now):
         with contextlib.suppress(MemdError):
-            store_backup.verify(one.path)
+            store_backup.verify_vault(one.path)
             return one
     return None
 
@@ -212,7 +212,7 @@ def _take_place(
     except BaseException:
         _take_back(paths, aside)
         raise
-    database.discard(paths.database)
+    database.remove_snapshots(paths.database)
     return aside
 
 
@@ -225,7 +225,7 @@ def check(paths: Paths, file: str) -> dict[str, int]:
         raise BadRequest(f"there is no file {file}")
     if Path(paths.database).exists() and Path(file).samefile(paths.database):
         raise BadRequest(f"{file} is the vault itself")
-    return store_backup.verify(file)
+    return store_backup.verify_vault(file)
 
 
 def _forgotten(vault: str, damaged: str) -> Sequence[tuple[str, int]]:
@@ -233,12 +233,12 @@ def _forgotten(vault: str, damaged: str) -> Sequence[tuple[str, int]]:
     if not Path(vault).is_file():
         return ()
     with contextlib.suppress(MemdError):
-        return store_backup.forgotten(vault)
+        return store_backup.read_forgotten(vault)
     try:
         _clone(vault, damaged)
-        return store_salvage.forgotten(damaged)
+        return store_salvage.salvage_forgotten(damaged)
     finally:
-        store_backup.discard(damaged)
+        store_backup.remove_vault_file(damaged)
 
 
 def _damaged(partial: str) -> str:
@@ -246,16 +246,16 @@ def _damaged(partial: str) -> str:
 
 
 def _clone(vault: str, damaged: str) -> None:
-    store_backup.discard(damaged)
+    store_backup.remove_vault_file(damaged)
     for suffix in ("", _WAL):
         if Path(vault + suffix).is_file():
-            store_backup.clone(vault + suffix, damaged + suffix)
+            store_backup.copy_file(vault + suffix, damaged + suffix)
 
 
 def _is_whole(vault: str) -> bool:
     """Whether a file begins as a vault does; else it is set aside as it is."""
     try:
-        migrate.inspect(vault)
+        migrate.check_header(vault)
     except MemdError:
         return False
     return True
@@ -264,12 +264,12 @@ def _is_whole(vault: str) -> bool:
 def _set_aside(paths: Paths, folder: str, now: int, *, is_whole: bool) -> str | None:
     """Give the present vault a second name beside the backups, and empty its log; that name."""
     if not Path(paths.database).exists():
-        store_backup.discard(paths.database)
+        store_backup.remove_vault_file(paths.database)
         return None
     # A damaged vault cannot be folded; then its log goes aside with it.
     if is_whole:
         with contextlib.suppress(VaultError):
-            store_backup.fold(paths.database)
+            store_backup.fold_wal(paths.database)
     aside = _name(
         paths.database, folder, f"{paths.vault}-{_ASIDE}-{_date(now)}", is_second=True
     )
@@ -321,13 +321,13 @@ def _link(path: str, target: Path) -> bool:
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        store_backup.clone(path, str(target))
+        store_backup.copy_file(path, str(target))
     return True
 
 
 def _partial(folder: str, vault: str) -> str:
     path = str(Path(folder, f"{vault}.{os.getpid()}{_PARTIAL}"))
-    store_backup.discard(path)
+    store_backup.remove_vault_file(path)
     return path
 
 
@@ -338,7 +338,7 @@ def _sweep(folder: str, vault: str) -> None:
     )
     for entry in os.scandir(folder):
         match = pattern.fullmatch(entry.name)
-        if match and not is_alive(int(match[1])):
+        if match and not is_process_alive(int(match[1])):
             Path(entry.path).unlink(missing_ok=True)
 
 

@@ -26,7 +26,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.models import Finding
 from memd.paths import Paths
 from memd.store import database, integrity, migrate
-from memd.store.backup import snapshot
+from memd.store.backup import read_snapshot
 from memd.store.database import Database, open_database
 
 # MERGED from memd.daemon.checkup:
@@ -80,7 +80,7 @@ class Checkup:
             done.append(f"took in {lines} lines of the spool")
         wrong = await self._fixable()
         if wrong:
-            gone = await self._db.write(integrity.sweep)
+            gone = await self._db.write(integrity.remove_orphans)
             done += [f"took away {count} rows of {table}" for table, count in gone.items()]
             wrong |= await self._fixable()
         if wrong - _SWEPT:
@@ -103,8 +103,8 @@ def examined(path: str, tokens_max: int, now: int, *, is_served: bool) -> list[F
     one that was open before, FTS5 checks the rows of now by the structure that it had once read.
     """
     try:
-        with snapshot(path) as tx:
-            found = integrity.examine(tx, now, is_served=is_served)
+        with read_snapshot(path) as tx:
+            found = integrity.examine_vault(tx, now, is_served=is_served)
             if any(one.name == "passages" for one in found):
                 found.append(index_check.check_sample(tx, tokens_max))
                 found.append(index_check.check_snapshot(tx, path, HashingEmbedder()))
@@ -188,7 +188,7 @@ def _directories(paths: Paths) -> list[str]:
 
 def _saved(paths: Paths) -> list[str]:
     """Where the index's copies lie, and each of them."""
-    folder = database.directory(paths.database)
+    folder = database.snapshot_directory(paths.database)
     return [folder, *(entry.path for entry in _entries(folder))]
 
 
@@ -394,7 +394,7 @@ def examine_damage(paths: Paths) -> Finding | None:
     """What keeps a vault that nobody serves from being opened; None if nothing does."""
     try:
         check(paths)
-        migrate.inspect(paths.database)
+        migrate.check_header(paths.database)
     except VaultCorrupt as error:
         return Finding("database", "problem", error.message, offer(paths))
     except VaultError as error:

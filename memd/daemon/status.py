@@ -426,16 +426,18 @@ def versions() -> Versions:
 
 def _count(tx: Connection) -> Counts:
     balance = ledger.balance(tx)
-    whole = store_summaries.counts(tx)
+    whole = store_summaries.summary_counts(tx)
     out = balance["stored"] + balance["duplicate"] + balance["filtered"] + balance["refused"]
-    happened = store_events.counts(tx)
+    happened = store_events.event_counts(tx)
     return Counts(
         books=Books(
             **{name: balance[name] for name in ("received", "stored", "duplicate")},
             filtered=balance["filtered"],
             refused=balance["refused"],
             balanced=balance["received"] == out,
-            reasons={name: ledger.reasons(tx, name) for name in ("filtered", "refused")},
+            reasons={
+                name: ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")
+            },
         ),
         events=Events(
             count=happened["events"] or 0,

@@ -79,7 +79,7 @@ def find_pending_sessions(tx: Connection, through: int | None) -> list[int]:
     A caller waits for that event with a deadline, so it must not queue behind a whole import.
     """
     waiting = [number for number, _, _ in events.pending_sessions(tx)]
-    asked = events.by_ids(tx, [through]) if through is not None else {}
+    asked = events.events_by_ids(tx, [through]) if through is not None else {}
     first = {event.session_id for event in asked.values()}
     return sorted(waiting, key=lambda number: number not in first)
 
@@ -127,14 +127,14 @@ def _read_events(
     tx: Connection, session_id: int, waiting: list[int]
 ) -> tuple[list[Event], frozenset[str], bool]:
     """Return (events, turns that are whole, whether the window was cut) around the first waiting events."""
-    seeds = events.by_ids(tx, waiting[:SEEDS_MAX])
+    seeds = events.events_by_ids(tx, waiting[:SEEDS_MAX])
     since = min(event.at for event in seeds.values())
-    window = events.of_session(tx, session_id, since, EVENTS_MAX)
+    window = events.session_events(tx, session_id, since, EVENTS_MAX)
     turns = unique(seeds[i].turn or "" for i in sorted(seeds) if seeds[i].turn)[:TURNS_MAX]
-    whole = events.of_turns(tx, session_id, turns, EVENTS_MAX) if turns else []
+    whole = events.turn_events(tx, session_id, turns, EVENTS_MAX) if turns else []
     if len(whole) == EVENTS_MAX:
         turns = turns[:1]
-        whole = events.of_turns(tx, session_id, turns, EVENTS_MAX)
+        whole = events.turn_events(tx, session_id, turns, EVENTS_MAX)
     by_id = {event.id: event for event in (*seeds.values(), *window, *whole)}
     return list(by_id.values()), frozenset(turns), len(window) == EVENTS_MAX
 
@@ -253,14 +253,14 @@ class Distiller:
     async def _sweep(self) -> None:
         try:
             await self._drain(None)
-            self._pending = await self._db.read(events.pending_count)
+            self._pending = await self._db.read(events.count_pending)
         except MemdError as error:
             self._last_error = error.message
             raise
 
     async def _drain(self, through: int | None) -> None:
         if through is not None and not await self._db.read(
-            partial(events.any_pending_through, event_id=through)
+            partial(events.has_pending_through, event_id=through)
         ):
             return
         for session_id in await self._db.read(partial(find_pending_sessions, through=through)):

@@ -20,7 +20,7 @@ from memd.distill.decisions import DecisionChoice, parse_choice
 from memd.distill.failures import PassedCheck, match_passed_checks
 from memd.import_graph import FileLink
 from memd.models import AHEAD_MS, Draft, EdgeType, Kind, Session, Summary
-from memd.store import events, judgments, links, projects, summaries, writings
+from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.session_context import PASSED_LATER
 from memd.text import digest
@@ -173,8 +173,8 @@ def write_episode(
     """Write an episode; how many summaries were created, revised, strengthened or deleted."""
     # Its project may have been merged into another since the episode was read.
     session = projects.session(tx, session.id) or session
-    known = {s.uid: s for s in summaries.of_episode(tx, session.id, plan.episode)}
-    owner = summaries.Owner(session.project_id, session.id, session.client, plan.episode)
+    known = {s.uid: s for s in summaries.episode_summaries(tx, session.id, plan.episode)}
+    owner = summaries.SummaryOwner(session.project_id, session.id, session.client, plan.episode)
     outcomes: Counter[str] = Counter()
     ids: dict[str, int] = {}
     written: list[Draft] = []
@@ -188,8 +188,8 @@ def write_episode(
         if uid in known and _is_written_up(known[uid], draft):
             number, outcome = known[uid].id, "unchanged"
         else:
-            begun = replace(draft, confidence=judgments.captured(draft.confidence))
-            number, outcome = summaries.put_summaries(tx, uid, begun, owner, now)
+            begun = replace(draft, confidence=judgments.captured_confidence(draft.confidence))
+            number, outcome = summaries.put_summary(tx, uid, begun, owner, now)
         outcomes[outcome] += 1
         if outcome == "forgotten":
             continue
@@ -199,11 +199,11 @@ def write_episode(
             _drop_own_edges(tx, number)
     outcomes["deleted"] += _delete_stale(tx, known, uids.keys())
     for draft in written:
-        links.link(tx, _make_draft_edges(draft, ids))
+        links.add_edges(tx, _make_draft_edges(draft, ids))
     for draft in written:
         if draft.kind is Kind.DECISION:
             _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)
-    links.link(tx, _make_file_edges(plan.files, written))
+    links.add_edges(tx, _make_file_edges(plan.files, written))
     close_failures(tx, plan.passed, session.project_id)
     events.mark_distilled(tx, plan.event_ids)
     return outcomes
@@ -212,7 +212,7 @@ def write_episode(
 def _is_written_up(known: Summary, draft: Draft) -> bool:
     """Whether a model has improved just this draft: distilling it again must not undo that."""
     return (
-        known.rule.startswith(writings.BY_MODEL)
+        known.rule.startswith(summaries.MODEL_RULE_PREFIX)
         and (known.kind, known.files, known.tags) == (draft.kind, draft.files, draft.tags)
         and (known.body == draft.body or known.body.endswith("\n\n" + draft.body))
     )
@@ -222,15 +222,15 @@ def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
     """A live memory of the project that says the same already."""
     if draft.kind not in _REPEATABLE:
         return None
-    same = summaries.titled(tx, project_id, draft.kind, draft.title)
-    return summaries.get(tx, same[0]) if same else None
+    same = summaries.ids_with_title(tx, project_id, draft.kind, draft.title)
+    return summaries.get_summary(tx, same[0]) if same else None
 
 
 def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
     """Count a repeat once per event that repeated it; 1 if it was new."""
-    new = links.link(tx, _make_source_edges(draft, twin.id, REPEAT))
+    new = links.add_edges(tx, _make_source_edges(draft, twin.id, REPEAT))
     if new:
-        summaries.strengthen(tx, twin.id, now)
+        summaries.strengthen_summary(tx, twin.id, now)
     return int(new > 0)
 
 
@@ -240,8 +240,8 @@ def _delete_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[s
     stale = [s for uid, s in known.items() if uid not in yielded and s.pinned_at is None]
     nodes = {node for s in stale for node in links.neighbours(tx, "summary", str(s.id))}
     for summary in stale:
-        summaries.delete(tx, summary.id)
-    links.drop_adrift(tx, nodes)
+        summaries.delete_summary(tx, summary.id)
+    links.drop_orphan_nodes(tx, nodes)
     return len(stale)
 
 
@@ -253,8 +253,8 @@ def _drop_own_edges(tx: Connection, summary_id: int) -> None:
         if (e.from_kind, e.from_id) == ("summary", str(summary_id))
     ]
     kept = [e for e in begins if e.type in _JUDGMENT_EDGES or e.rule in _KEPT_RULES]
-    links.unlink_from(tx, summary_id)
-    links.link(
+    links.drop_edges_from(tx, summary_id)
+    links.add_edges(
         tx,
         [
             links.NewEdge(
@@ -316,7 +316,7 @@ def _judge_decisions(
     ]
     for verdict in judge_decision(draft, others):
         _apply_verdict(tx, summary_id, verdict.older_id, verdict, draft.at)
-    itself = summaries.get(tx, summary_id)
+    itself = summaries.get_summary(tx, summary_id)
     if itself is None or itself.superseded_by is not None:
         return
     for later in others:
@@ -333,8 +333,8 @@ def _find_related(
     stems = decisions.telling_stems(draft.title)
     if draft.reversal is not None:
         stems |= draft.reversal.subject | draft.reversal.gives_up
-    ids = summaries.sharing(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
-    found = summaries.by_ids(tx, ids)
+    ids = summaries.ids_sharing_keys(tx, project_id, draft.kind, stems, limit=_RELATED_MAX)
+    found = summaries.summaries_by_ids(tx, ids)
     return [found[number] for number in ids if number != summary_id]
 
 
@@ -350,14 +350,14 @@ def _restore_draft(summary: Summary) -> Draft:
 def _apply_verdict(
     tx: Connection, newer_id: int, older_id: int, verdict: DecisionVerdict, at: int
 ) -> None:
-    if judgments.verdict(tx, newer_id, older_id) is not None:
+    if judgments.stance_between(tx, newer_id, older_id) is not None:
         return  # a person has judged the two
     if verdict.relation == "contradicts":
         edge = links.NewEdge(
             "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), OTHER_CHOICE, at,
             detail={"reason": verdict.reason},
         )  # fmt: skip
-        links.link(tx, [edge])
+        links.add_edges(tx, [edge])
         return
     judged = {(s.newer_id, s.older_id) for s in links.supersessions_of(tx, newer_id)}
     if (newer_id, older_id) not in judged:  # what a person undid stays undone
@@ -371,7 +371,9 @@ def close_failures(tx: Connection, runs: Sequence[PassedCheck], project_id: int)
     """Link each failure of the project that one of these runs closes; how many were open until now."""
     if not runs:
         return 0
-    failed = summaries.live(tx, project_id, (Kind.FAILURE,), limit=_FAILURES_CHECKED_MAX)
+    failed = summaries.live_summaries(
+        tx, project_id, (Kind.FAILURE,), limit=_FAILURES_CHECKED_MAX
+    )
     edges = [
         links.NewEdge(
             "summary",
@@ -384,4 +386,4 @@ def close_failures(tx: Connection, runs: Sequence[PassedCheck], project_id: int)
         )
         for failure, run in match_passed_checks(runs, failed)
     ]
-    return links.link(tx, edges)
+    return links.add_edges(tx, edges)

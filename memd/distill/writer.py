@@ -23,7 +23,7 @@ from memd.distill.sentences import clip, score_quality
 from memd.embeddings.base import ChatModel
 from memd.errors import EngineFailed
 from memd.models import Draft, Event, EventKind, Summary
-from memd.store import events, ledger, links, projects, summaries, writings
+from memd.store import events, ledger, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import PRIVATE, fold, is_stop_word, split_identifier, stem, terms, words
 from memd.wakeup import AutoResetEvent
@@ -272,7 +272,7 @@ class WriterBudget:
 def read_budget(tx: Connection, now: int) -> WriterBudget:
     """Read the budget as of `now`; an unreadable one is a new one."""
     try:
-        stored: Any = json.loads(ledger.note(tx, _META_KEY) or "{}")
+        stored: Any = json.loads(ledger.read_note(tx, _META_KEY) or "{}")
         tried = {int(key): int(value) for key, value in stored.get("tried", {}).items()}
         budget = WriterBudget(int(stored.get("day", 0)), int(stored.get("calls", 0)), tried)
     except (ValueError, TypeError, AttributeError):
@@ -303,7 +303,9 @@ def refund_reply(tx: Connection, now: int) -> WriterBudget:
 def mark_tried(tx: Connection, turn: Summary, now: int) -> WriterBudget:
     """Do not ask about this revision of the turn again; forget turns that are out of reach."""
     budget = read_budget(tx, now)
-    open_turns = {id_ for id_, _ in writings.open_turns(tx, now - DAY_MS, now, TURNS_MAX)}
+    open_turns = {
+        id_ for id_, _ in summaries.rewritable_turns(tx, now - DAY_MS, now, TURNS_MAX)
+    }
     tried = {id_: revision for id_, revision in budget.tried.items() if id_ in open_turns}
     if turn.id in open_turns:
         tried[turn.id] = turn.revisions
@@ -318,10 +320,10 @@ def find_next_turn(
     Turns that failed less often come first.
     """
     budget = read_budget(tx, now)
-    open_turns = writings.open_turns(tx, now - DAY_MS, now, TURNS_MAX)
+    open_turns = summaries.rewritable_turns(tx, now - DAY_MS, now, TURNS_MAX)
     waiting = [id_ for id_, revision in open_turns if budget.tried.get(id_) != revision]
     for id_ in sorted(waiting, key=lambda id_: failures.get(id_, 0)):
-        turn = summaries.get(tx, id_)
+        turn = summaries.get_summary(tx, id_)
         if turn is not None and _may_be_sent(tx, turn, now, idle_ms):
             return budget, len(waiting), turn
     return budget, 0, None
@@ -330,7 +332,7 @@ def find_next_turn(
 def _may_be_sent(tx: Connection, turn: Summary, now: int, idle_ms: int) -> bool:
     """Whether the turn is over, and nothing in it is private or switched off."""
     ids = [event_id for event_id, _ in links.sources_of(tx, turn.id)]
-    sources: list[Event] = list(events.by_ids(tx, ids).values())
+    sources: list[Event] = list(events.events_by_ids(tx, ids).values())
     is_over = now - turn.at >= idle_ms or any(e.kind is EventKind.STOP for e in sources)
     texts = (
         turn.title,
@@ -342,7 +344,7 @@ def _may_be_sent(tx: Connection, turn: Summary, now: int, idle_ms: int) -> bool:
     project = projects.project(tx, turn.project_id)
     session = projects.session(tx, turn.session_id or 0)
     key = session.key if session else None
-    return project is not None and projects.effective(tx, project.key, key).captures
+    return project is not None and projects.effective_switch(tx, project.key, key).captures
 
 
 def apply_text(tx: Connection, turn: Summary, text: TurnText, model: str, now: int) -> bool:
@@ -350,8 +352,8 @@ def apply_text(tx: Connection, turn: Summary, text: TurnText, model: str, now: i
     facts = "".join(f"- {fact}\n" for fact in text.facts)
     body = f"Learnt:\n{facts}\n{turn.body}" if facts else turn.body
     quality = max(turn.quality, score_quality(body))
-    new = writings.WriteUp(turn.id, turn.revisions, text.title, body, quality, model)
-    return writings.write_up(tx, new, now)
+    new = summaries.TurnRewrite(turn.id, turn.revisions, text.title, body, quality, model)
+    return summaries.rewrite_turn(tx, new, now)
 
 
 class TurnWriter:

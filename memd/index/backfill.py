@@ -22,7 +22,7 @@ from memd.models import Space
 from memd.store import fulltext
 from memd.store import vectors as store_vectors
 from memd.store.database import Connection, Database
-from memd.store.vectors import Weight
+from memd.store.vectors import SpaceSize
 from memd.wakeup import AutoResetEvent
 
 # MERGED from memd.index.gaps:
@@ -48,7 +48,7 @@ class Gap:
 
 def look(tx: Connection, space: Space, passage_ids: Sequence[int], limit: int) -> Gap:
     """Look these passages up; texts only if no vector is stored, and of the first `limit` alone."""
-    stored = store_vectors.of(tx, space.name, passage_ids)
+    stored = store_vectors.vectors_of(tx, space.name, passage_ids)
     return Gap(stored) if stored else Gap({}, texts(tx, passage_ids[:limit]))
 
 
@@ -56,7 +56,7 @@ def texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
     """Passage id → what to embed, in the order given; those that have gone are left out."""
     found = {
         number: wording(title, body, start, stop)
-        for number, start, stop, title, body in fulltext.texts(tx, passage_ids)
+        for number, start, stop, title, body in fulltext.passage_texts(tx, passage_ids)
     }
     return {number: found[number] for number in passage_ids if number in found}
 
@@ -77,7 +77,7 @@ async def bring(
         coded = await anyio.to_thread.run_sync(encode, rows)
         pairs = dict(zip(passage_ids, coded, strict=True))
         kept = await db.write(
-            lambda tx: store_vectors.put_where_wanted(
+            lambda tx: store_vectors.put_existing_vectors(
                 tx, store_vectors.ensure_space(tx, space), pairs.items()
             )
         )
@@ -102,7 +102,7 @@ async def recode(db: Database, space: Space, stored: Mapping[int, bytes]) -> Non
         coded = encode(decode(list(former.values()), space.dimensions))
         pairs = list(zip(former, coded, strict=True))
         await db.write(
-            lambda tx: store_vectors.put_where_wanted(
+            lambda tx: store_vectors.put_existing_vectors(
                 tx, store_vectors.ensure_space(tx, space), pairs
             )
         )
@@ -110,7 +110,7 @@ async def recode(db: Database, space: Space, stored: Mapping[int, bytes]) -> Non
 
 async def clear(db: Database, space_name: str) -> None:
     """Take all vectors of a space out of the vault, a part at a time."""
-    part = partial(store_vectors.clear, name=space_name, limit=_CLEARED_AT_ONCE)
+    part = partial(store_vectors.drop_vectors, name=space_name, limit=_CLEARED_AT_ONCE)
     while await db.write(part):
         pass
 
@@ -366,7 +366,7 @@ class Upkeep:
 
     async def vacuum(self, *, dry_run: bool) -> Vacuumed:
         """Drop the spaces that nobody asks, then write the file anew; or say what that would free."""
-        weights = await self._db.read(store_vectors.weigh)
+        weights = await self._db.read(store_vectors.measure_spaces)
         free = await self._db.read(store_vectors.free_bytes)
         stale, note = self._stale(weights)
         before = await anyio.to_thread.run_sync(self._db.size)
@@ -380,7 +380,7 @@ class Upkeep:
         dropped = tuple(Dropped(one.name, one.vectors, one.bytes) for one in stale)
         return Vacuumed(dry_run, dropped, free, before, after, note)
 
-    def _stale(self, weights: Sequence[Weight]) -> tuple[list[Weight], str]:
+    def _stale(self, weights: Sequence[SpaceSize]) -> tuple[list[SpaceSize], str]:
         used = {embedder.space.name for embedder in self._local}
         rest = [weight for weight in weights if weight.name not in used]
         if self._learned is None:
@@ -395,4 +395,4 @@ class Upkeep:
 
     async def _drop(self, name: str) -> None:
         await clear(self._db, name)
-        await self._db.write(partial(store_vectors.drop, name=name))
+        await self._db.write(partial(store_vectors.drop_space, name=name))

@@ -23,7 +23,7 @@ def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Findin
 
     This finds what no count finds: an index made with other settings, or by other rules of cutting words.
     """
-    chosen = summaries.by_ids(tx, integrity.sampled(tx, limit))
+    chosen = summaries.summaries_by_ids(tx, integrity.sample_summaries(tx, limit))
     stale = [
         number for number, one in sorted(chosen.items()) if not _is_cut_so(tx, one, tokens_max)
     ]
@@ -38,7 +38,7 @@ def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Findin
 def _is_cut_so(tx: Connection, summary: Summary, tokens_max: int) -> bool:
     stored = [
         (one.start, one.stop, one.length, dict(one.terms))
-        for one in integrity.indexed(tx, summary.id)
+        for one in integrity.indexed_passages(tx, summary.id)
     ]
     return stored == [
         (
@@ -56,7 +56,10 @@ def check_snapshot(tx: Connection, vault: str, embedder: LocalEmbedder) -> Findi
 
     What was indexed since is left out: a start reads that from the vault.
     """
-    name, remedy = fulltext.name(tx), "`memd doctor --fix` or `memd reindex` makes it anew"
+    name, remedy = (
+        fulltext.snapshot_name(tx),
+        "`memd doctor --fix` or `memd reindex` makes it anew",
+    )
     if name is None:
         return Finding("saved index", "ok", "none is kept yet: a start reads the vault")
     try:
@@ -70,18 +73,21 @@ def check_snapshot(tx: Connection, vault: str, embedder: LocalEmbedder) -> Findi
         words = f"it has not what is expected: {error!r}"
     if words:
         return Finding("saved index", "problem", words, remedy, fixable=True)
-    words = f"it says what the vault says; {fulltext.unsaved_count(tx)} memories are newer"
+    words = f"it says what the vault says; {fulltext.count_unsaved(tx)} memories are newer"
     return Finding("saved index", "ok", words)
 
 
 def _difference(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> str:
     """Say what is wrong with the snapshot; empty if nothing is."""
     found, index = read_snapshot(vault, name), MemoryIndex()
-    index.restore(found, fulltext.labels(tx))
+    index.restore(found, fulltext.snapshot_labels(tx))
     columns = index.columns
-    newer = [*fulltext.unsaved(tx), *(number for _, number in fulltext.pending(tx, -1))]
+    newer = [
+        *fulltext.unsaved_ids(tx),
+        *(number for _, number in fulltext.pending_changes(tx, -1)),
+    ]
     mine = columns.passage_id[columns.live & ~np.isin(columns.summary_id, newer)]
-    owners = np.array(list(fulltext.all_owners(tx)), np.int64).reshape(-1, 2)
+    owners = np.array(list(fulltext.all_passage_owners(tx)), np.int64).reshape(-1, 2)
     theirs = owners[~np.isin(owners[:, 1], newer), 0]
     if not np.array_equal(np.sort(mine), theirs):
         return (
@@ -101,7 +107,8 @@ def _differing_passages(
         return []
     rows = index.columns.rows_with(passage_ids)
     texts = [
-        wording(t, b, start, stop) for _, start, stop, t, b in fulltext.texts(tx, passage_ids)
+        wording(t, b, start, stop)
+        for _, start, stop, t, b in fulltext.passage_texts(tx, passage_ids)
     ]
     wanted, found = embedder.embed(texts), index.matrices[embedder.space.name].vectors(rows)
     is_near = (np.abs(wanted - found) < _NEAR).all(axis=1)

@@ -158,10 +158,10 @@ class Indexer:
     async def reindex(self) -> None:
         """Compute every derived row anew, from an index that has what the tables have."""
         async with self._lock:
-            await self._db.write(fulltext.everything)
-            await self._db.write(fulltext.drop)
+            await self._db.write(fulltext.queue_reindex)
+            await self._db.write(fulltext.invalidate_snapshot)
             await self._storage.sweep()
-            await self._db.write(turns.rebuild)
+            await self._db.write(turns.rebuild_turns)
             await self._load()
             await self._catch_up()
 
@@ -171,7 +171,7 @@ class Indexer:
 
     async def _catch_up(self) -> None:
         await self._get_in_step()
-        last = await self._db.read(fulltext.last)
+        last = await self._db.read(fulltext.last_change)
         batches = 0
         while await self._batch(last):
             batches += 1
@@ -306,17 +306,17 @@ def _digest(summary: Summary) -> int:
 
 
 def _pending(tx: Connection, limit: int, last: int) -> Work:
-    due = [(seq, number) for seq, number in fulltext.pending(tx, limit) if seq <= last]
-    found = store_summaries.by_ids(tx, [number for _, number in due]) if due else {}
+    due = [(seq, number) for seq, number in fulltext.pending_changes(tx, limit) if seq <= last]
+    found = store_summaries.summaries_by_ids(tx, [number for _, number in due]) if due else {}
     return Work(due, found, fulltext.count_changes(tx))
 
 
 def _write(tx: Connection, plan: Plan) -> Batch:
     """Write a batch. What happened again since it was read is left for the next one."""
-    current = fulltext.still_pending(tx, (seq for seq, _ in plan.work.changes))
+    current = fulltext.still_pending_changes(tx, (seq for seq, _ in plan.work.changes))
     ids = {number: None for seq, number in plan.work.changes if seq in current}
     gone = [n for n in ids if n in plan.rewritten or n not in plan.work.summaries]
-    removed = [passage for number in gone for passage in fulltext.remove(tx, number)]
+    removed = [passage for number in gone for passage in fulltext.remove_passages(tx, number)]
     kept = [
         (at, passage)
         for at, passage in enumerate(p for new in plan.rewritten.values() for p in new)
@@ -324,12 +324,12 @@ def _write(tx: Connection, plan: Plan) -> Batch:
     ]
     new = [passage for _, passage in kept]
     numbers = fulltext.number_terms(tx, new)
-    added = fulltext.put(tx, new, numbers)
+    added = fulltext.put_passages(tx, new, numbers)
     rows = {space: found[[at for at, _ in kept]] for space, found in plan.vectors.items()}
     for number in plan.entities.keys() & ids.keys():
-        links.put(tx, number, plan.entities[number])
-    fulltext.learnt(tx, current)
-    fulltext.touch(tx, ids)
+        links.put_entities(tx, number, plan.entities[number])
+    fulltext.remove_changes(tx, current)
+    fulltext.mark_unsaved(tx, ids)
     return Batch(
         removed=removed, gone=[n for n in ids if n not in plan.work.summaries],
         added=added, numbers=numbers, vectors=rows,

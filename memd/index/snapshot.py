@@ -99,7 +99,7 @@ def write_snapshot(vault: str, name: str, index: MemoryIndex, checkpoint: Checkp
 
     Nothing may add or remove rows meanwhile.
     """
-    folder = Path(database.directory(vault))
+    folder = Path(database.snapshot_directory(vault))
     folder.mkdir(mode=0o700, exist_ok=True)
     path = folder / f"{name}.new"
     handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -184,7 +184,7 @@ def _checksum(file: FileIO | BufferedRandom, size: int, checkpoint: Checkpoint) 
 def read_snapshot(vault: str, name: str) -> Snapshot:
     """Check and map a snapshot. Raises SnapshotUnusable if there is none, or it is not a whole one."""
     try:
-        with Path(database.directory(vault), name).open("rb", buffering=0) as file:
+        with Path(database.snapshot_directory(vault), name).open("rb", buffering=0) as file:
             return _read_file(file, name)
     except _MISFITS as error:
         raise SnapshotUnusable(f"it has not what is expected: {error!r}") from error
@@ -214,7 +214,7 @@ def _read_file(file: FileIO, name: str) -> Snapshot:
 def sweep_snapshots(vault: str, keep: str | None) -> None:
     """Delete every snapshot but this one. What is mapped stays in memory."""
     with contextlib.suppress(FileNotFoundError):
-        for entry in os.scandir(database.directory(vault)):
+        for entry in os.scandir(database.snapshot_directory(vault)):
             if entry.name != keep:
                 with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
@@ -245,7 +245,7 @@ class IndexStorage:
 
     def load(self, tx: Connection) -> None:
         """Fill the index from the snapshot and what was indexed since, or else from the tables."""
-        name, fresh = fulltext.name(tx), MemoryIndex()
+        name, fresh = fulltext.snapshot_name(tx), MemoryIndex()
         self._snapshot, self.trouble = None, ""
         if name is not None:
             try:
@@ -268,13 +268,13 @@ class IndexStorage:
         if snapshot.spaces != [(e.space.name, e.space.dimensions) for e in self._embedders]:
             raise SnapshotUnusable("it was made for other vectors")
         try:
-            fresh.restore(snapshot, fulltext.labels(tx))
+            fresh.restore(snapshot, fulltext.snapshot_labels(tx))
             fresh.vocabulary.load(*fulltext.terms_in_order(tx))
-            if changed := fulltext.unsaved(tx):
+            if changed := fulltext.unsaved_ids(tx):
                 fresh.apply(_changes_since(tx, fresh, changed))
         except _MISFITS as error:
             raise SnapshotUnusable(f"it has not what is expected: {error!r}") from error
-        rows, wanted = fresh.columns.live_count, fulltext.count(tx)
+        rows, wanted = fresh.columns.live_count, fulltext.count_passages(tx)
         if rows != wanted:
             raise SnapshotUnusable(f"it makes {rows} passages of {wanted}")
         return snapshot
@@ -288,17 +288,17 @@ class IndexStorage:
                 for some in _parts(missing):
                     texts = {
                         number: wording(title, body, start, stop)
-                        for number, start, stop, title, body in fulltext.texts(tx, some)
+                        for number, start, stop, title, body in fulltext.passage_texts(tx, some)
                     }
                     vectors = embedder.embed(list(texts.values()))
                     fresh.fill(name, list(texts), vectors.astype(np.float16))
 
     async def discard_unusable(self) -> None:
         """Let the vault name no snapshot if the one that it names could not be used."""
-        if self._snapshot is None and await self._db.read(fulltext.name) is not None:
+        if self._snapshot is None and await self._db.read(fulltext.snapshot_name) is not None:
             # On a full disk this fails; then the next start finds the snapshot unusable again.
             with contextlib.suppress(VaultError):
-                await self._db.write(fulltext.drop)
+                await self._db.write(fulltext.invalidate_snapshot)
 
     async def save(self, give_up: Callable[[], bool]) -> None:
         """Write a snapshot if it is due, and move the index into its arrays; stop if `give_up` says so."""
@@ -322,10 +322,10 @@ class IndexStorage:
         is_whole = all(self._index.coverage(e.space.name) == 1 for e in self._embedders)
         if not self._index.loaded or rows < ROWS_MIN or not is_whole:
             return False
-        if self._snapshot is None or await self._db.read(fulltext.name) is None:
+        if self._snapshot is None or await self._db.read(fulltext.snapshot_name) is None:
             return True
         enough = min(max(_CHANGED_SHARE * rows, _CHANGED_MIN), _CHANGED_MAX)
-        return await self._db.read(fulltext.unsaved_count) >= enough
+        return await self._db.read(fulltext.count_unsaved) >= enough
 
     async def _save(self, give_up: Callable[[], bool]) -> None:
         def checkpoint() -> None:
@@ -333,13 +333,15 @@ class IndexStorage:
             if give_up():
                 raise GivenUp
 
-        path, name = self._db.path, await self._db.read(fulltext.new_name)
+        path, name = self._db.path, await self._db.read(fulltext.new_snapshot_name)
         await anyio.to_thread.run_sync(write_snapshot, path, name, self._index, checkpoint)
         # A caller may be cancelled, but not between the commit and the index.
         with anyio.CancelScope(shield=True):
             snapshot = await anyio.to_thread.run_sync(read_snapshot, path, name)
             labels = self._index.columns.labels()
-            if not await self._db.write(partial(fulltext.hold, name=name, labels=labels)):
+            if not await self._db.write(
+                partial(fulltext.record_snapshot, name=name, labels=labels)
+            ):
                 await self.sweep()
                 raise GivenUp
             await anyio.to_thread.run_sync(self._index.exchange, snapshot)
@@ -349,7 +351,7 @@ class IndexStorage:
 
     async def sweep(self) -> None:
         """Delete every snapshot that the vault does not name."""
-        name = await self._db.read(fulltext.name)
+        name = await self._db.read(fulltext.snapshot_name)
         await anyio.to_thread.run_sync(sweep_snapshots, self._db.path, name)
 
     def release_pages(self) -> None:
@@ -367,14 +369,14 @@ def contents(tx: Connection, embedders: Sequence[Embedder]) -> Contents:
     """Return what the vault's tables hold, as streams."""
     spaces = [embedder.space for embedder in embedders]
     return Contents(
-        fulltext.load(tx), fulltext.terms_in_order(tx), fulltext.index_rows(tx), spaces
+        fulltext.load_passages(tx), fulltext.terms_in_order(tx), fulltext.index_rows(tx), spaces
     )
 
 
 def _changes_since(tx: Connection, fresh: MemoryIndex, summary_ids: Sequence[int]) -> Batch:
     """Return what was indexed after the snapshot was written, as one batch."""
     parts = list(_parts(summary_ids))
-    stored = [p for part in parts for p in fulltext.load(tx, part)]
+    stored = [p for part in parts for p in fulltext.load_passages(tx, part)]
     stored.sort(key=lambda passage: passage.id)
     columns = fresh.columns
     known = set(columns.passage_id[columns.rows_of_any(summary_ids)].tolist())

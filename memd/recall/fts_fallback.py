@@ -15,13 +15,13 @@ def answer(tx: Connection, asked: Asked) -> Answer:
     """The wanted summaries that FTS5 ranks best."""
     expression = fts_expression(asked.query)
     limit = _PASSAGES_PER_HIT * asked.profile.pool
-    found = fulltext.match(tx, expression, limit) if expression else []
-    owners = fulltext.owners(tx, [passage_id for passage_id, _ in found])
+    found = fulltext.match_passages(tx, expression, limit) if expression else []
+    owners = fulltext.passage_owners(tx, [passage_id for passage_id, _ in found])
     best: dict[int, tuple[int, float]] = {}
     for passage_id, bm25 in found:
         best.setdefault(owners[passage_id], (passage_id, bm25))
-    rows = summaries.by_ids(tx, list(best))
-    heads = summaries.heads(tx, list(best))
+    rows = summaries.summaries_by_ids(tx, list(best))
+    heads = summaries.summary_heads(tx, list(best))
     wanted = asked.question.filter
     kept = [
         number

@@ -138,7 +138,7 @@ def hits(
     page: Mapping[int, int],
 ) -> tuple[Hit, ...]:
     """A hit for each entry of `page`: summary id → index of the candidate, in the order to be shown."""
-    rows = links.flattened(tx, summaries.by_ids(tx, list(page)))
+    rows = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
     beside = look_beside(tx, rows.values(), [passage_ids[i] for i in page.values()])
     ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
     found = []
@@ -164,7 +164,7 @@ def look_beside(
 ) -> Beside:
     """Fetch what the hits of a page need, all of them at once."""
     return Beside(
-        fulltext.spans(tx, passage_ids),
+        fulltext.passage_spans(tx, passage_ids),
         {number: store_projects.project(tx, number) for number in {s.project_id for s in rows}},
         store_projects.sessions(tx, {s.session_id for s in rows if s.session_id}),
     )
@@ -230,17 +230,17 @@ def turns(tx: Connection, asked: Asked) -> tuple[Turn, ...]:
         return ()
     question = asked.question
     bounds = [bound for bound in (question.until, question.as_of) if bound is not None]
-    where = store_turns.Where(
+    where = store_turns.TurnFilter(
         project_ids=question.project_ids,
         session_id=question.session_id,
         since=question.since,
         until=min(bounds, default=None),
     )
-    found = store_turns.match(tx, expression, where, min(asked.k, TURNS_MAX))
+    found = store_turns.match_turns(tx, expression, where, min(asked.k, TURNS_MAX))
     return tuple(_turn(spoken, rank, asked) for rank, spoken in enumerate(found, start=1))
 
 
-def _turn(spoken: store_turns.Spoken, rank: int, asked: Asked) -> Turn:
+def _turn(spoken: store_turns.SpokenTurn, rank: int, asked: Asked) -> Turn:
     title = spoken.session_title
     return Turn(
         event_id=spoken.event_id,

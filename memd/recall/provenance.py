@@ -128,9 +128,9 @@ LATEST_MAX = 10
 
 def read(tx: Connection, summary_id: int, project_ids: tuple[int, ...] | None) -> Access:
     """The uses of a memory; of a session of another project only that there was one."""
-    use = usage.of(tx, [summary_id]).get(summary_id)
-    shown, sessions = usage.counts_of(tx, summary_id)
-    latest = usage.of_summary(tx, summary_id, LATEST_MAX)
+    use = usage.uses_of(tx, [summary_id]).get(summary_id)
+    shown, sessions = usage.count_injections(tx, summary_id)
+    latest = usage.summary_injections(tx, summary_id, LATEST_MAX)
     known = projects.sessions(tx, {one.session_id for one in latest})
     return Access(
         count=use.count if use else 0,
@@ -232,7 +232,7 @@ class _Walk:
         )
 
     def _judgments(self, summary: Summary) -> tuple[Judged, ...]:
-        found = judgments.of(self.tx, summary.id)
+        found = judgments.judgments_of(self.tx, summary.id)
         pairs = [(one, _opposite(one, summary.id)) for one in found]
         self._learn(("summary", str(other)) for _, other in pairs)
         return tuple(
@@ -264,10 +264,10 @@ class _Walk:
         """Read what these nodes are, and note whether the asker may see them."""
         fresh = [node for node in dict.fromkeys(nodes) if node not in self.visible]
         for chunk in _chunks([_number(n) for n in fresh if n[0] == "summary" and _number(n)]):
-            self.summaries |= store_summaries.by_ids(self.tx, chunk)
+            self.summaries |= store_summaries.summaries_by_ids(self.tx, chunk)
         found: dict[int, Event] = {}
         for chunk in _chunks([_number(n) for n in fresh if n[0] == "event" and _number(n)]):
-            found |= store_events.by_ids(self.tx, chunk)
+            found |= store_events.events_by_ids(self.tx, chunk)
         self.events |= found
         owners = {
             number: session.project_id
@@ -325,7 +325,7 @@ class _Walk:
             return True
         start = (edge.from_kind, edge.from_id)
         if start not in self.told:
-            self.told[start] = links.told_of(self.tx, *start, self.project_ids)
+            self.told[start] = links.has_edge_to(self.tx, *start, self.project_ids)
         return self.told[start]
 
     def _relations(self, summary: Summary) -> Iterator[Relation]:
@@ -387,7 +387,7 @@ class _Walk:
 
     def _contradicting(self, summary: Summary) -> tuple[int, ...]:
         """Memories that say otherwise, as far as the asker may see them, and that nothing hides."""
-        found = judgments.contradicted_by(self.tx, [summary.id], self.project_ids)
+        found = judgments.visible_contradictions(self.tx, [summary.id], self.project_ids)
         return found.get(summary.id, ())
 
     def _sources(self, summary: Summary) -> tuple[WhySource, ...]:

@@ -12,16 +12,16 @@ from memd.recall.profiles import Profile
 from memd.recall.query import Intent, Query
 from memd.recall.retrievers import Floats, Mask, Rows, Scores, Terms
 from memd.recall.semantic import Near
-from memd.store.types import Pair, Use
+from memd.store.types import SummaryPair, SummaryUse
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
     """What the vault knows of the candidates beside the index; empty where no signal asks for it."""
 
-    uses: Mapping[int, Use] = field(default_factory=dict)
+    uses: Mapping[int, SummaryUse] = field(default_factory=dict)
     """Summary id → how often answers returned it."""
-    together: Mapping[Pair, int] = field(default_factory=dict)
+    together: Mapping[SummaryPair, int] = field(default_factory=dict)
     """Two summary ids → how often one answer returned both."""
     entities: Mapping[int, frozenset[str]] = field(default_factory=dict)
     """Summary id → the names in it."""

@@ -20,7 +20,7 @@ from memd.recall.query import Aim, Asked
 from memd.recall.types import Answer, Question
 from memd.store import judgments, usage
 from memd.store.database import Connection, Database
-from memd.store.types import Pair, Use
+from memd.store.types import SummaryPair, SummaryUse
 from memd.wakeup import AutoResetEvent
 
 # MERGED from memd.recall.tally:
@@ -38,16 +38,16 @@ ENTRIES_MAX = 10_000
 class Counts:
     """What was counted since the last time."""
 
-    uses: Mapping[int, Use]
-    pairs: Mapping[Pair, int]
+    uses: Mapping[int, SummaryUse]
+    pairs: Mapping[SummaryPair, int]
 
 
 class Tally:
     """Counts of what was returned and not written down yet."""
 
     def __init__(self) -> None:
-        self._uses: dict[int, Use] = {}
-        self._pairs: dict[Pair, int] = {}
+        self._uses: dict[int, SummaryUse] = {}
+        self._pairs: dict[SummaryPair, int] = {}
         self.pending = 0
         """How many hits were counted since the last `take`."""
 
@@ -57,7 +57,7 @@ class Tally:
             return
         self.pending += len(summary_ids)
         for number in summary_ids:
-            self._use(number, Use(1, at))
+            self._use(number, SummaryUse(1, at))
         for one, other in itertools.combinations(summary_ids[:PAIRED], 2):
             self._pair((min(one, other), max(one, other)), 1)
 
@@ -75,11 +75,11 @@ class Tally:
         for pair, count in counts.pairs.items():
             self._pair(pair, count)
 
-    def _use(self, number: int, use: Use) -> None:
-        old = self._uses.get(number, Use(0, use.last_at))
-        self._uses[number] = Use(old.count + use.count, max(old.last_at, use.last_at))
+    def _use(self, number: int, use: SummaryUse) -> None:
+        old = self._uses.get(number, SummaryUse(0, use.last_at))
+        self._uses[number] = SummaryUse(old.count + use.count, max(old.last_at, use.last_at))
 
-    def _pair(self, pair: Pair, count: int) -> None:
+    def _pair(self, pair: SummaryPair, count: int) -> None:
         self._pairs[pair] = self._pairs.get(pair, 0) + count
 
 
@@ -169,7 +169,9 @@ class Recaller:
         try:
             # Who stops the room meanwhile must not lose what was taken out of the tally.
             with anyio.CancelScope(shield=True):
-                await self._db.write(lambda tx: usage.record(tx, counts.uses, counts.pairs))
+                await self._db.write(
+                    lambda tx: usage.record_uses(tx, counts.uses, counts.pairs)
+                )
         except VaultError:
             self._tally.give_back(counts)
             self._due.set()
@@ -235,7 +237,7 @@ class Recaller:
             with self._index.at_once() as is_free:
                 if not is_free:
                     return None
-                answer = self._db.read_at_once(lambda tx: self._answer(tx, asked))
+                answer = self._db.try_read_now(lambda tx: self._answer(tx, asked))
             if answer is not None:
                 self._took(began)
             await anyio.lowlevel.checkpoint()
@@ -248,7 +250,7 @@ class Recaller:
 
     def _answer(self, tx: Connection, asked: Asked) -> Answer:
         found = self._found(tx, asked)
-        against = judgments.contradicted_by(
+        against = judgments.visible_contradictions(
             tx, [hit.summary.id for hit in found.hits], asked.question.project_ids
         )
         turns = hits.turns(tx, asked) if asked.question.include_turns else ()

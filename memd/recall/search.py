@@ -15,8 +15,8 @@ from memd.recall.query import Aim, Asked, phrase_expression
 from memd.recall.ranking_context import Background, Circumstances
 from memd.recall.types import Answer, Traced, apply_parts
 from memd.store import fulltext, links, summaries, usage
-from memd.store.database import Connection, translated
-from memd.store.types import Use
+from memd.store.database import Connection, translate_errors
+from memd.store.types import SummaryUse
 from memd.text import fold, one_line
 
 # MERGED from memd.recall.background:
@@ -32,11 +32,11 @@ def look(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> Background
     if not wanted or not summary_ids:
         return _NOTHING
     try:
-        with translated():
+        with translate_errors():
             return Background(
                 uses=_uses(tx, summary_ids, asked) if "uses" in wanted else {},
                 together=_together(tx, summary_ids, asked) if "together" in wanted else {},
-                entities=links.of(tx, summary_ids) if "entities" in wanted else {},
+                entities=links.entities_of(tx, summary_ids) if "entities" in wanted else {},
                 titles=_titles(tx, summary_ids) if "titles" in wanted else {},
             )
     except VaultError as error:
@@ -60,16 +60,17 @@ def _wanted(profile: Profile) -> set[str]:
     }
 
 
-def _uses(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> dict[int, Use]:
+def _uses(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> dict[int, SummaryUse]:
     """With `as_of`, only the uses that were all before it: nothing later is seen."""
-    found = usage.of(tx, summary_ids)
+    found = usage.uses_of(tx, summary_ids)
     as_of = asked.question.as_of
     return {i: use for i, use in found.items() if as_of is None or use.last_at <= as_of}
 
 
 def _titles(tx: Connection, summary_ids: Sequence[int]) -> dict[int, str]:
     return {
-        number: fold(head.title) for number, head in summaries.heads(tx, summary_ids).items()
+        number: fold(head.title)
+        for number, head in summaries.summary_heads(tx, summary_ids).items()
     }
 
 
@@ -77,7 +78,7 @@ def _together(
     tx: Connection, summary_ids: Sequence[int], asked: Asked
 ) -> dict[tuple[int, int], int]:
     """With `as_of`, nothing: when two were returned together is not kept."""
-    return {} if asked.question.as_of is not None else usage.together(tx, summary_ids)
+    return {} if asked.question.as_of is not None else usage.coactivations_of(tx, summary_ids)
 
 
 # MERGED from memd.recall.search:
@@ -142,7 +143,7 @@ def answer(tx: Connection, index: MemoryIndex, asked: Asked) -> Answer:
 
 def _standing(tx: Connection, phrase: tuple[str, ...]) -> list[int]:
     """The passages in which a phrase stands."""
-    found = fulltext.match(tx, phrase_expression(phrase), PHRASE_PASSAGES_MAX)
+    found = fulltext.match_passages(tx, phrase_expression(phrase), PHRASE_PASSAGES_MAX)
     return [passage_id for passage_id, _ in found]
 
 
@@ -197,7 +198,7 @@ def _missed(
 ) -> list[Traced]:
     """What matches by its words and was not to be seen, with no score; `found`: of all rows, and ids."""
     ones = explain.missed(index, asked.question, about.masks, *found)
-    heads = summaries.heads(tx, [one.summary_id for one in ones])
+    heads = summaries.summary_heads(tx, [one.summary_id for one in ones])
     traced = []
     for one in ones:
         head = heads.get(one.summary_id)
@@ -242,10 +243,10 @@ def _looked_at_again(
     patterns, profile = asked.question.focus, asked.profile
     if not ids[0] or not (patterns or profile.rerank == "terms"):
         return scored
-    known = summaries.by_ids(tx, ids[0])
+    known = summaries.summaries_by_ids(tx, ids[0])
     found = [known.get(number) for number in ids[0]]  # None: forgotten a moment ago
     if profile.rerank == "terms":
-        spans = fulltext.spans(tx, ids[1])
+        spans = fulltext.passage_spans(tx, ids[1])
         texts = [
             f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
             for one, passage_id in zip(found, ids[1], strict=True)
@@ -358,7 +359,7 @@ class _Ordered:
     ids: Sequence[int]
     verdicts: Mapping[int, str]
     """For each that was moved or dropped."""
-    heads: Mapping[int, summaries.Head]
+    heads: Mapping[int, summaries.SummaryHead]
     candidates: int
     hidden: Mapping[str, int]
 
@@ -378,7 +379,7 @@ def _order(tx: Connection, asked: Asked, ranked: _Ranked) -> _Ordered:
 
 
 def _ordered(tx: Connection, asked: Asked, ranked: _Ranked, best: Sequence[int]) -> _Ordered:
-    heads = summaries.heads(tx, best)
+    heads = summaries.summary_heads(tx, best)
     found = ((number, _dropped(asked, heads.get(number))) for number in best)
     verdicts = {number: verdict for number, verdict in found if verdict is not None}
     kept = [number for number in best if number not in verdicts]
@@ -389,14 +390,16 @@ def _ordered(tx: Connection, asked: Asked, ranked: _Ranked, best: Sequence[int])
     diversity = asked.profile.diversity
     texts = {}
     if diversity.jaccard is not None:
-        texts = {n: f"{s.title}\n{s.body}" for n, s in summaries.by_ids(tx, kept).items()}
+        texts = {
+            n: f"{s.title}\n{s.body}" for n, s in summaries.summaries_by_ids(tx, kept).items()
+        }
     episodes = {number: heads[number].episode for number in kept}
     order, demoted = recall_hits.diversify(kept, episodes, texts, diversity)
     rest = len(ranked.ids) - len(verdicts)
     return _Ordered(order, {**verdicts, **demoted}, heads, rest, hidden)
 
 
-def _dropped(asked: Asked, head: summaries.Head | None) -> str | None:
+def _dropped(asked: Asked, head: summaries.SummaryHead | None) -> str | None:
     """Why a candidate that the legs returned is not to be seen after all."""
     if head is None:
         return "forgotten"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from memd.models import AHEAD_MS, GLOBAL_PROJECT, Kind, Project, Session
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection
-from memd.store.types import Card
+from memd.store.types import ContextCandidate
 
 # MERGED from memd.recall.digest:
 # MERGED What of a project's memories a session begins with: worth, fair shares, one verdict each. Pure.
@@ -37,7 +37,7 @@ class Group:
     """Candidates under one heading."""
 
     name: str
-    cards: tuple[Card, ...]
+    cards: tuple[ContextCandidate, ...]
     leads: bool = False
 
 
@@ -45,7 +45,7 @@ class Group:
 class Choice:
     """One candidate, whether it is shown, and in words why."""
 
-    card: Card
+    card: ContextCandidate
     group: str
     is_shown: bool
     why: str
@@ -56,16 +56,16 @@ class _Queue:
     """A group while its cards are put down."""
 
     group: Group
-    waiting: list[Card]
-    kept: list[Card]
+    waiting: list[ContextCandidate]
+    kept: list[ContextCandidate]
     used: int = 0
 
 
-Cost = Callable[[Card], int]
+Cost = Callable[[ContextCandidate], int]
 """What a card's line takes of the room."""
 
 
-def worth(card: Card, now: int) -> float:
+def worth(card: ContextCandidate, now: int) -> float:
     """What a card is worth beside others of its group; recency is 1 now and ½ after a half-life."""
     half = _HALF_LIFE_DAYS.get(card.kind, _HALF_LIFE_OTHERS)
     age = _age(card, now) / DAY_MS
@@ -102,14 +102,14 @@ def select(
 
 def _queues(
     groups: Sequence[Group], now: int
-) -> tuple[list[_Queue], dict[str, list[tuple[Card, str]]]]:
+) -> tuple[list[_Queue], dict[str, list[tuple[ContextCandidate, str]]]]:
     """Each group's cards in order, once each; and those that say what another one says."""
     queues: list[_Queue] = []
-    twins: dict[str, list[tuple[Card, str]]] = {}
+    twins: dict[str, list[tuple[ContextCandidate, str]]] = {}
     ids: set[int] = set()
     titles: dict[tuple[Kind, str], int] = {}
     for group in groups:
-        waiting: list[Card] = []
+        waiting: list[ContextCandidate] = []
         same = twins.setdefault(group.name, [])
         for card in sorted(
             group.cards, key=lambda c: (not c.is_pinned, -worth(c, now), -c.at, -c.id)
@@ -146,13 +146,13 @@ def _fill(
     return room
 
 
-def _age(card: Card, now: int) -> int:
+def _age(card: ContextCandidate, now: int) -> int:
     """In ms. What a wrong clock dated ahead is as old as it lies ahead: else it would lead for years."""
     gone = now - card.at
     return -gone if gone <= -AHEAD_MS else max(gone, 0)
 
 
-def _why(card: Card, now: int) -> str:
+def _why(card: ContextCandidate, now: int) -> str:
     days = _age(card, now) // DAY_MS
     parts = ["pinned"] if card.is_pinned else []
     parts.append("today" if days == 0 else f"{days} d old")
@@ -238,10 +238,10 @@ def situate(
         else None
     )
     project = _project(tx, session, place)
-    everywhere = projects.by_key(tx, GLOBAL_PROJECT)
+    everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
     ids = tuple(dict.fromkeys(p.id for p in (project, everywhere) if p is not None))
     key = project.key if project else place.project_key or ""
-    switch = projects.effective(tx, key, place.session)
+    switch = projects.effective_switch(tx, key, place.session)
     name = project.name if project else place.project_name
     if session is None:
         return Situation(None, ids, project, name, switch)
@@ -251,10 +251,10 @@ def situate(
         project=project,
         name=name,
         switch=switch,
-        last_at=events.last_besides(tx, session.id, event_id),
-        broke_at=events.last_break(tx, session.id),
-        shown=usage.times(tx, session.id),
-        prompts=tuple(events.prompts_besides(tx, session.id, event_id, _PROMPTS_MAX))
+        last_at=events.last_time_except(tx, session.id, event_id),
+        broke_at=events.last_context_loss(tx, session.id),
+        shown=usage.last_injected(tx, session.id),
+        prompts=tuple(events.prompts_except(tx, session.id, event_id, _PROMPTS_MAX))
         if with_prompts
         else (),
     )
@@ -263,7 +263,7 @@ def situate(
 def _project(tx: Connection, session: Session | None, place: Place) -> Project | None:
     if session is not None:
         return projects.project(tx, session.project_id)
-    return None if place.project_key is None else projects.by_key(tx, place.project_key)
+    return None if place.project_key is None else projects.project_by_key(tx, place.project_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,7 +296,7 @@ def candidates(tx: Connection, here: Situation, moment: str, now: int) -> Candid
     return Candidates(tuple(kept), tuple(left_out), last)
 
 
-def _why_not(card: Card, here: Situation, since: int | None) -> str | None:
+def _why_not(card: ContextCandidate, here: Situation, since: int | None) -> str | None:
     if why := here.seen(card.id, card.session_id, card.at):
         return why
     if since is not None and card.created_at <= since:
@@ -309,15 +309,15 @@ def _everywhere(
 ) -> tuple[list[Group], Session | None]:
     """The index of a project, and of what holds everywhere."""
     ids = here.project_ids
-    pinned = session_context.pinned(tx, ids, now, _KIND_MAX)
+    pinned = session_context.pinned_candidates(tx, ids, now, _KIND_MAX)
     rules = [
         *(card for card in pinned if card.kind is not Kind.DECISION),
-        *session_context.newest(tx, ids, Kind.INSTRUCTION, now, _KIND_MAX),
-        *session_context.newest(tx, ids, Kind.PREFERENCE, now, _KIND_MAX),
+        *session_context.newest_candidates(tx, ids, Kind.INSTRUCTION, now, _KIND_MAX),
+        *session_context.newest_candidates(tx, ids, Kind.PREFERENCE, now, _KIND_MAX),
     ]
     decisions = [
         *(card for card in pinned if card.kind is Kind.DECISION),
-        *session_context.newest(tx, ids, Kind.DECISION, now, _KIND_MAX),
+        *session_context.newest_candidates(tx, ids, Kind.DECISION, now, _KIND_MAX),
     ]
     failures = session_context.open_failures(
         tx, ids, now - _FAILURE_DAYS * DAY_MS, now, _KIND_MAX
@@ -337,7 +337,7 @@ def _everywhere(
     return groups, found[0] if found else None
 
 
-def _once(cards: Sequence[Card]) -> tuple[Card, ...]:
+def _once(cards: Sequence[ContextCandidate]) -> tuple[ContextCandidate, ...]:
     return tuple({card.id: card for card in cards}.values())
 
 
@@ -345,6 +345,6 @@ def _lost(tx: Connection, here: Situation, now: int) -> list[Group]:
     """What a compaction took from the agent: its own choices, and what it had been shown."""
     if here.session is None:
         return []
-    own = session_context.of_session(tx, here.session.id, _OWN_KINDS, now, _KIND_MAX)
-    shown = session_context.by_ids(tx, list(here.shown)[-_KIND_MAX:], now)
+    own = session_context.session_candidates(tx, here.session.id, _OWN_KINDS, now, _KIND_MAX)
+    shown = session_context.candidates_by_ids(tx, list(here.shown)[-_KIND_MAX:], now)
     return [Group(OWN, tuple(own), leads=True), Group(AGAIN, tuple(shown), leads=True)]

@@ -98,7 +98,7 @@ def _can_be(number: int) -> bool:
 
 
 def _pivot(tx: Connection, wanted: Filter, summary_id: int) -> Summary:
-    found = summaries.get(tx, summary_id) if _can_be(summary_id) else None
+    found = summaries.get_summary(tx, summary_id) if _can_be(summary_id) else None
     if found is None:
         raise UnknownId(f"there is no memory #{summary_id}")
     if wanted.project_ids is not None and found.project_id not in wanted.project_ids:
@@ -113,10 +113,10 @@ def _pivot(tx: Connection, wanted: Filter, summary_id: int) -> Summary:
 def _gather(tx: Connection, wanted: Filter, place: _Place) -> Timeline:
     """One row more than wanted on each side tells whether there are more."""
     pivot_id = place.pivot.id if place.pivot else 0
-    older = summaries.around(
+    older = summaries.summaries_around(
         tx, wanted, place.at, before=place.before + 1, after=0, pivot=pivot_id
     )
-    newer = summaries.around(
+    newer = summaries.summaries_around(
         tx, wanted, place.at, before=0, after=place.after + 1, pivot=pivot_id + bool(pivot_id)
     )
     shown = older[max(0, len(older) - place.before) :] if place.before else []
@@ -132,7 +132,7 @@ def _gather(tx: Connection, wanted: Filter, place: _Place) -> Timeline:
 def _span(tx: Connection, wanted: Filter, between: tuple[int, int]) -> Timeline:
     since, until = between
     days = replace(wanted, since=since, until=until)
-    line = summaries.around(tx, days, until + 1, before=ROWS_MAX + 1, after=0)
+    line = summaries.summaries_around(tx, days, until + 1, before=ROWS_MAX + 1, after=0)
     return Timeline(
         rows=_rows(tx, wanted, line[-ROWS_MAX:], 0),
         pivot_at=until,
@@ -146,7 +146,7 @@ def _rows(
     tx: Connection, wanted: Filter, line: Sequence[Summary], pivot_id: int
 ) -> tuple[TimelineRow, ...]:
     known = projects.sessions(tx, {s.session_id for s in line if s.session_id is not None})
-    against = judgments.contradicted_by(tx, [s.id for s in line], wanted.project_ids)
+    against = judgments.visible_contradictions(tx, [s.id for s in line], wanted.project_ids)
     rows = []
     for place, summary in enumerate(line):
         previous = line[place - 1] if place else None

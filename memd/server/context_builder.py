@@ -22,7 +22,7 @@ from memd.server.injection_types import Looked, Opening, Verdict
 from memd.server.ports import Distils, Searches
 from memd.store import links, summaries
 from memd.store.database import Connection, Database
-from memd.store.types import Card
+from memd.store.types import ContextCandidate
 from memd.text import one_line
 
 # MERGED from memd.serve.fence:
@@ -261,7 +261,7 @@ class Looker:
             reason = offers[0].why if offers else "nothing known fits it"
             return Looked(reason, None, here.name, _id(here.session), verdicts)
         ids = [one.hit.summary.id for one in chosen]
-        replaced = await self._db.read(partial(links.hidden_by, summary_ids=ids))
+        replaced = await self._db.read(partial(links.superseded_ids, summary_ids=ids))
         lines = [_hit_line(one, replaced) for one in chosen]
         text = hits(here.name, lines)
         return Looked(f"{len(lines)} fit it", text, here.name, _id(here.session), verdicts)
@@ -338,7 +338,7 @@ def _index(here: Situation, found: Candidates, tokens: int, now: int) -> Looked:
     whole = room(tokens, here.name)
     last = _about(found.last)
 
-    def cost(card: Card) -> int:
+    def cost(card: ContextCandidate) -> int:
         return cost_fence(_line_looking(card), whole)
 
     def heading(group: str) -> int:
@@ -375,7 +375,7 @@ def _about(session: Session | None) -> str:
     return f"{session_context.LAST}, left {time_expressions.iso(session.last_event_at)}{title}, ended with"
 
 
-def _line_looking(card: Card) -> Line:
+def _line_looking(card: ContextCandidate) -> Line:
     return Line(card.id, card.kind, card.title, card.at, is_pinned=card.is_pinned)
 
 

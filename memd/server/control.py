@@ -34,7 +34,7 @@ from memd.server.scope import Caller
 from memd.server.service import Desk, Scrubs
 from memd.store import ledger, projects
 from memd.store.database import Connection
-from memd.store.import_rows import staged
+from memd.store.import_rows import staged_path
 from memd.transfer import archive
 
 # MERGED from memd.serve.doctoring:
@@ -74,7 +74,7 @@ class Moving:
     async def merge(self, asked: ImportVaultRequest, _: Caller) -> Any:
         """Take over a staged vault, by the name of its file; return once all of it can be found."""
         db = self.app.db
-        path = staged(db.path, asked.staged)
+        path = staged_path(db.path, asked.staged)
         merged = await db.write(partial(archive.merge, staged=path, now=self.app.clock()))
         await self.app.indexer.settle()
         return json_format.plain(merged)
@@ -204,8 +204,10 @@ class Unasked:
 
 
 def _latest(tx: Connection, project_key: str, now: int) -> Session | None:
-    project = projects.by_key(tx, project_key)
-    return next(iter(projects.of_project(tx, project.id, 1, now)), None) if project else None
+    project = projects.project_by_key(tx, project_key)
+    return (
+        next(iter(projects.recent_sessions(tx, project.id, 1, now)), None) if project else None
+    )
 
 
 def _memory(one: Verdict) -> dict[str, Any]:
@@ -425,7 +427,7 @@ class Control:
         return json_format.plain(await self._desk.judge(asked, caller, "user"))
 
     async def _imports(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
-        marks = await self._app.db.read(ledger.imported)
+        marks = await self._app.db.read(ledger.imported_files)
         return {"imports": {path: list(mark) for path, mark in marks.items()}}
 
     async def _mark_imported(

@@ -23,7 +23,7 @@ from memd.server.requests import (
 from memd.server.scope import Caller
 from memd.store import projects
 from memd.store.database import Connection
-from memd.store.projects import PROJECT, SESSION
+from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
 
 _STATES = {
     "on": (True, True),
@@ -84,7 +84,7 @@ class Places:
             if asked.session is not None:
                 return await self._switch_session(asked.session, captures, recalls, caller)
             return await self._switch_project(asked, captures, recalls, caller)
-        return {"switches": json_format.plain(await self.app.db.read(projects.listed))}
+        return {"switches": json_format.plain(await self.app.db.read(projects.list_switches))}
 
     async def _switch_project(
         self, asked: SwitchRequest, captures: bool, recalls: bool, caller: Caller
@@ -94,9 +94,9 @@ class Places:
 
         def write(tx: Connection) -> dict[str, Any]:
             if captures and recalls:
-                projects.drop(tx, PROJECT, found.key)
+                projects.drop_switch(tx, PROJECT_SCOPE, found.key)
             else:
-                projects.put(tx, PROJECT, found.key, captures, recalls, now)
+                projects.put_switch(tx, PROJECT_SCOPE, found.key, captures, recalls, now)
             return {"here": _here(tx, found)}
 
         return await self.app.db.write(write)
@@ -123,13 +123,13 @@ class Places:
 
         def write(tx: Connection) -> dict[str, Any]:
             project = _project_of(tx, key)
-            projects.drop(tx, SESSION, key)
-            holds = projects.effective(tx, project or "", key)
+            projects.drop_switch(tx, SESSION_SCOPE, key)
+            holds = projects.effective_switch(tx, project or "", key)
             # A known session that is on like its project needs no word of its own. Where the
             # project is off, none of its sessions is known.
             if project is None or (captures, recalls) != (True, True) or not holds.is_on:
-                projects.put(tx, SESSION, key, captures, recalls, now)
-            holds = projects.effective(tx, project or "", key)
+                projects.put_switch(tx, SESSION_SCOPE, key, captures, recalls, now)
+            holds = projects.effective_switch(tx, project or "", key)
             return {"session": key, "switch": json_format.plain(holds)}
 
         return await self.app.db.write(write)
@@ -151,7 +151,7 @@ def _project_of(tx: Connection, session_key: str) -> str | None:
 
 
 def _here(tx: Connection, found: Identity) -> dict[str, Any]:
-    known = projects.by_key(tx, found.key)
+    known = projects.project_by_key(tx, found.key)
     reason = found.reason
     if known is not None and known.key != found.key:
         reason = f"{reason}; {found.key} was merged into it"
@@ -160,33 +160,35 @@ def _here(tx: Connection, found: Identity) -> dict[str, Any]:
         "name": known.name if known else found.name,
         "reason": reason,
         "is_known": known is not None,
-        "switch": json_format.plain(projects.effective(tx, found.key, None)),
+        "switch": json_format.plain(projects.effective_switch(tx, found.key, None)),
     }
 
 
 def _shown(tx: Connection, found: Identity, by_git: Identity) -> dict[str, Any]:
     """As `_here`, with aliases and counts; `before` is the key of what projects.toml took it from."""
-    known = projects.by_key(tx, found.key)
-    earlier = projects.by_key(tx, by_git.key)
+    known = projects.project_by_key(tx, found.key)
+    earlier = projects.project_by_key(tx, by_git.key)
     has_moved = earlier is not None and by_git.key != found.key and earlier != known
     return {
         **_here(tx, found),
-        "aliases": projects.aliases(tx).get(known.id, []) if known else [],
+        "aliases": projects.project_aliases(tx).get(known.id, []) if known else [],
         **json_format.plain(
-            projects.tallies(tx)[known.id] if known is not None else projects.Tally()
+            projects.count_by_project(tx)[known.id]
+            if known is not None
+            else projects.ProjectCounts()
         ),
         "before": earlier.key if earlier is not None and has_moved else None,
     }
 
 
 def _listed(tx: Connection) -> list[dict[str, Any]]:
-    tallies, aliases = projects.tallies(tx), projects.aliases(tx)
+    tallies, aliases = projects.count_by_project(tx), projects.project_aliases(tx)
     return [
         {
             **json_format.plain(one),
             **json_format.plain(tallies[one.id]),
             "aliases": aliases.get(one.id, []),
-            "switch": json_format.plain(projects.effective(tx, one.key, None)),
+            "switch": json_format.plain(projects.effective_switch(tx, one.key, None)),
         }
         for one in projects.projects(tx)
     ]

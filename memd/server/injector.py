@@ -25,7 +25,7 @@ from memd.server.context_builder import Known, Looker
 from memd.server.injection_types import Looked, Opening
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
-from memd.store.usage import Injection, Shown
+from memd.store.usage import Injection, NewInjection
 from memd.wakeup import AutoResetEvent
 
 LOOKS_MAX = 16
@@ -75,8 +75,8 @@ class Injector:
         self._sessions: dict[_Session, _Memory] = {}
         self._turns: WeakValueDictionary[_Session, anyio.Lock] = WeakValueDictionary()
         """Of the sessions that are being looked for."""
-        self._pending: list[tuple[_Session, Shown]] = []
-        self._homeless: list[tuple[_Session, Shown]] = []
+        self._pending: list[tuple[_Session, NewInjection]] = []
+        self._homeless: list[tuple[_Session, NewInjection]] = []
         """Shown to sessions that the vault does not know, perhaps not yet."""
         self._writing = anyio.Lock()
         self._wakeup = AutoResetEvent()
@@ -145,7 +145,7 @@ class Injector:
     async def injected(self, session_id: int) -> list[Injection]:
         """What a session was shown, oldest first."""
         await self.flush()
-        return await self._db.read(partial(usage.of_session, session_id=session_id))
+        return await self._db.read(partial(usage.session_injections, session_id=session_id))
 
     async def _write_for_ever(self) -> None:
         while True:
@@ -210,13 +210,13 @@ class Injector:
         for one in looked.shown:
             memory.shown[one.id] = now
             reason = f"{one.group}: {one.why}" if one.group else one.why
-            self._pending.append((key, Shown(0, one.id, asked.moment, now, reason)))
+            self._pending.append((key, NewInjection(0, one.id, asked.moment, now, reason)))
         self._wakeup.set()
 
 
 def _record(
-    tx: Connection, pending: list[tuple[_Session, Shown]]
-) -> list[tuple[_Session, Shown]]:
+    tx: Connection, pending: list[tuple[_Session, NewInjection]]
+) -> list[tuple[_Session, NewInjection]]:
     """Write these down, and hand back those of sessions that are not known (yet)."""
     known: dict[_Session, int] = {}
     for client, key in {session for session, _ in pending}:
@@ -226,7 +226,7 @@ def _record(
     usage.record_injections(
         tx,
         [
-            Shown(known[session], s.summary_id, s.moment, s.at, s.reason)
+            NewInjection(known[session], s.summary_id, s.moment, s.at, s.reason)
             for session, s in pending
             if session in known
         ],

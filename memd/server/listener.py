@@ -179,7 +179,7 @@ class Listener:
                 await self._accept_connections(listening, tasks)
             finally:
                 accepting.cancel()
-        if self._app.db.is_gone():
+        if self._app.db.is_file_lost():
             self._log.error("vault_gone", path=self._app.db.path)
             self._app.shutdown()
             await anyio.sleep_forever()

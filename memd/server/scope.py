@@ -63,9 +63,9 @@ async def reach(
         return Reach(None)
     if asked == CURRENT and directory is not None:
         here = await resolve(directory, overrides)
-        return await db.glance(lambda tx: _current(tx, here))
+        return await db.read_inline(lambda tx: _current(tx, here))
     key = (await resolve(asked, overrides)).key if asked.startswith("/") else asked
-    return await db.glance(lambda tx: _named(tx, asked, key))
+    return await db.read_inline(lambda tx: _named(tx, asked, key))
 
 
 def _global(tx: Connection) -> tuple[int, ...]:
@@ -73,7 +73,7 @@ def _global(tx: Connection) -> tuple[int, ...]:
 
 
 def _current(tx: Connection, here: Identity) -> Reach:
-    found = projects.by_key(tx, here.key)
+    found = projects.project_by_key(tx, here.key)
     ids = tuple(dict.fromkeys((*((found.id,) if found else ()), *_global(tx))))
     if found:
         return Reach(ids, found.name)
@@ -96,7 +96,9 @@ async def one_project(db: Database, asked: str, overrides: Overrides | None = No
 
 
 def _one(tx: Connection, asked: str, key: str) -> Project:
-    if (exact := projects.by_key(tx, key) or projects.by_key(tx, asked)) is not None:
+    if (
+        exact := projects.project_by_key(tx, key) or projects.project_by_key(tx, asked)
+    ) is not None:
         return exact
     found = projects.find_projects(tx, asked)
     if len(found) > 1:
@@ -124,7 +126,7 @@ async def elsewhere(
     key = "" if directory is None else (await resolve(directory, overrides)).key
 
     def look(tx: Connection) -> dict[int, str]:
-        here = projects.by_key(tx, key)
+        here = projects.project_by_key(tx, key)
         return {one.id: one.name for one in projects.projects(tx) if one != here}
 
     return await db.read(look)
@@ -153,7 +155,7 @@ def visible(
 
     UnknownId if one belongs to a project out of reach: it says which, and how to reach it.
     """
-    found = links.flattened(tx, summaries.by_ids(tx, ids))
+    found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, ids))
     for one in found.values():
         if scope.project_ids is not None and one.project_id not in scope.project_ids:
             owner = projects.project(tx, one.project_id)

@@ -34,7 +34,7 @@ from memd.server.scope import Caller, Reach
 from memd.store import judgments
 from memd.store import projects as store_projects
 from memd.store.database import Connection
-from memd.store.erasure import Bounds
+from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
 
 # MERGED from memd.serve.erasing:
@@ -66,7 +66,7 @@ async def selection(app: App, asked: ForgetRequest, caller: Caller) -> ForgetSel
     now = app.clock()
     return ForgetSelection(
         words=words,
-        bounds=Bounds(
+        bounds=ErasureBounds(
             await _project(app, asked, caller),
             await _session(app, asked, caller),
             None if asked.since is None else time_expressions.since(asked.since, now),
@@ -92,7 +92,9 @@ async def _project(app: App, asked: ForgetRequest, caller: Caller) -> int | None
     if directory is None:
         raise BadRequest("project: say which; this call comes from no directory")
     here = await scope.resolve(directory, app.overrides)
-    found: Project | None = await app.db.read(lambda tx: store_projects.by_key(tx, here.key))
+    found: Project | None = await app.db.read(
+        lambda tx: store_projects.project_by_key(tx, here.key)
+    )
     if found is None:
         raise BadRequest(
             f"project: nothing is known of {here.name}; say another, or {scope.ALL} for every one"
@@ -289,7 +291,7 @@ class Desk:
         self, ids: Sequence[int], reach: Reach
     ) -> Mapping[int, tuple[int, ...]]:
         return await self.app.db.read(
-            lambda tx: judgments.contradicted_by(tx, ids, reach.project_ids)
+            lambda tx: judgments.visible_contradictions(tx, ids, reach.project_ids)
         )
 
     async def _reach(self, asked: "_Scoped", caller: Caller) -> Reach:

@@ -19,11 +19,11 @@ from memd.store import (
     links,
     migrate,
     projects,
+    queries,
     summaries,
     turns,
-    uids,
 )
-from memd.store.database import BUSY_TIMEOUT_MS, Connection, Database, translated
+from memd.store.database import BUSY_TIMEOUT_MS, Connection, Database, translate_errors
 
 # MERGED from memd.store.snapshot:
 # MERGED A vault as it stands at one moment, for as long as the block lasts, whoever writes meanwhile.
@@ -33,12 +33,12 @@ from memd.store.database import BUSY_TIMEOUT_MS, Connection, Database, translate
 
 
 @contextlib.contextmanager
-def snapshot(path: str) -> Iterator[Connection]:
+def read_snapshot(path: str) -> Iterator[Connection]:
     """A connection in a read transaction. BadRequest if there is no vault; else a VaultError."""
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise BadRequest(f"there is no vault at {path} yet")
-    migrate.inspect(path)
-    with translated():
+    migrate.check_header(path)
+    with translate_errors():
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
@@ -50,7 +50,7 @@ def snapshot(path: str) -> Iterator[Connection]:
             connection.close()
 
 
-def check_current(connection: Connection) -> None:
+def require_current_schema(connection: Connection) -> None:
     """Raise VaultError unless the vault has the schema of this memd."""
     version = int(connection.pragma("user_version"))
     if version != len(migrate.migrations()):
@@ -71,10 +71,10 @@ _PAGES = 256
 """Pages a slice: a megabyte."""
 Progress = Callable[[int, int], None]
 """Told the pages done and the pages there are."""
-Counts = dict[str, int]
+RowCounts = dict[str, int]
 
 
-def copy(vault: str, target: str, progress: Progress) -> Counts:
+def copy_vault(vault: str, target: str, progress: Progress) -> RowCounts:
     """Copy a vault to a file that must not exist; table → rows, as counted in the snapshot.
 
     The copy is proved: it is whole by SQLite's own check, and has as many rows. Raises BadRequest
@@ -82,25 +82,25 @@ def copy(vault: str, target: str, progress: Progress) -> Counts:
     """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     try:
-        with snapshot(vault) as source:
+        with read_snapshot(vault) as source:
             expected = _counts(source)
             _copy_pages(source, target, progress)
-        _compare(verify(target), expected)
+        _compare(verify_vault(target), expected)
         _flush(target)
     except BaseException:
-        discard(target)
+        remove_vault_file(target)
         raise
     return expected
 
 
-def _compare(found: Counts, expected: Counts) -> None:
+def _compare(found: RowCounts, expected: RowCounts) -> None:
     if found != expected:
         raise VaultCorrupt("the copy has not as many rows as the vault; it was not kept")
 
 
 def _copy_pages(source: Connection, target: str, progress: Progress) -> None:
     # Of a snapshot, whoever writes to the vault meanwhile does not make the copy begin anew.
-    with translated():
+    with translate_errors():
         into = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             into.pragma("synchronous", 0)
@@ -114,12 +114,12 @@ def _copy_pages(source: Connection, target: str, progress: Progress) -> None:
             into.close()
 
 
-def verify(path: str) -> Counts:
+def verify_vault(path: str) -> RowCounts:
     """Check a vault's file without changing it; table → rows. VaultCorrupt or another VaultError."""
-    migrate.inspect(path)
+    migrate.check_header(path)
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise VaultCorrupt(f"{path} is empty")
-    with translated():
+    with translate_errors():
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
         try:
             verdict = connection.execute("PRAGMA integrity_check(1)").get
@@ -132,7 +132,7 @@ def verify(path: str) -> Counts:
             connection.close()
 
 
-def _counts(connection: Connection) -> Counts:
+def _counts(connection: Connection) -> RowCounts:
     names: list[tuple[Any, ...]] = connection.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
@@ -142,9 +142,9 @@ def _counts(connection: Connection) -> Counts:
     }
 
 
-def fold(path: str) -> None:
+def fold_wal(path: str) -> None:
     """Put what stands in a vault's write-ahead log into its file. Nobody else may have it open."""
-    with translated():
+    with translate_errors():
         connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
         try:
             # Before it has read anything, SQLite does not know that there is a log.
@@ -154,16 +154,16 @@ def fold(path: str) -> None:
             connection.close()
 
 
-def forgotten(path: str) -> list[tuple[str, int]]:
+def read_forgotten(path: str) -> list[tuple[str, int]]:
     """(hash, when) of everything that was forgotten in a vault, read from a snapshot."""
-    with snapshot(path) as connection:
+    with read_snapshot(path) as connection:
         rows: list[tuple[Any, ...]] = connection.execute(
             "SELECT key, at FROM forgotten ORDER BY key"
         ).fetchall()
     return [(key, at) for key, at in rows]
 
 
-def bring_up_to_date(path: str, gone: Sequence[tuple[str, int]], now: int) -> int:
+def upgrade_copy(path: str, gone: Sequence[tuple[str, int]], now: int) -> int:
     """Give a copy our schema, and erase in it what was forgotten since; how many memories went.
 
     `gone`: (hash, when) of what the vault has forgotten that the copy takes the place of.
@@ -172,10 +172,10 @@ def bring_up_to_date(path: str, gone: Sequence[tuple[str, int]], now: int) -> in
     try:
         erased = database.write_now(lambda tx: _erase_all(tx, gone))
         # What lies beside the vault was made of the one that this takes the place of.
-        database.write_now(fulltext.drop)
+        database.write_now(fulltext.invalidate_snapshot)
         if erased.total():
-            database.write_now(fulltext.purge)
-            database.write_now(turns.purge)
+            database.write_now(fulltext.purge_passages)
+            database.write_now(turns.purge_turns)
     finally:
         database.close()
     if erased.total():
@@ -189,15 +189,15 @@ def _erase_all(tx: Connection, gone: Sequence[tuple[str, int]]) -> Counter[str]:
     nodes: set[tuple[str, str]] = set()
     for key, at in gone:
         for kind in ("event", "summary"):
-            number = uids.number(tx, kind, key)
+            number = queries.row_id(tx, kind, key)
             if number is not None:
                 nodes |= links.neighbours(tx, kind, str(number))
                 _erase(tx, kind, number, at)
                 erased[kind] += 1
-        ledger.forget(tx, key, at)
-    links.drop_adrift(tx, nodes)
+        ledger.record_forgotten(tx, key, at)
+    links.drop_orphan_nodes(tx, nodes)
     for key, _ in gone:
-        session_id = uids.number(tx, "session", key)
+        session_id = queries.row_id(tx, "session", key)
         if session_id is not None:
             projects.forget_session(tx, session_id)
             erased["session"] += 1
@@ -206,20 +206,20 @@ def _erase_all(tx: Connection, gone: Sequence[tuple[str, int]]) -> Counter[str]:
 
 def _erase(tx: Connection, kind: str, number: int, at: int) -> None:
     if kind == "summary":
-        fulltext.remove(tx, number)
-        summaries.delete(tx, number)
+        fulltext.remove_passages(tx, number)
+        summaries.delete_summary(tx, number)
         return
-    event = events.by_ids(tx, [number])[number]
+    event = events.events_by_ids(tx, [number])[number]
     if event.kind is EventKind.PROMPT:
         # A session is titled with the words of a prompt; nobody knows of which one.
-        projects.untitle(tx, event.session_id)
+        projects.clear_title(tx, event.session_id)
     links.drop_node(tx, "event", str(number))
-    events.forget(tx, [number], at)
+    events.forget_events(tx, [number], at)
 
 
 def _compact(path: str) -> None:
     """Write the file anew: what was moved from page to page before it was erased is in it still."""
-    with translated():
+    with translate_errors():
         connection = apsw.Connection(path)
         try:
             connection.pragma("temp_store", 2)
@@ -228,7 +228,7 @@ def _compact(path: str) -> None:
             connection.close()
 
 
-def clone(path: str, target: str) -> None:
+def copy_file(path: str, target: str) -> None:
     """Copy a file that nobody writes to, byte by byte. FileExistsError if there is such a file."""
     with Path(path).open("rb") as source, Path(target).open("xb") as into:
         os.fchmod(into.fileno(), 0o600)
@@ -236,7 +236,7 @@ def clone(path: str, target: str) -> None:
     _flush(target)
 
 
-def discard(path: str) -> None:
+def remove_vault_file(path: str) -> None:
     """Remove a copy with all that SQLite put beside it."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         Path(path + suffix).unlink(missing_ok=True)

@@ -67,24 +67,24 @@ _BLOCK_beside = 512
 """What `stat` counts in: most of a copy's room is a hole that takes no disk."""
 
 
-def directory(vault: str) -> str:
+def snapshot_directory(vault: str) -> str:
     """Where the copies of a vault's index lie."""
     return vault + _SUFFIX
 
 
-def weigh(vault: str) -> int:
+def snapshot_bytes(vault: str) -> int:
     """Bytes on the disk."""
     total = 0
-    for folder, _, names in os.walk(directory(vault)):
+    for folder, _, names in os.walk(snapshot_directory(vault)):
         for name in names:
             with contextlib.suppress(OSError):
                 total += Path(folder, name).stat().st_blocks * _BLOCK_beside
     return total
 
 
-def discard(vault: str) -> None:
+def remove_snapshots(vault: str) -> None:
     """Take all of it away. What cannot be is left: no start takes it for anything."""
-    shutil.rmtree(directory(vault), ignore_errors=True)
+    shutil.rmtree(snapshot_directory(vault), ignore_errors=True)
 
 
 # MERGED from memd.store.database:
@@ -133,7 +133,7 @@ _TRANSLATIONS: tuple[tuple[type[apsw.Error], type[VaultError]], ...] = (
 
 
 @contextlib.contextmanager
-def translated(connection: Connection | None = None) -> Iterator[None]:
+def translate_errors(connection: Connection | None = None) -> Iterator[None]:
     """Turn an SQLite error into memd's word for it; `connection` knows what the system said."""
     try:
         yield
@@ -187,8 +187,8 @@ class Database:
         self.damage: str | None = None
         """Why nothing is written any more; None while the vault is whole as far as is known."""
         self._was_full = False
-        migrate.inspect(path)
-        with translated():
+        migrate.check_header(path)
+        with translate_errors():
             self._writer = connect(path)
             migrate.migrate(self._writer, now)
             self._writer.release_memory()  # checking the file has filled its cache
@@ -219,7 +219,7 @@ class Database:
         """Run `work` on one snapshot, off the event loop."""
         return await anyio.to_thread.run_sync(self.read_now, work, limiter=self._read_limit)
 
-    async def glance(self, work: Callable[[Connection], T]) -> T:
+    async def read_inline(self, work: Callable[[Connection], T]) -> T:
         """`read`, for a few rows by their keys: on this thread if a reader is free, for to change it takes longer."""
         with contextlib.suppress(queue.Empty):
             return self._read_by(self._readers.get_nowait(), work)
@@ -252,7 +252,7 @@ class Database:
             raise Broken("every reader of the vault is taken") from None
         return self._read_by(reader, work)
 
-    def read_at_once(self, work: Callable[[Connection], T]) -> T | None:
+    def try_read_now(self, work: Callable[[Connection], T]) -> T | None:
         """`read`, in this thread, and None if every reader is taken. For what takes a few milliseconds."""
         with contextlib.suppress(queue.Empty):
             return self._read_by(self._readers.get_nowait(), work)
@@ -273,7 +273,7 @@ class Database:
     def _watched(self, connection: Connection) -> Iterator[None]:
         """Translate errors. Of a damaged file, what can be read is; writing would make it worse."""
         try:
-            with translated(connection):
+            with translate_errors(connection):
                 yield
         except VaultFull:
             self._was_full = True
@@ -291,7 +291,9 @@ class Database:
         """Raise where writing would be in vain, or would make things worse."""
         if self.damage is not None:
             raise VaultCorrupt(self.damage)
-        if self.is_gone():  # what is written to a file without a name is gone with this process
+        if (
+            self.is_file_lost()
+        ):  # what is written to a file without a name is gone with this process
             raise VaultGone
         if self._was_full:
             disk = os.statvfs(self.path)
@@ -299,15 +301,15 @@ class Database:
                 raise VaultFull
             self._was_full = False
 
-    async def scrub(self) -> bool:
+    async def truncate_wal(self) -> bool:
         """Fold the write-ahead log back and empty it, so that nothing deleted stands in it any more.
 
         A reader that is at work may keep that from happening; then this is False.
         """
-        return await anyio.to_thread.run_sync(self._truncate_log, limiter=self._write_limit)
+        return await anyio.to_thread.run_sync(self._truncate_wal_now, limiter=self._write_limit)
 
-    def _truncate_log(self) -> bool:
-        with contextlib.suppress(VaultBusy), translated():
+    def _truncate_wal_now(self) -> bool:
+        with contextlib.suppress(VaultBusy), translate_errors():
             self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
             return True
         return False
@@ -320,18 +322,18 @@ class Database:
         await anyio.to_thread.run_sync(self._compact, limiter=self._write_limit)
 
     def _compact(self) -> None:
-        with translated():
+        with translate_errors():
             self._writer.execute("VACUUM")
             self._writer.release_memory()
-        self._truncate_log()
+        self._truncate_wal_now()
 
-    def is_gone(self) -> bool:
+    def is_file_lost(self) -> bool:
         """Whether the file was deleted, moved or replaced since it was opened."""
         return _identity(self.path) != self._identity
 
     def size(self) -> int:
         """Bytes on disk, write-ahead log and the index's copy included."""
-        total = weigh(self.path)
+        total = snapshot_bytes(self.path)
         for suffix in ("", "-wal"):
             with contextlib.suppress(FileNotFoundError):
                 total += Path(self.path + suffix).stat().st_size

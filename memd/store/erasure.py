@@ -21,27 +21,27 @@ from memd.text import PRIVATE, storable
 # MERGED erased, and when to clean up (capture/cleanup.py, consolidate/eraser.py).
 
 
-Erased = Literal["forgotten", "private"]
+ErasureCause = Literal["forgotten", "private"]
 """Because somebody asked for it, or because a prompt came late that made its turn private."""
-_KINDS: tuple[Erased, ...] = ("forgotten", "private")
-Marks = Mapping[Erased, int]
+_KINDS: tuple[ErasureCause, ...] = ("forgotten", "private")
+ErasureMarks = Mapping[ErasureCause, int]
 COMPACT_BYTES_MAX = 128 * 1024 * 1024
 """Written anew within some two seconds, and as much memory for as long."""
 
 
-def mark(tx: apsw.Connection, what: Erased) -> None:
+def mark_erased(tx: apsw.Connection, what: ErasureCause) -> None:
     """Note that something was erased; in the transaction that erases it."""
     ledger.write_note(tx, f"erased {what}", str(_number(tx, f"erased {what}") + 1))
-    fulltext.drop(tx)
+    fulltext.invalidate_snapshot(tx)
 
 
-def due(tx: apsw.Connection) -> dict[Erased, int]:
+def pending_marks(tx: apsw.Connection) -> dict[ErasureCause, int]:
     """The marks of what was erased and not cleaned up behind; each time the number is another one."""
     found = {what: _number(tx, f"erased {what}") for what in _KINDS}
     return {what: n for what, n in found.items() if n != _number(tx, f"cleaned {what}")}
 
 
-def has_faded(tx: apsw.Connection) -> bool:
+def has_redistilled_private(tx: apsw.Connection) -> bool:
     """Whether nothing is remembered any more of what private prompts took out: all is distilled anew."""
     pending = (
         "SELECT EXISTS (SELECT 1 FROM events WHERE distilled = 0 AND kind = 'prompt'"
@@ -50,28 +50,28 @@ def has_faded(tx: apsw.Connection) -> bool:
     return not fulltext.count_changes(tx) and not tx.execute(pending, (PRIVATE,)).get
 
 
-async def clean(db: Database, over: Marks) -> None:
+async def clean_up(db: Database, over: ErasureMarks) -> None:
     """Write the full texts, the file and the log anew, and take these marks off.
 
     SQLite overwrites what is deleted, but not what it has moved from one page to another before that: a
     file that is not large is written anew for it, as by `memd vacuum`, which does it for any.
     They stay if a reader keeps the log from being emptied: then it is due again. Raises a VaultError.
     """
-    await db.write(fulltext.purge)
-    await db.write(turns.purge)
+    await db.write(fulltext.purge_passages)
+    await db.write(turns.purge_turns)
     if await anyio.to_thread.run_sync(db.size) <= COMPACT_BYTES_MAX:
         await db.compact()
-    if await db.scrub():
+    if await db.truncate_wal():
         await db.write(lambda tx: _unmark(tx, over))
 
 
-def _unmark(tx: apsw.Connection, over: Marks) -> None:
+def _unmark(tx: apsw.Connection, over: ErasureMarks) -> None:
     for what, number in over.items():
         ledger.write_note(tx, f"cleaned {what}", str(number))
 
 
 def _number(tx: apsw.Connection, key: str) -> int:
-    return int(ledger.note(tx, key) or 0)
+    return int(ledger.read_note(tx, key) or 0)
 
 
 # MERGED from memd.store.selecting:
@@ -81,7 +81,7 @@ def _number(tx: apsw.Connection, key: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ErasureBounds:
     """Where and when; None means no bound. Times are UTC milliseconds."""
 
     project_id: int | None = None
@@ -96,14 +96,16 @@ class Bounds:
         return has_place and self.since is None and self.until is None
 
 
-def memories(tx: apsw.Connection, bounds: Bounds) -> list[int]:
+def summaries_within(tx: apsw.Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the summaries within these bounds, in order."""
     where, values = _where(bounds, "s")
     rows = tx.execute(f"SELECT s.id FROM summaries s WHERE {where} ORDER BY s.id", values)
     return [int(row[0]) for row in rows]
 
 
-def saying(tx: apsw.Connection, bounds: Bounds, words: tuple[str, ...]) -> list[int]:
+def summaries_containing(
+    tx: apsw.Connection, bounds: ErasureBounds, words: tuple[str, ...]
+) -> list[int]:
     """The ids of the summaries within these bounds in which every word stands, whatever its case."""
     where, values = _where(bounds, "s")
     wanted = [word.casefold() for word in words]
@@ -119,7 +121,7 @@ def saying(tx: apsw.Connection, bounds: Bounds, words: tuple[str, ...]) -> list[
     ]
 
 
-def happened(tx: apsw.Connection, bounds: Bounds) -> list[int]:
+def events_within(tx: apsw.Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the events within these bounds, in order."""
     where, values = _where(bounds, "e", "n.project_id")
     rows = tx.execute(
@@ -130,7 +132,7 @@ def happened(tx: apsw.Connection, bounds: Bounds) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def sessions(tx: apsw.Connection, bounds: Bounds) -> list[int]:
+def sessions_within(tx: apsw.Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the sessions that are meant as a whole, in order."""
     if not bounds.is_whole:
         return []
@@ -142,7 +144,7 @@ def sessions(tx: apsw.Connection, bounds: Bounds) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def oldest(
+def oldest_time(
     tx: apsw.Connection, memories: Sequence[int], happened: Sequence[int], begun: Sequence[int]
 ) -> int | None:
     """When the first of these summaries, events and sessions was kept, as far as is known.
@@ -162,7 +164,7 @@ def oldest(
 
 
 def _where(
-    bounds: Bounds, table: str, project: str = "s.project_id"
+    bounds: ErasureBounds, table: str, project: str = "s.project_id"
 ) -> tuple[str, tuple[int, ...]]:
     pairs = (
         (f"{project} =", bounds.project_id),
@@ -185,7 +187,7 @@ def _where(
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """A table with a row number, and its columns that hold words."""
 
     name: str
@@ -195,29 +197,29 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TextRow:
     """One row's words: column → text, NULL left out."""
 
     id: int
     texts: Mapping[str, str]
 
 
-TABLES = (
-    Table("events", ("payload", "name", "tool"), frozenset({"payload"})),
-    Table(
+TEXT_TABLES = (
+    TextTable("events", ("payload", "name", "tool"), frozenset({"payload"})),
+    TextTable(
         "summaries",
         ("title", "body", "topic_key", "tags", "files"),
         frozenset({"tags", "files"}),
     ),
-    Table("sessions", ("title", "directory")),
-    Table("projects", ("name", "reason")),
-    Table("supersessions", ("guard",)),
-    Table("edges", ("from_id", "to_id", "rule", "detail"), frozenset({"detail"})),
-    Table("injections", ("reason",)),
-    Table("judgments", ("reason",)),
+    TextTable("sessions", ("title", "directory")),
+    TextTable("projects", ("name", "reason")),
+    TextTable("supersessions", ("guard",)),
+    TextTable("edges", ("from_id", "to_id", "rule", "detail"), frozenset({"detail"})),
+    TextTable("injections", ("reason",)),
+    TextTable("judgments", ("reason",)),
 )
 """Truth that can be rewritten. What is derived of it follows."""
-NAMES = (
+LOOKUP_COLUMNS = (
     ("projects", "key"),
     ("aliases", "key"),
     ("switches", "target"),
@@ -227,22 +229,24 @@ NAMES = (
 """Words by which something is found: changed, it would be another thing."""
 
 
-def read(tx: apsw.Connection, table: Table, after: int, limit: int) -> list[Row]:
+def read_texts(tx: apsw.Connection, table: TextTable, after: int, limit: int) -> list[TextRow]:
     """The next rows behind a number, in order."""
     return _rows(tx, table, "id > ? ORDER BY id LIMIT ?", (after, limit))
 
 
-def by_ids(tx: apsw.Connection, table: Table, ids: Sequence[int]) -> list[Row]:
+def texts_by_ids(tx: apsw.Connection, table: TextTable, ids: Sequence[int]) -> list[TextRow]:
     """These rows; what is gone is left out."""
     return _rows(tx, table, f"id IN ({','.join('?' * len(ids))})", tuple(ids)) if ids else []
 
 
-def _rows(tx: apsw.Connection, table: Table, where: str, values: tuple[int, ...]) -> list[Row]:
+def _rows(
+    tx: apsw.Connection, table: TextTable, where: str, values: tuple[int, ...]
+) -> list[TextRow]:
     found = tx.execute(
         f"SELECT id, {', '.join(table.columns)} FROM {table.name} WHERE {where}", values
     )
     return [
-        Row(
+        TextRow(
             int(row[0]),
             {c: str(v) for c, v in zip(table.columns, row[1:], strict=True) if v is not None},
         )
@@ -250,7 +254,9 @@ def _rows(tx: apsw.Connection, table: Table, where: str, values: tuple[int, ...]
     ]
 
 
-def write(tx: apsw.Connection, table: Table, row: Row, changed: Mapping[str, str]) -> None:
+def write_texts(
+    tx: apsw.Connection, table: TextTable, row: TextRow, changed: Mapping[str, str]
+) -> None:
     """Put these texts in the place of a row's; nothing if nothing changed."""
     if not changed:
         return
@@ -264,12 +270,12 @@ def write(tx: apsw.Connection, table: Table, row: Row, changed: Mapping[str, str
         tx.execute("UPDATE summaries SET consolidated = 0 WHERE id = ?", (row.id,))
         now = {**row.texts, **changed}
         kind = tx.execute("SELECT kind FROM summaries WHERE id = ?", (row.id,)).get
-        summaries.put(tx, row.id, Kind(kind), now["title"], now["body"])
+        summaries.put_lookup_keys(tx, row.id, Kind(kind), now["title"], now["body"])
 
 
-def names(tx: apsw.Connection) -> Iterator[tuple[str, str]]:
+def lookup_names(tx: apsw.Connection) -> Iterator[tuple[str, str]]:
     """(table and column, text) of every word by which something is found."""
-    for table, column in NAMES:
+    for table, column in LOOKUP_COLUMNS:
         for (text,) in tx.execute(f"SELECT {column} FROM {table}"):
             yield f"{table}.{column}", str(text)
 
@@ -290,7 +296,7 @@ _WINDOW = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Old:
+class CompactableEvent:
     """One event that may be compacted, with what memories cite of it."""
 
     id: int
@@ -300,7 +306,7 @@ class Old:
 
 
 @dataclass(frozen=True, slots=True)
-class Idle:
+class IdleCriteria:
     """Which memories count as never missed. `at` and `created_at` before this time, UTC milliseconds."""
 
     before: int
@@ -315,7 +321,7 @@ def next_window(tx: apsw.Connection, after: int) -> int | None:
 
 def events_to_compact(
     tx: apsw.Connection, window: tuple[int, int], before: int, spoken: Sequence[str], limit: int
-) -> list[Old]:
+) -> list[CompactableEvent]:
     """Distilled events in (after, last] from before a time that are not of these kinds, nor compacted."""
     rows = tx.execute(
         "SELECT e.id, e.payload FROM events e WHERE e.id > ? AND e.id <= ? AND e.at < ?"
@@ -326,7 +332,7 @@ def events_to_compact(
         (*window, before, *spoken, limit),
     ).fetchall()
     return [
-        Old(number, json.loads(text), len(text.encode()), _quotes(tx, number))
+        CompactableEvent(number, json.loads(text), len(text.encode()), _quotes(tx, number))
         for number, text in ((int(str(row[0])), str(row[1])) for row in rows)
     ]
 
@@ -340,7 +346,7 @@ def _quotes(tx: apsw.Connection, event_id: int) -> tuple[str, ...]:
     return tuple(str(quote) for (quote,) in rows if quote)
 
 
-def compact(tx: apsw.Connection, old: Old, text: str, now: int) -> None:
+def compact_event(tx: apsw.Connection, old: CompactableEvent, text: str, now: int) -> None:
     """Put this in the place of an event's payload, and note how much went."""
     gone = old.bytes - len(text.encode())
     if gone > 0:
@@ -348,7 +354,7 @@ def compact(tx: apsw.Connection, old: Old, text: str, now: int) -> None:
     tx.execute("INSERT INTO compactions VALUES (?, ?, ?)", (old.id, now, max(0, gone)))
 
 
-def expired(tx: apsw.Connection, before: int, limit: int) -> list[int]:
+def expired_summaries(tx: apsw.Connection, before: int, limit: int) -> list[int]:
     """Memories that expired before a time and that nobody pinned."""
     rows = tx.execute(
         "SELECT id FROM summaries WHERE expires_at < ? AND pinned_at IS NULL ORDER BY id LIMIT ?",
@@ -357,14 +363,14 @@ def expired(tx: apsw.Connection, before: int, limit: int) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def drop(tx: apsw.Connection, summary_ids: Sequence[int]) -> None:
+def delete_expired(tx: apsw.Connection, summary_ids: Sequence[int]) -> None:
     """Take expired memories away. Nothing is noted: said again, they come again."""
     for number in summary_ids:
-        fulltext.remove(tx, number)
-        summaries.delete(tx, number)
+        fulltext.remove_passages(tx, number)
+        summaries.delete_summary(tx, number)
 
 
-def idle(tx: apsw.Connection, idle: Idle, limit: int) -> list[int]:
+def idle_summaries(tx: apsw.Connection, idle: IdleCriteria, limit: int) -> list[int]:
     """Captured memories that are old, of low quality, said once, never returned by any answer."""
     rows = tx.execute(
         "SELECT s.id FROM summaries s WHERE s.tier = 'captured' AND s.at < ?1 AND s.updated_at < ?1"
@@ -378,7 +384,7 @@ def idle(tx: apsw.Connection, idle: Idle, limit: int) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def archive(tx: apsw.Connection, summary_ids: Sequence[int], now: int) -> None:
+def archive_summaries(tx: apsw.Connection, summary_ids: Sequence[int], now: int) -> None:
     """Hide memories as superseded ones are hidden; said again or pinned, they show again."""
     tx.executemany(
         "UPDATE summaries SET archived_at = ? WHERE id = ?",

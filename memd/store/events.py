@@ -30,7 +30,7 @@ def _storable(text: str | None) -> str | None:
     return None if text is None else storable(text)
 
 
-def append(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
+def append_event(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
     """Store an event unless it is there under its key or a former one; its number, and if it is new."""
     for former in event.former_keys:
         found = tx.execute("SELECT id FROM events WHERE key = ?", (former,)).get
@@ -84,7 +84,7 @@ def prompts_before(tx: apsw.Connection, session_id: int, at: int) -> list[str]:
     return [str(text) for (text,) in rows]
 
 
-def rest_of_turn(tx: apsw.Connection, session_id: int, turn: str) -> list[int]:
+def turn_ids_except_prompt(tx: apsw.Connection, session_id: int, turn: str) -> list[int]:
     """The ids of a turn's events, without its prompt and without the session's own start and end."""
     rows = tx.execute(
         "SELECT id FROM events WHERE session_id = ? AND turn = ?"
@@ -94,7 +94,7 @@ def rest_of_turn(tx: apsw.Connection, session_id: int, turn: str) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def by_ids(tx: apsw.Connection, event_ids: Sequence[int]) -> dict[int, Event]:
+def events_by_ids(tx: apsw.Connection, event_ids: Sequence[int]) -> dict[int, Event]:
     """These events by id; unknown ids are left out."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM events WHERE id IN ({','.join('?' * len(event_ids))})",
@@ -120,7 +120,7 @@ def pending_ids(tx: apsw.Connection, session_id: int) -> set[int]:
     return {int(row[0]) for row in rows}
 
 
-def of_session(tx: apsw.Connection, session_id: int, since: int, limit: int) -> list[Event]:
+def session_events(tx: apsw.Connection, session_id: int, since: int, limit: int) -> list[Event]:
     """A session's events from the prompt at or before `since` on, in order of time; at most `limit`."""
     start = tx.execute(
         "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'",
@@ -133,7 +133,7 @@ def of_session(tx: apsw.Connection, session_id: int, since: int, limit: int) -> 
     return [_event(row) for row in rows]
 
 
-def of_turns(
+def turn_events(
     tx: apsw.Connection, session_id: int, turns: Sequence[str], limit: int
 ) -> list[Event]:
     """Every event of these turns of a session; of more than `limit`, what was said comes first."""
@@ -160,7 +160,7 @@ def pending_kinds(
     }
 
 
-def pending_count(tx: apsw.Connection) -> int:
+def count_pending(tx: apsw.Connection) -> int:
     """How many events of the whole vault were not distilled yet."""
     return int(tx.execute("SELECT count(*) FROM events WHERE distilled = 0").get)
 
@@ -170,7 +170,7 @@ def mark_distilled(tx: apsw.Connection, event_ids: Iterable[int]) -> None:
     tx.executemany("UPDATE events SET distilled = 1 WHERE id = ?", [(i,) for i in event_ids])
 
 
-def counts(tx: apsw.Connection) -> dict[str, int | None]:
+def event_counts(tx: apsw.Connection) -> dict[str, int | None]:
     """`events`, `pending` and `last_at` of the whole vault."""
     # max(id) would count the forgotten; an index-only count is quick enough for a health check.
     total = tx.execute("SELECT count(*) FROM events").get
@@ -179,7 +179,7 @@ def counts(tx: apsw.Connection) -> dict[str, int | None]:
     return {"events": int(total), "pending": int(pending), "last_at": last}
 
 
-def any_pending_through(tx: apsw.Connection, event_id: int) -> bool:
+def has_pending_through(tx: apsw.Connection, event_id: int) -> bool:
     """Whether an event up to this sequence number waits to be distilled."""
     return bool(
         tx.execute(
@@ -201,7 +201,7 @@ def command_descriptions(
     return {str(command): str(said) for command, said in rows if command and said}
 
 
-def last_break(tx: apsw.Connection, session_id: int) -> int | None:
+def last_context_loss(tx: apsw.Connection, session_id: int) -> int | None:
     """When the agent last lost what it had seen: its session was compacted or cleared."""
     found = tx.execute(
         f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_MARKS} AND (kind = 'compact_start'"
@@ -211,7 +211,7 @@ def last_break(tx: apsw.Connection, session_id: int) -> int | None:
     return None if found is None else int(found)
 
 
-def last_besides(tx: apsw.Connection, session_id: int, event_id: int | None) -> int | None:
+def last_time_except(tx: apsw.Connection, session_id: int, event_id: int | None) -> int | None:
     """When something happened in a session last, not counting this event nor that it began again."""
     found = tx.execute(
         "SELECT at FROM events WHERE session_id = ? AND id IS NOT ? AND kind <> 'session_start'"
@@ -221,7 +221,7 @@ def last_besides(tx: apsw.Connection, session_id: int, event_id: int | None) -> 
     return None if found is None else int(found)
 
 
-def prompts_besides(
+def prompts_except(
     tx: apsw.Connection, session_id: int, event_id: int | None, limit: int
 ) -> list[str]:
     """The latest prompts of a session, not counting this event's."""
@@ -232,7 +232,7 @@ def prompts_besides(
     return [str(text) for (text,) in rows if text]
 
 
-def forget(tx: apsw.Connection, event_ids: Sequence[int], now: int) -> int:
+def forget_events(tx: apsw.Connection, event_ids: Sequence[int], now: int) -> int:
     """Erase these events; only the hash of each stays, so that no import brings it back."""
     tx.executemany(
         "INSERT OR IGNORE INTO forgotten SELECT key, ? FROM events WHERE id = ?",

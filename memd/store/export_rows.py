@@ -29,7 +29,7 @@ Fits = Callable[[Any], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class FieldType:
     """What a field may hold."""
 
     says: str
@@ -61,23 +61,23 @@ def _is_json(value: Any, depth: int = DEPTH_MAX) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-def _one_of(*names: str) -> Shape:
-    return Shape(f"one of {', '.join(names)}", lambda value: value in names)
+def _one_of(*names: str) -> FieldType:
+    return FieldType(f"one of {', '.join(names)}", lambda value: value in names)
 
 
-TEXT = Shape("a text", lambda value: isinstance(value, str), is_prose=True)
-PLACE = Shape(f"a text of 1 to {NAME_CHARACTERS} characters", _is_name, is_prose=True)
-NAME = Shape(PLACE.says, _is_name)
-TEXTS = Shape("a list of texts", _is_texts, is_prose=True)
-OBJECT = Shape(
+TEXT = FieldType("a text", lambda value: isinstance(value, str), is_prose=True)
+PLACE = FieldType(f"a text of 1 to {NAME_CHARACTERS} characters", _is_name, is_prose=True)
+NAME = FieldType(PLACE.says, _is_name)
+TEXTS = FieldType("a list of texts", _is_texts, is_prose=True)
+OBJECT = FieldType(
     f"an object, at most {DEPTH_MAX} deep, of finite numbers",
     lambda value: isinstance(value, dict) and _is_json(value),
     is_prose=True,
 )
-TIME = Shape("a time in UTC milliseconds", lambda value: _is_int(value, TIME_MAX))
-COUNT = Shape("a whole number, not negative", lambda value: _is_int(value, TIME_MAX))
-FLAG = Shape("0 or 1", lambda value: _is_int(value, 1))
-REAL = Shape(
+TIME = FieldType("a time in UTC milliseconds", lambda value: _is_int(value, TIME_MAX))
+COUNT = FieldType("a whole number, not negative", lambda value: _is_int(value, TIME_MAX))
+FLAG = FieldType("0 or 1", lambda value: _is_int(value, 1))
+REAL = FieldType(
     "a finite number",
     lambda value: (
         type(value) in {int, float} and abs(value) < _INT_MAX and math.isfinite(value)
@@ -86,25 +86,25 @@ REAL = Shape(
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RecordSchema:
     """One kind of record."""
 
-    fields: Mapping[str, Shape]
+    fields: Mapping[str, FieldType]
     optional: frozenset[str] = frozenset()
     """What may be null."""
 
 
-FREIGHT: Mapping[str, Kept] = {
-    "project": Kept({"key": PLACE, "name": TEXT, "reason": TEXT, "created_at": TIME}),
-    "alias": Kept({"key": PLACE, "project": PLACE, "at": TIME}),
-    "session": Kept(
+EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
+    "project": RecordSchema({"key": PLACE, "name": TEXT, "reason": TEXT, "created_at": TIME}),
+    "alias": RecordSchema({"key": PLACE, "project": PLACE, "at": TIME}),
+    "session": RecordSchema(
         {
             "uid": NAME, "client": NAME, "key": NAME, "project": PLACE, "directory": TEXT,
             "title": TEXT, "started_at": TIME, "last_event_at": TIME,
         },
         frozenset({"directory", "title"}),
     ),
-    "event": Kept(
+    "event": RecordSchema(
         {
             "key": NAME, "session": NAME, "kind": _one_of(*EventKind), "name": TEXT, "at": TIME,
             "source": NAME, "turn": TEXT, "tool": TEXT, "agent": TEXT, "payload": OBJECT,
@@ -112,7 +112,7 @@ FREIGHT: Mapping[str, Kept] = {
         },
         frozenset({"turn", "tool", "agent"}),
     ),
-    "summary": Kept(
+    "summary": RecordSchema(
         {
             "uid": NAME, "project": PLACE, "session": NAME, "episode": TEXT, "kind": _one_of(*Kind),
             "tier": _one_of(*Tier), "source": TEXT, "title": TEXT, "body": TEXT, "topic_key": TEXT,
@@ -125,38 +125,38 @@ FREIGHT: Mapping[str, Kept] = {
             {"session", "episode", "topic_key", "expires_at", "pinned_at", "archived_at"}
         ),
     ),
-    "supersession": Kept(
+    "supersession": RecordSchema(
         {
             "newer": NAME, "older": NAME, "rule": TEXT, "cosine": REAL, "guard": TEXT, "at": TIME,
             "undone_at": TIME,
         },
         frozenset({"cosine", "undone_at"}),
     ),
-    "edge": Kept(
+    "edge": RecordSchema(
         {
             "from_kind": NAME, "from": TEXT, "type": _one_of(*EdgeType), "to_kind": NAME,
             "to": TEXT, "confidence": REAL, "rule": TEXT, "at": TIME, "detail": OBJECT,
         },
     ),
-    "judgment": Kept(
+    "judgment": RecordSchema(
         {
             "newer": NAME, "older": NAME, "relation": _one_of(*Stance), "reason": TEXT,
             "who": TEXT, "at": TIME, "undone_at": TIME,
         },
         frozenset({"undone_at"}),
     ),
-    "use": Kept({"summary": NAME, "count": COUNT, "last_at": TIME}),
-    "together": Kept({"one": NAME, "other": NAME, "count": COUNT}),
-    "injection": Kept(
+    "use": RecordSchema({"summary": NAME, "count": COUNT, "last_at": TIME}),
+    "together": RecordSchema({"one": NAME, "other": NAME, "count": COUNT}),
+    "injection": RecordSchema(
         {"session": NAME, "summary": NAME, "moment": NAME, "at": TIME, "reason": TEXT}
     ),
-    "switch": Kept(
+    "switch": RecordSchema(
         {
             "scope": _one_of("project", "session"), "target": PLACE, "captures": FLAG,
             "recalls": FLAG, "at": TIME,
         }
     ),
-    "forgotten": Kept({"key": NAME, "at": TIME}),
+    "forgotten": RecordSchema({"key": NAME, "at": TIME}),
 }  # fmt: skip
 """Each kind of record in the order in which they travel: nothing speaks of what comes after it."""
 
@@ -164,9 +164,9 @@ NODES = frozenset({"summary", "event", "session"})
 """Kinds of nodes that are rows, so that an edge names them by uid or key."""
 
 
-def check(kind: str, fields: Mapping[str, Any]) -> None:
+def check_record(kind: str, fields: Mapping[str, Any]) -> None:
     """Raise BadRequest unless these are the fields of such a record, all of them and no other."""
-    kept = FREIGHT.get(kind)
+    kept = EXPORT_SCHEMA.get(kind)
     if kept is None:
         raise BadRequest(f"there are no records called {kind[:40]!r}")
     if strange := fields.keys() - kept.fields.keys():
@@ -179,12 +179,12 @@ def check(kind: str, fields: Mapping[str, Any]) -> None:
             raise BadRequest(f"{name} of this {kind} must be {shape.says}")
 
 
-def cleaned(kind: str, fields: Mapping[str, Any], redact: Callable[[Any], Any]) -> Fields:
+def redact_record(kind: str, fields: Mapping[str, Any], redact: Callable[[Any], Any]) -> Fields:
     """The fields with everything redacted in which a secret may stand.
 
     `redact` takes and returns a JSON value; what names a row by a uid stays as it is.
     """
-    shapes = FREIGHT[kind].fields
+    shapes = EXPORT_SCHEMA[kind].fields
     return {
         name: redact(value) if shapes[name].is_prose and not _names_row(fields, name) else value
         for name, value in fields.items()
@@ -271,7 +271,7 @@ _QUERIES = {
 """Kind of record → its rows, the columns in the order of its fields, without the SELECT."""
 
 
-class Departures:
+class VaultRecords:
     """The records of one snapshot. With a project's id, only that project's."""
 
     def __init__(self, connection: Connection, project_id: int | None = None) -> None:
@@ -299,7 +299,7 @@ class Departures:
 
     def records(self) -> Iterator[tuple[str, Fields]]:
         """Every record as (kind, fields), in the order in which they travel."""
-        for kind, kept in FREIGHT.items():
+        for kind, kept in EXPORT_SCHEMA.items():
             for row in self._connection.execute(f"SELECT {_QUERIES[kind]}"):
                 yield kind, _fields(dict(zip(kept.fields, row, strict=True)))
 

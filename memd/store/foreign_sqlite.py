@@ -23,7 +23,7 @@ _MAGIC = b"SQLite format 3\0"
 _WAL_AT, _WAL = 18, 2
 
 
-class Foreign:
+class ForeignDatabase:
     """An open file of another program."""
 
     def __init__(self, path: str, connection: apsw.Connection) -> None:
@@ -72,7 +72,7 @@ class Foreign:
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[Foreign]:
+def open_foreign(path: str) -> Iterator[ForeignDatabase]:
     """Open a file to read. BadRequest if it is no SQLite file, Broken if it cannot be read now."""
     file = Path(path)
     header = _header(file)
@@ -89,7 +89,7 @@ def opened(path: str) -> Iterator[Foreign]:
         with _told(path):
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.pragma("query_only", 1)
-        yield Foreign(path, connection)
+        yield ForeignDatabase(path, connection)
     finally:
         connection.close()
     if is_still and (log.exists() or _stamp(file) != before):

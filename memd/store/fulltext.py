@@ -34,7 +34,7 @@ Postings = NDArray[np.void]
 Numbers = NDArray[np.int64]
 
 
-def pack(postings: Postings, sizes: Sequence[int]) -> list[bytes]:
+def pack_postings(postings: Postings, sizes: Sequence[int]) -> list[bytes]:
     """One blob per passage; `postings`, of dtype POSTING, are those of one passage after the other.
 
     `sizes` says how many each has. The order of postings within a passage is lost.
@@ -84,7 +84,7 @@ def _written(tokens: Numbers) -> tuple[NDArray[np.uint8], Numbers]:
     return found, ends
 
 
-def unpack(blobs: Sequence[bytes]) -> tuple[Postings, Numbers]:
+def unpack_postings(blobs: Sequence[bytes]) -> tuple[Postings, Numbers]:
     """The postings of these passages, one after the other, and how many each has.
 
     Raises ValueError if they cannot be read.
@@ -179,7 +179,7 @@ def _index_row(row: tuple[Any, ...]) -> IndexRow:
     )  # fmt: skip
 
 
-def put(
+def put_passages(
     tx: apsw.Connection,
     passages: Sequence[NewPassage],
     numbers: Mapping[str, int] | None = None,
@@ -226,13 +226,13 @@ def _packed(
         ],
         POSTING,
     )
-    packed = pack(postings, [len(passage.postings) for passage in passages])
+    packed = pack_postings(postings, [len(passage.postings) for passage in passages])
     return packed, _wide(packed)
 
 
 def _wide(packed: Sequence[bytes]) -> list[bytes]:
     """Postings of six bytes each, a blob a passage."""
-    found, sizes = unpack(packed)
+    found, sizes = unpack_postings(packed)
     whole = found.tobytes()
     stops = (sizes.cumsum() * POSTING.itemsize).tolist()
     return [whole[a:b] for a, b in zip([0, *stops], stops, strict=False)]
@@ -257,7 +257,7 @@ def _number(tx: apsw.Connection, uses: Mapping[str, int]) -> dict[str, int]:
     return numbers
 
 
-def remove(tx: apsw.Connection, summary_id: int) -> list[int]:
+def remove_passages(tx: apsw.Connection, summary_id: int) -> list[int]:
     """Drop a summary's passages, vectors and unused words; the ids of the passages that went."""
     gone: list[int] = []
     packed: list[bytes] = []
@@ -266,7 +266,7 @@ def remove(tx: apsw.Connection, summary_id: int) -> list[int]:
     ):
         gone.append(int(number))
         packed.append(blob)
-    uses = Counter(unpack(packed)[0]["term"].tolist())
+    uses = Counter(unpack_postings(packed)[0]["term"].tolist())
     tx.execute("DELETE FROM passages WHERE summary_id = ?", (summary_id,))
     tx.executemany(
         "UPDATE terms SET passages = passages - ?2 WHERE id = ?1",
@@ -278,7 +278,7 @@ def remove(tx: apsw.Connection, summary_id: int) -> list[int]:
     return gone
 
 
-def load(
+def load_passages(
     tx: apsw.Connection, summary_ids: Sequence[int] | None = None
 ) -> Iterator[StoredPassage]:
     """Every passage, or those of these summaries, in order of id."""
@@ -293,7 +293,7 @@ def load(
             yield StoredPassage(number, owner, seq, length, postings)
 
 
-def texts(
+def passage_texts(
     tx: apsw.Connection, passage_ids: Sequence[int] | None = None
 ) -> Iterator[tuple[int, int, int, str, str]]:
     """Every passage with its text, or these, in order of id: id, start, stop, title and body of its memory.
@@ -324,7 +324,7 @@ def terms_in_order(tx: apsw.Connection) -> tuple[bytes, bytes]:
     return words or b"", numbers or b""
 
 
-def match(tx: apsw.Connection, expression: str, limit: int) -> list[tuple[int, float]]:
+def match_passages(tx: apsw.Connection, expression: str, limit: int) -> list[tuple[int, float]]:
     """(passage id, −bm25) for an FTS5 expression that `recall` has quoted; best first."""
     rows = tx.execute(
         "SELECT rowid, -bm25(passages_fts, 2.0, 1.0, 1.0) FROM passages_fts"
@@ -334,7 +334,9 @@ def match(tx: apsw.Connection, expression: str, limit: int) -> list[tuple[int, f
     return [(int(number), float(score)) for number, score in rows]
 
 
-def spans(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
+def passage_spans(
+    tx: apsw.Connection, passage_ids: Sequence[int]
+) -> dict[int, tuple[int, int]]:
     """Passage id → [start, stop) in its summary's body."""
     rows = tx.execute(
         f"SELECT id, start, stop FROM passages WHERE id IN ({_marks(passage_ids)})",
@@ -343,7 +345,7 @@ def spans(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, tuple[in
     return {int(number): (int(start), int(stop)) for number, start, stop in rows}
 
 
-def owners(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, int]:
+def passage_owners(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, int]:
     """Passage id → summary id."""
     rows = tx.execute(
         f"SELECT id, summary_id FROM passages WHERE id IN ({_marks(passage_ids)})",
@@ -352,17 +354,17 @@ def owners(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, int]:
     return {int(number): int(summary_id) for number, summary_id in rows}
 
 
-def count_uses(tx: apsw.Connection) -> Counter[int]:
+def count_term_uses(tx: apsw.Connection) -> Counter[int]:
     """In how many passages each term stands, counted in these; term's number → passages."""
     rows = tx.execute("SELECT postings FROM passages")
     uses: Counter[int] = Counter()
     while block := [blob for (blob,) in islice(rows, _BLOCK)]:
-        terms, counts = np.unique(unpack(block)[0]["term"], return_counts=True)
+        terms, counts = np.unique(unpack_postings(block)[0]["term"], return_counts=True)
         uses.update(dict(zip(terms.tolist(), counts.tolist(), strict=True)))
     return uses
 
 
-def all_owners(tx: apsw.Connection) -> Iterator[tuple[int, int]]:
+def all_passage_owners(tx: apsw.Connection) -> Iterator[tuple[int, int]]:
     """Every passage and its summary, in order of passage."""
     yield from tx.execute("SELECT id, summary_id FROM passages ORDER BY id")
 
@@ -373,15 +375,15 @@ def terms_of(tx: apsw.Connection, passage_ids: Sequence[int]) -> dict[int, list[
         f"SELECT id, postings FROM passages WHERE id IN ({_marks(passage_ids)})",
         tuple(passage_ids),
     )
-    return {int(number): unpack([blob])[0]["term"].tolist() for number, blob in rows}
+    return {int(number): unpack_postings([blob])[0]["term"].tolist() for number, blob in rows}
 
 
-def count(tx: apsw.Connection) -> int:
+def count_passages(tx: apsw.Connection) -> int:
     """How many passages there are."""
     return int(tx.execute("SELECT count(*) FROM passages").get)
 
 
-def purge(tx: apsw.Connection) -> None:
+def purge_passages(tx: apsw.Connection) -> None:
     """Merge FTS5's segments, so that nothing of a deleted passage stays in them."""
     tx.execute("INSERT INTO passages_fts (passages_fts) VALUES ('optimize')")
 
@@ -390,25 +392,25 @@ def purge(tx: apsw.Connection) -> None:
 # MERGED What the index has yet to learn. Triggers write it; the indexer reads it and takes it away.
 
 
-def pending(tx: apsw.Connection, limit: int) -> list[tuple[int, int]]:
+def pending_changes(tx: apsw.Connection, limit: int) -> list[tuple[int, int]]:
     """(seq, summary id) of the changes to learn next, oldest first."""
     rows = tx.execute("SELECT seq, summary_id FROM changes ORDER BY seq LIMIT ?", (limit,))
     return [(int(seq), int(summary_id)) for seq, summary_id in rows]
 
 
-def learnt(tx: apsw.Connection, seqs: Iterable[int]) -> None:
+def remove_changes(tx: apsw.Connection, seqs: Iterable[int]) -> None:
     """These changes are in the index. One that happened again since has another number and stays."""
     tx.executemany("DELETE FROM changes WHERE seq = ?", [(seq,) for seq in seqs])
 
 
-def still_pending(tx: apsw.Connection, seqs: Iterable[int]) -> set[int]:
+def still_pending_changes(tx: apsw.Connection, seqs: Iterable[int]) -> set[int]:
     """Those of these changes that have neither been learnt nor happened again since."""
     return {
         seq for seq in seqs if tx.execute("SELECT 1 FROM changes WHERE seq = ?", (seq,)).get
     }
 
 
-def last(tx: apsw.Connection) -> int:
+def last_change(tx: apsw.Connection) -> int:
     """The number of the newest change that is waiting; 0 if there is none."""
     return int(tx.execute("SELECT coalesce(max(seq), 0) FROM changes").get)
 
@@ -418,7 +420,7 @@ def count_changes(tx: apsw.Connection) -> int:
     return int(tx.execute("SELECT count(*) FROM changes").get)
 
 
-def everything(tx: apsw.Connection) -> int:
+def queue_reindex(tx: apsw.Connection) -> int:
     """Ask for every summary to be indexed again, and for every derived row without one to go."""
     tx.execute("INSERT OR REPLACE INTO changes (summary_id) SELECT id FROM summaries")
     tx.execute(
@@ -440,25 +442,25 @@ Labels = Mapping[str, Sequence[Any]]
 """By kind, what the codes 0, 1, 2 … stand for, as JSON can have it."""
 
 
-def name(tx: apsw.Connection) -> str | None:
+def snapshot_name(tx: apsw.Connection) -> str | None:
     """The name of the copy that holds, or None."""
     found = tx.execute("SELECT name FROM saved").get
     return None if found is None else str(found)
 
 
-def new_name(tx: apsw.Connection) -> str:
+def new_snapshot_name(tx: apsw.Connection) -> str:
     """A name that no copy has."""
     return str(tx.execute("SELECT lower(hex(randomblob(8)))").get)
 
 
-def hold(tx: apsw.Connection, name: str, labels: Labels) -> bool:
+def record_snapshot(tx: apsw.Connection, name: str, labels: Labels) -> bool:
     """Let this copy of all that was indexed hold from now on; False if there is more to index.
 
     What waits may be a memory that has just been forgotten, and that the copy has.
     """
     if count_changes(tx):
         return False
-    drop(tx)
+    invalidate_snapshot(tx)
     tx.execute("INSERT INTO saved (one, name) VALUES (1, ?)", (name,))
     tx.executemany(
         "INSERT INTO labels (kind, code, value) VALUES (?, ?, ?)",
@@ -471,13 +473,13 @@ def hold(tx: apsw.Connection, name: str, labels: Labels) -> bool:
     return True
 
 
-def drop(tx: apsw.Connection) -> None:
+def invalidate_snapshot(tx: apsw.Connection) -> None:
     """From now on no copy holds."""
     for table in ("saved", "unsaved", "labels"):
         tx.execute(f"DELETE FROM {table}")
 
 
-def touch(tx: apsw.Connection, summary_ids: Iterable[int]) -> None:
+def mark_unsaved(tx: apsw.Connection, summary_ids: Iterable[int]) -> None:
     """These memories are no more as the copy has them."""
     tx.executemany(
         "INSERT OR IGNORE INTO unsaved (summary_id) SELECT ? WHERE EXISTS (SELECT 1 FROM saved)",
@@ -485,17 +487,17 @@ def touch(tx: apsw.Connection, summary_ids: Iterable[int]) -> None:
     )
 
 
-def unsaved(tx: apsw.Connection) -> list[int]:
+def unsaved_ids(tx: apsw.Connection) -> list[int]:
     """The memories that the copy does not know as they are, ascending."""
     return [int(n) for (n,) in tx.execute("SELECT summary_id FROM unsaved ORDER BY summary_id")]
 
 
-def unsaved_count(tx: apsw.Connection) -> int:
+def count_unsaved(tx: apsw.Connection) -> int:
     """How many memories the copy does not know as they are."""
     return int(tx.execute("SELECT count(*) FROM unsaved").get)
 
 
-def labels(tx: apsw.Connection) -> dict[str, list[Any]]:
+def snapshot_labels(tx: apsw.Connection) -> dict[str, list[Any]]:
     """What the codes of the copy that holds stand for."""
     found: dict[str, list[Any]] = {"sources": [], "tags": []}
     for kind, value in tx.execute("SELECT kind, value FROM labels ORDER BY kind, code"):

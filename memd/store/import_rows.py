@@ -11,9 +11,9 @@ import apsw
 
 from memd.errors import BadRequest
 from memd.models import EdgeType, Kind
-from memd.store import judgments, ledger, links, migrate, projects, summaries, uids
-from memd.store.database import Connection, translated
-from memd.store.export_rows import FREIGHT, NODES, Fields
+from memd.store import judgments, ledger, links, migrate, projects, queries, summaries
+from memd.store.database import Connection, translate_errors
+from memd.store.export_rows import EXPORT_SCHEMA, NODES, Fields
 
 # MERGED from memd.store.arrivals:
 # MERGED Records of another vault on their way in: each finds its row here by its uid, or becomes one.
@@ -23,7 +23,7 @@ from memd.store.export_rows import FREIGHT, NODES, Fields
 # MERGED transaction. Not here: what is in a record (freight.py), who hides whom afterwards (settling.py).
 
 
-Outcome = Literal["created", "known", "revised", "forgotten", "left"]
+ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
 """`left`: it cannot stand beside what is here, such as a second memory that hides the same one."""
 CHAIN_MAX = 1_000
 """Steps from a memory to the one that finally hides it. Chains are flattened, so real ones are short."""
@@ -33,7 +33,7 @@ _REVISED = (
 )  # fmt: skip
 
 
-class Arrivals:
+class RecordImporter:
     """Takes records in, in the order of FREIGHT.
 
     With `is_strict`, into a vault where there was nothing: BadRequest for whatever stands there twice,
@@ -43,20 +43,20 @@ class Arrivals:
     def __init__(self, tx: Connection, *, is_strict: bool = False) -> None:
         self._tx = tx
         self._is_strict = is_strict
-        self.outcomes: Counter[tuple[str, Outcome]] = Counter()
-        self._met = uids.Met(tx)
-        self.last_session = uids.last(tx, "sessions")
-        self.last_event = uids.last(tx, "events")
-        self.last_summary = uids.last(tx, "summaries")
+        self.outcomes: Counter[tuple[str, ImportOutcome]] = Counter()
+        self._met = queries.SeenRows(tx)
+        self.last_session = queries.last_id(tx, "sessions")
+        self.last_event = queries.last_id(tx, "events")
+        self.last_summary = queries.last_id(tx, "summaries")
         self.bereft: set[int] = set()
         """New memories that derive from an event which was forgotten here."""
-        self._admit: dict[str, Callable[[Fields], Outcome]] = {
-            kind: getattr(self, f"_{kind}") for kind in FREIGHT
+        self._admit: dict[str, Callable[[Fields], ImportOutcome]] = {
+            kind: getattr(self, f"_{kind}") for kind in EXPORT_SCHEMA
         }
 
-    def admit(self, kind: str, fields: Fields) -> Outcome:
+    def import_record(self, kind: str, fields: Fields) -> ImportOutcome:
         """Take in one checked record, or say why not."""
-        with judgments.weighed(self._tx, self._doubted(kind, fields)):
+        with judgments.updating_confidence(self._tx, self._doubted(kind, fields)):
             outcome = self._admit[kind](fields)
         if self._is_strict and outcome != "created" and (kind, outcome) not in _HARMLESS:
             raise BadRequest(_REFUSALS[outcome].format(kind=kind))
@@ -75,18 +75,18 @@ class Arrivals:
             number for number in found if number is not None and number <= self.last_summary
         }
 
-    def _project(self, new: Fields) -> Outcome:
-        if projects.by_key(self._tx, new["key"]) is not None:
+    def _project(self, new: Fields) -> ImportOutcome:
+        if projects.project_by_key(self._tx, new["key"]) is not None:
             return "known"
         return self._insert("projects", new)
 
-    def _alias(self, new: Fields) -> Outcome:
-        if projects.by_key(self._tx, new["key"]) is not None:
+    def _alias(self, new: Fields) -> ImportOutcome:
+        if projects.project_by_key(self._tx, new["key"]) is not None:
             return "known"
         project_id = self._project_id(new.pop("project"))
         return self._insert("aliases", new | {"project_id": project_id})
 
-    def _session(self, new: Fields) -> Outcome:
+    def _session(self, new: Fields) -> ImportOutcome:
         found = self._tx.execute(
             "SELECT id FROM sessions WHERE uid = ? OR (client = ? AND key = ?)",
             (new["uid"], new["client"], new["key"]),
@@ -103,27 +103,30 @@ class Arrivals:
         )
         return "known"
 
-    def _event(self, new: Fields) -> Outcome:
+    def _event(self, new: Fields) -> ImportOutcome:
         session_id = self._row("session", new.pop("session"))
         if ledger.is_forgotten(self._tx, new["key"]) or session_id is None:
             if session_id and session_id > self.last_session and new["kind"] == "prompt":
                 # It may be the prompt that the session is titled with.
-                projects.untitle(self._tx, session_id)
+                projects.clear_title(self._tx, session_id)
             return "forgotten"
         if self._row("event", new["key"]) is not None:
             return "known"
-        new["payload"] = uids.text(new["payload"], (",", ":"))
+        new["payload"] = queries.json_text(new["payload"], (",", ":"))
         return self._insert("events", new | {"session_id": session_id})
 
-    def _summary(self, new: Fields) -> Outcome:
+    def _summary(self, new: Fields) -> ImportOutcome:
         if ledger.is_forgotten(self._tx, new["uid"]):
             return "forgotten"
         session, project_id = new.pop("session"), self._project_id(new.pop("project"))
         session_id = None if session is None else self._row("session", session)
         if self._is_strict and session is not None and session_id is None:
             raise BadRequest(f"there is no session {session[:80]!r} before this summary")
-        new["tags"], new["files"] = uids.text(new["tags"]), uids.text(new["files"])
-        outcome: Outcome = "revised"
+        new["tags"], new["files"] = (
+            queries.json_text(new["tags"]),
+            queries.json_text(new["files"]),
+        )
+        outcome: ImportOutcome = "revised"
         found = self._row("summary", new["uid"])
         if found is None:
             # Beside memories that were here, those that come have to be compared with them.
@@ -135,20 +138,20 @@ class Arrivals:
         elif not self._revise(found, new):
             return "known"
         assert found is not None
-        summaries.put(self._tx, found, Kind(new["kind"]), new["title"], new["body"])
+        summaries.put_lookup_keys(self._tx, found, Kind(new["kind"]), new["title"], new["body"])
         return outcome
 
     def _revise(self, summary_id: int, new: Fields) -> bool:
         """Take over what was written later; whether it was. Whether it is pinned is for this vault to say."""
         values = [new[name] for name in _REVISED]
         self._tx.execute(
-            f"UPDATE summaries SET ({', '.join(_REVISED)}) = ({uids.marks(values)}), consolidated = 0"
-            f" WHERE id = ? AND updated_at < ? AND ({', '.join(_REVISED)}) IS NOT ({uids.marks(values)})",
+            f"UPDATE summaries SET ({', '.join(_REVISED)}) = ({queries.marks(values)}), consolidated = 0"
+            f" WHERE id = ? AND updated_at < ? AND ({', '.join(_REVISED)}) IS NOT ({queries.marks(values)})",
             (*values, summary_id, new["updated_at"], *values),
         )
         return self._tx.changes() > 0
 
-    def _supersession(self, new: Fields) -> Outcome:
+    def _supersession(self, new: Fields) -> ImportOutcome:
         pair = self._pair(new)
         if pair is None:
             return "forgotten"
@@ -159,7 +162,7 @@ class Arrivals:
         if newer == older:
             return "left"
         if new["undone_at"] is None and (
-            uids.hider(self._tx, older) or self._is_above(older, newer)
+            queries.superseder_of(self._tx, older) or self._is_above(older, newer)
         ):
             return "left"
         return self._insert("supersessions", new | {"newer_id": newer, "older_id": older})
@@ -167,13 +170,13 @@ class Arrivals:
     def _is_above(self, summary_id: int, current: int) -> bool:
         """Whether somebody who hides `current`, directly or through others, is this one."""
         for _ in range(CHAIN_MAX):
-            above = uids.hider(self._tx, current)
+            above = queries.superseder_of(self._tx, current)
             if above is None or above == summary_id:
                 return above is not None
             current = above
         return True
 
-    def _edge(self, new: Fields) -> Outcome:
+    def _edge(self, new: Fields) -> ImportOutcome:
         ends = {}
         for end in ("from", "to"):
             kind, name = new[f"{end}_kind"], new.pop(end)
@@ -193,10 +196,10 @@ class Arrivals:
             ):
                 self.bereft.add(int(start or 0))
             return "forgotten"
-        new["detail"] = uids.text(new["detail"])
+        new["detail"] = queries.json_text(new["detail"])
         return self._insert("edges", new | ends, or_leave=True)
 
-    def _judgment(self, new: Fields) -> Outcome:
+    def _judgment(self, new: Fields) -> ImportOutcome:
         pair = self._pair(new)
         if pair is None:
             return "forgotten"
@@ -209,7 +212,7 @@ class Arrivals:
         is_new = self._insert("judgments", row, or_leave=True) == "created"
         return "created" if is_new else "left"
 
-    def _use(self, new: Fields) -> Outcome:
+    def _use(self, new: Fields) -> ImportOutcome:
         summary_id = self._row("summary", new["summary"])
         if self._expect(summary_id, "summary", new["summary"], "use") is None:
             return "forgotten"
@@ -220,7 +223,7 @@ class Arrivals:
             (summary_id, new["count"], new["last_at"]),
         )
 
-    def _together(self, new: Fields) -> Outcome:
+    def _together(self, new: Fields) -> ImportOutcome:
         pair = (self._row("summary", new["one"]), self._row("summary", new["other"]))
         for number, name in zip(pair, (new["one"], new["other"]), strict=True):
             self._expect(number, "summary", name, "together")
@@ -234,7 +237,7 @@ class Arrivals:
             (*pair, new["count"]),
         )
 
-    def _injection(self, new: Fields) -> Outcome:
+    def _injection(self, new: Fields) -> ImportOutcome:
         session, summary = new.pop("session"), new.pop("summary")
         session_id, summary_id = self._row("session", session), self._row("summary", summary)
         self._expect(session_id, "session", session, "injection")
@@ -242,16 +245,16 @@ class Arrivals:
         if session_id is None or summary_id is None:
             return "forgotten"
         row = (session_id, summary_id, new["moment"], new["at"])
-        if uids.is_there(self._tx, "injections", "session_id, summary_id, moment, at", row):
+        if queries.has_row(self._tx, "injections", "session_id, summary_id, moment, at", row):
             return "known"
         return self._insert(
             "injections", new | {"session_id": session_id, "summary_id": summary_id}
         )
 
-    def _switch(self, new: Fields) -> Outcome:
+    def _switch(self, new: Fields) -> ImportOutcome:
         return self._insert("switches", new, or_leave=True)
 
-    def _forgotten(self, new: Fields) -> Outcome:
+    def _forgotten(self, new: Fields) -> ImportOutcome:
         for kind, last in (("summary", self.last_summary), ("event", self.last_event)):
             number = self._row(kind, new["key"])
             if number is not None and number <= last:
@@ -260,10 +263,10 @@ class Arrivals:
         return self._insert("forgotten", new, or_leave=True)
 
     def _row(self, kind: str, name: str) -> int | None:
-        return uids.number(self._tx, kind, name)
+        return queries.row_id(self._tx, kind, name)
 
     def _project_id(self, key: str) -> int:
-        found = projects.by_key(self._tx, key)
+        found = projects.project_by_key(self._tx, key)
         if found is None:
             raise BadRequest(f"there is no project {key[:80]!r} before what belongs to it")
         return found.id
@@ -283,11 +286,11 @@ class Arrivals:
             raise BadRequest(f"there is no {kind} {name[:80]!r} before this {who}")
         return node
 
-    def _insert(self, table: str, row: Fields, *, or_leave: bool = False) -> Outcome:
-        is_new = uids.insert(self._tx, table, row, or_leave=or_leave)
+    def _insert(self, table: str, row: Fields, *, or_leave: bool = False) -> ImportOutcome:
+        is_new = queries.insert_row(self._tx, table, row, or_leave=or_leave)
         return "created" if is_new else "known"
 
-    def _upsert(self, sql: str, values: tuple[object, ...]) -> Outcome:
+    def _upsert(self, sql: str, values: tuple[object, ...]) -> ImportOutcome:
         self._tx.execute(sql, values)
         return "created" if self._tx.changes() else "known"
 
@@ -296,7 +299,7 @@ _HARMLESS = frozenset(
     {("supersession", "known"), ("judgment", "known"), ("injection", "known")}
 )
 """They have no name of their own: the same one twice says no more than once."""
-_REFUSALS: dict[Outcome, str] = {
+_REFUSALS: dict[ImportOutcome, str] = {
     "known": "this {kind} stands there twice",
     "revised": "this {kind} stands there twice",
     "forgotten": "this {kind} speaks of what is not there",
@@ -316,7 +319,7 @@ RULE = "vault-import"
 _GUARD = "same topic key in two vaults that became one"
 
 
-def settle(tx: Connection, arrived: Arrivals, now: int) -> tuple[int, int]:
+def resolve_imported(tx: Connection, arrived: RecordImporter, now: int) -> tuple[int, int]:
     """(memories that hide or are hidden by one that was here, memories that went again)."""
     gone = _drop_bereft(tx, arrived)
     hidden = 0
@@ -326,7 +329,7 @@ def settle(tx: Connection, arrived: Arrivals, now: int) -> tuple[int, int]:
                 "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id), RULE, now,
                 detail={"finding": "pinned"},
             )  # fmt: skip
-            links.link(tx, [edge])
+            links.add_edges(tx, [edge])
             continue
         hidden += bool(
             links.supersede(
@@ -337,11 +340,11 @@ def settle(tx: Connection, arrived: Arrivals, now: int) -> tuple[int, int]:
     return hidden, gone
 
 
-def _drop_bereft(tx: Connection, arrived: Arrivals) -> int:
+def _drop_bereft(tx: Connection, arrived: RecordImporter) -> int:
     """Take out new memories all of whose events were forgotten here."""
     gone = [number for number in sorted(arrived.bereft) if not links.sources_of(tx, number)]
     for number in gone:
-        summaries.delete(tx, number)
+        summaries.delete_summary(tx, number)
     return len(gone)
 
 
@@ -366,7 +369,7 @@ def _rivals(tx: Connection, last: int, now: int) -> list[tuple[int, int, bool]]:
     return pairs
 
 
-def _enter(tx: Connection, arrived: Arrivals) -> None:
+def _enter(tx: Connection, arrived: RecordImporter) -> None:
     """Enter the events in the books, as any import's."""
     became = {
         "created": ("stored", ""),
@@ -378,7 +381,9 @@ def _enter(tx: Connection, arrived: Arrivals) -> None:
         for outcome, entry in became.items()
     }
     entries["received", ""] = sum(entries.values())
-    ledger.enter(tx, "import", {entry: count for entry, count in entries.items() if count})
+    ledger.record_receipts(
+        tx, "import", {entry: count for entry, count in entries.items() if count}
+    )
 
 
 # MERGED from memd.store.staging:
@@ -393,16 +398,16 @@ _SUFFIX = ".staging"
 
 
 @contextlib.contextmanager
-def staging(vault: str, now: int) -> Iterator[tuple[Connection, str]]:
+def staging_vault(vault: str, now: int) -> Iterator[tuple[Connection, str]]:
     """An empty vault beside this one, as (connection, name of its file); gone when the block ends.
 
     The block commits with `commit` before anybody else reads it.
     """
     path = f"{vault}.{os.getpid()}{_SUFFIX}"
-    sweep(vault)
+    remove_stale_staging(vault)
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     try:
-        with translated():
+        with translate_errors():
             connection = apsw.Connection(path)
             try:
                 _prepare(connection, now)
@@ -425,13 +430,13 @@ def _prepare(connection: Connection, now: int) -> None:
     connection.execute("BEGIN")
 
 
-def commit(connection: Connection) -> None:
+def commit_staging(connection: Connection) -> None:
     """Let others read what was put in."""
-    with translated():
+    with translate_errors():
         connection.execute("COMMIT")
 
 
-def staged(vault: str, name: str) -> str:
+def staged_path(vault: str, name: str) -> str:
     """The path of a staged vault beside this one. BadRequest if that is not what it is called."""
     path = Path(vault).parent / name
     if path.name != name or path.suffix != _SUFFIX or not _maker(vault, path):
@@ -439,11 +444,11 @@ def staged(vault: str, name: str) -> str:
     return str(path)
 
 
-def sweep(vault: str) -> None:
+def remove_stale_staging(vault: str) -> None:
     """Throw away what processes that are no more have left behind."""
     for path in Path(vault).parent.glob(f"{Path(vault).name}.*{_SUFFIX}*"):
         maker = _maker(vault, path)
-        if maker and (maker == os.getpid() or not is_alive(maker)):
+        if maker and (maker == os.getpid() or not is_process_alive(maker)):
             path.unlink(missing_ok=True)
 
 
@@ -454,7 +459,7 @@ def _maker(vault: str, path: Path) -> int:
     return int(stem[0]) if is_ours and stem[0].isascii() and stem[0].isdigit() else 0
 
 
-def is_alive(pid: int) -> bool:
+def is_process_alive(pid: int) -> bool:
     """Whether there is such a process."""
     try:
         os.kill(pid, 0)

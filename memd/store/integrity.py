@@ -9,7 +9,7 @@ import apsw
 from memd.errors import VaultError
 from memd.models import Finding
 from memd.store import backup, fulltext, judgments, ledger, migrate, vectors
-from memd.store.fulltext import unpack
+from memd.store.fulltext import unpack_postings
 from memd.store.vectors import STRIDE
 
 # MERGED from memd.store.sweeping:
@@ -35,19 +35,19 @@ LOST_EDGE = (
 )
 
 
-def damage(tx: apsw.Connection) -> list[str]:
+def find_damage(tx: apsw.Connection) -> list[str]:
     """What SQLite finds damaged, in its words; at most three."""
     said = [str(row[0]) for row in tx.execute("PRAGMA integrity_check(3)")]
     return [] if said == ["ok"] else said
 
 
-def broken_sweeping(tx: apsw.Connection) -> Counter[tuple[str, int]]:
+def broken_references(tx: apsw.Connection) -> Counter[tuple[str, int]]:
     """(table, number of its reference) → rows of it that refer to nothing."""
     rows = tx.execute("PRAGMA foreign_key_check")
     return Counter((str(table), int(number)) for table, _, _, number in rows)
 
 
-def reference(tx: apsw.Connection, table: str, number: int) -> tuple[str, str, str, bool]:
+def find_reference(tx: apsw.Connection, table: str, number: int) -> tuple[str, str, str, bool]:
     """(parent, column, its column there, whether rows go with it) of one reference."""
     for row in tx.execute(f"PRAGMA foreign_key_list({table})"):
         if row[0] == number:
@@ -55,13 +55,13 @@ def reference(tx: apsw.Connection, table: str, number: int) -> tuple[str, str, s
     raise VaultError(f"{table} has no reference {number}")
 
 
-def sweep(tx: apsw.Connection) -> dict[str, int]:
+def remove_orphans(tx: apsw.Connection) -> dict[str, int]:
     """Take away what refers to nothing; table → rows that went. What is left is for the indexer."""
     gone: Counter[str] = Counter()
-    if any("passages_fts" in line for line in damage(tx)):
+    if any("passages_fts" in line for line in find_damage(tx)):
         tx.execute("INSERT INTO passages_fts (passages_fts) VALUES ('delete-all')")
-    for table, number in broken_sweeping(tx):
-        parent, column, there, goes = reference(tx, table, number)
+    for table, number in broken_references(tx):
+        parent, column, there, goes = find_reference(tx, table, number)
         if goes:
             tx.execute(
                 f"DELETE FROM {table} WHERE {column} IS NOT NULL"
@@ -83,14 +83,14 @@ def _drop_edges(tx: apsw.Connection) -> int:
         f"SELECT from_id {LOST_EDGE} AND type = 'contradicts' AND from_kind = 'summary'"
         f" UNION SELECT to_id {LOST_EDGE} AND type = 'contradicts' AND to_kind = 'summary'"
     )
-    with judgments.weighed(tx, {int(one) for (one,) in ends if str(one).isdigit()}):
+    with judgments.updating_confidence(tx, {int(one) for (one,) in ends if str(one).isdigit()}):
         tx.execute(f"DELETE {LOST_EDGE}")
         return int(tx.changes())
 
 
 def _recount(tx: apsw.Connection) -> None:
     """Count again in how many passages each term stands."""
-    uses = fulltext.count_uses(tx)
+    uses = fulltext.count_term_uses(tx)
     known = [
         (int(term), int(count)) for term, count in tx.execute("SELECT id, passages FROM terms")
     ]
@@ -127,7 +127,7 @@ _UNWRITTEN = "FROM passages WHERE id NOT IN (SELECT id FROM passages_fts_docsize
 _UNSAID = "FROM turns WHERE id NOT IN (SELECT id FROM turns_fts_docsize)"
 
 
-def examine(tx: apsw.Connection, now: int, *, is_served: bool) -> list[Finding]:
+def examine_vault(tx: apsw.Connection, now: int, *, is_served: bool) -> list[Finding]:
     """Look at all of a vault; `now`: UTC milliseconds.
 
     `is_served`: whether a daemon works on what is pending. A vault that SQLite finds damaged, or that
@@ -137,7 +137,7 @@ def examine(tx: apsw.Connection, now: int, *, is_served: bool) -> list[Finding]:
     if whole.verdict == "problem":
         return [whole]
     try:
-        backup.check_current(tx)
+        backup.require_current_schema(tx)
     except VaultError as error:
         return [whole, Finding("schema", "warning", error.message, "`memd restart`")]
     return [
@@ -161,7 +161,7 @@ def _count(tx: apsw.Connection, what: str) -> int:
 
 
 def _database(tx: apsw.Connection) -> Finding:
-    said = damage(tx)
+    said = find_damage(tx)
     if not said:
         size = int(tx.pragma("page_count")) * int(tx.pragma("page_size"))
         return Finding("database", "ok", f"SQLite finds {size / 1e6:.1f} MB whole")
@@ -177,12 +177,12 @@ def _database(tx: apsw.Connection) -> Finding:
 
 
 def _references(tx: apsw.Connection) -> Finding:
-    broken = broken_sweeping(tx)
+    broken = broken_references(tx)
     if not broken:
         return Finding("references", "ok", "every row refers to one that is there")
     told = ", ".join(f"{count} of {table}" for (table, _), count in sorted(broken.items()))
     words = f"rows refer to what is not there: {told}"
-    if all(reference(tx, *one)[3] for one in broken):
+    if all(find_reference(tx, *one)[3] for one in broken):
         remedy = "`memd doctor --fix` takes away the rows, which say nothing any more"
         return Finding("references", "problem", words, remedy, fixable=True)
     return Finding("references", "problem", words, RESTORE)
@@ -215,7 +215,7 @@ def _passages(tx: apsw.Connection) -> Finding:
         return Finding("passages", "problem", words, _REINDEX, fixable=True)
     counted = int(tx.execute("SELECT coalesce(sum(passages), 0) FROM terms").get)
     try:
-        there = fulltext.count_uses(tx).total()
+        there = fulltext.count_term_uses(tx).total()
     except ValueError:
         words = "the postings of some passages cannot be read"
         return Finding("passages", "problem", words, _REINDEX, fixable=True)
@@ -247,7 +247,7 @@ def _vectors(tx: apsw.Connection) -> Finding:
         words = f"{strange} vectors are of no passage, or not of their space"
         remedy = "`memd doctor --fix` takes them away; the model makes them anew"
         return Finding("vectors", "problem", words, remedy, fixable=True)
-    told = ", ".join(f"{one.name} {one.vectors}" for one in vectors.weigh(tx))
+    told = ", ".join(f"{one.name} {one.vectors}" for one in vectors.measure_spaces(tx))
     return Finding("vectors", "ok", told or "no model has made any")
 
 
@@ -270,7 +270,7 @@ def _clock(tx: apsw.Connection, now: int) -> Finding:
         words = f"{ahead} events lie in the future, by up to {minutes:,.0f} min"
         remedy = "see that this machine's clock is right; what it dated a week ahead or more counts as old"
         return Finding("clock", "warning", words, remedy)
-    if int(ledger.note(tx, "created_at") or 0) > now + _SLACK_MS:
+    if int(ledger.read_note(tx, "created_at") or 0) > now + _SLACK_MS:
         words = "the vault was made in the future: the clock was set back"
         return Finding("clock", "warning", words, "see that this machine's clock is right")
     return Finding("clock", "ok", "no event lies in the future")
@@ -294,7 +294,7 @@ def _capture(tx: apsw.Connection, now: int) -> Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Indexed:
+class IndexedPassage:
     """A stored passage: [start, stop) of the body, and term → (in title, in body)."""
 
     id: int
@@ -304,7 +304,7 @@ class Indexed:
     terms: Mapping[str, tuple[int, int]]
 
 
-def sampled(tx: apsw.Connection, limit: int) -> list[int]:
+def sample_summaries(tx: apsw.Connection, limit: int) -> list[int]:
     """Up to so many memories that the index has learnt, spread evenly over all of them."""
     rows = tx.execute(
         "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id"
@@ -313,21 +313,21 @@ def sampled(tx: apsw.Connection, limit: int) -> list[int]:
     return ids[:: max(1, -(-len(ids) // limit))]
 
 
-def indexed(tx: apsw.Connection, summary_id: int) -> list[Indexed]:
+def indexed_passages(tx: apsw.Connection, summary_id: int) -> list[IndexedPassage]:
     """A memory's passages as they are stored, in order."""
     rows = tx.execute(
         "SELECT id, start, stop, length, postings FROM passages WHERE summary_id = ? ORDER BY seq",
         (summary_id,),
     )
     return [
-        Indexed(number, start, stop, length, _terms(tx, blob))
+        IndexedPassage(number, start, stop, length, _terms(tx, blob))
         for number, start, stop, length, blob in rows
     ]
 
 
 def _terms(tx: apsw.Connection, blob: bytes) -> dict[str, tuple[int, int]]:
     found = {}
-    for number, title, body in unpack([blob])[0].tolist():
+    for number, title, body in unpack_postings([blob])[0].tolist():
         term = tx.execute("SELECT term FROM terms WHERE id = ?", (number,)).get
         found[f"#{number}" if term is None else str(term)] = (title, body)
     return found

@@ -16,42 +16,42 @@ from memd.models import Judgment, Stance
 # MERGED somebody said on purpose. Not here: when any of this happens (doubts.py, summaries.py).
 
 
-SAID = {"user": 0.9, "agent": 0.8}
+INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
 """Who said it on purpose → where it begins."""
-ELSEWHERE = 0.5
+IMPORTED_CONFIDENCE = 0.5
 """Where a memory begins that was read from another place."""
-CAPTURED_MOST = 0.7
+CAPTURED_CONFIDENCE_MAX = 0.7
 """Where a captured memory begins at most, however certain the rule that found it."""
-REPEATED = 0.5
+REPEAT_ODDS_GAIN = 0.5
 """Twice as often said: the odds rise by this part of what they were at first."""
-CONTRADICTED = 0.5
+CONTRADICTION_ODDS_FACTOR = 0.5
 """For each memory that contradicts it the odds are multiplied by this."""
 _LEAST, _MOST = 0.001, 0.999
 _DIGITS = 6
 
 
-def said_by(source: str) -> float:
+def initial_confidence(source: str) -> float:
     """Where a memory begins that this source gave."""
-    return SAID.get(source, ELSEWHERE)
+    return INITIAL_CONFIDENCE.get(source, IMPORTED_CONFIDENCE)
 
 
-def captured(certainty: float) -> float:
+def captured_confidence(certainty: float) -> float:
     """Where a memory begins that a rule found with this certainty, 0 to 1."""
-    return min(certainty, CAPTURED_MOST)
+    return min(certainty, CAPTURED_CONFIDENCE_MAX)
 
 
-def repeated(confidence: float, was: int, now: int) -> float:
+def confidence_after_repeats(confidence: float, was: int, now: int) -> float:
     """After having been said `now` times in place of `was` times, each at least once."""
     return _times(confidence, _firmness(now) / _firmness(was))
 
 
-def doubted(confidence: float, was: int, now: int) -> float:
+def confidence_after_contradictions(confidence: float, was: int, now: int) -> float:
     """After being contradicted by `now` others in place of `was`."""
-    return _times(confidence, CONTRADICTED ** (now - was))
+    return _times(confidence, CONTRADICTION_ODDS_FACTOR ** (now - was))
 
 
 def _firmness(count: int) -> float:
-    return 1 + REPEATED * log2(max(count, 1))
+    return 1 + REPEAT_ODDS_GAIN * log2(max(count, 1))
 
 
 def _times(confidence: float, factor: float) -> float:
@@ -68,7 +68,7 @@ def _times(confidence: float, factor: float) -> float:
 # MERGED (confidence.py), who writes the edges and the judgments.
 
 
-def opponents(tx: apsw.Connection, summary_ids: Collection[int]) -> dict[int, set[int]]:
+def contradicting_ids(tx: apsw.Connection, summary_ids: Collection[int]) -> dict[int, set[int]]:
     """Each of these that is contradicted, and by which others, hidden ones too."""
     marks = ",".join("?" * len(summary_ids))
     ids = tuple(str(number) for number in summary_ids)
@@ -90,13 +90,13 @@ def opponents(tx: apsw.Connection, summary_ids: Collection[int]) -> dict[int, se
     return found
 
 
-def contradicted_by(
+def visible_contradictions(
     tx: apsw.Connection,
     summary_ids: Collection[int],
     project_ids: Collection[int] | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """Each of these that a memory contradicts which nothing hides, in these projects (None: in any)."""
-    found = opponents(tx, summary_ids) if summary_ids else {}
+    found = contradicting_ids(tx, summary_ids) if summary_ids else {}
     others = {other for against in found.values() for other in against}
     if not others:
         return {}
@@ -114,26 +114,30 @@ def contradicted_by(
     }
 
 
-def trust(tx: apsw.Connection, first: float, summary_id: int, duplicates: int) -> float:
+def recompute_confidence(
+    tx: apsw.Connection, first: float, summary_id: int, duplicates: int
+) -> float:
     """How much a memory is trusted that begins at `first` anew, and was repeated and contradicted since."""
-    against = len(opponents(tx, [summary_id]).get(summary_id, ()))
-    return doubted(repeated(first, 1, duplicates), 0, against)
+    against = len(contradicting_ids(tx, [summary_id]).get(summary_id, ()))
+    return confidence_after_contradictions(
+        confidence_after_repeats(first, 1, duplicates), 0, against
+    )
 
 
 @contextlib.contextmanager
-def weighed(tx: apsw.Connection, summary_ids: Collection[int]) -> Iterator[None]:
+def updating_confidence(tx: apsw.Connection, summary_ids: Collection[int]) -> Iterator[None]:
     """Let what is done inside change how much these are trusted, as it changes what contradicts them."""
     ids = sorted(set(summary_ids))
-    before = opponents(tx, ids) if ids else {}
+    before = contradicting_ids(tx, ids) if ids else {}
     yield
-    after = opponents(tx, ids) if ids else {}
+    after = contradicting_ids(tx, ids) if ids else {}
     for number in ids:
         was, now = len(before.get(number, ())), len(after.get(number, ()))
         held = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (number,)).get
         if was != now and held is not None:
             tx.execute(
                 "UPDATE summaries SET confidence = ? WHERE id = ?",
-                (doubted(held, was, now), number),
+                (confidence_after_contradictions(held, was, now), number),
             )
 
 
@@ -152,7 +156,7 @@ def _judgment(row: tuple[int, int, int, str, str, str, int, int | None]) -> Judg
     return Judgment(number, newer_id, older_id, Stance(relation), reason, who, at, undone_at)
 
 
-def put(  # noqa: PLR0913  # one argument a column
+def put_judgment(  # noqa: PLR0913  # one argument a column
     tx: apsw.Connection,
     *,
     newer_id: int,
@@ -163,7 +167,7 @@ def put(  # noqa: PLR0913  # one argument a column
     at: int,
 ) -> int:
     """Write down what `newer` is to `older`; its id. The pair must have no judgment that holds."""
-    with weighed(tx, (newer_id, older_id)):
+    with updating_confidence(tx, (newer_id, older_id)):
         return int(
             tx.execute(
                 "INSERT INTO judgments (newer_id, older_id, relation, reason, who, at)"
@@ -173,9 +177,9 @@ def put(  # noqa: PLR0913  # one argument a column
         )
 
 
-def undo(tx: apsw.Connection, judgment: Judgment, at: int) -> bool:
+def undo_judgment(tx: apsw.Connection, judgment: Judgment, at: int) -> bool:
     """Let it hold no longer; the row stays, marked. False if it was undone already."""
-    with weighed(tx, (judgment.newer_id, judgment.older_id)):
+    with updating_confidence(tx, (judgment.newer_id, judgment.older_id)):
         tx.execute(
             "UPDATE judgments SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
             (at, judgment.id),
@@ -183,7 +187,7 @@ def undo(tx: apsw.Connection, judgment: Judgment, at: int) -> bool:
         return tx.changes() > 0
 
 
-def between(tx: apsw.Connection, one_id: int, other_id: int) -> Judgment | None:
+def judgment_between(tx: apsw.Connection, one_id: int, other_id: int) -> Judgment | None:
     """The judgment of this pair, in any order, that holds now."""
     row = tx.execute(
         f"SELECT {_COLUMNS} FROM judgments WHERE undone_at IS NULL"
@@ -193,13 +197,13 @@ def between(tx: apsw.Connection, one_id: int, other_id: int) -> Judgment | None:
     return _judgment(row) if row else None
 
 
-def verdict(tx: apsw.Connection, one_id: int, other_id: int) -> Stance | None:
+def stance_between(tx: apsw.Connection, one_id: int, other_id: int) -> Stance | None:
     """What somebody said this pair is to each other, in any order; None if nobody did, or undid it."""
-    found = between(tx, one_id, other_id)
+    found = judgment_between(tx, one_id, other_id)
     return found.relation if found else None
 
 
-def verdicts(
+def stances_of_pairs(
     tx: apsw.Connection, summary_ids: Collection[int]
 ) -> dict[tuple[int, int], Stance]:
     """Every pair, the smaller id first, that one of these is part of → what it was judged to be."""
@@ -212,7 +216,7 @@ def verdicts(
     return {(int(low), int(high)): Stance(relation) for low, high, relation in rows}
 
 
-def of(tx: apsw.Connection, summary_id: int) -> list[Judgment]:
+def judgments_of(tx: apsw.Connection, summary_id: int) -> list[Judgment]:
     """Every judgment that this memory is part of, undone ones too, oldest first."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM judgments WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id",

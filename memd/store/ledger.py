@@ -5,7 +5,9 @@ from collections.abc import Mapping
 import apsw
 
 
-def enter(tx: apsw.Connection, source: str, entries: Mapping[tuple[str, str], int]) -> None:
+def record_receipts(
+    tx: apsw.Connection, source: str, entries: Mapping[tuple[str, str], int]
+) -> None:
     """Add to the books: (outcome, reason) → how many. In the transaction of what they count."""
     tx.executemany(
         "INSERT INTO receipts (source, outcome, reason, count) VALUES (?1, ?2, ?3, ?4)"
@@ -24,7 +26,7 @@ def balance(tx: apsw.Connection) -> dict[str, int]:
     return books
 
 
-def reasons(tx: apsw.Connection, outcome: str) -> dict[str, int]:
+def outcome_reasons(tx: apsw.Connection, outcome: str) -> dict[str, int]:
     """Why events had this outcome, and how often."""
     rows = tx.execute(
         "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC",
@@ -43,17 +45,17 @@ def has_forgotten(tx: apsw.Connection) -> bool:
     return bool(tx.execute("SELECT EXISTS (SELECT 1 FROM forgotten)").get)
 
 
-def forget(tx: apsw.Connection, key: str, now: int) -> None:
+def record_forgotten(tx: apsw.Connection, key: str, now: int) -> None:
     """Remember, by its hash alone, that this was forgotten."""
     tx.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", (key, now))
 
 
-def unforget(tx: apsw.Connection, key: str) -> None:
+def remove_forgotten(tx: apsw.Connection, key: str) -> None:
     """Somebody said it again, on purpose."""
     tx.execute("DELETE FROM forgotten WHERE key = ?", (key,))
 
 
-def imported(tx: apsw.Connection) -> dict[str, tuple[int, int]]:
+def imported_files(tx: apsw.Connection) -> dict[str, tuple[int, int]]:
     """Path → (size, modification time) of every file that was read to its end."""
     rows = tx.execute("SELECT path, size, modified_at FROM imports")
     return {path: (int(size), int(modified)) for path, size, modified in rows}
@@ -68,12 +70,12 @@ def mark_imported(
     )
 
 
-def touch(tx: apsw.Connection) -> None:
+def probe_write(tx: apsw.Connection) -> None:
     """Write one row that means nothing, to see whether that is possible."""
-    write_note(tx, "touched", str(int(note(tx, "touched") or 0) + 1))
+    write_note(tx, "touched", str(int(read_note(tx, "touched") or 0) + 1))
 
 
-def note(tx: apsw.Connection, key: str) -> str | None:
+def read_note(tx: apsw.Connection, key: str) -> str | None:
     """A note that the vault keeps about itself."""
     value = tx.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
     return None if value is None else str(value)

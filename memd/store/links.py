@@ -81,7 +81,7 @@ def _hidden_under(tx: apsw.Connection, summary_id: int) -> set[int]:
     return {int(row[0]) for row in rows}
 
 
-def undo(tx: apsw.Connection, supersession_id: int, at: int) -> bool:
+def undo_supersession(tx: apsw.Connection, supersession_id: int, at: int) -> bool:
     """Show the older one again. The row stays, marked as undone. False if it was undone already."""
     tx.execute(
         "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
@@ -99,7 +99,7 @@ def supersessions_of(tx: apsw.Connection, summary_id: int) -> list[Supersession]
     return [Supersession(*row) for row in rows]
 
 
-def hidden_by(
+def superseded_ids(
     tx: apsw.Connection, summary_ids: Sequence[int], limit: int = 3
 ) -> dict[int, list[int]]:
     """Which older summaries each of these hides now, the latest `limit` of them."""
@@ -114,7 +114,7 @@ def hidden_by(
     return found
 
 
-def newest(tx: apsw.Connection, summary_id: int) -> int:
+def final_superseder(tx: apsw.Connection, summary_id: int) -> int:
     """Who finally supersedes this summary; itself if nobody does."""
     current = summary_id
     while (
@@ -127,24 +127,26 @@ def newest(tx: apsw.Connection, summary_id: int) -> int:
     return current
 
 
-def flattened(tx: apsw.Connection, found: Mapping[int, Summary]) -> dict[int, Summary]:
+def with_final_superseders(
+    tx: apsw.Connection, found: Mapping[int, Summary]
+) -> dict[int, Summary]:
     """These memories with the end of their chain as what supersedes them: nobody wants the one between."""
     return {
         number: one
         if one.superseded_by is None
-        else replace(one, superseded_by=newest(tx, one.superseded_by))
+        else replace(one, superseded_by=final_superseder(tx, one.superseded_by))
         for number, one in found.items()
     }
 
 
-def link(tx: apsw.Connection, edges: Iterable[NewEdge]) -> int:
+def add_edges(tx: apsw.Connection, edges: Iterable[NewEdge]) -> int:
     """Write edges; one that is there already stays as it is. How many were new.
 
     Two memories that contradict each other from now on are both trusted less.
     """
     new = list(edges)
     before = tx.total_changes()
-    with judgments.weighed(tx, _doubted(new)):
+    with judgments.updating_confidence(tx, _doubted(new)):
         tx.executemany(
             "INSERT OR IGNORE INTO edges"
             " (from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail)"
@@ -210,10 +212,10 @@ def derived_from(tx: apsw.Connection, event_id: int) -> list[int]:
     return [int(row[0]) for row in rows]
 
 
-def unlink_from(tx: apsw.Connection, summary_id: int) -> None:
+def drop_edges_from(tx: apsw.Connection, summary_id: int) -> None:
     """Drop the edges that begin at a summary, before a revision writes them anew."""
-    against = judgments.opponents(tx, [summary_id]).get(summary_id, set())
-    with judgments.weighed(tx, {summary_id, *against}):
+    against = judgments.contradicting_ids(tx, [summary_id]).get(summary_id, set())
+    with judgments.updating_confidence(tx, {summary_id, *against}):
         tx.execute(
             "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
         )
@@ -228,7 +230,7 @@ def drop_edge(
 ) -> None:
     """Drop one edge, if it is there (and of this rule). Nodes are (kind, id as text)."""
     going = NewEdge(*start, type_, *end, "", 0)
-    with judgments.weighed(tx, _doubted([going])):
+    with judgments.updating_confidence(tx, _doubted([going])):
         tx.execute(
             "DELETE FROM edges WHERE from_kind = ?1 AND from_id = ?2 AND type = ?3"
             " AND to_kind = ?4 AND to_id = ?5 AND (?6 IS NULL OR rule = ?6)",
@@ -254,7 +256,7 @@ def neighbours(tx: apsw.Connection, kind: str, node_id: str) -> set[tuple[str, s
     return {(str(k), str(i)) for k, i in rows if k not in ("summary", "event")}
 
 
-def drop_adrift(tx: apsw.Connection, nodes: Iterable[tuple[str, str]]) -> None:
+def drop_orphan_nodes(tx: apsw.Connection, nodes: Iterable[tuple[str, str]]) -> None:
     """Drop the edges of those of these nodes that no memory and no event is linked with any more."""
     for kind, node_id in nodes:
         is_held = tx.execute(
@@ -284,7 +286,9 @@ def files_of_session(tx: apsw.Connection, session_id: int, limit: int = 2_000) -
     return [str(row[0]) for row in rows]
 
 
-def told_of(tx: apsw.Connection, kind: str, node_id: str, project_ids: Sequence[int]) -> bool:
+def has_edge_to(
+    tx: apsw.Connection, kind: str, node_id: str, project_ids: Sequence[int]
+) -> bool:
     """Whether a memory of one of these projects has an edge to this node."""
     return bool(
         tx.execute(
@@ -300,7 +304,9 @@ def told_of(tx: apsw.Connection, kind: str, node_id: str, project_ids: Sequence[
 # MERGED What memories name: files, symbols, identifiers, people. Derived, rebuildable.
 
 
-def put(tx: apsw.Connection, summary_id: int, named: Iterable[tuple[str, str]]) -> None:
+def put_entities(
+    tx: apsw.Connection, summary_id: int, named: Iterable[tuple[str, str]]
+) -> None:
     """Let these (name, kind) be what a summary names, instead of whatever it named before."""
     tx.execute("DELETE FROM entities WHERE summary_id = ?", (summary_id,))
     tx.executemany(
@@ -309,7 +315,7 @@ def put(tx: apsw.Connection, summary_id: int, named: Iterable[tuple[str, str]]) 
     )
 
 
-def of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
+def entities_of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
     """The names in these summaries by id; one that names nothing is left out."""
     found: dict[int, set[str]] = {}
     for number, name in tx.execute(

@@ -11,7 +11,7 @@ import apsw
 import numpy as np
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
-from memd.store.fulltext import POSTING, pack
+from memd.store.fulltext import POSTING, pack_postings
 
 # MERGED from memd.store.recoding:
 # MERGED What a migration does to data that SQL alone cannot: postings from six bytes each to two.
@@ -20,7 +20,7 @@ from memd.store.fulltext import POSTING, pack
 _BLOCK = 1_000
 
 
-def pack_postings(connection: apsw.Connection) -> None:
+def repack_postings(connection: apsw.Connection) -> None:
     """Write the postings of every passage anew. 100,000 passages take some three seconds."""
     last = 0
     while True:
@@ -32,7 +32,9 @@ def pack_postings(connection: apsw.Connection) -> None:
             return
         last = block[-1][0]
         sizes = [len(blob) // POSTING.itemsize for _, blob in block]
-        packed = pack(np.frombuffer(b"".join(blob for _, blob in block), POSTING), sizes)
+        packed = pack_postings(
+            np.frombuffer(b"".join(blob for _, blob in block), POSTING), sizes
+        )
         connection.executemany(
             "UPDATE passages SET postings = ? WHERE id = ?",
             [(new, number) for (number, _), new in zip(block, packed, strict=True)],
@@ -54,7 +56,7 @@ _QUICK_CHECK_MAX = 64 * 1024 * 1024
 """Bytes. A larger file is checked by `memd doctor`, not on every start."""
 
 
-_BESIDE: Mapping[int, Callable[[apsw.Connection], None]] = {5: pack_postings}
+_BESIDE: Mapping[int, Callable[[apsw.Connection], None]] = {5: repack_postings}
 """What a migration does beyond its SQL, in the same transaction."""
 
 
@@ -66,7 +68,7 @@ def migrations() -> tuple[str, ...]:
     return tuple((folder / name).read_text(encoding="utf-8") for name in names)
 
 
-def inspect(path: str) -> None:
+def check_header(path: str) -> None:
     """Refuse a file that is not a vault we can open. Reads, never writes.
 
     Raises VaultForeign, VaultNewer or VaultCorrupt. A file that is missing or empty is fine.

@@ -22,7 +22,7 @@ _SESSION = "id, uid, client, key, project_id, directory, title, started_at, last
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class ProjectCounts:
     """How much there is of a project; None where there is no event, or no memory."""
 
     sessions: int = 0
@@ -33,7 +33,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
+class MergedRows:
     """What went from one project to another."""
 
     sessions: int
@@ -44,7 +44,7 @@ class Moved:
 def ensure_project(tx: apsw.Connection, key: str, name: str, reason: str, now: int) -> int:
     """The id of the project with this key, or of the one it was merged into; made if it is new."""
     key, name = storable(key), storable(name)
-    if (found := by_key(tx, key)) is not None:
+    if (found := project_by_key(tx, key)) is not None:
         return found.id
     return int(
         tx.execute(
@@ -66,7 +66,7 @@ def project(tx: apsw.Connection, project_id: int) -> Project | None:
     return Project(*row) if row else None
 
 
-def by_key(tx: apsw.Connection, key: str) -> Project | None:
+def project_by_key(tx: apsw.Connection, key: str) -> Project | None:
     """The project with this key, or the one that it was merged into; None if there is neither."""
     rows = tx.execute(
         f"SELECT {_PROJECT} FROM projects WHERE key = ?1"
@@ -101,7 +101,7 @@ def find_projects(tx: apsw.Connection, name: str) -> list[Project]:
     return [Project(*row) for row in rows]
 
 
-def aliases(tx: apsw.Connection) -> dict[int, list[str]]:
+def project_aliases(tx: apsw.Connection) -> dict[int, list[str]]:
     """Project → the keys of what was merged into it, oldest first."""
     found: dict[int, list[str]] = {}
     for project_id, key in tx.execute("SELECT project_id, key FROM aliases ORDER BY at, key"):
@@ -109,7 +109,7 @@ def aliases(tx: apsw.Connection) -> dict[int, list[str]]:
     return found
 
 
-def tallies(tx: apsw.Connection) -> dict[int, Tally]:
+def count_by_project(tx: apsw.Connection) -> dict[int, ProjectCounts]:
     """How much there is of every project, by its id."""
     happened = {
         project_id: (sessions, last_at)
@@ -127,7 +127,7 @@ def tallies(tx: apsw.Connection) -> dict[int, Tally]:
     )
     never = (0, None)
     return {
-        one.id: Tally(
+        one.id: ProjectCounts(
             happened.get(one.id, never)[0],
             memories.get(one.id, 0),
             events.get(one.id, 0),
@@ -153,12 +153,12 @@ def shared_topics(tx: apsw.Connection, one_id: int, other_id: int) -> list[str]:
     return [str(row[0]) for row in rows]
 
 
-def rename(tx: apsw.Connection, project_id: int, name: str) -> None:
+def rename_project(tx: apsw.Connection, project_id: int, name: str) -> None:
     """Call a project something else; its key stays."""
     tx.execute("UPDATE projects SET name = ? WHERE id = ?", (storable(name), project_id))
 
 
-def absorb(tx: apsw.Connection, source: Project, into: Project, now: int) -> Moved:
+def merge_project(tx: apsw.Connection, source: Project, into: Project, now: int) -> MergedRows:
     """Give everything of one project to another, and let its keys mean that one from now on.
 
     Its memories wait to be compared with their new neighbours.
@@ -171,7 +171,7 @@ def absorb(tx: apsw.Connection, source: Project, into: Project, now: int) -> Mov
     )
     memories = tx.changes()
     tx.execute("UPDATE aliases SET project_id = ? WHERE project_id = ?", (into.id, source.id))
-    moved = Moved(sessions, memories, tx.changes())
+    moved = MergedRows(sessions, memories, tx.changes())
     tx.execute("DELETE FROM projects WHERE id = ?", (source.id,))
     tx.execute("INSERT INTO aliases VALUES (?, ?, ?)", (source.key, into.id, now))
     return moved
@@ -188,7 +188,7 @@ def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: in
     if found is not None:
         return int(found)
     uid = digest(ref.client, ref.key)
-    ledger.unforget(tx, uid)
+    ledger.remove_forgotten(tx, uid)
     return int(
         tx.execute(
             "INSERT INTO sessions (id, uid, client, key, project_id, directory, started_at, last_event_at)"
@@ -200,7 +200,7 @@ def ensure_session(tx: apsw.Connection, ref: SessionRef, project_id: int, at: in
     )
 
 
-def known_session(tx: apsw.Connection, ref: SessionRef) -> tuple[int, str] | None:
+def session_and_project(tx: apsw.Connection, ref: SessionRef) -> tuple[int, str] | None:
     """(id, key of its project) of a client's session; None if it is new."""
     row = tx.execute(
         "SELECT s.id, p.key FROM sessions s JOIN projects p ON p.id = s.project_id"
@@ -210,7 +210,7 @@ def known_session(tx: apsw.Connection, ref: SessionRef) -> tuple[int, str] | Non
     return (int(row[0]), str(row[1])) if row else None
 
 
-def session_happened(
+def extend_session(
     tx: apsw.Connection, session_id: int, at: int, title: str | None, until: int | None = None
 ) -> None:
     """Widen the session's span by `at`, or by what is from `at` `until`; title it if nothing does."""
@@ -221,7 +221,7 @@ def session_happened(
     )
 
 
-def untitle(tx: apsw.Connection, session_id: int) -> None:
+def clear_title(tx: apsw.Connection, session_id: int) -> None:
     """Take a session's title away, because the prompt that it came from was forgotten."""
     tx.execute("UPDATE sessions SET title = NULL WHERE id = ?", (session_id,))
 
@@ -281,7 +281,9 @@ def find_sessions(tx: apsw.Connection, key: str) -> list[Session]:
     return [Session(*row) for row in rows]
 
 
-def of_project(tx: apsw.Connection, project_id: int, limit: int, now: int) -> list[Session]:
+def recent_sessions(
+    tx: apsw.Connection, project_id: int, limit: int, now: int
+) -> list[Session]:
     """The sessions of a project that began last, newest first; what a wrong clock dated ahead only if all are."""
     for until in (now + AHEAD_MS, _FOR_EVER):
         rows = tx.execute(
@@ -311,8 +313,8 @@ def session_of_client(tx: apsw.Connection, client: str, key: str) -> Session | N
 # MERGED what was said of a project holds for every directory that was merged into it.
 
 
-PROJECT = "project"
-SESSION = "session"
+PROJECT_SCOPE = "project"
+SESSION_SCOPE = "session"
 _WORDS = {
     (True, True): "switched on",
     (False, False): "switched off",
@@ -340,12 +342,12 @@ class Switch:
         return self.captures and self.recalls
 
 
-ON = Switch(True, True, "on everywhere")
+SWITCHED_ON = Switch(True, True, "on everywhere")
 """What holds where nobody said anything."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SwitchRow:
     """One row: what a person said of one project or session."""
 
     scope: str
@@ -358,15 +360,15 @@ class Said:
     at: int
 
 
-def words(captures: bool, recalls: bool) -> str:
+def switch_words(captures: bool, recalls: bool) -> str:
     """What was said, such as `switched off` or `switched to capture only`."""
     return _WORDS[captures, recalls]
 
 
-def effective(tx: apsw.Connection, project_key: str, session_key: str | None) -> Switch:
+def effective_switch(tx: apsw.Connection, project_key: str, session_key: str | None) -> Switch:
     """What holds for this session (the client's own id) of this project; unknown ones are on."""
     key = _canonical(tx, project_key)
-    for scope, target in ((SESSION, session_key), (PROJECT, key)):
+    for scope, target in ((SESSION_SCOPE, session_key), (PROJECT_SCOPE, key)):
         if target is None:
             continue
         row = tx.execute(
@@ -375,18 +377,22 @@ def effective(tx: apsw.Connection, project_key: str, session_key: str | None) ->
         ).fetchone()
         if row is not None:
             captures, recalls = bool(row[0]), bool(row[1])
-            where = "this session" if scope == SESSION else f"project {_project_name(tx, key)}"
-            reason = f"{words(captures, recalls)} for {where}"
+            where = (
+                "this session"
+                if scope == SESSION_SCOPE
+                else f"project {_project_name(tx, key)}"
+            )
+            reason = f"{switch_words(captures, recalls)} for {where}"
             return Switch(captures, recalls, reason, scope)
-    return ON
+    return SWITCHED_ON
 
 
-def has_said(tx: apsw.Connection) -> bool:
+def has_switches(tx: apsw.Connection) -> bool:
     """Whether anything at all was said, of any place."""
     return bool(tx.execute("SELECT EXISTS (SELECT 1 FROM switches)").get)
 
 
-def put(
+def put_switch(
     tx: apsw.Connection, scope: str, target: str, captures: bool, recalls: bool, now: int
 ) -> None:
     """Say what holds for a project's key or a session's id, instead of what was said before."""
@@ -397,7 +403,7 @@ def put(
     )
 
 
-def drop(tx: apsw.Connection, scope: str, target: str) -> bool:
+def drop_switch(tx: apsw.Connection, scope: str, target: str) -> bool:
     """Let what holds elsewhere hold here again; whether anything had been said."""
     tx.execute(
         "DELETE FROM switches WHERE scope = ? AND target = ?",
@@ -406,16 +412,16 @@ def drop(tx: apsw.Connection, scope: str, target: str) -> bool:
     return tx.changes() > 0
 
 
-def listed(tx: apsw.Connection) -> list[Said]:
+def list_switches(tx: apsw.Connection) -> list[SwitchRow]:
     """Everything that was said, projects first, newest first."""
     rows = tx.execute(
         "SELECT scope, target, captures, recalls, at FROM switches ORDER BY scope, at DESC, target"
     )
     return [
-        Said(
+        SwitchRow(
             scope,
             target,
-            _session_name(tx, target) if scope == SESSION else _project_name(tx, target),
+            _session_name(tx, target) if scope == SESSION_SCOPE else _project_name(tx, target),
             bool(captures),
             bool(recalls),
             at,
@@ -425,18 +431,18 @@ def listed(tx: apsw.Connection) -> list[Said]:
 
 
 def _target(tx: apsw.Connection, scope: str, target: str) -> str:
-    return _canonical(tx, target) if scope == PROJECT else target
+    return _canonical(tx, target) if scope == PROJECT_SCOPE else target
 
 
 def _canonical(tx: apsw.Connection, key: str) -> str:
     """The key of the project that this one was merged into, or the key itself."""
-    found = by_key(tx, key)
+    found = project_by_key(tx, key)
     return key if found is None else found.key
 
 
 def _project_name(tx: apsw.Connection, key: str) -> str:
     """Its name; of a project that nothing is known of yet, the last part of its key."""
-    found = by_key(tx, key)
+    found = project_by_key(tx, key)
     return key.rstrip("/").rpartition("/")[2] or key if found is None else found.name
 
 

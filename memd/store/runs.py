@@ -24,7 +24,7 @@ class Run:
 _RUN = "id, at, examined, pairs, superseded, contradicts, similar, undone_at"
 
 
-def begin(tx: apsw.Connection, at: int) -> int:
+def begin_run(tx: apsw.Connection, at: int) -> int:
     """A new round; its number."""
     return int(
         tx.execute(
@@ -35,7 +35,7 @@ def begin(tx: apsw.Connection, at: int) -> int:
     )
 
 
-def finish(tx: apsw.Connection, run: Run) -> None:
+def finish_run(tx: apsw.Connection, run: Run) -> None:
     """Write down what a round changed; one that changed nothing leaves no row."""
     if not (run.superseded or run.contradicts or run.similar):
         tx.execute("DELETE FROM runs WHERE id = ?", (run.id,))
@@ -46,18 +46,18 @@ def finish(tx: apsw.Connection, run: Run) -> None:
     )
 
 
-def mark_undone(tx: apsw.Connection, run_id: int, at: int) -> None:
+def mark_run_undone(tx: apsw.Connection, run_id: int, at: int) -> None:
     """The whole round was taken back."""
     tx.execute("UPDATE runs SET undone_at = ? WHERE id = ?", (at, run_id))
 
 
-def get(tx: apsw.Connection, run_id: int) -> Run | None:
+def get_run(tx: apsw.Connection, run_id: int) -> Run | None:
     """One round, or None."""
     row = tx.execute(f"SELECT {_RUN} FROM runs WHERE id = ?", (run_id,)).fetchone()
     return Run(*row) if row else None
 
 
-def latest(tx: apsw.Connection, limit: int) -> list[Run]:
+def latest_runs(tx: apsw.Connection, limit: int) -> list[Run]:
     """The latest rounds, the last one first."""
     return [
         Run(*row)
@@ -65,7 +65,7 @@ def latest(tx: apsw.Connection, limit: int) -> list[Run]:
     ]
 
 
-def supersessions(tx: apsw.Connection, run_id: int) -> list[Supersession]:
+def run_supersessions(tx: apsw.Connection, run_id: int) -> list[Supersession]:
     """What a round has hidden and is still hidden by it."""
     rows = tx.execute(
         "SELECT id, newer_id, older_id, rule, cosine, guard, at, undone_at FROM supersessions"
@@ -75,7 +75,7 @@ def supersessions(tx: apsw.Connection, run_id: int) -> list[Supersession]:
     return [Supersession(*row) for row in rows]
 
 
-def contradictions(tx: apsw.Connection, run_id: int) -> list[tuple[int, int]]:
+def run_contradictions(tx: apsw.Connection, run_id: int) -> list[tuple[int, int]]:
     """(newer, older) of the pairs that a round has found to contradict each other."""
     rows = tx.execute(
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges"
@@ -85,6 +85,6 @@ def contradictions(tx: apsw.Connection, run_id: int) -> list[tuple[int, int]]:
     return [(int(newer), int(older)) for newer, older in rows]
 
 
-def stamp(tx: apsw.Connection, supersession_id: int, run_id: int) -> None:
+def assign_to_run(tx: apsw.Connection, supersession_id: int, run_id: int) -> None:
     """Tell of a supersession that it is the work of that round."""
     tx.execute("UPDATE supersessions SET run = ? WHERE id = ?", (run_id, supersession_id))

@@ -14,7 +14,7 @@ import apsw
 from memd.errors import VaultCorrupt
 from memd.models import EdgeType, EventKind, Kind, Tier
 from memd.store import backup, integrity, ledger
-from memd.store.database import Connection, Database, translated
+from memd.store.database import Connection, Database, translate_errors
 
 NUMBERED = (
     "projects", "sessions", "events", "summaries", "runs", "supersessions", "edges", "judgments",
@@ -64,23 +64,23 @@ def salvage(damaged: str, target: str, now: int) -> Salvaged:
     try:
         Database(target, now).close()
         with (
-            translated(),
+            translate_errors(),
             _open_damaged(damaged) as source,
             contextlib.closing(apsw.Connection(target)) as into,
         ):
             made = _copy_tables(source, into, now)
     except BaseException:
-        backup.discard(target)
+        backup.remove_vault_file(target)
         raise
     if not any(made.kept[name] for name in ("events", "summaries", "receipts")):
-        backup.discard(target)
+        backup.remove_vault_file(target)
         raise VaultCorrupt(
             f"{damaged}: nothing of it can be read; `memd restore FILE` takes a backup"
         )
     return made
 
 
-def forgotten(damaged: str) -> list[tuple[str, int]]:
+def salvage_forgotten(damaged: str) -> list[tuple[str, int]]:
     """(hash, when) of what was forgotten, as far as it can be read of a damaged copy."""
     found: list[tuple[str, int]] = []
     with contextlib.suppress(*_UNREADABLE), _open_damaged(damaged) as source:
@@ -106,7 +106,7 @@ def _copy_tables(source: Connection, into: Connection, now: int) -> Salvaged:
     for table, condition in _VALID.items():
         into.execute(f"DELETE FROM {table} WHERE NOT coalesce({condition}, 0)")
     _replace_lost_parents(into, now)
-    integrity.sweep(into)
+    integrity.remove_orphans(into)
     _balance_ledger(into)
     # A number that a user may have written down is never given again.
     with contextlib.suppress(*_UNREADABLE):

@@ -11,10 +11,10 @@ import apsw
 
 from memd.models import AHEAD_MS, Kind, Session
 from memd.store.filter import Filter
-from memd.store.projects import of_project
-from memd.store.types import Card
+from memd.store.projects import recent_sessions
+from memd.store.types import ContextCandidate
 
-SESSIONS_LOOKED_AT = 10
+SESSIONS_EXAMINED_MAX = 10
 _CARD = (
     "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
     " s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
@@ -30,17 +30,17 @@ _OPEN = (
 )
 
 
-def _card(row: tuple[Any, ...]) -> Card:
+def _card(row: tuple[Any, ...]) -> ContextCandidate:
     number, project_id, session_id, kind, title, at, created_at, pinned, repeats, uses = row
-    return Card(
+    return ContextCandidate(
         id=number, project_id=project_id, session_id=session_id, kind=Kind(kind), title=title,
         at=at, created_at=created_at, is_pinned=bool(pinned), repeats=int(repeats), uses=int(uses),
     )  # fmt: skip
 
 
-def newest(
+def newest_candidates(
     tx: apsw.Connection, project_ids: Sequence[int], kind: Kind, now: int, limit: int
-) -> list[Card]:
+) -> list[ContextCandidate]:
     """The newest of this kind of each project, `limit` of each."""
     wanted = Filter(kinds=(kind,), now=now)
     return _of_each(tx, project_ids, wanted, limit)
@@ -48,26 +48,30 @@ def newest(
 
 def open_failures(
     tx: apsw.Connection, project_ids: Sequence[int], since: int, now: int, limit: int
-) -> list[Card]:
+) -> list[ContextCandidate]:
     """The newest failures since then that nothing mended and no later run of their check passed."""
     wanted = Filter(kinds=(Kind.FAILURE,), since=since, now=now)
     return _of_each(tx, project_ids, wanted, limit, _OPEN)
 
 
-def pinned(tx: apsw.Connection, project_ids: Sequence[int], now: int, limit: int) -> list[Card]:
+def pinned_candidates(
+    tx: apsw.Connection, project_ids: Sequence[int], now: int, limit: int
+) -> list[ContextCandidate]:
     """What a person pinned in these projects, of any kind, newest first of each."""
     return _of_each(tx, project_ids, Filter(now=now), limit, "s.pinned_at IS NOT NULL")
 
 
-def of_session(
+def session_candidates(
     tx: apsw.Connection, session_id: int, kinds: Sequence[Kind], now: int, limit: int
-) -> list[Card]:
+) -> list[ContextCandidate]:
     """The newest of these kinds from one session; of failures only the open ones."""
     wanted = Filter(session_id=session_id, kinds=tuple(kinds), now=now)
     return _cards(tx, wanted, f"(s.kind <> 'failure' OR {_OPEN}) ORDER BY s.at DESC", limit)
 
 
-def by_ids(tx: apsw.Connection, summary_ids: Sequence[int], now: int) -> list[Card]:
+def candidates_by_ids(
+    tx: apsw.Connection, summary_ids: Sequence[int], now: int
+) -> list[ContextCandidate]:
     """Those of these that are neither expired nor hidden."""
     marks = ",".join("?" * len(summary_ids))
     return _cards(tx, Filter(now=now), f"s.id IN ({marks})", len(summary_ids), summary_ids)
@@ -79,7 +83,7 @@ def _of_each(
     wanted: Filter,
     limit: int,
     condition: str = "1",
-) -> list[Card]:
+) -> list[ContextCandidate]:
     """The newest wanted of each project, `limit` of each."""
     return [
         card
@@ -95,7 +99,7 @@ def _of_each(
 
 def _cards(
     tx: apsw.Connection, wanted: Filter, rest: str, limit: int, values: Sequence[int] = ()
-) -> list[Card]:
+) -> list[ContextCandidate]:
     """The wanted memories that meet the rest of a WHERE clause, which may order them."""
     where, bound = wanted.condition()
     rows = tx.execute(f"{_CARD} WHERE {where} AND {rest} LIMIT ?", (*bound, *values, limit))
@@ -104,9 +108,9 @@ def _cards(
 
 def last_session(
     tx: apsw.Connection, project_id: int, *, besides: int | None, now: int
-) -> tuple[Session, Card] | None:
+) -> tuple[Session, ContextCandidate] | None:
     """The session of a project that ended last and left a memory, with the last one it left."""
-    recent = of_project(tx, project_id, SESSIONS_LOOKED_AT, now)
+    recent = recent_sessions(tx, project_id, SESSIONS_EXAMINED_MAX, now)
     ahead = now + AHEAD_MS
     for one in sorted(recent, key=lambda s: (s.last_event_at > ahead, -s.last_event_at)):
         if one.id == besides:

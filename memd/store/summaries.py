@@ -13,6 +13,10 @@ from memd.store import judgments
 from memd.store.filter import NOT_SUPERSEDED, Filter
 from memd.text import content_stems, digest, normalised, storable
 
+# MERGED from memd.store.summaries:
+# MERGED summaries and their lookup keys.
+
+
 # MERGED from memd.store.cues:
 # MERGED By which words a rule or a decision is found again when a new one may repeat or replace it. Derived.
 # MERGED
@@ -22,16 +26,16 @@ from memd.text import content_stems, digest, normalised, storable
 # MERGED a cue are to each other.
 
 
-KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE)
+KEYED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE)
 """What can be said again, or be said no longer."""
 _QUOTED = re.compile(r"“(.+?)”$", re.MULTILINE)
 _CUES_MAX = 200
 _BUILT = "cues"
 
 
-def words(kind: Kind, title: str, body: str) -> frozenset[str]:
+def lookup_keys(kind: Kind, title: str, body: str) -> frozenset[str]:
     """The cues of a memory; none for a kind that is never looked for. Only decisions have stems."""
-    if kind not in KINDS:
+    if kind not in KEYED_KINDS:
         return frozenset()
     whole = f"={digest(normalised(title))}"
     if kind is not Kind.DECISION:
@@ -40,21 +44,23 @@ def words(kind: Kind, title: str, body: str) -> frozenset[str]:
     return frozenset((whole, *dict.fromkeys(stems[:_CUES_MAX])))
 
 
-def put(tx: apsw.Connection, summary_id: int, kind: Kind, title: str, body: str) -> None:
+def put_lookup_keys(
+    tx: apsw.Connection, summary_id: int, kind: Kind, title: str, body: str
+) -> None:
     """Let these be the cues of a summary, instead of those it had."""
     tx.execute("DELETE FROM cues WHERE summary_id = ?", (summary_id,))
     tx.executemany(
         "INSERT INTO cues (cue, summary_id) VALUES (?, ?)",
-        [(storable(cue), summary_id) for cue in sorted(words(kind, title, body))],
+        [(storable(cue), summary_id) for cue in sorted(lookup_keys(kind, title, body))],
     )
 
 
-def titled(tx: apsw.Connection, project_id: int, kind: Kind, title: str) -> list[int]:
+def ids_with_title(tx: apsw.Connection, project_id: int, kind: Kind, title: str) -> list[int]:
     """The ids of a project's live summaries of this kind whose title says the same, newest first."""
-    return sharing(tx, project_id, kind, (f"={digest(normalised(title))}",), limit=500)
+    return ids_sharing_keys(tx, project_id, kind, (f"={digest(normalised(title))}",), limit=500)
 
 
-def sharing(
+def ids_sharing_keys(
     tx: apsw.Connection, project_id: int, kind: Kind, cues: Iterable[str], *, limit: int
 ) -> list[int]:
     """The ids of a project's live summaries of this kind with any of these cues, newest first."""
@@ -75,11 +81,11 @@ def _build(tx: apsw.Connection) -> None:
     if tx.execute("SELECT 1 FROM meta WHERE key = ?", (_BUILT,)).get:
         return
     rows: Sequence[tuple[Any, ...]] = tx.execute(
-        f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({','.join('?' * len(KINDS))})",
-        tuple(kind.value for kind in KINDS),
+        f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({','.join('?' * len(KEYED_KINDS))})",
+        tuple(kind.value for kind in KEYED_KINDS),
     ).fetchall()
     for number, kind, title, body in rows:
-        put(tx, number, Kind(kind), title, body)
+        put_lookup_keys(tx, number, Kind(kind), title, body)
     tx.execute("INSERT INTO meta VALUES (?, '1')", (_BUILT,))
 
 
@@ -97,7 +103,7 @@ _COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class SummaryOwner:
     """Whose summary it is: what a draft does not know about itself."""
 
     project_id: int
@@ -123,8 +129,8 @@ def _summary(row: tuple[Any, ...]) -> Summary:
     )  # fmt: skip
 
 
-def put_summaries(
-    tx: apsw.Connection, uid: str, draft: Draft, owner: Owner, now: int
+def put_summary(
+    tx: apsw.Connection, uid: str, draft: Draft, owner: SummaryOwner, now: int
 ) -> tuple[int, str]:
     """Write a draft under `uid`: its id, and `created`, `revised`, `unchanged` or `forgotten` (id 0)."""
     if tx.execute("SELECT 1 FROM forgotten WHERE key = ?", (uid,)).get:
@@ -144,9 +150,9 @@ def put_summaries(
             "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
             " confidence = ?, quality = ?, rule = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
             (draft.kind.value, title, body, tags, files, draft.at, now,
-             judgments.trust(tx, draft.confidence, old[0], old[-1]), draft.quality, draft.rule, old[0]),
+             judgments.recompute_confidence(tx, draft.confidence, old[0], old[-1]), draft.quality, draft.rule, old[0]),
         )  # fmt: skip
-        put(tx, int(old[0]), draft.kind, title, body)
+        put_lookup_keys(tx, int(old[0]), draft.kind, title, body)
         return int(old[0]), "revised"
     number = tx.execute(
         "INSERT INTO summaries (uid, project_id, session_id, episode, kind, tier, source, title, body,"
@@ -156,11 +162,11 @@ def put_summaries(
          owner.source, title, body, draft.topic_key, tags, files, draft.at, now, now,
          draft.expires_at, draft.confidence, draft.quality, draft.rule),
     ).get  # fmt: skip
-    put(tx, int(number), draft.kind, title, body)
+    put_lookup_keys(tx, int(number), draft.kind, title, body)
     return int(number), "created"
 
 
-def get(tx: apsw.Connection, summary_id: int) -> Summary | None:
+def get_summary(tx: apsw.Connection, summary_id: int) -> Summary | None:
     """One summary, or None."""
     row = tx.execute(
         f"SELECT {_COLUMNS} FROM summaries s WHERE s.id = ?", (summary_id,)
@@ -168,13 +174,13 @@ def get(tx: apsw.Connection, summary_id: int) -> Summary | None:
     return _summary(row) if row else None
 
 
-def by_uid(tx: apsw.Connection, uid: str) -> Summary | None:
+def summary_by_uid(tx: apsw.Connection, uid: str) -> Summary | None:
     """The summary with this uid, or None."""
     row = tx.execute(f"SELECT {_COLUMNS} FROM summaries s WHERE s.uid = ?", (uid,)).fetchone()
     return _summary(row) if row else None
 
 
-def by_ids(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Summary]:
+def summaries_by_ids(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Summary]:
     """These summaries by id; unknown ids are left out."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM summaries s WHERE s.id IN ({','.join('?' * len(summary_ids))})",
@@ -183,7 +189,7 @@ def by_ids(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Summary
     return {row[0]: _summary(row) for row in rows}
 
 
-def of_episode(tx: apsw.Connection, session_id: int, episode: str) -> list[Summary]:
+def episode_summaries(tx: apsw.Connection, session_id: int, episode: str) -> list[Summary]:
     """Everything that was distilled from one episode."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM summaries s WHERE s.session_id = ? AND s.episode = ? ORDER BY s.id",
@@ -192,7 +198,7 @@ def of_episode(tx: apsw.Connection, session_id: int, episode: str) -> list[Summa
     return [_summary(row) for row in rows]
 
 
-def live(
+def live_summaries(
     tx: apsw.Connection,
     project_id: int,
     kinds: Sequence[Kind] = (),
@@ -211,7 +217,9 @@ def live(
     return [_summary(row) for row in rows]
 
 
-def on_topic(tx: apsw.Connection, topic_key: str, project_ids: Sequence[int]) -> list[Summary]:
+def topic_summaries(
+    tx: apsw.Connection, topic_key: str, project_ids: Sequence[int]
+) -> list[Summary]:
     """Every value that this topic key has had in these projects, newest first."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM summaries s WHERE s.topic_key = ?"
@@ -230,7 +238,7 @@ def ids_on_topic(tx: apsw.Connection, topic_key: str) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class SummaryHead:
     """What ranking needs to know of a summary without reading its body."""
 
     title: str
@@ -240,7 +248,7 @@ class Head:
     """The event time of the summary that supersedes it."""
 
 
-def heads(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Head]:
+def summary_heads(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, SummaryHead]:
     """The heads of these summaries by id; unknown ids are left out."""
     rows = tx.execute(
         "SELECT s.id, s.title, s.session_id || ':' || s.episode, x.newer_id, n.at FROM summaries s"
@@ -249,10 +257,10 @@ def heads(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Head]:
         f" WHERE s.id IN ({','.join('?' * len(summary_ids))})",
         tuple(summary_ids),
     )
-    return {row[0]: Head(*row[1:]) for row in rows}
+    return {row[0]: SummaryHead(*row[1:]) for row in rows}
 
 
-def around(
+def summaries_around(
     tx: apsw.Connection, wanted: Filter, at: int, *, before: int, after: int, pivot: int = 0
 ) -> list[Summary]:
     """The nearest wanted summaries by event time around (`at`, `pivot`), oldest first."""
@@ -291,7 +299,7 @@ def mark_consolidated(tx: apsw.Connection, summaries: Sequence[Summary]) -> None
     )
 
 
-def strengthen(tx: apsw.Connection, summary_id: int, now: int, times: int = 1) -> None:
+def strengthen_summary(tx: apsw.Connection, summary_id: int, now: int, times: int = 1) -> None:
     """The same thing was said again; with -1 times, that is taken back."""
     found: list[Any] = tx.execute(
         "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
@@ -301,11 +309,16 @@ def strengthen(tx: apsw.Connection, summary_id: int, now: int, times: int = 1) -
         tx.execute(
             "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = ?, archived_at = NULL"
             " WHERE id = ?",
-            (count, judgments.repeated(held, duplicates, count), now, summary_id),
+            (
+                count,
+                judgments.confidence_after_repeats(held, duplicates, count),
+                now,
+                summary_id,
+            ),
         )
 
 
-def renew(
+def renew_summary(
     tx: apsw.Connection, summary_id: int, *, at: int, expires_at: int | None, now: int
 ) -> None:
     """Say again what had gone: it holds from `at` on, until it expires (never with None)."""
@@ -316,7 +329,7 @@ def renew(
     )
 
 
-def pin(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
+def pin_summary(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
     """Pin a summary (its tier becomes core), or unpin it with None."""
     tx.execute(
         "UPDATE summaries SET archived_at = NULL, pinned_at = ?1, tier = CASE WHEN ?1 IS NOT NULL THEN 'core'"
@@ -327,10 +340,10 @@ def pin(tx: apsw.Connection, summary_id: int, pinned_at: int | None) -> None:
     )
 
 
-def delete(tx: apsw.Connection, summary_id: int) -> None:
+def delete_summary(tx: apsw.Connection, summary_id: int) -> None:
     """Remove a summary and its place in the graph; supersessions and judgments go with it."""
-    against = judgments.opponents(tx, [summary_id]).get(summary_id, set())
-    with judgments.weighed(tx, against):
+    against = judgments.contradicting_ids(tx, [summary_id]).get(summary_id, set())
+    with judgments.updating_confidence(tx, against):
         tx.execute("DELETE FROM summaries WHERE id = ?", (summary_id,))
         tx.execute(
             "DELETE FROM edges WHERE (from_kind = 'summary' AND from_id = ?1)"
@@ -339,7 +352,7 @@ def delete(tx: apsw.Connection, summary_id: int) -> None:
         )
 
 
-def counts(tx: apsw.Connection) -> dict[str, int]:
+def summary_counts(tx: apsw.Connection) -> dict[str, int]:
     """`summaries`, `superseded`, `pinned` and `to_consolidate` of the whole vault."""
     return {
         "summaries": int(tx.execute("SELECT count(*) FROM summaries").get),
@@ -375,7 +388,7 @@ def put_forms(tx: apsw.Connection, forms: Mapping[int, int]) -> None:
     )
 
 
-def twins(
+def pairs_of_equal_form(
     tx: apsw.Connection, wanted: Iterable[tuple[int, int, int]], limit: int
 ) -> set[tuple[int, int]]:
     """Pairs of live summaries of one project and form, the smaller id first.
@@ -389,7 +402,9 @@ def twins(
     return found
 
 
-def lacking(tx: apsw.Connection, below: int, limit: int) -> list[tuple[int, str, str]]:
+def summaries_without_form(
+    tx: apsw.Connection, below: int, limit: int
+) -> list[tuple[int, str, str]]:
     """(id, title, body) of the next summaries below an id that were looked at and have no form."""
     rows: list[Any] = tx.execute(
         "SELECT s.id, s.title, s.body FROM summaries s WHERE s.id < ? AND s.consolidated"
@@ -397,3 +412,56 @@ def lacking(tx: apsw.Connection, below: int, limit: int) -> list[tuple[int, str,
         (below, limit),
     ).fetchall()
     return [(int(number), title, body) for number, title, body in rows]
+
+
+# MERGED from memd.store.writings:
+# MERGED Turns that a model may write up, and the one change that it may make to one. Knows no model.
+# MERGED
+# MERGED A turn as the rules wrote it has the rule `turn`; what a model has improved says by whom, and is a
+# MERGED candidate again only when the rules have revised it. What a person pinned, what is superseded and what
+# MERGED anybody remembered by hand is never among them. Not here: which of them is next, and what to write.
+
+
+TURN_RULE = "turn"
+MODEL_RULE_PREFIX = "turn, written by "
+"""How the rule of a turn begins that a model has written up; the model's name follows."""
+_OPEN_TO_IT = (
+    f"s.rule = '{TURN_RULE}' AND s.tier = 'captured' AND s.pinned_at IS NULL AND s.session_id IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRewrite:
+    """What is to stand instead of a turn's own words, as it was at one revision."""
+
+    summary_id: int
+    revisions: int
+    title: str
+    body: str
+    quality: float
+    model: str
+
+
+def rewritable_turns(
+    tx: apsw.Connection, since: int, now: int, limit: int
+) -> list[tuple[int, int]]:
+    """(id, revisions) of the turns since then that a model may write up, newest first."""
+    rows = tx.execute(
+        f"SELECT s.id, s.revisions FROM summaries s WHERE s.at >= ? AND {_OPEN_TO_IT}"
+        " AND (s.expires_at IS NULL OR s.expires_at > ?) ORDER BY s.at DESC, s.id DESC LIMIT ?",
+        (since, now, limit),
+    )
+    return [(int(number), int(revisions)) for number, revisions in rows]
+
+
+def rewrite_turn(tx: apsw.Connection, new: TurnRewrite, now: int) -> bool:
+    """Replace a turn's title and body; False if it is no longer what the model was shown."""
+    # A turn's kind has no cues: nobody looks it up by its title.
+    tx.execute(
+        "UPDATE summaries AS s SET title = ?, body = ?, quality = ?, rule = ?, updated_at = ?,"
+        f" revisions = revisions + 1, consolidated = 0 WHERE id = ? AND revisions = ? AND {_OPEN_TO_IT}",
+        (storable(new.title), storable(new.body), new.quality, storable(MODEL_RULE_PREFIX + new.model), now,
+         new.summary_id, new.revisions),
+    )  # fmt: skip
+    return tx.changes() > 0

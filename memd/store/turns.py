@@ -10,7 +10,7 @@ import apsw
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class SpokenTurn:
     """One turn. `at` is UTC milliseconds."""
 
     event_id: int
@@ -23,7 +23,7 @@ class Spoken:
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
+class TurnFilter:
     """Which turns may be found; None means no bound. Both ends of a time are included."""
 
     project_ids: tuple[int, ...] | None = None
@@ -32,7 +32,9 @@ class Where:
     until: int | None = None
 
 
-def match(tx: apsw.Connection, expression: str, where: Where, limit: int) -> list[Spoken]:
+def match_turns(
+    tx: apsw.Connection, expression: str, where: TurnFilter, limit: int
+) -> list[SpokenTurn]:
     """The turns that fit an FTS5 expression that `recall` has quoted; best first, then the newer."""
     clauses, values = _bounds(where)
     # The best are found first, so that only theirs of many long texts are read out of the events.
@@ -47,7 +49,7 @@ def match(tx: apsw.Connection, expression: str, where: Where, limit: int) -> lis
         (expression, *values, limit),
     )
     return [
-        Spoken(
+        SpokenTurn(
             int(event_id), int(session_id), title, "user" if kind == "prompt" else "assistant",
             int(at), text,
         )
@@ -55,7 +57,7 @@ def match(tx: apsw.Connection, expression: str, where: Where, limit: int) -> lis
     ]  # fmt: skip
 
 
-def _bounds(where: Where) -> tuple[str, tuple[int, ...]]:
+def _bounds(where: TurnFilter) -> tuple[str, tuple[int, ...]]:
     clauses = ""
     values: list[int] = []
     if where.project_ids is not None:
@@ -72,12 +74,12 @@ def _bounds(where: Where) -> tuple[str, tuple[int, ...]]:
     return clauses, tuple(values)
 
 
-def rebuild(tx: apsw.Connection) -> None:
+def rebuild_turns(tx: apsw.Connection) -> None:
     """Make the full text anew from the events."""
     tx.execute("INSERT INTO turns_fts (turns_fts) VALUES ('delete-all')")
     tx.execute("INSERT INTO turns_fts (rowid, text) SELECT id, text FROM turns ORDER BY id")
 
 
-def purge(tx: apsw.Connection) -> None:
+def purge_turns(tx: apsw.Connection) -> None:
     """Merge FTS5's segments, so that nothing of a deleted turn stays in them."""
     tx.execute("INSERT INTO turns_fts (turns_fts) VALUES ('optimize')")

@@ -69,19 +69,19 @@ class IndexRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class SummaryUse:
     """How often answers returned a summary, and when last (UTC milliseconds)."""
 
     count: int
     last_at: int
 
 
-Pair = tuple[int, int]
+SummaryPair = tuple[int, int]
 """Two summary ids, the lower one first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class ContextCandidate:
     """What an index says of a memory, and what its place there is decided by. Times: UTC ms."""
 
     id: int

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 
 import apsw
 
-from memd.store.types import Pair, Use
+from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
 
 # MERGED from memd.store.uses:
 # MERGED How often answers returned a memory, and which ones together. Nothing of it is what was asked.
 
 
-def record(tx: apsw.Connection, uses: Mapping[int, Use], pairs: Mapping[Pair, int]) -> None:
+def record_uses(
+    tx: apsw.Connection, uses: Mapping[int, SummaryUse], pairs: Mapping[SummaryPair, int]
+) -> None:
     """Add to the counts. A memory that was forgotten meanwhile is left out."""
     tx.executemany(
         "INSERT INTO uses (summary_id, count, last_at)"
@@ -28,17 +30,19 @@ def record(tx: apsw.Connection, uses: Mapping[int, Use], pairs: Mapping[Pair, in
     )
 
 
-def of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, Use]:
+def uses_of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, SummaryUse]:
     """The uses of these memories by id; one that was never returned is left out."""
     rows = tx.execute(
         "SELECT summary_id, count, last_at FROM uses"
         f" WHERE summary_id IN ({','.join('?' * len(summary_ids))})",
         tuple(summary_ids),
     )
-    return {int(number): Use(int(count), int(last_at)) for number, count, last_at in rows}
+    return {
+        int(number): SummaryUse(int(count), int(last_at)) for number, count, last_at in rows
+    }
 
 
-def together(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[Pair, int]:
+def coactivations_of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[SummaryPair, int]:
     """How often any two of these memories were returned by one answer."""
     marks = ",".join("?" * len(summary_ids))
     rows = tx.execute(
@@ -54,7 +58,7 @@ def together(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[Pair, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class NewInjection:
     """One memory that was put before a session. `at` is UTC milliseconds."""
 
     session_id: int
@@ -78,7 +82,7 @@ class Injection:
     reason: str
 
 
-def record_injections(tx: apsw.Connection, shown: Sequence[Shown]) -> None:
+def record_injections(tx: apsw.Connection, shown: Sequence[NewInjection]) -> None:
     """Write down what was shown. What was forgotten meanwhile is left out."""
     tx.executemany(
         "INSERT INTO injections (session_id, summary_id, moment, at, reason)"
@@ -87,7 +91,7 @@ def record_injections(tx: apsw.Connection, shown: Sequence[Shown]) -> None:
     )
 
 
-def times(tx: apsw.Connection, session_id: int) -> dict[int, int]:
+def last_injected(tx: apsw.Connection, session_id: int) -> dict[int, int]:
     """Summary id → when it was last shown to this session."""
     rows = tx.execute(
         "SELECT summary_id, max(at) FROM injections WHERE session_id = ? GROUP BY summary_id",
@@ -96,7 +100,9 @@ def times(tx: apsw.Connection, session_id: int) -> dict[int, int]:
     return {int(number): int(at) for number, at in rows}
 
 
-def of_session(tx: apsw.Connection, session_id: int, limit: int = 1_000) -> list[Injection]:
+def session_injections(
+    tx: apsw.Connection, session_id: int, limit: int = 1_000
+) -> list[Injection]:
     """What a session was shown, oldest first; of more than `limit`, the latest."""
     rows = tx.execute(
         "SELECT i.summary_id, s.kind, s.title, i.moment, i.at, i.reason FROM injections i"
@@ -107,17 +113,17 @@ def of_session(tx: apsw.Connection, session_id: int, limit: int = 1_000) -> list
     return [Injection(*row) for row in reversed(rows)]
 
 
-def of_summary(tx: apsw.Connection, summary_id: int, limit: int) -> list[Shown]:
+def summary_injections(tx: apsw.Connection, summary_id: int, limit: int) -> list[NewInjection]:
     """The last times when a memory was shown, the latest first."""
     rows = tx.execute(
         "SELECT session_id, summary_id, moment, at, reason FROM injections WHERE summary_id = ?"
         " ORDER BY at DESC, id DESC LIMIT ?",
         (summary_id, limit),
     )
-    return [Shown(*row) for row in rows]
+    return [NewInjection(*row) for row in rows]
 
 
-def counts_of(tx: apsw.Connection, summary_id: int) -> tuple[int, int]:
+def count_injections(tx: apsw.Connection, summary_id: int) -> tuple[int, int]:
     """How often a memory was shown, and to how many sessions."""
     row = tx.execute(
         "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ?",

@@ -40,7 +40,9 @@ def space_id(tx: apsw.Connection, name: str) -> int | None:
     return None if found is None else int(found)
 
 
-def put(tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
+def put_vectors(
+    tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
+) -> None:
     """Store (passage id, vector) pairs; a vector that is there is replaced."""
     tx.executemany(
         "INSERT OR REPLACE INTO vectors (id, vector) VALUES (?, ?)",
@@ -48,7 +50,7 @@ def put(tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
     )
 
 
-def put_where_wanted(
+def put_existing_vectors(
     tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
 ) -> list[int]:
     """Store (passage id, vector) pairs of the passages that are still there; which those are."""
@@ -58,11 +60,13 @@ def put_where_wanted(
         for passage_id in pairs
         if tx.execute("SELECT 1 FROM passages WHERE id = ?", (passage_id,)).get
     ]
-    put(tx, space_id, ((passage_id, pairs[passage_id]) for passage_id in there))
+    put_vectors(tx, space_id, ((passage_id, pairs[passage_id]) for passage_id in there))
     return there
 
 
-def of(tx: apsw.Connection, space_name: str, passage_ids: Sequence[int]) -> dict[int, bytes]:
+def vectors_of(
+    tx: apsw.Connection, space_name: str, passage_ids: Sequence[int]
+) -> dict[int, bytes]:
     """Passage id → vector, of those of these that have one in a space."""
     number = space_id(tx, space_name)
     if number is None:
@@ -85,7 +89,7 @@ _OF = f"v.id > s.id * {STRIDE} AND v.id < (s.id + 1) * {STRIDE}"
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class SpaceSize:
     """A space, and how much is in it."""
 
     id: int
@@ -95,17 +99,17 @@ class Weight:
     bytes: int
 
 
-def weigh(tx: apsw.Connection) -> list[Weight]:
+def measure_spaces(tx: apsw.Connection) -> list[SpaceSize]:
     """Every space that was ever used, oldest first."""
     rows = tx.execute(
         "SELECT s.id, s.name, s.provider, count(v.id), coalesce(sum(length(v.vector) + ?), 0)"
         f" FROM spaces s LEFT JOIN vectors v ON {_OF} GROUP BY s.id ORDER BY s.id",
         (_ROW_BYTES,),
     )
-    return [Weight(*row) for row in rows]
+    return [SpaceSize(*row) for row in rows]
 
 
-def clear(tx: apsw.Connection, name: str, limit: int) -> int:
+def drop_vectors(tx: apsw.Connection, name: str, limit: int) -> int:
     """Drop up to `limit` vectors of a space; how many there were to drop."""
     tx.execute(
         "DELETE FROM vectors WHERE id IN (SELECT v.id FROM spaces s CROSS JOIN vectors v"
@@ -115,9 +119,9 @@ def clear(tx: apsw.Connection, name: str, limit: int) -> int:
     return int(tx.changes())
 
 
-def drop(tx: apsw.Connection, name: str) -> None:
+def drop_space(tx: apsw.Connection, name: str) -> None:
     """Forget a space, with what is left in it."""
-    clear(tx, name, -1)
+    drop_vectors(tx, name, -1)
     tx.execute("DELETE FROM spaces WHERE name = ?", (name,))
 
 

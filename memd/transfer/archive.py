@@ -10,10 +10,16 @@ from typing import Any, Protocol
 from memd.errors import BadRequest
 from memd.models import Project
 from memd.store import import_rows, projects
-from memd.store.backup import check_current, snapshot
+from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
-from memd.store.export_rows import FREIGHT, Departures, Fields, check, cleaned
-from memd.store.import_rows import Arrivals
+from memd.store.export_rows import (
+    EXPORT_SCHEMA,
+    Fields,
+    VaultRecords,
+    check_record,
+    redact_record,
+)
+from memd.store.import_rows import RecordImporter
 
 # MERGED from memd.exchange.jsonl:
 # MERGED memd's own export on lines: a header, a record a line, an end that says what must have come. Pure.
@@ -39,7 +45,7 @@ class Writer:
         """Of this memd's version, with this many records of each kind; `project`: its key, or None for all."""
         self._header = {
             "record": HEADER, "format": FORMAT, "memd": version, "project": project,
-            "counts": {kind: counts[kind] for kind in FREIGHT},
+            "counts": {kind: counts[kind] for kind in EXPORT_SCHEMA},
         }  # fmt: skip
         self._hash = hashlib.sha256()
         self._counts: Counter[str] = Counter()
@@ -55,7 +61,7 @@ class Writer:
 
     def end(self) -> bytes:
         """The last line."""
-        counts = {kind: self._counts[kind] for kind in FREIGHT}
+        counts = {kind: self._counts[kind] for kind in EXPORT_SCHEMA}
         return _line({"record": _END, "counts": counts, "sha256": self._hash.hexdigest()})
 
     def _hashed(self, value: Mapping[str, Any]) -> bytes:
@@ -85,7 +91,7 @@ class Reader:
         self._counts: Counter[str] = Counter()
         self._announced: Any = None
         self._has_ended = False
-        self._order = list(FREIGHT)
+        self._order = list(EXPORT_SCHEMA)
 
     def feed(self, line: bytes) -> tuple[str, Fields] | None:
         """The record on this line as (kind, fields); None for header and end."""
@@ -105,7 +111,7 @@ class Reader:
             return None
         if not isinstance(kind, str):
             raise BadRequest("a line that does not say what it records")
-        check(kind, fields)
+        check_record(kind, fields)
         if kind not in self._order:
             raise BadRequest(f"a {kind} after what may speak of it: records are out of order")
         self._order = self._order[self._order.index(kind) :]
@@ -137,7 +143,7 @@ class Reader:
         self._hash.update(line)
 
     def _end(self, fields: Fields) -> None:
-        counts = {kind: self._counts[kind] for kind in FREIGHT}
+        counts = {kind: self._counts[kind] for kind in EXPORT_SCHEMA}
         if fields.get("counts") != counts or self._announced != counts:
             raise BadRequest("there are not as many records as it says: some are missing")
         if fields.get("sha256") != self._hash.hexdigest():
@@ -148,7 +154,7 @@ class Reader:
 def _is_counts(value: Any) -> bool:
     return (
         isinstance(value, dict)
-        and value.keys() == FREIGHT.keys()
+        and value.keys() == EXPORT_SCHEMA.keys()
         and all(type(count) is int and count >= 0 for count in value.values())
     )
 
@@ -215,10 +221,10 @@ def export(
 
     Raises BadRequest if there is no such vault or project, and a VaultError.
     """
-    with snapshot(vault) as connection:
-        check_current(connection)
+    with read_snapshot(vault) as connection:
+        require_current_schema(connection)
         chosen = None if project is None else _chosen(connection, project)
-        departures = Departures(connection, chosen.id if chosen else None)
+        departures = VaultRecords(connection, chosen.id if chosen else None)
         counts = departures.counts()
         writer = Writer(version, chosen.key if chosen else None, counts)
         write(writer.header())
@@ -245,7 +251,7 @@ def stage(
 
     `progress` is told the bytes read so far. Raises BadRequest with the number of the line.
     """
-    reader, arrivals = Reader(), Arrivals(tx, is_strict=True)
+    reader, importer = Reader(), RecordImporter(tx, is_strict=True)
     number = done = 0
     try:
         while line := file.readline(LINE_BYTES_MAX + 1):
@@ -254,24 +260,24 @@ def stage(
             record = reader.feed(line)
             if record is not None:
                 kind, fields = record
-                arrivals.admit(kind, cleaned(kind, fields, redact))
+                importer.import_record(kind, redact_record(kind, fields, redact))
             progress(done)
         number += 1
         reader.close()
     except BadRequest as error:
         raise BadRequest(f"line {number}: {error.message}. Nothing was imported.") from error
-    return {kind: arrivals.outcomes[kind, "created"] for kind in FREIGHT}
+    return {kind: importer.outcomes[kind, "created"] for kind in EXPORT_SCHEMA}
 
 
 def merge(tx: Connection, staged: str, now: int) -> Merged:
     """Take everything over from a staged vault, in the caller's transaction."""
-    arrivals = Arrivals(tx)
-    with snapshot(staged) as other:
-        for kind, fields in Departures(other).records():
-            arrivals.admit(kind, fields)
-    hidden, gone = import_rows.settle(tx, arrivals, now)
+    importer = RecordImporter(tx)
+    with read_snapshot(staged) as other:
+        for kind, fields in VaultRecords(other).records():
+            importer.import_record(kind, fields)
+    hidden, gone = import_rows.resolve_imported(tx, importer, now)
     became: dict[str, dict[str, int]] = {}
-    for (kind, outcome), count in sorted(arrivals.outcomes.items()):
+    for (kind, outcome), count in sorted(importer.outcomes.items()):
         became.setdefault(outcome, {})[kind] = count
     if gone:
         became["created"]["summary"] -= gone

@@ -515,7 +515,7 @@ def _text(path: Path, shelf: Shelf, trouble: Trouble) -> str:
 
 def _database(path: Path, owners: "_Owners", shelf: Shelf) -> Read:
     def read(trouble: Trouble) -> Iterator[tuple[Entry, float]]:
-        with foreign_sqlite.opened(str(path)) as file:
+        with foreign_sqlite.open_foreign(str(path)) as file:
             there = file.tables()
             tables = transfer_claude_mem.tables(there)
             if not tables:

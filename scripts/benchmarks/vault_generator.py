@@ -25,7 +25,7 @@ from memd.models import Kind, SessionRef, Space
 from memd.store import projects, vectors
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
-from memd.store.fulltext import POSTING, pack
+from memd.store.fulltext import POSTING, pack_postings
 from memd.text import digest, split_identifier, stems, unique, words
 
 LEARNED = Space("ollama", "played", "1", 768, "0")
@@ -116,7 +116,7 @@ class VaultWriter:
         self._write_passages(ids, title_tokens, body_tokens, bodies)
         self._write_fulltext(ids, title_tokens, body_tokens, titles, bodies)
         blobs = rng.integers(0, 256, (count, 772), np.uint8)
-        vectors.put(self.tx, self.space, zip(ids, map(bytes, blobs), strict=True))
+        vectors.put_vectors(self.tx, self.space, zip(ids, map(bytes, blobs), strict=True))
 
     def _join_tokens(self, tokens: Ints) -> list[str]:
         named = self.lexicon.tokens
@@ -135,7 +135,9 @@ class VaultWriter:
             rows.append(
                 (number, f"{number:032x}", project, self.session, kind.value, title, body, at)
             )
-            cued += [(cue, number) for cue in sorted(store_summaries.words(kind, title, ""))]
+            cued += [
+                (cue, number) for cue in sorted(store_summaries.lookup_keys(kind, title, ""))
+            ]
         self.tx.executemany(
             "INSERT INTO summaries (id, uid, project_id, session_id, kind, tier, source, title, body, at,"
             " created_at, updated_at, rule, consolidated)"
@@ -167,7 +169,7 @@ class VaultWriter:
         self.uses += np.bincount(keys % stride, minlength=stride)
         sizes = np.bincount(keys // stride, minlength=len(ids))
         lengths = np.bincount(keys // stride, title + body, len(ids)).astype(int).tolist()
-        blobs = pack(postings, sizes.tolist())
+        blobs = pack_postings(postings, sizes.tolist())
         self.tx.executemany(
             "INSERT INTO passages (id, summary_id, seq, start, stop, length, postings)"
             " VALUES (?1, ?1, 0, 0, ?2, ?3, ?4)",

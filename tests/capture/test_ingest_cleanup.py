@@ -18,17 +18,17 @@ def said(db):
     def put(tx):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         event = make_new_event(EventKind.PROMPT, prompt="the zzyzx road")
-        return events.append(tx, event, projects.ensure_session(tx, event.session, project, 1))[
-            0
-        ]
+        return events.append_event(
+            tx, event, projects.ensure_session(tx, event.session, project, 1)
+        )[0]
 
     return db.write_now(put)
 
 
 def erase(db, seq, what="forgotten"):
     def work(tx):
-        events.forget(tx, [seq], 2)
-        erasure.mark(tx, what)
+        events.forget_events(tx, [seq], 2)
+        erasure.mark_erased(tx, what)
 
     db.write_now(work)
 
@@ -45,7 +45,7 @@ async def test_what_a_killed_daemon_had_erased_is_cleaned_up_at_the_first_look(
     assert b"zzyzx" in on_disk(db)
     await cleanup.look()
     assert b"zzyzx" not in on_disk(db)
-    assert db.read_now(erasure.due) == {}
+    assert db.read_now(erasure.pending_marks) == {}
 
 
 async def test_what_is_being_forgotten_is_left_to_whoever_forgets_it_for_one_look(
@@ -54,9 +54,9 @@ async def test_what_is_being_forgotten_is_left_to_whoever_forgets_it_for_one_loo
     await cleanup.look()
     erase(db, said)
     await cleanup.look()
-    assert db.read_now(erasure.due) == {"forgotten": 1}
+    assert db.read_now(erasure.pending_marks) == {"forgotten": 1}
     await cleanup.look()
-    assert db.read_now(erasure.due) == {}
+    assert db.read_now(erasure.pending_marks) == {}
 
 
 async def test_a_private_turn_is_cleaned_up_at_once_and_again_when_it_has_faded(
@@ -64,13 +64,13 @@ async def test_a_private_turn_is_cleaned_up_at_once_and_again_when_it_has_faded(
 ):
     await cleanup.look()
     erase(db, said, "private")
-    monkeypatch.setattr(erasure, "has_faded", lambda _: False)
+    monkeypatch.setattr(erasure, "has_redistilled_private", lambda _: False)
     await cleanup.look()
     assert b"zzyzx" not in on_disk(db)
-    assert db.read_now(erasure.due) == {"private": 1}
+    assert db.read_now(erasure.pending_marks) == {"private": 1}
     monkeypatch.undo()
     await cleanup.look()
-    assert db.read_now(erasure.due) == {}
+    assert db.read_now(erasure.pending_marks) == {}
 
 
 async def test_where_nothing_was_erased_nothing_is_written(db, cleanup, monkeypatch):

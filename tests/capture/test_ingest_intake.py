@@ -51,7 +51,7 @@ def prompt(number, text="hello", session="s", **fields):
 
 async def stored(db):
     def all_of_them(tx):
-        found = events.by_ids(tx, range(1, 2_000))
+        found = events.events_by_ids(tx, range(1, 2_000))
         return [found[number] for number in sorted(found)]
 
     return await db.read(all_of_them)
@@ -321,7 +321,7 @@ async def test_torn_and_meaningless_lines_are_counted_and_stop_nothing(intake, d
     appended(spool_dir, b'{"torn')
     await intake.drain()
     assert [event.turn for event in await stored(db)] == ["p1", "p2"]
-    assert await db.read(lambda tx: ledger.reasons(tx, "refused")) == {
+    assert await db.read(lambda tx: ledger.outcome_reasons(tx, "refused")) == {
         "torn spool line": 3, "the payload is not JSON": 1
     }  # fmt: skip
     await balance(db)
@@ -506,11 +506,11 @@ async def test_no_word_of_what_was_taken_out_again_stays_on_the_disk(intake, db)
     draft = make_draft(title="Your diary says hello", sources=())
 
     def distil(tx):
-        number, _ = summaries.put_summaries(
-            tx, "u", draft, summaries.Owner(owner.project_id, 1, "x"), 1
+        number, _ = summaries.put_summary(
+            tx, "u", draft, summaries.SummaryOwner(owner.project_id, 1, "x"), 1
         )
-        fulltext.put(tx, [NewPassage(number, 0, 0, 5, "diary", "diary", "", ())])
-        fulltext.learnt(tx, [fulltext.last(tx)])
+        fulltext.put_passages(tx, [NewPassage(number, 0, 0, 5, "diary", "diary", "", ())])
+        fulltext.remove_changes(tx, [fulltext.last_change(tx)])
         return number
 
     number = await db.write(distil)
@@ -521,9 +521,9 @@ async def test_no_word_of_what_was_taken_out_again_stays_on_the_disk(intake, db)
     assert b"says hello" in on_disk(db)
 
     def distil_again(tx):
-        fulltext.remove(tx, number)
-        summaries.delete(tx, number)
-        fulltext.learnt(tx, [fulltext.last(tx)])
+        fulltext.remove_passages(tx, number)
+        summaries.delete_summary(tx, number)
+        fulltext.remove_changes(tx, [fulltext.last_change(tx)])
         events.mark_distilled(tx, range(10))
 
     await db.write(distil_again)
@@ -573,7 +573,7 @@ async def test_a_compaction_tells_a_private_turn_again_and_is_dropped(intake, cl
 
 
 def switch(db, scope, target, captures):
-    db.write_now(lambda tx: projects.put(tx, scope, target, captures, True, 1))
+    db.write_now(lambda tx: projects.put_switch(tx, scope, target, captures, True, 1))
 
 
 @pytest.mark.parametrize("source", ["live", "spool", "import"])
@@ -595,7 +595,7 @@ async def test_nothing_is_kept_where_memd_is_switched_off(intake, db, spool_dir,
         assert (receipt.outcome, receipt.reason) == ("filtered", reason)
     assert await stored(db) == []
     assert await db.read(projects.projects) == []
-    assert await db.read(lambda tx: ledger.reasons(tx, "filtered")) == {reason: 1}
+    assert await db.read(lambda tx: ledger.outcome_reasons(tx, "filtered")) == {reason: 1}
     switch(db, scope, target, captures=True)
     assert (await intake.capture([prompt(1)]))[0].outcome == "stored"
     await balance(db)

@@ -29,7 +29,7 @@ async def test_without_an_outage_nothing_is_written_and_the_reserve_is_made(
     db, outage, tmp_path
 ):
     assert await outage.is_over()
-    assert await db.read(lambda tx: ledger.note(tx, "touched")) is None
+    assert await db.read(lambda tx: ledger.read_note(tx, "touched")) is None
     assert outage.told() == {"failing": None, "why_failing": None}
     assert await reserved(tmp_path) == spool.RESERVE_BYTES
 

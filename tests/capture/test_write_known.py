@@ -61,10 +61,10 @@ def test_an_event_of_a_known_session_asks_nothing(add):
 
 def test_after_anybody_else_has_written_everything_is_asked_again(add, db):
     add(make("a"))
-    db.write_now(lambda tx: projects.put(tx, "session", "s", False, True, 1))
+    db.write_now(lambda tx: projects.put_switch(tx, "session", "s", False, True, 1))
     assert add(make("b"))[0] == ["filtered"]
-    db.write_now(lambda tx: projects.drop(tx, "session", "s"))
-    db.write_now(lambda tx: ledger.forget(tx, "c", 1))
+    db.write_now(lambda tx: projects.drop_switch(tx, "session", "s"))
+    db.write_now(lambda tx: ledger.record_forgotten(tx, "c", 1))
     assert add(make("c"), make("d"))[0] == ["filtered", "stored"]
 
 
@@ -74,9 +74,9 @@ def test_a_session_merged_into_another_project_is_switched_as_that_one_is(add, d
 
     def merge(tx):
         other = projects.ensure_project(tx, "/q", "q", "it", 1)
-        old, new = projects.by_key(tx, "/p"), projects.project(tx, other)
-        projects.absorb(tx, old, new, 1)
-        projects.put(tx, "project", "/q", False, True, 1)
+        old, new = projects.project_by_key(tx, "/p"), projects.project(tx, other)
+        projects.merge_project(tx, old, new, 1)
+        projects.put_switch(tx, "project", "/q", False, True, 1)
 
     db.write_now(merge)
     assert add(make("c"))[0] == ["filtered"]

@@ -40,7 +40,7 @@ async def test_everything_gets_its_receipt_in_order_and_the_books_balance(db):
     assert await db.read(ledger.balance) == {
         "received": 5, "stored": 2, "duplicate": 1, "filtered": 1, "refused": 1
     }  # fmt: skip
-    assert await db.read(lambda tx: ledger.reasons(tx, "filtered")) == {
+    assert await db.read(lambda tx: ledger.outcome_reasons(tx, "filtered")) == {
         "ignored path: dist/": 1
     }
 
@@ -56,10 +56,10 @@ async def test_the_session_has_its_project_its_span_and_the_title_of_its_first_p
 
 async def test_what_was_forgotten_does_not_come_back(db):
     await db.write(lambda tx: record(tx, [prompt("a")], 1))
-    await db.write(lambda tx: events.forget(tx, [1], 2))
+    await db.write(lambda tx: events.forget_events(tx, [1], 2))
     receipts = await db.write(lambda tx: record(tx, [prompt("a", source="import")], 3))
     assert receipts == [Receipt("filtered", reason="forgotten")]
-    assert (await db.read(events.counts))["events"] == 0
+    assert (await db.read(events.event_counts))["events"] == 0
 
 
 async def test_nothing_that_was_not_stored_makes_a_session(db):
@@ -81,7 +81,7 @@ async def test_a_rehearsal_says_what_would_become_of_everything_and_leaves_no_tr
 
 async def test_what_was_forgotten_under_a_former_key_does_not_come_back(db):
     await db.write(lambda tx: record(tx, [prompt("old")], 1))
-    await db.write(lambda tx: events.forget(tx, [1], 2))
+    await db.write(lambda tx: events.forget_events(tx, [1], 2))
     again = prompt("new")
     again = replace(again, verdict=replace(again.verdict, former_keys=("old",)))
     receipts = await db.write(lambda tx: record(tx, [again], 3))
@@ -97,9 +97,9 @@ async def test_what_is_remembered_of_an_early_private_turn_alone_goes_with_it(db
     def distil(tx):
         found = []
         for uid, sources in enumerate((seqs[1:], seqs, seqs[1:])):
-            owner = summaries.Owner(1, 1, "test")
-            number, _ = summaries.put_summaries(tx, f"u{uid}", make_draft(), owner, 1)
-            links.link(
+            owner = summaries.SummaryOwner(1, 1, "test")
+            number, _ = summaries.put_summary(tx, f"u{uid}", make_draft(), owner, 1)
+            links.add_edges(
                 tx,
                 [
                     links.NewEdge(
@@ -109,16 +109,16 @@ async def test_what_is_remembered_of_an_early_private_turn_alone_goes_with_it(db
                 ],
             )
             found.append(number)
-        summaries.pin(tx, found[2], 1)
+        summaries.pin_summary(tx, found[2], 1)
         told = links.NewEdge("summary", str(found[0]), EdgeType.EDITS, "file", "/a", "r", 1)
         named = links.NewEdge("file", "/a", EdgeType.IMPORTS, "file", "/b", "r", 1)
-        links.link(tx, [told, named])
+        links.add_edges(tx, [told, named])
         return found
 
     alone, shared, pinned = await db.write(distil)
     private = replace(prompt("b", PRIVATE).verdict, turn="p1")
     (receipt,) = await db.write(lambda tx: record(tx, [Prepared("live", private, PROJECT)], 2))
     assert receipt.has_erased
-    left = await db.read(lambda tx: summaries.by_ids(tx, [alone, shared, pinned]))
+    left = await db.read(lambda tx: summaries.summaries_by_ids(tx, [alone, shared, pinned]))
     assert set(left) == {shared, pinned}
     assert await db.read(lambda tx: links.edges_at(tx, "file", "/a")) == []

@@ -4,7 +4,7 @@ import subprocess
 import pytest
 
 from memd.cli import app, archive
-from memd.store.export_rows import FREIGHT
+from memd.store.export_rows import EXPORT_SCHEMA
 from tests.freight import lines, one_of_each, project, session, summary
 
 from .conftest import Machine, Ran
@@ -54,7 +54,7 @@ def test_an_export_is_known_by_its_header_whatever_it_is_called(file, tmp_path):
 
 
 def test_every_kind_of_record_has_a_word_of_its_own():
-    assert set(archive.NOUNS) == set(FREIGHT)
+    assert set(archive.NOUNS) == set(EXPORT_SCHEMA)
     merged = {"created": {"summary": 2, "edge": 1, "forgotten": 27, "use": 0}, "hidden": 0}
     merged |= {name: {} for name in ("known", "revised", "forgotten", "left")}
     assert list(archive._lines(merged)) == ["new: 2 memories, 1 link, 27 forgotten keys"]

@@ -53,12 +53,12 @@ class Vault:
         draft = Draft(
             "slot", kind, title, body, self.clock() if at is None else at, "test", (), **more
         )
-        owner = summaries.Owner(
+        owner = summaries.SummaryOwner(
             project_id or self.project_id, session_id, "claude-code", episode
         )
         uid = f"uid-{next(self._uids)}"
         return self.db.write_now(
-            lambda tx: summaries.put_summaries(tx, uid, draft, owner, self.clock())
+            lambda tx: summaries.put_summary(tx, uid, draft, owner, self.clock())
         )[0]
 
     def event(self, text, session_id=None, kind=EventKind.PROMPT, **payload):
@@ -67,11 +67,11 @@ class Vault:
             {"prompt": text, **payload},
         )  # fmt: skip
         session_id = session_id or self.session()
-        return self.db.write_now(lambda tx: events.append(tx, new, session_id))[0]
+        return self.db.write_now(lambda tx: events.append_event(tx, new, session_id))[0]
 
     def link(self, from_, type_, to, **detail):
         edge = links.NewEdge(*from_, type_, *to, "test", self.clock(), detail=detail)
-        self.db.write_now(lambda tx: links.link(tx, [edge]))
+        self.db.write_now(lambda tx: links.add_edges(tx, [edge]))
 
     def derives(self, summary_id, event_id, quote=""):
         self.link(
@@ -95,7 +95,7 @@ class Vault:
         )
 
     def get(self, summary_id):
-        return self.db.read_now(lambda tx: summaries.get(tx, summary_id))
+        return self.db.read_now(lambda tx: summaries.get_summary(tx, summary_id))
 
     def edges(self, summary_id):
         return self.db.read_now(lambda tx: links.edges_at(tx, "summary", str(summary_id)))
@@ -104,7 +104,9 @@ class Vault:
         return self.db.read_now(lambda tx: links.supersessions_of(tx, summary_id))
 
     def live(self, project_id=None):
-        found = self.db.read_now(lambda tx: summaries.live(tx, project_id or self.project_id))
+        found = self.db.read_now(
+            lambda tx: summaries.live_summaries(tx, project_id or self.project_id)
+        )
         return sorted(summary.id for summary in found)
 
 

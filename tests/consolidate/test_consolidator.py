@@ -116,7 +116,7 @@ async def test_projects_do_not_meet(vault, consolidator):
 
 async def test_a_pinned_memory_is_never_hidden(vault, consolidator, clock):
     old = vault.put(LONG.format(30))
-    vault.db.write_now(lambda tx: summaries.pin(tx, old, 1))
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, old, 1))
     clock.advance(s=1)
     vault.put(LONG.format(30))
     await vault.indexer.settle()
@@ -139,9 +139,9 @@ async def test_a_verdict_that_was_undone_is_not_given_again(vault, consolidator,
     await vault.indexer.settle()
     await consolidator.tick()
     (one,) = vault.supersessions(old)
-    vault.db.write_now(lambda tx: links.undo(tx, one.id, 1))
+    vault.db.write_now(lambda tx: links.undo_supersession(tx, one.id, 1))
     vault.db.write_now(
-        lambda tx: summaries.renew(tx, old, at=1, expires_at=None, now=clock() + 1)
+        lambda tx: summaries.renew_summary(tx, old, at=1, expires_at=None, now=clock() + 1)
     )
     await vault.indexer.settle()
     assert (await consolidator.tick()).superseded == 0
@@ -158,7 +158,7 @@ async def test_a_memory_that_changes_while_it_is_looked_at_is_left(
 
     async def then_changed(now):
         plan = await planned(now)
-        vault.db.write_now(lambda tx: summaries.strengthen(tx, old, clock() + 1))
+        vault.db.write_now(lambda tx: summaries.strengthen_summary(tx, old, clock() + 1))
         return plan
 
     monkeypatch.setattr(consolidator, "_plan", then_changed)
@@ -194,7 +194,7 @@ async def test_a_chain_of_restatements_ends_at_the_newest(vault, consolidator, c
         await consolidator.tick()
         await vault.indexer.settle()
     assert vault.live() == ids[-1:]
-    assert vault.db.read_now(lambda tx: links.newest(tx, ids[0])) == ids[-1]
+    assert vault.db.read_now(lambda tx: links.final_superseder(tx, ids[0])) == ids[-1]
 
 
 async def test_it_ticks_at_once_and_when_nudged(vault, clock):
@@ -241,7 +241,7 @@ async def test_a_contradiction_lowers_the_trust_in_both_once(vault, consolidator
     lowered = vault.get(old).confidence
     assert vault.get(new).confidence == lowered < before
     vault.db.write_now(
-        lambda tx: summaries.renew(tx, new, at=1, expires_at=None, now=clock() + 1)
+        lambda tx: summaries.renew_summary(tx, new, at=1, expires_at=None, now=clock() + 1)
     )
     await vault.indexer.settle()
     assert (await consolidator.tick()).examined >= 1
@@ -299,7 +299,7 @@ async def test_what_was_looked_at_before_there_were_forms_gets_its_form(
 async def test_what_was_judged_is_left_alone(vault, consolidator):
     old, new = vault.put(LONG.format(30), at=1), vault.put(LONG.format(30), at=2)
     vault.db.write_now(
-        lambda tx: judgments.put(
+        lambda tx: judgments.put_judgment(
             tx, newer_id=new, older_id=old, relation=Stance.COMPATIBLE, reason="both", who="user", at=3,
         )
     )  # fmt: skip
@@ -328,7 +328,9 @@ async def test_a_whole_run_is_taken_back_and_not_done_again(vault, consolidator,
     assert (run.id, run.superseded, run.undone_at) == (1, 2, clock())
     for number in (1, 2, 3, 4):
         vault.db.write_now(
-            lambda tx, n=number: summaries.renew(tx, n, at=n, expires_at=None, now=clock() + 1)
+            lambda tx, n=number: summaries.renew_summary(
+                tx, n, at=n, expires_at=None, now=clock() + 1
+            )
         )
     await vault.indexer.settle()
     assert (await consolidator.tick()).superseded == 0

@@ -162,12 +162,12 @@ async def test_nothing_of_what_was_said_stays_once_its_memory_is_forgotten(vault
     def say(tx):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
-        event, _ = events.append(tx, make_new_event(prompt="the zzyzx of May"), session)
-        number, _ = summaries.put_summaries(
-            tx, "u", make_draft(), summaries.Owner(project, session, "c"), 1
+        event, _ = events.append_event(tx, make_new_event(prompt="the zzyzx of May"), session)
+        number, _ = summaries.put_summary(
+            tx, "u", make_draft(), summaries.SummaryOwner(project, session, "c"), 1
         )
         node = ("summary", str(number), EdgeType.DERIVES_FROM, "event", str(event))
-        links.link(tx, [links.NewEdge(*node, "turn", 1)])
+        links.add_edges(tx, [links.NewEdge(*node, "turn", 1)])
         return number
 
     def words(tx):

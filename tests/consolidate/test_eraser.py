@@ -8,7 +8,7 @@ from memd.consolidate.scrub import make_pattern_rule
 from memd.errors import BadRequest
 from memd.models import EdgeType, EventKind, Kind
 from memd.store import erasure, events, ledger, projects
-from memd.store.erasure import Bounds
+from memd.store.erasure import ErasureBounds
 from tests.vault_life import rare
 
 
@@ -32,7 +32,7 @@ def eraser(vault, clock, tmp_path, brought):
 def session(vault, clock):
     """A session with a title, an own memory, and an event that another session's memory tells of."""
     number = vault.session("one")
-    vault.db.write_now(lambda tx: projects.session_happened(tx, number, clock(), "zzyzx"))
+    vault.db.write_now(lambda tx: projects.extend_session(tx, number, clock(), "zzyzx"))
     own, shared = vault.event("zzyzx", number), vault.event("zzyzx too", number)
     mine = vault.put("zzyzx road", session_id=number)
     other = vault.put("from elsewhere", session_id=vault.session("two"))
@@ -46,7 +46,7 @@ async def test_a_session_goes_with_its_title_and_says_what_stays_and_why(
     vault, eraser, session, brought
 ):
     number, mine, other, shared = session
-    meant = ForgetSelection(bounds=Bounds(session_id=number))
+    meant = ForgetSelection(bounds=ErasureBounds(session_id=number))
     told = await eraser.forget(meant, dry_run=True)
     assert ([one.id for one in told.summaries], told.events) == ([mine], 1)
     assert (told.kept_events, told.also_in, told.sessions) == (1, (other,), ("zzyzx",))
@@ -56,7 +56,7 @@ async def test_a_session_goes_with_its_title_and_says_what_stays_and_why(
     assert (vault.get(mine), len(brought)) == (None, 2)
     left = vault.db.read_now(lambda tx: projects.session(tx, number))
     assert (left.title, left.directory) == (None, None)
-    assert list(vault.db.read_now(lambda tx: events.by_ids(tx, [shared]))) == [shared]
+    assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared]))) == [shared]
 
 
 async def test_where_nothing_goes_no_backup_is_named(eraser):
@@ -65,7 +65,7 @@ async def test_where_nothing_goes_no_backup_is_named(eraser):
 
 
 async def test_what_has_changed_since_it_was_shown_is_not_erased(vault, eraser, session):
-    meant = ForgetSelection(bounds=Bounds(session_id=session[0]))
+    meant = ForgetSelection(bounds=ErasureBounds(session_id=session[0]))
     told = await eraser.forget(meant, dry_run=True)
     vault.put("one more", session_id=session[0])
     with pytest.raises(BadRequest, match="look again"):
@@ -76,7 +76,7 @@ async def test_what_has_changed_since_it_was_shown_is_not_erased(vault, eraser, 
 async def test_a_whole_session_leaves_no_row_and_its_number_is_not_used_again(vault, eraser):
     number = vault.session("newest")
     vault.event("x", number)
-    await eraser.forget(ForgetSelection(bounds=Bounds(session_id=number)), dry_run=False)
+    await eraser.forget(ForgetSelection(bounds=ErasureBounds(session_id=number)), dry_run=False)
     assert vault.db.read_now(lambda tx: projects.session(tx, number)) is None
     assert vault.session("later") > number
 
@@ -85,28 +85,32 @@ async def test_a_project_goes_with_its_name_once_nothing_belongs_to_it(vault, er
     other = vault.project("/b")
     vault.event("x", vault.session("b", other))
     vault.put("y", project_id=other)
-    done = await eraser.forget(ForgetSelection(bounds=Bounds(project_id=other)), dry_run=False)
+    done = await eraser.forget(
+        ForgetSelection(bounds=ErasureBounds(project_id=other)), dry_run=False
+    )
     assert (done.count, done.events) == (1, 1)
-    assert vault.db.read_now(lambda tx: projects.by_key(tx, "/b")) is None
-    assert vault.db.read_now(lambda tx: projects.by_key(tx, "/a")) is not None
+    assert vault.db.read_now(lambda tx: projects.project_by_key(tx, "/b")) is None
+    assert vault.db.read_now(lambda tx: projects.project_by_key(tx, "/a")) is not None
 
 
 async def test_a_time_takes_what_happened_in_it_and_no_session(vault, eraser, clock):
     early = vault.put("early")
     clock.advance(s=60)
     late, event = vault.put("late"), vault.event("late")
-    bounds = Bounds(project_id=vault.project_id, since=clock())
+    bounds = ErasureBounds(project_id=vault.project_id, since=clock())
     done = await eraser.forget(ForgetSelection(bounds=bounds), dry_run=False)
     assert ([one.id for one in done.summaries], done.events, done.sessions) == ([late], 1, ())
     assert vault.live() == [early]
-    assert vault.db.read_now(lambda tx: events.by_ids(tx, [event])) == {}
+    assert vault.db.read_now(lambda tx: events.events_by_ids(tx, [event])) == {}
 
 
 async def test_much_is_forgotten_in_slices_and_told_briefly(vault, eraser):
     ids = [vault.put(f"fact {n}", at=n) for n in range(450)]
     staying = vault.put("stays", at=10**15)
     vault.supersede(ids[0], vault.put("hidden", at=10**15))
-    done = await eraser.forget(ForgetSelection(bounds=Bounds(until=10**10)), dry_run=False)
+    done = await eraser.forget(
+        ForgetSelection(bounds=ErasureBounds(until=10**10)), dry_run=False
+    )
     assert (done.count, len(done.summaries), len(done.revived)) == (450, 200, 1)
     assert vault.live() == [staying, *done.revived]
 
@@ -138,7 +142,7 @@ async def test_a_scrub_that_was_interrupted_goes_on_and_ends_with_all_of_it(vaul
         vault.event(f"zzyzx {n}", kind=EventKind.TOOL_RESULT)
     number = vault.put("zzyzx", title="zzyzx road")
     rule = make_pattern_rule("zzyzx")
-    real, count = erasure.write, 0
+    real, count = erasure.write_texts, 0
 
     def failing(*given):
         nonlocal count
@@ -147,14 +151,14 @@ async def test_a_scrub_that_was_interrupted_goes_on_and_ends_with_all_of_it(vaul
             raise KeyError
         real(*given)
 
-    erasure.write = failing
+    erasure.write_texts = failing
     try:
         with pytest.raises(KeyError):
             await eraser.scrub(rule, dry_run=False)
     finally:
-        erasure.write = real
-    assert "after" in vault.db.read_now(lambda tx: ledger.note(tx, "scrub"))
-    assert "zzyzx" not in vault.db.read_now(lambda tx: ledger.note(tx, "scrub"))
+        erasure.write_texts = real
+    assert "after" in vault.db.read_now(lambda tx: ledger.read_note(tx, "scrub"))
+    assert "zzyzx" not in vault.db.read_now(lambda tx: ledger.read_note(tx, "scrub"))
     done = await eraser.scrub(rule, dry_run=False)
     assert done.rows == {"events": 250, "summaries": 1}
     assert vault.get(number).title == "[REDACTED:scrub] road"
@@ -186,7 +190,7 @@ async def test_a_session_that_went_whole_is_known_to_be_forgotten_until_it_goes_
     def is_forgotten():
         return vault.db.read_now(lambda tx: ledger.is_forgotten(tx, uid))
 
-    await eraser.forget(ForgetSelection(bounds=Bounds(session_id=number)), dry_run=False)
+    await eraser.forget(ForgetSelection(bounds=ErasureBounds(session_id=number)), dry_run=False)
     assert is_forgotten()
     vault.session("one")
     assert not is_forgotten()

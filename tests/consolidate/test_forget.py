@@ -25,9 +25,9 @@ async def test_with_a_memory_go_its_text_vectors_edges_and_events(vault, forget)
     gone = forget(number)
     assert ([s.id for s in gone.summaries], gone.events, gone.also_in) == ([number], 1, ())
     assert vault.get(number) is None
-    assert vault.db.read_now(lambda tx: events.by_ids(tx, [event])) == {}
-    assert vault.db.read_now(fulltext.count) == 0
-    assert vault.db.read_now(lambda tx: fulltext.match(tx, "zzyzx", 9)) == []
+    assert vault.db.read_now(lambda tx: events.events_by_ids(tx, [event])) == {}
+    assert vault.db.read_now(fulltext.count_passages) == 0
+    assert vault.db.read_now(lambda tx: fulltext.match_passages(tx, "zzyzx", 9)) == []
     assert vault.db.read_now(lambda tx: links.edges_at(tx, "file", "/a.py")) == []
     assert vault.db.read_now(lambda tx: ledger.is_forgotten(tx, uid))
 
@@ -39,7 +39,9 @@ def test_an_event_that_another_memory_needs_stays_and_is_named(vault, forget):
         vault.derives(number, event)
     gone = forget(one)
     assert (gone.events, gone.also_in) == (1, (other,))
-    assert list(vault.db.read_now(lambda tx: events.by_ids(tx, [shared, own]))) == [shared]
+    assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared, own]))) == [
+        shared
+    ]
     assert forget(other).events == 1
 
 
@@ -56,7 +58,7 @@ def test_the_same_event_does_not_come_back(vault, forget):
     ref = SessionRef("claude-code", "s")
     new = NewEvent(ref, "key", EventKind.PROMPT, "p", 1, "import", {"prompt": "x"})
     session = vault.session()
-    event, _ = vault.db.write_now(lambda tx: events.append(tx, new, session))
+    event, _ = vault.db.write_now(lambda tx: events.append_event(tx, new, session))
     number = vault.put("x")
     vault.derives(number, event)
     forget(number)
@@ -65,7 +67,7 @@ def test_the_same_event_does_not_come_back(vault, forget):
 
 def test_a_session_loses_the_title_that_a_forgotten_prompt_gave_it(vault, forget):
     session = vault.session()
-    vault.db.write_now(lambda tx: projects.session_happened(tx, session, 1, "zzyzx"))
+    vault.db.write_now(lambda tx: projects.extend_session(tx, session, 1, "zzyzx"))
     number, event = vault.put("x"), vault.event("zzyzx", session)
     vault.derives(number, event)
     forget(number)
@@ -110,4 +112,4 @@ def test_a_plan_changes_nothing(vault):
     number = vault.put("x")
     plan = vault.db.read_now(lambda tx: consolidate_forget.plan_ids(tx, [number]))
     assert plan.report(is_dry_run=True).is_dry_run
-    assert vault.db.read_now(summaries.counts)["summaries"] == 1
+    assert vault.db.read_now(summaries.summary_counts)["summaries"] == 1

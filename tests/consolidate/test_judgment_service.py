@@ -40,7 +40,7 @@ async def test_a_judgment_is_written_and_the_index_is_told_once(vault, judge, ru
 async def test_no_secret_stands_in_a_reason_and_no_essay(vault, judge, pair):
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     await judge.judge(ruling(pair, reason=f"the token is {secret} now " + "long " * 900))
-    (said,) = vault.db.read_now(lambda tx: judgments.of(tx, pair[0]))
+    (said,) = vault.db.read_now(lambda tx: judgments.judgments_of(tx, pair[0]))
     assert secret not in said.reason
     assert len(said.reason) <= REASON_CHARACTERS_MAX
 

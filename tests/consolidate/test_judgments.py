@@ -42,7 +42,7 @@ def trust(vault, *ids):
 
 
 def against(vault, *ids):
-    return vault.db.read_now(lambda tx: store_judgments.contradicted_by(tx, ids))
+    return vault.db.read_now(lambda tx: store_judgments.visible_contradictions(tx, ids))
 
 
 def test_what_is_superseded_is_hidden_and_the_reason_stays(vault, judge, pair):
@@ -50,7 +50,7 @@ def test_what_is_superseded_is_hidden_and_the_reason_stays(vault, judge, pair):
     done = judge(new, "supersedes", old, "the team moved it")
     assert (done.outcome, done.relation, done.hidden) == ("judged", Stance.SUPERSEDES, (old,))
     assert vault.live() == [new]
-    (said,) = vault.db.read_now(lambda tx: store_judgments.of(tx, old))
+    (said,) = vault.db.read_now(lambda tx: store_judgments.judgments_of(tx, old))
     assert (said.reason, said.who, said.newer_id) == ("the team moved it", "user", new)
 
 
@@ -152,14 +152,14 @@ def test_a_chain_never_becomes_a_circle(vault, judge, undo):
     assert done.shown == (first,)
     assert vault.live() == [first]
     for number in (first, middle, last):
-        assert vault.db.read_now(lambda tx, n=number: links.newest(tx, n)) == first
+        assert vault.db.read_now(lambda tx, n=number: links.final_superseder(tx, n)) == first
     undo(first, last)
     assert vault.live() == [last]
 
 
 def test_a_pinned_memory_is_not_hidden_by_a_judgment(vault, judge, pair):
     old, new = pair
-    vault.db.write_now(lambda tx: summaries.pin(tx, old, 1))
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, old, 1))
     with pytest.raises(BadRequest, match="unpin it first"):
         judge(new, "supersedes", old)
     assert vault.live() == [old, new]
@@ -170,7 +170,7 @@ def test_what_was_pinned_meanwhile_is_not_hidden_by_an_undo(vault, judge, undo, 
     old, new = pair
     vault.supersede(new, old)
     judge(new, "compatible", old)
-    vault.db.write_now(lambda tx: summaries.pin(tx, old, 1))
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, old, 1))
     assert undo(new, old).hidden == ()
 
 
@@ -208,7 +208,7 @@ def test_what_was_said_again_outdoes_a_judgment_for_good(vault, judge, clock, pa
     old, new = pair
     judge(new, "supersedes", old)
     vault.db.write_now(lambda tx: judgments.drop_judgment(tx, old, new, clock()))
-    assert vault.db.read_now(lambda tx: store_judgments.verdict(tx, old, new)) is None
+    assert vault.db.read_now(lambda tx: store_judgments.stance_between(tx, old, new)) is None
     vault.db.write_now(lambda tx: judgments.drop_judgment(tx, old, new, clock()))
 
 
@@ -237,10 +237,12 @@ def test_whatever_is_judged_in_whatever_order_no_circle_comes_of_it_and_all_can_
         elif one != other:
             with contextlib.suppress(BadRequest):
                 undo(ids[one], ids[other])
-        tops = {n: vault.db.read_now(lambda tx, n=n: links.newest(tx, n)) for n in ids}
+        tops = {
+            n: vault.db.read_now(lambda tx, n=n: links.final_superseder(tx, n)) for n in ids
+        }
         assert all(vault.get(top).superseded_by is None for top in tops.values())
     for one, other in itertools.combinations(ids, 2):
-        if vault.db.read_now(lambda tx, p=(one, other): store_judgments.verdict(tx, *p)):
+        if vault.db.read_now(lambda tx, p=(one, other): store_judgments.stance_between(tx, *p)):
             undo(one, other)
     assert set(ids) <= set(vault.live())
     assert [vault.get(number).duplicates for number in ids] == [1] * 4

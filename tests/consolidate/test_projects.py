@@ -33,13 +33,17 @@ async def test_everything_moves_and_the_index_learns_it(vault, db, curator, othe
     session = vault.session("s", vault.project_id)
     vault.event("hello", session)
     number = vault.put("a body", session_id=session)
-    db.write_now(lambda tx: fulltext.learnt(tx, [seq for seq, _ in fulltext.pending(tx, 9)]))
+    db.write_now(
+        lambda tx: fulltext.remove_changes(
+            tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)]
+        )
+    )
     done = await curator.merge("/a", "/b", dry_run=False)
     assert (done.sessions, done.memories, done.events, done.aliases) == (1, 1, 1, ("/a",))
     assert known(db) == ["/b"]
     assert vault.get(number).project_id == other
     assert db.read_now(lambda tx: projects.session(tx, session)).project_id == other
-    assert [n for _, n in db.read_now(lambda tx: fulltext.pending(tx, 9))] == [number]
+    assert [n for _, n in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))] == [number]
     waiting = db.read_now(lambda tx: summaries.to_consolidate(tx, 9, 0))
     assert [one.id for one in waiting] == [number]
     assert rings == [1]
@@ -71,7 +75,7 @@ async def test_the_newest_value_of_a_topic_hides_the_other_whichever_side_it_is_
 
 async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator, clock, other):
     pinned = vault.put("pinned", topic_key="a", at=1)
-    db.write_now(lambda tx: summaries.pin(tx, pinned, clock()))
+    db.write_now(lambda tx: summaries.pin_summary(tx, pinned, clock()))
     newer = vault.put("new", topic_key="a", at=2, project_id=other)
     hidden = vault.put("hidden", topic_key="b", at=9)
     vault.supersede(vault.put("hides", topic_key="x", at=9), hidden)
@@ -89,14 +93,18 @@ async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator
 @pytest.mark.usefixtures("other")
 async def test_what_was_switched_goes_along_unless_the_other_says_something(vault, db, curator):
     vault.project("/c")
-    db.write_now(lambda tx: projects.put(tx, projects.PROJECT, "/a", False, False, 1))
+    db.write_now(
+        lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/a", False, False, 1)
+    )
     done = await curator.merge("/a", "/b", dry_run=False)
     assert done.switch == "switched off: holds for /b from then on"
-    db.write_now(lambda tx: projects.put(tx, projects.PROJECT, "/c", True, False, 2))
+    db.write_now(
+        lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/c", True, False, 2)
+    )
     done = await curator.merge("/b", "/c", dry_run=False)
     assert done.switch == "switched off: gives way to what was said of /c"
     assert done.aliases == ("/b", "/a")
-    found = db.read_now(lambda tx: projects.effective(tx, "/a", None))
+    found = db.read_now(lambda tx: projects.effective_switch(tx, "/a", None))
     assert (found.captures, found.recalls) == (True, False)
 
 

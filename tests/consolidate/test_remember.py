@@ -99,7 +99,7 @@ def test_what_a_decision_replaced_comes_back_beside_it(vault, say):
 
 def test_a_pinned_value_is_not_hidden_but_contradicted(vault, say):
     old = say()
-    vault.db.write_now(lambda tx: summaries.pin(tx, old.id, 1))
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, old.id, 1))
     new = say(text="Eats everything")
     assert new.superseded == ()
     (edge,) = vault.edges(old.id)
@@ -125,7 +125,9 @@ def test_the_same_import_twice_changes_nothing(vault, say):
 def test_what_was_forgotten_comes_back_only_on_purpose(vault, say):
     number = say().id
     uid = vault.get(number).uid
-    vault.db.write_now(lambda tx: (summaries.delete(tx, number), ledger.forget(tx, uid, 1)))
+    vault.db.write_now(
+        lambda tx: (summaries.delete_summary(tx, number), ledger.record_forgotten(tx, uid, 1))
+    )
     assert (say(source="elsewhere").id, say(source="elsewhere").outcome) == (0, "forgotten")
     again = say()
     assert again.outcome == "created"
@@ -181,7 +183,7 @@ def test_who_says_it_counts(vault, say):
 def test_no_circle_comes_of_it(vault, say):
     old, new = say(), say(text="Eats everything")
     say()
-    assert vault.db.read_now(lambda tx: links.newest(tx, new.id)) == old.id
+    assert vault.db.read_now(lambda tx: links.final_superseder(tx, new.id)) == old.id
 
 
 def judge(vault, clock, one, relation, other):
@@ -220,7 +222,9 @@ def test_what_was_judged_replaced_takes_its_place_again_when_it_is_said_again(
     back = say(topic_key=None)
     assert (back.outcome, back.superseded) == ("revived", (new.id,))
     assert vault.supersessions(new.id)[-1].rule == SAID_AGAIN_RULE
-    assert vault.db.read_now(lambda tx: store_judgments.verdict(tx, old.id, new.id)) is None
+    assert (
+        vault.db.read_now(lambda tx: store_judgments.stance_between(tx, old.id, new.id)) is None
+    )
     again = say(text="Eats fish on Fridays", topic_key=None)
     assert (again.outcome, again.superseded) == ("revived", (old.id,))
 

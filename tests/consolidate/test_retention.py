@@ -34,7 +34,7 @@ def old(vault, clock):
 
 
 def payload(vault, number):
-    return vault.db.read_now(lambda tx: events.by_ids(tx, [number]))[number].payload
+    return vault.db.read_now(lambda tx: events.events_by_ids(tx, [number]))[number].payload
 
 
 def days(clock, count=1.0):
@@ -187,7 +187,7 @@ async def test_a_vault_near_its_ceiling_says_so_and_beyond_it_cuts_younger_event
 async def test_what_expired_long_ago_goes_and_may_be_said_again(vault, keep, clock):
     number = vault.put("buy milk", kind=Kind.TASK, expires_at=clock() + DAY_MS)
     pinned = vault.put("kept", expires_at=clock() + DAY_MS)
-    vault.db.write_now(lambda tx: summaries.pin(tx, pinned, 1))
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, pinned, 1))
     uid = vault.get(number).uid
     await vault.indexer.load()
     await vault.indexer.settle()
@@ -219,7 +219,7 @@ async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said
     assert hidden == {poor: True, good: False}
     found = await why(vault.db, "summary", str(poor), depth=1, project_ids=None)
     assert found.verdict == "archived"
-    vault.db.write_now(lambda tx: summaries.strengthen(tx, poor, clock()))
+    vault.db.write_now(lambda tx: summaries.strengthen_summary(tx, poor, clock()))
     await vault.indexer.settle()
     assert not vault.index.columns.superseded.any()
 

@@ -14,9 +14,9 @@ def write(vault, *decisions):
     """Write these in one round; its number."""
 
     def work(tx):
-        run = store_runs.begin(tx, vault.clock())
+        run = store_runs.begin_run(tx, vault.clock())
         written = [runs.write_decision(tx, one, run, vault.clock()) for one in decisions]
-        store_runs.finish(tx, store_runs.Run(run, vault.clock(), 9, 9, sum(written), 0, 0))
+        store_runs.finish_run(tx, store_runs.Run(run, vault.clock(), 9, 9, sum(written), 0, 0))
         return run, written
 
     return vault.db.write_now(work)
@@ -61,9 +61,9 @@ def test_a_verdict_carries_the_round_that_gave_it(vault):
     a, b, c = (vault.put(text) for text in "abc")
     run, written = write(vault, same(b, a), opposed(c, b))
     assert written == [True, True]
-    (hidden,) = vault.db.read_now(lambda tx: store_runs.supersessions(tx, run))
+    (hidden,) = vault.db.read_now(lambda tx: store_runs.run_supersessions(tx, run))
     assert (hidden.newer_id, hidden.older_id, hidden.rule) == (b, a, NEAR_DUPLICATE_RULE)
-    assert vault.db.read_now(lambda tx: store_runs.contradictions(tx, run)) == [(c, b)]
+    assert vault.db.read_now(lambda tx: store_runs.run_contradictions(tx, run)) == [(c, b)]
     (edge,) = vault.edges(c)
     assert (edge.detail["run"], edge.detail["cosine"]) == (run, 0.96)
 
@@ -88,7 +88,7 @@ def test_a_contradiction_that_is_taken_back_restores_trust_and_counts_as_judged(
     assert undo(vault, f"{a},{b}").compatible == ((b, a),)
     assert vault.get(a).confidence == pytest.approx(trust)
     assert vault.edges(a) == []
-    assert vault.db.read_now(lambda tx: judgments.verdict(tx, a, b)) is Stance.COMPATIBLE
+    assert vault.db.read_now(lambda tx: judgments.stance_between(tx, a, b)) is Stance.COMPATIBLE
     assert write(vault, opposed(b, a))[1] == [False]
     with pytest.raises(BadRequest, match="nothing of run"):
         undo(vault, f"r{run}")
@@ -121,4 +121,4 @@ def test_a_circle_is_never_written(vault):
     a, b, c = (vault.put(text) for text in "abc")
     write(vault, same(b, a), same(c, b))
     assert write(vault, same(a, c))[1] == [False]
-    assert vault.db.read_now(lambda tx: links.newest(tx, a)) == c
+    assert vault.db.read_now(lambda tx: links.final_superseder(tx, a)) == c

@@ -11,23 +11,23 @@ from memd.consolidate import scrub
 from memd.consolidate.scrub import PLACEHOLDER, make_pattern_rule
 from memd.errors import BadRequest
 from memd.store import erasure, projects
-from memd.store.erasure import Row
+from memd.store.erasure import TextRow
 from tests.planted import HEX40
 
 EVENTS, SUMMARIES, EDGES = (
-    next(one for one in erasure.TABLES if one.name == name)
+    next(one for one in erasure.TEXT_TABLES if one.name == name)
     for name in ("events", "summaries", "edges")
 )
 
 
 def test_a_pattern_is_replaced_in_keys_and_values_and_twice_is_once():
     rule = make_pattern_rule(r"zeb\w+")
-    row = Row(7, {"payload": json.dumps({"zebra": ["a zebra", {"n": 1}], "ok": None})})
+    row = TextRow(7, {"payload": json.dumps({"zebra": ["a zebra", {"n": 1}], "ok": None})})
     (new,) = scrub.rewrite_rows(rule, EVENTS, [row])
     assert json.loads(new["payload"]) == {
         "[REDACTED:scrub]": ["a [REDACTED:scrub]", {"n": 1}], "ok": None,
     }  # fmt: skip
-    assert scrub.rewrite_rows(rule, EVENTS, [Row(7, new)]) == [{}]
+    assert scrub.rewrite_rows(rule, EVENTS, [TextRow(7, new)]) == [{}]
     assert scrub.count_replacements(rule, EVENTS, [row]) == {7: {"[REDACTED:scrub]": 2}}
 
 
@@ -39,14 +39,14 @@ def test_a_placeholder_is_never_part_of_what_is_found():
 
 def test_secrets_that_were_kept_before_a_rule_knew_them_are_redacted_as_today():
     rule = scrub.make_redaction_rule(redact, redact_value)
-    row = Row(1, {"payload": json.dumps({"env": {"DB_PASSWORD": "hunter2hunter2"}})})
+    row = TextRow(1, {"payload": json.dumps({"env": {"DB_PASSWORD": "hunter2hunter2"}})})
     assert "hunter2" not in scrub.rewrite_rows(rule, EVENTS, [row])[0]["payload"]
-    title = Row(2, {"title": f"github_token={HEX40}", "body": "plain"})
+    title = TextRow(2, {"title": f"github_token={HEX40}", "body": "plain"})
     assert [list(new) for new in scrub.rewrite_rows(rule, SUMMARIES, [title])] == [["title"]]
 
 
 def test_the_number_of_a_memory_in_an_edge_is_no_text():
-    row = Row(1, {"from_id": "12", "to_id": "/src/12.py", "detail": "{}", "rule": "turn"})
+    row = TextRow(1, {"from_id": "12", "to_id": "/src/12.py", "detail": "{}", "rule": "turn"})
     rule = make_pattern_rule("12")
     assert scrub.rewrite_rows(rule, EDGES, [row]) == [{"to_id": "/src/[REDACTED:scrub].py"}]
 

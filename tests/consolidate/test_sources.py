@@ -99,7 +99,7 @@ def test_what_another_place_still_says_stays(vault, say):
 
 def test_what_is_pinned_stays_and_is_contradicted(vault, say):
     old = say()
-    vault.db.write_now(lambda tx: summaries.pin(tx, old.id, 1))
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, old.id, 1))
     new = say("Run just")
     assert new.superseded == ()
     assert any(edge.type is EdgeType.CONTRADICTS for edge in vault.edges(new.id))
@@ -136,7 +136,7 @@ def test_what_a_file_does_not_say_any_more_expires_and_returns_when_it_does(
 
 def test_what_is_pinned_or_said_elsewhere_or_hidden_is_not_withdrawn(vault, say, withdraw):
     pinned = say()
-    vault.db.write_now(lambda tx: summaries.pin(tx, pinned.id, 1))
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, pinned.id, 1))
     shared = say("Shared", origin=Origin("/n/a.md", "S"))
     say("Shared", origin=Origin("/n/b.md", "S"))
     hidden = say("Hidden", origin=Origin("/n/a.md", "H"))

@@ -218,14 +218,14 @@ def test_a_restored_vault_has_no_copy_of_the_index_of_the_one_before(paths):
     db = Database(paths.database, AT)
     labels = {"sources": [], "tags": []}
     db.write_now(lambda tx: tx.execute("DELETE FROM changes").fetchall())
-    assert db.write_now(lambda tx: fulltext.hold(tx, "one", labels))
+    assert db.write_now(lambda tx: fulltext.record_snapshot(tx, "one", labels))
     db.close()
-    folder = Path(database.directory(paths.database), "one")
+    folder = Path(database.snapshot_directory(paths.database), "one")
     folder.mkdir(parents=True)
     backup.restore(paths, made.backup.path, AT + DAY, silent)
     assert not folder.parent.exists()
     db = Database(paths.database, AT)
-    assert db.read_now(fulltext.name) is None
+    assert db.read_now(fulltext.snapshot_name) is None
     db.close()
 
 

@@ -80,7 +80,7 @@ async def test_the_books_are_shown_with_the_reasons_for_what_was_not_stored(db, 
         ("received", ""): 5, ("stored", ""): 2, ("duplicate", ""): 1,
         ("filtered", "ignored path"): 1, ("refused", "not an object"): 1,
     }  # fmt: skip
-    await db.write(lambda tx: ledger.enter(tx, "live", entries))
+    await db.write(lambda tx: ledger.record_receipts(tx, "live", entries))
     async with supervise(str) as house:
         shown = (await gather(Gauge(db), house, about, now=1))["books"]
     assert shown["balanced"]
@@ -91,7 +91,7 @@ async def test_the_books_are_shown_with_the_reasons_for_what_was_not_stored(db, 
 
 
 async def test_books_that_do_not_balance_are_a_reason(db, about):
-    await db.write(lambda tx: ledger.enter(tx, "live", {("received", ""): 1}))
+    await db.write(lambda tx: ledger.record_receipts(tx, "live", {("received", ""): 1}))
     async with supervise(str) as house:
         shown = await gather(Gauge(db), house, about, now=1)
     assert (shown["health"], shown["books"]["balanced"]) == ("degraded", False)

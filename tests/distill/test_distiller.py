@@ -24,8 +24,8 @@ def store(tx, found):
         project = projects.ensure_project(tx, DIRECTORY, "ledger", "its directory", AT)
         session = projects.ensure_session(tx, event.session, project, event.at)
         title = event.payload.get("prompt") if event.kind == "prompt" else None
-        projects.session_happened(tx, session, event.at, title)
-        ids.append(events.append(tx, event, session)[0])
+        projects.extend_session(tx, session, event.at, title)
+        ids.append(events.append_event(tx, event, session)[0])
     return ids
 
 
@@ -50,12 +50,12 @@ class Home:
     async def all(self):
         def read(tx):
             number = tx.execute("SELECT coalesce(max(id), 0) FROM summaries").get
-            return list(summaries.by_ids(tx, range(1, number + 1)).values())
+            return list(summaries.summaries_by_ids(tx, range(1, number + 1)).values())
 
         return await self.db.read(read)
 
     async def pending(self):
-        return await self.db.read(events.pending_count)
+        return await self.db.read(events.count_pending)
 
     async def of_kind(self, kind):
         return [s for s in await self.all() if s.kind is kind]
@@ -253,14 +253,14 @@ async def test_a_slot_that_is_no_longer_drafted_goes_unless_it_is_pinned(home):
     seq = await home.happens(first, fails)
     await home.distiller.settle(seq)
     (failure,) = await home.of_kind(Kind.FAILURE)
-    await home.db.write(lambda tx: events.forget(tx, [seq], AT))
+    await home.db.write(lambda tx: events.forget_events(tx, [seq], AT))
     await home.happens(
         make_new_event("stop", at=AT + 2, last_assistant_message="Nothing to see.")
     )
-    await home.db.write(lambda tx: summaries.pin(tx, failure.id, AT))
+    await home.db.write(lambda tx: summaries.pin_summary(tx, failure.id, AT))
     await home.distils()
     assert [s.id for s in await home.of_kind(Kind.FAILURE)] == [failure.id]
-    await home.db.write(lambda tx: summaries.pin(tx, failure.id, None))
+    await home.db.write(lambda tx: summaries.pin_summary(tx, failure.id, None))
     await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
     await home.distils()
     assert await home.of_kind(Kind.FAILURE) == []
@@ -289,7 +289,7 @@ async def test_a_reversal_that_was_undone_stays_undone(home):
     (row,) = await home.db.read(
         lambda tx: tx.execute("SELECT id FROM supersessions").fetchall()
     )
-    await home.db.write(lambda tx: links.undo(tx, row[0], AT))
+    await home.db.write(lambda tx: links.undo_supersession(tx, row[0], AT))
     await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
     await home.distils()
     decisions = await home.of_kind(Kind.DECISION)
@@ -325,7 +325,7 @@ async def test_a_forgotten_summary_does_not_come_back(home):
     (summary,) = await home.all()
 
     def forget(tx):
-        summaries.delete(tx, summary.id)
+        summaries.delete_summary(tx, summary.id)
         tx.execute("INSERT INTO forgotten VALUES (?, ?)", (summary.uid, AT))
         tx.execute("UPDATE events SET distilled = 0")
 
@@ -466,8 +466,8 @@ def happens(db):
             project = projects.ensure_project(tx, "/home/dev/ledger", "ledger", "", AT)
             session = projects.ensure_session(tx, found[0].session, project, AT)
             for event in found:
-                projects.session_happened(tx, session, event.at, "Add a parser")
-            return [events.append(tx, event, session)[0] for event in found]
+                projects.extend_session(tx, session, event.at, "Add a parser")
+            return [events.append_event(tx, event, session)[0] for event in found]
 
         return db.write_now(write)
 

@@ -7,9 +7,9 @@ from memd.distill.failures import PassedCheck
 from memd.distill.write import EpisodePlan, close_failures, judge_decision, write_episode
 from memd.import_graph import FileLink
 from memd.models import DraftEdge, EdgeType, Kind, Session, SessionRef, Source, Stance
-from memd.store import events, judgments, links, projects, session_context, summaries, writings
+from memd.store import events, judgments, links, projects, session_context, summaries
 from memd.store.database import Database
-from memd.store.writings import WriteUp
+from memd.store.summaries import TurnRewrite
 from tests.make import AT, make_draft, make_new_event, make_summary
 
 
@@ -18,7 +18,7 @@ def begin(tx):
     event = make_new_event(prompt="x")
     number = projects.ensure_session(tx, event.session, project, AT)
     for _ in range(3):
-        events.append(tx, make_new_event(prompt="x"), number)
+        events.append_event(tx, make_new_event(prompt="x"), number)
     return projects.session(tx, number)
 
 
@@ -50,8 +50,8 @@ def test_drafts_edges_and_marks_are_written_at_once(db, session):
         ("1", "derives_from", "event", "1"),
         ("1", "causes", "summary", "2"),
     }
-    assert db.read_now(events.pending_count) == 2
-    stored = db.read_now(lambda tx: summaries.get(tx, 1))
+    assert db.read_now(events.count_pending) == 2
+    stored = db.read_now(lambda tx: summaries.get_summary(tx, 1))
     assert (stored.source, stored.episode, stored.session_id) == (
         "claude-code",
         "t1",
@@ -61,8 +61,12 @@ def test_drafts_edges_and_marks_are_written_at_once(db, session):
 
 def test_what_is_captured_begins_below_what_somebody_says_however_certain_the_rule(db, session):
     put(db, session, make_draft("Sure", confidence=0.95))
-    stored = db.read_now(lambda tx: summaries.get(tx, 1))
-    assert stored.confidence == judgments.captured(0.95) < judgments.said_by("agent")
+    stored = db.read_now(lambda tx: summaries.get_summary(tx, 1))
+    assert (
+        stored.confidence
+        == judgments.captured_confidence(0.95)
+        < judgments.initial_confidence("agent")
+    )
 
 
 def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
@@ -98,15 +102,15 @@ def test_a_turn_that_turns_out_private_leaves_no_edge_between_its_files(db, sess
 
 def test_the_same_drafts_again_change_nothing(db, session):
     put(db, session, make_draft())
-    before = db.read_now(lambda tx: summaries.get(tx, 1))
+    before = db.read_now(lambda tx: summaries.get_summary(tx, 1))
     assert dict(put(db, session, make_draft(), now=AT + 9)) == {"unchanged": 1, "deleted": 0}
-    assert db.read_now(lambda tx: summaries.get(tx, 1)) == before
+    assert db.read_now(lambda tx: summaries.get_summary(tx, 1)) == before
 
 
 def test_a_revision_drops_its_own_edges_and_keeps_verdicts(db, session):
     put(db, session, make_draft("One", sources=(Source(1, "a"),)))
     verdict = links.NewEdge("summary", "1", EdgeType.SIMILAR_TO, "summary", "9", "guard", AT)
-    db.write_now(lambda tx: links.link(tx, [verdict]))
+    db.write_now(lambda tx: links.add_edges(tx, [verdict]))
     assert put(db, session, make_draft("Two", sources=(Source(2, "b"),)))["revised"] == 1
     assert edges(db, 1) == {
         ("1", "derives_from", "event", "2"),
@@ -125,7 +129,7 @@ def test_the_same_rule_from_another_episode_strengthens_it(db, session):
     )
     assert put(db, session, again, episode="t2")["strengthened"] == 1
     assert put(db, session, again, episode="t2")["strengthened"] == 0
-    assert db.read_now(lambda tx: summaries.get(tx, 1)).duplicates == 2
+    assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).duplicates == 2
     assert (
         put(db, session, make_draft("Always run make", slot="note/0"), episode="t2")["created"]
         == 1
@@ -153,12 +157,12 @@ def test_an_edge_that_another_episode_gave_survives_a_revision(db, session):
 def test_a_project_that_was_merged_meanwhile_does_not_come_back(db, session):
     def merge(tx):
         into = projects.project(tx, projects.ensure_project(tx, "/q", "q", "", AT))
-        projects.absorb(tx, projects.by_key(tx, "/p"), into, AT)
+        projects.merge_project(tx, projects.project_by_key(tx, "/p"), into, AT)
         return into.id
 
     into = db.write_now(merge)
     put(db, session, make_draft("Said"))
-    assert db.read_now(lambda tx: summaries.get(tx, 1)).project_id == into
+    assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).project_id == into
 
 
 CHOICES = (
@@ -195,7 +199,7 @@ def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
     db, session, monkeypatch, order, tmp_path
 ):
     def everything(tx, summary_id, _, project_id):
-        live = summaries.live(tx, project_id, (Kind.DECISION,))
+        live = summaries.live_summaries(tx, project_id, (Kind.DECISION,))
         return [s for s in live if s.id != summary_id]
 
     numbers = [(n * order) % len(CHOICES) for n in range(len(CHOICES))]
@@ -231,7 +235,7 @@ def test_what_somebody_has_judged_no_rule_decides_again(db, session):
     def settle(tx):
         (made,) = links.supersessions_of(tx, older)
         tx.execute("DELETE FROM supersessions WHERE id = ?", (made.id,))
-        judgments.put(
+        judgments.put_judgment(
             tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE, reason="both hold",
             who="user", at=AT,
         )  # fmt: skip
@@ -258,12 +262,12 @@ def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
 
 def test_what_a_model_has_written_up_stands_while_the_rules_say_the_same(db, session):
     put(db, session, make_draft())
-    new = WriteUp(1, 1, "Better", "Learnt:\n- x\n\nA body.", 0.9, "m")
-    db.write_now(lambda tx: writings.write_up(tx, new, AT))
+    new = TurnRewrite(1, 1, "Better", "Learnt:\n- x\n\nA body.", 0.9, "m")
+    db.write_now(lambda tx: summaries.rewrite_turn(tx, new, AT))
     assert put(db, session, make_draft())["unchanged"] == 1
-    assert db.read_now(lambda tx: summaries.get(tx, 1)).title == "Better"
+    assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).title == "Better"
     assert put(db, session, make_draft(body="Another body."))["revised"] == 1
-    now = db.read_now(lambda tx: summaries.get(tx, 1))
+    now = db.read_now(lambda tx: summaries.get_summary(tx, 1))
     assert (now.title, now.body, now.rule) == ("A title", "Another body.", "turn")
 
 
@@ -344,10 +348,10 @@ def failed(db):
         for key in ("/p", "/q"):
             projects.ensure_project(tx, key, key, "", AT)
         session = projects.ensure_session(tx, SessionRef("claude-code", "s1"), 1, AT)
-        owner = summaries.Owner(1, session, "claude-code", "t1")
+        owner = summaries.SummaryOwner(1, session, "claude-code", "t1")
         body = "`pytest -q` failed: ValueError: x"
         draft = make_draft("ValueError: x", body, kind=Kind.FAILURE, rule="unmended")
-        return summaries.put_summaries(tx, "u1", draft, owner, AT)[0]
+        return summaries.put_summary(tx, "u1", draft, owner, AT)[0]
 
     return db.write_now(write)
 

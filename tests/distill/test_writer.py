@@ -260,7 +260,7 @@ async def test_a_turn_that_is_pinned_while_the_model_writes_stays_as_it_is(study
     async with anyio.create_task_group() as group:
         group.start_soon(study.rewriter.write_next)
         await study.until(lambda: study.server.requests)
-        await study.db.write(lambda tx: summaries.pin(tx, turn.id, 5))
+        await study.db.write(lambda tx: summaries.pin_summary(tx, turn.id, 5))
     now = await study.get(turn.id)
     assert (now.title, now.body, now.rule) == (turn.title, turn.body, "turn")
     assert study.rewriter.status()["written"] == 0
@@ -282,9 +282,9 @@ async def test_distilling_the_turn_again_does_not_undo_what_was_written(study):
 
 async def test_what_the_model_writes_is_no_event(study):
     await study.turn()
-    before = await study.db.read(events.counts)
+    before = await study.db.read(events.event_counts)
     await study.rewriter.write_next()
-    assert await study.db.read(events.counts) == before
+    assert await study.db.read(events.event_counts) == before
     assert len(await study.all()) == 1
 
 
@@ -351,9 +351,11 @@ async def test_a_turn_with_anything_private_in_it_is_never_shown(desk, where):
 
 async def test_a_turn_of_a_place_that_is_switched_off_is_never_shown(desk):
     turn = await desk.turn()
-    await desk.db.write(lambda tx: projects.put(tx, projects.SESSION, "s1", False, True, 1))
+    await desk.db.write(
+        lambda tx: projects.put_switch(tx, projects.SESSION_SCOPE, "s1", False, True, 1)
+    )
     assert await next_id(desk) is None
-    await desk.db.write(lambda tx: projects.drop(tx, projects.SESSION, "s1"))
+    await desk.db.write(lambda tx: projects.drop_switch(tx, projects.SESSION_SCOPE, "s1"))
     assert await next_id(desk) == turn.id
 
 

@@ -48,12 +48,12 @@ class Desk:
         await self.distiller.settle(await self.db.write(lambda tx: _store(tx, event)))
 
     async def get(self, number):
-        return await self.db.read(lambda tx: summaries.get(tx, number))
+        return await self.db.read(lambda tx: summaries.get_summary(tx, number))
 
     async def all(self):
         def read(tx):
             last = tx.execute("SELECT coalesce(max(id), 0) FROM summaries").get
-            return list(summaries.by_ids(tx, range(1, last + 1)).values())
+            return list(summaries.summaries_by_ids(tx, range(1, last + 1)).values())
 
         return await self.db.read(read)
 
@@ -61,5 +61,5 @@ class Desk:
 def _store(tx, event):
     project = projects.ensure_project(tx, event.session.directory, "ledger", "", 1)
     session = projects.ensure_session(tx, event.session, project, event.at)
-    projects.session_happened(tx, session, event.at, None)
-    return events.append(tx, event, session)[0]
+    projects.extend_session(tx, session, event.at, None)
+    return events.append_event(tx, event, session)[0]

@@ -69,9 +69,9 @@ class Vault:
     def put(self, *titles, at=1, body="words"):
         def write(tx):
             project = projects.ensure_project(tx, "/a", "a", "", 1)
-            owner = summaries.Owner(project, None, "agent")
+            owner = summaries.SummaryOwner(project, None, "agent")
             return [
-                summaries.put_summaries(
+                summaries.put_summary(
                     tx, f"uid {t}", Draft("turn", Kind.NOTE, t, body, at, "r", ()), owner, 1
                 )[0]
                 for t in titles
@@ -83,7 +83,7 @@ class Vault:
         """Put on the index what the vault has of the learned space, as the room does after a start."""
         space, c = self.index.learned_space, self.index.columns
         lacking = self.index.lacking(space.name, c.n)
-        stored = self.db.read_now(lambda tx: vectors.of(tx, space.name, lacking))
+        stored = self.db.read_now(lambda tx: vectors.vectors_of(tx, space.name, lacking))
         if stored:
             await backfill.restore(self.index, space, stored)
 
@@ -96,12 +96,12 @@ class Vault:
         """Title → vector, as the vault has them."""
 
         def read(tx):
-            owners = fulltext.owners(tx, [p.id for p in fulltext.load(tx)])
-            found = vectors.of(tx, space.name, list(owners))
+            owners = fulltext.passage_owners(tx, [p.id for p in fulltext.load_passages(tx)])
+            found = vectors.vectors_of(tx, space.name, list(owners))
             return {
-                summaries.get(tx, owners[number]).title: decode([blob], space.dimensions)[
-                    0
-                ].tolist()
+                summaries.get_summary(tx, owners[number]).title: decode(
+                    [blob], space.dimensions
+                )[0].tolist()
                 for number, blob in found.items()
             }
 
@@ -288,8 +288,8 @@ async def test_a_memory_that_is_deleted_while_it_is_embedded_leaves_nothing(vaul
         vault.model.then = lambda _: None
 
         def write(tx):
-            fulltext.remove(tx, gone)
-            summaries.delete(tx, gone)
+            fulltext.remove_passages(tx, gone)
+            summaries.delete_summary(tx, gone)
 
         vault.db.write_now(write)
 
@@ -304,7 +304,7 @@ async def test_a_memory_that_is_deleted_while_it_is_embedded_leaves_nothing(vaul
 async def test_a_memory_that_has_just_gone_is_not_waited_for(vault):
     (gone,) = vault.put("a")
     await vault.indexer.settle()
-    vault.db.write_now(lambda tx: fulltext.remove(tx, gone))
+    vault.db.write_now(lambda tx: fulltext.remove_passages(tx, gone))
     with anyio.fail_after(60):
         await vault.backfill._work()
     assert vault.model.asked == []
@@ -454,7 +454,7 @@ class Story:
 
     def change(self, tx, step, uid, *given):
         if step == "forget":
-            summaries.delete(tx, self.ids.pop(uid))
+            summaries.delete_summary(tx, self.ids.pop(uid))
         elif (older := self.ids.get(given[0])) is not None:
             links.supersede(tx, newer_id=self.ids[uid], older_id=older, rule="r", cosine=None,
                             guard="", at=1)  # fmt: skip
@@ -464,7 +464,9 @@ class Story:
         crowd = self.vault.put(*(f"crowd {n}" for n in range(70)))
         await self.vault.fill()
         before = self.vault.index.columns.n
-        self.vault.db.write_now(lambda tx: [summaries.delete(tx, number) for number in crowd])
+        self.vault.db.write_now(
+            lambda tx: [summaries.delete_summary(tx, number) for number in crowd]
+        )
         await self.vault.indexer.settle()
         assert self.vault.index.columns.n < before
 
@@ -480,9 +482,9 @@ async def tell(path, steps):
         await story.vault.fill()
         await agree(story.vault)
         assert story.vault.backfill.status()["missing"] == 0
-        count = db.read_now(fulltext.count)
+        count = db.read_now(fulltext.count_passages)
         learned = story.vault.model.current.name
-        weights = {w.name: w.vectors for w in db.read_now(vectors.weigh)}
+        weights = {w.name: w.vectors for w in db.read_now(vectors.measure_spaces)}
         assert weights.get(learned, 0) == count
         assert HASHING not in weights
     finally:

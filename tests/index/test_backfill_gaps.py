@@ -17,8 +17,8 @@ def put(db, uid, body="Sessions are kept in Redis"):
     def write(tx):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         draft = Draft("turn", Kind.NOTE, f"Title {uid}", body, 1, "r", ())
-        return summaries.put_summaries(
-            tx, uid, draft, summaries.Owner(project, None, "agent"), 1
+        return summaries.put_summary(
+            tx, uid, draft, summaries.SummaryOwner(project, None, "agent"), 1
         )[0]
 
     return db.write_now(write)
@@ -32,7 +32,7 @@ async def shelved(db):
 
 
 def ids(db):
-    return db.read_now(lambda tx: [p.id for p in fulltext.load(tx)])
+    return db.read_now(lambda tx: [p.id for p in fulltext.load_passages(tx)])
 
 
 def rows(count):
@@ -68,13 +68,15 @@ async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
     put(db, "b")
     index = await shelved(db)
     one, other = ids(db)
-    db.write_now(lambda tx: fulltext.remove(tx, number))
+    db.write_now(lambda tx: fulltext.remove_passages(tx, number))
     assert list(db.read_now(lambda tx: backfill.look(tx, SPACE, [one, other], 9)).texts) == [
         other
     ]
     distinct = np.eye(4, dtype=np.float32)[:2]
     assert await backfill.bring(db, index, SPACE, [one, other], distinct) == 1
-    assert list(db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one, other]))) == [other]
+    assert list(db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one, other]))) == [
+        other
+    ]
     row = index.matrices[SPACE.name].vectors(np.array([1]))
     assert row.tolist() == [pytest.approx([0, 1, 0, 0], abs=0.01)]
 
@@ -94,16 +96,16 @@ async def test_a_vector_of_a_former_memd_is_read_and_written_anew_in_fewer_bytes
     (one,) = ids(db)
     former = {one: np.array([0.5, -0.5, 0.5, 0.5], "<f2").tobytes()}
     space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
-    db.write_now(lambda tx: vectors.put(tx, space, former.items()))
+    db.write_now(lambda tx: vectors.put_vectors(tx, space, former.items()))
     gap = db.read_now(lambda tx: backfill.look(tx, SPACE, [one], 9))
     await backfill.restore(index, SPACE, gap.stored)
     before = index.matrices[SPACE.name].vectors(np.array([0]))
     assert before.tolist() == [[0.5, -0.5, 0.5, 0.5]]
     await backfill.recode(db, SPACE, gap.stored)
-    anew = db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one]))
+    anew = db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one]))
     assert anew != former
     await backfill.restore(index, SPACE, anew)
     after = index.matrices[SPACE.name].vectors(np.array([0]))
     assert after.tolist() == [pytest.approx(before[0].tolist(), abs=0.01)]
     await backfill.recode(db, SPACE, anew)
-    assert db.read_now(lambda tx: vectors.of(tx, SPACE.name, [one])) == anew
+    assert db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one])) == anew

@@ -22,9 +22,10 @@ async def vault(db):
     def former(tx):
         number = vectors.ensure_space(tx, FORMER)
         pairs = [
-            (passage, bytes(1536)) for passage in vectors.of(tx, FIRST.name, range(1, 200))
+            (passage, bytes(1536))
+            for passage in vectors.vectors_of(tx, FIRST.name, range(1, 200))
         ]
-        vectors.put(tx, number, pairs)
+        vectors.put_vectors(tx, number, pairs)
 
     db.write_now(former)
     return vault
@@ -36,7 +37,7 @@ def upkeep(vault, learned="the model"):
 
 
 def names(vault):
-    return {weight.name for weight in vault.db.read_now(vectors.weigh)}
+    return {weight.name for weight in vault.db.read_now(vectors.measure_spaces)}
 
 
 async def test_a_rehearsal_tells_what_would_go_and_drops_nothing(vault):

@@ -58,7 +58,7 @@ async def test_a_snapshot_that_says_what_the_vault_says_is_well(db):
 async def test_a_snapshot_that_says_otherwise_is_found(db, name):
     await rested(db)
     path = snapshot_path(db)
-    array = read_snapshot(db.path, db.read_now(fulltext.name)).arrays[name]
+    array = read_snapshot(db.path, db.read_now(fulltext.snapshot_name)).arrays[name]
     held = path.read_bytes()[:-4]
     at = held.index(array.tobytes())
     seal(path, held[:at] + bytes(array.nbytes) + held[at + array.nbytes :])

@@ -18,7 +18,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
 from memd.store import events, fulltext, links, projects, summaries, turns
 from memd.store.database import Database
-from memd.store.fulltext import unpack
+from memd.store.fulltext import unpack_postings
 from tests.make import make_new_event
 
 HASHING = HashingEmbedder().space.name
@@ -53,15 +53,17 @@ def put(db, uid, body="Sessions are kept in Redis", **more):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
         draft = Draft("turn", Kind.NOTE, f"Title {uid}", body, 1, "r", (), **more)
-        return summaries.put_summaries(
-            tx, uid, draft, summaries.Owner(project, session, "agent"), 1
+        return summaries.put_summary(
+            tx, uid, draft, summaries.SummaryOwner(project, session, "agent"), 1
         )[0]
 
     return db.write_now(write)
 
 
 def passage_ids(db, number):
-    return db.read_now(lambda tx: [p.id for p in fulltext.load(tx) if p.summary_id == number])
+    return db.read_now(
+        lambda tx: [p.id for p in fulltext.load_passages(tx) if p.summary_id == number]
+    )
 
 
 def words_of(index):
@@ -107,7 +109,7 @@ def tables(db):
         found, names = {}, {}
         for number, summary_id, seq, *span, blob in rows:
             names[number] = (summary_id, seq)
-            decoded = unpack([blob])[0].tolist()
+            decoded = unpack_postings([blob])[0].tolist()
             found[summary_id, seq] = (span, {terms[t]: counts for t, *counts in decoded})
         tx.execute(
             "CREATE VIRTUAL TABLE temp.spots USING fts5vocab (main, passages_fts, instance)"
@@ -148,7 +150,7 @@ async def test_what_is_pending_is_searchable_when_settle_returns(db):
     assert (rows.tolist(), cosines[0]) == (row.tolist(), pytest.approx(1, abs=1e-3))
     assert db.read_now(fulltext.count_changes) == 0
     assert (
-        db.read_now(lambda tx: fulltext.match(tx, '"login"', 5))[0][0]
+        db.read_now(lambda tx: fulltext.match_passages(tx, '"login"', 5))[0][0]
         == passage_ids(db, number)[0]
     )
     assert indexer.status() == {
@@ -163,7 +165,7 @@ async def test_a_pin_keeps_the_passages_and_is_known_at_once(db):
     number = put(db, "a")
     await indexer.settle()
     before = passage_ids(db, number)
-    db.write_now(lambda tx: summaries.pin(tx, number, 5))
+    db.write_now(lambda tx: summaries.pin_summary(tx, number, 5))
     await indexer.settle()
     assert passage_ids(db, number) == before
     assert len(embedder.asked) == 1
@@ -176,7 +178,7 @@ async def test_what_is_said_again_is_known_at_once_and_not_read_again(db):
     number = put(db, "a")
     await indexer.settle()
     began = float(index.columns.confidence[0])
-    db.write_now(lambda tx: summaries.strengthen(tx, number, 5))
+    db.write_now(lambda tx: summaries.strengthen_summary(tx, number, 5))
     await indexer.settle()
     assert index.columns.duplicates.tolist() == [2]
     assert float(index.columns.confidence[0]) > began
@@ -191,7 +193,7 @@ async def test_a_changed_word_order_is_a_changed_text(db):
     put(db, "a", "then that first this")
     await indexer.settle()
     assert (
-        db.read_now(lambda tx: fulltext.match(tx, '"that first"', 5))[0][0]
+        db.read_now(lambda tx: fulltext.match_passages(tx, '"that first"', 5))[0][0]
         == passage_ids(db, number)[0]
     )
     await agree(db, index)
@@ -206,7 +208,7 @@ async def test_a_revision_replaces_and_a_deletion_removes_every_passage(db):
     put(db, "a", "Short now")
     await indexer.settle()
     assert len(passage_ids(db, number)) == index.columns.live_count == 1
-    db.write_now(lambda tx: summaries.delete(tx, number))
+    db.write_now(lambda tx: summaries.delete_summary(tx, number))
     await indexer.settle()
     assert passage_ids(db, number) == []
     assert index.columns.live_count == 0
@@ -220,8 +222,8 @@ async def test_a_memory_whose_passages_were_erased_with_it_is_off_the_shelf_too(
     await indexer.settle()
 
     def erase(tx):
-        fulltext.remove(tx, number)
-        summaries.delete(tx, number)
+        fulltext.remove_passages(tx, number)
+        summaries.delete_summary(tx, number)
 
     db.write_now(erase)
     await indexer.settle()
@@ -232,7 +234,7 @@ async def test_a_memory_whose_passages_were_erased_with_it_is_off_the_shelf_too(
 async def test_a_summary_that_is_deleted_while_it_is_embedded_leaves_nothing(db):
     index = MemoryIndex()
     number = put(db, "a")
-    embedder = Scripted(lambda: db.write_now(lambda tx: summaries.delete(tx, number)))
+    embedder = Scripted(lambda: db.write_now(lambda tx: summaries.delete_summary(tx, number)))
     await make(db, embedder, index=index).settle()
     await make(db, index=index).settle()
     assert passage_ids(db, number) == []
@@ -394,16 +396,16 @@ class Story:
         elif step == "put":
             self.ids[given[0]] = put(self.db, f"u{given[0]}", given[1], tags=given[2])
         elif step == "undo":
-            self.db.write_now(lambda tx: links.undo(tx, given[0], 9))
+            self.db.write_now(lambda tx: links.undo_supersession(tx, given[0], 9))
         elif given[0] in self.ids:
             self.db.write_now(lambda tx: self._change(tx, step, *given))
 
     def _change(self, tx, step, uid, *given):
         number = self.ids[uid]
         if step == "delete":
-            summaries.delete(tx, self.ids.pop(uid))
+            summaries.delete_summary(tx, self.ids.pop(uid))
         elif step == "pin":
-            summaries.pin(tx, number, *given)
+            summaries.pin_summary(tx, number, *given)
         elif (older := self.ids.get(given[0])) is not None:
             links.supersede(
                 tx, newer_id=number, older_id=older, rule="r", cosine=None, guard="", at=1
@@ -418,7 +420,7 @@ async def tell(path, steps):
             await story.happen(*step)
         await story.indexer.settle()
         await agree(db, story.index)
-        db.write_now(fulltext.drop)
+        db.write_now(fulltext.invalidate_snapshot)
         await agree(db, story.index)
         before = tables(db)
         await story.indexer.reindex()
@@ -441,26 +443,26 @@ async def test_what_a_memory_names_follows_its_text_and_goes_with_it(db):
     indexer = make(db)
     number = put(db, "u", body="`decode_token` in app/login.py")
     await indexer.settle()
-    named = db.read_now(lambda tx: links.of(tx, [number]))[number]
+    named = db.read_now(lambda tx: links.entities_of(tx, [number]))[number]
     assert named == {"decode_token", "app/login.py", "login.py"}
     put(db, "u", body="`parse_header` instead")
     await indexer.settle()
-    assert db.read_now(lambda tx: links.of(tx, [number])) == {number: {"parse_header"}}
-    db.write_now(lambda tx: summaries.delete(tx, number))
+    assert db.read_now(lambda tx: links.entities_of(tx, [number])) == {number: {"parse_header"}}
+    db.write_now(lambda tx: summaries.delete_summary(tx, number))
     await indexer.settle()
-    assert db.read_now(lambda tx: links.of(tx, [number])) == {}
+    assert db.read_now(lambda tx: links.entities_of(tx, [number])) == {}
 
 
 async def test_reindexing_finds_the_same_names_and_the_same_turns(db):
     def say(tx):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
-        events.append(tx, make_new_event(prompt="the kettle"), session)
+        events.append_event(tx, make_new_event(prompt="the kettle"), session)
 
     def derived(tx):
         return (
             list(tx.execute("SELECT * FROM entities ORDER BY 1, 2, 3")),
-            turns.match(tx, '"kettle"', turns.Where(), 5),
+            turns.match_turns(tx, '"kettle"', turns.TurnFilter(), 5),
         )
 
     indexer = make(db)

@@ -40,7 +40,7 @@ def vault(tmp_path):
 
 def write(vault, name="one", index=None):
     write_snapshot(vault, name, index or filled(), lambda: None)
-    return Path(database.directory(vault), name)
+    return Path(database.snapshot_directory(vault), name)
 
 
 def test_what_is_written_is_mapped_with_room_behind_it(vault):
@@ -155,7 +155,7 @@ def test_writing_that_fails_leaves_nothing(vault):
 
 
 def snapshot_files(vault):
-    folder = Path(database.directory(vault))
+    folder = Path(database.snapshot_directory(vault))
     return sorted(one.name for one in folder.iterdir()) if folder.exists() else []
 
 
@@ -163,7 +163,7 @@ def test_all_but_one_are_swept_away_and_what_is_mapped_lives_on(vault):
     sweep_snapshots(vault, None)
     write(vault, "one")
     found = read_snapshot(vault, "one")
-    former = Path(database.directory(vault), "of-format-2")
+    former = Path(database.snapshot_directory(vault), "of-format-2")
     former.mkdir()
     (former / "manifest.json").touch()
     write(vault, "two")
@@ -232,12 +232,12 @@ def snapshots(db):
 
 
 def snapshot_path(db):
-    return Path(database.directory(db.path), snapshots(db)[0])
+    return Path(database.snapshot_directory(db.path), snapshots(db)[0])
 
 
 def content(db):
     return b"".join(
-        Path(database.directory(db.path), name).read_bytes() for name in snapshots(db)
+        Path(database.snapshot_directory(db.path), name).read_bytes() for name in snapshots(db)
     )
 
 
@@ -265,9 +265,9 @@ async def test_what_was_indexed_since_is_read_from_the_vault(db):
     indexer, index = await rested(db)
     put(db, "0", "another text of the first one", tags=("t9",))
     put(db, "new", "a memory that no snapshot has")
-    db.write_now(lambda tx: summaries.pin(tx, 2, 5))
+    db.write_now(lambda tx: summaries.pin_summary(tx, 2, 5))
     await indexer.settle()
-    assert db.read_now(fulltext.unsaved) == [1, 2, 4]
+    assert db.read_now(fulltext.unsaved_ids) == [1, 2, 4]
     _, again = await reads_as(db, index)
     assert again.vocabulary.number("snapshot") is not None
     assert again.columns.pinned.sum() == 1
@@ -297,8 +297,8 @@ async def test_a_snapshot_is_written_again_when_enough_has_changed_and_the_forme
     await indexer.settle()
     await indexer._rest()
     (second,) = snapshots(db)
-    assert second == db.read_now(fulltext.name) != first
-    assert db.read_now(fulltext.unsaved) == []
+    assert second == db.read_now(fulltext.snapshot_name) != first
+    assert db.read_now(fulltext.unsaved_ids) == []
     await reads_as(db, index)
 
 
@@ -312,13 +312,13 @@ async def test_an_index_lives_on_in_the_arrays_of_its_snapshot(db):
     await indexer.settle()
     assert indexer._storage.status()["mapped"]
     await reads_as(db, index)
-    db.write_now(fulltext.drop)
+    db.write_now(fulltext.invalidate_snapshot)
     await reads_as(db, index, mapped=False)
 
 
 async def test_what_is_forgotten_is_in_no_snapshot_when_the_index_has_learnt_it(db):
     indexer, index = await rested(db)
-    db.write_now(lambda tx: summaries.delete(tx, 2))
+    db.write_now(lambda tx: summaries.delete_summary(tx, 2))
     await indexer.settle()
     assert snapshots(db) == []
     await reads_as(db, index, mapped=False)
@@ -329,7 +329,7 @@ async def test_what_is_forgotten_is_in_no_snapshot_when_the_index_has_learnt_it(
 
 async def test_a_crash_before_the_index_has_learnt_of_it_leaves_no_snapshot_either(db):
     await rested(db)
-    db.write_now(lambda tx: summaries.delete(tx, 2))
+    db.write_now(lambda tx: summaries.delete_summary(tx, 2))
     indexer, index = started(db)
     await indexer.load()
     assert snapshots(db) == []
@@ -400,7 +400,7 @@ async def test_a_snapshot_that_is_overtaken_while_it_is_written_does_not_hold(db
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", overtaken)
     await indexer._rest()
     assert snapshots(db) == []
-    assert db.read_now(fulltext.name) is None
+    assert db.read_now(fulltext.snapshot_name) is None
 
 
 async def test_a_snapshot_has_no_text(db):
@@ -445,7 +445,7 @@ async def test_a_snapshot_that_does_not_fit_is_done_without_and_replaced(db, dam
     await indexer.load()
     assert "was not used" in indexer.status()["copy"]["trouble"]
     assert indexer.status()["trouble"] is None
-    assert db.read_now(fulltext.name) is None
+    assert db.read_now(fulltext.snapshot_name) is None
     await reads_as(db, index, mapped=False)
     await indexer._rest()
     await reads_as(db, index)
@@ -463,7 +463,7 @@ async def test_a_damaged_snapshot_is_dropped_reported_and_replaced_at_rest(db, s
     await indexer._complete()
     assert (contents(again), words_of(again)) == (wanted, words)
     assert snapshots(db) == []
-    assert db.read_now(fulltext.name) is None
+    assert db.read_now(fulltext.snapshot_name) is None
     assert "checksum" in indexer.status()["trouble"]
     await indexer._rest()
     assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
@@ -490,7 +490,7 @@ async def test_a_daemon_that_stops_does_not_wait_for_a_snapshot(db, monkeypatch)
             await anyio.to_thread.run_sync(begun.wait)
             tasks.cancel_scope.cancel()
     assert snapshots(db) == []
-    assert db.read_now(fulltext.name) is None
+    assert db.read_now(fulltext.snapshot_name) is None
 
 
 async def test_a_snapshot_that_was_not_written_well_is_never_named(db, monkeypatch):
@@ -501,9 +501,9 @@ async def test_a_snapshot_that_was_not_written_well_is_never_named(db, monkeypat
 
     def badly(vault, name, *given):
         write(vault, name, *given)
-        flip(Path(database.directory(vault), name), 99)
+        flip(Path(database.snapshot_directory(vault), name), 99)
 
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", badly)
     await indexer._rest()
     assert "could not be saved" in indexer.status()["copy"]["trouble"]
-    assert db.read_now(fulltext.name) is None
+    assert db.read_now(fulltext.snapshot_name) is None

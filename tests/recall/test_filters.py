@@ -204,7 +204,7 @@ def test_a_filter_means_the_same_of_the_index_of_a_memory_and_in_sql(vault, ones
     vault.write_now(lambda tx: stored(tx, ones))
     ids = range(1, len(ones) + 1)
     memories, facts = vault.read_now(
-        lambda tx: (summaries.by_ids(tx, ids), list(fulltext.index_rows(tx)))
+        lambda tx: (summaries.summaries_by_ids(tx, ids), list(fulltext.index_rows(tx)))
     )
     columns = shelf_of(facts).columns
     for one in filters:

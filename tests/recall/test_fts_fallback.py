@@ -47,7 +47,7 @@ async def ask_while_loading(library, **asked):
 
 async def test_archived_memories_are_hidden_there_too(library):
     shown, archived = library.put("kettle red"), library.put("kettle blue")
-    library.db.write_now(lambda tx: erasure.archive(tx, [archived], NOW))
+    library.db.write_now(lambda tx: erasure.archive_summaries(tx, [archived], NOW))
     assert await ask_while_loading(library) == [{shown}, {shown}]
     assert await ask_while_loading(library, include_superseded=True) == [{shown, archived}] * 2
 

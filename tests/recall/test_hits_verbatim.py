@@ -18,8 +18,8 @@ def say(library, text, *, days_ago=0.0, kind="prompt", session="s1", project="/a
     def write(tx):
         project_id = projects.ensure_project(tx, project, project, "", 1)
         number = projects.ensure_session(tx, SessionRef("c", session), project_id, at)
-        projects.session_happened(tx, number, at, f"Title of {session}")
-        return events.append(tx, make_new_event(kind, at=at, **{field: text}), number)[0]
+        projects.extend_session(tx, number, at, f"Title of {session}")
+        return events.append_event(tx, make_new_event(kind, at=at, **{field: text}), number)[0]
 
     return library.db.write_now(write)
 

@@ -4,8 +4,8 @@ from memd.errors import BadRequest, UnknownId
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Stance, Tier
 from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, why
 from memd.store import events, judgments, links, projects, summaries, usage
-from memd.store.types import Use
-from memd.store.usage import Shown
+from memd.store.types import SummaryUse
+from memd.store.usage import NewInjection
 
 
 class Graph:
@@ -20,10 +20,10 @@ class Graph:
         return self.db.write_now(lambda tx: projects.ensure_project(tx, key, key, "", 1))
 
     def summary(self, title, project_id=None, kind=Kind.NOTE, **more):
-        owner = summaries.Owner(project_id or self.here, None, "c")
+        owner = summaries.SummaryOwner(project_id or self.here, None, "c")
         draft = Draft("slot", kind, title, "", 1, more.pop("rule", "rule"), (), **more)
         return self.db.write_now(
-            lambda tx: summaries.put_summaries(tx, f"{title}{project_id}", draft, owner, 1)
+            lambda tx: summaries.put_summary(tx, f"{title}{project_id}", draft, owner, 1)
         )[0]
 
     def event(self, key, project_id=None, **payload):
@@ -32,13 +32,15 @@ class Graph:
         event = NewEvent(ref, key, EventKind.PROMPT, "p", 1, "live", payload)
 
         def append(tx):
-            return events.append(tx, event, projects.ensure_session(tx, ref, project_id, 1))
+            return events.append_event(
+                tx, event, projects.ensure_session(tx, ref, project_id, 1)
+            )
 
         return self.db.write_now(append)[0]
 
     def link(self, from_, type_, to, **detail):
         edge = links.NewEdge(*from_, type_, *to, "rule", 1, detail=detail)
-        self.db.write_now(lambda tx: links.link(tx, [edge]))
+        self.db.write_now(lambda tx: links.add_edges(tx, [edge]))
 
     def derives(self, summary, event, quote=""):
         self.link(
@@ -118,7 +120,7 @@ async def test_an_undone_supersession_is_told_and_no_longer_counts(graph):
     old, new, newest = (graph.summary(title) for title in ("old", "new", "newest"))
     row = graph.supersede(new, old)
     graph.supersede(newest, new)
-    graph.db.write_now(lambda tx: links.undo(tx, row, 9))
+    graph.db.write_now(lambda tx: links.undo_supersession(tx, row, 9))
     found = await graph.why(old)
     assert [(r.other.id, r.supersession.undone_at) for r in found.relations] == [(new, 9)]
     assert found.verdict == "current"
@@ -176,7 +178,7 @@ async def test_there_are_never_too_many_edges(graph):
         links.NewEdge("summary", str(number), EdgeType.EDITS, "file", f"/{i}", "rule", 1)
         for i in range(EDGES_MAX + 50)
     ]
-    graph.db.write_now(lambda tx: links.link(tx, edges))
+    graph.db.write_now(lambda tx: links.add_edges(tx, edges))
     assert len((await graph.why(number, depth=6)).edges) == EDGES_MAX
 
 
@@ -230,7 +232,7 @@ async def test_a_claim_that_was_said_once_is_unconfirmed_until_somebody_bears_it
     assert (await graph.why(said)).verdict == "unconfirmed"
     assert (await graph.why(other)).verdict == "current"
     row = graph.db.write_now(
-        lambda tx: judgments.put(
+        lambda tx: judgments.put_judgment(
             tx, newer_id=said, older_id=other, relation=Stance.COMPATIBLE, reason="both hold",
             who="user", at=5,
         )
@@ -259,8 +261,8 @@ async def test_only_what_was_picked_up_and_may_be_wrong_needs_confirming(
 
 async def test_what_was_said_again_or_pinned_is_confirmed(graph):
     again, pinned = graph.summary("a", kind=Kind.FACT), graph.summary("b", kind=Kind.FACT)
-    graph.db.write_now(lambda tx: summaries.strengthen(tx, again, 2))
-    graph.db.write_now(lambda tx: summaries.pin(tx, pinned, 2))
+    graph.db.write_now(lambda tx: summaries.strengthen_summary(tx, again, 2))
+    graph.db.write_now(lambda tx: summaries.pin_summary(tx, pinned, 2))
     assert {(await graph.why(number)).verdict for number in (again, pinned)} == {"current"}
 
 
@@ -289,10 +291,10 @@ async def test_how_it_was_used_is_told_but_not_to_whom_in_another_project(graph)
     graph.event("k2", graph.there, prompt="hi")
 
     def use(tx):
-        usage.record(tx, {number: Use(3, 70)}, {})
+        usage.record_uses(tx, {number: SummaryUse(3, 70)}, {})
         shown = [
-            Shown(1, number, "prompt", 80, "it fits"),
-            Shown(2, number, "startup", 90, "rule"),
+            NewInjection(1, number, "prompt", 80, "it fits"),
+            NewInjection(2, number, "startup", 90, "rule"),
         ]
         usage.record_injections(tx, shown)
 

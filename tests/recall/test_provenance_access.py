@@ -1,7 +1,7 @@
 from memd.recall import provenance
 from memd.recall.types import Access
 from memd.store import projects, summaries, usage
-from memd.store.usage import Shown
+from memd.store.usage import NewInjection
 from tests.make import make_draft, make_new_event
 
 
@@ -9,9 +9,9 @@ def test_the_last_few_times_are_told_and_all_are_counted(db):
     def write(tx):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, make_new_event().session, project, 1)
-        owner = summaries.Owner(project, session, "c")
-        number, _ = summaries.put_summaries(tx, "u", make_draft(), owner, 1)
-        shown = [Shown(session, number, "prompt", at, "it fits") for at in range(30)]
+        owner = summaries.SummaryOwner(project, session, "c")
+        number, _ = summaries.put_summary(tx, "u", make_draft(), owner, 1)
+        shown = [NewInjection(session, number, "prompt", at, "it fits") for at in range(30)]
         usage.record_injections(tx, shown)
         return number, project
 

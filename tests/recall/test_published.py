@@ -13,7 +13,7 @@ from memd.recall.profiles import PUBLISHED
 from memd.recall.types import apply_parts
 from memd.store import summaries, usage
 from memd.store.database import open_database
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.library import DAY, NOW, Library
 
 QUESTION = "kettle colour teal"
@@ -27,12 +27,12 @@ def library(db):
 
 
 def pin(library, number):
-    library.db.write_now(lambda tx: summaries.pin(tx, number, 1))
+    library.db.write_now(lambda tx: summaries.pin_summary(tx, number, 1))
 
 
 def used(library, number, count, *, days_ago=0.0, pairs=()):
-    use = Use(count, NOW - int(days_ago * DAY))
-    library.db.write_now(lambda tx: usage.record(tx, {number: use}, dict(pairs)))
+    use = SummaryUse(count, NOW - int(days_ago * DAY))
+    library.db.write_now(lambda tx: usage.record_uses(tx, {number: use}, dict(pairs)))
 
 
 async def hits(library, profile, text=QUESTION, **more):

@@ -51,7 +51,7 @@ def test_nothing_to_look_for_is_an_empty_query(nothing):
 def test_operator_soup_is_taken_for_words(db, soup):
     expression = fts_expression(parse(soup))
     if expression:
-        db.read_now(lambda tx: fulltext.match(tx, expression, 5))
+        db.read_now(lambda tx: fulltext.match_passages(tx, expression, 5))
 
 
 def test_what_is_too_long_is_cut_and_not_refused():

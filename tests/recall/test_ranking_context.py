@@ -6,7 +6,7 @@ from memd.recall.profiles import resolve
 from memd.recall.query import Intent, parse
 from memd.recall.ranking_context import Background, Circumstances, View
 from memd.recall.retrievers import Terms
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.library import DAY, NOW, Library
 
 
@@ -39,7 +39,7 @@ async def test_ages_are_days_and_the_future_is_now(library):
 
 
 async def test_what_was_never_used_was_not_used_for_ever(library):
-    seen = view(library, [1.0, 1.0], uses={1: Use(3, NOW - 5 * DAY)})
+    seen = view(library, [1.0, 1.0], uses={1: SummaryUse(3, NOW - 5 * DAY)})
     assert seen.ids == [1, 2]
     assert seen.used.tolist() == [3.0, 0.0]
     assert seen.unused_for.tolist() == [5.0, np.inf]

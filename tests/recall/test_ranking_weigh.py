@@ -3,7 +3,7 @@ import pytest
 from memd.models import Kind
 from memd.recall.ranking import words_as_typed
 from memd.store import summaries, usage
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.library import NOW, Library
 
 
@@ -37,7 +37,7 @@ async def test_significance_is_told_by_the_kind_and_core_by_the_pin(library):
     decision = library.put("kettle", kind=Kind.DECISION)
     change = library.put("kettle", kind=Kind.CHANGE)
     pinned = library.put("kettle", kind=Kind.CHANGE)
-    library.db.write_now(lambda tx: summaries.pin(tx, pinned, 1))
+    library.db.write_now(lambda tx: summaries.pin_summary(tx, pinned, 1))
     found = await parts(library, "kettle")
     # 8, 3 and 10 of 10
     assert {n: p["significance"] for n, p in found.items()} == {
@@ -48,8 +48,8 @@ async def test_significance_is_told_by_the_kind_and_core_by_the_pin(library):
 async def test_saying_it_again_and_recalling_it_reinforce_alike(library):
     said, recalled = library.put("kettle"), library.put("kettle")
     for _ in range(6):
-        library.db.write_now(lambda tx: summaries.strengthen(tx, said, 1))
-    library.db.write_now(lambda tx: usage.record(tx, {recalled: Use(6, NOW)}, {}))
+        library.db.write_now(lambda tx: summaries.strengthen_summary(tx, said, 1))
+    library.db.write_now(lambda tx: usage.record_uses(tx, {recalled: SummaryUse(6, NOW)}, {}))
     await library.indexer.load()  # what is said again changes no text, and waits for a load
     found = await parts(library, "kettle")
     # log2(1 + 7) = 3, both
@@ -66,7 +66,7 @@ async def test_only_what_is_outside_the_best_quarter_is_lifted(library):
     ids = [library.put("kettle", days_ago=day) for day in range(8)]
     # the best two of eight, by the legs; the third was returned once with each, the fourth with the fifth
     pairs = {(ids[0], ids[2]): 1, (ids[1], ids[2]): 1, (ids[3], ids[4]): 9, (ids[0], ids[1]): 9}
-    library.db.write_now(lambda tx: usage.record(tx, {}, pairs))
+    library.db.write_now(lambda tx: usage.record_uses(tx, {}, pairs))
     answer = await library.ask("kettle", profile="mine", k=8)
     found = {
         h.summary.id: p.value for h in answer.hits for p in h.parts if p.name == "coactivation"

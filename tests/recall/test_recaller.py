@@ -7,7 +7,7 @@ import pytest
 from memd.errors import BadRequest, ConfigError, VaultError
 from memd.recall import recaller
 from memd.store import database, summaries, usage
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.library import NOW, Library
 
 
@@ -141,7 +141,7 @@ async def test_a_profile_of_ones_own_is_used_and_a_bad_one_refused_at_the_start(
 
 
 def counted(db, *ids):
-    return db.read_now(lambda tx: (usage.of(tx, ids), usage.together(tx, ids)))
+    return db.read_now(lambda tx: (usage.uses_of(tx, ids), usage.coactivations_of(tx, ids)))
 
 
 async def test_what_an_answer_returns_is_counted_and_written_behind_its_back(library, db):
@@ -150,11 +150,14 @@ async def test_what_an_answer_returns_is_counted_and_written_behind_its_back(lib
     assert counted(db, one, two) == ({}, {})
     assert library.recaller.status()["uses_pending"] == 2
     await library.recaller.flush()
-    assert counted(db, one, two) == ({one: Use(1, NOW), two: Use(1, NOW)}, {(one, two): 1})
+    assert counted(db, one, two) == (
+        {one: SummaryUse(1, NOW), two: SummaryUse(1, NOW)},
+        {(one, two): 1},
+    )
     await library.recaller.flush()
     await library.ask("teal", k=1)
     await library.recaller.flush()
-    assert counted(db, one)[0] == {one: Use(2, NOW)}
+    assert counted(db, one)[0] == {one: SummaryUse(2, NOW)}
 
 
 @pytest.mark.parametrize("more", [{"explain": True}, {"as_of": NOW}, {"count_use": False}])
@@ -172,7 +175,7 @@ async def test_uses_are_written_after_a_while_at_once_if_many_and_at_a_clean_sto
 
     async def written(count):
         with anyio.fail_after(60):
-            while counted_now(await db.read(lambda tx: usage.of(tx, [one]))) < count:  # noqa: ASYNC110  # the vault rings no bell
+            while counted_now(await db.read(lambda tx: usage.uses_of(tx, [one]))) < count:  # noqa: ASYNC110  # the vault rings no bell
                 await anyio.sleep(0.01)
 
     def counted_now(found):
@@ -191,7 +194,7 @@ async def test_uses_are_written_after_a_while_at_once_if_many_and_at_a_clean_sto
         await library.ask("kettle")
         await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    assert counted_now(await db.read(lambda tx: usage.of(tx, [one]))) == 5
+    assert counted_now(await db.read(lambda tx: usage.uses_of(tx, [one]))) == 5
 
 
 async def test_what_cannot_be_written_is_kept_for_the_next_time(library, db):
@@ -202,7 +205,7 @@ async def test_what_cannot_be_written_is_kept_for_the_next_time(library, db):
         await library.recaller.flush()
     await db.write(lambda tx: tx.execute("ALTER TABLE away RENAME TO uses"))
     await library.recaller.flush()
-    assert (await db.read(lambda tx: usage.of(tx, [one]))) == {one: Use(1, NOW)}
+    assert (await db.read(lambda tx: usage.uses_of(tx, [one]))) == {one: SummaryUse(1, NOW)}
 
 
 async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_trouble(
@@ -210,9 +213,9 @@ async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_tro
 ):
     one = library.put("kettle")
     await library.ask("kettle")
-    await db.write(lambda tx: summaries.delete(tx, one))
+    await db.write(lambda tx: summaries.delete_summary(tx, one))
     await library.recaller.flush()
-    assert (await db.read(lambda tx: usage.of(tx, [one]))) == {}
+    assert (await db.read(lambda tx: usage.uses_of(tx, [one]))) == {}
 
 
 async def test_a_profile_that_says_nothing_of_k_takes_the_settings(db):

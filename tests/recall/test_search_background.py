@@ -3,7 +3,7 @@ import pytest
 from memd.recall.ranking_context import Background
 from memd.recall.search import look
 from memd.store import usage
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.library import DAY, NOW, Library
 
 
@@ -24,27 +24,29 @@ async def known(library, ids, profile, **more):
 async def test_only_what_a_step_asks_for_is_looked_up(library):
     one = library.put("kettle", "`decode_token`")
     two = library.put("kettle teal")
-    library.db.write_now(lambda tx: usage.record(tx, {one: Use(3, NOW)}, {(one, two): 2}))
+    library.db.write_now(
+        lambda tx: usage.record_uses(tx, {one: SummaryUse(3, NOW)}, {(one, two): 2})
+    )
     assert await known(library, [one, two], "siftcoder") == Background()
     assert await known(library, [one, two], "memd") == Background()
     memu = await known(library, [one, two], "memu")
     assert memu == Background(
-        uses={one: Use(3, NOW)}, entities={one: frozenset({"decode_token"})}
+        uses={one: SummaryUse(3, NOW)}, entities={one: frozenset({"decode_token"})}
     )
     clawmem = await known(library, [one, two], "clawmem")
-    assert clawmem == Background(uses={one: Use(3, NOW)}, together={(one, two): 2})
+    assert clawmem == Background(uses={one: SummaryUse(3, NOW)}, together={(one, two): 2})
     assert await known(library, [], "memu") == Background()
 
 
 async def test_nothing_later_is_seen(library):
     one, two = library.put("kettle", days_ago=9), library.put("kettle teal", days_ago=9)
     library.db.write_now(
-        lambda tx: usage.record(
-            tx, {one: Use(3, NOW), two: Use(1, NOW - 6 * DAY)}, {(one, two): 2}
+        lambda tx: usage.record_uses(
+            tx, {one: SummaryUse(3, NOW), two: SummaryUse(1, NOW - 6 * DAY)}, {(one, two): 2}
         )
     )
     seen = await known(library, [one, two], "clawmem", as_of=NOW - 5 * DAY)
-    assert seen == Background(uses={two: Use(1, NOW - 6 * DAY)})
+    assert seen == Background(uses={two: SummaryUse(1, NOW - 6 * DAY)})
 
 
 async def test_a_failure_is_told_and_nothing_else(library):

@@ -4,7 +4,7 @@ from memd.models import EventKind, Kind, NewEvent, SessionRef
 from memd.recall import session_context
 from memd.recall.session_context import OWN, RULES, Place
 from memd.store import events, projects, summaries, usage
-from memd.store.usage import Shown
+from memd.store.usage import NewInjection
 from tests.library import NOW, Library
 
 REF = SessionRef("test", "s1", "/a")
@@ -24,7 +24,7 @@ def happens(db):
             project = projects.ensure_project(tx, "/a", "alpha", "", 1)
             session = projects.ensure_session(tx, REF, project, at)
             event = NewEvent(REF, f"{kind}/{at}", EventKind(kind), kind, at, "live", payload)
-            return events.append(tx, event, session)[0]
+            return events.append_event(tx, event, session)[0]
 
         return db.write_now(write)
 
@@ -67,7 +67,9 @@ def test_a_session_knows_what_was_asked_shown_and_lost_in_it(db, library, happen
     happens("prompt", 10, prompt="one")
     happens("compact_start", 20)
     event = happens("prompt", 30, prompt="two")
-    db.write_now(lambda tx: usage.record_injections(tx, [Shown(1, number, "startup", 15, "r")]))
+    db.write_now(
+        lambda tx: usage.record_injections(tx, [NewInjection(1, number, "startup", 15, "r")])
+    )
     here = situate(Place("test", "s1"), event)
     assert (here.prompts, here.shown, here.last_at, here.broke_at) == (
         ("one",),
@@ -76,7 +78,9 @@ def test_a_session_knows_what_was_asked_shown_and_lost_in_it(db, library, happen
         20,
     )
     assert here.seen(number, None, 1) is None
-    db.write_now(lambda tx: usage.record_injections(tx, [Shown(1, number, "prompt", 25, "r")]))
+    db.write_now(
+        lambda tx: usage.record_injections(tx, [NewInjection(1, number, "prompt", 25, "r")])
+    )
     assert situate(Place("test", "s1")).seen(number, None, 1) == "shown to this session already"
 
 
@@ -91,9 +95,9 @@ def test_what_a_session_did_before_it_was_compacted_is_lost_to_it(happens, situa
 
 def test_a_switch_is_read_by_the_project_and_the_session(db, happens, situate):
     happens("prompt", 10)
-    db.write_now(lambda tx: projects.put(tx, "project", "/a", True, False, NOW))
+    db.write_now(lambda tx: projects.put_switch(tx, "project", "/a", True, False, NOW))
     assert not situate(Place("test", "s1")).switch.recalls
-    db.write_now(lambda tx: projects.put(tx, "session", "s1", True, True, NOW))
+    db.write_now(lambda tx: projects.put_switch(tx, "session", "s1", True, True, NOW))
     assert situate(Place("test", "s1")).switch.recalls
     assert not situate(Place("test", "new", "/a")).switch.recalls
 
@@ -101,7 +105,7 @@ def test_a_switch_is_read_by_the_project_and_the_session(db, happens, situate):
 def test_candidates_come_in_groups_and_a_pinned_one_in_its_own(db, library, happens, situate):
     noted, chosen = library.put("A note"), library.put("Redis", kind=Kind.DECISION)
     for number in (noted, chosen):
-        db.write_now(lambda tx, n=number: summaries.pin(tx, n, NOW))
+        db.write_now(lambda tx, n=number: summaries.pin_summary(tx, n, NOW))
     own = library.put("SQLite", kind=Kind.DECISION, session="s1", days_ago=1)
     happens("compact_start", NOW)
     here = situate(Place("test", "s1"))

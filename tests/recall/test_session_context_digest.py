@@ -5,14 +5,14 @@ from hypothesis import strategies as st
 
 from memd.models import Kind
 from memd.recall.session_context import DAY_MS, Group, select, worth
-from memd.store.types import Card
+from memd.store.types import ContextCandidate
 
 NOW = 1_800_000_000_000
 
 
 def card(number, *, days=0.0, kind=Kind.DECISION, title=None, **more):
     at = NOW - int(days * DAY_MS)
-    return Card(number, 1, None, kind, title or f"card {number}", at, at, **more)
+    return ContextCandidate(number, 1, None, kind, title or f"card {number}", at, at, **more)
 
 
 def group(name, *cards, leads=False):

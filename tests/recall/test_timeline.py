@@ -25,18 +25,16 @@ class Past:
             found = projects.ensure_session(
                 tx, SessionRef("c", key), project_id or self.here, 5
             )
-            projects.session_happened(tx, found, 5, f"title of {key}")
+            projects.extend_session(tx, found, 5, f"title of {key}")
             return found
 
         return self.db.write_now(make)
 
     def put(self, at, project_id=None, session_id=None, kind=Kind.NOTE):
-        owner = summaries.Owner(project_id or self.here, session_id, "c")
+        owner = summaries.SummaryOwner(project_id or self.here, session_id, "c")
         draft = Draft("slot", kind, f"at {at}", "", at, "rule", ())
         uid = f"{at}-{project_id}-{session_id}-{kind}"
-        return self.db.write_now(lambda tx: summaries.put_summaries(tx, uid, draft, owner, 1))[
-            0
-        ]
+        return self.db.write_now(lambda tx: summaries.put_summary(tx, uid, draft, owner, 1))[0]
 
     async def ask(self, around=None, at=None, session_id=None, wanted=None, **more):
         wanted = wanted or Filter(
@@ -172,7 +170,7 @@ async def test_a_contradicted_memory_names_who_says_otherwise(past):
         edge = links.NewEdge(
             "summary", str(number), EdgeType.CONTRADICTS, "summary", str(old), "r", 1
         )
-        past.db.write_now(lambda tx, edge=edge: links.link(tx, [edge]))
+        past.db.write_now(lambda tx, edge=edge: links.add_edges(tx, [edge]))
     found = await past.ask(around=new)
     assert [row.contradicted_by for row in found.rows] == [(new,), (old,)]
 

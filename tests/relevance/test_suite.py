@@ -65,8 +65,8 @@ def keep(tx, memory):
         topic_key=memory.get("topic_key"),
     )
     source = memory.get("source", "claude-code")
-    owner = summaries.Owner(project_id, session_id, source, None)
-    return summaries.put_summaries(tx, memory["name"], draft, owner, at)[0]
+    owner = summaries.SummaryOwner(project_id, session_id, source, None)
+    return summaries.put_summary(tx, memory["name"], draft, owner, at)[0]
 
 
 def keep_all(tx):

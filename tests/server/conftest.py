@@ -57,7 +57,7 @@ class PlayedRecaller:
 
 
 def _all(tx, project_ids):
-    found = [summaries.get(tx, number) for number in range(1, 50)]
+    found = [summaries.get_summary(tx, number) for number in range(1, 50)]
     return [
         one for one in found if one and (project_ids is None or one.project_id in project_ids)
     ]
@@ -189,16 +189,16 @@ class House:
         """A summary in the vault; its number."""
 
         def work(tx):
-            owner = summaries.Owner(
+            owner = summaries.SummaryOwner(
                 projects.ensure_project(tx, project, project, "said so", 1), None, "agent"
             )
             draft = Draft(
                 "turn", kind, title, body, at or self.clock(), "turn", (Source(1, "said"),)
             )
-            number, _ = summaries.put_summaries(
+            number, _ = summaries.put_summary(
                 tx, f"{project}/{title}", draft, owner, self.clock()
             )
-            links.link(
+            links.add_edges(
                 tx,
                 [
                     NewEdge(

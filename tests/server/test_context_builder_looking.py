@@ -11,7 +11,7 @@ from memd.server import context_builder
 from memd.server.context_builder import Known, Looker
 from memd.server.injection_types import Opening
 from memd.store import events, links, projects, summaries, usage
-from memd.store.usage import Shown
+from memd.store.usage import NewInjection
 from tests.library import DAY, NOW, Library
 
 HOUR = 3_600_000
@@ -76,17 +76,19 @@ class Desk:
         def write(tx):
             ref = SessionRef("test", session, "/a")
             number = projects.ensure_session(tx, ref, 1, at)
-            projects.session_happened(tx, number, at, payload.get("prompt"))
+            projects.extend_session(tx, number, at, payload.get("prompt"))
             event = NewEvent(
                 ref, f"{session}/{kind}/{at}", EventKind(kind), kind, at, "live", payload
             )
-            return events.append(tx, event, number)[0]
+            return events.append_event(tx, event, number)[0]
 
         return self.db.write_now(write)
 
     def shown(self, number, at, session=1):
         self.db.write_now(
-            lambda tx: usage.record_injections(tx, [Shown(session, number, "startup", at, "r")])
+            lambda tx: usage.record_injections(
+                tx, [NewInjection(session, number, "startup", at, "r")]
+            )
         )
 
 
@@ -138,7 +140,7 @@ async def test_what_is_over_or_out_of_date_is_not_shown(desk):
 async def test_a_pinned_note_is_shown_first(desk):
     desk.put("Always run the tests", kind=Kind.INSTRUCTION)
     noted = desk.put("The staging host is called kettle", days_ago=900)
-    desk.db.write_now(lambda tx: summaries.pin(tx, noted, NOW))
+    desk.db.write_now(lambda tx: summaries.pin_summary(tx, noted, NOW))
     assert (await desk.ids())[0] == noted
 
 
@@ -284,7 +286,7 @@ async def test_to_be_shown_unasked_is_not_to_be_used(desk):
     assert await desk.ids() == [number]
     assert await desk.ids("prompt", "sessions redis") == [number]
     await desk.library.recaller.flush()
-    assert desk.db.read_now(lambda tx: usage.of(tx, [number])) == {}
+    assert desk.db.read_now(lambda tx: usage.uses_of(tx, [number])) == {}
 
 
 @pytest.mark.parametrize(
@@ -304,7 +306,7 @@ async def test_what_is_configured_away_is_not_shown(desk, moment, prompt, settin
 @pytest.mark.parametrize(("scope", "target"), [("project", "/a"), ("session", "s1")])
 async def test_what_is_switched_off_is_not_shown(desk, scope, target):
     desk.put("Sessions live in Redis", kind=Kind.DECISION)
-    desk.db.write_now(lambda tx: projects.put(tx, scope, target, True, False, NOW))
+    desk.db.write_now(lambda tx: projects.put_switch(tx, scope, target, True, False, NOW))
     for asked in (("startup", ""), ("prompt", "redis sessions")):
         looked = await desk.look(*asked, session="s1")
         assert looked.text is None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.store.import_rows import commit, staging
+from memd.store.import_rows import commit_staging, staging_vault
 from memd.transfer import archive
 from tests.freight import AT, lines, one_of_each, plain
 
@@ -25,10 +25,10 @@ def merge(house, connect):
 def staged(house, tmp_path):
     """A vault that lies staged beside the house's; the name of its file."""
     (tmp_path / "export").write_bytes(b"".join(lines(one_of_each())))
-    with staging(house.db.path, AT) as (tx, name):
+    with staging_vault(house.db.path, AT) as (tx, name):
         with (tmp_path / "export").open("rb") as file:
             archive.stage(file, tx, plain, lambda _: None)
-        commit(tx)
+        commit_staging(tx)
         yield name
 
 

@@ -36,7 +36,7 @@ def session(house, key, project):
 
 
 def effective(house, key, session_key=None):
-    found = house.db.read_now(lambda tx: projects.effective(tx, key, session_key))
+    found = house.db.read_now(lambda tx: projects.effective_switch(tx, key, session_key))
     return found.captures, found.recalls
 
 

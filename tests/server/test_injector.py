@@ -47,8 +47,8 @@ async def opened(db, clock, looker, seconds):
 
     def write(tx):
         project = projects.ensure_project(tx, "/p", "p", "", 1)
-        summaries.put_summaries(
-            tx, "u1", make_draft(), summaries.Owner(project, None, "test"), 1
+        summaries.put_summary(
+            tx, "u1", make_draft(), summaries.SummaryOwner(project, None, "test"), 1
         )
 
     db.write_now(write)
@@ -77,7 +77,7 @@ def begin(db, key="s1"):
 
 
 def rows(db):
-    return db.read_now(lambda tx: usage.of_session(tx, 1))
+    return db.read_now(lambda tx: usage.session_injections(tx, 1))
 
 
 def logged(caplog, event):

@@ -7,7 +7,7 @@ from memd.server import service
 from memd.server.requests import ForgetRequest, ScrubRequest
 from memd.server.scope import Caller
 from memd.store import projects
-from memd.store.erasure import Bounds
+from memd.store.erasure import ErasureBounds
 
 NOBODY = Caller()
 
@@ -42,14 +42,14 @@ async def test_everything_is_never_meant(meant, given):
 
 
 async def test_a_project_means_that_one_alone(meant):
-    assert await meant(project="one") == ForgetSelection(bounds=Bounds(project_id=1))
-    assert await meant(project="global") == ForgetSelection(bounds=Bounds(project_id=2))
+    assert await meant(project="one") == ForgetSelection(bounds=ErasureBounds(project_id=1))
+    assert await meant(project="global") == ForgetSelection(bounds=ErasureBounds(project_id=2))
     with pytest.raises(BadRequest, match="no 'two'"):
         await meant(project="two")
 
 
 async def test_a_session_is_meant_in_whichever_project_it_is(meant):
-    assert await meant(session="abcd") == ForgetSelection(bounds=Bounds(session_id=1))
+    assert await meant(session="abcd") == ForgetSelection(bounds=ErasureBounds(session_id=1))
     with pytest.raises(BadRequest, match="session"):
         await meant(session="nope")
 
@@ -57,7 +57,7 @@ async def test_a_session_is_meant_in_whichever_project_it_is(meant):
 async def test_words_and_times_are_bounded_by_a_project(meant, clock):
     found = await meant(query="red  tea", since="1d", project="one")
     assert found.words == ("red", "tea")
-    assert found.bounds == Bounds(project_id=1, since=clock() - 86_400_000)
+    assert found.bounds == ErasureBounds(project_id=1, since=clock() - 86_400_000)
     with pytest.raises(BadRequest, match="empty"):
         await meant(query="  ")
 

@@ -26,10 +26,10 @@ def target(tmp_path):
 
 
 def test_a_copy_is_one_private_file_with_everything_in_it(vault, target, tmp_path):
-    rows = backup.copy(vault, target, silent)
+    rows = backup.copy_vault(vault, target, silent)
     assert (rows["summaries"], rows["events"]) == (3, 2)
     assert Path(target).stat().st_mode & 0o777 == 0o600
-    assert backup.verify(target) == rows
+    assert backup.verify_vault(target) == rows
     assert exported(target) == exported(vault)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "v.db"]
 
@@ -48,7 +48,7 @@ def test_a_copy_comes_to_an_end_while_somebody_writes_and_is_of_one_moment(vault
         slices.append((done, total))
         db.write_now(lambda tx: tx.execute(filler))
 
-    rows = backup.copy(vault, target, write)
+    rows = backup.copy_vault(vault, target, write)
     after = db.read_now(lambda tx: tx.execute("SELECT count(*) FROM forgotten").get)
     db.close()
     assert len(slices) > 1
@@ -57,19 +57,19 @@ def test_a_copy_comes_to_an_end_while_somebody_writes_and_is_of_one_moment(vault
 
 
 def test_a_copy_replaces_no_file_and_leaves_none_where_it_failed(vault, target, tmp_path):
-    backup.copy(vault, target, silent)
+    backup.copy_vault(vault, target, silent)
     before = (tmp_path / "copy").read_bytes()
     with pytest.raises(FileExistsError):
-        backup.copy(vault, target, silent)
+        backup.copy_vault(vault, target, silent)
     assert (tmp_path / "copy").read_bytes() == before
 
     def interrupt(_done, _total):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        backup.copy(vault, str(tmp_path / "second"), interrupt)
+        backup.copy_vault(vault, str(tmp_path / "second"), interrupt)
     with pytest.raises(BadRequest, match="no vault"):
-        backup.copy(str(tmp_path / "none"), str(tmp_path / "third"), silent)
+        backup.copy_vault(str(tmp_path / "none"), str(tmp_path / "third"), silent)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "v.db"]
 
 
@@ -91,7 +91,7 @@ def test_a_damaged_a_foreign_a_newer_and_an_empty_file_are_found_out(vault, tmp_
         "v.db": VaultNewer,
     }.items():
         with pytest.raises(error):
-            backup.verify(str(tmp_path / name))
+            backup.verify_vault(str(tmp_path / name))
 
 
 def test_rows_that_refer_to_nothing_are_damage(vault):
@@ -100,11 +100,11 @@ def test_rows_that_refer_to_nothing_are_damage(vault):
     db.write_now(lambda tx: tx.execute("UPDATE summaries SET project_id = 999"))
     db.close()
     with pytest.raises(VaultCorrupt, match="missing"):
-        backup.verify(vault)
+        backup.verify_vault(vault)
 
 
 def test_a_copy_forgets_what_was_forgotten_since(vault, target):
-    backup.copy(vault, target, silent)
+    backup.copy_vault(vault, target, silent)
     assert b"Because they are shared" in Path(target).read_bytes()
     gone = [
         ("sqlite", AT),
@@ -114,12 +114,12 @@ def test_a_copy_forgets_what_was_forgotten_since(vault, target):
         ("a" * 32, AT),
         ("unknown", AT),
     ]
-    assert backup.bring_up_to_date(target, gone, AT) == 3
-    assert backup.forgotten(target) == sorted({key: AT for key, _ in gone}.items())
+    assert backup.upgrade_copy(target, gone, AT) == 3
+    assert backup.read_forgotten(target) == sorted({key: AT for key, _ in gone}.items())
     left = Path(target).read_bytes()
     assert b"Because they are shared" not in left
     assert b"Where shall the sessions live" not in left
-    assert backup.bring_up_to_date(target, gone, AT) == 0
+    assert backup.upgrade_copy(target, gone, AT) == 0
 
 
 def test_a_session_that_was_forgotten_since_leaves_no_word_in_the_copy(tmp_path):
@@ -137,7 +137,7 @@ def test_a_session_that_was_forgotten_since_leaves_no_word_in_the_copy(tmp_path)
             edge(("file", "/a.py"), "imports", ("file", "/zzyzx.py")),
         ],
     )
-    assert backup.bring_up_to_date(path, [("e1", AT), ("e2", AT), ("s1", AT)], AT) == 0
+    assert backup.upgrade_copy(path, [("e1", AT), ("e2", AT), ("s1", AT)], AT) == 0
     assert b"zzyzx" not in Path(path).read_bytes()
     db = Database(path, AT)
     left = db.read_now(lambda tx: tx.execute("SELECT uid FROM sessions").fetchall())
@@ -153,23 +153,23 @@ def test_a_log_is_folded_into_its_file(vault):
     db.close()
     for name, content in data.items():
         Path(f"{vault}2{name}").write_bytes(content)
-    backup.fold(vault + "2")
+    backup.fold_wal(vault + "2")
     assert not Path(f"{vault}2-wal").exists() or not Path(f"{vault}2-wal").stat().st_size
     assert b"folded" in Path(vault + "2").read_bytes()
 
 
 def test_a_byte_for_byte_copy_is_private_and_replaces_nothing(vault, target):
-    backup.clone(vault, target)
+    backup.copy_file(vault, target)
     assert Path(target).read_bytes() == Path(vault).read_bytes()
     assert Path(target).stat().st_mode & 0o777 == 0o600
     with pytest.raises(FileExistsError):
-        backup.clone(vault, target)
+        backup.copy_file(vault, target)
 
 
 def test_two_copies_at_once_do_not_disturb_each_other(vault, tmp_path):
     names = [str(tmp_path / f"copy{n}") for n in range(2)]
     threads = [
-        threading.Thread(target=backup.copy, args=(vault, name, silent)) for name in names
+        threading.Thread(target=backup.copy_vault, args=(vault, name, silent)) for name in names
     ]
     for thread in threads:
         thread.start()

@@ -10,12 +10,12 @@ import pytest
 from memd.errors import VaultBusy, VaultCorrupt, VaultError, VaultFull, VaultGone
 from memd.store import database
 from memd.store.database import Database, open_database
-from memd.store.ledger import note, write_note
+from memd.store.ledger import read_note, write_note
 
 
 async def test_what_was_written_can_be_read(db):
     await db.write(lambda tx: write_note(tx, "a", "1"))
-    assert await db.read(lambda tx: note(tx, "a")) == "1"
+    assert await db.read(lambda tx: read_note(tx, "a")) == "1"
 
 
 async def test_a_failing_write_leaves_nothing_behind(db):
@@ -25,18 +25,18 @@ async def test_a_failing_write_leaves_nothing_behind(db):
 
     with pytest.raises(KeyError):
         await db.write(fail)
-    assert await db.read(lambda tx: note(tx, "a")) is None
+    assert await db.read(lambda tx: read_note(tx, "a")) is None
     await db.write(lambda tx: write_note(tx, "a", "2"))
 
 
 async def test_many_writers_take_turns_and_none_is_lost(db):
     def count(tx):
-        write_note(tx, "n", str(int(note(tx, "n") or 0) + 1))
+        write_note(tx, "n", str(int(read_note(tx, "n") or 0) + 1))
 
     async with anyio.create_task_group() as group:
         for _ in range(50):
             group.start_soon(db.write, count)
-    assert await db.read(lambda tx: note(tx, "n")) == "50"
+    assert await db.read(lambda tx: read_note(tx, "n")) == "50"
 
 
 async def test_readers_do_not_wait_for_the_writer(db):
@@ -51,22 +51,22 @@ async def test_readers_do_not_wait_for_the_writer(db):
 
         group.start_soon(db.write, slow)
         await inside.wait()
-        assert await db.read(lambda tx: note(tx, "a")) is None
+        assert await db.read(lambda tx: read_note(tx, "a")) is None
         release.set()
-    assert await db.read(lambda tx: note(tx, "a")) == "1"
+    assert await db.read(lambda tx: read_note(tx, "a")) == "1"
 
 
-def test_a_read_at_once_waits_for_nobody(db):
-    assert db.read_at_once(lambda tx: tx.execute("SELECT 7").get) == 7
+def test_try_read_now_returns_none_when_every_reader_is_busy(db):
+    assert db.try_read_now(lambda tx: tx.execute("SELECT 7").get) == 7
     readers = [db._readers.get_nowait() for _ in range(database.READERS)]
-    assert db.read_at_once(lambda tx: tx.execute("SELECT 7").get) is None
+    assert db.try_read_now(lambda tx: tx.execute("SELECT 7").get) is None
     for reader in readers:
         db._readers.put(reader)
 
 
 async def test_a_glance_changes_the_thread_only_if_every_reader_is_taken(db):
     async def thread():
-        return await db.glance(lambda _: threading.get_ident())
+        return await db.read_inline(lambda _: threading.get_ident())
 
     assert await thread() == threading.get_ident()
     readers = [db._readers.get_nowait() for _ in range(database.READERS)]
@@ -131,7 +131,7 @@ async def test_a_compact_file_has_given_back_what_was_deleted_while_readers_go_o
     db.write_now(
         lambda tx: tx.execute("INSERT INTO t VALUES (zeroblob(2000000)), ('kept')").fetchall()
     )
-    await db.scrub()
+    await db.truncate_wal()
     before = await anyio.to_thread.run_sync(db.size)
     db.write_now(lambda tx: tx.execute("DELETE FROM t WHERE x <> 'kept'").fetchall())
     await db.compact()
@@ -171,7 +171,7 @@ def test_nothing_is_written_to_a_file_that_has_lost_its_name_until_it_is_back(db
         db.write_now(lambda tx: write_note(tx, "one", 1))
     aside.replace(vault)
     db.write_now(lambda tx: write_note(tx, "one", 1))
-    assert db.read_now(lambda tx: note(tx, "one")) is not None
+    assert db.read_now(lambda tx: read_note(tx, "one")) is not None
 
 
 def test_a_disk_that_was_full_is_full_until_there_is_room_for_more_than_one_write(

@@ -2,7 +2,7 @@ import pytest
 
 from memd.models import EventKind, SessionRef
 from memd.store import erasure, events, projects, summaries, usage
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.make import make_draft, make_new_event
 
 
@@ -12,7 +12,7 @@ def ids(db):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, SessionRef("t", "s"), project, 1)
         made = [
-            events.append(tx, make_new_event(kind, at=at, text="x" * 100), session)[0]
+            events.append_event(tx, make_new_event(kind, at=at, text="x" * 100), session)[0]
             for kind, at in (
                 (EventKind.PROMPT, 1),
                 (EventKind.TOOL_RESULT, 1),
@@ -42,25 +42,28 @@ def test_only_old_events_of_other_kinds_that_were_not_compacted_are_found(db, id
 
     assert (find(), find(before=10)) == ([ids[1]], ids[1:])
     (old,) = db.read_now(lambda tx: erasure.events_to_compact(tx, (0, 100), 5, ["prompt"], 9))
-    db.write_now(lambda tx: erasure.compact(tx, old, "{}", 7))
+    db.write_now(lambda tx: erasure.compact_event(tx, old, "{}", 7))
     assert find() == []
-    assert db.read_now(lambda tx: events.by_ids(tx, [old.id]))[old.id].payload == {}
-    db.write_now(lambda tx: events.forget(tx, [old.id], 1))
+    assert db.read_now(lambda tx: events.events_by_ids(tx, [old.id]))[old.id].payload == {}
+    db.write_now(lambda tx: events.forget_events(tx, [old.id], 1))
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM compactions").get) == 0
 
 
 @pytest.mark.usefixtures("ids")
 def test_a_compaction_that_would_only_add_leaves_the_event_as_it_is(db):
     (old,) = db.read_now(lambda tx: erasure.events_to_compact(tx, (0, 100), 5, ["prompt"], 9))
-    db.write_now(lambda tx: erasure.compact(tx, old, "x" * 1_000, 7))
-    assert db.read_now(lambda tx: events.by_ids(tx, [old.id]))[old.id].payload == old.payload
+    db.write_now(lambda tx: erasure.compact_event(tx, old, "x" * 1_000, 7))
+    assert (
+        db.read_now(lambda tx: events.events_by_ids(tx, [old.id]))[old.id].payload
+        == old.payload
+    )
 
 
 @pytest.mark.usefixtures("ids")
 def test_idle_is_what_is_old_poor_and_was_never_returned(db):
     def put(tx, uid, **fields):
-        return summaries.put_summaries(
-            tx, uid, make_draft(at=1, **fields), summaries.Owner(1, None, "t"), 1
+        return summaries.put_summary(
+            tx, uid, make_draft(at=1, **fields), summaries.SummaryOwner(1, None, "t"), 1
         )[0]
 
     poor, used, good = db.write_now(
@@ -69,16 +72,18 @@ def test_idle_is_what_is_old_poor_and_was_never_returned(db):
             for uid, quality in (("a", 0.1), ("b", 0.1), ("c", 0.9))
         ]
     )
-    db.write_now(lambda tx: usage.record(tx, {used: Use(1, 1)}, {}))
+    db.write_now(lambda tx: usage.record_uses(tx, {used: SummaryUse(1, 1)}, {}))
 
     def idle():
-        return db.read_now(lambda tx: erasure.idle(tx, erasure.Idle(5, 0.3), 9))
+        return db.read_now(
+            lambda tx: erasure.idle_summaries(tx, erasure.IdleCriteria(5, 0.3), 9)
+        )
 
     assert idle() == [poor]
-    db.write_now(lambda tx: erasure.archive(tx, [poor], 9))
+    db.write_now(lambda tx: erasure.archive_summaries(tx, [poor], 9))
     assert idle() == []
-    db.write_now(lambda tx: summaries.pin(tx, poor, 1))
-    db.write_now(lambda tx: summaries.pin(tx, poor, None))
+    db.write_now(lambda tx: summaries.pin_summary(tx, poor, 1))
+    db.write_now(lambda tx: summaries.pin_summary(tx, poor, None))
     assert idle() == [poor]
     assert good not in idle()
 
@@ -87,12 +92,12 @@ def test_idle_is_what_is_old_poor_and_was_never_returned(db):
 def test_what_expired_before_a_time_is_found_unless_it_is_pinned(db):
     def put(tx, uid, expires_at):
         draft = make_draft(at=1, expires_at=expires_at)
-        return summaries.put_summaries(tx, uid, draft, summaries.Owner(1, None, "t"), 1)[0]
+        return summaries.put_summary(tx, uid, draft, summaries.SummaryOwner(1, None, "t"), 1)[0]
 
     early, pinned, _ = db.write_now(
         lambda tx: [put(tx, uid, at) for uid, at in (("a", 3), ("b", 3), ("c", 7))]
     )
-    db.write_now(lambda tx: summaries.pin(tx, pinned, 1))
-    assert db.read_now(lambda tx: erasure.expired(tx, 5, 9)) == [early]
-    db.write_now(lambda tx: erasure.drop(tx, [early]))
-    assert db.read_now(lambda tx: summaries.get(tx, early)) is None
+    db.write_now(lambda tx: summaries.pin_summary(tx, pinned, 1))
+    assert db.read_now(lambda tx: erasure.expired_summaries(tx, 5, 9)) == [early]
+    db.write_now(lambda tx: erasure.delete_expired(tx, [early]))
+    assert db.read_now(lambda tx: summaries.get_summary(tx, early)) is None

@@ -5,7 +5,7 @@ import pytest
 
 from memd.models import EventKind
 from memd.store import erasure, events, projects
-from memd.store.backup import snapshot
+from memd.store.backup import read_snapshot
 from memd.text import PRIVATE
 from tests.make import make_new_event
 
@@ -14,7 +14,7 @@ def put(tx, prompt):
     project = projects.ensure_project(tx, "/a", "a", "", 1)
     event = make_new_event(EventKind.PROMPT, prompt=prompt)
     session = projects.ensure_session(tx, event.session, project, 1)
-    return events.append(tx, event, session)[0]
+    return events.append_event(tx, event, session)[0]
 
 
 def on_disk(db):
@@ -23,35 +23,35 @@ def on_disk(db):
 
 
 def marks_of(path):
-    with snapshot(path) as tx:
-        return erasure.due(tx)
+    with read_snapshot(path) as tx:
+        return erasure.pending_marks(tx)
 
 
 def erase(db, seq):
     def work(tx):
-        events.forget(tx, [seq], 2)
-        erasure.mark(tx, "forgotten")
+        events.forget_events(tx, [seq], 2)
+        erasure.mark_erased(tx, "forgotten")
 
     db.write_now(work)
 
 
 async def test_the_mark_stands_in_the_vault_until_the_bytes_are_gone(db):
     seq = db.write_now(lambda tx: put(tx, "the zzyzx road"))
-    assert db.read_now(erasure.due) == {}
+    assert db.read_now(erasure.pending_marks) == {}
     erase(db, seq)
     marks = await anyio.to_thread.run_sync(marks_of, db.path)
     assert marks == {"forgotten": 1}
-    await erasure.clean(db, marks)
-    assert db.read_now(erasure.due) == {}
+    await erasure.clean_up(db, marks)
+    assert db.read_now(erasure.pending_marks) == {}
     assert b"zzyzx" not in on_disk(db)
 
 
 async def test_what_is_erased_while_somebody_cleans_up_stays_due(db):
     erase(db, 1)
-    marks = db.read_now(erasure.due)
+    marks = db.read_now(erasure.pending_marks)
     erase(db, 2)
-    await erasure.clean(db, marks)
-    assert db.read_now(erasure.due) == {"forgotten": 2}
+    await erasure.clean_up(db, marks)
+    assert db.read_now(erasure.pending_marks) == {"forgotten": 2}
 
 
 async def test_a_reader_that_keeps_the_log_leaves_it_due(db, monkeypatch):
@@ -60,14 +60,14 @@ async def test_a_reader_that_keeps_the_log_leaves_it_due(db, monkeypatch):
     async def busy():
         return False
 
-    monkeypatch.setattr(db, "scrub", busy)
-    await erasure.clean(db, db.read_now(erasure.due))
-    assert db.read_now(erasure.due) == {"forgotten": 1}
+    monkeypatch.setattr(db, "truncate_wal", busy)
+    await erasure.clean_up(db, db.read_now(erasure.pending_marks))
+    assert db.read_now(erasure.pending_marks) == {"forgotten": 1}
 
 
 @pytest.mark.parametrize(("said", "is_quiet"), [(PRIVATE, False), ("hello", True)])
 def test_what_a_private_prompt_took_out_fades_once_that_prompt_is_distilled(db, said, is_quiet):
     seq = db.write_now(lambda tx: put(tx, said))
-    assert db.read_now(erasure.has_faded) is is_quiet
+    assert db.read_now(erasure.has_redistilled_private) is is_quiet
     db.write_now(lambda tx: events.mark_distilled(tx, [seq]))
-    assert db.read_now(erasure.has_faded)
+    assert db.read_now(erasure.has_redistilled_private)

@@ -2,7 +2,7 @@ import pytest
 
 from memd.models import SessionRef
 from memd.store import erasure, events, projects, summaries
-from memd.store.erasure import Bounds
+from memd.store.erasure import ErasureBounds
 from tests.make import make_draft, make_new_event
 
 
@@ -17,9 +17,11 @@ def two(db):
             session = projects.ensure_session(tx, SessionRef("t", name), project, 1)
             for at in (10, 20):
                 draft = make_draft(f"Straße {at}", f"tea at {at}", at=at, tags=("Mint",))
-                owner = summaries.Owner(project, session, "t")
-                summaries.put_summaries(tx, f"{name}{at}", draft, owner, 1)
-                events.append(tx, make_new_event(at=at, session=name, prompt="x"), session)
+                owner = summaries.SummaryOwner(project, session, "t")
+                summaries.put_summary(tx, f"{name}{at}", draft, owner, 1)
+                events.append_event(
+                    tx, make_new_event(at=at, session=name, prompt="x"), session
+                )
             places.append((project, session))
         return places
 
@@ -29,7 +31,7 @@ def two(db):
 @pytest.mark.usefixtures("two")
 def test_the_oldest_of_memories_events_and_sessions_is_found(db):
     def oldest(*ids):
-        return db.read_now(lambda tx: erasure.oldest(tx, *ids))
+        return db.read_now(lambda tx: erasure.oldest_time(tx, *ids))
 
     assert oldest([], [], []) is None
     assert oldest([], [2, 4], []) == 20
@@ -52,9 +54,9 @@ def test_the_oldest_of_memories_events_and_sessions_is_found(db):
 )
 @pytest.mark.usefixtures("two")
 def test_memories_and_events_within_bounds(db, bounds, wanted):
-    meant = Bounds(**bounds)
-    assert db.read_now(lambda tx: erasure.memories(tx, meant)) == wanted
-    assert db.read_now(lambda tx: erasure.happened(tx, meant)) == wanted
+    meant = ErasureBounds(**bounds)
+    assert db.read_now(lambda tx: erasure.summaries_within(tx, meant)) == wanted
+    assert db.read_now(lambda tx: erasure.events_within(tx, meant)) == wanted
 
 
 @pytest.mark.parametrize(
@@ -68,13 +70,16 @@ def test_memories_and_events_within_bounds(db, bounds, wanted):
 )
 @pytest.mark.usefixtures("two")
 def test_every_word_must_stand_in_a_memory_whatever_its_case(db, words, wanted):
-    assert db.read_now(lambda tx: erasure.saying(tx, Bounds(), words)) == wanted
+    assert (
+        db.read_now(lambda tx: erasure.summaries_containing(tx, ErasureBounds(), words))
+        == wanted
+    )
 
 
 @pytest.mark.usefixtures("two")
 def test_sessions_are_meant_whole_only_without_a_time(db):
     def read(**bounds):
-        return db.read_now(lambda tx: erasure.sessions(tx, Bounds(**bounds)))
+        return db.read_now(lambda tx: erasure.sessions_within(tx, ErasureBounds(**bounds)))
 
     assert read(project_id=1) == [1]
     assert read(session_id=2) == [2]

@@ -27,7 +27,7 @@ DERIVED = {
 
 
 def table(name):
-    return next(one for one in erasure.TABLES if one.name == name)
+    return next(one for one in erasure.TEXT_TABLES if one.name == name)
 
 
 @pytest.fixture
@@ -36,19 +36,19 @@ def filled(db):
         project = projects.ensure_project(tx, "/a", "a", "why", 1)
         event = make_new_event(prompt="the zebra runs")
         session = projects.ensure_session(tx, event.session, project, 1)
-        number, _ = events.append(tx, event, session)
-        owner = summaries.Owner(project, session, "test")
+        number, _ = events.append_event(tx, event, session)
+        owner = summaries.SummaryOwner(project, session, "test")
         draft = make_draft("Zebra", "the zebra runs", kind=Kind.DECISION)
-        return number, summaries.put_summaries(tx, "u", draft, owner, 1)[0]
+        return number, summaries.put_summary(tx, "u", draft, owner, 1)[0]
 
     return db.write_now(write)
 
 
 def test_every_text_column_is_rewritten_or_named_or_known_to_hold_no_words(db):
     known = {name: set(columns) for name, columns in WORDLESS.items()}
-    for one in erasure.TABLES:
+    for one in erasure.TEXT_TABLES:
         known.setdefault(one.name, set()).update(one.columns)
-    for name, column in erasure.NAMES:
+    for name, column in erasure.LOOKUP_COLUMNS:
         known.setdefault(name, set()).add(column)
 
     def columns(tx):
@@ -67,30 +67,34 @@ def test_every_text_column_is_rewritten_or_named_or_known_to_hold_no_words(db):
 
 @pytest.mark.usefixtures("filled")
 def test_rows_are_read_in_order_and_only_behind_a_number(db):
-    (row,) = db.read_now(lambda tx: erasure.read(tx, table("summaries"), 0, 10))
+    (row,) = db.read_now(lambda tx: erasure.read_texts(tx, table("summaries"), 0, 10))
     assert row.texts == {
         "title": "Zebra",
         "body": "the zebra runs",
         "tags": "[]",
         "files": "[]",
     }
-    assert db.read_now(lambda tx: erasure.read(tx, table("summaries"), row.id, 10)) == []
-    assert db.read_now(lambda tx: erasure.by_ids(tx, table("summaries"), [row.id, 99])) == [row]
+    assert db.read_now(lambda tx: erasure.read_texts(tx, table("summaries"), row.id, 10)) == []
+    assert db.read_now(
+        lambda tx: erasure.texts_by_ids(tx, table("summaries"), [row.id, 99])
+    ) == [row]
 
 
 @pytest.mark.usefixtures("filled")
 def test_a_rewritten_event_is_found_by_its_new_words_alone(db):
-    (row,) = db.read_now(lambda tx: erasure.read(tx, table("events"), 0, 10))
+    (row,) = db.read_now(lambda tx: erasure.read_texts(tx, table("events"), 0, 10))
     payload = erasure.compact_json(
         {**json.loads(row.texts["payload"]), "prompt": "the okapi runs"}
     )
-    db.write_now(lambda tx: erasure.write(tx, table("events"), row, {"payload": payload}))
+    db.write_now(lambda tx: erasure.write_texts(tx, table("events"), row, {"payload": payload}))
 
     def found(word):
-        return len(db.read_now(lambda tx: turns.match(tx, f'"{word}"', turns.Where(), 5)))
+        return len(
+            db.read_now(lambda tx: turns.match_turns(tx, f'"{word}"', turns.TurnFilter(), 5))
+        )
 
     assert (found("okapi"), found("zebra")) == (1, 0)
-    event = db.read_now(lambda tx: events.by_ids(tx, [row.id]))[row.id]
+    event = db.read_now(lambda tx: events.events_by_ids(tx, [row.id]))[row.id]
     assert (event.kind, event.payload["prompt"]) == (EventKind.PROMPT, "the okapi runs")
 
 
@@ -98,10 +102,12 @@ def test_a_rewritten_event_is_found_by_its_new_words_alone(db):
 def test_a_rewritten_summary_waits_to_be_indexed_and_compared_again(db):
     db.write_now(lambda tx: tx.execute("DELETE FROM changes"))
     db.write_now(lambda tx: tx.execute("UPDATE summaries SET consolidated = 1"))
-    (row,) = db.read_now(lambda tx: erasure.read(tx, table("summaries"), 0, 10))
-    db.write_now(lambda tx: erasure.write(tx, table("summaries"), row, {"title": "Okapi"}))
+    (row,) = db.read_now(lambda tx: erasure.read_texts(tx, table("summaries"), 0, 10))
+    db.write_now(
+        lambda tx: erasure.write_texts(tx, table("summaries"), row, {"title": "Okapi"})
+    )
     assert db.read_now(lambda tx: tx.execute("SELECT summary_id FROM changes").get) == row.id
-    assert db.read_now(lambda tx: summaries.counts(tx)["to_consolidate"]) == 1
+    assert db.read_now(lambda tx: summaries.summary_counts(tx)["to_consolidate"]) == 1
     stems = {
         cue for (cue,) in db.read_now(lambda tx: tx.execute("SELECT cue FROM cues").fetchall())
     }
@@ -110,4 +116,4 @@ def test_a_rewritten_summary_waits_to_be_indexed_and_compared_again(db):
 
 @pytest.mark.usefixtures("filled")
 def test_the_names_are_told_with_their_place(db):
-    assert ("projects.key", "/a") in db.read_now(lambda tx: list(erasure.names(tx)))
+    assert ("projects.key", "/a") in db.read_now(lambda tx: list(erasure.lookup_names(tx)))

@@ -34,7 +34,7 @@ def new(key, *, at=1, kind=EventKind.TOOL_RESULT, payload=None, tool=None):
 
 
 def append(db, session, event):
-    return db.write_now(lambda tx: events.append(tx, event, session))
+    return db.write_now(lambda tx: events.append_event(tx, event, session))
 
 
 def test_an_event_is_stored_once(db, session):
@@ -47,7 +47,7 @@ def test_an_event_is_stored_once(db, session):
 def test_an_event_comes_back_as_it_went_in(db, session):
     payload = {"prompt": "naïve 😀", "n": [1, None, True]}
     number, _ = append(db, session, new("k", kind=EventKind.PROMPT, payload=payload, at=7))
-    event = db.read_now(lambda tx: events.by_ids(tx, [number, 99]))[number]
+    event = db.read_now(lambda tx: events.events_by_ids(tx, [number, 99]))[number]
     assert (event.payload, event.kind, event.at) == (payload, EventKind.PROMPT, 7)
 
 
@@ -55,10 +55,10 @@ def test_pending_events_wait_by_session_until_they_are_distilled(db, session):
     ids = [append(db, session, new(f"k{i}", at=i))[0] for i in range(3)]
     assert db.read_now(events.pending_sessions) == [(session, 0, 1)]
     assert db.read_now(lambda tx: events.pending_ids(tx, session)) == set(ids)
-    assert db.read_now(lambda tx: events.any_pending_through(tx, ids[0]))
+    assert db.read_now(lambda tx: events.has_pending_through(tx, ids[0]))
     db.write_now(lambda tx: events.mark_distilled(tx, ids[:2]))
-    assert not db.read_now(lambda tx: events.any_pending_through(tx, ids[1]))
-    assert db.read_now(events.counts) == {"events": 3, "pending": 1, "last_at": 1}
+    assert not db.read_now(lambda tx: events.has_pending_through(tx, ids[1]))
+    assert db.read_now(events.event_counts) == {"events": 3, "pending": 1, "last_at": 1}
 
 
 def test_a_session_is_read_from_the_prompt_on_that_an_event_belongs_to(db, session):
@@ -72,12 +72,16 @@ def test_a_session_is_read_from_the_prompt_on_that_an_event_belongs_to(db, sessi
         ]
     ):
         append(db, session, new(f"k{i}", at=i * 10, kind=kind))
-    assert [e.at for e in db.read_now(lambda tx: events.of_session(tx, session, 30, 100))] == [
+    assert [
+        e.at for e in db.read_now(lambda tx: events.session_events(tx, session, 30, 100))
+    ] == [
         20,
         30,
         40,
     ]
-    assert [e.at for e in db.read_now(lambda tx: events.of_session(tx, session, 30, 1))] == [20]
+    assert [
+        e.at for e in db.read_now(lambda tx: events.session_events(tx, session, 30, 1))
+    ] == [20]
 
 
 def test_what_commands_are_for_is_known_by_project(db, session):
@@ -89,14 +93,14 @@ def test_what_commands_are_for_is_known_by_project(db, session):
 
 def test_a_forgotten_event_leaves_only_its_hash(db, session):
     number, _ = append(db, session, new("k"))
-    db.write_now(lambda tx: events.forget(tx, [number], 5))
-    assert db.read_now(lambda tx: events.by_ids(tx, [number])) == {}
+    db.write_now(lambda tx: events.forget_events(tx, [number], 5))
+    assert db.read_now(lambda tx: events.events_by_ids(tx, [number])) == {}
     assert db.read_now(lambda tx: ledger.is_forgotten(tx, "k"))
 
 
 def test_half_of_a_surrogate_pair_is_stored_as_a_question_mark(db, session):
     number, _ = append(db, session, new("k", payload={"prompt": "half \ud83d"}, tool="\ud83d"))
-    assert db.read_now(lambda tx: events.by_ids(tx, [number]))[number].payload == {
+    assert db.read_now(lambda tx: events.events_by_ids(tx, [number]))[number].payload == {
         "prompt": "half ?"
     }
 
@@ -105,19 +109,19 @@ def marks(db, *found):
     def write(tx):
         project = projects.ensure_project(tx, "/p", "p", "", AT)
         session = projects.ensure_session(tx, found[0].session, project, AT)
-        return [events.append(tx, event, session)[0] for event in found]
+        return [events.append_event(tx, event, session)[0] for event in found]
 
     return db.write_now(write)
 
 
 def test_a_session_loses_its_context_when_it_is_compacted_or_cleared(db):
     marks(db, make_new_event("session_start", at=1), make_new_event(at=2))
-    assert db.read_now(lambda tx: events.last_break(tx, 1)) is None
+    assert db.read_now(lambda tx: events.last_context_loss(tx, 1)) is None
     marks(db, make_new_event("compact_start", at=3), make_new_event("compact_end", at=5))
-    assert db.read_now(lambda tx: events.last_break(tx, 1)) == 3
+    assert db.read_now(lambda tx: events.last_context_loss(tx, 1)) == 3
     cleared = make_new_event("session_start", at=9)
     marks(db, replace(cleared, payload={"source": "clear"}))
-    assert db.read_now(lambda tx: events.last_break(tx, 1)) == 9
+    assert db.read_now(lambda tx: events.last_context_loss(tx, 1)) == 9
 
 
 def test_what_happened_and_was_asked_last_leaves_the_asking_event_out(db):
@@ -128,11 +132,11 @@ def test_what_happened_and_was_asked_last_leaves_the_asking_event_out(db):
         make_new_event(at=3, prompt="two"),
         make_new_event("session_start", at=4),
     )
-    assert db.read_now(lambda tx: events.last_besides(tx, 1, start)) == 3
-    assert db.read_now(lambda tx: events.last_besides(tx, 1, third)) == 2
-    assert db.read_now(lambda tx: events.prompts_besides(tx, 1, third, 9)) == ["one"]
-    assert db.read_now(lambda tx: events.prompts_besides(tx, 1, None, 9)) == ["two", "one"]
-    assert db.read_now(lambda tx: events.last_besides(tx, 7, first)) is None
+    assert db.read_now(lambda tx: events.last_time_except(tx, 1, start)) == 3
+    assert db.read_now(lambda tx: events.last_time_except(tx, 1, third)) == 2
+    assert db.read_now(lambda tx: events.prompts_except(tx, 1, third, 9)) == ["one"]
+    assert db.read_now(lambda tx: events.prompts_except(tx, 1, None, 9)) == ["two", "one"]
+    assert db.read_now(lambda tx: events.last_time_except(tx, 7, first)) is None
 
 
 def test_what_a_session_was_asked_is_found_by_the_marks_alone(db):
@@ -142,8 +146,8 @@ def test_what_a_session_was_asked_is_found_by_the_marks_alone(db):
     def planned(tx):
         tx.exec_trace = lambda _, sql, values: asked.append((sql, values)) or True
         try:
-            events.prompts_besides(tx, 1, None, 9)
-            events.last_break(tx, 1)
+            events.prompts_except(tx, 1, None, 9)
+            events.last_context_loss(tx, 1)
         finally:
             tx.exec_trace = None
         return [
@@ -166,7 +170,7 @@ def test_an_event_follows_the_prompt_of_its_turn_or_the_last_one_before_it(db, s
             said("b", "second", at=20, turn="t2"),
             said("c", "nameless", at=30),
         ):
-            events.append(tx, event, session)
+            events.append_event(tx, event, session)
 
     db.write_now(fill)
 
@@ -192,10 +196,10 @@ def test_the_rest_of_a_turn_is_what_its_prompt_brought_about(db, session):
         for n, kind in enumerate(kinds):
             for turn in ("t1", "t2"):
                 event = dataclasses.replace(new(f"{turn}{n}", kind=kind), turn=turn)
-                events.append(tx, event, session)
+                events.append_event(tx, event, session)
 
     db.write_now(fill)
-    assert db.read_now(lambda tx: events.rest_of_turn(tx, session, "t1")) == [3, 5]
+    assert db.read_now(lambda tx: events.turn_ids_except_prompt(tx, session, "t1")) == [3, 5]
 
 
 def test_an_event_that_is_stored_under_a_former_key_is_the_same_event(db, session):

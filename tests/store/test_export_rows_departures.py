@@ -1,8 +1,8 @@
 import pytest
 
-from memd.store.backup import snapshot
+from memd.store.backup import read_snapshot
 from memd.store.database import Database
-from memd.store.export_rows import FREIGHT, Departures
+from memd.store.export_rows import EXPORT_SCHEMA, VaultRecords
 from tests.freight import AT, edge, fill, one_of_each, project, session, summary
 
 ELSEWHERE = {
@@ -26,8 +26,8 @@ def home(tmp_path):
 
 
 def leaving(path, project_id=None):
-    with snapshot(path) as connection:
-        return list(Departures(connection, project_id).records())
+    with read_snapshot(path) as connection:
+        return list(VaultRecords(connection, project_id).records())
 
 
 def test_every_table_and_column_of_truth_travels_or_is_known_to_stay(db):
@@ -56,14 +56,18 @@ def test_every_table_and_column_of_truth_travels_or_is_known_to_stay(db):
     found = db.read_now(look)
     assert found.keys() - ELSEWHERE == set(TABLES.values())
     for kind, table in TABLES.items():
-        assert found[table] - STAYING.get(table, set()) <= FREIGHT[kind].fields.keys(), table
+        assert found[table] - STAYING.get(table, set()) <= EXPORT_SCHEMA[kind].fields.keys(), (
+            table
+        )
 
 
 def test_every_record_leaves_in_its_order_and_is_counted(home):
     assert leaving(home) == one_of_each()
-    with snapshot(home) as connection:
-        counts = Departures(connection).counts()
-    assert counts == {kind: sum(one[0] == kind for one in one_of_each()) for kind in FREIGHT}
+    with read_snapshot(home) as connection:
+        counts = VaultRecords(connection).counts()
+    assert counts == {
+        kind: sum(one[0] == kind for one in one_of_each()) for kind in EXPORT_SCHEMA
+    }
 
 
 def test_an_edge_to_a_row_that_is_no_more_stays(tmp_path):

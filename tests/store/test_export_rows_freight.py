@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from memd.errors import BadRequest
-from memd.store.export_rows import DEPTH_MAX, FREIGHT, check, cleaned
+from memd.store.export_rows import DEPTH_MAX, EXPORT_SCHEMA, check_record, redact_record
 from memd.transfer.archive import FORMAT
 from tests.freight import one_of_each
 
@@ -17,22 +17,22 @@ def nested(depth):
 
 
 def test_a_record_of_every_kind_passes():
-    assert EXAMPLES.keys() == FREIGHT.keys()
+    assert EXAMPLES.keys() == EXPORT_SCHEMA.keys()
     for kind, fields in one_of_each():
-        check(kind, fields)
+        check_record(kind, fields)
 
 
-@pytest.mark.parametrize("kind", FREIGHT)
+@pytest.mark.parametrize("kind", EXPORT_SCHEMA)
 def test_a_field_that_is_missing_or_strange_or_null_is_named(kind):
     fields = EXAMPLES[kind]
     with pytest.raises(BadRequest, match="no field 'wish'"):
-        check(kind, fields | {"wish": 1})
+        check_record(kind, fields | {"wish": 1})
     for name in fields:
         with pytest.raises(BadRequest, match=f"lacks the field '{name}'"):
-            check(kind, {k: v for k, v in fields.items() if k != name})
-        if name not in FREIGHT[kind].optional:
+            check_record(kind, {k: v for k, v in fields.items() if k != name})
+        if name not in EXPORT_SCHEMA[kind].optional:
             with pytest.raises(BadRequest, match=f"{name} of this {kind} must be"):
-                check(kind, fields | {name: None})
+                check_record(kind, fields | {name: None})
 
 
 @pytest.mark.parametrize(
@@ -58,8 +58,8 @@ def test_a_field_that_is_missing_or_strange_or_null_is_named(kind):
 def test_a_value_that_cannot_be_is_refused(kind, field, values):
     for value in values:
         with pytest.raises(BadRequest, match=f"{field} of this {kind} must be"):
-            check(kind, EXAMPLES[kind] | {field: value})
-    check("event", EXAMPLES["event"] | {"payload": nested(DEPTH_MAX)})
+            check_record(kind, EXAMPLES[kind] | {field: value})
+    check_record("event", EXAMPLES["event"] | {"payload": nested(DEPTH_MAX)})
 
 
 def test_everything_is_redacted_but_what_names_a_row():
@@ -69,9 +69,14 @@ def test_everything_is_redacted_but_what_names_a_row():
         seen.append(value)
         return "clean"
 
-    found = cleaned("edge", EXAMPLES["edge"] | {"from_kind": "summary", "from": "uid"}, redact)
+    found = redact_record(
+        "edge", EXAMPLES["edge"] | {"from_kind": "summary", "from": "uid"}, redact
+    )
     assert (found["from"], found["to"], found["detail"]) == ("uid", "clean", "clean")
-    assert cleaned("summary", EXAMPLES["summary"], redact)["uid"] == EXAMPLES["summary"]["uid"]
+    assert (
+        redact_record("summary", EXAMPLES["summary"], redact)["uid"]
+        == EXAMPLES["summary"]["uid"]
+    )
     assert EXAMPLES["summary"]["body"] in seen
 
 
@@ -79,8 +84,8 @@ def test_the_documented_format_is_the_one_that_is_read():
     text = DOCUMENT.read_text(encoding="utf-8")
     rows = [line for line in text.splitlines() if line.startswith("| `")]
     told = {row.split("`")[1]: row.split("|")[2] for row in rows}
-    assert [kind for kind in told if kind in FREIGHT] == list(FREIGHT)
-    for kind, kept in FREIGHT.items():
+    assert [kind for kind in told if kind in EXPORT_SCHEMA] == list(EXPORT_SCHEMA)
+    for kind, kept in EXPORT_SCHEMA.items():
         named = re.findall(r"`(\w+)`(\?)?", told[kind])
         assert [name for name, _ in named] == list(kept.fields)
         assert {name for name, mark in named if mark} == kept.optional

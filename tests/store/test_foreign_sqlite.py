@@ -5,7 +5,7 @@ import pytest
 
 from memd.errors import BadRequest, Broken
 from memd.store import foreign_sqlite
-from memd.store.foreign_sqlite import opened
+from memd.store.foreign_sqlite import open_foreign
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def owner(path):
 
 @pytest.mark.usefixtures("owner")
 def test_tables_and_rows_are_read_as_text(path):
-    with opened(str(path)) as file:
+    with open_foreign(str(path)) as file:
         assert file.tables() == {"things": ("id", 'odd "name', "n")}
         assert file.count("things") == 2
         assert list(file.rows("things")) == [
@@ -39,7 +39,7 @@ def test_more_rows_than_a_page_come_in_order(path, owner, monkeypatch):
     monkeypatch.setattr(foreign_sqlite, "_PAGE", 10)
     owner.executemany("INSERT INTO things (id) VALUES (?)", [(n,) for n in range(-5, 95, 10)])
     owner.executemany("INSERT INTO things (id) VALUES (?)", [(n,) for n in range(100, 130)])
-    with opened(str(path)) as file:
+    with open_foreign(str(path)) as file:
         ids = [int(row["id"]) for row in file.rows("things")]
     assert ids == sorted(ids)
     assert len(ids) == 42
@@ -50,7 +50,7 @@ def test_what_its_owner_has_not_folded_in_yet_is_read_and_the_owner_goes_on(path
     owner.pragma("wal_autocheckpoint", 0)
     owner.execute("INSERT INTO things (id) VALUES (8)")
     before = path.read_bytes()
-    with opened(str(path)) as file:
+    with open_foreign(str(path)) as file:
         owner.execute("INSERT INTO things (id) VALUES (9)")
         assert [row["id"] for row in file.rows("things")] == ["1", "7", "8", "9"]
     assert path.read_bytes() == before
@@ -60,7 +60,7 @@ def test_a_file_that_nobody_has_open_is_left_as_it_was_with_nothing_beside_it(pa
     owner.pragma("journal_mode", "wal")
     owner.close()
     before = path.read_bytes()
-    with opened(str(path)) as file:
+    with open_foreign(str(path)) as file:
         assert file.count("things") == 2
         with pytest.raises(Broken):
             list(file.rows("gone"))
@@ -73,7 +73,7 @@ def test_an_owner_who_comes_while_it_is_read_is_noticed(path, owner):
     owner.close()
 
     def write_late():
-        with opened(str(path)):
+        with open_foreign(str(path)):
             late = apsw.Connection(str(path))
             late.execute("INSERT INTO things (id) VALUES (9)")
             late.close()
@@ -85,19 +85,25 @@ def test_an_owner_who_comes_while_it_is_read_is_noticed(path, owner):
 def test_a_locked_file_is_told_as_such(path, owner, monkeypatch):
     monkeypatch.setattr(foreign_sqlite, "BUSY_TIMEOUT_MS", 10)
     owner.execute("BEGIN EXCLUSIVE")
-    with pytest.raises(Broken, match="locked by another program"), opened(str(path)) as file:
+    with (
+        pytest.raises(Broken, match="locked by another program"),
+        open_foreign(str(path)) as file,
+    ):
         file.tables()
     owner.execute("ROLLBACK")
 
 
 def test_what_is_no_database_is_told_as_such(tmp_path, path, owner):
     (tmp_path / "a.db").write_text("SQLite, they say")
-    with pytest.raises(BadRequest, match="no SQLite database"), opened(str(tmp_path / "a.db")):
+    with (
+        pytest.raises(BadRequest, match="no SQLite database"),
+        open_foreign(str(tmp_path / "a.db")),
+    ):
         pass
-    with pytest.raises(FileNotFoundError), opened(str(tmp_path / "gone.db")):
+    with pytest.raises(FileNotFoundError), open_foreign(str(tmp_path / "gone.db")):
         pass
     owner.close()
     torn = tmp_path / "torn.db"
     torn.write_bytes(path.read_bytes()[:100] + b"\xff" * 4_000)
-    with pytest.raises((Broken, BadRequest)), opened(str(torn)) as file:
+    with pytest.raises((Broken, BadRequest)), open_foreign(str(torn)) as file:
         file.tables()

@@ -11,29 +11,33 @@ def passage(summary_id, text, seq=0):
 
 
 def put(db, *passages):
-    return db.write_now(lambda tx: fulltext.put(tx, passages))
+    return db.write_now(lambda tx: fulltext.put_passages(tx, passages))
 
 
 def test_a_passage_is_found_by_its_words_and_loaded_as_it_was_put(db):
     stored = put(db, passage(7, "alpha beta"), passage(8, "beta gamma"))
-    assert [p for p, _ in db.read_now(lambda tx: fulltext.match(tx, '"gamma"', 9))] == [
-        stored[1].id
-    ]
-    assert list(db.read_now(lambda tx: list(fulltext.load(tx)))) == stored
-    assert db.read_now(lambda tx: fulltext.owners(tx, [stored[0].id])) == {stored[0].id: 7}
-    assert db.read_now(lambda tx: fulltext.spans(tx, [stored[0].id])) == {stored[0].id: (0, 10)}
-    assert db.read_now(fulltext.count) == 2
+    assert [
+        p for p, _ in db.read_now(lambda tx: fulltext.match_passages(tx, '"gamma"', 9))
+    ] == [stored[1].id]
+    assert list(db.read_now(lambda tx: list(fulltext.load_passages(tx)))) == stored
+    assert db.read_now(lambda tx: fulltext.passage_owners(tx, [stored[0].id])) == {
+        stored[0].id: 7
+    }
+    assert db.read_now(lambda tx: fulltext.passage_spans(tx, [stored[0].id])) == {
+        stored[0].id: (0, 10)
+    }
+    assert db.read_now(fulltext.count_passages) == 2
 
 
 def test_a_removed_summary_leaves_no_passage_and_no_word_of_its_own(db):
     (first, _) = put(db, passage(7, "alpha beta"), passage(8, "beta gamma"))
-    assert db.write_now(lambda tx: fulltext.remove(tx, 7)) == [first.id]
+    assert db.write_now(lambda tx: fulltext.remove_passages(tx, 7)) == [first.id]
     words, numbers = db.read_now(fulltext.terms_in_order)
     assert words == b"beta\ngamma"
     assert len(set(numbers.split())) == 2
-    assert db.read_now(lambda tx: fulltext.match(tx, '"alpha"', 9)) == []
-    db.write_now(fulltext.purge)
-    assert db.read_now(lambda tx: fulltext.match(tx, '"beta"', 9)) != []
+    assert db.read_now(lambda tx: fulltext.match_passages(tx, '"alpha"', 9)) == []
+    db.write_now(fulltext.purge_passages)
+    assert db.read_now(lambda tx: fulltext.match_passages(tx, '"beta"', 9)) != []
 
 
 def test_postings_hold_the_number_of_the_term_and_how_often(db):
@@ -45,4 +49,4 @@ def test_postings_hold_the_number_of_the_term_and_how_often(db):
 
 def test_an_expression_that_is_none_is_an_error_of_the_vault_not_a_crash(db):
     with pytest.raises(VaultError):
-        db.read_now(lambda tx: fulltext.match(tx, '"', 9))
+        db.read_now(lambda tx: fulltext.match_passages(tx, '"', 9))

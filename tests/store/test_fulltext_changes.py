@@ -3,21 +3,21 @@ from memd.store import fulltext, links, projects, summaries
 
 
 def write(tx, uid, body="b"):
-    owner = summaries.Owner(projects.ensure_project(tx, "/a", "a", "", 1), None, "agent")
-    return summaries.put_summaries(
+    owner = summaries.SummaryOwner(projects.ensure_project(tx, "/a", "a", "", 1), None, "agent")
+    return summaries.put_summary(
         tx, uid, Draft("t", Kind.NOTE, "t", body, 1, "r", ()), owner, 1
     )[0]
 
 
 def pending(db):
-    return db.read_now(lambda tx: fulltext.pending(tx, 100))
+    return db.read_now(lambda tx: fulltext.pending_changes(tx, 100))
 
 
 def test_a_change_that_happens_again_while_it_is_learnt_stays(db):
     number = db.write_now(lambda tx: write(tx, "u"))
     seen = pending(db)
     db.write_now(lambda tx: write(tx, "u", "other"))
-    db.write_now(lambda tx: fulltext.learnt(tx, [seq for seq, _ in seen]))
+    db.write_now(lambda tx: fulltext.remove_changes(tx, [seq for seq, _ in seen]))
     assert [i for _, i in pending(db)] == [number]
 
 
@@ -25,7 +25,7 @@ def test_hiding_and_reviving_a_summary_is_a_change_of_the_older_one(db):
     old, new = db.write_now(lambda tx: (write(tx, "o"), write(tx, "n")))
 
     def learn(tx):
-        fulltext.learnt(tx, [seq for seq, _ in fulltext.pending(tx, 9)])
+        fulltext.remove_changes(tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)])
 
     db.write_now(learn)
     row = db.write_now(
@@ -35,11 +35,15 @@ def test_hiding_and_reviving_a_summary_is_a_change_of_the_older_one(db):
     )
     assert [i for _, i in pending(db)] == [old]
     db.write_now(learn)
-    db.write_now(lambda tx: links.undo(tx, row, 2))
+    db.write_now(lambda tx: links.undo_supersession(tx, row, 2))
     assert [i for _, i in pending(db)] == [old]
 
 
 def test_everything_can_be_asked_for_again(db):
     db.write_now(lambda tx: [write(tx, str(i)) for i in range(3)])
-    db.write_now(lambda tx: fulltext.learnt(tx, [seq for seq, _ in fulltext.pending(tx, 9)]))
-    assert db.write_now(fulltext.everything) == 3
+    db.write_now(
+        lambda tx: fulltext.remove_changes(
+            tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)]
+        )
+    )
+    assert db.write_now(fulltext.queue_reindex) == 3

@@ -5,12 +5,16 @@ LABELS = {"sources": ["a", "b"], "tags": [[], ["x", "y"]]}
 
 
 def hold(db, name="one"):
-    return db.write_now(lambda tx: fulltext.hold(tx, name, LABELS))
+    return db.write_now(lambda tx: fulltext.record_snapshot(tx, name, LABELS))
 
 
 def state(db):
     return db.read_now(
-        lambda tx: (fulltext.name(tx), fulltext.unsaved(tx), fulltext.labels(tx))
+        lambda tx: (
+            fulltext.snapshot_name(tx),
+            fulltext.unsaved_ids(tx),
+            fulltext.snapshot_labels(tx),
+        )
     )
 
 
@@ -20,22 +24,22 @@ NOTHING = (None, [], {"sources": [], "tags": []})
 def test_a_copy_holds_until_another_does(db):
     assert state(db) == NOTHING
     assert hold(db)
-    db.write_now(lambda tx: fulltext.touch(tx, [3, 1, 3]))
+    db.write_now(lambda tx: fulltext.mark_unsaved(tx, [3, 1, 3]))
     assert state(db) == ("one", [1, 3], LABELS)
-    assert db.read_now(fulltext.unsaved_count) == 2
+    assert db.read_now(fulltext.count_unsaved) == 2
     assert hold(db, "two")
     assert state(db) == ("two", [], LABELS)
-    db.write_now(fulltext.drop)
+    db.write_now(fulltext.invalidate_snapshot)
     assert state(db) == NOTHING
 
 
 def test_without_a_copy_nothing_is_listed(db):
-    db.write_now(lambda tx: fulltext.touch(tx, [1, 2]))
+    db.write_now(lambda tx: fulltext.mark_unsaved(tx, [1, 2]))
     assert state(db) == NOTHING
 
 
 def test_no_two_copies_have_the_same_name(db):
-    assert db.read_now(fulltext.new_name) != db.read_now(fulltext.new_name)
+    assert db.read_now(fulltext.new_snapshot_name) != db.read_now(fulltext.new_snapshot_name)
 
 
 async def test_a_copy_does_not_hold_while_something_waits_to_be_indexed(db, clock):
@@ -51,11 +55,13 @@ async def test_a_memory_that_goes_lets_no_copy_hold_any_more(db, clock):
     number, _ = vault.put("the ledger"), vault.put("another")
     await vault.indexer.settle()
     hold(db)
-    db.write_now(lambda tx: (fulltext.remove(tx, number), summaries.delete(tx, number)))
+    db.write_now(
+        lambda tx: (fulltext.remove_passages(tx, number), summaries.delete_summary(tx, number))
+    )
     assert state(db) == NOTHING
 
 
 def test_what_is_erased_in_place_lets_no_copy_hold_any_more(db):
     hold(db)
-    db.write_now(lambda tx: erasure.mark(tx, "forgotten"))
+    db.write_now(lambda tx: erasure.mark_erased(tx, "forgotten"))
     assert state(db) == NOTHING

@@ -2,7 +2,7 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.store import import_rows, summaries
-from memd.store.import_rows import Arrivals
+from memd.store.import_rows import RecordImporter
 from tests.freight import (
     AT,
     edge,
@@ -22,8 +22,10 @@ def put(db):
 
     def put(*records, strict=False):
         def work(tx):
-            taken = Arrivals(tx, is_strict=strict)
-            return [taken.admit(kind, dict(fields)) for kind, fields in in_order(records)]
+            taken = RecordImporter(tx, is_strict=strict)
+            return [
+                taken.import_record(kind, dict(fields)) for kind, fields in in_order(records)
+            ]
 
         return db.write_now(work)
 
@@ -89,7 +91,7 @@ def test_a_circle_of_two_vaults_is_left_out(db, put):
 def test_a_pin_of_this_vault_is_this_vault_s(db, put):
     put(project(), session("s1"), summary("a", pinned_at=AT))
     assert put(summary("a", pinned_at=None, title="later", updated_at=AT + 1)) == ["revised"]
-    found = db.read_now(lambda tx: summaries.by_uid(tx, "a"))
+    found = db.read_now(lambda tx: summaries.summary_by_uid(tx, "a"))
     assert (found.title, found.pinned_at) == ("later", AT)
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.store.import_rows import RULE, Arrivals, settle
+from memd.store.import_rows import RULE, RecordImporter, resolve_imported
 from tests.freight import AT, in_order, project, session, summary
 
 
@@ -10,10 +10,10 @@ def arrive(db):
 
     def arrive(*records):
         def work(tx):
-            arrivals = Arrivals(tx)
+            importer = RecordImporter(tx)
             for kind, fields in in_order(records):
-                arrivals.admit(kind, dict(fields))
-            return settle(tx, arrivals, AT + 10)
+                importer.import_record(kind, dict(fields))
+            return resolve_imported(tx, importer, AT + 10)
 
         return db.write_now(work)
 

@@ -7,8 +7,13 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.store import import_rows
-from memd.store.backup import snapshot
-from memd.store.import_rows import commit, staged, staging, sweep
+from memd.store.backup import read_snapshot
+from memd.store.import_rows import (
+    commit_staging,
+    remove_stale_staging,
+    staged_path,
+    staging_vault,
+)
 
 
 @pytest.fixture
@@ -25,18 +30,18 @@ def dead():
 
 
 def test_what_is_staged_is_a_vault_for_others_to_read_and_gone_afterwards(vault, tmp_path):
-    with staging(vault, 1) as (tx, name):
+    with staging_vault(vault, 1) as (tx, name):
         tx.execute("INSERT INTO forgotten VALUES ('a', 1)")
-        commit(tx)
-        path = staged(vault, name)
+        commit_staging(tx)
+        path = staged_path(vault, name)
         assert Path(path).stat().st_mode & 0o777 == 0o600
-        with snapshot(path) as other:
+        with read_snapshot(path) as other:
             assert other.execute("SELECT key FROM forgotten").get == "a"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_stays_of_what_failed(vault, tmp_path):
-    with pytest.raises(BadRequest), staging(vault, 1):
+    with pytest.raises(BadRequest), staging_vault(vault, 1):
         raise BadRequest
     assert list(tmp_path.iterdir()) == []
 
@@ -47,7 +52,7 @@ def test_what_a_killed_process_left_behind_goes_and_a_living_one_s_stays(vault, 
         (tmp_path / f"default.db.{pid}.staging").touch()
     other = tmp_path / f"other.db.{dead}.staging"
     other.touch()
-    sweep(vault)
+    remove_stale_staging(vault)
     assert {pid: (tmp_path / f"default.db.{pid}.staging").exists() for pid in names} == names
     assert other.exists()
 
@@ -65,10 +70,10 @@ def test_what_a_killed_process_left_behind_goes_and_a_living_one_s_stays(vault, 
 )
 def test_only_what_is_staged_for_this_vault_is_taken(vault, name):
     with pytest.raises(BadRequest, match="staged"):
-        staged(vault, name)
+        staged_path(vault, name)
 
 
 def test_a_process_that_cannot_be_is_not_alive(dead):
-    assert import_rows.is_alive(os.getpid())
-    assert not import_rows.is_alive(dead)
-    assert not import_rows.is_alive(10**30)
+    assert import_rows.is_process_alive(os.getpid())
+    assert not import_rows.is_process_alive(dead)
+    assert not import_rows.is_process_alive(10**30)

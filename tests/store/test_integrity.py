@@ -22,7 +22,7 @@ async def vault(db, clock):
 
 def look(vault, **more):
     settings = {"is_served": True} | more
-    found = vault.db.read_now(lambda tx: integrity.examine(tx, vault.clock(), **settings))
+    found = vault.db.read_now(lambda tx: integrity.examine_vault(tx, vault.clock(), **settings))
     return {one.name: one for one in found}
 
 

@@ -9,10 +9,10 @@ from tests.make import make_draft
 def put(db):
     def put(title, project="/a"):
         def write(tx):
-            owner = summaries.Owner(
+            owner = summaries.SummaryOwner(
                 projects.ensure_project(tx, project, "a", "", 1), None, "user"
             )
-            return summaries.put_summaries(
+            return summaries.put_summary(
                 tx, title, make_draft(title, confidence=0.8), owner, 1
             )[0]
 
@@ -27,22 +27,22 @@ def gainsay(db):
         edge = links.NewEdge(
             "summary", str(newer), EdgeType.CONTRADICTS, "summary", str(older), "test", 1
         )
-        return db.write_now(lambda tx: links.link(tx, [edge]))
+        return db.write_now(lambda tx: links.add_edges(tx, [edge]))
 
     return gainsay
 
 
 def held(db, *ids):
-    return [db.read_now(lambda tx, n=n: summaries.get(tx, n).confidence) for n in ids]
+    return [db.read_now(lambda tx, n=n: summaries.get_summary(tx, n).confidence) for n in ids]
 
 
 def against(db, *ids, **more):
-    return db.read_now(lambda tx: judgments.contradicted_by(tx, ids, **more))
+    return db.read_now(lambda tx: judgments.visible_contradictions(tx, ids, **more))
 
 
 def judge(db, one, other, relation):
     return db.write_now(
-        lambda tx: judgments.put(
+        lambda tx: judgments.put_judgment(
             tx, newer_id=one, older_id=other, relation=relation, reason="r", who="user", at=1
         )
     )
@@ -68,7 +68,7 @@ def test_the_same_contradiction_again_lowers_nothing_more(db, put, gainsay):
 def test_what_contradicted_and_goes_gives_the_trust_back(db, put, gainsay):
     one, two = put("one"), put("two")
     gainsay(two, one)
-    db.write_now(lambda tx: summaries.delete(tx, two))
+    db.write_now(lambda tx: summaries.delete_summary(tx, two))
     assert held(db, one) == [pytest.approx(0.8)]
     assert against(db, one) == {}
 
@@ -80,7 +80,7 @@ def test_an_edge_that_is_dropped_and_one_that_is_unlinked_give_it_back_too(db, p
     db.write_now(lambda tx: links.drop_edge(tx, *ends))
     assert held(db, one, two) == [pytest.approx(0.8)] * 2
     gainsay(two, one)
-    db.write_now(lambda tx: links.unlink_from(tx, two))
+    db.write_now(lambda tx: links.drop_edges_from(tx, two))
     assert held(db, one, two) == [pytest.approx(0.8)] * 2
 
 
@@ -91,8 +91,8 @@ def test_a_judgment_silences_an_edge_until_it_is_undone(db, put, gainsay):
     judge(db, two, one, Stance.COMPATIBLE)
     assert held(db, one, two) == [pytest.approx(0.8)] * 2
     assert against(db, one, two) == {}
-    said = db.read_now(lambda tx: judgments.between(tx, one, two))
-    db.write_now(lambda tx: judgments.undo(tx, said, 2))
+    said = db.read_now(lambda tx: judgments.judgment_between(tx, one, two))
+    db.write_now(lambda tx: judgments.undo_judgment(tx, said, 2))
     assert held(db, one, two) == doubted
     assert against(db, one) == {one: (two,)}
 
@@ -101,7 +101,7 @@ def test_a_hidden_memory_and_one_of_another_project_are_not_named(db, put, gains
     one, two, far = put("one"), put("two"), put("far", project="/b")
     gainsay(two, one)
     gainsay(far, one)
-    home = db.read_now(lambda tx: summaries.get(tx, one)).project_id
+    home = db.read_now(lambda tx: summaries.get_summary(tx, one)).project_id
     assert against(db, one) == {one: (two, far)}
     assert against(db, one, project_ids=(home,)) == {one: (two,)}
     db.write_now(
@@ -115,13 +115,13 @@ def test_a_hidden_memory_and_one_of_another_project_are_not_named(db, put, gains
 def test_a_revised_text_keeps_what_contradicts_it_and_what_repeated_it(db, put, gainsay):
     one, two = put("one"), put("two")
     gainsay(two, one)
-    db.write_now(lambda tx: summaries.strengthen(tx, one, 2))
+    db.write_now(lambda tx: summaries.strengthen_summary(tx, one, 2))
     before = held(db, one)
 
     def revise(tx):
-        summary = summaries.get(tx, one)
-        owner = summaries.Owner(summary.project_id, None, "user")
-        return summaries.put_summaries(
+        summary = summaries.get_summary(tx, one)
+        owner = summaries.SummaryOwner(summary.project_id, None, "user")
+        return summaries.put_summary(
             tx, "one", make_draft("one", "More.", confidence=0.8), owner, 3
         )
 
@@ -133,12 +133,12 @@ def test_the_index_learns_what_was_strengthened_and_what_was_doubted(db, put, ga
     one, two = put("one"), put("two")
 
     def drain(tx):
-        waiting = fulltext.pending(tx, 9)
-        fulltext.learnt(tx, [seq for seq, _ in waiting])
+        waiting = fulltext.pending_changes(tx, 9)
+        fulltext.remove_changes(tx, [seq for seq, _ in waiting])
         return {number for _, number in waiting}
 
     assert db.write_now(drain) == {one, two}
-    db.write_now(lambda tx: summaries.strengthen(tx, one, 2))
+    db.write_now(lambda tx: summaries.strengthen_summary(tx, one, 2))
     assert db.write_now(drain) == {one}
     gainsay(two, one)
     assert db.write_now(drain) == {one, two}
@@ -146,10 +146,10 @@ def test_the_index_learns_what_was_strengthened_and_what_was_doubted(db, put, ga
 
 def test_a_repetition_can_be_taken_back_but_not_the_first_saying(db, put):
     one = put("one")
-    db.write_now(lambda tx: summaries.strengthen(tx, one, 2))
+    db.write_now(lambda tx: summaries.strengthen_summary(tx, one, 2))
     assert held(db, one)[0] > 0.8
     for _ in range(2):
-        db.write_now(lambda tx: summaries.strengthen(tx, one, 2, times=-1))
-    summary = db.read_now(lambda tx: summaries.get(tx, one))
+        db.write_now(lambda tx: summaries.strengthen_summary(tx, one, 2, times=-1))
+    summary = db.read_now(lambda tx: summaries.get_summary(tx, one))
     assert (summary.duplicates, summary.confidence) == (1, pytest.approx(0.8))
-    db.write_now(lambda tx: summaries.strengthen(tx, 999, 2))
+    db.write_now(lambda tx: summaries.strengthen_summary(tx, 999, 2))

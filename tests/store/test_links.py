@@ -7,9 +7,11 @@ from memd.store import judgments, links, projects, summaries
 @pytest.fixture
 def three(db):
     def make(tx):
-        owner = summaries.Owner(projects.ensure_project(tx, "/a", "a", "", 1), None, "agent")
+        owner = summaries.SummaryOwner(
+            projects.ensure_project(tx, "/a", "a", "", 1), None, "agent"
+        )
         return [
-            summaries.put_summaries(
+            summaries.put_summary(
                 tx, f"u{i}", Draft("t", Kind.NOTE, f"t{i}", "b", i, "r", ()), owner, 1
             )[0]
             for i in range(3)
@@ -33,23 +35,25 @@ def test_a_summary_is_superseded_once_and_never_in_a_circle(db, three):
     assert supersede(db, c, b)
     assert supersede(db, a, c) is None
     assert supersede(db, a, a) is None
-    assert db.read_now(lambda tx: links.newest(tx, a)) == c
+    assert db.read_now(lambda tx: links.final_superseder(tx, a)) == c
 
 
 def test_who_asks_what_replaced_a_memory_hears_of_the_end_of_the_chain(db, three):
     a, b, c = three
     supersede(db, b, a)
     supersede(db, c, b)
-    found = db.read_now(lambda tx: links.flattened(tx, summaries.by_ids(tx, three)))
+    found = db.read_now(
+        lambda tx: links.with_final_superseders(tx, summaries.summaries_by_ids(tx, three))
+    )
     assert {number: one.superseded_by for number, one in found.items()} == {a: c, b: c, c: None}
 
 
 def test_a_supersession_can_be_undone_and_leaves_its_trace(db, three):
     a, b, c = three
     row = supersede(db, b, a)
-    assert db.write_now(lambda tx: links.undo(tx, row, 9))
-    assert not db.write_now(lambda tx: links.undo(tx, row, 9))
-    assert db.read_now(lambda tx: summaries.get(tx, a)).superseded_by is None
+    assert db.write_now(lambda tx: links.undo_supersession(tx, row, 9))
+    assert not db.write_now(lambda tx: links.undo_supersession(tx, row, 9))
+    assert db.read_now(lambda tx: summaries.get_summary(tx, a)).superseded_by is None
     assert supersede(db, c, a)
     history = db.read_now(lambda tx: links.supersessions_of(tx, a))
     assert [(s.newer_id, s.undone_at) for s in history] == [(b, 9), (c, None)]
@@ -59,8 +63,8 @@ def test_edges_are_written_once_and_seen_from_both_ends(db):
     edge = links.NewEdge(
         "summary", "1", EdgeType.EDITS, "file", "/x.py", "turn", 1, detail={"n": 1}
     )
-    assert db.write_now(lambda tx: links.link(tx, [edge, edge])) == 1
-    assert db.write_now(lambda tx: links.link(tx, [edge])) == 0
+    assert db.write_now(lambda tx: links.add_edges(tx, [edge, edge])) == 1
+    assert db.write_now(lambda tx: links.add_edges(tx, [edge])) == 0
     for kind, node in (("summary", "1"), ("file", "/x.py")):
         (found,) = db.read_now(lambda tx, k=kind, n=node: links.edges_at(tx, k, n))
         assert (found.type, found.detail) == (EdgeType.EDITS, {"n": 1})
@@ -80,10 +84,10 @@ def test_sources_are_edges_with_a_quote(db):
         )
         for i in (10, 9)
     ]
-    db.write_now(lambda tx: links.link(tx, edges))
+    db.write_now(lambda tx: links.add_edges(tx, edges))
     assert db.read_now(lambda tx: links.sources_of(tx, 1)) == [(9, "q9"), (10, "q10")]
     assert db.read_now(lambda tx: links.derived_from(tx, 9)) == [1]
-    db.write_now(lambda tx: links.unlink_from(tx, 1))
+    db.write_now(lambda tx: links.drop_edges_from(tx, 1))
     assert db.read_now(lambda tx: links.sources_of(tx, 1)) == []
 
 
@@ -94,7 +98,7 @@ def test_edges_are_found_by_the_beginning_of_where_they_end_and_dropped_one_by_o
             links.NewEdge("summary", "1", EdgeType.DERIVES_FROM, "origin", end, "r", 1)
             for end in ends
         ]
-        links.link(tx, new)
+        links.add_edges(tx, new)
 
     db.write_now(link)
 
@@ -117,10 +121,10 @@ def test_no_question_about_the_end_of_an_edge_walks_through_all_edges(db):
         tx.exec_trace = lambda _, sql, given: asked.append((sql, given)) or True
         try:
             links.derived_from(tx, 1)
-            links.drop_adrift(tx, [("file", "/a.py")])
+            links.drop_orphan_nodes(tx, [("file", "/a.py")])
             links.neighbours(tx, "event", "1")
-            judgments.opponents(tx, [1])
-            links.told_of(tx, "file", "/a.py", [1])
+            judgments.contradicting_ids(tx, [1])
+            links.has_edge_to(tx, "file", "/a.py", [1])
         finally:
             tx.exec_trace = None
         return [

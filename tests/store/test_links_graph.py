@@ -12,10 +12,10 @@ def put(db):
             session_id = session and projects.ensure_session(
                 tx, SessionRef("c", session), project_id, 1
             )
-            owner = summaries.Owner(project_id, session_id, "c")
+            owner = summaries.SummaryOwner(project_id, session_id, "c")
             draft = Draft("t", Kind.FACT, title, "", 1, "r", ())
             return (
-                summaries.put_summaries(tx, title, draft, owner, 1)[0],
+                summaries.put_summary(tx, title, draft, owner, 1)[0],
                 project_id,
                 session_id,
             )
@@ -27,7 +27,7 @@ def put(db):
 
 def link(db, number, type_, kind, node):
     edge = links.NewEdge("summary", str(number), type_, kind, str(node), "r", 1)
-    db.write_now(lambda tx: links.link(tx, [edge]))
+    db.write_now(lambda tx: links.add_edges(tx, [edge]))
 
 
 def test_a_session_knows_the_files_of_its_own_memories_the_latest_first(db, put):
@@ -43,7 +43,7 @@ def test_a_file_is_told_of_by_the_projects_whose_memories_say_so(db, put):
     (number, project, _), (_, other, _) = put("a"), put("b", "/b")
     link(db, number, EdgeType.EDITS, "file", "/1")
     told = [
-        db.read_now(lambda tx, ids=ids: links.told_of(tx, "file", "/1", ids))
+        db.read_now(lambda tx, ids=ids: links.has_edge_to(tx, "file", "/1", ids))
         for ids in ([project], [other], [other, project], [])
     ]
     assert told == [True, False, True, False]

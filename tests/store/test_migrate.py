@@ -21,7 +21,7 @@ from memd.store import (
     vectors,
 )
 from memd.store.database import Database
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.library import Library
 
 
@@ -150,18 +150,24 @@ def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(version_1):
     declared = apsw.Connection(":memory:")
     declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
     assert db.read_now(dump) == dump(declared)
-    older, newer = db.read_now(lambda tx: summaries.by_ids(tx, [1, 2])).values()
+    older, newer = db.read_now(lambda tx: summaries.summaries_by_ids(tx, [1, 2])).values()
     assert (older.title, older.superseded_by) == ("Sessions live in SQLite", 2)
     assert (newer.title, newer.pinned_at is None) == ("Sessions live in Redis", False)
     assert db.read_now(lambda tx: links.sources_of(tx, 2)) == [(1, "")]
-    assert db.read_now(events.counts)["events"] == 6
+    assert db.read_now(events.event_counts)["events"] == 6
     # What was said before the upgrade is found: of six events, four carry words.
-    said = db.read_now(lambda tx: turns.match(tx, '"redis"', turns.Where(), 9))
+    said = db.read_now(lambda tx: turns.match_turns(tx, '"redis"', turns.TurnFilter(), 9))
     assert {spoken.event_id for spoken in said} == {3, 5}
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM turns_fts").get) == 4
     # Every memory waits for the index once more, which finds its entities.
-    assert {number for _, number in db.read_now(lambda tx: fulltext.pending(tx, 9))} == {1, 2}
-    db.write_now(lambda tx: usage.record(tx, {1: Use(1, 1), 2: Use(1, 1)}, {(1, 2): 1}))
+    assert {
+        number for _, number in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))
+    } == {1, 2}
+    db.write_now(
+        lambda tx: usage.record_uses(
+            tx, {1: SummaryUse(1, 1), 2: SummaryUse(1, 1)}, {(1, 2): 1}
+        )
+    )
 
 
 @pytest.fixture
@@ -180,25 +186,27 @@ def test_a_vault_of_version_2_keeps_everything_and_gains_its_places(version_2):
     declared = apsw.Connection(":memory:")
     declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
     assert db.read_now(dump) == dump(declared)
-    older, newer = db.read_now(lambda tx: summaries.by_ids(tx, [1, 2])).values()
+    older, newer = db.read_now(lambda tx: summaries.summaries_by_ids(tx, [1, 2])).values()
     assert (older.superseded_by, newer.pinned_at is None) == (2, False)
-    assert db.read_now(events.counts)["events"] == 6
+    assert db.read_now(events.event_counts)["events"] == 6
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM turns_fts").get) == 4
     assert db.read_now(ledger.balance)["received"] == 6
     (project,) = db.read_now(projects.projects)
-    assert db.read_now(projects.aliases) == {}
-    assert db.read_now(lambda tx: projects.effective(tx, project.key, "first")).captures
+    assert db.read_now(projects.project_aliases) == {}
+    assert db.read_now(lambda tx: projects.effective_switch(tx, project.key, "first")).captures
     # What is new can be written beside what was there.
-    db.write_now(lambda tx: projects.put(tx, projects.PROJECT, project.key, False, True, 1))
+    db.write_now(
+        lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, project.key, False, True, 1)
+    )
 
     def merge(tx):
         into = projects.ensure_project(tx, "/home/dev/books", "books", "", 1)
-        projects.absorb(tx, project, projects.project(tx, into), 2)
+        projects.merge_project(tx, project, projects.project(tx, into), 2)
         return into
 
     into = db.write_now(merge)
-    assert db.read_now(lambda tx: projects.by_key(tx, project.key)).id == into
-    assert db.read_now(lambda tx: summaries.get(tx, 1)).project_id == into
+    assert db.read_now(lambda tx: projects.project_by_key(tx, project.key)).id == into
+    assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).project_id == into
 
 
 async def test_a_vault_of_version_2_is_searched_as_before(version_2):
@@ -211,7 +219,7 @@ async def test_the_index_of_an_upgraded_vault_is_whole_again(version_1):
     library = Library(version_1)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
-    named = version_1.read_now(lambda tx: links.of(tx, [2]))[2]
+    named = version_1.read_now(lambda tx: links.entities_of(tx, [2]))[2]
     assert {"store_session", "sessions.py"} <= named
 
 
@@ -234,22 +242,22 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
     declared = apsw.Connection(":memory:")
     declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
     assert db.read_now(dump) == dump(declared)
-    assert db.read_now(lambda tx: [w.name for w in vectors.weigh(tx)]) == [MODEL.name]
-    stored = db.read_now(lambda tx: vectors.of(tx, MODEL.name, [1, 2]))
+    assert db.read_now(lambda tx: [w.name for w in vectors.measure_spaces(tx)]) == [MODEL.name]
+    stored = db.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))
     rows = decode([stored[1], stored[2]], 8)
     assert rows[0].tolist() == pytest.approx([0, 0.8, -0.6, *[0] * 5], abs=1e-3)
     assert rows[1].tolist() == pytest.approx([0, 0, 0.8, -0.6, *[0] * 4], abs=1e-3)
     counted = dict(
         db.read_now(lambda tx: tx.execute("SELECT id, passages FROM terms").fetchall())
     )
-    assert db.read_now(fulltext.count_uses) == counted
+    assert db.read_now(fulltext.count_term_uses) == counted
     assert db.read_now(lambda tx: check.check_sample(tx, 400)).verdict == "ok"
-    assert db.read_now(fulltext.name) is None
+    assert db.read_now(fulltext.snapshot_name) is None
 
 
 async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(version_4):
     library = Library(version_4)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
-    version_4.write_now(lambda tx: fulltext.remove(tx, 1))
-    assert set(version_4.read_now(lambda tx: vectors.of(tx, MODEL.name, [1, 2]))) == {2}
+    version_4.write_now(lambda tx: fulltext.remove_passages(tx, 1))
+    assert set(version_4.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))) == {2}

@@ -2,7 +2,7 @@ import apsw
 import numpy as np
 
 from memd.store import migrate
-from memd.store.fulltext import POSTING, unpack
+from memd.store.fulltext import POSTING, unpack_postings
 
 
 def test_every_passage_is_packed_and_says_what_it_said():
@@ -12,7 +12,9 @@ def test_every_passage_is_packed_and_says_what_it_said():
     connection.executemany(
         "INSERT INTO passages (postings) VALUES (?)", [(row.tobytes(),) for row in rows]
     )
-    migrate.pack_postings(connection)
+    migrate.repack_postings(connection)
     blobs = [b for (b,) in connection.execute("SELECT postings FROM passages ORDER BY id")]
-    assert [unpack([blob])[0].tolist() for blob in blobs[:9]] == [r.tolist() for r in rows[:9]]
-    assert unpack(blobs)[0].tolist() == np.concatenate(rows).tolist()
+    assert [unpack_postings([blob])[0].tolist() for blob in blobs[:9]] == [
+        r.tolist() for r in rows[:9]
+    ]
+    assert unpack_postings(blobs)[0].tolist() == np.concatenate(rows).tolist()

@@ -43,7 +43,7 @@ def test_a_session_spans_its_events_and_is_titled_by_the_first(db):
     number = db.write_now(lambda tx: projects.ensure_session(tx, REF, make(tx), 10))
     for at, title in ((30, None), (5, "First words"), (20, "Later words")):
         db.write_now(
-            lambda tx, at=at, title=title: projects.session_happened(tx, number, at, title)
+            lambda tx, at=at, title=title: projects.extend_session(tx, number, at, title)
         )
     session = db.read_now(lambda tx: projects.sessions(tx, [number, 77]))[number]
     assert (session.started_at, session.last_event_at, session.title) == (5, 30, "First words")
@@ -56,14 +56,16 @@ def test_a_session_is_found_by_the_beginning_of_its_key(db):
 
 
 def merged(tx, source="/a", into="/b", now=2):
-    return projects.absorb(tx, projects.by_key(tx, source), projects.by_key(tx, into), now)
+    return projects.merge_project(
+        tx, projects.project_by_key(tx, source), projects.project_by_key(tx, into), now
+    )
 
 
 def test_a_merged_key_means_the_project_that_stayed(db):
     def write(tx):
         for key, name in (("/a", "a"), ("/b", "b"), ("/c", "c")):
             make(tx, key, name)
-        projects.ensure_session(tx, REF, projects.by_key(tx, "/a").id, 10)
+        projects.ensure_session(tx, REF, projects.project_by_key(tx, "/a").id, 10)
         return merged(tx), merged(tx, "/b", "/c", 3)
 
     first, second = db.write_now(write)
@@ -71,10 +73,10 @@ def test_a_merged_key_means_the_project_that_stayed(db):
     assert (second.sessions, second.aliases) == (1, 1)
     (left,) = db.read_now(projects.projects)
     assert db.write_now(make) == left.id
-    assert [db.read_now(lambda tx, k=k: projects.by_key(tx, k)) for k in ("/a", "/b", "/c")] == [
+    assert [db.read_now(lambda tx, k=k: projects.project_by_key(tx, k)) for k in ("/a", "/b", "/c")] == [
         left, left, left,
     ]  # fmt: skip
-    assert db.read_now(projects.aliases) == {left.id: ["/a", "/b"]}
+    assert db.read_now(projects.project_aliases) == {left.id: ["/a", "/b"]}
 
 
 def test_a_project_is_found_by_the_name_and_key_of_what_was_merged_into_it(db):
@@ -102,24 +104,24 @@ def test_a_project_is_counted_and_renamed(db):
         number = make(tx)
         session = projects.ensure_session(tx, REF, number, 10)
         for kind in ("prompt", "stop"):
-            events.append(tx, make_new_event(kind), session)
-        projects.session_happened(tx, session, 50, None)
-        projects.rename(tx, number, "money")
+            events.append_event(tx, make_new_event(kind), session)
+        projects.extend_session(tx, session, 50, None)
+        projects.rename_project(tx, number, "money")
         return number, make(tx, "/b", "b")
 
     number, other = db.write_now(write)
-    tallies = db.read_now(projects.tallies)
-    assert tallies[number] == projects.Tally(1, 0, 2, 50)
-    assert tallies[other] == projects.Tally()
+    tallies = db.read_now(projects.count_by_project)
+    assert tallies[number] == projects.ProjectCounts(1, 0, 2, 50)
+    assert tallies[other] == projects.ProjectCounts()
     assert db.read_now(lambda tx: projects.project(tx, number)).name == "money"
     assert db.write_now(make) == number
     assert db.read_now(lambda tx: projects.project(tx, number)).name == "money"
 
 
 def test_a_known_session_says_where_it_belongs(db):
-    assert db.read_now(lambda tx: projects.known_session(tx, REF)) is None
+    assert db.read_now(lambda tx: projects.session_and_project(tx, REF)) is None
     number = db.write_now(lambda tx: projects.ensure_session(tx, REF, make(tx), 10))
-    assert db.read_now(lambda tx: projects.known_session(tx, REF)) == (number, "/a")
+    assert db.read_now(lambda tx: projects.session_and_project(tx, REF)) == (number, "/a")
 
 
 def test_the_sessions_of_a_project_come_newest_first_without_those_dated_ahead(db):
@@ -127,6 +129,8 @@ def test_the_sessions_of_a_project_come_newest_first_without_those_dated_ahead(d
         here = projects.ensure_project(tx, "/p", "p", "", 1)
         for key, at in (("a", 5), ("b", 7), ("c", 10**12)):
             projects.ensure_session(tx, SessionRef("c", key), here, at)
-        return [[s.key for s in projects.of_project(tx, here, 5, now)] for now in (10, 10**12)]
+        return [
+            [s.key for s in projects.recent_sessions(tx, here, 5, now)] for now in (10, 10**12)
+        ]
 
     assert db.write_now(work) == [["b", "a"], ["c", "b", "a"]]

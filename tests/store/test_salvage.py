@@ -83,7 +83,7 @@ def test_of_a_whole_vault_everything_is_kept_and_proved(damaged, target):
     made = salvage.salvage(damaged, target, AT)
     assert made.lost == {}
     assert (made.kept["events"], made.kept["summaries"]) == (EVENTS, SUMMARIES)
-    rows = backup.verify(target)
+    rows = backup.verify_vault(target)
     assert (rows["events"], rows["sessions"], rows["forgotten"]) == (EVENTS, SESSIONS, 1)
     assert rows["changes"] == SUMMARIES
     assert Path(target).stat().st_mode & 0o777 == 0o600
@@ -97,7 +97,7 @@ def test_a_page_that_is_gone_takes_its_rows_along_and_no_others(damaged, target)
     assert 0 < made.lost["events"] <= len(gone) * 12
     assert made.kept["events"] == EVENTS - made.lost["events"]
     assert made.kept["summaries"] == SUMMARIES
-    backup.verify(target)
+    backup.verify_vault(target)
 
 
 def test_what_a_lost_row_was_referred_to_by_gets_a_stand_in(damaged, target):
@@ -106,7 +106,7 @@ def test_what_a_lost_row_was_referred_to_by_gets_a_stand_in(damaged, target):
             over(damaged, (page - 1) * PAGE, bytes(PAGE))
     made = salvage.salvage(damaged, target, AT)
     assert (made.kept["events"], made.kept["summaries"]) == (EVENTS, SUMMARIES)
-    rows = backup.verify(target)
+    rows = backup.verify_vault(target)
     assert (rows["projects"], rows["sessions"]) == (1, SESSIONS)
 
 
@@ -146,7 +146,7 @@ def test_of_nothing_nothing_is_made(damaged, target, left):
 def test_what_was_forgotten_is_read_of_a_damaged_vault_too(damaged):
     for page in pages_of(damaged, "events")[:5]:
         over(damaged, (page - 1) * PAGE, bytes(PAGE))
-    assert salvage.forgotten(damaged) == [("gone", 7)]
+    assert salvage.salvage_forgotten(damaged) == [("gone", 7)]
 
 
 def test_a_row_that_makes_no_sense_is_none(damaged, target):

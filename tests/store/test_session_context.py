@@ -2,7 +2,7 @@ import pytest
 
 from memd.models import EdgeType, Kind, SessionRef
 from memd.store import links, projects, session_context, summaries, usage
-from memd.store.types import Use
+from memd.store.types import SummaryUse
 from tests.make import make_draft
 
 NOW = 1_000_000
@@ -21,10 +21,10 @@ def shelf(db):
             ref = SessionRef("claude-code", session) if session else None
             session_id = projects.ensure_session(tx, ref, owner_id, at) if ref else None
             if session_id:
-                projects.session_happened(tx, session_id, at, f"about {session}")
-            owner = summaries.Owner(owner_id, session_id, "claude-code")
+                projects.extend_session(tx, session_id, at, f"about {session}")
+            owner = summaries.SummaryOwner(owner_id, session_id, "claude-code")
             draft = make_draft(title, kind=kind, at=at, **fields)
-            return summaries.put_summaries(tx, f"u{next(count)}", draft, owner, at)[0]
+            return summaries.put_summary(tx, f"u{next(count)}", draft, owner, at)[0]
 
         return db.write_now(write)
 
@@ -50,17 +50,20 @@ def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, shelf):
     shelf(at=5, kind=Kind.NOTE)
     other = shelf(at=6, project="/q")
     hide(db, new, gone)
-    assert ids(db, session_context.newest, [1], Kind.DECISION, NOW, 9) == [new, old]
-    assert ids(db, session_context.newest, [1, 2], Kind.DECISION, NOW, 1) == [new, other]
-    assert ids(db, session_context.by_ids, [old, gone, new], NOW) == [old, new]
+    assert ids(db, session_context.newest_candidates, [1], Kind.DECISION, NOW, 9) == [new, old]
+    assert ids(db, session_context.newest_candidates, [1, 2], Kind.DECISION, NOW, 1) == [
+        new,
+        other,
+    ]
+    assert ids(db, session_context.candidates_by_ids, [old, gone, new], NOW) == [old, new]
 
 
 def test_a_card_says_what_its_worth_is_read_from(db, shelf):
     number = shelf("We chose Redis", at=7, session="s1")
-    db.write_now(lambda tx: summaries.pin(tx, number, NOW))
-    db.write_now(lambda tx: summaries.strengthen(tx, number, NOW))
-    db.write_now(lambda tx: usage.record(tx, {number: Use(3, NOW)}, {}))
-    (card,) = db.read_now(lambda tx: session_context.pinned(tx, [1], NOW, 9))
+    db.write_now(lambda tx: summaries.pin_summary(tx, number, NOW))
+    db.write_now(lambda tx: summaries.strengthen_summary(tx, number, NOW))
+    db.write_now(lambda tx: usage.record_uses(tx, {number: SummaryUse(3, NOW)}, {}))
+    (card,) = db.read_now(lambda tx: session_context.pinned_candidates(tx, [1], NOW, 9))
     assert (card.title, card.at, card.is_pinned, card.repeats, card.uses, card.session_id) == (
         "We chose Redis", 7, True, 1, 3, 1,
     )  # fmt: skip
@@ -81,7 +84,7 @@ def test_a_failure_with_a_fix_or_a_later_pass_is_not_open(db, shelf):
         links.NewEdge("summary", str(passed), EdgeType.REFERENCES, "event", "9", session_context.PASSED_LATER, 1),
         links.NewEdge("summary", str(still), EdgeType.REFERENCES, "file", "/a", "unmended", 1),
     ]  # fmt: skip
-    db.write_now(lambda tx: links.link(tx, edges))
+    db.write_now(lambda tx: links.add_edges(tx, edges))
     assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == [still, early]
     assert ids(db, session_context.open_failures, [1], 150, NOW, 9) == [still]
 
@@ -93,7 +96,7 @@ def test_of_a_session_only_its_own_and_of_failures_the_open_ones(db, shelf):
     shelf(session="s1", kind=Kind.FAILURE, rule="same-command")
     failed = shelf(session="s1", kind=Kind.FAILURE, rule="unmended", at=NOW - 1)
     kinds = (Kind.DECISION, Kind.FAILURE)
-    assert ids(db, session_context.of_session, 1, kinds, NOW, 9) == [mine, failed]
+    assert ids(db, session_context.session_candidates, 1, kinds, NOW, 9) == [mine, failed]
 
 
 def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, shelf):
@@ -119,13 +122,13 @@ def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, shel
     ("read", "index"),
     [
         (
-            lambda tx: session_context.newest(tx, [1], Kind.DECISION, NOW, 9),
+            lambda tx: session_context.newest_candidates(tx, [1], Kind.DECISION, NOW, 9),
             "summaries_by_kind",
         ),
         (lambda tx: session_context.open_failures(tx, [1], 0, NOW, 9), "summaries_by_kind"),
-        (lambda tx: session_context.pinned(tx, [1], NOW, 9), "summaries_pinned"),
+        (lambda tx: session_context.pinned_candidates(tx, [1], NOW, 9), "summaries_pinned"),
         (
-            lambda tx: session_context.of_session(tx, 1, (Kind.NOTE,), NOW, 9),
+            lambda tx: session_context.session_candidates(tx, 1, (Kind.NOTE,), NOW, 9),
             "summaries_by_session",
         ),
     ],

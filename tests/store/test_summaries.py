@@ -5,7 +5,7 @@ import pytest
 from memd.models import Draft, Kind, Source, Tier
 from memd.store import fulltext, ledger, links, projects, summaries
 from memd.store.filter import Filter
-from memd.store.summaries import Owner
+from memd.store.summaries import SummaryOwner
 
 DRAFT = Draft(
     "turn",
@@ -22,21 +22,21 @@ DRAFT = Draft(
 
 @pytest.fixture
 def owner(db):
-    return Owner(
+    return SummaryOwner(
         db.write_now(lambda tx: projects.ensure_project(tx, "/a", "a", "", 1)), None, "agent"
     )
 
 
 def put(db, owner, uid, now=1, **change):
     return db.write_now(
-        lambda tx: summaries.put_summaries(
+        lambda tx: summaries.put_summary(
             tx, uid, dataclasses.replace(DRAFT, **change), owner, now
         )
     )
 
 
 def get(db, number):
-    return db.read_now(lambda tx: summaries.get(tx, number))
+    return db.read_now(lambda tx: summaries.get_summary(tx, number))
 
 
 def test_a_draft_becomes_a_summary_that_knows_its_events_time(db, owner):
@@ -53,16 +53,20 @@ def test_a_draft_becomes_a_summary_that_knows_its_events_time(db, owner):
 
 def test_the_same_draft_again_changes_nothing_and_another_text_revises(db, owner):
     number, _ = put(db, owner, "u")
-    db.write_now(lambda tx: fulltext.learnt(tx, [seq for seq, _ in fulltext.pending(tx, 9)]))
+    db.write_now(
+        lambda tx: fulltext.remove_changes(
+            tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)]
+        )
+    )
     assert put(db, owner, "u", now=2) == (number, "unchanged")
     assert db.read_now(fulltext.count_changes) == 0
     assert put(db, owner, "u", now=3, body="Longer body") == (number, "revised")
     assert get(db, number).revisions == 2
-    assert [i for _, i in db.read_now(lambda tx: fulltext.pending(tx, 9))] == [number]
+    assert [i for _, i in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))] == [number]
 
 
 def test_what_was_forgotten_is_not_written_again(db, owner):
-    db.write_now(lambda tx: ledger.forget(tx, "u", 1))
+    db.write_now(lambda tx: ledger.record_forgotten(tx, "u", 1))
     assert put(db, owner, "u") == (0, "forgotten")
 
 
@@ -75,8 +79,10 @@ def test_a_superseded_summary_names_its_successor_and_is_not_live(db, owner):
         )
     )
     assert get(db, old).superseded_by == new
-    assert [s.id for s in db.read_now(lambda tx: summaries.live(tx, owner.project_id))] == [new]
-    heads = db.read_now(lambda tx: summaries.heads(tx, [old, new, 99]))
+    assert [
+        s.id for s in db.read_now(lambda tx: summaries.live_summaries(tx, owner.project_id))
+    ] == [new]
+    heads = db.read_now(lambda tx: summaries.summary_heads(tx, [old, new, 99]))
     assert (heads[old].superseded_by, heads[old].superseded_at, heads[new].superseded_by) == (
         new,
         200,
@@ -92,7 +98,7 @@ def test_a_timeline_is_ordered_by_event_time_and_filtered(db, owner):
         return [
             s.id
             for s in db.read_now(
-                lambda tx: summaries.around(tx, wanted, 200, **bounds, pivot=ids[2])
+                lambda tx: summaries.summaries_around(tx, wanted, 200, **bounds, pivot=ids[2])
             )
         ]
 
@@ -111,9 +117,9 @@ def test_a_timeline_is_ordered_by_event_time_and_filtered(db, owner):
 
 def test_a_pin_makes_a_memory_core_and_unpinning_gives_its_tier_back(db, owner):
     number, _ = put(db, owner, "u", tier=Tier.AGENT)
-    db.write_now(lambda tx: summaries.pin(tx, number, 5))
+    db.write_now(lambda tx: summaries.pin_summary(tx, number, 5))
     assert (get(db, number).tier, get(db, number).pinned_at) == (Tier.CORE, 5)
-    db.write_now(lambda tx: summaries.pin(tx, number, None))
+    db.write_now(lambda tx: summaries.pin_summary(tx, number, None))
     assert (get(db, number).tier, get(db, number).pinned_at) == (Tier.AGENT, None)
 
 
@@ -123,13 +129,15 @@ def test_only_what_was_looked_at_as_it_stands_counts_as_consolidated(db, owner):
     put(db, owner, "u", now=2, body="Changed meanwhile")
     db.write_now(lambda tx: summaries.mark_consolidated(tx, seen))
     assert len(db.read_now(lambda tx: summaries.to_consolidate(tx, 9))) == 1
-    assert db.read_now(summaries.counts)["to_consolidate"] == 1
+    assert db.read_now(summaries.summary_counts)["to_consolidate"] == 1
 
 
 def test_topics_are_read_newest_first(db, owner):
     first, _ = put(db, owner, "a", topic_key="build.command", at=1)
     second, _ = put(db, owner, "b", topic_key="build.command", at=2)
-    found = db.read_now(lambda tx: summaries.on_topic(tx, "build.command", [owner.project_id]))
+    found = db.read_now(
+        lambda tx: summaries.topic_summaries(tx, "build.command", [owner.project_id])
+    )
     assert [s.id for s in found] == [second, first]
     assert db.read_now(lambda tx: summaries.ids_on_topic(tx, "build.command")) == [
         second,
@@ -142,20 +150,22 @@ def test_a_deleted_summary_takes_its_edges_along_and_tells_the_index(db, owner):
     edge = links.NewEdge(
         "summary", str(number), links.EdgeType.DERIVES_FROM, "event", "1", "turn", 1
     )
-    db.write_now(lambda tx: links.link(tx, [edge]))
-    db.write_now(lambda tx: summaries.strengthen(tx, number, 2))
+    db.write_now(lambda tx: links.add_edges(tx, [edge]))
+    db.write_now(lambda tx: summaries.strengthen_summary(tx, number, 2))
     assert get(db, number).duplicates == 2
-    db.write_now(lambda tx: summaries.delete(tx, number))
+    db.write_now(lambda tx: summaries.delete_summary(tx, number))
     assert get(db, number) is None
     assert db.read_now(lambda tx: links.edges_at(tx, "event", "1")) == []
-    assert number in [i for _, i in db.read_now(lambda tx: fulltext.pending(tx, 9))]
+    assert number in [i for _, i in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))]
 
 
 def test_an_episode_is_found_whole(db, owner):
     session_owner = dataclasses.replace(owner, episode="e")
     number, _ = put(db, session_owner, "u")
-    assert db.read_now(lambda tx: summaries.by_ids(tx, [number]))[number].episode == "e"
-    assert db.read_now(lambda tx: summaries.of_episode(tx, 1, "e")) == []
+    assert (
+        db.read_now(lambda tx: summaries.summaries_by_ids(tx, [number]))[number].episode == "e"
+    )
+    assert db.read_now(lambda tx: summaries.episode_summaries(tx, 1, "e")) == []
 
 
 @pytest.mark.parametrize(
@@ -166,5 +176,5 @@ def test_unpinning_gives_what_was_imported_its_own_tier_back(db, owner, rule, ti
     owner = dataclasses.replace(owner, source="import:markdown")
     number, _ = put(db, owner, "u", tier=tier, rule=rule)
     for pinned_at in (5, None):
-        db.write_now(lambda tx, at=pinned_at: summaries.pin(tx, number, at))
+        db.write_now(lambda tx, at=pinned_at: summaries.pin_summary(tx, number, at))
     assert get(db, number).tier is tier

@@ -11,11 +11,11 @@ from tests.make import AT, make_draft
 def put(db):
     def put(title, body="A body.", *, kind=Kind.DECISION, project="/p", uid=None, at=AT):
         def write(tx):
-            owner = summaries.Owner(
+            owner = summaries.SummaryOwner(
                 projects.ensure_project(tx, project, "p", "", 1), None, "test"
             )
             draft = make_draft(title, body, kind=kind, at=at)
-            return summaries.put_summaries(
+            return summaries.put_summary(
                 tx, uid or f"{project} {kind} {title}", draft, owner, 1
             )[0]
 
@@ -25,11 +25,11 @@ def put(db):
 
 
 def sharing(db, *words, kind=Kind.DECISION, limit=9):
-    return db.write_now(lambda tx: summaries.sharing(tx, 1, kind, words, limit=limit))
+    return db.write_now(lambda tx: summaries.ids_sharing_keys(tx, 1, kind, words, limit=limit))
 
 
 def titled(db, title, kind=Kind.INSTRUCTION):
-    return db.write_now(lambda tx: summaries.titled(tx, 1, kind, title))
+    return db.write_now(lambda tx: summaries.ids_with_title(tx, 1, kind, title))
 
 
 def test_a_rule_is_found_by_its_title_whatever_its_dress(db, put):
@@ -69,7 +69,7 @@ def test_cues_follow_a_revision_and_go_with_their_memory(db, put):
     put("No decision any more", kind=Kind.NOTE, uid="u")
     assert sharing(db, "decis", kind=Kind.NOTE) == []
     put("Caches in Redis", uid="u")
-    db.write_now(lambda tx: summaries.delete(tx, number))
+    db.write_now(lambda tx: summaries.delete_summary(tx, number))
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM cues").get) == 0
 
 

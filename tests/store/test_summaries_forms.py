@@ -3,10 +3,12 @@ from memd.store import links, projects, summaries
 
 
 def put(tx, uid, project="/a"):
-    owner = summaries.Owner(projects.ensure_project(tx, project, project, "", 1), None, "test")
-    return summaries.put_summaries(
-        tx, uid, Draft("s", Kind.NOTE, uid, "", 1, "r", ()), owner, 1
-    )[0]
+    owner = summaries.SummaryOwner(
+        projects.ensure_project(tx, project, project, "", 1), None, "test"
+    )
+    return summaries.put_summary(tx, uid, Draft("s", Kind.NOTE, uid, "", 1, "r", ()), owner, 1)[
+        0
+    ]
 
 
 def test_live_memories_of_one_form_and_project_are_twins(db):
@@ -14,12 +16,12 @@ def test_live_memories_of_one_form_and_project_are_twins(db):
         a, b, c = (put(tx, uid) for uid in "abc")
         elsewhere = put(tx, "d", "/b")
         summaries.put_forms(tx, {a: 7, b: 7, c: 8, elsewhere: 7, 999: 7})
-        project = summaries.get(tx, a).project_id
-        assert summaries.twins(tx, [(a, project, 7), (b, project, 7), (c, project, 8)], 9) == {
-            (a, b)
-        }
+        project = summaries.get_summary(tx, a).project_id
+        assert summaries.pairs_of_equal_form(
+            tx, [(a, project, 7), (b, project, 7), (c, project, 8)], 9
+        ) == {(a, b)}
         links.supersede(tx, newer_id=b, older_id=a, rule="r", cosine=None, guard="same", at=1)
-        assert summaries.twins(tx, [(b, project, 7)], 9) == set()
+        assert summaries.pairs_of_equal_form(tx, [(b, project, 7)], 9) == set()
 
     db.write_now(work)
 
@@ -28,8 +30,8 @@ def test_a_memory_meets_no_more_twins_than_allowed_the_newest_first(db):
     def work(tx):
         ids = [put(tx, uid) for uid in "abcd"]
         summaries.put_forms(tx, dict.fromkeys(ids, 7))
-        project = summaries.get(tx, ids[0]).project_id
-        assert summaries.twins(tx, [(ids[0], project, 7)], 2) == {
+        project = summaries.get_summary(tx, ids[0]).project_id
+        assert summaries.pairs_of_equal_form(tx, [(ids[0], project, 7)], 2) == {
             (ids[0], ids[3]),
             (ids[0], ids[2]),
         }
@@ -40,10 +42,13 @@ def test_a_memory_meets_no_more_twins_than_allowed_the_newest_first(db):
 def test_what_was_looked_at_without_a_form_is_lacking_the_newest_first(db):
     def work(tx):
         ids = [put(tx, uid) for uid in "abcd"]
-        summaries.mark_consolidated(tx, list(summaries.by_ids(tx, ids[:3]).values()))
+        summaries.mark_consolidated(tx, list(summaries.summaries_by_ids(tx, ids[:3]).values()))
         summaries.put_forms(tx, {ids[1]: 7})
-        assert summaries.lacking(tx, 2**62, 9) == [(ids[2], "c", ""), (ids[0], "a", "")]
-        assert summaries.lacking(tx, ids[2], 1) == [(ids[0], "a", "")]
+        assert summaries.summaries_without_form(tx, 2**62, 9) == [
+            (ids[2], "c", ""),
+            (ids[0], "a", ""),
+        ]
+        assert summaries.summaries_without_form(tx, ids[2], 1) == [(ids[0], "a", "")]
 
     db.write_now(work)
 
@@ -52,7 +57,7 @@ def test_a_form_goes_with_its_memory(db):
     def work(tx):
         number = put(tx, "a")
         summaries.put_forms(tx, {number: 7})
-        summaries.delete(tx, number)
+        summaries.delete_summary(tx, number)
         assert tx.execute("SELECT count(*) FROM forms").get == 0
 
     db.write_now(work)

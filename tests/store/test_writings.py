@@ -3,11 +3,11 @@ from dataclasses import replace
 import pytest
 
 from memd.models import SessionRef, Tier
-from memd.store import fulltext, links, projects, summaries, writings
-from memd.store.writings import WriteUp
+from memd.store import fulltext, links, projects, summaries
+from memd.store.summaries import TurnRewrite
 from tests.make import AT, make_draft
 
-NEW = WriteUp(1, 1, "A better title", "Learnt:\n- x\n\nA body.", 0.8, "ollama/m")
+NEW = TurnRewrite(1, 1, "A better title", "Learnt:\n- x\n\nA body.", 0.8, "ollama/m")
 
 
 @pytest.fixture
@@ -19,8 +19,8 @@ def put(db):
             project = projects.ensure_project(tx, "/p", "p", "", 1)
             ref = SessionRef("claude-code", session) if session else None
             number = projects.ensure_session(tx, ref, project, AT) if ref else None
-            owner = summaries.Owner(project, number, "claude-code", slot)
-            return summaries.put_summaries(tx, f"u-{slot}", make_draft(**fields), owner, AT)[0]
+            owner = summaries.SummaryOwner(project, number, "claude-code", slot)
+            return summaries.put_summary(tx, f"u-{slot}", make_draft(**fields), owner, AT)[0]
 
         return db.write_now(work)
 
@@ -28,7 +28,7 @@ def put(db):
 
 
 def found(db, since=0):
-    return [n for n, _ in db.read_now(lambda tx: writings.open_turns(tx, since, AT, 10))]
+    return [n for n, _ in db.read_now(lambda tx: summaries.rewritable_turns(tx, since, AT, 10))]
 
 
 def test_turns_are_found_newest_first_and_not_the_old_ones(db, put):
@@ -42,7 +42,7 @@ def test_what_is_no_plain_turn_is_never_among_them(db, put):
     put("file", tier=Tier.FILE)
     put("over", expires_at=AT)
     pinned, older, newer = put("pinned"), put("older"), put("newer")
-    db.write_now(lambda tx: summaries.pin(tx, pinned, AT))
+    db.write_now(lambda tx: summaries.pin_summary(tx, pinned, AT))
     db.write_now(
         lambda tx: links.supersede(
             tx, newer_id=newer, older_id=older, rule="r", cosine=None, guard="", at=AT
@@ -53,9 +53,11 @@ def test_what_is_no_plain_turn_is_never_among_them(db, put):
 
 def test_a_write_up_is_a_revision_that_says_who_wrote_it_and_is_indexed_again(db, put):
     number = put()
-    db.write_now(lambda tx: fulltext.learnt(tx, [s for s, _ in fulltext.pending(tx, 10)]))
-    assert db.write_now(lambda tx: writings.write_up(tx, NEW, AT + 5))
-    now = db.read_now(lambda tx: summaries.get(tx, number))
+    db.write_now(
+        lambda tx: fulltext.remove_changes(tx, [s for s, _ in fulltext.pending_changes(tx, 10)])
+    )
+    assert db.write_now(lambda tx: summaries.rewrite_turn(tx, NEW, AT + 5))
+    now = db.read_now(lambda tx: summaries.get_summary(tx, number))
     assert (now.title, now.body, now.quality) == (NEW.title, NEW.body, 0.8)
     assert (now.rule, now.revisions, now.updated_at) == ("turn, written by ollama/m", 2, AT + 5)
     assert db.read_now(fulltext.count_changes) == 1
@@ -68,15 +70,17 @@ def test_a_turn_that_changed_in_the_meantime_stays_as_it_is(db, put, change):
     if change == "revised":
         put(body="Another body.")
     elif change == "pinned":
-        db.write_now(lambda tx: summaries.pin(tx, number, AT))
+        db.write_now(lambda tx: summaries.pin_summary(tx, number, AT))
     else:
-        db.write_now(lambda tx: summaries.delete(tx, number))
-    before = db.read_now(lambda tx: summaries.get(tx, number))
-    assert not db.write_now(lambda tx: writings.write_up(tx, NEW, AT))
-    assert db.read_now(lambda tx: summaries.get(tx, number)) == before
+        db.write_now(lambda tx: summaries.delete_summary(tx, number))
+    before = db.read_now(lambda tx: summaries.get_summary(tx, number))
+    assert not db.write_now(lambda tx: summaries.rewrite_turn(tx, NEW, AT))
+    assert db.read_now(lambda tx: summaries.get_summary(tx, number)) == before
 
 
 def test_what_utf_8_cannot_say_is_written_all_the_same(db, put):
     put()
-    assert db.write_now(lambda tx: writings.write_up(tx, replace(NEW, title="half \ud800"), AT))
-    assert db.read_now(lambda tx: summaries.get(tx, 1)).title == "half ?"
+    assert db.write_now(
+        lambda tx: summaries.rewrite_turn(tx, replace(NEW, title="half \ud800"), AT)
+    )
+    assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).title == "half ?"

@@ -31,7 +31,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.index.quantization import decode
 from memd.store import backup as store_backup
 from memd.store import integrity, vectors
-from memd.store.backup import snapshot
+from memd.store.backup import read_snapshot
 from memd.store.database import Database, open_database
 from memd.transfer import archive
 from tests.stress import crash_work as load
@@ -90,7 +90,7 @@ def _findings(client: Client) -> Iterator[dict[str, Any]]:
 def _examined(site: load.Site, limit: int) -> list[str]:
     """The stored index against the same computed anew, memory by memory."""
     tokens = Config().index.passage_tokens
-    with snapshot(site.daemon.paths.database) as tx:
+    with read_snapshot(site.daemon.paths.database) as tx:
         found = check.check_sample(tx, tokens, limit=limit)
     return [] if found.verdict == "ok" else [f"index: {found.words}"]
 
@@ -222,7 +222,7 @@ def _backups(site: load.Site) -> list[str]:
     paths, said = site.daemon.paths, []
     for one in backup.listed(backup.place(paths), paths.vault)[:2]:
         try:
-            store_backup.verify(one.path)
+            store_backup.verify_vault(one.path)
         except FileNotFoundError:
             continue  # pruned by the next one meanwhile
         except MemdError as error:
@@ -253,7 +253,7 @@ def rebuilt(vault: str) -> list[str]:
     """The index of a copy of a vault, row by row, against the same made anew from the truth."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "copy.db"))
-        store_backup.copy(vault, path, lambda *_: None)
+        store_backup.copy_vault(vault, path, lambda *_: None)
         with open_database(path, 1) as db:
             anyio.run(_settle, db)  # what was distilled at this very moment
         before = index(path)
@@ -290,7 +290,7 @@ def index(path: str) -> dict[str, Rows]:
     connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
     try:
         ids = [number for (number,) in connection.execute("SELECT id FROM summaries")]
-        passages = {number: integrity.indexed(connection, number) for number in ids}
+        passages = {number: integrity.indexed_passages(connection, number) for number in ids}
         owner = {
             one.id: (number, seq) for number in ids for seq, one in enumerate(passages[number])
         }
@@ -351,7 +351,7 @@ def strays(site: load.Site, models: dict[str, str]) -> list[str]:
     """Learned vectors that are not what their own model makes of their passage; digest → salt."""
     model = ollama_stub.minilm.load("noise")
     said: list[str] = []
-    with snapshot(site.daemon.paths.database) as tx:
+    with read_snapshot(site.daemon.paths.database) as tx:
         spaces = tx.execute(
             "SELECT id, name, digest, document_prefix FROM spaces WHERE provider = 'ollama'"
         ).fetchall()

@@ -25,7 +25,7 @@ from memd.capture import spool
 from memd.capture.redact import redact_value
 from memd.client import Client
 from memd.errors import EngineFailed, MemdError, Unreachable
-from memd.store.import_rows import commit, staging
+from memd.store.import_rows import commit_staging, staging_vault
 from memd.transfer import archive
 from tests.stress.crash_records import Lines, foreign_export, reworded_export, turn
 
@@ -332,9 +332,9 @@ def _import(site: Site, client: Client) -> None:
     word, now = site.rare(), time.time_ns() // 1_000_000
     data = reworded_export(foreign_export(), word)
     with site.doing("importing"):
-        with staging(site.daemon.paths.database, now) as (vault, name):
+        with staging_vault(site.daemon.paths.database, now) as (vault, name):
             archive.stage(Lines(data), vault, redact_value, lambda _: None)
-            commit(vault)
+            commit_staging(vault)
             site.promises.rounds[word] = False
             client.call("memd/import/vault", {"staged": name})
         site.promises.rounds[word] = True

@@ -25,8 +25,8 @@ from memd.errors import MemdError
 from memd.models import NewEvent
 from memd.server import jsonrpc, requests
 from memd.store.database import Database
-from memd.store.export_rows import FREIGHT
-from memd.store.import_rows import staging
+from memd.store.export_rows import EXPORT_SCHEMA
+from memd.store.import_rows import staging_vault
 from memd.transfer import (
     archive,
     claude_mem,
@@ -128,7 +128,7 @@ def _exports_made(generator: Generator) -> bytes:
     if generator.chance(0.3):
         records.insert(generator.random.randrange(len(records) + 1), generator.value())
     kinds = [one.get("record") if isinstance(one, dict) else None for one in records]
-    counts = {kind: kinds.count(kind) for kind in FREIGHT}
+    counts = {kind: kinds.count(kind) for kind in EXPORT_SCHEMA}
     header = {**lines[0], "counts": counts}
     if generator.chance(0.1):
         header = generator.changed(header)
@@ -143,7 +143,7 @@ def _export() -> bytes:
     """A vault with a record of every kind, as lines."""
     records = freight.one_of_each()
     kinds = [kind for kind, _ in records]
-    writer = archive.Writer("1.0", None, {kind: kinds.count(kind) for kind in FREIGHT})
+    writer = archive.Writer("1.0", None, {kind: kinds.count(kind) for kind in EXPORT_SCHEMA})
     body = [writer.record(kind, fields) for kind, fields in records]
     return b"".join([writer.header(), *body, writer.end()])
 
@@ -158,7 +158,7 @@ def exports() -> Iterator[Target]:
         def take(data: bytes) -> None:
             before = db.read_now(_counted)
             try:
-                with staging(path, NOW) as (tx, name):
+                with staging_vault(path, NOW) as (tx, name):
                     archive.stage(io.BytesIO(data), tx, redact.redact_value, lambda _: None)
                     tx.execute("COMMIT")
                     db.write_now(lambda to: archive.merge(to, f"{home}/{name}", NOW))

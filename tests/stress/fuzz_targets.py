@@ -181,7 +181,9 @@ def _distilled(tx: Connection, prepared: list[Prepared]) -> None:
             same(distiller.plan_episodes(due), plans, "distilled twice")
             for plan in plans:
                 written(tx, plan, due.session, NOW)
-    made = summaries.by_ids(tx, [n for (n,) in tx.execute("SELECT id FROM summaries")])
+    made = summaries.summaries_by_ids(
+        tx, [n for (n,) in tx.execute("SELECT id FROM summaries")]
+    )
     for one in made.values():
         chunking.passages(one)
         entities.of_summary(one)

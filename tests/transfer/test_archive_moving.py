@@ -13,7 +13,7 @@ from memd.capture.redact import redact, redact_value
 from memd.errors import BadRequest, VaultError
 from memd.models import EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Database
-from memd.store.import_rows import staging
+from memd.store.import_rows import staging_vault
 from memd.transfer import archive
 from tests import freight
 from tests.freight import (
@@ -423,7 +423,7 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path):
 
     file = Endless()
     with (
-        staging(str(tmp_path / "t.db"), AT) as (tx, _),
+        staging_vault(str(tmp_path / "t.db"), AT) as (tx, _),
         pytest.raises(BadRequest, match="line 1: longer than 32 MiB"),
     ):
         archive.stage(file, tx, freight.plain, lambda _: None)
@@ -441,7 +441,7 @@ def test_a_text_file_of_another_program_is_no_export(tmp_path):
         b'{"record":1}\n',
     ):
         with (
-            staging(str(tmp_path / "t.db"), AT) as (tx, _),
+            staging_vault(str(tmp_path / "t.db"), AT) as (tx, _),
             pytest.raises(BadRequest, match=r"line 1: .*not a memd export"),
         ):
             archive.stage(io.BytesIO(data), tx, freight.plain, lambda _: None)
@@ -449,11 +449,11 @@ def test_a_text_file_of_another_program_is_no_export(tmp_path):
 
 HALFWAY = """
 import sys, time
-from memd.exchange import moving
+from memd.transfer import archive
 from memd.store.database import Database
 db = Database(sys.argv[1], 1)
 def work(tx):
-    moving.merge(tx, sys.argv[2], 1)
+    archive.merge(tx, sys.argv[2], 1)
     print("merged", flush=True)
     time.sleep(60)
 db.write_now(work)
@@ -479,7 +479,7 @@ def test_a_vault_of_many_records_moves_in_little_memory(tmp_path):
     assert len(data) > 4_000_000
     tracemalloc.start()
     archive.export(str(tmp_path / "home.db"), "1", lambda _: None)
-    with staging(str(tmp_path / "t.db"), AT) as (tx, _):
+    with staging_vault(str(tmp_path / "t.db"), AT) as (tx, _):
         archive.stage(io.BytesIO(data), tx, freight.plain, lambda _: None)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()

@@ -119,7 +119,7 @@ async def test_hooks_and_transcripts_of_one_session_converge(
         if got.outcome == "stored"
     ]
     assert set(new) <= (set() if hooks_first else LIVE_ONLY)
-    found = await db.read(lambda tx: events.by_ids(tx, range(1, 500)))
+    found = await db.read(lambda tx: events.events_by_ids(tx, range(1, 500)))
     wanted = {e.name for e in found.values()}
     assert wanted >= {
         "UserPromptSubmit",
@@ -128,7 +128,7 @@ async def test_hooks_and_transcripts_of_one_session_converge(
         "Stop",
         "PostCompact",
     }
-    assert await db.read(lambda tx: ledger.reasons(tx, "refused")) == {}
+    assert await db.read(lambda tx: ledger.outcome_reasons(tx, "refused")) == {}
 
 
 def test_times_and_directories_are_those_of_the_session():
@@ -316,7 +316,7 @@ async def test_what_memd_itself_put_before_an_agent_is_not_imported(db, clock, t
         user(f"{block} Go on"), assistant(text(f"As remembered: {block}"), why="end_turn"),
     )  # fmt: skip
     await intake.capture(captures(payloads))
-    found = await db.read(lambda tx: events.by_ids(tx, range(9)))
+    found = await db.read(lambda tx: events.events_by_ids(tx, range(9)))
     assert [e.payload.get("prompt", "").strip() for e in found.values()] == ["Go on", ""]
     assert "Redis" not in str(found)
 

@@ -14,20 +14,20 @@ _NAMED = {
 }
 
 
-def number(tx: Connection, kind: str, name: str) -> int | None:
+def row_id(tx: Connection, kind: str, name: str) -> int | None:
     """The number of the summary, session or event with this uid or key; None if there is none."""
     table, column = _NAMED[kind]
     found = tx.execute(f"SELECT id FROM {table} WHERE {column} = ?", (name,)).get
     return None if found is None else int(found)
 
 
-def is_there(tx: Connection, table: str, columns: str, values: tuple[object, ...]) -> bool:
+def has_row(tx: Connection, table: str, columns: str, values: tuple[object, ...]) -> bool:
     """Whether a row of this table has these values in these columns, which are ours."""
     query = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE ({columns}) = ({marks(values)}))"
     return bool(tx.execute(query, values).get)
 
 
-def hider(tx: Connection, summary_id: int) -> int | None:
+def superseder_of(tx: Connection, summary_id: int) -> int | None:
     """The number of the summary that hides this one now."""
     found = tx.execute(
         "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL",
@@ -36,7 +36,9 @@ def hider(tx: Connection, summary_id: int) -> int | None:
     return None if found is None else int(found)
 
 
-def insert(tx: Connection, table: str, row: Mapping[str, object], *, or_leave: bool) -> bool:
+def insert_row(
+    tx: Connection, table: str, row: Mapping[str, object], *, or_leave: bool
+) -> bool:
     """Write a row; with `or_leave`, False if another one stands in its way."""
     verb = "INSERT OR IGNORE" if or_leave else "INSERT"
     sql = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({marks(row)})"
@@ -44,12 +46,12 @@ def insert(tx: Connection, table: str, row: Mapping[str, object], *, or_leave: b
     return tx.changes() > 0
 
 
-def last(tx: Connection, table: str) -> int:
+def last_id(tx: Connection, table: str) -> int:
     """The highest number of a table; 0 if it is empty."""
     return int(tx.execute(f"SELECT coalesce(max(id), 0) FROM {table}").get)
 
 
-def text(value: object, separators: tuple[str, str] | None = None) -> str:
+def json_text(value: object, separators: tuple[str, str] | None = None) -> str:
     """A JSON value as the store keeps it."""
     return json.dumps(value, ensure_ascii=False, separators=separators)
 
@@ -59,7 +61,7 @@ def marks(values: Sized) -> str:
     return ", ".join("?" * len(values))
 
 
-class Met:
+class SeenRows:
     """Which rows that have no name of their own, and can be undone, were spoken of before."""
 
     def __init__(self, tx: Connection) -> None:
