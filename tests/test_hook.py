@@ -27,7 +27,7 @@ from memd.models import Kind
 from memd.paths import Paths
 from memd.store import events
 from memd.store.database import open_database
-from tests import library
+from tests import indexed_vault
 
 HOOK = str(Path(hook.__file__))
 PATIENT = f"""
@@ -454,8 +454,8 @@ def test_a_session_that_begins_without_a_daemon_gets_its_context_all_the_same(
     monkeypatch.chdir(may_start["HOME"])
     database = Path(Paths(may_start).database)
     database.parent.mkdir(parents=True)
-    with open_database(str(database), library.NOW) as db:
-        library.Library(db).put(
+    with open_database(str(database), indexed_vault.NOW) as db:
+        indexed_vault.IndexedVault(db).put(
             "We chose apsw over sqlite3", kind=Kind.DECISION, project="/p", days_ago=100
         )
     inside(may_start, START)

@@ -9,7 +9,7 @@ from memd.import_graph import (
     read_imports,
 )
 from memd.models import EventKind
-from tests.make import make_event
+from tests.factories import make_event
 
 
 def wrote(path, content, number=1, tool="Write"):

@@ -27,7 +27,7 @@ from memd.models import Kind, SessionRef, Stance
 from memd.store import projects
 from memd.store.erasure import ErasureBounds
 from tests.conftest import StoppedClock
-from tests.vault_life import House, Known, Model, rare, staying_above, turn
+from tests.whole_vault import Known, Model, WholeVault, rare, staying_above, turn
 
 TOPICS = ("deploy.host", None)
 WAYS = ("The {0} of it is {1}.", "The {0} of it is the {1}.", "{0} of it is {1}")
@@ -54,15 +54,15 @@ class Life(RuleBasedStateMachine):
     def begin(self):
         self.folder = tempfile.TemporaryDirectory()
         self.clock = StoppedClock()
-        self.house = House(Path(self.folder.name, "0.db"), self.clock)
+        self.vault = WholeVault(Path(self.folder.name, "0.db"), self.clock)
         self.model = Model()
         self.moved = self.drawn = 0
         self.is_standing = False
         self.exports = []
 
     def teardown(self):
-        if hasattr(self, "house"):
-            self.house.close()
+        if hasattr(self, "vault"):
+            self.vault.close()
             self.folder.cleanup()
 
     def word(self):
@@ -75,7 +75,7 @@ class Life(RuleBasedStateMachine):
 
     def pair(self, number, step):
         """Two memories; of one step, a pair of which one hides the other if there is any."""
-        linked = sorted(self.house.chains().items()) if step == 1 else []
+        linked = sorted(self.vault.chains().items()) if step == 1 else []
         if linked:
             return linked[number % len(linked)][:: 1 if number % 2 else -1]
         return self.pick(number), self.pick(number + step)
@@ -85,8 +85,8 @@ class Life(RuleBasedStateMachine):
 
     def learn(self, *, may_change=(), words=()):
         """Compare the model with the vault: only these may have changed, and what is new is taken over."""
-        self.house.settle()
-        now = self.house.all()
+        self.vault.settle()
+        now = self.vault.all()
         known = self.model.known
         assert known.keys() <= now.keys(), "a memory is lost"
         for number, summary in now.items():
@@ -153,8 +153,8 @@ class Life(RuleBasedStateMachine):
         self._say(again, known.words)
 
     def _say(self, memory, words):
-        before = self.house.chains()
-        kept = self.house.call(self.house.curator.remember, memory)
+        before = self.vault.chains()
+        kept = self.vault.call(self.vault.curator.remember, memory)
         known = self.model.known
         slot = {
             number
@@ -166,7 +166,7 @@ class Life(RuleBasedStateMachine):
         known[kept.id].said = known[kept.id].said or memory
         assert known[kept.id].is_shown, "what was said last is hidden"
         for number in slot - {kept.id}:
-            judged = self.house.judged(number, kept.id)
+            judged = self.vault.judged(number, kept.id)
             assert not known[number].is_shown or judged or now[number].pinned_at
         # What was forgotten may be said again.
         self.model.gone -= set(words)
@@ -177,19 +177,19 @@ class Life(RuleBasedStateMachine):
         words = self._captured(session, failing)
         self.learn(words=words)
         for word in words if failing else words[:2]:
-            assert self.house.found(word)[1]
+            assert self.vault.found(word)[1]
 
     def _captured(self, session, failing):
         """The rare words of a turn that nobody has distilled yet."""
         words = self.word(), self.word(), self.word()
         self.clock.advance(ms=5)
-        self.house.capture(turn(session, f"p{self.drawn}", *words, failing=failing))
+        self.vault.capture(turn(session, f"p{self.drawn}", *words, failing=failing))
         return words
 
     @precondition(lambda self: self.has())
     @rule(number=_PICK, pinned=st.booleans())
     def pin(self, number, pinned):
-        self.house.call(self.house.curator.pin, self.pick(number), pinned)
+        self.vault.call(self.vault.curator.pin, self.pick(number), pinned)
         self.learn()
 
     @precondition(lambda self: self.has(2))
@@ -201,40 +201,40 @@ class Life(RuleBasedStateMachine):
     )
     def judge(self, one, step, relation, taken_back):
         pair = one, other = self.pair(one, step)
-        before, fresh = self.model.shown(), not self.house.judged(one, other)
+        before, fresh = self.model.shown(), not self.vault.judged(one, other)
         reason = self.word()
         with contextlib.suppress(BadRequest):
             ruling = NewJudgment(one, other, relation, f"said {reason}", "user")
-            done = self.house.call(self.house.judge.judge, ruling)
+            done = self.vault.call(self.vault.judge.judge, ruling)
             self.learn(may_change=pair)
             if relation in {Stance.SUPERSEDES, Stance.DUPLICATE}:
                 assert not self.model.known[other].is_shown
             else:
-                chains = self.house.chains()
+                chains = self.vault.chains()
                 assert chains.get(one) != other
                 assert chains.get(other) != one
             if taken_back and done.outcome == "judged":
                 self._go_on()
-                self.house.call(self.house.judge.undo, one, other)
+                self.vault.call(self.vault.judge.undo, one, other)
                 self.learn(may_change=pair)
                 assert not fresh or self.model.shown() == before, "undone is not as before"
-                assert not self.house.judged(one, other)
+                assert not self.vault.judged(one, other)
 
     @precondition(lambda self: self.has(2))
     @rule(one=_PICK, step=st.integers(1, 3))
     def undo(self, one, step):
         pair = self.pair(one, step)
         with contextlib.suppress(BadRequest):
-            self.house.call(self.house.judge.undo, *pair)
+            self.vault.call(self.vault.judge.undo, *pair)
         self.learn(may_change=pair)
-        assert not self.house.judged(*pair)
+        assert not self.vault.judged(*pair)
 
     @rule(taken_back=st.booleans())
     def consolidate(self, taken_back):
         self._tidy(taken_back=taken_back)
 
     def _tidy(self, *, taken_back):
-        self.house.settle()
+        self.vault.settle()
         before, known = self.model.shown(), self.model.known
         by_words = {}
         for number, one in known.items():
@@ -243,7 +243,7 @@ class Life(RuleBasedStateMachine):
         twins = {number for some in by_words.values() if len(some) > 1 for number in some}
         # Without the words that set them apart, others say the same, too.
         twins |= {number for number, one in known.items() if not one.is_whole}
-        ticks = self.house.tick()
+        ticks = self.vault.tick()
         self.learn(may_change=twins)
         assert self.model.shown() <= before, "a round shows what was hidden"
         for some in by_words.values():
@@ -253,10 +253,10 @@ class Life(RuleBasedStateMachine):
         ]
         if taken_back and runs:
             for run in reversed(runs):
-                self.house.call(self.house.consolidator.undo, f"r{run}", dry_run=False)
+                self.vault.call(self.vault.consolidator.undo, f"r{run}", dry_run=False)
             self.learn(may_change=twins)
             assert self.model.shown() == before, "a round that was undone is not as before"
-            self.house.tick()
+            self.vault.tick()
             self.learn()
 
     # ── What goes ──────────────────────────────────────────────────────────────────────────────
@@ -269,7 +269,7 @@ class Life(RuleBasedStateMachine):
     )
     def forget(self, numbers, by_word, hides):
         ids = {self.pick(number) for number in numbers}
-        if hides and (chains := self.house.chains()):
+        if hides and (chains := self.vault.chains()):
             # What both hides and is hidden first: the middle of a chain.
             ids = {min(chains.values(), key=lambda one: (one not in chains, one))}
         words = self.model.known[min(ids)].words[:1] if by_word else ()
@@ -278,15 +278,15 @@ class Life(RuleBasedStateMachine):
     @rule(key=st.sampled_from(SESSIONS), is_late=st.booleans())
     def forget_session(self, key, is_late):
         late = self._captured(key, failing=True) if is_late else ()
-        found = self.house.db.read_now(lambda tx: projects.find_sessions(tx, key))
+        found = self.vault.db.read_now(lambda tx: projects.find_sessions(tx, key))
         for one in found:
             self._forget(ForgetSelection(bounds=ErasureBounds(session_id=one.id)), late)
 
     def _forget(self, selection, late=()):
-        chains = self.house.chains()
-        told = self.house.call(self.house.curator.forget, selection, dry_run=True)
-        done = self.house.call(
-            self.house.curator.forget, selection, dry_run=False, token=told.token
+        chains = self.vault.chains()
+        told = self.vault.call(self.vault.curator.forget, selection, dry_run=True)
+        done = self.vault.call(
+            self.vault.curator.forget, selection, dry_run=False, token=told.token
         )
         assert (told.count, told.events, told.revived) == (
             done.count,
@@ -309,7 +309,7 @@ class Life(RuleBasedStateMachine):
         left = {word for one in self.model.known.values() for word in one.words}
         if not done.kept_events:
             self.model.gone |= {word for one in gone for word in one.words} - left | set(late)
-        assert not self.house.remains(self.model.gone)
+        assert not self.vault.remains(self.model.gone)
 
     @precondition(lambda self: self.has())
     @rule(number=_PICK)
@@ -317,7 +317,7 @@ class Life(RuleBasedStateMachine):
         words = self.model.known[self.pick(number)].words
         if not words:
             return
-        self.house.call(self.house.curator.scrub, words[0], dry_run=False)
+        self.vault.call(self.vault.curator.scrub, words[0], dry_run=False)
         for one in self.model.known.values():
             if words[0] in one.words:
                 one.words = tuple(word for word in one.words if word != words[0])
@@ -329,25 +329,25 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def rest(self):
-        self.house.save()
+        self.vault.save()
 
     @rule(is_late=st.booleans(), anew=st.booleans())
     def restart(self, is_late, anew):
         words = self._captured(SESSIONS[0], failing=True) if is_late else ()
-        self.house.restart()
+        self.vault.restart()
         if anew:
-            self.house.call(self.house.indexer.reindex)
+            self.vault.call(self.vault.indexer.reindex)
         self.learn(words=words)
 
     @rule()
     def move(self):
         """Move into a fresh vault, and live on there."""
-        self.house.settle()
-        data = self.house.exported()
+        self.vault.settle()
+        data = self.vault.exported()
         self.exports.append(data)
         self.moved += 1
-        new = House(Path(self.folder.name, f"{self.moved}.db"), self.clock)
-        self.house, old = new, self.house
+        new = WholeVault(Path(self.folder.name, f"{self.moved}.db"), self.clock)
+        self.vault, old = new, self.vault
         old.close()
         merged = new.take_in(data)
         assert not merged.left
@@ -363,9 +363,9 @@ class Life(RuleBasedStateMachine):
     @rule(number=_PICK)
     def take_in_what_was(self, number):
         """Bring an older export in again: nothing forgotten returns, nothing changes what it is."""
-        self.house.settle()
+        self.vault.settle()
         data = self.exports[number % len(self.exports)]
-        self.house.take_in(data)
+        self.vault.take_in(data)
         # It may know what was scrubbed since.
         self.model.past.clear()
         self.learn()
@@ -374,13 +374,13 @@ class Life(RuleBasedStateMachine):
 
     @invariant()
     def it_holds(self):
-        if not hasattr(self, "house"):
+        if not hasattr(self, "vault"):
             return
-        house, known = self.house, self.model.known
-        house.settle()
+        vault, known = self.vault, self.model.known
+        vault.settle()
         self._go_on()
-        assert not house.wrong()
-        chains = house.chains()
+        assert not vault.wrong()
+        chains = vault.chains()
         for number in chains:
             seen = {number}
             while (number := chains.get(number)) is not None:
@@ -389,13 +389,13 @@ class Life(RuleBasedStateMachine):
         words = {word for one in known.values() for word in one.words}
         for word in sorted(words):
             having = {number for number, one in known.items() if word in one.words}
-            assert house.found(word, hidden=True)[1] == having
-            hits, shown = house.found(word)
+            assert vault.found(word, hidden=True)[1] == having
+            hits, shown = vault.found(word)
             assert shown == having & self.model.shown()
             assert hits <= self.model.shown()
-        assert not house.remains(self.model.gone | self.model.past)
+        assert not vault.remains(self.model.gone | self.model.past)
         some = " ".join(sorted(words)[:3]) or "nothing"
-        assert house.scores(some) == house.scores_from_scratch(some)
+        assert vault.scores(some) == vault.scores_from_scratch(some)
 
 
 def slot_of(memory):

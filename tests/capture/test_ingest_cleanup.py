@@ -5,7 +5,7 @@ import pytest
 from memd.capture.ingest import Cleanup
 from memd.models import EventKind
 from memd.store import erasure, events, projects
-from tests.make import make_new_event
+from tests.factories import make_new_event
 
 
 @pytest.fixture

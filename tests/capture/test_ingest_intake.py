@@ -19,7 +19,7 @@ from memd.errors import SpoolBroken, VaultError, VaultFull
 from memd.models import EventKind
 from memd.store import events, fulltext, ledger, projects, summaries
 from memd.store.types import NewPassage
-from tests.make import make_draft
+from tests.factories import make_draft
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 LEDGER = [json.loads(line) for line in (DATA / "ledger/hooks.jsonl").read_text().splitlines()]

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memd.capture.redact import PATTERNS, redact, redact_spans, redact_value
-from tests.planted import HEX40, HEX64, ROWS, draw, names, uuid
+from tests.planted_secrets import HEX40, HEX64, ROWS, draw, names, uuid
 
 FRAGMENTS = [
     *(

@@ -8,7 +8,7 @@ from memd.capture.write import Prepared, Receipt, record, rehearse
 from memd.models import EdgeType, EventKind, NewEvent, SessionRef
 from memd.store import events, ledger, links, projects, summaries
 from memd.text import PRIVATE
-from tests.make import make_draft
+from tests.factories import make_draft
 
 PROJECT = Identity("/p", "p", "the directory")
 

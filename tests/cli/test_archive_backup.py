@@ -5,7 +5,7 @@ import apsw
 import pytest
 
 from memd.cli import archive
-from tests.freight import fill, one_of_each
+from tests.export_records import fill, one_of_each
 
 
 @pytest.fixture

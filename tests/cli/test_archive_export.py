@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from memd.cli.archive import totals
-from tests.freight import exported, fill, one_of_each
+from tests.export_records import exported, fill, one_of_each
 
 
 @pytest.fixture

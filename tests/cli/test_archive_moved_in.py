@@ -5,7 +5,7 @@ import pytest
 
 from memd.cli import app, archive
 from memd.store.export_rows import EXPORT_SCHEMA
-from tests.freight import lines, one_of_each, project, session, summary
+from tests.export_records import lines, one_of_each, project, session, summary
 
 from .conftest import Machine, Ran
 

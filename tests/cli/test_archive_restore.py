@@ -4,7 +4,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.freight import fill, one_of_each
+from tests.export_records import fill, one_of_each
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import UNTITLED, EdgeType, Kind, SessionRef, Tier
 from memd.store import events, links, projects, summaries
-from tests.make import make_draft, make_new_event
+from tests.factories import make_draft, make_new_event
 
 NOTE = NewMemory(
     "Deploy with make ship. It asks for the token.", project_key="/a", project_name="a"

@@ -9,7 +9,7 @@ from memd.errors import BadRequest
 from memd.models import EdgeType, EventKind, Kind
 from memd.store import erasure, events, ledger, projects
 from memd.store.erasure import ErasureBounds
-from tests.vault_life import rare
+from tests.whole_vault import rare
 
 
 @pytest.fixture

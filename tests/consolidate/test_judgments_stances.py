@@ -1,6 +1,6 @@
 from memd.consolidate.judgments import HIDING_RELATIONS, SEPARATING_RELATIONS, explain_refusal
 from memd.models import Stance
-from tests.make import make_summary
+from tests.factories import make_summary
 
 ONE, OTHER = make_summary(id=1), make_summary(id=2)
 GLOBAL = 9

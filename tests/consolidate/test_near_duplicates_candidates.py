@@ -7,7 +7,7 @@ from memd.consolidate.near_duplicates import (
     select_candidates,
 )
 from memd.models import Kind
-from tests.make import AT, make_summary
+from tests.factories import AT, make_summary
 
 NOW = AT + 1
 

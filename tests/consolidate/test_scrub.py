@@ -12,7 +12,7 @@ from memd.consolidate.scrub import PLACEHOLDER, make_pattern_rule
 from memd.errors import BadRequest
 from memd.store import erasure, projects
 from memd.store.erasure import TextRow
-from tests.planted import HEX40
+from tests.planted_secrets import HEX40
 
 EVENTS, SUMMARIES, EDGES = (
     next(one for one in erasure.TEXT_TABLES if one.name == name)

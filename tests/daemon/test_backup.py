@@ -11,7 +11,7 @@ from memd.errors import BadRequest, VaultCorrupt
 from memd.paths import Paths
 from memd.store import database, fulltext
 from memd.store.database import Database
-from tests.freight import AT, exported, fill, one_of_each, project, session, summary
+from tests.export_records import AT, exported, fill, one_of_each, project, session, summary
 
 DAY = 86_400_000
 

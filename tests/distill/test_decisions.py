@@ -6,7 +6,7 @@ from memd.distill import decisions
 from memd.distill.decisions import find_reversal, parse_choice, strip_reason
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.write import _list_stems
-from tests.make import make_event
+from tests.factories import make_event
 
 
 def said(text):

@@ -14,7 +14,7 @@ from memd.models import Kind
 from memd.store import events, links, projects, summaries
 from memd.store.database import Database
 from tests.distill.samples import DIRECTORY, EVERY_EVENT, LEDGER, recorded
-from tests.make import AT, make_new_event
+from tests.factories import AT, make_new_event
 
 
 def store(tx, found):

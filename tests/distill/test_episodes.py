@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 
 from memd.distill.episodes import EpisodeContext, read_story, split_episodes
 from memd.models import EventKind
-from tests.make import AT, make_event
+from tests.factories import AT, make_event
 
 IDLE = 600_000
 

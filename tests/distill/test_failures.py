@@ -7,7 +7,7 @@ from memd.distill.failures import (
     match_passed_checks,
 )
 from memd.models import EdgeType, Kind
-from tests.make import AT, make_event, make_summary
+from tests.factories import AT, make_event, make_summary
 
 CONTEXT = EpisodeContext(roots=("/p",))
 ERROR = "Exit code 1\n  File \"/p/a.py\", line 3, in f\nKeyError: 'name'"

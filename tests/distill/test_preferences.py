@@ -3,7 +3,7 @@ import pytest
 from memd.distill import preferences
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.models import Kind
-from tests.make import make_event
+from tests.factories import make_event
 
 TESTS = EpisodeContext(descriptions={"make check": "Run all tests", "make": "Build"})
 

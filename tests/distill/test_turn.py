@@ -6,7 +6,7 @@ from memd.distill import turn
 from memd.distill.episodes import Episode, EpisodeContext, read_story, split_episodes
 from memd.distill.turn import distill_episode
 from memd.models import EventKind, Kind
-from tests.make import AT, make_event
+from tests.factories import AT, make_event
 
 CONTEXT = EpisodeContext(session_title="Add a parser", roots=("/p",))
 EDIT = make_event(

@@ -10,7 +10,7 @@ from memd.models import DraftEdge, EdgeType, Kind, Session, SessionRef, Source, 
 from memd.store import events, judgments, links, projects, session_context, summaries
 from memd.store.database import Database
 from memd.store.summaries import TurnRewrite
-from tests.make import AT, make_draft, make_new_event, make_summary
+from tests.factories import AT, make_draft, make_new_event, make_summary
 
 
 def begin(tx):

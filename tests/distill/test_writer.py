@@ -23,8 +23,8 @@ from memd.recall import provenance
 from memd.store import events, fulltext, ledger, projects, summaries
 from memd.text import PRIVATE
 from tests.distill.written import ANSWER, PROMPT, RULES_TITLE, Desk
+from tests.factories import AT, make_draft
 from tests.fakes.ollama import Ollama
-from tests.make import AT, make_draft
 
 MODEL = "qwen2.5:3b"
 GOOD = json.dumps(

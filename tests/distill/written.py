@@ -5,7 +5,7 @@ from memd.config import DistillConfig
 from memd.distill.distiller import Distiller
 from memd.models import EventKind
 from memd.store import events, projects, summaries
-from tests.make import make_new_event
+from tests.factories import make_new_event
 
 PROMPT = "Fix the login: it answers 500 when the token is garbage"
 ANSWER = (

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.index.entities import ENTITIES_MAX, is_named, of_summary, of_text
-from tests.make import make_summary
+from tests.factories import make_summary
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from memd.models import Draft, Kind, SessionRef, Space
 from memd.store import events, fulltext, links, projects, summaries, turns
 from memd.store.database import Database
 from memd.store.fulltext import unpack_postings
-from tests.make import make_new_event
+from tests.factories import make_new_event
 
 HASHING = HashingEmbedder().space.name
 LONG = "\n\n".join(f"Paragraph {n} says something about ledgers and totals." for n in range(90))

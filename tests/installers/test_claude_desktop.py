@@ -17,7 +17,7 @@ def place(home, platform="linux", **environ):
     [
         ("linux", {}, "/h/.config/Claude/claude_desktop_config.json"),
         ("linux", {"XDG_CONFIG_HOME": "/c"}, "/c/Claude/claude_desktop_config.json"),
-        ("darwin", {}, "/h/Library/Application Support/Claude/claude_desktop_config.json"),
+        ("darwin", {}, "/h/IndexedVault/Application Support/Claude/claude_desktop_config.json"),
     ],
 )
 def test_each_system_keeps_it_elsewhere(platform, environ, found):

@@ -37,7 +37,7 @@ def place(tmp_path, knows):  # noqa: ARG001  # the program must be there
 
 
 def agent(place, name="local.memd"):
-    return place.home / "Library" / "LaunchAgents" / f"{name}.plist"
+    return place.home / "IndexedVault" / "LaunchAgents" / f"{name}.plist"
 
 
 def carried_out(plan):

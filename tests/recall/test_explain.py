@@ -4,12 +4,12 @@ from memd.models import Kind
 from memd.recall.explain import MISSED_MAX
 from memd.recall.types import apply_parts
 from memd.store import links
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 def verdicts(answer):

@@ -2,12 +2,12 @@ import pytest
 
 from memd.recall.types import Question
 from memd.store import erasure, links
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def test_until_the_shelf_is_loaded_full_text_answers_and_says_so(library):

@@ -3,12 +3,12 @@ import math
 import pytest
 
 from memd.recall.hits import known
-from tests.library import Library
+from tests.indexed_vault import IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def test_a_hit_knows_its_project_its_session_and_the_passage_that_matched(library):

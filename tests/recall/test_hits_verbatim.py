@@ -2,13 +2,13 @@ import pytest
 
 from memd.models import SessionRef
 from memd.store import events, projects
-from tests.library import DAY, NOW, Library
-from tests.make import make_new_event
+from tests.factories import make_new_event
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 def say(library, text, *, days_ago=0.0, kind="prompt", session="s1", project="/a"):

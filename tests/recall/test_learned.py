@@ -7,9 +7,9 @@ from memd.embeddings.remote import make_remote_embedder
 from memd.errors import BadRequest
 from memd.recall.profiles import PUBLISHED
 from memd.recall.types import Surface, apply_parts
+from tests.factories import Synonyms
 from tests.fakes.ollama import Ollama
-from tests.library import NOW, Library
-from tests.make import Synonyms
+from tests.indexed_vault import NOW, IndexedVault
 
 HASHING = "hashing/words-ngrams/1/768"
 LEARNED = "made/synonyms/1/96/d1"
@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture
 def library(db, model):
-    library = Library(db, learned=model)
+    library = IndexedVault(db, learned=model)
     for i in range(12):
         library.put(f"Note {i}", f"chapter{i} of handbook{i}, about garden{i} and river{i}")
     return library
@@ -177,7 +177,7 @@ async def test_a_filter_holds_for_the_learned_leg_as_for_any_other(library):
 
 
 async def test_a_long_memory_stands_where_its_nearest_passage_stands(db, model):
-    library = Library(db, learned=model)
+    library = IndexedVault(db, learned=model)
     long = "\n\n".join(f"word{i} " * 300 for i in range(3))
     wanted = library.put("A long one", f"database {long}")
     other = library.put("Another", "database and more")
@@ -223,7 +223,7 @@ async def test_what_no_question_is_about_is_learnt_behind_the_answers(library, m
 async def test_a_model_that_hangs_costs_one_deadline(db):
     with Ollama() as server:
         learned = make_remote_embedder(server.engines(query_s=2), {}, lambda: NOW, lambda: 0.5)
-        library = Library(db, learned=learned)
+        library = IndexedVault(db, learned=learned)
         wanted = library.put("Postgres", "ledger")
         await learned.check()
         await library.learn()

@@ -3,7 +3,7 @@ import pytest
 from memd.recall import prompt_gate
 from memd.recall.prompt_gate import Limits, choose
 from memd.recall.types import Hit
-from tests.make import make_summary
+from tests.factories import make_summary
 
 ASKED = prompt_gate.judge("where do the sessions live")
 LIMITS = Limits(floor=0.4, ratio=0.5, hits=3)

@@ -4,13 +4,13 @@ from hypothesis import strategies as st
 
 from memd.recall.prompt_gate import surface, surfaced
 from memd.recall.types import Answer, Hit, Surface
-from tests.library import Library
-from tests.make import make_summary
+from tests.factories import make_summary
+from tests.indexed_vault import IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 def hit(score, coverage=1.0, **more):

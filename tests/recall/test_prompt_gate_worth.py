@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.recall import prompt_gate
-from tests.make import make_summary
+from tests.factories import make_summary
 
 
 @pytest.mark.parametrize(

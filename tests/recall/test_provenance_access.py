@@ -2,7 +2,7 @@ from memd.recall import provenance
 from memd.recall.types import Access
 from memd.store import projects, summaries, usage
 from memd.store.usage import NewInjection
-from tests.make import make_draft, make_new_event
+from tests.factories import make_draft, make_new_event
 
 
 def test_the_last_few_times_are_told_and_all_are_counted(db):

@@ -1,7 +1,7 @@
 from memd.models import EventKind
 from memd.recall import provenance
 from memd.recall.types import Position
-from tests.make import make_event
+from tests.factories import make_event
 
 
 def test_a_quote_that_was_kept_goes_before_the_event_s_own_words():

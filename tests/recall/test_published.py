@@ -14,7 +14,7 @@ from memd.recall.types import apply_parts
 from memd.store import summaries, usage
 from memd.store.database import open_database
 from memd.store.types import SummaryUse
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 QUESTION = "kettle colour teal"
 BOTH = frozenset({"lexical", "vector"})
@@ -23,7 +23,7 @@ NAMES = sorted(PUBLISHED)
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 def pin(library, number):
@@ -201,7 +201,7 @@ async def test_memoturn_counts_a_topic_twice(library):
 
 async def test_memoturn_breaks_ties_by_recency_and_names_its_channels(db):
     # The floor keeps what the hashes have in common by chance out of the vector channel.
-    library = Library(db, {"mine": {"base": "memoturn", "cosine_floor": 0.2}})
+    library = IndexedVault(db, {"mine": {"base": "memoturn", "cosine_floor": 0.2}})
     topic = library.put("zygomorphic", topic_key="tea.kind", days_ago=2)
     words = library.put("kettle", days_ago=1)
     found = await hits(library, "mine", "kettle", topic_key="tea.kind")
@@ -305,7 +305,7 @@ async def test_ties_go_to_the_newer_and_then_to_the_higher_id(library, name):
 )
 async def test_every_score_is_made_of_its_parts(tmp_path_factory, words, name, pinned, counted):
     with open_database(str(tmp_path_factory.mktemp("v") / "v.db"), 1) as db:
-        library = Library(db)
+        library = IndexedVault(db)
         texts = (
             "tea kettle",
             "harbour `decode_token`",

@@ -7,12 +7,12 @@ from memd.recall.query import Intent, parse
 from memd.recall.ranking_context import Background, Circumstances, View
 from memd.recall.retrievers import Terms
 from memd.store.types import SummaryUse
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 async def library(db):
-    library = Library(db)
+    library = IndexedVault(db)
     library.put("kettle", days_ago=2)
     library.put("teal", days_ago=-2)
     await library.ask("kettle")

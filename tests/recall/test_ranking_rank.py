@@ -5,12 +5,12 @@ from hypothesis import strategies as st
 from memd.models import Kind
 from memd.recall.types import Part, apply_parts
 from memd.store.database import open_database
-from tests.library import Library
+from tests.indexed_vault import IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def test_asking_for_the_latest_lets_recency_lead_and_says_so(library):
@@ -22,7 +22,7 @@ async def test_asking_for_the_latest_lets_recency_lead_and_says_so(library):
 
 
 async def test_the_published_profile_keeps_its_decay(db):
-    library = Library(db)
+    library = IndexedVault(db)
     old = library.put("kettle colour teal", "kettle colour teal", days_ago=30)
     new = library.put("kettle", "something else", days_ago=0)
     assert await library.ids("kettle colour teal", profile="siftcoder") == [new, old]
@@ -46,7 +46,7 @@ async def test_the_published_profile_keeps_its_decay(db):
 )
 async def test_every_score_is_the_sum_of_its_parts(tmp_path_factory, words, profile):
     with open_database(str(tmp_path_factory.mktemp("v") / "v.db"), 1) as db:
-        library = Library(db)
+        library = IndexedVault(db)
         for i, text in enumerate(
             ["tea kettle", "harbour session", "redis session limit", "login limit tea"]
         ):

@@ -4,12 +4,12 @@ from memd.models import Kind
 from memd.recall.ranking import words_as_typed
 from memd.store import summaries, usage
 from memd.store.types import SummaryUse
-from tests.library import NOW, Library
+from tests.indexed_vault import NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(
+    return IndexedVault(
         db,
         {
             "mine": {

@@ -8,12 +8,12 @@ from memd.errors import BadRequest, ConfigError, VaultError
 from memd.recall import recaller
 from memd.store import database, summaries, usage
 from memd.store.types import SummaryUse
-from tests.library import NOW, Library
+from tests.indexed_vault import NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def test_the_memory_with_the_words_comes_first_and_names_its_legs(library):
@@ -129,15 +129,15 @@ async def test_a_ready_embedding_is_taken_if_it_is_one_of_the_space(library):
 
 
 async def test_a_profile_of_ones_own_is_used_and_a_bad_one_refused_at_the_start(db):
-    library = Library(db, {"mine": {"base": "siftcoder", "steps": []}})
+    library = IndexedVault(db, {"mine": {"base": "siftcoder", "steps": []}})
     library.put("kettle")
     assert (await library.ask("kettle", profile="mine")).hits[0].score == pytest.approx(2 / 61)
     with pytest.raises(BadRequest, match="nosuch"):
         await library.ask("kettle", profile="nosuch")
     with pytest.raises(ConfigError, match="circle"):
-        Library(db, {"mine": {"base": "mine"}})
+        IndexedVault(db, {"mine": {"base": "mine"}})
     with pytest.raises(ConfigError, match=r"recall\.profile: there is no profile 'nosuch'"):
-        Library(db, profile="nosuch")
+        IndexedVault(db, profile="nosuch")
 
 
 def counted(db, *ids):
@@ -219,7 +219,7 @@ async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_tro
 
 
 async def test_a_profile_that_says_nothing_of_k_takes_the_settings(db):
-    library = Library(
+    library = IndexedVault(
         db, {"mine": {"legs": {"lexical": 1}}, "two": {"base": "mine", "k": 2}}, k=3
     )
     for i in range(9):

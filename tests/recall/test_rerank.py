@@ -10,7 +10,7 @@ from memd.recall.profiles import Reranking
 from memd.recall.rerank import proximity, steps
 from memd.recall.types import apply_parts
 from tests.fakes.ollama import Ollama
-from tests.library import Library
+from tests.indexed_vault import IndexedVault
 
 OWN = {
     "terms": {"base": "siftcoder", "rerank": "terms"},
@@ -21,7 +21,7 @@ OWN = {
 
 @pytest.fixture
 def library(db):
-    return Library(db, OWN)
+    return IndexedVault(db, OWN)
 
 
 class Rater:
@@ -114,7 +114,7 @@ async def test_a_model_has_the_last_word_over_the_hits_it_was_shown(library):
     ids=["none", "fails", "late", "too few", "no number"],
 )
 async def test_without_the_model_the_order_stays_and_the_answer_says_so(db, rater, why):
-    library = Library(db, OWN, rerank_s=0.01)
+    library = IndexedVault(db, OWN, rerank_s=0.01)
     ids = [library.put(f"kettle {n}", "kettle", days_ago=n) for n in range(3)]
     library.recaller._reranker = rater
     answer = await library.ask("kettle", profile="model", k=2, explain=True)

@@ -3,13 +3,13 @@ import pytest
 
 from memd.recall.rerank import factors, fits
 from memd.recall.types import apply_parts
-from tests.library import Library
-from tests.make import make_summary
+from tests.factories import make_summary
+from tests.indexed_vault import IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,12 @@ from memd.models import Kind
 from memd.recall.filters import Evidence, Masks
 from memd.recall.retrievers import best, is_among
 from memd.store.types import StoredPassage
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def test_an_identifier_is_found_by_its_parts(library):
@@ -24,7 +24,7 @@ async def test_an_identifier_is_found_by_its_parts(library):
 
 
 async def test_filters_apply_before_the_pool_is_cut(db):
-    library = Library(db, pool=1)
+    library = IndexedVault(db, pool=1)
     for i in range(80):
         library.put(f"Rate limit number {i}", "rate limit", project="/b")
     wanted = library.put("A word on the rate", "limit", project="/a", kind=Kind.DECISION)

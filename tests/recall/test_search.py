@@ -1,12 +1,12 @@
 import pytest
 
 from memd.store import links
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def test_a_superseded_memory_is_hidden_counted_and_shown_on_demand(library, db):

@@ -4,12 +4,12 @@ from memd.recall.ranking_context import Background
 from memd.recall.search import look
 from memd.store import usage
 from memd.store.types import SummaryUse
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def known(library, ids, profile, **more):

@@ -1,11 +1,11 @@
 import pytest
 
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 async def test_the_neighbours_of_a_match_are_evidence(library):

@@ -6,8 +6,8 @@ import pytest
 from memd.recall.profiles import Learned
 from memd.recall.query import Aim
 from memd.recall.semantic import UNRELATED, Near, floor
-from tests.library import Library
-from tests.make import Synonyms
+from tests.factories import Synonyms
+from tests.indexed_vault import IndexedVault
 
 NONSENSE = ("zygomorphic quince", "blorp fnarg", "how long to boil an egg")
 
@@ -21,7 +21,7 @@ def near(mean=0.2, best=0.6):
 @pytest.fixture
 def library(db):
     model = Synonyms("database postgres", "deploy rollout ship", "colour teal paint")
-    library = Library(db, learned=model)
+    library = IndexedVault(db, learned=model)
     for i in range(12):
         library.put(f"Note {i}", f"chapter{i} of handbook{i}, about garden{i} and river{i}")
     return library
@@ -84,7 +84,7 @@ async def test_an_answer_stays_empty_when_nothing_fits(library, nonsense):
 
 
 async def test_one_memory_alone_can_be_found_by_its_meaning_and_nonsense_does_not_find_it(db):
-    library = Library(db, learned=Synonyms("database postgres"))
+    library = IndexedVault(db, learned=Synonyms("database postgres"))
     wanted = library.put("Postgres", "ledger")
     await library.learn()
     assert await library.ids("database") == [wanted]

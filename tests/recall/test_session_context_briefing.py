@@ -5,14 +5,14 @@ from memd.recall import session_context
 from memd.recall.session_context import OWN, RULES, Place
 from memd.store import events, projects, summaries, usage
 from memd.store.usage import NewInjection
-from tests.library import NOW, Library
+from tests.indexed_vault import NOW, IndexedVault
 
 REF = SessionRef("test", "s1", "/a")
 
 
 @pytest.fixture
 def library(db):
-    return Library(db)
+    return IndexedVault(db)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from memd.models import GLOBAL_PROJECT, Draft, Kind, SessionRef, Tier
 from memd.server import time_expressions
 from memd.store import links, projects, summaries
 from memd.store.database import Database
-from tests.library import Library
+from tests.indexed_vault import IndexedVault
 
 DATA = Path(__file__).parent.parent / "data" / "relevance"
 NOW = int(dt.datetime(2026, 12, 18, 9, tzinfo=dt.UTC).timestamp() * 1000)
@@ -88,7 +88,7 @@ class Team:
     """The memory of the team, and who asks it."""
 
     def __init__(self, db):
-        self.library = Library(db)
+        self.library = IndexedVault(db)
         self.ids = db.write_now(keep_all)
         self.names = {number: name for name, number in self.ids.items()}
         self.projects = {p.key: p.id for p in db.write_now(projects.projects)}

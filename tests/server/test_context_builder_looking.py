@@ -12,7 +12,7 @@ from memd.server.context_builder import Known, Looker
 from memd.server.injection_types import Opening
 from memd.store import events, links, projects, summaries, usage
 from memd.store.usage import NewInjection
-from tests.library import DAY, NOW, Library
+from tests.indexed_vault import DAY, NOW, IndexedVault
 
 HOUR = 3_600_000
 
@@ -34,7 +34,7 @@ class Desk:
 
     def __init__(self, db):
         self.db = db
-        self.library = Library(db)
+        self.library = IndexedVault(db)
         self.distiller = Played()
         self.now = NOW
         self.put = self.library.put

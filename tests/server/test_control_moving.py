@@ -6,7 +6,7 @@ import pytest
 
 from memd.store.import_rows import commit_staging, staging_vault
 from memd.transfer import archive
-from tests.freight import AT, lines, one_of_each, plain
+from tests.export_records import AT, lines, one_of_each, plain
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from memd.models import Kind, SessionRef
 from memd.server.injection_types import Looked, Opening, Verdict
 from memd.server.injector import LOOKS_MAX, Injector
 from memd.store import projects, summaries, usage
-from tests.make import make_draft
+from tests.factories import make_draft
 
 ASKED = Opening("test", "s1", "startup", "SessionStart", "", "/p")
 PROMPT = Opening("test", "s1", "prompt", "UserPromptSubmit", "why?", "/p")

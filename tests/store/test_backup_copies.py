@@ -8,7 +8,7 @@ import pytest
 from memd.errors import BadRequest, VaultCorrupt, VaultForeign, VaultNewer
 from memd.store import backup, migrate
 from memd.store.database import Database
-from tests.freight import AT, edge, event, exported, fill, one_of_each, project, session
+from tests.export_records import AT, edge, event, exported, fill, one_of_each, project, session
 
 
 def silent(_done, _total):

@@ -3,7 +3,7 @@ import pytest
 from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Database
-from tests.freight import AT, fill, project
+from tests.export_records import AT, fill, project
 
 
 def count(connection):

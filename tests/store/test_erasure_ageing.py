@@ -3,7 +3,7 @@ import pytest
 from memd.models import EventKind, SessionRef
 from memd.store import erasure, events, projects, summaries, usage
 from memd.store.types import SummaryUse
-from tests.make import make_draft, make_new_event
+from tests.factories import make_draft, make_new_event
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from memd.models import EventKind
 from memd.store import erasure, events, projects
 from memd.store.backup import read_snapshot
 from memd.text import PRIVATE
-from tests.make import make_new_event
+from tests.factories import make_new_event
 
 
 def put(tx, prompt):

@@ -3,7 +3,7 @@ import pytest
 from memd.models import SessionRef
 from memd.store import erasure, events, projects, summaries
 from memd.store.erasure import ErasureBounds
-from tests.make import make_draft, make_new_event
+from tests.factories import make_draft, make_new_event
 
 
 @pytest.fixture

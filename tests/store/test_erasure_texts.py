@@ -4,7 +4,7 @@ import pytest
 
 from memd.models import EventKind, Kind
 from memd.store import erasure, events, projects, summaries, turns
-from tests.make import make_draft, make_new_event
+from tests.factories import make_draft, make_new_event
 
 WORDLESS = {
     # Names that memd or the client gives: no words of a person.

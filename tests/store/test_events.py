@@ -5,7 +5,7 @@ import pytest
 
 from memd.models import EventKind, NewEvent, SessionRef
 from memd.store import events, ledger, projects
-from tests.make import AT, make_new_event
+from tests.factories import AT, make_new_event
 
 REF = SessionRef("claude-code", "s")
 

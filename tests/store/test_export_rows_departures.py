@@ -3,7 +3,7 @@ import pytest
 from memd.store.backup import read_snapshot
 from memd.store.database import Database
 from memd.store.export_rows import EXPORT_SCHEMA, VaultRecords
-from tests.freight import AT, edge, fill, one_of_each, project, session, summary
+from tests.export_records import AT, edge, fill, one_of_each, project, session, summary
 
 ELSEWHERE = {
     "changes", "compactions", "cues", "entities", "forms", "imports", "labels", "meta", "passages", "receipts", "runs",

@@ -6,7 +6,7 @@ import pytest
 from memd.errors import BadRequest
 from memd.store.export_rows import DEPTH_MAX, EXPORT_SCHEMA, check_record, redact_record
 from memd.transfer.archive import FORMAT
-from tests.freight import one_of_each
+from tests.export_records import one_of_each
 
 DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "export.md"
 EXAMPLES = dict(one_of_each())

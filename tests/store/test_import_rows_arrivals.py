@@ -3,7 +3,7 @@ import pytest
 from memd.errors import BadRequest
 from memd.store import import_rows, summaries
 from memd.store.import_rows import RecordImporter
-from tests.freight import (
+from tests.export_records import (
     AT,
     edge,
     event,

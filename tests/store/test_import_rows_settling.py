@@ -1,7 +1,7 @@
 import pytest
 
 from memd.store.import_rows import RULE, RecordImporter, resolve_imported
-from tests.freight import AT, in_order, project, session, summary
+from tests.export_records import AT, in_order, project, session, summary
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 from memd.errors import VaultError
 from memd.models import Stance
 from memd.store import judgments, projects, summaries
-from tests.make import make_draft
+from tests.factories import make_draft
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ import pytest
 
 from memd.models import EdgeType, Stance
 from memd.store import fulltext, judgments, links, projects, summaries
-from tests.make import make_draft
+from tests.factories import make_draft
 
 
 @pytest.fixture

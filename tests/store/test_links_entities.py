@@ -1,5 +1,5 @@
 from memd.store import links, projects, summaries
-from tests.make import make_draft
+from tests.factories import make_draft
 
 
 def put(db):

@@ -22,7 +22,7 @@ from memd.store import (
 )
 from memd.store.database import Database
 from memd.store.types import SummaryUse
-from tests.library import Library
+from tests.indexed_vault import IndexedVault
 
 
 def dump(connection):
@@ -210,13 +210,13 @@ def test_a_vault_of_version_2_keeps_everything_and_gains_its_places(version_2):
 
 
 async def test_a_vault_of_version_2_is_searched_as_before(version_2):
-    library = Library(version_2)
+    library = IndexedVault(version_2)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
 
 
 async def test_the_index_of_an_upgraded_vault_is_whole_again(version_1):
-    library = Library(version_1)
+    library = IndexedVault(version_1)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
     named = version_1.read_now(lambda tx: links.entities_of(tx, [2]))[2]
@@ -256,7 +256,7 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
 
 
 async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(version_4):
-    library = Library(version_4)
+    library = IndexedVault(version_4)
     (hit, *_) = (await library.ask("sessions redis")).hits
     assert hit.summary.id == 2
     version_4.write_now(lambda tx: fulltext.remove_passages(tx, 1))

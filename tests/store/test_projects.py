@@ -1,6 +1,6 @@
 from memd.models import SessionRef
 from memd.store import events, projects
-from tests.make import make_new_event
+from tests.factories import make_new_event
 
 REF = SessionRef("claude-code", "abc", "/home/dev/ledger")
 

@@ -3,7 +3,7 @@ import pytest
 from memd.models import EdgeType, Kind, SessionRef
 from memd.store import links, projects, session_context, summaries, usage
 from memd.store.types import SummaryUse
-from tests.make import make_draft
+from tests.factories import make_draft
 
 NOW = 1_000_000
 

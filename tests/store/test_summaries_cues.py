@@ -4,7 +4,7 @@ import pytest
 
 from memd.models import Kind
 from memd.store import links, projects, summaries
-from tests.make import AT, make_draft
+from tests.factories import AT, make_draft
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@ import pytest
 from memd.models import SessionRef
 from memd.store import events, projects, turns
 from memd.store.turns import TurnFilter
-from tests.make import AT, make_new_event
+from tests.factories import AT, make_new_event
 
 
 def say(db, kind="prompt", *, at=AT, session="s1", project="/a", **payload):

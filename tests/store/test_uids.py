@@ -1,6 +1,6 @@
 from memd.store import queries
 from memd.store.import_rows import RecordImporter
-from tests.freight import project, session, summary, supersession
+from tests.export_records import project, session, summary, supersession
 
 
 def test_a_row_is_found_by_its_name_and_written_once(db):

@@ -1,7 +1,7 @@
 from memd.models import SessionRef
 from memd.store import projects, summaries, usage
 from memd.store.usage import NewInjection
-from tests.make import make_draft
+from tests.factories import make_draft
 
 
 def filled(tx):

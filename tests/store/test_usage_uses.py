@@ -1,6 +1,6 @@
 from memd.store import summaries, usage
 from memd.store.types import SummaryUse
-from tests.make import make_draft
+from tests.factories import make_draft
 
 
 def put(db, count):

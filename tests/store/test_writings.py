@@ -5,7 +5,7 @@ import pytest
 from memd.models import SessionRef, Tier
 from memd.store import fulltext, links, projects, summaries
 from memd.store.summaries import TurnRewrite
-from tests.make import AT, make_draft
+from tests.factories import AT, make_draft
 
 NEW = TurnRewrite(1, 1, "A better title", "Learnt:\n- x\n\nA body.", 0.8, "ollama/m")
 

@@ -37,7 +37,7 @@ from memd.transfer import (
 )
 from memd.transfer.record import Entry, Trouble
 from memd.transfer.sources import Cargo
-from tests import freight
+from tests import export_records
 from tests.stress.generators import Generator, dumped, transcript_lines
 
 NOW = 1_790_000_000_000
@@ -141,7 +141,7 @@ def _exports_made(generator: Generator) -> bytes:
 @functools.cache
 def _export() -> bytes:
     """A vault with a record of every kind, as lines."""
-    records = freight.one_of_each()
+    records = export_records.one_of_each()
     kinds = [kind for kind, _ in records]
     writer = archive.Writer("1.0", None, {kind: kinds.count(kind) for kind in EXPORT_SCHEMA})
     body = [writer.record(kind, fields) for kind, fields in records]

@@ -5,7 +5,7 @@ import pytest
 from memd.errors import BadRequest
 from memd.transfer import archive
 from memd.transfer.archive import Reader
-from tests.freight import lines, one_of_each, project, session, summary
+from tests.export_records import lines, one_of_each, project, session, summary
 
 
 def read(found):

@@ -15,8 +15,8 @@ from memd.models import EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Database
 from memd.store.import_rows import staging_vault
 from memd.transfer import archive
-from tests import freight
-from tests.freight import (
+from tests import export_records
+from tests.export_records import (
     AT,
     edge,
     event,
@@ -398,7 +398,7 @@ def test_a_refused_file_names_its_line_and_leaves_no_trace(home, tmp_path, cut):
     ],
 )  # fmt: skip
 def test_a_hostile_file_is_refused_at_its_line(tmp_path, held, number, why):
-    data = b"".join(freight.lines(held))
+    data = b"".join(export_records.lines(held))
     with pytest.raises(BadRequest, match=f"line {number}: .*{why}"):
         imported(tmp_path / "t.db", data)
     assert not (tmp_path / "t.db").exists()
@@ -406,7 +406,7 @@ def test_a_hostile_file_is_refused_at_its_line(tmp_path, held, number, why):
 
 def test_path_tricks_in_a_project_s_key_are_only_text(tmp_path):
     keys = ("../../../etc", "/x/\0y", "~/$(rm -rf)", "C:\\..", "%2e%2e", "\u202e/x")
-    data = b"".join(freight.lines([project(key) for key in keys]))
+    data = b"".join(export_records.lines([project(key) for key in keys]))
     imported(tmp_path / "t.db", data)
     assert [fields["key"] for _, fields in records(exported(tmp_path / "t.db"))] == list(keys)
 
@@ -426,7 +426,7 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path):
         staging_vault(str(tmp_path / "t.db"), AT) as (tx, _),
         pytest.raises(BadRequest, match="line 1: longer than 32 MiB"),
     ):
-        archive.stage(file, tx, freight.plain, lambda _: None)
+        archive.stage(file, tx, export_records.plain, lambda _: None)
     assert file.read < 40 * 1024 * 1024
 
 
@@ -444,7 +444,7 @@ def test_a_text_file_of_another_program_is_no_export(tmp_path):
             staging_vault(str(tmp_path / "t.db"), AT) as (tx, _),
             pytest.raises(BadRequest, match=r"line 1: .*not a memd export"),
         ):
-            archive.stage(io.BytesIO(data), tx, freight.plain, lambda _: None)
+            archive.stage(io.BytesIO(data), tx, export_records.plain, lambda _: None)
 
 
 HALFWAY = """
@@ -480,7 +480,7 @@ def test_a_vault_of_many_records_moves_in_little_memory(tmp_path):
     tracemalloc.start()
     archive.export(str(tmp_path / "home.db"), "1", lambda _: None)
     with staging_vault(str(tmp_path / "t.db"), AT) as (tx, _):
-        archive.stage(io.BytesIO(data), tx, freight.plain, lambda _: None)
+        archive.stage(io.BytesIO(data), tx, export_records.plain, lambda _: None)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1_500_000

@@ -3,7 +3,7 @@
 import pytest
 
 from memd.capture.redact.blocks import redact_spans
-from tests.planted import draw
+from tests.planted_secrets import draw
 
 BODY = "\n".join(draw(64, seed=n) for n in range(5))
 DASHES = "-" * 5

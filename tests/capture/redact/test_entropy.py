@@ -3,7 +3,7 @@
 import pytest
 
 from memd.capture.redact.entropy import entropy, has_random_words, is_random, redact_words
-from tests.planted import HEX40, HEX64, URL, WORD, draw, uuid
+from tests.planted_secrets import HEX40, HEX64, URL, WORD, draw, uuid
 
 B64 = WORD + "+/"
 

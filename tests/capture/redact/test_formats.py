@@ -4,7 +4,7 @@ import pytest
 
 from memd.capture.redact import redact
 from memd.capture.redact.formats import SHAPES
-from tests.planted import SHAPE_ROWS, Row, names
+from tests.planted_secrets import SHAPE_ROWS, Row, names
 
 ROWS = pytest.mark.parametrize("row", SHAPE_ROWS, ids=names(SHAPE_ROWS))
 

@@ -4,7 +4,7 @@ import pytest
 
 from memd.capture.redact import PATTERNS, redact
 from memd.capture.redact.tokens import ISSUERS
-from tests.planted import ISSUER_ROWS, Row, names
+from tests.planted_secrets import ISSUER_ROWS, Row, names
 
 ROWS = pytest.mark.parametrize("row", ISSUER_ROWS, ids=names(ISSUER_ROWS))
 

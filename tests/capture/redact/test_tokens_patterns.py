@@ -4,7 +4,7 @@ import pytest
 
 from memd.capture.redact import redact
 from memd.capture.redact.tokens import TOKENS, compiled
-from tests.planted import TOKEN_ROWS, Row, names
+from tests.planted_secrets import TOKEN_ROWS, Row, names
 
 ROWS = pytest.mark.parametrize("row", TOKEN_ROWS, ids=names(TOKEN_ROWS))
 

@@ -103,7 +103,7 @@ def turn(session, number, asked, chosen, failed, *, failing):
     return [*events, {**base, "hook_event_name": "Stop", "last_assistant_message": said}]
 
 
-class House:
+class WholeVault:
     """The rooms of a daemon over one vault, without its door."""
 
     def __init__(self, path, clock):

@@ -17,7 +17,7 @@ NOW = 1_800_000_000_000
 DAY = 86_400_000
 
 
-class Library:
+class IndexedVault:
     """Put memories in, ask for them."""
 
     def __init__(self, db, own_profiles=None, learned=None, **recall):
