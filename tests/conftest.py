@@ -45,7 +45,7 @@ MAY_BLOCK = {
     "memd/store/migrate.py": {"migrations"},  # the same
     "memd/store/import_rows.py": {"remove_stale_staging"},  # once, at the start
     "memd/store/database.py": {"_identity"},  # in the writer's thread; tests write in their own
-    "memd/daemon/damage.py": {"check", "opened"},  # the same
+    "memd/daemon/doctor.py": {"check", "opened"},  # the same
     "memd/log.py": {"configure"},
     "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log
     "memd/client.py": {"connect", "_send", "_result", "_answer"},  # synchronous; tests call it

@@ -171,7 +171,7 @@ def test_a_damaged_vault_gives_way_too_and_a_missing_one(paths):
     assert exported(paths.database) == then
 
 
-@pytest.mark.parametrize("step", ["bring_up_to_date", "fold", "replace", "link"])
+@pytest.mark.parametrize("step", ["upgrade_copy", "fold_wal", "replace", "link"])
 def test_whatever_fails_the_old_vault_stays(paths, monkeypatch, step):
     made = make(paths)
     db = Database(paths.database, AT)

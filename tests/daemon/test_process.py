@@ -11,10 +11,10 @@ from memd.paths import Paths
 
 HOLD = """
 import signal, sys, time
-from memd.daemon import lock
+from memd.daemon import process
 if sys.argv[2] == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-with lock.held(sys.argv[1], 1):
+with process.held(sys.argv[1], 1):
     print("held", flush=True)
     time.sleep(600)
 """

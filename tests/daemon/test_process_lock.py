@@ -11,8 +11,8 @@ from memd.errors import AlreadyRunning
 
 HOLD = """
 import sys
-from memd.daemon import lock
-with lock.held(sys.argv[1], 1234):
+from memd.daemon import process
+with process.held(sys.argv[1], 1234):
     print("held", flush=True)
     sys.stdin.read()
 """

@@ -11,7 +11,7 @@ from memd.daemon.supervisor import Leave
 DAEMON = """
 import sys, time
 import anyio
-from memd.daemon.leave import Leave
+from memd.daemon.supervisor import Leave
 
 async def main():
     leave = Leave(float(sys.argv[1]))

@@ -23,7 +23,6 @@ EVENTS = [
     ),
     did(2, "Write", "/a/app/auth.py", {}, content="from app.store import Row\n"),
     did(3, "Write", "/a/app/store.py", {}, content="class Row: ...\n"),
-    did(4, "Write", "/a/run.sh", {}, content='exec "$(dirname "$0")/app/start.sh"\n'),
     said(
         "Stop",
         last_assistant_message="We decided to keep tokens in Redis rather than SQLite because three share them.",
@@ -52,7 +51,6 @@ def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(house):
         assert between == {
             ("/a/app/main.py", "imports", "/a/app/auth.py"),
             ("/a/app/auth.py", "imports", "/a/app/store.py"),
-            ("/a/run.sh", "calls", "/a/app/start.sh"),
         }
         assert turn["verdict"] == "current"
         assert {one["position"]["transcript"] for one in turn["sources"]} == {"/t/s1.jsonl"}
