@@ -39,15 +39,16 @@ def run_serve(
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import anyio
 
-    from memd import config, installed
+    from memd import config
     from memd.cli import daemon_call
     from memd.daemon import app, process, systemd
     from memd.errors import VaultError
+    from memd.installers import host
     from memd.paths import private_dir
 
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
-    installed.leave(paths.installed)
+    host.write_location(paths.installed)
     starter = systemd.take(os.environ, os.getpid(), paths.socket)
     settings = config.load(paths.config_file)
     if starter.door is not None:

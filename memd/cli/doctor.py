@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from memd import __version__
-from memd.cli import daemon_call, health, install, output
+from memd.cli import daemon_call, health, output
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding
 from memd.paths import Paths
@@ -48,6 +48,7 @@ def run_doctor(
     # Here and below: the help page must not wait for these.
     from memd.daemon import doctor
     from memd.installers import check
+    from memd.installers.host import Host
 
     now = time.time_ns() // 1_000_000
     paths = daemon_call.paths()
@@ -56,7 +57,7 @@ def run_doctor(
     if status is None:
         findings = _alone(paths, now, mended, fix=fix)
     findings += doctor.examine(paths, str(Path.home()), now, is_served=status is not None)
-    findings += check.examine(install.place())
+    findings += check.examine(Host.current())
     findings.sort(key=lambda one: _RANK[one.verdict])
     if as_json:
         told = {"running": status is not None, "mended": mended}

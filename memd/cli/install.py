@@ -1,145 +1,136 @@
-"""install, uninstall."""
+"""`memd install` and `memd uninstall`: show what would change, or change it."""
 
-import importlib
-import os
 import shlex
 import subprocess
-import sys
 import time
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
-from memd import installed
 from memd.cli import daemon_call
 from memd.errors import Broken
-from memd.installers import plan as installers_plan
-from memd.installers.plan import Place, Plan
+from memd.installers import host, plan
+from memd.installers.host import Host
+from memd.installers.plan import InstallPlan
 from memd.paths import private_dir
 
-# MERGED from memd.cli.changes:
-# MERGED What `memd install` and `memd uninstall` share: the places they know, and showing a plan or carrying it out.
+TARGETS = ("claude-code", "claude-desktop", "systemd", "launchd")
+"""What memd can be connected to."""
+COMMAND_TIMEOUT_S = 120.0
+"""`claude plugin install` may download; a command that takes longer waits for something that never comes."""
+
+Planner = Callable[[Host], InstallPlan]
+_What = Annotated[str, typer.Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.")]
+_DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+]
 
 
-PLACES = {
-    "claude-code": "memd.installers.claude_code",
-    "claude-desktop": "memd.installers.claude_desktop",
-    "systemd": "memd.installers.systemd",
-    "launchd": "memd.installers.launchd",
-}
-"""Where memd can be installed, and the module that plans it: `install(place)` and `uninstall(place)`."""
+def run_install(
+    what: _What,
+    plugin: Annotated[
+        bool,
+        typer.Option("--plugin", help="Claude Code: install a plugin instead of settings."),
+    ] = False,
+    dry_run: _DryRun = False,
+) -> None:
+    """Connect memd to Claude Code, Claude Desktop, systemd or launchd.
 
-COMMAND_S = 120.0
+    memd backs up each file of yours that it changes.
+    """
+    install, _ = _find_installer(what)
+    if plugin and what != "claude-code":
+        daemon_call.refuse(f"--plugin is only for claude-code; {what} has no plugins")
+    if plugin:
+        from memd.installers.claude import install_claude_plugin as install
+    planned = install(Host.current())
+    if dry_run:
+        print_plan(planned)
+        return
+    paths = daemon_call.paths()
+    private_dir(paths.state_dir)
+    host.write_location(paths.installed)
+    carry_out(planned)
 
 
-def planner(what: str) -> Any:
-    """Return the module that plans for a place; exit with a message if there is none."""
-    if what not in PLACES:
-        daemon_call.refuse(f"memd knows {', '.join(PLACES)}, not {what!r}")
-    return importlib.import_module(PLACES[what])
+def run_uninstall(what: _What, dry_run: _DryRun = False) -> None:
+    """Remove what `memd install` has added, and nothing else. All memories stay."""
+    _, uninstall = _find_installer(what)
+    planned = uninstall(Host.current())
+    if dry_run:
+        print_plan(planned)
+    else:
+        carry_out(planned)
 
 
-def place() -> Place:
-    """Look where memd runs."""
-    return Place(dict(os.environ), installed.python(), installed.PACKAGE, sys.platform)
+def _find_installer(what: str) -> tuple[Planner, Planner]:
+    """Return the functions that plan to install and to uninstall something."""
+    from memd.installers import claude, service
+
+    installers: dict[str, tuple[Planner, Planner]] = {
+        "claude-code": (claude.install_claude_code, claude.uninstall_claude_code),
+        "claude-desktop": (claude.install_claude_desktop, claude.uninstall_claude_desktop),
+        "systemd": (service.install_systemd, service.uninstall_systemd),
+        "launchd": (service.install_launchd, service.uninstall_launchd),
+    }
+    if what not in installers:
+        daemon_call.refuse(f"cannot install {what!r}; choose from {', '.join(TARGETS)}")
+    return installers[what]
 
 
-def show(plan: Plan) -> None:
-    """Print what would be done, as diffs and command lines; no secret with them."""
+def print_plan(planned: InstallPlan) -> None:
+    """Print the commands and the diffs of a plan, with secrets redacted."""
     from memd.capture.redact import redact
 
-    for command in plan.before:
+    for command in planned.before:
         print(f"would run: {shlex.join(command)}")
-    for change in plan.changes:
-        print(redact(installers_plan.diff(change)), end="")
-    for command in plan.after:
+    for change in planned.changes:
+        print(redact(plan.format_diff(change)), end="")
+    for command in planned.after:
         print(f"would run: {shlex.join(command)}")
-    _end(plan)
+    _print_notes(planned)
 
 
-def carry_out(plan: Plan) -> None:
-    """Do what is planned and say what was done. Raises Broken where it had to stop."""
-    for change in plan.changes:
-        installers_plan.check(change)  # half a plan is worse than none
-    for command in plan.before:
-        _run(command)
-    for change in plan.changes:
-        backup = installers_plan.apply(change, time.time_ns() // 1_000_000)
+def carry_out(planned: InstallPlan) -> None:
+    """Carry out a plan and print what was done. Raises Broken at the first step that fails."""
+    for change in planned.changes:
+        plan.check_change(change)  # before anything changes: half a plan is worse than none
+    for command in planned.before:
+        _run_command(command)
+    for change in planned.changes:
+        backup = plan.apply_change(change, time.time_ns() // 1_000_000)
         if change.is_needed:
             verb = "removed" if change.after is None else "wrote"
-            print(f"{verb} {change.path}" + (f" (as it was: {backup.name})" if backup else ""))
-    for command in plan.after:
-        _run(command)
-    _end(plan)
-    if plan.is_unfinished:
+            print(f"{verb} {change.path}" + (f" (backup: {backup.name})" if backup else ""))
+    for command in planned.after:
+        _run_command(command)
+    _print_notes(planned)
+    if planned.is_unfinished:
         raise SystemExit(1)
 
 
-def _end(plan: Plan) -> None:
-    if plan.is_empty and not plan.notes:
-        print("nothing to do: it is so already")
-    for note in plan.notes:
+def _print_notes(planned: InstallPlan) -> None:
+    if planned.is_empty and not planned.notes:
+        print("nothing to do")
+    for note in planned.notes:
         print(note)
 
 
-def _run(command: tuple[str, ...]) -> None:
+def _run_command(command: tuple[str, ...]) -> None:
     line = shlex.join(command)
     print(f"$ {line}", flush=True)
     try:
         ended = subprocess.run(  # noqa: S603  # a program that the plan names by its path
-            command, stdin=subprocess.DEVNULL, timeout=COMMAND_S, check=False
+            command, stdin=subprocess.DEVNULL, timeout=COMMAND_TIMEOUT_S, check=False
         )
     except OSError as error:
-        raise Broken(f"`{line}` cannot be run ({error.strerror})") from error
+        raise Broken(f"cannot run `{line}` ({error.strerror})") from error
     except subprocess.TimeoutExpired as error:
         raise Broken(
-            f"`{line}` did not end in {COMMAND_S:.0f} s; end it and run it by hand"
+            f"`{line}` did not end within {COMMAND_TIMEOUT_S:.0f} s; run it by hand"
         ) from error
     if ended.returncode:
-        raise Broken(f"`{line}` failed (exit {ended.returncode}); mend that and run this again")
-
-
-# MERGED from memd.cli.install:
-# MERGED `memd install`: puts memd where an agent or a service manager looks for it.
-
-
-def run_install(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help=f"{', '.join(PLACES)}.")],
-    plugin: Annotated[
-        bool,
-        typer.Option("--plugin", help="Claude Code: as a plugin instead of in its settings."),
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing; show what would be changed.")
-    ] = False,
-) -> None:
-    """Connect memd to something: `memd install claude-code`. A copy of what it changes stays beside it."""
-    module = planner(what)
-    if plugin and not hasattr(module, "install_plugin"):
-        daemon_call.refuse(f"--plugin is for claude-code; {what} has no plugins")
-    plan = (module.install_plugin if plugin else module.install)(place())
-    if dry_run:
-        show(plan)
-        return
-    paths = daemon_call.paths()
-    private_dir(paths.state_dir)
-    installed.leave(paths.installed)
-    carry_out(plan)
-
-
-# MERGED from memd.cli.uninstall:
-# MERGED `memd uninstall`: takes out what `memd install` put in, and nothing else. No memory is touched.
-
-
-def run_uninstall(
-    what: Annotated[str, typer.Argument(metavar="WHAT", help=f"{', '.join(PLACES)}.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Change nothing; show what would be changed.")
-    ] = False,
-) -> None:
-    """Disconnect memd again. What it remembers stays."""
-    plan = planner(what).uninstall(place())
-    if dry_run:
-        show(plan)
-    else:
-        carry_out(plan)
+        raise Broken(
+            f"`{line}` failed with exit status {ended.returncode}; fix that and try again"
+        )

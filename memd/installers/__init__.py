@@ -1,5 +1,5 @@
-"""Puts memd where agents and service managers look for it, and takes exactly that away again.
+"""Connect memd to coding agents and service managers, and disconnect it again.
 
-One file per place. Each has `install(place) -> Plan` and `uninstall(place) -> Plan`, which look and
-decide but change nothing; the command line shows a plan, or carries it out (`plan.py`, `files.py`).
+Each `install_NAME(host)` and `uninstall_NAME(host)` in claude.py and service.py returns an
+`InstallPlan` and changes nothing. The command line shows the plan or carries it out.
 """

@@ -1,108 +1,88 @@
-"""Whether Claude Code and the service manager run this memd, and only once. Changes nothing.
+"""Check that Claude Code and the service manager run this memd, and only once. Changes nothing."""
 
-What is there is compared with what an installation would write now. Not here: writing it.
-"""
-
-import importlib
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from memd import launcher
 from memd.errors import MemdError
-from memd.installers import claude_code, hooks, service, settings
-from memd.installers import plan as installers_plan
-from memd.installers.plan import Place
+from memd.installers import claude, claude_settings, service
+from memd.installers.host import Host
+from memd.installers.json_file import JsonFile
 from memd.models import Finding
 
 _INSTALL = "`memd install claude-code`"
-_NOTE_LINES = 2
 
 
-def examine(place: Place) -> list[Finding]:
-    """Look at the hooks and at the service manager's units."""
-    return [_hooks(place), _units(place)]
+def examine(host: Host) -> list[Finding]:
+    """Compare the hooks and the units with what an installation would write now."""
+    return [_check_hooks(host), _check_service(host)]
 
 
-def _hooks(place: Place) -> Finding:
-    file = claude_code.settings_file(place)
+def _check_hooks(host: Host) -> Finding:
+    file = claude.settings_file(host)
     if not file.parent.exists():
-        return Finding("hooks", "ok", "there is no Claude Code here")
+        return Finding("hooks", "ok", "Claude Code is not installed for this user")
     try:
-        found = installers_plan.read_documents(file).value
-        plugins, ours = settings.plugins(found), list(_ours(found))
+        settings = JsonFile.read(file).value
+        plugins = claude_settings.enabled_plugins(settings)
+        commands = list(claude_settings.memd_hook_commands(settings))
+        if plugins and commands:
+            words = f"the plugin {plugins[0]} is enabled and {file} has hooks: both capture"
+            return Finding("hooks", "problem", words, f"{_INSTALL} keeps only the plugin")
         if plugins:
-            return _plugin(plugins[0], place) if not ours else _twice(plugins[0], file)
-        changes = claude_code.install(place).changes
+            return _check_plugin(plugins[0], host)
+        changes = claude.install_claude_code(host).changes
     except MemdError as error:
         return Finding("hooks", "problem", error.message, f"then {_INSTALL}")
-    wrong = _wrong(ours, found, file)
+    wrong = _find_hook_problem(commands, settings, file)
     if wrong is None and any(change.is_needed for change in changes):
-        words = "hooks or MCP server are not as this memd would write them"
+        words = "the hooks or the MCP server differ from what this memd would write"
         wrong = Finding("hooks", "warning", words, _INSTALL)
-    return wrong or Finding("hooks", "ok", f"in {file}, and they run this memd")
+    return wrong or Finding("hooks", "ok", f"{file} runs this memd")
 
 
-def _wrong(ours: list[list[str]], found: Mapping[str, Any], file: Path) -> Finding | None:
-    """Say what keeps the hooks in the settings from running, or that there are none."""
-    if not ours:
+def _find_hook_problem(
+    commands: list[list[str]], settings: claude_settings.Settings, file: Path
+) -> Finding | None:
+    """Report hooks in the settings that do not run, or that there are none."""
+    if not commands:
         words = "Claude Code does not run memd: nothing is captured"
         return Finding("hooks", "warning", words, _INSTALL)
-    if missing := _missing(ours):
-        words = f"the hooks run what is not there: {', '.join(missing)}"
+    paths = dict.fromkeys(word for words in commands for word in words if word.startswith("/"))
+    if missing := [path for path in paths if not Path(path).exists()]:
+        words = f"the hooks run files that do not exist: {', '.join(missing)}"
         return Finding("hooks", "problem", words, _INSTALL)
-    if told := settings.warnings(found):
-        return Finding("hooks", "warning", told[0], f"take it out of {file}")
+    if warnings := claude_settings.hook_warnings(settings):
+        return Finding("hooks", "warning", warnings[0], f"remove it from {file}")
     return None
 
 
-def _twice(plugin: str, file: Path) -> Finding:
-    words = f"the plugin {plugin} is enabled and {file} has hooks, too: both capture"
-    return Finding("hooks", "problem", words, f"{_INSTALL} leaves it to the plugin")
-
-
-def _plugin(plugin: str, place: Place) -> Finding:
-    """The plugin finds memd by the note that it leaves of itself."""
-    note = Path(service.paths(place).installed)
+def _check_plugin(plugin: str, host: Host) -> Finding:
+    """Check the file from which the plugin learns where memd is."""
+    file = Path(host.paths.installed)
     try:
-        said = note.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        said = []
-    if len(said) != _NOTE_LINES or not all(Path(line).exists() for line in said):
-        words = f"the plugin {plugin} does not find memd by {note}"
-        return Finding("hooks", "problem", words, "`memd restart` writes it anew")
-    if said != [place.python, str(place.package)]:
-        words = f"the plugin {plugin} runs another memd: {said[1]}"
+        python, package = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):  # also a text that has not two lines
+        python = package = ""
+    if not (python and Path(python).exists() and Path(package).exists()):
+        words = f"{file} does not tell the plugin {plugin} where memd is"
+        return Finding("hooks", "problem", words, "`memd restart` writes it again")
+    if (python, package) != (host.python, str(host.package)):
+        words = f"the plugin {plugin} runs another memd: {package}"
         return Finding("hooks", "warning", words, "`memd restart` makes it this one")
-    return Finding("hooks", "ok", f"in the plugin {plugin}, and it runs this memd")
+    return Finding("hooks", "ok", f"the plugin {plugin} runs this memd")
 
 
-def _ours(found: Mapping[str, Any]) -> Iterator[list[str]]:
-    """What each hook of ours runs, word by word."""
-    listed = found.get("hooks")
-    for groups in listed.values() if isinstance(listed, Mapping) else ():
-        for group in groups if isinstance(groups, list) else ():
-            inner = group.get("hooks") if isinstance(group, Mapping) else None
-            for hook in inner if isinstance(inner, list) else ():
-                if hooks.is_ours(hook):
-                    yield hooks.words(hook)
-
-
-def _missing(ours: list[list[str]]) -> list[str]:
-    words = dict.fromkeys(word for said in ours for word in said if word.startswith("/"))
-    return [word for word in words if not Path(word).exists()]
-
-
-def _units(place: Place) -> Finding:
-    if not launcher.is_managed(dict(place.environ)):
-        return Finding("service", "ok", "no service manager is set to run memd; hooks start it")
-    manager = "launchd" if place.platform == "darwin" else "systemd"
+def _check_service(host: Host) -> Finding:
+    if not launcher.is_managed(dict(host.environ)):
+        return Finding("service", "ok", "no service manager runs memd; hooks start it")
+    is_mac = host.platform == "darwin"
+    manager = "launchd" if is_mac else "systemd"
     try:
-        plan = importlib.import_module(f"memd.setup.{manager}").install(place)
+        plan = service.install_launchd(host) if is_mac else service.install_systemd(host)
     except MemdError as error:
         return Finding("service", "problem", error.message)
-    stale = [str(change.path) for change in plan.changes if change.is_needed]
-    if stale:
-        words = f"not as this memd would write it: {', '.join(stale)}"
+    outdated = [str(change.path) for change in plan.changes if change.is_needed]
+    if outdated:
+        words = f"differs from what this memd would write: {', '.join(outdated)}"
         return Finding("service", "warning", words, f"`memd install {manager}`")
-    return Finding("service", "ok", f"{manager} is set to run this memd")
+    return Finding("service", "ok", f"{manager} runs this memd")

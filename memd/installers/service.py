@@ -1,4 +1,13 @@
-"""systemd and launchd units."""
+"""Installers for systemd and launchd, the service managers of Linux and macOS.
+
+systemd listens at the vault's socket and starts the daemon at the first connection, so no event waits for
+a login. launchd runs the daemon from login on; its sockets are not used, because a daemon must ask for
+them through a C library. Another vault has units of its own (`memd-NAME`, `local.memd.NAME`).
+
+The last line of an installed file is a comment with a hash of the rest. So memd replaces and removes its
+own file without asking, makes a backup of one that was edited, and never removes one that it did not
+write. The files in the repository's systemd/ are the units of a memd in ~/.local/bin.
+"""
 
 import hashlib
 import os
@@ -8,50 +17,115 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from memd.installers.plan import FileChange, Place, Plan, read
-from memd.paths import VAULT_DEFAULT, Paths
-
-# MERGED from memd.setup.units:
-# MERGED What service managers read: systemd's two units and launchd's agent, as text. Pure.
-# MERGED
-# MERGED The files in the repository's systemd/ are the first two for a memd in ~/.local/bin. The last line of
-# MERGED what is installed is a comment with a hash of the rest: so memd knows its own work from a file that
-# MERGED somebody has edited since. Not here: where they are, and who is told (systemd.py, launchd.py).
-
+from memd.errors import BadRequest
+from memd.installers.host import Host
+from memd.installers.plan import FileChange, InstallPlan, read_file
+from memd.paths import VAULT_DEFAULT
 
 LAUNCHD_LABEL = "local.memd"
-"""The daemon looks for it to tell who started it."""
+"""The daemon compares it with its own label to find out that launchd has started it."""
+QUERY_TIMEOUT_S = 10.0
+"""A service manager that has not answered a question by then counts as not running."""
 
-Author = Literal["memd", "edited", "somebody"]
+_SYSTEMCTL = ("systemctl", "--user")
+_UNQUOTED_WORD = re.compile(r"[A-Za-z0-9_./%@:=+-]+")
+_SIGNATURE = re.compile(r"(?:# |<!-- )memd install: sha256 ([0-9a-f]{64})(?: -->)?\n\Z")
 
-_PLAIN_WORD = re.compile(r"[A-Za-z0-9_./%@:=+-]+")
-_MARK = re.compile(r"(?:# |<!-- )memd install: sha256 ([0-9a-f]{64})(?: -->)?\n\Z")
+Command = tuple[str, ...]
+FileAuthor = Literal["memd", "edited", "other"]
+"""Of a file: memd wrote all of it, memd wrote it and it was edited since, or another program wrote it."""
+
+
+# ── systemd ──────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """One vault's daemon, as systemd is to run it. All texts are in the language of units."""
+class DaemonUnit:
+    """What the systemd units of one vault's daemon say; all but `environment` in systemd's own quoting."""
 
     name: str = "memd"
     start: str = "%h/.local/bin/memd serve"
     listen: str = "%t/memd/memd.sock"
     environment: Mapping[str, str] = field(default_factory=dict)
-    """These are plain, and quoted here."""
 
 
-def socket_unit(job: Job) -> str:
-    """Write the unit that listens, and starts the daemon when somebody connects."""
+def install_systemd(host: Host) -> InstallPlan:
+    """Plan that systemd starts the daemon from now on. Raises BadRequest on macOS."""
+    if host.platform == "darwin":
+        raise BadRequest("macOS has no systemd; use `memd install launchd`")
+    unit = _describe_unit(host)
+    socket, service = _unit_files(host, unit.name)
+    changes = (
+        write_signed(socket, format_socket_unit(unit)),
+        write_signed(service, format_service_unit(unit)),
+    )
+    is_listening = all(
+        query_succeeds(host, *_SYSTEMCTL, question, "--quiet", socket.name)
+        for question in ("is-enabled", "is-active")
+    )
+    if is_listening and not any(change.is_needed for change in changes):
+        return InstallPlan(changes)
+    commands = (
+        stop_command(host),
+        (*_SYSTEMCTL, "daemon-reload"),
+        (*_SYSTEMCTL, "enable", socket.name),
+        (*_SYSTEMCTL, "restart", socket.name),  # it may listen at an older path
+    )
+    return _finish_systemd_plan(host, InstallPlan(changes, after=commands))
+
+
+def uninstall_systemd(host: Host) -> InstallPlan:
+    """Plan that systemd stops the daemon and loses its units."""
+    changes = tuple(
+        remove_signed(path) for path in _unit_files(host, daemon_name("memd", host, "-"))
+    )
+    names = [change.path.name for change in changes if change.is_needed]
+    plan = InstallPlan(changes)
+    if names:
+        plan = replace(
+            plan,
+            before=((*_SYSTEMCTL, "disable", "--now", *names),),
+            after=((*_SYSTEMCTL, "daemon-reload"),),
+        )
+    return _finish_systemd_plan(host, plan)
+
+
+def _finish_systemd_plan(host: Host, plan: InstallPlan) -> InstallPlan:
+    answers = query_succeeds(host, *_SYSTEMCTL, "show-environment")
+    return add_notes(plan, "The user's systemd", manager_answers=answers)
+
+
+def _describe_unit(host: Host) -> DaemonUnit:
+    environment = daemon_environment(host, f"/run/user/{os.getuid()}")
+    socket = host.paths.socket
+    is_elsewhere = {"MEMD_HOME", "XDG_RUNTIME_DIR"} & environment.keys()
+    return DaemonUnit(
+        name=daemon_name("memd", host, "-"),
+        start=" ".join(map(_quote_word, host.memd_command("serve"))),
+        listen=_escape_percent(socket) if is_elsewhere else f"%t/memd/{Path(socket).name}",
+        environment=environment,
+    )
+
+
+def _unit_files(host: Host, name: str) -> tuple[Path, Path]:
+    config = host.environ.get("XDG_CONFIG_HOME") or host.home / ".config"
+    directory = Path(config) / "systemd" / "user"
+    return directory / f"{name}.socket", directory / f"{name}.service"
+
+
+def format_socket_unit(unit: DaemonUnit) -> str:
+    """Write the unit that listens and starts the daemon at the first connection."""
     return f"""\
 # For `systemctl --user`. `memd install systemd` writes it with the path that memd has.
 [Unit]
-Description=The door of memd, long-term memory for coding agents
+Description=Socket of memd, long-term memory for coding agents
 
 [Socket]
-ListenStream={job.listen}
+ListenStream={unit.listen}
 FileDescriptorName=memd
 SocketMode=0600
 DirectoryMode=0700
@@ -62,18 +136,18 @@ WantedBy=sockets.target
 """
 
 
-def service_unit(job: Job) -> str:
+def format_service_unit(unit: DaemonUnit) -> str:
     """Write the unit that runs the daemon."""
     environment = "".join(
-        f"Environment={quoted([f'{name}={value}'], dollars=False)}\n"
-        for name, value in sorted(job.environment.items())
+        f"Environment={_quote_word(f'{name}={value}', escape_dollar=False)}\n"
+        for name, value in sorted(unit.environment.items())
     )
     return f"""\
 # For `systemctl --user`. `memd install systemd` writes it with the path that memd has.
 [Unit]
 Description=memd, long-term memory for coding agents
-Requires={job.name}.socket
-After={job.name}.socket
+Requires={unit.name}.socket
+After={unit.name}.socket
 # What ten starts did not mend, more will not.
 StartLimitIntervalSec=60
 StartLimitBurst=10
@@ -81,7 +155,7 @@ StartLimitBurst=10
 [Service]
 Type=notify
 NotifyAccess=main
-ExecStart={job.start}
+ExecStart={unit.start}
 {environment}Restart=on-failure
 RestartSec=2
 # A large vault of an older version is brought up to date before the first answer.
@@ -112,15 +186,62 @@ MemoryMax=2G
 TasksMax=256
 
 [Install]
-Also={job.name}.socket
+Also={unit.name}.socket
 WantedBy=default.target
 """
 
 
-def agent(
-    label: str, command: Sequence[str], environment: Mapping[str, str], output: str
+def _quote_word(word: str, *, escape_dollar: bool = True) -> str:
+    """Quote a word for a unit. A command needs its `$` doubled: systemd would insert a variable."""
+    text = _escape_percent(word)
+    text = text.replace("$", "$$") if escape_dollar else text
+    if _UNQUOTED_WORD.fullmatch(text):
+        return text
+    for character, escaped in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
+        text = text.replace(character, escaped)
+    return f'"{text}"'
+
+
+def _escape_percent(text: str) -> str:
+    return text.replace("%", "%%")
+
+
+# ── launchd ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def install_launchd(host: Host) -> InstallPlan:
+    """Plan that launchd runs the daemon from now on. Raises BadRequest where there is no launchd."""
+    if host.platform != "darwin":
+        raise BadRequest("launchd is part of macOS; use `memd install systemd`")
+    label, path = _launchd_agent(host)
+    log = Path(host.paths.state_dir) / f"{label}.log"
+    environment = daemon_environment(host, None)
+    text = format_launchd_agent(label, host.memd_command("serve"), environment, str(log))
+    change = write_signed(path, text)
+    unload = _unload_commands(host, label)
+    if unload and not change.is_needed:
+        return InstallPlan((change,))
+    plan = InstallPlan(
+        (change,),
+        # launchd opens the log before memd could create its directory.
+        before=(("mkdir", "-p", str(log.parent)), *unload),
+        after=(stop_command(host), ("launchctl", "bootstrap", _launchd_domain(), str(path))),
+    )
+    return _finish_launchd_plan(host, plan)
+
+
+def uninstall_launchd(host: Host) -> InstallPlan:
+    """Plan that launchd stops the daemon and loses its agent."""
+    label, path = _launchd_agent(host)
+    change = remove_signed(path)
+    unload = _unload_commands(host, label) if change.is_needed else ()
+    return _finish_launchd_plan(host, InstallPlan((change,), before=unload))
+
+
+def format_launchd_agent(
+    label: str, command: Sequence[str], environment: Mapping[str, str], log: str
 ) -> str:
-    """Write launchd's agent. Every path in it must be absolute: launchd knows no home."""
+    """Write launchd's agent. Every path in it must be absolute: launchd knows no home directory."""
     settings = {
         "Label": label,
         "ProgramArguments": list(command),
@@ -131,157 +252,132 @@ def agent(
         "ExitTimeOut": 10,
         "ProcessType": "Background",
         "Umask": 0o077,
-        "StandardOutPath": output,
-        "StandardErrorPath": output,
+        "StandardOutPath": log,
+        "StandardErrorPath": log,
     }
     return plistlib.dumps(settings, sort_keys=False).decode()
 
 
-def quoted(words: Sequence[str], *, dollars: bool = True) -> str:
-    """Write words as a unit takes them literally. `dollars`: it would put variables in otherwise."""
-    return " ".join(_quoted(word, dollars=dollars) for word in words)
+def _unload_commands(host: Host, label: str) -> tuple[Command, ...]:
+    """Return the command that unloads the agent if launchd has loaded it."""
+    service = f"{_launchd_domain()}/{label}"
+    is_loaded = query_succeeds(host, "launchctl", "print", service)
+    return (("launchctl", "bootout", service),) if is_loaded else ()
 
 
-def literal(text: str) -> str:
-    """Write a path of which a unit would otherwise read `%` as the start of a name."""
-    return text.replace("%", "%%")
+def _finish_launchd_plan(host: Host, plan: InstallPlan) -> InstallPlan:
+    answers = query_succeeds(host, "launchctl", "print", _launchd_domain())
+    return add_notes(plan, "The user's launchd", manager_answers=answers)
 
 
-def _quoted(word: str, *, dollars: bool) -> str:
-    text = literal(word).replace("$", "$$") if dollars else literal(word)
-    if _PLAIN_WORD.fullmatch(text):
-        return text
-    for character, written in (("\\", "\\\\"), ('"', '\\"'), ("\n", "\\n")):
-        text = text.replace(character, written)
-    return f'"{text}"'
+def _launchd_domain() -> str:
+    return f"gui/{os.getuid()}"
 
 
-def signed(text: str) -> str:
-    """Put the mark under a file that memd writes."""
-    mark = f"memd install: sha256 {_hash(text)}"
-    return text + (f"<!-- {mark} -->\n" if text.startswith("<?xml") else f"# {mark}\n")
+def _launchd_agent(host: Host) -> tuple[str, Path]:
+    label = daemon_name(LAUNCHD_LABEL, host, ".")
+    return label, host.home / "Library" / "LaunchAgents" / f"{label}.plist"
 
 
-def author(text: str) -> Author:
-    """Tell who wrote a file: memd all of it, memd and then somebody, or somebody else."""
-    mark = _MARK.search(text)
-    if mark is None:
-        return "edited" if "memd install: sha256 " in text else "somebody"
-    return "memd" if _hash(text[: mark.start()]) == mark[1] else "edited"
+# ── Both ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _hash(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
-
-
-# MERGED from memd.setup.handover:
-# MERGED The daemon changes hands, from people to a service manager and back: what every manager needs for it.
-# MERGED
-# MERGED A file is memd's own if its mark says so; it is replaced and removed without ado. One that somebody
-# MERGED has edited since leaves a dated copy; one that memd never wrote is replaced with a copy, and never
-# MERGED removed. Not here: what stands in the files (units.py), and the managers (systemd.py, launchd.py).
-
-
-ASKED_S = 10.0
-"""A manager that has not answered by then does not run."""
-
-Command = tuple[str, ...]
-
-
-def paths(place: Place) -> Paths:
-    """Return the files of the vault that is meant. Raises ValueError for a name that is none."""
-    return Paths(dict(place.environ))
-
-
-def memd(place: Place, *words: str) -> Command:
-    """Return the command that runs memd, wherever it is run from."""
-    return (place.python, "-P", "-m", "memd", *words)
-
-
-def stopped(place: Place) -> Command:
-    """Return the command after which no daemon has the vault."""
-    vault = paths(place).vault
-    return memd(place, *(() if vault == VAULT_DEFAULT else ("--vault", vault)), "stop")
-
-
-def named(stem: str, place: Place, separator: str) -> str:
-    """Return what the default vault's daemon is called, or that of another vault beside it."""
-    vault = paths(place).vault
+def daemon_name(stem: str, host: Host, separator: str) -> str:
+    """Return the name of the vault's daemon: `memd`, or `memd-work` for the vault `work`."""
+    vault = host.paths.vault
     return stem if vault == VAULT_DEFAULT else f"{stem}{separator}{vault}"
 
 
-def environment(place: Place, runtime: str | None) -> dict[str, str]:
-    """Return what the daemon must be told so that it listens where its clients look for it.
+def stop_command(host: Host) -> Command:
+    """Return the command that stops the daemon of the vault."""
+    vault = host.paths.vault
+    option = () if vault == VAULT_DEFAULT else ("--vault", vault)
+    return host.memd_command(*option, "stop")
 
-    `runtime` is the XDG_RUNTIME_DIR that the manager gives it of itself.
+
+def daemon_environment(host: Host, manager_runtime_dir: str | None) -> dict[str, str]:
+    """Return the variables that the daemon needs to listen where its clients connect.
+
+    `manager_runtime_dir` is the XDG_RUNTIME_DIR that the service manager itself sets.
     """
-    told = place.carried
-    if "MEMD_HOME" in told:
-        told["MEMD_HOME"] = str(Path(told["MEMD_HOME"]).absolute())
-    mine = place.environ.get("XDG_RUNTIME_DIR")
-    return told | ({"XDG_RUNTIME_DIR": mine} if mine and mine != runtime else {})
+    environment = host.path_environment
+    if "MEMD_HOME" in environment:
+        environment["MEMD_HOME"] = str(Path(environment["MEMD_HOME"]).absolute())
+    runtime_dir = host.environ.get("XDG_RUNTIME_DIR")
+    if runtime_dir and runtime_dir != manager_runtime_dir:
+        environment["XDG_RUNTIME_DIR"] = runtime_dir
+    return environment
 
 
-def written(path: Path, text: str) -> FileChange:
-    """Put this text there, with memd's mark."""
-    before = read(path)
-    return FileChange(path, before, signed(text).encode(), _author(before) == "memd")
+def write_signed(path: Path, text: str) -> FileChange:
+    """Plan to write a text with memd's signature."""
+    before = read_file(path)
+    return FileChange(path, before, sign(text).encode(), find_author(before) == "memd")
 
 
-def removed(path: Path) -> FileChange:
-    """Take the file away if memd wrote it."""
-    before = read(path)
-    by = _author(before)
-    return FileChange(path, before, before if by == "somebody" else None, by == "memd")
+def remove_signed(path: Path) -> FileChange:
+    """Plan to remove a file if memd wrote it."""
+    before = read_file(path)
+    author = find_author(before)
+    return FileChange(path, before, before if author == "other" else None, author == "memd")
 
 
-def cautions(changes: Sequence[FileChange]) -> tuple[str, ...]:
-    """Say which files are not as memd left them, and what becomes of them."""
-    said = []
-    for change in changes:
-        by = _author(change.before)
-        if change.before is None or by == "memd":
-            continue
-        who = "was not written by memd" if by == "somebody" else "was edited"
-        fate = "a copy is kept beside it" if change.is_needed else "it is left alone"
-        said.append(f"{change.path} {who}; {fate}")
-    return tuple(said)
+def sign(text: str) -> str:
+    """Append the signature of a file that memd writes."""
+    mark = f"memd install: sha256 {_hash_text(text)}"
+    return text + (f"<!-- {mark} -->\n" if text.startswith("<?xml") else f"# {mark}\n")
 
 
-def told(plan: Plan, manager: str, *, answers: bool) -> Plan:
-    """Add what the user should know. The commands of a manager that does not answer are for later."""
-    notes = (*cautions(plan.changes), *plan.notes)
-    if answers or not (plan.before or plan.after):
-        return Plan(plan.changes, plan.before, plan.after, notes)
-    later = (f"  {shlex.join(command)}" for command in (*plan.before, *plan.after))
-    return Plan(
-        plan.changes,
-        notes=(
-            f"{manager} does not answer here; `memd start` starts memd meanwhile. Where it does, run:",
-            *later,
-            *notes,
-        ),
+def find_author(content: bytes | None) -> FileAuthor:
+    """Tell from its signature what wrote a file."""
+    text = (content or b"").decode("utf-8", "surrogateescape")
+    signature = _SIGNATURE.search(text)
+    if signature is None:
+        return "edited" if "memd install: sha256 " in text else "other"
+    return "memd" if _hash_text(text[: signature.start()]) == signature[1] else "edited"
+
+
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def add_notes(plan: InstallPlan, manager: str, *, manager_answers: bool) -> InstallPlan:
+    """Add what the user should know; leave the commands to the user if the manager does not answer."""
+    notes = (
+        *(note for change in plan.changes if (note := _describe_author(change))),
+        *plan.notes,
     )
+    if manager_answers or not (plan.before or plan.after):
+        return replace(plan, notes=notes)
+    commands = (f"  {shlex.join(command)}" for command in (*plan.before, *plan.after))
+    note = f"{manager} does not answer here; use `memd start` until then. Where it does, run:"
+    return InstallPlan(plan.changes, notes=(note, *commands, *notes))
 
 
-def holds(place: Place, *command: str) -> bool:
-    """Whether a program is there and answers this question with yes. Changes nothing."""
-    program = shutil.which(command[0], path=place.environ.get("PATH"))
+def _describe_author(change: FileChange) -> str | None:
+    """Say that a file is not as memd wrote it, and what happens to it."""
+    author = find_author(change.before)
+    if change.before is None or author == "memd":
+        return None
+    reason = "was not written by memd" if author == "other" else "was edited"
+    effect = "a backup is kept beside it" if change.is_needed else "it is left alone"
+    return f"{change.path} {reason}; {effect}"
+
+
+def query_succeeds(host: Host, *command: str) -> bool:
+    """Whether a program exists and exits 0 for a question that changes nothing."""
+    program = shutil.which(command[0], path=host.environ.get("PATH"))
     if program is None:
         return False
     try:
-        asked = subprocess.run(  # noqa: S603  # the command is one of ours
+        ended = subprocess.run(  # noqa: S603  # the command is one of ours
             [program, *command[1:]],
-            env=dict(place.environ),
+            env=dict(host.environ),
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            timeout=ASKED_S,
+            timeout=QUERY_TIMEOUT_S,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
-    return asked.returncode == os.EX_OK
-
-
-def _author(content: bytes | None) -> Author:
-    return author((content or b"").decode("utf-8", "surrogateescape"))
+    return ended.returncode == os.EX_OK

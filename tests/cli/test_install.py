@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from memd.cli import install
+from memd.errors import Broken
+from memd.installers.plan import FileChange, InstallPlan
 from memd.paths import Paths
 
 
@@ -28,7 +31,7 @@ def files(home):
     )
 
 
-def test_a_dry_run_shows_the_diff_and_writes_nothing(alone, home, tmp_path):
+def test_a_dry_run_prints_the_diff_and_writes_nothing(alone, home, tmp_path):
     ran = alone("install", "claude-code", "--dry-run")
     assert ran.status == 0
     assert "+++ " + str(home / ".claude" / "settings.json") in ran.out
@@ -36,12 +39,10 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(alone, home, tmp_path):
     assert files(tmp_path) == ["user/.claude/settings.json"]
 
 
-def test_it_is_told_what_was_written_and_where_the_old_file_is(alone, home):
+def test_installing_prints_what_it_wrote_and_the_name_of_the_backup(alone, home):
     ran = alone("install", "claude-code")
     assert ran.status == 0
-    assert (
-        f"wrote {home / '.claude' / 'settings.json'} (as it was: settings.json.memd-" in ran.out
-    )
+    assert f"wrote {home / '.claude' / 'settings.json'} (backup: settings.json.memd-" in ran.out
     (copy,) = (home / ".claude").glob("*.bak")
     assert copy.read_text(encoding="utf-8") == '{"model": "x"}\n'
     server = json.loads((home / ".claude.json").read_text(encoding="utf-8"))["mcpServers"][
@@ -55,18 +56,18 @@ def test_a_second_installation_has_nothing_to_do(alone, home):
     alone("install", "claude-code")
     before = files(home)
     ran = alone("install", "claude-code")
-    assert (ran.status, ran.out) == (0, "nothing to do: it is so already\n")
+    assert (ran.status, ran.out) == (0, "nothing to do\n")
     assert files(home) == before
 
 
 @pytest.mark.usefixtures("home")
-def test_the_launcher_learns_where_memd_is(alone, tmp_path):
+def test_installing_records_where_memd_is(alone, tmp_path):
     alone("install", "claude-code")
     note = Path(Paths({"MEMD_HOME": str(tmp_path)}).installed)
     assert note.read_text(encoding="utf-8").splitlines()[0] == sys.executable
 
 
-def test_a_broken_file_is_named_with_its_place_and_left_alone(alone, home):
+def test_a_broken_file_is_named_with_its_line_and_not_changed(alone, home):
     path = home / ".claude" / "settings.json"
     path.write_text('{\n  "a": 1, // mine\n}', encoding="utf-8")
     ran = alone("install", "claude-code")
@@ -75,7 +76,7 @@ def test_a_broken_file_is_named_with_its_place_and_left_alone(alone, home):
     assert path.read_text(encoding="utf-8") == '{\n  "a": 1, // mine\n}'
 
 
-def test_one_read_only_file_and_all_are_left_alone(alone, home):
+def test_one_read_only_file_prevents_every_change(alone, home):
     path = home / ".claude.json"
     path.write_text("{}", encoding="utf-8")
     path.chmod(0o444)
@@ -86,32 +87,124 @@ def test_one_read_only_file_and_all_are_left_alone(alone, home):
     assert (home / ".claude/settings.json").read_text(encoding="utf-8") == '{"model": "x"}\n'
 
 
-def test_as_a_plugin_claude_s_own_commands_do_it(alone, home):
+def test_the_plugin_is_installed_by_claudes_own_commands(alone, home):
     program = home / ".local" / "bin" / "claude"
     program.parent.mkdir(parents=True)
-    program.write_text('#!/bin/sh\necho "$@" >> "$HOME/asked"\n', encoding="utf-8")
+    program.write_text('#!/bin/sh\necho "$@" >> "$HOME/commands"\n', encoding="utf-8")
     program.chmod(0o755)
     assert alone("install", "claude-code", "--plugin").status == 0
-    asked = (home / "asked").read_text(encoding="utf-8").splitlines()
-    assert asked[0].startswith("plugin marketplace add /")
-    assert asked[1:] == ["plugin install memd@memd"]
+    commands = (home / "commands").read_text(encoding="utf-8").splitlines()
+    assert commands[0].startswith("plugin marketplace add /")
+    assert commands[1:] == ["plugin install memd@memd"]
 
 
 @pytest.mark.usefixtures("home")
-def test_only_claude_code_has_plugins(alone):
+def test_only_claude_code_has_a_plugin(alone):
     ran = alone("install", "claude-desktop", "--plugin")
     assert ran.status == 1
-    assert "--plugin is for claude-code" in ran.err
+    assert "--plugin is only for claude-code" in ran.err
 
 
-def test_an_unknown_place_is_refused_with_those_that_are_known(alone):
+def test_an_unknown_target_is_refused_with_a_list(alone):
     ran = alone("install", "emacs")
     assert ran.status == 1
     assert "claude-code, claude-desktop" in ran.err
     assert "'emacs'" in ran.err
 
 
-def test_a_plugin_that_only_the_user_can_install_is_no_success(alone, monkeypatch):
+def test_a_plugin_that_the_user_must_install_is_no_success(alone, monkeypatch):
     monkeypatch.setenv("PATH", "")
     ran = alone("install", "claude-code", "--plugin")
     assert (ran.status, "claude plugin install memd@memd" in ran.out) == (1, True)
+
+
+# ── Uninstalling ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_uninstalling_restores_the_settings(alone, home):
+    settings = home / ".claude" / "settings.json"
+    alone("install", "claude-code")
+    assert settings.read_text(encoding="utf-8") != '{"model": "x"}\n'
+    ran = alone("uninstall", "claude-code")
+    assert ran.status == 0
+    assert f"removed {settings.parent.parent / '.claude.json'}" in ran.out
+    assert settings.read_text(encoding="utf-8") == '{"model": "x"}\n'
+
+
+def test_a_dry_run_uninstalls_nothing(alone, home):
+    settings = home / ".claude" / "settings.json"
+    alone("install", "claude-code")
+    before = settings.read_bytes()
+    ran = alone("uninstall", "claude-code", "--dry-run")
+    assert "+++ /dev/null" in ran.out
+    assert settings.read_bytes() == before
+
+
+@pytest.mark.usefixtures("home")
+def test_uninstalling_what_was_never_installed_does_nothing(alone):
+    ran = alone("uninstall", "claude-code")
+    assert (ran.status, ran.out) == (0, "nothing to do\n")
+
+
+# ── Carrying out a plan ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Commands around a change: each says whether the file is there."""
+    look = ("/bin/sh", "-c", f"ls {tmp_path} > {tmp_path}.$0")
+    return InstallPlan(
+        (FileChange(tmp_path / "file", None, b"x\n"),),
+        before=((*look, "before"),),
+        after=((*look, "after"),),
+        notes=("Restart it.",),
+    )
+
+
+def test_commands_come_before_and_after_the_change(plan, tmp_path, capsys):
+    install.carry_out(plan)
+    seen = [
+        tmp_path.with_name(f"{tmp_path.name}.{when}").read_text()
+        for when in ("before", "after")
+    ]
+    assert seen == ["", "file\n"]
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("$ /bin/sh -c ")
+    assert out[1] == f"wrote {tmp_path / 'file'}"
+    assert out[-1] == "Restart it."
+
+
+def test_printing_a_plan_changes_nothing(plan, tmp_path, capsys):
+    install.print_plan(plan)
+    assert list(tmp_path.iterdir()) == []
+    out = capsys.readouterr().out
+    assert out.count("would run: ") == 2
+    assert "+x\n" in out
+    assert out.endswith("Restart it.\n")
+
+
+def test_a_printed_diff_has_no_secrets(tmp_path, capsys):
+    before = b'{"env": {"ANTHROPIC_API_KEY": "sk-ant-api03-' + b"a1B2" * 24 + b'"},\n"a": 1}\n'
+    install.print_plan(
+        InstallPlan((FileChange(tmp_path / "f", before, before.replace(b"1}", b"2}")),))
+    )
+    out = capsys.readouterr().out
+    assert '+"a": 2}' in out
+    assert "sk-ant-api03-a1B2" not in out
+
+
+def test_a_command_that_fails_is_named(plan):
+    failing = InstallPlan(before=(("/bin/sh", "-c", "exit 3"),), changes=plan.changes)
+    with pytest.raises(Broken, match=r"`/bin/sh -c 'exit 3'` failed with exit status 3"):
+        install.carry_out(failing)
+    assert not plan.changes[0].path.exists()
+
+
+def test_a_program_that_does_not_exist_is_named():
+    with pytest.raises(Broken, match="cannot run `/no/such/program`"):
+        install.carry_out(InstallPlan(after=(("/no/such/program",),)))
+
+
+def test_an_empty_plan_does_nothing(capsys):
+    install.carry_out(InstallPlan())
+    assert capsys.readouterr().out == "nothing to do\n"

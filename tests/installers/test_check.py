@@ -1,106 +1,104 @@
-"""Installations that are broken for real, in a home of their own."""
-
 import json
 from pathlib import Path
 
 import pytest
 
-from memd.installers import check, claude_code, plan, systemd
-from memd.installers.plan import Place
+from memd.installers import check, claude, plan, service
+from memd.installers.host import Host
 
 NOW = 1_800_000_000_000
 
 
 @pytest.fixture
-def place(tmp_path):
+def host(tmp_path):
     home = tmp_path / "home"
     (home / ".claude").mkdir(parents=True)
     for name in ("python", "memd/hook.py"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     environ = {"HOME": str(home), "MEMD_HOME": str(home / "memd"), "PATH": ""}
-    return Place(environ, str(tmp_path / "python"), tmp_path / "memd", "linux")
+    return Host(environ, str(tmp_path / "python"), tmp_path / "memd", "linux")
 
 
-def install(place, what=claude_code):
-    for change in what.install(place).changes:
-        plan.apply(change, NOW)
+def install(host, make_plan=claude.install_claude_code):
+    for change in make_plan(host).changes:
+        plan.apply_change(change, NOW)
 
 
-def look(place, name="hooks"):
-    return next(one for one in check.examine(place) if one.name == name)
+def find(host, name="hooks"):
+    return next(one for one in check.examine(host) if one.name == name)
 
 
-def settings(place, **more):
-    path = claude_code.settings_file(place)
-    said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    path.write_text(json.dumps(said | more), encoding="utf-8")
+def add_settings(host, **more):
+    path = claude.settings_file(host)
+    found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    path.write_text(json.dumps(found | more), encoding="utf-8")
 
 
-def test_hooks_as_they_are_installed_are_well(place):
-    install(place)
-    assert look(place).verdict == "ok"
+def test_installed_hooks_are_ok(host):
+    install(host)
+    assert find(host).verdict == "ok"
 
 
-def test_where_there_is_no_claude_code_nothing_is_missing(place):
-    claude_code.settings_file(place).parent.rmdir()
-    assert look(place).verdict == "ok"
+def test_without_claude_code_nothing_is_missing(host):
+    claude.settings_file(host).parent.rmdir()
+    assert find(host).verdict == "ok"
 
 
-def test_no_hooks_are_a_warning(place):
-    found = look(place)
+def test_no_hooks_are_a_warning(host):
+    found = find(host)
     assert (found.verdict, found.remedy) == ("warning", "`memd install claude-code`")
 
 
-def test_hooks_of_an_interpreter_that_is_gone_are_a_problem(place):
-    install(place)
-    Path(place.python).unlink()
-    found = look(place)
+def test_hooks_of_a_removed_interpreter_are_a_problem(host):
+    install(host)
+    Path(host.python).unlink()
+    found = find(host)
     assert found.verdict == "problem"
-    assert place.python in found.words
+    assert host.python in found.words
 
 
-def test_hooks_of_another_memd_are_a_warning(place, tmp_path):
-    install(place)
+def test_hooks_of_another_memd_are_a_warning(host, tmp_path):
+    install(host)
     (tmp_path / "python3").touch()
-    other = Place(place.environ, str(tmp_path / "python3"), place.package, "linux")
-    assert look(other).verdict == "warning"
+    other = Host(host.environ, str(tmp_path / "python3"), host.package, "linux")
+    assert find(other).verdict == "warning"
 
 
-def test_hooks_that_are_switched_off_are_a_warning(place):
-    install(place)
-    settings(place, disableAllHooks=True)
-    assert "disableAllHooks" in look(place).words
+def test_hooks_that_are_switched_off_are_a_warning(host):
+    install(host)
+    add_settings(host, disableAllHooks=True)
+    assert "disableAllHooks" in find(host).words
 
 
-def test_plugin_and_hooks_together_are_a_problem_until_installed_again(place):
-    install(place)
-    settings(place, enabledPlugins={"memd@memd": True})
-    assert "both capture" in look(place).words
-    install(place)
-    assert "both capture" not in look(place).words
+def test_plugin_and_hooks_together_are_a_problem_that_installing_fixes(host):
+    install(host)
+    add_settings(host, enabledPlugins={"memd@memd": True})
+    assert "both capture" in find(host).words
+    install(host)
+    assert "both capture" not in find(host).words
 
 
-def test_a_plugin_must_find_this_memd(place):
-    settings(place, enabledPlugins={"memd@memd": True})
-    assert look(place).verdict == "problem"
-    note = Path(place.environ["MEMD_HOME"]) / "state" / "installed"
+def test_a_plugin_must_run_this_memd(host):
+    add_settings(host, enabledPlugins={"memd@memd": True})
+    assert find(host).verdict == "problem"
+    note = Path(host.environ["MEMD_HOME"]) / "state" / "installed"
     note.parent.mkdir(parents=True)
-    note.write_text(f"{place.python}\n{place.package}\n", encoding="utf-8")
-    assert look(place).verdict == "ok"
-    note.write_text(f"{place.python}\n{place.package.parent}\n", encoding="utf-8")
-    assert look(place).verdict == "warning"
+    note.write_text(f"{host.python}\n{host.package}\n", encoding="utf-8")
+    assert find(host).verdict == "ok"
+    note.write_text(f"{host.python}\n{host.package.parent}\n", encoding="utf-8")
+    assert find(host).verdict == "warning"
 
 
-def test_settings_that_do_not_parse_are_a_problem(place):
-    claude_code.settings_file(place).write_text("{", encoding="utf-8")
-    assert look(place).verdict == "problem"
+def test_settings_that_do_not_parse_are_a_problem(host):
+    claude.settings_file(host).write_text("{", encoding="utf-8")
+    assert find(host).verdict == "problem"
 
 
-def test_units_are_compared_with_what_this_memd_would_write(place, tmp_path):
-    assert "no service manager" in look(place, "service").words
-    install(place, systemd)
-    assert look(place, "service").words == "systemd is set to run this memd"
-    other = Place(place.environ, str(tmp_path / "other"), place.package, "linux")
-    found = look(other, "service")
+def test_units_are_compared_with_what_this_memd_would_write(host, tmp_path):
+    assert "no service manager runs memd" in find(host, "service").words
+    install(host, service.install_systemd)
+    assert find(host, "service").words == "systemd runs this memd"
+    other = Host(host.environ, str(tmp_path / "other"), host.package, "linux")
+    found = find(other, "service")
     assert (found.verdict, found.remedy) == ("warning", "`memd install systemd`")

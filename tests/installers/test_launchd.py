@@ -6,8 +6,9 @@ import plistlib
 import pytest
 
 from memd.errors import BadRequest
-from memd.installers import launchd
-from memd.installers.plan import Place, apply
+from memd.installers import service
+from memd.installers.host import Host
+from memd.installers.plan import apply_change
 from memd.paths import Paths
 
 NOW = 1_800_000_000_000
@@ -31,68 +32,70 @@ def knows(tmp_path):
 
 
 @pytest.fixture
-def place(tmp_path, knows):  # noqa: ARG001  # the program must be there
+def host(tmp_path, knows):  # noqa: ARG001  # the program must be there
     environ = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
-    return Place(environ, "/opt/memd/bin/python", tmp_path, "darwin")
+    return Host(environ, "/opt/memd/bin/python", tmp_path, "darwin")
 
 
-def agent(place, name="local.memd"):
-    return place.home / "IndexedVault" / "LaunchAgents" / f"{name}.plist"
+def agent(host, name="local.memd"):
+    return host.home / "Library" / "LaunchAgents" / f"{name}.plist"
 
 
 def carried_out(plan):
-    return [copy for change in plan.changes if (copy := apply(change, NOW))]
+    return [copy for change in plan.changes if (copy := apply_change(change, NOW))]
 
 
-def test_the_agent_is_written_and_started_once_the_old_daemon_is_gone(place):
-    plan = launchd.install(place)
+def test_the_agent_is_written_and_started_once_the_old_daemon_is_gone(host):
+    plan = service.install_launchd(host)
     carried_out(plan)
-    read = plistlib.loads(agent(place).read_bytes())
+    read = plistlib.loads(agent(host).read_bytes())
     assert read["ProgramArguments"] == ["/opt/memd/bin/python", "-P", "-m", "memd", "serve"]
     assert read["EnvironmentVariables"] == {}
-    logs = Paths(dict(place.environ)).state_dir
+    logs = Paths(dict(host.environ)).state_dir
     assert read["StandardErrorPath"] == f"{logs}/local.memd.log"
     assert plan.before == (("mkdir", "-p", logs),)
     assert plan.after == (
         ("/opt/memd/bin/python", "-P", "-m", "memd", "stop"),
-        ("launchctl", "bootstrap", GUI, str(agent(place))),
+        ("launchctl", "bootstrap", GUI, str(agent(host))),
     )
 
 
-def test_a_second_time_nothing_is_left_to_do(place, knows):
-    carried_out(launchd.install(place))
+def test_a_second_time_nothing_is_left_to_do(host, knows):
+    carried_out(service.install_launchd(host))
     knows(GUI, f"{GUI}/local.memd")
-    assert launchd.install(place).is_empty
+    assert service.install_launchd(host).is_empty
 
 
-def test_an_agent_that_runs_and_is_replaced_is_forgotten_first(place, knows):
-    carried_out(launchd.install(place))
+def test_an_agent_that_runs_and_is_replaced_is_forgotten_first(host, knows):
+    carried_out(service.install_launchd(host))
     knows(GUI, f"{GUI}/local.memd")
-    moved = Place(place.environ, "/new/python", place.package, "darwin")
-    assert ("launchctl", "bootout", f"{GUI}/local.memd") in launchd.install(moved).before
+    moved = Host(host.environ, "/new/python", host.package, "darwin")
+    assert ("launchctl", "bootout", f"{GUI}/local.memd") in service.install_launchd(
+        moved
+    ).before
 
 
-def test_uninstalling_takes_away_exactly_what_was_installed(place, knows):
-    work = Place({**place.environ, "MEMD_VAULT": "work"}, place.python, place.package, "darwin")
-    carried_out(launchd.install(place))
-    carried_out(launchd.install(work))
+def test_uninstalling_takes_away_exactly_what_was_installed(host, knows):
+    work = Host({**host.environ, "MEMD_VAULT": "work"}, host.python, host.package, "darwin")
+    carried_out(service.install_launchd(host))
+    carried_out(service.install_launchd(work))
     knows(GUI, f"{GUI}/local.memd")
-    plan = launchd.uninstall(place)
+    plan = service.uninstall_launchd(host)
     carried_out(plan)
     assert plan.before == (("launchctl", "bootout", f"{GUI}/local.memd"),)
-    assert not agent(place).exists()
-    read = plistlib.loads(agent(place, "local.memd.work").read_bytes())
+    assert not agent(host).exists()
+    read = plistlib.loads(agent(host, "local.memd.work").read_bytes())
     assert read["EnvironmentVariables"] == {"MEMD_VAULT": "work"}
-    assert launchd.uninstall(place).is_empty
+    assert service.uninstall_launchd(host).is_empty
 
 
-def test_where_launchd_does_not_answer_the_commands_are_told(place, knows):
+def test_where_launchd_does_not_answer_the_commands_are_told(host, knows):
     knows()
-    plan = launchd.install(place)
+    plan = service.install_launchd(host)
     assert (plan.before, plan.after) == ((), ())
-    assert f"  launchctl bootstrap {GUI} {agent(place)}" in plan.notes
+    assert f"  launchctl bootstrap {GUI} {agent(host)}" in plan.notes
 
 
 def test_on_linux_systemd_is_named(tmp_path):
     with pytest.raises(BadRequest, match="memd install systemd"):
-        launchd.install(Place({"HOME": str(tmp_path)}, "/py", tmp_path, "linux"))
+        service.install_launchd(Host({"HOME": str(tmp_path)}, "/py", tmp_path, "linux"))

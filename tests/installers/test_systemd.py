@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from memd.errors import BadRequest
-from memd.installers import systemd
-from memd.installers.plan import Place, apply
+from memd.installers import service
+from memd.installers.host import Host
+from memd.installers.plan import apply_change
 
 NOW = 1_800_000_000_000
 
@@ -29,29 +30,29 @@ def manager(tmp_path):
 
 
 @pytest.fixture
-def place(tmp_path, manager):  # noqa: ARG001  # the program must be there
+def host(tmp_path, manager):  # noqa: ARG001  # the program must be there
     environ = {"HOME": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
-    return Place(environ, sys.executable, tmp_path, "linux")
+    return Host(environ, sys.executable, tmp_path, "linux")
 
 
-def elsewhere(place, **environ):
-    return Place({**place.environ, **environ}, place.python, place.package, place.platform)
+def elsewhere(host, **environ):
+    return Host({**host.environ, **environ}, host.python, host.package, host.platform)
 
 
 def carried_out(plan):
     """Make the changes; the copies that were left."""
-    return [copy for change in plan.changes if (copy := apply(change, NOW))]
+    return [copy for change in plan.changes if (copy := apply_change(change, NOW))]
 
 
-def units(place):
-    directory = place.home / ".config" / "systemd" / "user"
+def units(host):
+    directory = host.home / ".config" / "systemd" / "user"
     return {path.name: path.read_text() for path in directory.glob("*")}
 
 
-def test_both_units_are_written_and_systemd_listens_once_the_old_daemon_is_gone(place):
-    plan = systemd.install(place)
+def test_both_units_are_written_and_systemd_listens_once_the_old_daemon_is_gone(host):
+    plan = service.install_systemd(host)
     carried_out(plan)
-    written = units(place)
+    written = units(host)
     assert set(written) == {"memd.socket", "memd.service"}
     assert f"\nExecStart={sys.executable} -P -m memd serve\n" in written["memd.service"]
     assert "\nListenStream=%t/memd/memd.sock\n" in written["memd.socket"]
@@ -64,84 +65,86 @@ def test_both_units_are_written_and_systemd_listens_once_the_old_daemon_is_gone(
     )
 
 
-def test_a_second_time_nothing_is_left_to_do(place, manager):
-    carried_out(systemd.install(place))
-    assert not systemd.install(place).is_empty  # systemd does not listen yet
+def test_a_second_time_nothing_is_left_to_do(host, manager):
+    carried_out(service.install_systemd(host))
+    assert not service.install_systemd(host).is_empty  # systemd does not listen yet
     manager()
-    again = systemd.install(place)
+    again = service.install_systemd(host)
     assert again.is_empty
     assert again.notes == ()
 
 
-def test_an_edited_unit_leaves_a_dated_copy_and_memds_own_does_not(place):
-    carried_out(systemd.install(place))
-    service = place.home / ".config/systemd/user/memd.service"
-    service.write_text(service.read_text().replace("MemoryMax=2G", "MemoryMax=9G"))
-    plan = systemd.install(place)
+def test_an_edited_unit_leaves_a_dated_copy_and_memds_own_does_not(host):
+    carried_out(service.install_systemd(host))
+    unit = host.home / ".config/systemd/user/memd.service"
+    unit.write_text(unit.read_text().replace("MemoryMax=2G", "MemoryMax=9G"))
+    plan = service.install_systemd(host)
     assert "was edited" in plan.notes[0]
     (copy,) = carried_out(plan)
     assert copy.name.startswith("memd.service.memd-2027")
     assert "MemoryMax=9G" in copy.read_text()
-    moved = Place(place.environ, "/opt/python", place.package, "linux")
-    assert carried_out(systemd.install(moved)) == []
+    moved = Host(host.environ, "/opt/python", host.package, "linux")
+    assert carried_out(service.install_systemd(moved)) == []
 
 
-def test_uninstalling_takes_away_exactly_what_was_installed(place):
-    carried_out(systemd.install(place))
-    theirs = place.home / ".config/systemd/user/memd.service.d"
+def test_uninstalling_takes_away_exactly_what_was_installed(host):
+    carried_out(service.install_systemd(host))
+    theirs = host.home / ".config/systemd/user/memd.service.d"
     theirs.mkdir()
-    plan = systemd.uninstall(place)
+    plan = service.uninstall_systemd(host)
     assert carried_out(plan) == []
     assert list(theirs.parent.iterdir()) == [theirs]
     assert plan.before == (
         ("systemctl", "--user", "disable", "--now", "memd.socket", "memd.service"),
     )
-    assert systemd.uninstall(place).is_empty
+    assert service.uninstall_systemd(host).is_empty
 
 
-def test_a_unit_that_memd_did_not_write_is_left_alone(place):
-    mine = place.home / ".config/systemd/user/memd.service"
+def test_a_unit_that_memd_did_not_write_is_left_alone(host):
+    mine = host.home / ".config/systemd/user/memd.service"
     mine.parent.mkdir(parents=True)
     mine.write_text("[Service]\nExecStart=/bin/true\n")
-    plan = systemd.uninstall(place)
+    plan = service.uninstall_systemd(host)
     assert plan.is_empty
     assert "left alone" in plan.notes[0]
 
 
-def test_where_systemd_does_not_answer_the_commands_are_told(place, manager):
+def test_where_systemd_does_not_answer_the_commands_are_told(host, manager):
     manager("show-environment", "is-active")
-    plan = systemd.install(place)
+    plan = service.install_systemd(host)
     assert (plan.before, plan.after) == ((), ())
     assert "  systemctl --user enable memd.socket" in plan.notes
     assert plan.changes[0].is_needed
 
 
-def test_another_vault_has_units_of_its_own(place):
-    carried_out(systemd.install(place))
-    carried_out(systemd.install(elsewhere(place, MEMD_VAULT="work")))
-    written = units(place)
+def test_another_vault_has_units_of_its_own(host):
+    carried_out(service.install_systemd(host))
+    carried_out(service.install_systemd(elsewhere(host, MEMD_VAULT="work")))
+    written = units(host)
     assert "\nListenStream=%t/memd/memd-work.sock\n" in written["memd-work.socket"]
     assert "\nEnvironment=MEMD_VAULT=work\n" in written["memd-work.service"]
-    carried_out(systemd.uninstall(place))
-    assert set(units(place)) == {"memd-work.socket", "memd-work.service"}
+    carried_out(service.uninstall_systemd(host))
+    assert set(units(host)) == {"memd-work.socket", "memd-work.service"}
 
 
-def test_a_home_of_ones_own_is_told_to_the_daemon_and_listened_in(place):
-    plan = systemd.install(elsewhere(place, MEMD_HOME="/data/100%", XDG_CONFIG_HOME="/etc/me"))
-    socket, service = plan.changes
+def test_a_home_of_ones_own_is_told_to_the_daemon_and_listened_in(host):
+    plan = service.install_systemd(
+        elsewhere(host, MEMD_HOME="/data/100%", XDG_CONFIG_HOME="/etc/me")
+    )
+    socket, daemon = plan.changes
     assert str(socket.path) == "/etc/me/systemd/user/memd.socket"
     assert b"\nListenStream=/data/100%%/run/memd.sock\n" in socket.after
-    assert b"\nEnvironment=MEMD_HOME=/data/100%%\n" in service.after
+    assert b"\nEnvironment=MEMD_HOME=/data/100%%\n" in daemon.after
 
 
-def test_an_unusual_runtime_directory_is_told_and_the_usual_one_is_not(place):
-    usual = systemd.install(elsewhere(place, XDG_RUNTIME_DIR=f"/run/user/{os.getuid()}"))
+def test_an_unusual_runtime_directory_is_told_and_the_usual_one_is_not(host):
+    usual = service.install_systemd(elsewhere(host, XDG_RUNTIME_DIR=f"/run/user/{os.getuid()}"))
     assert b"%t/memd/memd.sock" in usual.changes[0].after
-    other = systemd.install(elsewhere(place, XDG_RUNTIME_DIR="/var/mine"))
+    other = service.install_systemd(elsewhere(host, XDG_RUNTIME_DIR="/var/mine"))
     assert b"ListenStream=/var/mine/memd/memd.sock" in other.changes[0].after
     assert b"Environment=XDG_RUNTIME_DIR=/var/mine" in other.changes[1].after
 
 
 def test_on_macos_launchd_is_named(tmp_path):
     with pytest.raises(BadRequest, match="memd install launchd"):
-        systemd.install(Place({"HOME": str(tmp_path)}, "/py", tmp_path, "darwin"))
+        service.install_systemd(Host({"HOME": str(tmp_path)}, "/py", tmp_path, "darwin"))

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 import memd
-from memd import installed
 from memd.capture import spool
-from memd.installers import hooks
+from memd.installers import claude_settings, host
 from memd.paths import Paths
 from memd.server import tools
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PLUGIN = ROOT / "memd" / "plugin"
 LAUNCHER = PLUGIN / "scripts" / "memd"
 STOP = {
@@ -37,7 +36,7 @@ def read(path):
 
 def test_the_hooks_are_those_of_the_table():
     command = ("/bin/sh", "${CLAUDE_PLUGIN_ROOT}/scripts/memd", "hook")
-    listed = {event: [group] for event, group in hooks.groups(command)}
+    listed = {event: [group] for event, group in claude_settings.hook_groups(command)}
     assert read(PLUGIN / "hooks" / "hooks.json")["hooks"] == listed
 
 
@@ -97,7 +96,7 @@ def leave_note(home, text=None):
     note = Path(Paths(home).installed)
     note.parent.mkdir(parents=True, exist_ok=True)
     if text is None:
-        installed.leave(str(note))
+        host.write_location(str(note))
     else:
         note.write_text(text, encoding="utf-8")
 
@@ -144,7 +143,7 @@ def test_the_note_leads_to_the_bridge_too(home):
     [
         "/gone/python\n/gone/memd\n",
         f"{sys.executable}\n/gone/memd\n",
-        f"/gone/python\n{installed.PACKAGE}\n",
+        f"/gone/python\n{host.PACKAGE}\n",
         f"{sys.executable}\n",
         "",
     ],

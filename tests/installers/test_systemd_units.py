@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from memd.installers.service import Job, service_unit, signed, socket_unit
+from memd.installers.service import DaemonUnit, format_service_unit, format_socket_unit, sign
 from tests.e2e.house import House
 
-UNITS = Path(__file__).parent.parent / "systemd"
+UNITS = Path(__file__).parent.parent.parent / "systemd"
 EXPOSURE_MAX = "65"
 """Tenths, as systemd counts it. Most of what is left are powers that no user has to begin with."""
 
@@ -51,16 +51,20 @@ def program(home):
 
 
 def test_the_repositorys_units_are_what_memd_writes_for_the_usual_place():
-    assert (UNITS / "memd.service").read_text(encoding="utf-8") == service_unit(Job())
-    assert (UNITS / "memd.socket").read_text(encoding="utf-8") == socket_unit(Job())
+    assert (UNITS / "memd.service").read_text(encoding="utf-8") == format_service_unit(
+        DaemonUnit()
+    )
+    assert (UNITS / "memd.socket").read_text(encoding="utf-8") == format_socket_unit(
+        DaemonUnit()
+    )
 
 
 @understood
 @pytest.mark.parametrize(
     "job",
     [
-        Job(),
-        Job(
+        DaemonUnit(),
+        DaemonUnit(
             name="memd-work",
             start='"/bin/true" -P "a b" 50%%',
             listen="/tmp/a b/100%%.sock",  # noqa: S108  # nobody listens there
@@ -70,8 +74,11 @@ def test_the_repositorys_units_are_what_memd_writes_for_the_usual_place():
 )
 def test_the_units_are_understood_to_the_last_key(tmp_path, job):
     program(tmp_path)
-    for kind, text in (("service", service_unit(job)), ("socket", socket_unit(job))):
-        (tmp_path / f"{job.name}.{kind}").write_text(signed(text), encoding="utf-8")
+    for kind, text in (
+        ("service", format_service_unit(job)),
+        ("socket", format_socket_unit(job)),
+    ):
+        (tmp_path / f"{job.name}.{kind}").write_text(sign(text), encoding="utf-8")
     both = (tmp_path / f"{job.name}.{kind}" for kind in ("socket", "service"))
     verified = analyze(tmp_path, "verify", "--user", "--man=no", *both)
     assert (verified.returncode, verified.stderr) == (0, "")

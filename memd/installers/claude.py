@@ -1,0 +1,162 @@
+"""Installers for Claude Code and Claude Desktop.
+
+memd is in Claude Code either by its settings (hooks and an MCP server) or as a plugin. With both, every
+event would be captured twice, so one is removed when the other is installed. The plugin is the directory
+`memd/plugin`, which Claude Code loads in place: a newer memd is a newer plugin at once.
+"""
+
+import shlex
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from memd.errors import BadRequest
+from memd.installers import claude_settings
+from memd.installers.host import PATH_VARIABLES, Host
+from memd.installers.json_file import JsonFile
+from memd.installers.plan import FileChange, InstallPlan
+
+RESTART_CLAUDE_CODE = "Restart running Claude Code sessions to load the change."
+RESTART_CLAUDE_DESKTOP = "Quit Claude Desktop and start it again to load the change."
+PLUGIN_ID = "memd@memd"
+"""The plugin's name and its marketplace's name; the package's directory is the marketplace."""
+_MARKETPLACE = "memd"
+_SERVER_VARIABLES = {"MEMD_CLIENT", *PATH_VARIABLES}
+"""Environment variables of an MCP server that an installation sets or removes."""
+
+
+def install_claude_code(host: Host) -> InstallPlan:
+    """Plan hooks and an MCP server in the user's settings. Raises BadRequest for a broken file."""
+    settings = JsonFile.read(settings_file(host))
+    if plugins := claude_settings.enabled_plugins(settings.value):
+        return _defer_to_plugin(plugins[0], host)
+    entry = {"type": "stdio", **server_entry(host, "claude-code")}
+    changes = (
+        settings.change(partial(claude_settings.add_hooks, command=hook_command(host))),
+        _add_server(servers_file(host), entry),
+    )
+    warnings = claude_settings.hook_warnings(settings.value)
+    return InstallPlan(changes, notes=(*warnings, *_restart_notes(changes)))
+
+
+def install_claude_plugin(host: Host) -> InstallPlan:
+    """Plan to install the plugin and to clear the settings. Raises BadRequest for a broken file."""
+    plan = _plan_claude_commands(
+        host,
+        ("plugin", "marketplace", "add", str(host.package)),
+        ("plugin", "install", PLUGIN_ID),
+    )
+    if plan.is_unfinished:
+        return plan  # the settings stay until the user has run the commands
+    variables = ", ".join(host.path_environment)
+    note = f"The plugin sets no environment: set {variables} where you start Claude Code."
+    notes = (*((note,) if variables else ()), RESTART_CLAUDE_CODE)
+    return replace(plan, changes=_clear_settings(host), notes=notes)
+
+
+def uninstall_claude_code(host: Host) -> InstallPlan:
+    """Plan to remove memd from the settings and to remove its plugins. Raises BadRequest."""
+    plugins = claude_settings.enabled_plugins(JsonFile.read(settings_file(host)).value)
+    remove_ours = [("plugin", "marketplace", "remove", _MARKETPLACE)]
+    plan = _plan_claude_commands(
+        host,
+        *(("plugin", "uninstall", name) for name in plugins),
+        *(remove_ours if PLUGIN_ID in plugins else ()),
+    )
+    changes = _clear_settings(host)
+    return replace(plan, changes=changes, notes=(*plan.notes, *_restart_notes(changes)))
+
+
+def install_claude_desktop(host: Host) -> InstallPlan:
+    """Plan an MCP server for Claude Desktop, whose chats have no hooks. Raises BadRequest."""
+    change = _add_server(desktop_config_file(host), server_entry(host, "claude-desktop"))
+    return InstallPlan((change,), notes=(RESTART_CLAUDE_DESKTOP,) if change.is_needed else ())
+
+
+def uninstall_claude_desktop(host: Host) -> InstallPlan:
+    """Plan to remove the MCP server from Claude Desktop. Raises BadRequest for a broken file."""
+    change = JsonFile.read(desktop_config_file(host)).change(claude_settings.remove_server)
+    return InstallPlan((change,), notes=(RESTART_CLAUDE_DESKTOP,) if change.is_needed else ())
+
+
+def settings_file(host: Host) -> Path:
+    """Return the file of Claude Code that holds the user's settings."""
+    directory = host.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(directory) if directory else host.home / ".claude") / "settings.json"
+
+
+def servers_file(host: Host) -> Path:
+    """Return the file of Claude Code that holds the user's MCP servers, among other things."""
+    directory = host.environ.get("CLAUDE_CONFIG_DIR")
+    return (Path(directory) if directory else host.home) / ".claude.json"
+
+
+def desktop_config_file(host: Host) -> Path:
+    """Return the configuration file of Claude Desktop. Raises BadRequest on an unknown platform."""
+    if host.platform == "darwin":
+        directory = host.home / "Library" / "Application Support"
+    elif host.platform == "linux":
+        directory = Path(host.environ.get("XDG_CONFIG_HOME") or host.home / ".config")
+    else:
+        raise BadRequest(
+            f"memd does not know where Claude Desktop keeps its settings on {host.platform}"
+        )
+    return directory / "Claude" / "claude_desktop_config.json"
+
+
+def hook_command(host: Host) -> tuple[str, ...]:
+    """Return the command of a hook: hook.py without site packages, with the variables it needs."""
+    command = (host.python, "-I", "-S", str(host.package / "hook.py"))
+    variables = [f"{name}={value}" for name, value in host.path_environment.items()]
+    return ("/usr/bin/env", *variables, *command) if variables else command
+
+
+def server_entry(host: Host, client: str) -> dict[str, Any]:
+    """Return the entry of memd's MCP server; its paths are absolute, because a desktop's PATH is short."""
+    program, *arguments = host.memd_command("mcp")
+    environment = {"MEMD_CLIENT": client, **host.path_environment}
+    return {"command": program, "args": arguments, "env": environment}
+
+
+def _add_server(file: Path, entry: dict[str, Any]) -> FileChange:
+    add = partial(claude_settings.add_server, entry=entry, replaced_variables=_SERVER_VARIABLES)
+    return JsonFile.read(file).change(add)
+
+
+def _clear_settings(host: Host) -> tuple[FileChange, ...]:
+    return (
+        JsonFile.read(settings_file(host)).change(claude_settings.remove_hooks),
+        JsonFile.read(servers_file(host)).change(claude_settings.remove_server),
+    )
+
+
+def _restart_notes(changes: tuple[FileChange, ...]) -> tuple[str, ...]:
+    return (RESTART_CLAUDE_CODE,) if any(change.is_needed for change in changes) else ()
+
+
+def _defer_to_plugin(plugin: str, host: Host) -> InstallPlan:
+    """Plan to remove what an earlier installation has left in the settings beside the plugin."""
+    changes = _clear_settings(host)
+    is_clear = not any(change.is_needed for change in changes)
+    done = "Nothing was changed." if is_clear else "memd's entries in the settings are removed."
+    note = (
+        f"The plugin {plugin} is enabled in {settings_file(host)} and brings hooks and server. {done}"
+        " To use the settings instead, run `memd uninstall claude-code` first."
+    )
+    return InstallPlan(changes, notes=(note,))
+
+
+def _plan_claude_commands(host: Host, *commands: tuple[str, ...]) -> InstallPlan:
+    """Plan to run `claude` with these arguments; where it is not found, leave that to the user."""
+    usual = (".local/bin", ".claude/local", "/opt/homebrew/bin", "/usr/local/bin")
+    path = [host.environ.get("PATH", ""), *(str(host.home / directory) for directory in usual)]
+    program = shutil.which("claude", path=":".join(path))
+    if program is not None:
+        return InstallPlan(after=tuple((program, *command) for command in commands))
+    if not commands:
+        return InstallPlan()
+    lines = (f"  {shlex.join(('claude', *command))}" for command in commands)
+    note = "The program `claude` was not found. Run these commands where it is:"
+    return InstallPlan(notes=(note, *lines), is_unfinished=True)

@@ -1,0 +1,274 @@
+"""memd's hooks and MCP server among other entries in the settings of Claude Code and Claude Desktop.
+
+An entry belongs to memd if it runs memd, wherever it stands: an older one is replaced in its place,
+everything else stays as it is and in its order.
+"""
+
+import re
+import shlex
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from memd.errors import BadRequest
+
+PLUGIN_NAME = "memd"
+SERVER_NAME = "memd"
+
+TOOL_MATCHER = (
+    "^(Agent|AskUserQuestion|Bash|Edit|ExitPlanMode|MultiEdit|NotebookEdit|Read|Task|WebFetch"
+    "|WebSearch|Write|mcp__(?!memd__|plugin_memd_).+)$"
+)
+"""Matches the tools whose calls are captured: not memd's own, whose answers would be remembered again."""
+
+_STARTER = re.compile(r"env|exec|nice|nohup|(?:ba|da|z|k)?sh|python[\d.]*")
+"""Programs that start the program named after them."""
+_PACKAGE_RUNNERS = {"uv", "uvx", "pipx"}
+"""Programs that start another one too, but take words of their own before its name."""
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HookEvent:
+    """An event of Claude Code that memd listens to, and how its hook runs."""
+
+    name: str
+    timeout_s: int
+    """Longer than the hook waits for its payload and the daemon together: otherwise Claude Code would
+    kill it before it has spooled the event. All SessionEnd hooks of a client share 1.5 s."""
+    matcher: str | None = None
+    is_async: bool = False
+    """Whether the agent goes on while the hook runs."""
+
+
+HOOK_EVENTS = (
+    HookEvent("SessionStart", 5),
+    HookEvent("UserPromptSubmit", 3),
+    HookEvent("PostToolUse", 5, TOOL_MATCHER, is_async=True),
+    HookEvent("PostToolUseFailure", 5, TOOL_MATCHER, is_async=True),
+    HookEvent("SubagentStop", 3),
+    HookEvent("PreCompact", 3),
+    HookEvent("PostCompact", 3),
+    HookEvent("Stop", 3),
+    HookEvent("SessionEnd", 1),
+)
+"""The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills
+asynchronous hooks when it ends. PreToolUse is missing because memd neither denies nor changes a call."""
+
+
+# ── Hooks of Claude Code ─────────────────────────────────────────────────────────────────────────
+
+
+def hook_groups(command: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield each event and its entry in settings and plugins; the event's name ends the command."""
+    program, *arguments = command
+    for event in HOOK_EVENTS:
+        hook: dict[str, Any] = {
+            "type": "command",
+            "command": program,
+            "args": [*arguments, event.name],
+            "timeout": event.timeout_s,
+        }
+        if event.is_async:
+            hook["async"] = True
+        matcher = {} if event.matcher is None else {"matcher": event.matcher}
+        yield event.name, {**matcher, "hooks": [hook]}
+
+
+def add_hooks(settings: Settings, command: tuple[str, ...]) -> dict[str, Any]:
+    """Return settings with memd's hooks in place of any older ones. Raises BadRequest."""
+    present = _read_hooks(settings)
+    ours = dict(hook_groups(command))
+    merged = {event: _place_group(groups, ours.get(event)) for event, groups in present.items()}
+    merged |= {event: [group] for event, group in ours.items() if event not in present}
+    return {**settings, "hooks": _drop_emptied_events(merged, present)}
+
+
+def remove_hooks(settings: Settings) -> dict[str, Any]:
+    """Return settings without memd's hooks and without what held only them. Raises BadRequest."""
+    present = _read_hooks(settings)
+    left = _drop_emptied_events(
+        {event: _place_group(groups, None) for event, groups in present.items()}, present
+    )
+    if left == present:
+        return dict(settings)
+    rest = {name: value for name, value in settings.items() if name != "hooks"}
+    return {**settings, "hooks": left} if left else rest
+
+
+def memd_hook_commands(settings: Settings) -> Iterator[list[str]]:
+    """Yield the command of each hook that runs memd; skip entries that are not well-formed."""
+    events = settings.get("hooks")
+    for groups in events.values() if isinstance(events, Mapping) else ():
+        for group in groups if isinstance(groups, list) else ():
+            hooks = group.get("hooks") if isinstance(group, Mapping) else None
+            for hook in hooks if isinstance(hooks, list) else ():
+                if is_memd_hook(hook):
+                    yield command_words(hook)
+
+
+def is_memd_hook(entry: Any) -> bool:
+    """Whether a hook runs memd's hook.py, the plugin's launcher, or the program memd."""
+    words = command_words(entry)
+    program = _skip_starters(words)
+    is_hook_file = bool(program) and f"/{program[0]}".endswith("/memd/hook.py")
+    return is_hook_file or runs_memd(words, "hook")
+
+
+def hook_warnings(settings: Settings) -> tuple[str, ...]:
+    """Return what in the settings keeps hooks from running."""
+    if settings.get("disableAllHooks") is True:
+        return ("disableAllHooks is set: no hook runs, so nothing is captured.",)
+    return ()
+
+
+def enabled_plugins(settings: Settings) -> list[str]:
+    """List the enabled plugins that are memd's, as `memd@marketplace`."""
+    enabled = settings.get("enabledPlugins")
+    if not isinstance(enabled, Mapping):
+        return []
+    return [
+        name
+        for name, is_on in enabled.items()
+        if name.partition("@")[0] == PLUGIN_NAME and is_on
+    ]
+
+
+def _read_hooks(settings: Settings) -> dict[str, list[Any]]:
+    hooks = settings.get("hooks", {})
+    if not isinstance(hooks, dict):
+        raise BadRequest("its `hooks` is not an object")
+    for event, groups in hooks.items():
+        if not isinstance(groups, list):
+            raise BadRequest(f"its `hooks.{event}` is not a list")
+    return hooks
+
+
+def _place_group(groups: list[Any], ours: dict[str, Any] | None) -> list[Any]:
+    """Put memd's group where its first one stood, else at the end; drop its other hooks."""
+    left: list[Any] = []
+    at: int | None = None
+    for group in groups:
+        rest = _without_memd_hooks(group)
+        if rest is not None:
+            left.append(rest)
+        if rest is not group and at is None:
+            at = len(left)
+    if ours is not None:
+        left.insert(len(left) if at is None else at, ours)
+    return left
+
+
+def _without_memd_hooks(group: Any) -> Any:
+    """Return the group itself, or one with fewer hooks, or None if all of its hooks are memd's."""
+    hooks = group.get("hooks") if isinstance(group, Mapping) else None
+    if not isinstance(hooks, list) or not any(map(is_memd_hook, hooks)):
+        return group
+    left = [hook for hook in hooks if not is_memd_hook(hook)]
+    return {**group, "hooks": left} if left else None
+
+
+def _drop_emptied_events(
+    events: dict[str, list[Any]], before: dict[str, list[Any]]
+) -> dict[str, list[Any]]:
+    """Leave out events that have lost their last group; an empty one of the user's stays."""
+    return {
+        event: groups
+        for event, groups in events.items()
+        if groups or not before.get(event, True)
+    }
+
+
+# ── MCP servers ──────────────────────────────────────────────────────────────────────────────────
+
+
+def add_server(
+    settings: Settings, entry: Mapping[str, Any], replaced_variables: Collection[str]
+) -> dict[str, Any]:
+    """Return settings with memd's MCP server. Raises BadRequest if another server has its name.
+
+    What the user has added to an older entry stays, but no environment variable that is to be replaced.
+    """
+    servers = _read_servers(settings)
+    old = servers.get(SERVER_NAME, {})
+    if SERVER_NAME in servers and not is_memd_server(old):
+        raise BadRequest(
+            f"it has another MCP server named `{SERVER_NAME}`; rename or remove that one first"
+        )
+    environment = old.get("env")
+    added = environment if isinstance(environment, Mapping) else {}
+    left = {name: value for name, value in added.items() if name not in replaced_variables}
+    merged = {**old, **entry, "env": {**left, **entry["env"]}}
+    return {**settings, "mcpServers": {**servers, SERVER_NAME: merged}}
+
+
+def remove_server(settings: Settings) -> dict[str, Any]:
+    """Return settings without memd's MCP server, and without an empty list of servers."""
+    servers = _read_servers(settings)
+    if not is_memd_server(servers.get(SERVER_NAME)):
+        return dict(settings)
+    left = {name: server for name, server in servers.items() if name != SERVER_NAME}
+    rest = {name: value for name, value in settings.items() if name != "mcpServers"}
+    return {**settings, "mcpServers": left} if left else rest
+
+
+def is_memd_server(entry: Any) -> bool:
+    """Whether an MCP server runs `memd mcp`, however memd is started."""
+    return runs_memd(command_words(entry), "mcp")
+
+
+def _read_servers(settings: Settings) -> dict[str, Any]:
+    servers = settings.get("mcpServers", {})
+    if not isinstance(servers, dict):
+        raise BadRequest("its `mcpServers` is not an object")
+    return servers
+
+
+# ── Commands in an entry ─────────────────────────────────────────────────────────────────────────
+
+
+def command_words(entry: Any) -> list[str]:
+    """Split the command of a hook or an MCP server into words; empty if it runs nothing."""
+    if not isinstance(entry, Mapping):
+        return []
+    command, arguments = entry.get("command"), entry.get("args")
+    if not isinstance(command, str):
+        return []
+    if isinstance(arguments, list):
+        return [command, *(word for word in arguments if isinstance(word, str))]
+    if set(command) & set(";&|\n"):
+        return []  # a shell script that does more than run memd is the user's own
+    try:
+        return shlex.split(command)
+    except ValueError:  # a quote that does not end
+        return []
+
+
+def runs_memd(words: list[str], command: str) -> bool:
+    """Whether these words run `memd COMMAND`, from any path and for any vault."""
+    program = _skip_starters(words)
+    if not program or not _is_memd(program[0]):
+        return False
+    rest = [word for word in program[1:] if not word.startswith("--vault=")]
+    rest = rest[2:] if rest[:1] == ["--vault"] else rest
+    return rest[:1] == [command]
+
+
+def _skip_starters(words: list[str]) -> list[str]:
+    """Return the words from the program on, without what starts it: `env X=1 python -m memd` is memd."""
+    is_package_run = False
+    for at, word in enumerate(words):
+        name = word.rpartition("/")[2]
+        if name in _PACKAGE_RUNNERS:
+            is_package_run = True
+        elif is_package_run:
+            if _is_memd(word):
+                return words[at:]
+        elif not (word.startswith("-") or "=" in word or _STARTER.fullmatch(name)):
+            return words[at:]
+    return []
+
+
+def _is_memd(word: str) -> bool:
+    return f"/{word}".endswith("/memd")
