@@ -97,6 +97,10 @@ def remove_hooks(settings: Settings) -> dict[str, Any]:
     return {**settings, "hooks": left} if left else rest
 
 
+_OTHER_PROGRAM_EVENTS = {"session-start", "session-end", "pre-compact"}
+"""Events in the hooks of another program called memd (`pip install memd`); those are not ours."""
+
+
 def memd_hook_commands(settings: Settings) -> Iterator[list[str]]:
     """Yield the command of each hook that runs memd; skip entries that are not well-formed."""
     events = settings.get("hooks")
@@ -113,7 +117,9 @@ def is_memd_hook(entry: Any) -> bool:
     words = command_words(entry)
     program = _skip_starters(words)
     is_hook_file = bool(program) and f"/{program[0]}".endswith("/memd/hook.py")
-    return is_hook_file or runs_memd(words, "hook")
+    if is_hook_file:
+        return True
+    return runs_memd(words, "hook") and words[-1] not in _OTHER_PROGRAM_EVENTS
 
 
 def hook_warnings(settings: Settings) -> tuple[str, ...]:

@@ -130,7 +130,9 @@ def _interpreter(checkout: Path, folder: Path) -> str:
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)
     constraints = folder / "constraints.txt"
     installed = {
-        one.name: one.version for one in metadata.distributions() if one.name != "memd"
+        one.name: one.version
+        for one in metadata.distributions()
+        if one.name not in ("memd", "memd-daemon")  # earlier commits are named memd
     }
     constraints.write_text(
         "".join(f"{name}=={installed[name]}\n" for name in installed), "utf-8"

@@ -227,6 +227,7 @@ def test_an_entry_is_ours_by_what_it_runs(entry):
         {"command": "/x/memd", "args": ["status"]},
         {"command": "say hook; memd hook"},
         {"command": "memd-hook"},
+        {"command": "/home/u/.local/bin/memd hook session-start"},  # `pip install memd`
         {"type": "http", "url": "http://127.0.0.1/memd/hook.py"},
         {"command": 7, "args": ["memd", "hook"]},
         {"command": "x", "args": [7, None, "hook"]},

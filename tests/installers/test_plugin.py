@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from memd.server import tools
 ROOT = Path(__file__).parent.parent.parent
 PLUGIN = ROOT / "memd" / "plugin"
 LAUNCHER = PLUGIN / "scripts" / "memd"
+DISTRIBUTION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["name"]
 STOP = {
     "session_id": "s",
     "hook_event_name": "Stop",
@@ -159,14 +161,20 @@ def test_a_note_that_has_become_untrue_is_passed_over(home, tmp_path, note):
     "where",
     [
         ".local/bin/memd",
-        ".local/share/uv/tools/memd/bin/memd",
-        ".local/share/pipx/venvs/memd/bin/memd",
-        ".local/pipx/venvs/memd/bin/memd",
+        f".local/share/uv/tools/{DISTRIBUTION}/bin/memd",
+        f".local/share/pipx/venvs/{DISTRIBUTION}/bin/memd",
+        f".local/pipx/venvs/{DISTRIBUTION}/bin/memd",
     ],
 )
 def test_it_is_found_where_installers_put_it(home, tmp_path, where):
     program(tmp_path / where, "found")
     assert launch(home, "mcp").stdout == b"found mcp\n"
+
+
+def test_the_installed_distribution_comes_before_another_program_of_the_same_name(home, tmp_path):
+    home["PATH"] = str(program(tmp_path / "bin" / "memd", "another").parent)
+    program(tmp_path / ".local/share/uv/tools" / DISTRIBUTION / "bin/memd", "ours")
+    assert launch(home, "mcp").stdout == b"ours mcp\n"
 
 
 def test_what_is_named_comes_before_the_note_and_the_note_before_the_path(home, tmp_path):
