@@ -13,11 +13,11 @@ from memd.index.memory_index import MemoryIndex
 from memd.recall import filters, retrievers
 from memd.recall.types import Question
 
-MISSED_MAX = 20
+NEAR_MISSES_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class NearMiss:
     """A memory that would have been a candidate."""
 
     summary_id: int
@@ -26,26 +26,26 @@ class Missed:
     """`superseded`, `expired` or `filtered: kind, time`."""
 
 
-def missed(
+def find_near_misses(
     index: MemoryIndex,
     question: Question,
-    seen: filters.Masks,
+    seen: filters.VisibleRows,
     scores: retrievers.Scores,
     candidates: Collection[int],
-) -> Sequence[Missed]:
+) -> Sequence[NearMiss]:
     """The 20 that match best by their words, best first; none of the `candidates`, summary ids."""
     chosen = question.filter.chosen(index.columns)
     known = question.filter.known(index.columns)
     rows = np.flatnonzero(known & ~seen.wanted & (scores > 0))
     found = []
-    for row in retrievers.first_of_each(
-        index, retrievers.in_order(index, rows, scores)
+    for row in retrievers.first_row_per_summary(
+        index, retrievers.sort_rows(index, rows, scores)
     ).tolist():
         number = int(index.columns.summary_id[row])
         if number not in candidates:
             names = [name for name, mask in chosen.items() if not mask[row]]
-            found.append(Missed(number, row, _why(index, question, row, names)))
-        if len(found) == MISSED_MAX:
+            found.append(NearMiss(number, row, _why(index, question, row, names)))
+        if len(found) == NEAR_MISSES_MAX:
             break
     return found
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from memd.index.columns import NEVER
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import Among
-from memd.recall.session_bm25 import Sessions
+from memd.recall.session_bm25 import SessionBm25
 from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
 
@@ -25,7 +25,7 @@ _FEW_SHARE = 0.25
 """A smaller part of all rows is also listed row by row."""
 
 
-class Evidence:
+class EvidenceRows:
     """The rows that may support a memory, and the statistics of their words and sessions."""
 
     def __init__(self, index: MemoryIndex, mask: Mask) -> None:
@@ -34,12 +34,12 @@ class Evidence:
         self.among = Among(mask, index.postings.df)
 
     @cached_property
-    def sessions(self) -> Sessions:
+    def sessions(self) -> SessionBm25:
         """The sessions of these rows."""
-        return Sessions(self._index.columns, self._index.postings, self.among)
+        return SessionBm25(self._index.columns, self._index.postings, self.among)
 
 
-class Hidden:
+class HiddenRows:
     """Rows that a question would want, were it not for one reason."""
 
     def __init__(self, rows: Rows, summary_ids: NDArray[np.int64]) -> None:
@@ -61,7 +61,7 @@ class Hidden:
 
 
 @dataclass(frozen=True, slots=True)
-class Masks:
+class VisibleRows:
     """Which rows may be seen, shape (n,) each."""
 
     wanted: Mask
@@ -70,13 +70,13 @@ class Masks:
     """The share of these among all rows."""
     few: Rows | None
     """The same as row numbers, where they are few."""
-    evidence: Evidence
+    evidence: EvidenceRows
     """The same, but of any kind, tag, source and time."""
-    hidden: Mapping[str, Hidden]
+    hidden: Mapping[str, HiddenRows]
     """What would be wanted, were it not `superseded` or `expired`; without reasons that hide nothing."""
 
 
-def masks(index: MemoryIndex, question: Question) -> Masks:
+def find_visible_rows(index: MemoryIndex, question: Question) -> VisibleRows:
     """The question's filter as masks over all rows."""
     # A supersession may be younger than `as_of`: only the vault can tell; see Filter.was_superseded.
     asked = replace(question.filter, now=_last_expiry(index, question.now))
@@ -100,11 +100,11 @@ def _last_expiry(index: MemoryIndex, now: int) -> int | None:
     return int(times[passed - 1]) if passed else None
 
 
-def _evidence(index: MemoryIndex, asked: Filter) -> Evidence:
-    return Evidence(index, asked.mask(index.columns))
+def _evidence(index: MemoryIndex, asked: Filter) -> EvidenceRows:
+    return EvidenceRows(index, asked.mask(index.columns))
 
 
-def _masks(index: MemoryIndex, asked: Filter, evidence: Evidence) -> Masks:
+def _masks(index: MemoryIndex, asked: Filter, evidence: EvidenceRows) -> VisibleRows:
     chosen, wanted = asked.known(index.columns), evidence.mask
     for mask in asked.chosen(index.columns).values():
         chosen, wanted = chosen & mask, wanted & mask
@@ -113,13 +113,13 @@ def _masks(index: MemoryIndex, asked: Filter, evidence: Evidence) -> Masks:
         reason: np.flatnonzero(chosen & mask)
         for reason, mask in asked.hidden(index.columns).items()
     }
-    return Masks(
+    return VisibleRows(
         wanted=wanted,
         share=share,
         few=np.flatnonzero(wanted) if share < _FEW_SHARE else None,
         evidence=evidence,
         hidden={
-            reason: Hidden(rows, index.columns.summary_id[rows])
+            reason: HiddenRows(rows, index.columns.summary_id[rows])
             for reason, rows in found.items()
             if len(rows)
         },

@@ -2,16 +2,16 @@
 
 from dataclasses import replace
 
-from memd.recall.hits import hit, look_beside
-from memd.recall.query import Asked, fts_expression
-from memd.recall.types import Answer, Part
+from memd.recall.hits import fetch_page_data, make_hit
+from memd.recall.query import ParsedQuery, fts_expression
+from memd.recall.types import Answer, ScorePart
 from memd.store import fulltext, summaries
 from memd.store.database import Connection
 
 _PASSAGES_PER_HIT = 20
 
 
-def answer(tx: Connection, asked: Asked) -> Answer:
+def search_fulltext(tx: Connection, asked: ParsedQuery) -> Answer:
     """The wanted summaries that FTS5 ranks best."""
     expression = fts_expression(asked.query)
     limit = _PASSAGES_PER_HIT * asked.profile.pool
@@ -30,11 +30,13 @@ def answer(tx: Connection, asked: Asked) -> Answer:
         and not wanted.was_superseded(heads[number].superseded_at)
     ]
     page = range(asked.question.offset, min(asked.last, len(kept)))
-    beside = look_beside(tx, rows.values(), [best[kept[rank]][0] for rank in page])
+    beside = fetch_page_data(tx, rows.values(), [best[kept[rank]][0] for rank in page])
     hits = []
     for rank in page:
         passage_id, bm25 = best[kept[rank]]
-        shown = hit(asked.query, rows[kept[rank]], passage_id, (Part("bm25", bm25),), beside)
+        shown = make_hit(
+            asked.query, rows[kept[rank]], passage_id, (ScorePart("bm25", bm25),), beside
+        )
         hits.append(replace(shown, channels=("lexical",), lexical_rank=rank + 1))
     return Answer(
         hits=tuple(hits),

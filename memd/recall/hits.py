@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memd.models import Project, Session, Summary
-from memd.recall.profiles import Diversity
-from memd.recall.query import Asked, Query, fts_expression
-from memd.recall.ranking import Scored
-from memd.recall.types import Hit, Part, Turn, apply_parts
-from memd.store import fulltext, links, summaries
+from memd.recall.profiles import DiversitySettings
+from memd.recall.query import ParsedQuery, QueryTerms, fts_expression
+from memd.recall.ranking import ScoredCandidates
+from memd.recall.types import Hit, ScorePart, Turn, apply_parts
+from memd.store import fulltext, links, summaries, turns
 from memd.store import projects as store_projects
-from memd.store import turns as store_turns
 from memd.store.database import Connection
 from memd.text import fold, normalised, one_line, stem
 
@@ -21,7 +20,7 @@ from memd.text import fold, normalised, one_line, stem
 # MERGED From an order to an answer: diversity, the page, and a snippet that shows why. Pure.
 
 
-SNIPPET_CHARACTERS = 150
+SNIPPET_CHARACTERS_MAX = 150
 _LABEL = re.compile(r"^(?:asked|answered|while|user|assistant): [“\"]?")
 _SENTENCE_END = re.compile(r"(?<=[^\n])[.!?]+[\"')”’]*(?=\s|$)|\n")
 """Looked for alone: a pattern of whole sentences walks every character of them."""
@@ -35,7 +34,7 @@ def diversify(
     order: Sequence[int],
     episodes: Mapping[int, str | None],
     texts: Mapping[int, str],
-    diversity: Diversity,
+    diversity: DiversitySettings,
 ) -> tuple[list[int], dict[int, str]]:
     """Reorder summary ids, best first, so that no story fills the answer; and why each was demoted."""
     kept: list[int] = []
@@ -74,7 +73,9 @@ def jaccard(a: frozenset[str], b: frozenset[str]) -> float:
     return len(a & b) / union if union else 0.0
 
 
-def snippet(title: str, passage: str, query: Query, limit: int = SNIPPET_CHARACTERS) -> str:
+def make_snippet(
+    title: str, passage: str, query: QueryTerms, limit: int = SNIPPET_CHARACTERS_MAX
+) -> str:
     """The sentences of a passage that say most about the question, on one line."""
     known = fold(title)
     sentences = [(s, fold(s)) for s in map(str.strip, _sentences(passage)) if s]
@@ -125,33 +126,35 @@ def _beginning(sentences: Iterable[str], limit: int) -> str:
 # MERGED The hits of one page, fetched from the vault. Knows no ranking.
 
 
-def known(value: float) -> float | None:
+def none_if_nan(value: float) -> float | None:
     """The value, or None for NaN."""
     return None if math.isnan(value) else float(value)
 
 
-def hits(
+def fetch_hits(
     tx: Connection,
-    query: Query,
-    scored: Scored,
+    query: QueryTerms,
+    scored: ScoredCandidates,
     passage_ids: Sequence[int],
     page: Mapping[int, int],
 ) -> tuple[Hit, ...]:
     """A hit for each entry of `page`: summary id → index of the candidate, in the order to be shown."""
     rows = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, list(page)))
-    beside = look_beside(tx, rows.values(), [passage_ids[i] for i in page.values()])
+    beside = fetch_page_data(tx, rows.values(), [passage_ids[i] for i in page.values()])
     ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
     found = []
     for number, i in page.items():
         standing = {leg: int(values[i]) for leg, values in ranks.items() if values[i]}
-        measured = Measured(standing, known(scored.cosines[i]), known(scored.recency[i]))
-        told = hit(query, rows[number], passage_ids[i], scored.parts(i), beside, measured)
+        measured = HitPosition(
+            standing, none_if_nan(scored.cosines[i]), none_if_nan(scored.recency[i])
+        )
+        told = make_hit(query, rows[number], passage_ids[i], scored.parts(i), beside, measured)
         found.append(told)
     return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
+class PageData:
     """What stands beside the summaries of a page, each by its id."""
 
     spans: Mapping[int, tuple[int, int]]
@@ -159,11 +162,11 @@ class Beside:
     sessions: Mapping[int, Session]
 
 
-def look_beside(
+def fetch_page_data(
     tx: Connection, rows: Collection[Summary], passage_ids: Sequence[int]
-) -> Beside:
+) -> PageData:
     """Fetch what the hits of a page need, all of them at once."""
-    return Beside(
+    return PageData(
         fulltext.passage_spans(tx, passage_ids),
         {number: store_projects.project(tx, number) for number in {s.project_id for s in rows}},
         store_projects.sessions(tx, {s.session_id for s in rows if s.session_id}),
@@ -171,7 +174,7 @@ def look_beside(
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class HitPosition:
     """Where a hit stands in each leg that found it, and how near and recent it is, as far as known."""
 
     ranks: Mapping[str, int] = field(default_factory=dict)
@@ -179,16 +182,16 @@ class Measured:
     recency: float | None = None
 
 
-_UNMEASURED = Measured()
+_UNMEASURED = HitPosition()
 
 
-def hit(  # all that a hit is made of
-    query: Query,
+def make_hit(  # all that a hit is made of
+    query: QueryTerms,
     summary: Summary,
     passage_id: int,
-    parts: tuple[Part, ...],
-    beside: Beside,
-    measured: Measured = _UNMEASURED,
+    parts: tuple[ScorePart, ...],
+    beside: PageData,
+    measured: HitPosition = _UNMEASURED,
 ) -> Hit:
     """A summary as a hit by one of its passages."""
     start, stop = beside.spans.get(passage_id, (0, len(summary.body)))
@@ -198,7 +201,7 @@ def hit(  # all that a hit is made of
         summary=summary,
         project=project.name if project else "",
         session_title=session.title if session else None,
-        snippet=snippet(summary.title, summary.body[start:stop], query),
+        snippet=make_snippet(summary.title, summary.body[start:stop], query),
         score=apply_parts(parts),
         parts=parts,
         channels=tuple(measured.ranks),
@@ -215,11 +218,11 @@ def hit(  # all that a hit is made of
 
 
 TURNS_MAX = 20
-SNIPPET_CHARACTERS_verbatim = 200
+TURN_SNIPPET_CHARACTERS_MAX = 200
 _TITLE_CHARACTERS = 90
 
 
-def turns(tx: Connection, asked: Asked) -> tuple[Turn, ...]:
+def find_turns(tx: Connection, asked: ParsedQuery) -> tuple[Turn, ...]:
     """The turns that full text ranks best, as many as hits were asked for, at most 20.
 
     Filtered by project, session and time; a turn has no kind, tag or source. A question without
@@ -230,23 +233,23 @@ def turns(tx: Connection, asked: Asked) -> tuple[Turn, ...]:
         return ()
     question = asked.question
     bounds = [bound for bound in (question.until, question.as_of) if bound is not None]
-    where = store_turns.TurnFilter(
+    where = turns.TurnFilter(
         project_ids=question.project_ids,
         session_id=question.session_id,
         since=question.since,
         until=min(bounds, default=None),
     )
-    found = store_turns.match_turns(tx, expression, where, min(asked.k, TURNS_MAX))
+    found = turns.match_turns(tx, expression, where, min(asked.k, TURNS_MAX))
     return tuple(_turn(spoken, rank, asked) for rank, spoken in enumerate(found, start=1))
 
 
-def _turn(spoken: store_turns.SpokenTurn, rank: int, asked: Asked) -> Turn:
+def _turn(spoken: turns.SpokenTurn, rank: int, asked: ParsedQuery) -> Turn:
     title = spoken.session_title
     return Turn(
         event_id=spoken.event_id,
         session_title=None if title is None else one_line(title, _TITLE_CHARACTERS),
         role=spoken.role,
         at=spoken.at,
-        snippet=snippet("", spoken.text, asked.query, SNIPPET_CHARACTERS_verbatim),
+        snippet=make_snippet("", spoken.text, asked.query, TURN_SNIPPET_CHARACTERS_MAX),
         rank=rank,
     )

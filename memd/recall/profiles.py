@@ -20,25 +20,25 @@ from pydantic import (
 
 from memd.errors import BadRequest, ConfigError
 
-Leg = Literal["topic", "lexical", "vector"]
+RetrieverName = Literal["topic", "lexical", "vector"]
 
 
-def _finite(value: float) -> float:
+def _require_finite(value: float) -> float:
     if not math.isfinite(value):
         raise ValueError("must be a finite number")
     return value
 
 
-Number = Annotated[float, AfterValidator(_finite)]
-Weight = Annotated[float, Field(ge=0), AfterValidator(_finite)]
-Days = Annotated[float, Field(gt=0), AfterValidator(_finite)]
+Number = Annotated[float, AfterValidator(_require_finite)]
+Weight = Annotated[float, Field(ge=0), AfterValidator(_require_finite)]
+Days = Annotated[float, Field(gt=0), AfterValidator(_require_finite)]
 
 
-class _Data(BaseModel):
+class _FrozenModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Lexical(_Data):
+class LexicalSettings(_FrozenModel):
     """BM25's constants. A word in the title counts `title_weight` times."""
 
     k1: Weight = 0.9
@@ -46,7 +46,7 @@ class Lexical(_Data):
     title_weight: Weight = 1.0
 
 
-class Step(_Data):
+class ProfileStep(_FrozenModel):
     """One signal applied to every candidate's score."""
 
     signal: Literal[
@@ -70,7 +70,7 @@ class Step(_Data):
     """Whether it belongs to a second stage: left out if what it needs cannot be looked up."""
 
 
-class Reranking(_Data):
+class RerankSettings(_FrozenModel):
     """The weights of `rerank = "terms"`; the formula is in rerank.py."""
 
     terms: Weight = 1.0
@@ -81,7 +81,7 @@ class Reranking(_Data):
     proximity: Weight = 0.0
 
 
-class Learned(_Data):
+class LearnedSettings(_FrozenModel):
     """What a learned space adds to every candidate's score, where there is one; see meaning.py.
 
     Once it leads, it takes the place of the `vector` leg; while it is being filled, it stands beside it.
@@ -95,7 +95,7 @@ class Learned(_Data):
     """How far, in deviations, a memory must stand out to come in with no word in common."""
 
 
-class Diversity(_Data):
+class DiversitySettings(_FrozenModel):
     """What keeps one story from filling the answer."""
 
     per_episode: Annotated[int, Field(ge=1)] | None = None
@@ -104,7 +104,7 @@ class Diversity(_Data):
     """A hit whose word pairs overlap a better one's by more than this is demoted, not removed."""
 
 
-class Profile(_Data):
+class Profile(_FrozenModel):
     """A named recipe."""
 
     fusion: Literal["rrf", "max", "zscore", "squared"] = "rrf"
@@ -113,20 +113,20 @@ class Profile(_Data):
     rrf_k: Annotated[int, Field(ge=1)] = 60
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
     """The vector leg returns nothing below it: an empty answer is better than a padded one."""
-    legs: Mapping[Leg, Weight]
-    learned: Learned | None = None
+    legs: Mapping[RetrieverName, Weight]
+    learned: LearnedSettings | None = None
     """None: a learned space that leads is the `vector` leg, fused as the hashing one is."""
     scale: Weight = 1.0
     """What the fused score is multiplied by before the steps."""
-    lexical: Lexical = Lexical()
-    steps: tuple[Step, ...] = ()
+    lexical: LexicalSettings = LexicalSettings()
+    steps: tuple[ProfileStep, ...] = ()
     when_recent: Mapping[str, Any] | None = None
     """What differs when the question asks for the latest."""
     rerank: Literal["none", "terms", "model"] = "none"
     """A second look after all steps. terms: a formula over the words of every candidate. model: the
     scores of a language model, if there is one and it answers in time; else the order stays."""
-    reranking: Reranking = Reranking()
-    diversity: Diversity = Diversity()
+    reranking: RerankSettings = RerankSettings()
+    diversity: DiversitySettings = DiversitySettings()
     pool: Annotated[int, Field(ge=1, le=1_000)] = 50
     k: Annotated[int, Field(ge=1, le=100)] = 5
 
@@ -137,7 +137,7 @@ class Profile(_Data):
         return self
 
 
-def _clawmem(search: float, recency: float, confidence: float) -> dict[str, Any]:
+def _clawmem_composite(search: float, recency: float, confidence: float) -> dict[str, Any]:
     """ClawMem's composite with these three weights.
 
     Open in the publication: the scale of `search`. It must reach 1 for the weights to mean anything, so
@@ -194,8 +194,8 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "fusion": "rrf",
         "legs": {"lexical": 1.0, "vector": 1.0},
         "lexical": _FTS5,
-        **_clawmem(0.50, 0.25, 0.25),
-        "when_recent": _clawmem(0.10, 0.70, 0.20),
+        **_clawmem_composite(0.50, 0.25, 0.25),
+        "when_recent": _clawmem_composite(0.10, 0.70, 0.20),
         "diversity": {"jaccard": 0.6},
         "k": 10,
     },
@@ -255,34 +255,34 @@ their faults. All of them stand on memd's legs, so words are joined by OR and fi
 pool is cut, also where the original did neither."""
 
 
-def resolve(name: str, own: Mapping[str, Mapping[str, Any]]) -> Profile:
+def resolve_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> Profile:
     """The profile of this name; BadRequest if there is none, ConfigError if it is not valid."""
     try:
-        return Profile.model_validate(_merged(name, own, ()))
+        return Profile.model_validate(_merge_bases(name, own, ()))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in ("profiles", name, *first["loc"]))
         raise ConfigError(f"{key}: {first['msg']}") from error
 
 
-def resolve_all(own: Mapping[str, Mapping[str, Any]]) -> dict[str, Profile]:
+def resolve_profiles(own: Mapping[str, Mapping[str, Any]]) -> dict[str, Profile]:
     """Every profile there is, so that a mistake shows at the start and not at a question."""
-    return {name: resolve(name, own) for name in (*PUBLISHED, *own)}
+    return {name: resolve_profile(name, own) for name in (*PUBLISHED, *own)}
 
 
-def check_chosen(name: str, own: Mapping[str, Mapping[str, Any]]) -> None:
+def check_default_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise ConfigError if the settings choose a profile that is not there or not valid."""
     if name not in PUBLISHED and name not in own:
-        raise ConfigError(f"recall.profile: {_unknown(name, own)}")
-    resolve(name, own)
+        raise ConfigError(f"recall.profile: {_explain_unknown_profile(name, own)}")
+    resolve_profile(name, own)
 
 
-def _unknown(name: str, own: Mapping[str, Mapping[str, Any]]) -> str:
+def _explain_unknown_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> str:
     known = ", ".join(sorted({*PUBLISHED, *own}))
     return f"there is no profile {name!r}; there are {known}"
 
 
-def _merged(
+def _merge_bases(
     name: str, own: Mapping[str, Mapping[str, Any]], via: tuple[str, ...]
 ) -> dict[str, Any]:
     if name in via:
@@ -292,27 +292,29 @@ def _merged(
     data = own.get(name) or PUBLISHED.get(name)
     if data is None:
         if via:
-            raise ConfigError(f"profiles.{via[-1]}.base: {_unknown(name, own)}")
-        raise BadRequest(f"profile: {_unknown(name, own)}")
+            raise ConfigError(f"profiles.{via[-1]}.base: {_explain_unknown_profile(name, own)}")
+        raise BadRequest(f"profile: {_explain_unknown_profile(name, own)}")
     base = data.get("base")
     if base is None:
         return dict(data)
-    inherited = _merged(str(base), own, (*via, name))
-    return overlaid(inherited, {key: value for key, value in data.items() if key != "base"})
+    inherited = _merge_bases(str(base), own, (*via, name))
+    return overlay_tables(
+        inherited, {key: value for key, value in data.items() if key != "base"}
+    )
 
 
-def overlaid(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+def overlay_tables(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
     """`base` with `change` on top: tables are merged, everything else is replaced."""
     result = dict(base)
     for key, value in change.items():
         old = result.get(key)
         both = isinstance(old, Mapping) and isinstance(value, Mapping)
-        result[key] = overlaid(old, value) if both else value  # type: ignore[arg-type]  # just tested
+        result[key] = overlay_tables(old, value) if both else value  # type: ignore[arg-type]  # just tested
     return result
 
 
-def for_recent(profile: Profile) -> Profile:
+def adapt_to_recent(profile: Profile) -> Profile:
     """The profile as it is when the question asks for the latest."""
     if not profile.when_recent:
         return profile
-    return Profile.model_validate(overlaid(profile.model_dump(), profile.when_recent))
+    return Profile.model_validate(overlay_tables(profile.model_dump(), profile.when_recent))

@@ -10,8 +10,8 @@ from memd.index import entities
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import Among, idf
 from memd.models import Summary
-from memd.recall.retrievers import Floats, Rows, Terms, is_among
-from memd.recall.types import Answer, Hit, Surface
+from memd.recall.retrievers import Floats, IndexedTerms, Rows, is_among
+from memd.recall.types import Answer, Hit, RelevanceGate
 from memd.text import WORD, fold, is_stop_word, normalised, terms, words
 
 # MERGED from memd.recall.worth:
@@ -25,9 +25,9 @@ from memd.text import WORD, fold, is_stop_word, normalised, terms, words
 
 WORDS_MIN = 2
 """Content words that a prompt must have, and that must stand in a hit."""
-LONG_CHARACTERS = 1_500
+PROMPT_CHARACTERS_LONG = 1_500
 """Of a longer prompt only the first and last sentences are looked for."""
-READ_CHARACTERS = 20_000
+PROMPT_END_CHARACTERS_MAX = 20_000
 """Of a huge prompt so many from each end are read at all."""
 _GIST_CHARACTERS = 500
 _END_SENTENCES = 2
@@ -71,18 +71,18 @@ _STEERING = (
 )
 """Words that steer, beside the stop words: they alone are no reason to look."""
 
-Unit = frozenset[str]
+ContentWord = frozenset[str]
 """One content word as the index would have it; its parts too if it is an identifier."""
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class PromptQuery:
     """What to look for, or why not to look."""
 
     text: str
     """Empty if it is not worth a look."""
     reason: str
-    units: tuple[Unit, ...] = ()
+    units: tuple[ContentWord, ...] = ()
     """The content words, once each."""
     names: tuple[str, ...] = ()
     """Files, symbols and identifiers in it, folded."""
@@ -90,20 +90,22 @@ class Worth:
     """What may be the key of a topic."""
 
 
-def judge(prompt: str) -> Worth:
+def read_prompt(prompt: str) -> PromptQuery:
     """Read a prompt whose private parts were taken out."""
     bare = _REDACTED.sub(" ", prompt).strip()
     if not bare:
-        return Worth("", "nothing of it is to be seen" if prompt.strip() else "it is empty")
+        return PromptQuery(
+            "", "nothing of it is to be seen" if prompt.strip() else "it is empty"
+        )
     if _COMMAND.match(bare):
-        return Worth("", "a command to the client")
-    text = ends(bare) if len(bare) > LONG_CHARACTERS else bare
-    found = units(text)
+        return PromptQuery("", "a command to the client")
+    text = shorten_prompt(bare) if len(bare) > PROMPT_CHARACTERS_LONG else bare
+    found = content_words(text)
     if len(found) < WORDS_MIN:
-        return Worth("", f"it has fewer than {WORDS_MIN} words that say what it is about")
+        return PromptQuery("", f"it has fewer than {WORDS_MIN} words that say what it is about")
     names = tuple(dict.fromkeys(n for n, kind in entities.of_text(text) if kind in _NAMED))
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
-    return Worth(_without_courtesies(text), "worth a look", found, names, topics)
+    return PromptQuery(_without_courtesies(text), "worth a look", found, names, topics)
 
 
 def _without_courtesies(text: str) -> str:
@@ -111,7 +113,7 @@ def _without_courtesies(text: str) -> str:
     return WORD.sub(lambda word: "" if fold(word[0]) in _COURTESIES else word[0], text)
 
 
-def repeats(prompt: str, earlier: Iterable[str]) -> bool:
+def is_repeated(prompt: str, earlier: Iterable[str]) -> bool:
     """Whether the same was asked before, but for case, spacing and punctuation."""
     said = _gist(prompt)
     return any(_gist(one) == said for one in earlier)
@@ -121,7 +123,7 @@ def _gist(prompt: str) -> tuple[str, str]:
     return normalised(prompt[:_GIST_CHARACTERS]), normalised(prompt[-_GIST_CHARACTERS:])
 
 
-def ends(text: str) -> str:
+def shorten_prompt(text: str) -> str:
     """The first and the last sentences of a long text, without code and logs, each cut."""
     lines = _CODE.sub("\n", text).split("\n")
     own = "\n".join("" if _PASTED.match(line) else line for line in lines)
@@ -131,9 +133,9 @@ def ends(text: str) -> str:
     return "\n".join((*found[:_END_SENTENCES], *found[-_END_SENTENCES:]))
 
 
-def units(text: str) -> tuple[Unit, ...]:
+def content_words(text: str) -> tuple[ContentWord, ...]:
     """The content words of a text, once each, however they are inflected."""
-    found: dict[Unit, None] = {}
+    found: dict[ContentWord, None] = {}
     for token in words(text):
         folded = fold(token)
         if is_stop_word(token) or folded in _STEERING or not any(c.isalpha() for c in token):
@@ -146,7 +148,7 @@ def units(text: str) -> tuple[Unit, ...]:
     return tuple(found)
 
 
-def standing(worth: Worth, summary: Summary) -> tuple[int, bool]:
+def count_words_found(worth: PromptQuery, summary: Summary) -> tuple[int, bool]:
     """How many of its content words stand in a memory, and whether one of its names does."""
     text = "\n".join((summary.title, summary.body, *summary.files, *summary.tags))
     # Stemming is what costs here, and a stem begins as its word does, or as a part of it.
@@ -180,8 +182,8 @@ ROWS_MIN = 50
 weigh more than all that it does."""
 
 
-def coverage(
-    index: MemoryIndex, rows: Rows, terms: Terms, unknown: int, among: Among
+def compute_coverage(
+    index: MemoryIndex, rows: Rows, terms: IndexedTerms, unknown: int, among: Among
 ) -> Floats:
     """The share of what was asked that stands in each of `rows`, shape (m,), 0 to 1.
 
@@ -203,7 +205,9 @@ def coverage(
     return np.minimum(found / most, 1.0) if most > 0 else found
 
 
-def surface(hits: Sequence[Hit], *, floor: float, ratio: float, limit: int) -> list[Hit]:
+def keep_relevant_hits(
+    hits: Sequence[Hit], *, floor: float, ratio: float, limit: int
+) -> list[Hit]:
     """The hits, best first, whose score is at least `ratio` of the best one's; at most `limit`.
 
     None if none of these has a coverage of `floor`. A hit by topic key was asked for by name and
@@ -213,18 +217,18 @@ def surface(hits: Sequence[Hit], *, floor: float, ratio: float, limit: int) -> l
         return []
     best = hits[0].score
     kept = [hit for hit in hits if hit.score >= best - (1.0 - ratio) * abs(best)][:limit]
-    strongest = max((support(hit) for hit in kept), default=0.0)
+    strongest = max((coverage_of(hit) for hit in kept), default=0.0)
     return kept if strongest >= floor else []
 
 
-def support(hit: Hit) -> float:
+def coverage_of(hit: Hit) -> float:
     """How much of the question a hit covers, 0 to 1."""
     return 1.0 if hit.topic_rank is not None else hit.coverage or 0.0
 
 
-def surfaced(answer: Answer, wanted: Surface, limit: int) -> Answer:
+def keep_relevant(answer: Answer, wanted: RelevanceGate, limit: int) -> Answer:
     """The answer with only those hits, the others counted and, in the trace, told."""
-    kept = surface(answer.hits, floor=wanted.floor, ratio=wanted.ratio, limit=limit)
+    kept = keep_relevant_hits(answer.hits, floor=wanted.floor, ratio=wanted.ratio, limit=limit)
     weak = len(answer.hits) - len(kept)
     if not weak:
         return answer
@@ -251,7 +255,7 @@ def surfaced(answer: Answer, wanted: Surface, limit: int) -> Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class InjectionLimits:
     """What a hit must be; see InjectConfig."""
 
     floor: float
@@ -260,30 +264,30 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class GatedHit:
     """A candidate, whether it is shown, and in words why."""
 
     hit: Hit
     is_shown: bool
     why: str
-    is_near: bool = True
+    is_close_to_best: bool = True
     """Whether it is not too far below the best, and that one covers enough."""
 
 
-def choose(
-    hits: Sequence[Hit], worth: Worth, seen: Mapping[int, str], limits: Limits
-) -> list[Offer]:
+def gate_hits(
+    hits: Sequence[Hit], worth: PromptQuery, seen: Mapping[int, str], limits: InjectionLimits
+) -> list[GatedHit]:
     """A verdict for each hit, best first. `seen`: summary id → why the agent has it before it already."""
     if not hits:
         return []
     best = hits[0].score
     bound = best - (1.0 - limits.ratio) * abs(best)
     near = [hit for hit in hits if hit.score >= bound]
-    strongest = max((support(hit) for hit in near[: limits.hits]), default=0.0)
+    strongest = max((coverage_of(hit) for hit in near[: limits.hits]), default=0.0)
     if strongest < limits.floor:
         why = f"below the floor: {strongest:.2f} of the prompt is covered, {limits.floor:.2f} is asked"
-        return [Offer(hit, False, why, is_near=False) for hit in hits]
-    offers: list[Offer] = []
+        return [GatedHit(hit, False, why, is_close_to_best=False) for hit in hits]
+    offers: list[GatedHit] = []
     chosen: list[Hit] = []
     for hit in hits:
         far = _far(hit, bound)
@@ -291,7 +295,9 @@ def choose(
         if why_not is None and len(chosen) >= limits.hits:
             why_not = "there were enough better ones"
         why_not = why_not or _told(hit, chosen) or _thin(hit, worth)
-        offers.append(Offer(hit, why_not is None, why_not or _why(hit), is_near=far is None))
+        offers.append(
+            GatedHit(hit, why_not is None, why_not or _why(hit), is_close_to_best=far is None)
+        )
         chosen += [hit] if why_not is None else []
     return offers
 
@@ -311,10 +317,10 @@ def _told(hit: Hit, chosen: Sequence[Hit]) -> str | None:
     return None
 
 
-def _thin(hit: Hit, worth: Worth) -> str | None:
+def _thin(hit: Hit, worth: PromptQuery) -> str | None:
     if hit.topic_rank is not None:
         return None
-    count, is_named = standing(worth, hit.summary)
+    count, is_named = count_words_found(worth, hit.summary)
     if count < WORDS_MIN and not is_named:
         return f"{count} of the prompt's words stands in it, {WORDS_MIN} are asked"
     return None
@@ -323,4 +329,4 @@ def _thin(hit: Hit, worth: Worth) -> str | None:
 def _why(hit: Hit) -> str:
     if hit.topic_rank is not None:
         return "the prompt names its topic"
-    return f"covers {support(hit):.2f} of the prompt, score {hit.score:.3g}"
+    return f"covers {coverage_of(hit):.2f} of the prompt, score {hit.score:.3g}"

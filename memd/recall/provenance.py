@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Edge, Event, Judgment, Kind, Stance, Summary, Supersession, Tier
-from memd.recall.types import Access, Judged, Position, Relation, Showing, Why, WhySource
+from memd.recall.types import (
+    JudgmentLink,
+    PastInjection,
+    SourceEvent,
+    SupersessionLink,
+    TranscriptPosition,
+    UsageHistory,
+    Why,
+)
 from memd.store import events as store_events
 from memd.store import judgments, links, projects, usage
 from memd.store import summaries as store_summaries
@@ -29,12 +37,12 @@ _TELLING = (
 """Where an event's own words are, if no quote of it was kept."""
 
 
-def quoted(quote: str, event: Event) -> str:
+def quote_event(quote: str, event: Event) -> str:
     """The quote that was kept of the event, else the event's own words; at most 400 characters."""
-    return _cut(quote) or told(event)
+    return _cut(quote) or event_text(event)
 
 
-def told(event: Event) -> str:
+def event_text(event: Event) -> str:
     """The event's own words, if it has any."""
     given = event.payload.get("tool_input")
     inner = given if isinstance(given, dict) else {}
@@ -42,10 +50,10 @@ def told(event: Event) -> str:
     return _cut(next((text for text in found if isinstance(text, str) and text.strip()), ""))
 
 
-def position(event: Event) -> Position:
+def locate_in_transcript(event: Event) -> TranscriptPosition:
     """Where to find it; of a subagent's event, in the subagent's own transcript if that is said."""
     own = _text(event, "agent_transcript_path")
-    return Position(
+    return TranscriptPosition(
         transcript=own or _text(event, "transcript_path"),
         session=_text(event, "session_id"),
         line=_text(event, "uuid"),
@@ -93,6 +101,7 @@ _RULES: Mapping[str, str] = {
     "stated-reversal": "the newer one says in words that it replaces the choice",
     "other-choice": "two decisions choose differently about the same thing",
     "repeat": "the same was said again",
+    "said-again": "the same was said again",
     "statement": "a statement in the one file names the other",
     "near-duplicate": "nearly the same text, and no guard objected",
     "restatement": "the same words but for case, order, punctuation or filler",
@@ -112,7 +121,7 @@ _PREFIXES: Mapping[str, str] = {
 }
 
 
-def of_rule(rule: str) -> str:
+def describe_rule(rule: str) -> str:
     """What this rule means; empty for one that nobody put into words."""
     if rule in _RULES:
         return _RULES[rule]
@@ -126,19 +135,21 @@ def of_rule(rule: str) -> str:
 LATEST_MAX = 10
 
 
-def read(tx: Connection, summary_id: int, project_ids: tuple[int, ...] | None) -> Access:
+def read_usage(
+    tx: Connection, summary_id: int, project_ids: tuple[int, ...] | None
+) -> UsageHistory:
     """The uses of a memory; of a session of another project only that there was one."""
     use = usage.uses_of(tx, [summary_id]).get(summary_id)
     shown, sessions = usage.count_injections(tx, summary_id)
     latest = usage.summary_injections(tx, summary_id, LATEST_MAX)
     known = projects.sessions(tx, {one.session_id for one in latest})
-    return Access(
-        count=use.count if use else 0,
-        last_at=use.last_at if use else None,
-        shown=shown,
-        sessions=sessions,
+    return UsageHistory(
+        returned_count=use.count if use else 0,
+        last_returned_at=use.last_at if use else None,
+        injected_count=shown,
+        session_count=sessions,
         latest=tuple(
-            Showing(session.key, session.title, one.moment, one.at, one.reason)
+            PastInjection(session.key, session.title, one.moment, one.at, one.reason)
             for one in latest
             if (session := known.get(one.session_id)) is not None
             and (project_ids is None or session.project_id in project_ids)
@@ -168,7 +179,7 @@ Node = tuple[str, str]
 """(kind, id as text): (`summary`, `12`), (`file`, `/a/b.py`)."""
 
 
-async def why(
+async def explain_node(
     db: Database,
     node_kind: str,
     node_id: str,
@@ -225,18 +236,18 @@ class _Walk:
             relations=relations,
             edges=edges,
             titles=self._titles(edges),
-            rule=of_rule(summary.rule),
-            access=read(self.tx, summary.id, self.project_ids),
+            rule=describe_rule(summary.rule),
+            access=read_usage(self.tx, summary.id, self.project_ids),
             judgments=said,
             contradicted_by=self._contradicting(summary),
         )
 
-    def _judgments(self, summary: Summary) -> tuple[Judged, ...]:
+    def _judgments(self, summary: Summary) -> tuple[JudgmentLink, ...]:
         found = judgments.judgments_of(self.tx, summary.id)
         pairs = [(one, _opposite(one, summary.id)) for one in found]
         self._learn(("summary", str(other)) for _, other in pairs)
         return tuple(
-            Judged(one, self.summaries[other])
+            JudgmentLink(one, self.summaries[other])
             for one, other in pairs
             if self.visible["summary", str(other)]
         )
@@ -328,7 +339,7 @@ class _Walk:
             self.told[start] = links.has_edge_to(self.tx, *start, self.project_ids)
         return self.told[start]
 
-    def _relations(self, summary: Summary) -> Iterator[Relation]:
+    def _relations(self, summary: Summary) -> Iterator[SupersessionLink]:
         """What supersedes it and what it supersedes, through any number of others; nearest first.
 
         An undone supersession is told, but not followed any further.
@@ -343,7 +354,7 @@ class _Walk:
                     if one.id in told or len(told) == RELATIONS_MAX:
                         continue
                     told.add(one.id)
-                    yield Relation(one, self.summaries[other], is_newer)
+                    yield SupersessionLink(one, self.summaries[other], is_newer)
                     if one.undone_at is None:
                         following.append(other)
                 frontier = following
@@ -365,8 +376,8 @@ class _Walk:
     def _verdict(
         self,
         summary: Summary,
-        relations: Sequence[Relation],
-        said: Sequence[Judged],
+        relations: Sequence[SupersessionLink],
+        said: Sequence[JudgmentLink],
         now: int | None,
     ) -> str:
         above = [r for r in relations if r.is_newer and r.supersession.undone_at is None]
@@ -390,7 +401,7 @@ class _Walk:
         found = judgments.visible_contradictions(self.tx, [summary.id], self.project_ids)
         return found.get(summary.id, ())
 
-    def _sources(self, summary: Summary) -> tuple[WhySource, ...]:
+    def _sources(self, summary: Summary) -> tuple[SourceEvent, ...]:
         quotes = links.sources_of(self.tx, summary.id)
         self._learn(("event", str(number)) for number, _ in quotes)
         return tuple(
@@ -404,7 +415,7 @@ class _Walk:
         return {_name(node): self.summaries[_number(node)].title for node in sorted(nodes)}
 
 
-def _is_unconfirmed(summary: Summary, said: Sequence[Judged]) -> bool:
+def _is_unconfirmed(summary: Summary, said: Sequence[JudgmentLink]) -> bool:
     """Whether a claim was picked up from a conversation, said once, and never borne out by anybody."""
     if summary.tier is not Tier.CAPTURED or summary.duplicates > 1 or summary.pinned_at:
         return False
@@ -414,8 +425,8 @@ def _is_unconfirmed(summary: Summary, said: Sequence[Judged]) -> bool:
     return not any(one.relation in _CONFIRMING for one in held)
 
 
-def _witness(event: Event, quote: str = "") -> WhySource:
-    return WhySource(event, quoted(quote, event), position(event))
+def _witness(event: Event, quote: str = "") -> SourceEvent:
+    return SourceEvent(event, quote_event(quote, event), locate_in_transcript(event))
 
 
 def _opposite(judgment: Judgment, summary_id: int) -> int:

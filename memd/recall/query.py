@@ -31,7 +31,7 @@ _OPERATORS = re.compile(r"\b(?:OR|AND|NOT|NEAR)\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class QueryTerms:
     """The terms of a question. All are folded; `terms` and the words of `phrases` are stems."""
 
     text: str
@@ -49,7 +49,7 @@ class Query:
         return not (self.terms or self.phrases or self.prefixes)
 
 
-def parse(text: str) -> Query:
+def parse_terms(text: str) -> QueryTerms:
     """Read a query of any content; what is beyond 4,000 characters is not read."""
     text = text[:QUERY_CHARACTERS_MAX].replace("\x00", " ")
     phrases = [tuple(words(inner)) for inner in _PHRASE.findall(text)]
@@ -61,7 +61,7 @@ def parse(text: str) -> Query:
     counted = Counter(content_stems(plain) if plain.strip() else [])
     tokens = words(plain)
     kept = [token for token in tokens if not is_stop_word(token)] or tokens
-    return Query(
+    return QueryTerms(
         text=text,
         terms={term: float(n) for term, n in counted.most_common(_TERMS_MAX)},
         phrases=tuple(phrase for phrase in phrases if len(phrase) > 1)[:_PHRASES_MAX],
@@ -70,7 +70,7 @@ def parse(text: str) -> Query:
     )
 
 
-def fts_expression(query: Query) -> str:
+def fts_expression(query: QueryTerms) -> str:
     """The query for FTS5: every term quoted, joined by OR; empty if there is nothing to look for."""
     parts = [_quoted(word) for word in query.words]
     parts += [_quoted(" ".join(phrase)) for phrase in query.phrases]
@@ -144,7 +144,7 @@ class Intent:
     """Kind → how much it is asked for, at most 1."""
 
 
-def read(text: str) -> Intent:
+def read_intent(text: str) -> Intent:
     """The intent of a question."""
     kinds: dict[Kind, float] = {}
     for pattern, wanted in _KINDS:
@@ -158,7 +158,7 @@ def read(text: str) -> Intent:
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class QueryVector:
     """A question's vector, and the name of the space that it belongs to."""
 
     space: str
@@ -168,19 +168,19 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedQuery:
     """A question, read."""
 
     question: Question
-    query: Query
+    query: QueryTerms
     intent: Intent
     profile: Profile
     """As it is for this question: its legs, its intent."""
     profile_name: str
     k: int
-    local: Aim | None
+    local: QueryVector | None
     """In the space that is always whole. None: no leg compares vectors, or the other one was brought."""
-    learned: Aim | None
+    learned: QueryVector | None
     """In a learned space. None: there is none, or `degraded` says why not."""
     degraded: Mapping[str, str]
 

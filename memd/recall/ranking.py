@@ -12,11 +12,11 @@ from memd.index.memory_index import MemoryIndex
 from memd.index.postings import idf
 from memd.models import Tier
 from memd.recall import semantic, signals
-from memd.recall.filters import Masks
-from memd.recall.profiles import Profile, Step
-from memd.recall.ranking_context import Circumstances, View
+from memd.recall.filters import VisibleRows
+from memd.recall.profiles import Profile, ProfileStep
+from memd.recall.ranking_context import RankingContext, RankingQuestion
 from memd.recall.retrievers import Floats, Rows, Scores
-from memd.recall.types import Part
+from memd.recall.types import ScorePart
 from memd.text import fold
 
 # MERGED from memd.recall.weigh:
@@ -26,36 +26,36 @@ from memd.text import fold
 # MERGED are memd's own (rank.py), the order in which a profile applies them (profiles.py).
 
 
-Signal = Callable[[Step, View], Floats]
+Signal = Callable[[ProfileStep, RankingContext], Floats]
 _TOP_SHARE = 0.25
 _EDGES = "\"'`?!.,;:()[]{}*"
 
 
-def half_life(view: View) -> Floats:
+def half_life(view: RankingContext) -> Floats:
     """ClawMem's recency: each kind fades at its own pace, more slowly what is in use."""
     bases = signals.half_lives()[view.index.columns.kind[view.rows]]
-    stretch = signals.stretch(view.used, view.unused_for)
-    return signals.halving(view.ages, bases * stretch)
+    stretch = signals.half_life_stretch(view.used, view.unused_for)
+    return signals.half_life_decay(view.ages, bases * stretch)
 
 
-def words_as_typed(text: str) -> tuple[str, ...]:
+def split_words_as_typed(text: str) -> tuple[str, ...]:
     """The words of a question as Covalence compares them: folded, whole, stop words too."""
     found = (word.strip(_EDGES) for word in fold(text).split())
     return tuple(dict.fromkeys(word for word in found if word))
 
 
-def _title_all(_: Step, view: View) -> Floats:
+def _title_all(_: ProfileStep, view: RankingContext) -> Floats:
     known = view.about.background.titles
     titles = [known.get(number, "") for number in view.ids]
-    return signals.title_bonus(titles, words_as_typed(view.about.query.text))
+    return signals.title_has_all_words(titles, split_words_as_typed(view.about.query.text))
 
 
-def _cap_pinned(step: Step, view: View) -> Floats:
+def _cap_pinned(step: ProfileStep, view: RankingContext) -> Floats:
     """The cap is for pinned ones alone; infinity changes nothing."""
     return np.where(view.index.columns.pinned[view.rows], step.weight, np.inf)
 
 
-def _coactivation(_: Step, view: View) -> Floats:
+def _coactivation(_: ProfileStep, view: RankingContext) -> Floats:
     """How often a candidate was returned with the best quarter of them, as the legs rank them.
 
     The published description leaves open with which others; the code takes the best quarter of what
@@ -74,7 +74,7 @@ def _coactivation(_: Step, view: View) -> Floats:
     return signals.coactivation_factor(counts)
 
 
-def _significance(_: Step, view: View) -> Floats:
+def _significance(_: ProfileStep, view: RankingContext) -> Floats:
     """MemU's 1 to 10 as a share. Nobody rates memories here: pinned is core, else the kind tells."""
     c = view.index.columns
     levels = signals.significances()[c.kind[view.rows]]
@@ -82,12 +82,12 @@ def _significance(_: Step, view: View) -> Floats:
     return np.asarray(np.where(core, signals.LEVELS["core"], levels) / 10.0, dtype=np.float64)
 
 
-def _reinforcement(_: Step, view: View) -> Floats:
+def _reinforcement(_: ProfileStep, view: RankingContext) -> Floats:
     """Both what was said again and what was recalled reinforces; the latter feeds on itself."""
     return signals.reinforcement(view.index.columns.duplicates[view.rows] + view.used)
 
 
-def _entity(_: Step, view: View) -> Floats:
+def _entity(_: ProfileStep, view: RankingContext) -> Floats:
     names, asked = view.about.background.entities, frozenset(view.about.query.words)
     found = [any(is_named(n, asked) for n in names.get(i, ())) for i in view.ids]
     return signals.entity_factor(np.array(found, dtype=np.float64))
@@ -118,7 +118,7 @@ _TINY = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Ranking:
+class RetrieverRanking:
     """What one leg found: candidate indexes (p,) int64, best first, and their scores (p,)."""
 
     candidates: NDArray[np.int64]
@@ -137,8 +137,8 @@ class Ranking:
         return values
 
 
-def shares(
-    rankings: Mapping[str, Ranking],
+def fuse_rankings(
+    rankings: Mapping[str, RetrieverRanking],
     weights: Mapping[str, float],
     *,
     fusion: str,
@@ -151,12 +151,14 @@ def shares(
         weight = weights.get(leg, 0.0)
         added = np.zeros(count)
         if weight > 0 and len(ranking.candidates):
-            added[ranking.candidates] = weight * _standing(leg, ranking.scores, fusion, rrf_k)
+            added[ranking.candidates] = weight * _score_positions(
+                leg, ranking.scores, fusion, rrf_k
+            )
         result[leg] = added
     return result
 
 
-def _standing(leg: str, scores: Floats_fuse, fusion: str, rrf_k: int) -> Floats_fuse:
+def _score_positions(leg: str, scores: Floats_fuse, fusion: str, rrf_k: int) -> Floats_fuse:
     if fusion == "rrf":
         return np.asarray(1.0 / (rrf_k + np.arange(1, len(scores) + 1)), dtype=np.float64)
     if fusion == "max":
@@ -182,7 +184,7 @@ _BY_WORD = frozenset({"coverage", "title"})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Retrieved:
     """What the legs found: rows and scores per leg, best first, and the lexical score of all rows."""
 
     lexical: Rows
@@ -191,66 +193,68 @@ class Found:
     lexical_all: Scores
     cosines: Floats
     """Of the rows of the vector leg."""
-    near: semantic.Near | None = None
+    near: semantic.LearnedEvidence | None = None
     """What a learned space says, if the profile weighs that; if it leads, it is the vector leg, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredCandidates:
     """The candidates, one row each, with every step of their scores."""
 
     rows: Rows
-    rankings: Mapping[str, Ranking]
+    rankings: Mapping[str, RetrieverRanking]
     steps: tuple[tuple[str, str, Floats], ...]
     """(name, op, value per candidate), in the order in which they are applied."""
     scores: Floats
     cosines: Floats
     recency: Floats
 
-    def parts(self, index: int) -> tuple[Part, ...]:
+    def parts(self, index: int) -> tuple[ScorePart, ...]:
         """The parts of one candidate's score; a part that changes nothing is left out."""
         return tuple(
-            Part(name, float(values[index]), op)
+            ScorePart(name, float(values[index]), op)
             for name, op, values in self.steps
             if not (op == "+" and values[index] == 0.0) and values[index] != np.inf
         )
 
 
-def candidates(index: MemoryIndex, found: Found, masks: Masks, profile: Profile) -> Rows:
+def collect_candidates(
+    index: MemoryIndex, found: Retrieved, masks: VisibleRows, profile: Profile
+) -> Rows:
     """The best row of every summary that a leg, or a neighbour of the lexical leg, brings."""
     lexical = found.lexical
     if any(step.signal == "context" for step in profile.steps) and len(lexical):
-        lexical = semantic.with_neighbours(index, lexical, masks.wanted)
+        lexical = semantic.add_neighbours(index, lexical, masks.wanted)
     beside = [leg_rows for leg_rows, _ in _beside(found).values()]
     rows = np.concatenate((found.topic, lexical, found.vector, *beside))
     _, first = np.unique(index.columns.summary_id[rows], return_index=True)
     return rows[np.sort(first)]
 
 
-def _beside(found: Found) -> dict[str, tuple[Rows, Floats]]:
+def _beside(found: Retrieved) -> dict[str, tuple[Rows, Floats]]:
     """The leg of a learned space that does not lead yet: it has a name of its own."""
     near = found.near
     return {} if near is None or near.leads else {"learned": (near.rows, near.cosines)}
 
 
-def _recency(step: Step, view: View) -> Floats:
+def _recency(step: ProfileStep, view: RankingContext) -> Floats:
     if step.shape == "exponential":
-        return signals.exponential(view.ages, step.days)
+        return signals.exponential_decay(view.ages, step.days)
     if step.shape == "half_life":
         return half_life(view)
     if step.shape == "hyperbolic":
-        return signals.hyperbolic(view.ages, step.days)
-    return signals.logarithmic(view.ages)
+        return signals.hyperbolic_decay(view.ages, step.days)
+    return signals.logarithmic_decay(view.ages)
 
 
-def _title(_: Step, view: View) -> Floats:
+def _title(_: ProfileStep, view: RankingContext) -> Floats:
     found = np.zeros(len(view.rows))
     for standing in view.standing.values():
         found += standing[1]
     return signals.title_share(found, len(view.about.query.terms))
 
 
-def _intent(_: Step, view: View) -> Floats:
+def _intent(_: ProfileStep, view: RankingContext) -> Floats:
     """Only as far as the words match too: an intent must not bring up what has no bearing."""
     wanted = np.zeros(len(KIND_CODES))
     for kind, share in view.about.intent.kinds.items():
@@ -258,7 +262,7 @@ def _intent(_: Step, view: View) -> Floats:
     return signals.kind_share(view.index.columns.kind[view.rows], wanted) * view.relevance
 
 
-def _coverage(_: Step, view: View) -> Floats:
+def _coverage(_: ProfileStep, view: RankingContext) -> Floats:
     """How much of what was asked stands in a candidate, squared, so that most of it says most."""
     terms, among = view.about.terms.numbers, view.about.masks.evidence.among
     # A word that stands nowhere was asked for, too: it is the rarest of all.
@@ -271,7 +275,7 @@ def _coverage(_: Step, view: View) -> Floats:
     return np.square(found / asked) if asked > 0 else found
 
 
-SIGNALS_rank: Mapping[str, Callable[[Step, View], Floats]] = {
+SIGNALS_rank: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     "recency": _recency,
     "tier": lambda _, v: signals.tier_share(v.index.columns.tier[v.rows], v.profile.rrf_k),
     "title": _title,
@@ -294,12 +298,12 @@ SIGNALS_rank: Mapping[str, Callable[[Step, View], Floats]] = {
 }
 
 
-def score(
-    index: MemoryIndex, rows: Rows, found: Found, profile: Profile, about: Circumstances
-) -> Scored:
+def score_candidates(
+    index: MemoryIndex, rows: Rows, found: Retrieved, profile: Profile, about: RankingQuestion
+) -> ScoredCandidates:
     """Apply a profile to its candidates."""
     rankings = _rankings(index, rows, found)
-    fused = shares(
+    fused = fuse_rankings(
         rankings,
         _weights(profile, found),
         fusion=profile.fusion,
@@ -310,7 +314,9 @@ def score(
     standing = {}
     if any(step.signal in _BY_WORD for step in profile.steps):
         standing = {n: index.postings.standing(n, rows) for n in about.terms.numbers}
-    view = View(index, rows, found.lexical_all, profile, about, together, found.near, standing)
+    view = RankingContext(
+        index, rows, found.lexical_all, profile, about, together, found.near, standing
+    )
     steps = [(leg, "+", profile.scale * values) for leg, values in fused.items()]
     cosines = {leg: ranking.values(len(rows)) for leg, ranking in rankings.items()}
     if found.near is not None:
@@ -324,7 +330,7 @@ def score(
             steps.extend(_apply(step, view))
     recency = [values for name, _, values in steps if name == "recency"]
     unknown = np.full(len(rows), np.nan)
-    return Scored(
+    return ScoredCandidates(
         rows=rows,
         rankings=rankings,
         steps=tuple(steps),
@@ -334,7 +340,7 @@ def score(
     )
 
 
-def _weights(profile: Profile, found: Found) -> dict[str, float]:
+def _weights(profile: Profile, found: Retrieved) -> dict[str, float]:
     """The legs' weights; a learned space that leads counts by its shares and not as a leg."""
     weights = {str(leg): weight for leg, weight in profile.legs.items()}
     leads = found.near is not None and found.near.leads
@@ -354,13 +360,15 @@ def _total(steps: Sequence[tuple[str, str, Floats]], count: int) -> Floats:
     return total
 
 
-def with_steps(scored: Scored, more: Sequence[tuple[str, str, Floats]]) -> Scored:
+def apply_more_steps(
+    scored: ScoredCandidates, more: Sequence[tuple[str, str, Floats]]
+) -> ScoredCandidates:
     """The same after some more steps."""
     steps = (*scored.steps, *more)
     return replace(scored, steps=steps, scores=_total(steps, len(scored.rows)))
 
 
-def _rankings(index: MemoryIndex, rows: Rows, found: Found) -> dict[str, Ranking]:
+def _rankings(index: MemoryIndex, rows: Rows, found: Retrieved) -> dict[str, RetrieverRanking]:
     """The legs' rankings in terms of candidate indexes."""
     summary_ids = index.columns.summary_id
     places = {number: i for i, number in enumerate(summary_ids[rows].tolist())}
@@ -371,7 +379,7 @@ def _rankings(index: MemoryIndex, rows: Rows, found: Found) -> dict[str, Ranking
         **_beside(found),
     }
     return {
-        leg: Ranking(
+        leg: RetrieverRanking(
             np.array([places[n] for n in summary_ids[leg_rows].tolist()], dtype=np.int64),
             scores,
         )
@@ -380,7 +388,7 @@ def _rankings(index: MemoryIndex, rows: Rows, found: Found) -> dict[str, Ranking
     }
 
 
-def _apply(step: Step, view: View) -> list[tuple[str, str, Floats]]:
+def _apply(step: ProfileStep, view: RankingContext) -> list[tuple[str, str, Floats]]:
     """One step of a profile as (name, op, values); `context` makes three, with a learned space five."""
     if step.signal == "context":
         return _context(step, view)
@@ -392,10 +400,10 @@ def _apply(step: Step, view: View) -> list[tuple[str, str, Floats]]:
     return [(step.signal, step.op, values)]
 
 
-def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
+def _context(step: ProfileStep, view: RankingContext) -> list[tuple[str, str, Floats]]:
     evidence = view.about.masks.evidence
     best = float(view.lexical_all[view.rows].max(initial=0.0)) or 1.0
-    before, after = semantic.neighbour_shares(
+    before, after = semantic.score_neighbours(
         view.index,
         view.rows,
         evidence.mask,
@@ -415,12 +423,12 @@ def _context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
     ]
 
 
-def _learned_context(step: Step, view: View) -> list[tuple[str, str, Floats]]:
+def _learned_context(step: ProfileStep, view: RankingContext) -> list[tuple[str, str, Floats]]:
     """The neighbours' meaning is evidence as their words are: 69.6 instead of 68.1 on LoCoMo's dev turns."""
     if view.near is None:
         return []
     weight = step.weight * view.near.context
-    before, after = semantic.neighbour_shares_meaning(
+    before, after = semantic.share_of_neighbours(
         view.index, view.near, view.rows, view.about.masks.evidence.mask
     )
     return [

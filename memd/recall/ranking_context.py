@@ -7,16 +7,16 @@ import numpy as np
 
 from memd.index.memory_index import MemoryIndex
 from memd.recall import signals
-from memd.recall.filters import Masks
+from memd.recall.filters import VisibleRows
 from memd.recall.profiles import Profile
-from memd.recall.query import Intent, Query
-from memd.recall.retrievers import Floats, Mask, Rows, Scores, Terms
-from memd.recall.semantic import Near
+from memd.recall.query import Intent, QueryTerms
+from memd.recall.retrievers import Floats, IndexedTerms, Mask, Rows, Scores
+from memd.recall.semantic import LearnedEvidence
 from memd.store.types import SummaryPair, SummaryUse
 
 
 @dataclass(frozen=True, slots=True)
-class Background:
+class CandidateFacts:
     """What the vault knows of the candidates beside the index; empty where no signal asks for it."""
 
     uses: Mapping[int, SummaryUse] = field(default_factory=dict)
@@ -32,29 +32,29 @@ class Background:
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class RankingQuestion:
     """What the steps of a profile need to know about the question."""
 
-    query: Query
+    query: QueryTerms
     intent: Intent
-    terms: Terms
-    masks: Masks
+    terms: IndexedTerms
+    masks: VisibleRows
     now: int
-    background: Background = field(default_factory=Background)
+    background: CandidateFacts = field(default_factory=CandidateFacts)
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class RankingContext:
     """The candidates as a signal sees them: one row each."""
 
     index: MemoryIndex
     rows: Rows
     lexical_all: Scores
     profile: Profile
-    about: Circumstances
+    about: RankingQuestion
     fused: Floats
     """What the legs alone make of each candidate."""
-    near: Near | None = None
+    near: LearnedEvidence | None = None
     """What a learned space says, if the profile weighs that."""
     standing: Mapping[int, tuple[Mask, Mask]] = field(default_factory=dict)
     """Term → whether it is in each candidate, and whether in its title; empty where no signal asks."""

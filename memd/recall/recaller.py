@@ -14,9 +14,15 @@ from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.memory_index import MemoryIndex
 from memd.recall import fts_fallback, hits, query, rerank, search, semantic
-from memd.recall.profiles import Profile, check_chosen, for_recent, resolve, resolve_all
-from memd.recall.prompt_gate import surfaced
-from memd.recall.query import Aim, Asked
+from memd.recall.profiles import (
+    Profile,
+    adapt_to_recent,
+    check_default_profile,
+    resolve_profile,
+    resolve_profiles,
+)
+from memd.recall.prompt_gate import keep_relevant
+from memd.recall.query import ParsedQuery, QueryVector
 from memd.recall.types import Answer, Question
 from memd.store import judgments, usage
 from memd.store.database import Connection, Database
@@ -35,14 +41,14 @@ ENTRIES_MAX = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class UseCounts:
     """What was counted since the last time."""
 
     uses: Mapping[int, SummaryUse]
     pairs: Mapping[SummaryPair, int]
 
 
-class Tally:
+class UseCounter:
     """Counts of what was returned and not written down yet."""
 
     def __init__(self) -> None:
@@ -61,13 +67,13 @@ class Tally:
         for one, other in itertools.combinations(summary_ids[:PAIRED], 2):
             self._pair((min(one, other), max(one, other)), 1)
 
-    def take(self) -> Counts:
+    def take(self) -> UseCounts:
         """Hand everything over and begin anew."""
-        taken = Counts(self._uses, self._pairs)
+        taken = UseCounts(self._uses, self._pairs)
         self._uses, self._pairs, self.pending = {}, {}, 0
         return taken
 
-    def give_back(self, counts: Counts) -> None:
+    def give_back(self, counts: UseCounts) -> None:
         """Count what was taken and could not be written."""
         self.pending += sum(use.count for use in counts.uses.values())
         for number, use in counts.uses.items():
@@ -136,11 +142,11 @@ class Recaller:
         """The space of a learned model, and the sentences in it that no question is about."""
         self._index = index
         self._config = config
-        self._profiles = resolve_all(own_profiles)
+        self._profiles = resolve_profiles(own_profiles)
         self._own = own_profiles
-        check_chosen(config.profile, own_profiles)
+        check_default_profile(config.profile, own_profiles)
         self._count_answered = 0
-        self._tally = Tally()
+        self._tally = UseCounter()
         self._due, self._enough = AutoResetEvent(), AutoResetEvent()
         self._is_at_it = False
         """Whether this thread is answering."""
@@ -199,13 +205,13 @@ class Recaller:
             answer = await self._looked_at_again(asked)
         else:
             answer = await self._answered(asked)
-        if question.surface is not None:
-            answer = surfaced(answer, question.surface, asked.k)
+        if question.relevance_gate is not None:
+            answer = keep_relevant(answer, question.relevance_gate, asked.k)
         self._count_answered += 1
         self._count(question, answer)
         return replace(answer, took_ms=round((anyio.current_time() - started) * 1000, 2))
 
-    async def _answered(self, asked: Asked) -> Answer:
+    async def _answered(self, asked: ParsedQuery) -> Answer:
         """On this thread, if that is sure to be quick: to change it would cost half as much as to answer.
 
         Only one at a time: who asks in the same moment is answered in another thread, so that the event
@@ -229,7 +235,7 @@ class Recaller:
             and not _is_long(question)
         )
 
-    async def _at_once(self, asked: Asked) -> Answer | None:
+    async def _at_once(self, asked: ParsedQuery) -> Answer | None:
         """The answer, unless something would have to be waited for."""
         self._is_at_it = True
         try:
@@ -248,21 +254,21 @@ class Recaller:
     def _took(self, began: float) -> None:
         self._pace_s += (anyio.current_time() - began - self._pace_s) / _REMEMBERED
 
-    def _answer(self, tx: Connection, asked: Asked) -> Answer:
+    def _answer(self, tx: Connection, asked: ParsedQuery) -> Answer:
         found = self._found(tx, asked)
         against = judgments.visible_contradictions(
             tx, [hit.summary.id for hit in found.hits], asked.question.project_ids
         )
-        turns = hits.turns(tx, asked) if asked.question.include_turns else ()
+        turns = hits.find_turns(tx, asked) if asked.question.include_turns else ()
         return replace(found, contradicted=against, turns=turns)
 
-    def _found(self, tx: Connection, asked: Asked) -> Answer:
+    def _found(self, tx: Connection, asked: ParsedQuery) -> Answer:
         """By the index; by full text alone while that is not loaded."""
         if self._index.wait(PATIENCE_S):
-            return search.answer(tx, self._index, asked)
-        return fts_fallback.answer(tx, asked)
+            return search.search_index(tx, self._index, asked)
+        return fts_fallback.search_fulltext(tx, asked)
 
-    async def _looked_at_again(self, asked: Asked) -> Answer:
+    async def _looked_at_again(self, asked: ParsedQuery) -> Answer:
         """The page by the scores of a model over the first 20 hits; without it, as it was."""
         wide = replace(
             asked,
@@ -271,14 +277,14 @@ class Recaller:
         )
         answer = await self._db.read(lambda tx: self._answer(tx, wide))
         if asked.question.include_turns:
-            said = await self._db.read(lambda tx: hits.turns(tx, asked))
+            said = await self._db.read(lambda tx: hits.find_turns(tx, asked))
             answer = replace(answer, turns=said)
         offset = asked.question.offset
         scores, failed = await self._ask_model(asked.question.text, answer)
         if failed is None:
-            return rerank.by_model(answer, scores, offset, asked.k)
+            return rerank.rerank_by_model(answer, scores, offset, asked.k)
         answer = replace(answer, degraded={**answer.degraded, "rerank": failed})
-        return rerank.page(answer, offset, asked.k)
+        return rerank.cut_page(answer, offset, asked.k)
 
     async def _ask_model(self, text: str, answer: Answer) -> tuple[Sequence[float], str | None]:
         """A score per hit, or why there is none."""
@@ -308,19 +314,19 @@ class Recaller:
         if self._tally.pending >= FLUSH_HITS:
             self._enough.set()
 
-    async def _read(self, question: Question) -> Asked:
-        parsed = query.parse(question.text)
+    async def _read(self, question: Question) -> ParsedQuery:
+        parsed = query.parse_terms(question.text)
         if parsed.is_empty and question.topic_key is None and question.embedding is None:
             raise BadRequest(
                 "query: there is no word in it to look for; say a few, or give a topic_key"
             )
-        meant = query.read(question.text)
+        meant = query.read_intent(question.text)
         name = question.profile or self._config.profile
         profile = self._profile(name, is_recent=meant.is_recent)
         if question.legs is not None:
             profile = _with_legs(profile, question.legs)
         local, learned, degraded = await self._aims(question, parsed, profile)
-        return Asked(
+        return ParsedQuery(
             question=question,
             query=parsed,
             intent=meant,
@@ -334,19 +340,19 @@ class Recaller:
 
     def _profile(self, name: str, *, is_recent: bool) -> Profile:
         """The profile of this name; what it does not say of `k` and `pool`, the settings do."""
-        profile = self._profiles.get(name) or resolve(name, self._own)
+        profile = self._profiles.get(name) or resolve_profile(name, self._own)
         said = profile.model_fields_set
         if is_recent:
             said = said | (profile.when_recent or {}).keys()
-            profile = for_recent(profile)
+            profile = adapt_to_recent(profile)
         settings = {"k": self._config.k, "pool": self._config.pool}
         return profile.model_copy(
             update={key: value for key, value in settings.items() if key not in said}
         )
 
     async def _aims(
-        self, question: Question, parsed: query.Query, profile: Profile
-    ) -> tuple[Aim | None, Aim | None, dict[str, str]]:
+        self, question: Question, parsed: query.QueryTerms, profile: Profile
+    ) -> tuple[QueryVector | None, QueryVector | None, dict[str, str]]:
         """The question in the hashing space and in a learned one, and what could not be done."""
         if not profile.legs.get("vector"):
             return None, None, {}
@@ -354,16 +360,18 @@ class Recaller:
             return *self._brought(question.embedding), {}
         if parsed.is_empty:
             return None, None, {}
-        local = Aim(self._embedder.space.name, await self._embedder.query(question.text))
+        local = QueryVector(
+            self._embedder.space.name, await self._embedder.query(question.text)
+        )
         # What is shown unasked is judged by its words and has no time for a model; and a profile that
         # ranks by the leading space alone has no use for another.
         is_unused = profile.learned is None and self._index.learned != self._index.active
-        if question.surface is not None or is_unused:
+        if question.relevance_gate is not None or is_unused:
             return local, None, {}
         learned, why = await self._ask_learned(question.text)
         return local, learned, {"vector": f"{why}; {_ALONE}"} if why else {}
 
-    async def _ask_learned(self, text: str) -> tuple[Aim | None, str]:
+    async def _ask_learned(self, text: str) -> tuple[QueryVector | None, str]:
         """The question in the learned space that is filled, or why not; neither if none is."""
         model, filled = self._learned, self._index.learned
         if model is None or filled is None:
@@ -382,7 +390,7 @@ class Recaller:
             )
         if vector.shape != (space.dimensions,):
             return None, f"the model gave {len(vector)} numbers instead of {space.dimensions}"
-        return Aim(filled, vector, self._unlike(filled, vector)), ""
+        return QueryVector(filled, vector, self._unlike(filled, vector)), ""
 
     def _unlike(self, space: str, vector: Vectors) -> Vectors | None:
         """The cosines with what no question is about; if they are not known, who runs finds out."""
@@ -409,7 +417,9 @@ class Recaller:
         if model.current == space and found.shape[1:] == (space.dimensions,):
             self._unrelated = (space.name, found)
 
-    def _brought(self, embedding: Sequence[float]) -> tuple[Aim | None, Aim | None]:
+    def _brought(
+        self, embedding: Sequence[float]
+    ) -> tuple[QueryVector | None, QueryVector | None]:
         """A vector that the caller brings, of length 1, in the hashing or in the learned space."""
         space, local = self.space, self._embedder.space
         matrix = self._index.matrices.get(space)
@@ -421,8 +431,8 @@ class Recaller:
             )
         vector = np.asarray(vector / (float(np.linalg.norm(vector)) or 1.0), dtype=np.float32)
         if space == local.name:
-            return Aim(space, vector), None
-        return None, Aim(space, vector, self._unlike(space, vector))
+            return QueryVector(space, vector), None
+        return None, QueryVector(space, vector, self._unlike(space, vector))
 
 
 def _is_long(question: Question) -> bool:

@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 import numpy as np
 
 from memd.models import Summary
-from memd.recall.profiles import Reranking
+from memd.recall.profiles import RerankSettings
 from memd.recall.retrievers import Floats
-from memd.recall.types import Answer, Hit, Part, apply_parts
+from memd.recall.types import Answer, Hit, ScorePart, apply_parts
 from memd.text import fold, normalised, stems
 
 # MERGED from memd.recall.rerank:
@@ -30,8 +30,8 @@ PHRASE_CHARACTERS_MIN = 4
 Steps = list[tuple[str, str, Floats]]
 
 
-def steps(
-    question: str, rarities: Mapping[str, float], texts: Sequence[str], weights: Reranking
+def rerank_by_terms(
+    question: str, rarities: Mapping[str, float], texts: Sequence[str], weights: RerankSettings
 ) -> Steps:
     """What the formula makes of each text, as steps of a score; `rarities`: term → idf."""
     looked = [_look(question, rarities, text) for text in texts]
@@ -74,18 +74,20 @@ def proximity(places: Sequence[tuple[int, str]]) -> float:
     return (wanted - 1) / max(width, wanted - 1)
 
 
-def by_model(answer: Answer, scores: Sequence[float], offset: int, k: int) -> Answer:
+def rerank_by_model(answer: Answer, scores: Sequence[float], offset: int, k: int) -> Answer:
     """The page of an answer whose hits, all of them, got these scores of a model instead of their own."""
     rated = [_rated(hit, score) for hit, score in zip(answer.hits, scores, strict=True)]
-    return page(replace(answer, hits=tuple(sorted(rated, key=lambda h: -h.score))), offset, k)
+    return cut_page(
+        replace(answer, hits=tuple(sorted(rated, key=lambda h: -h.score))), offset, k
+    )
 
 
 def _rated(hit: Hit, score: float) -> Hit:
-    parts = (*hit.parts, Part("rerank", 0.0, "*"), Part("model", score))
+    parts = (*hit.parts, ScorePart("rerank", 0.0, "*"), ScorePart("model", score))
     return replace(hit, parts=parts, score=apply_parts(parts))
 
 
-def page(answer: Answer, offset: int, k: int) -> Answer:
+def cut_page(answer: Answer, offset: int, k: int) -> Answer:
     """One page of a longer answer, its trace in order of the hits."""
     shown = answer.hits[offset : offset + k]
     place = {hit.summary.id: rank for rank, hit in enumerate(answer.hits)}
@@ -116,7 +118,7 @@ FACTOR = 1.4
 _GLOB = re.compile(r"[*?\[/]")
 
 
-def fits(summary: Summary, patterns: Sequence[str]) -> bool:
+def matches_focus(summary: Summary, patterns: Sequence[str]) -> bool:
     """Whether any of the patterns fits."""
     paths = [fold(path) for path in summary.files]
     text = fold("\n".join((summary.title, summary.body, *paths)))
@@ -140,7 +142,7 @@ def _in_text(pattern: str, text: str) -> bool:
     return re.search(rf"(?<![^\W_]){words}", text) is not None
 
 
-def factors(fitting: Sequence[bool], scores: Floats) -> Floats:
+def focus_factors(fitting: Sequence[bool], scores: Floats) -> Floats:
     """1.4 for what fits, else 1; a score below zero is divided, so that it rises too. Shape (m,)."""
     raised = np.where(scores >= 0, FACTOR, 1.0 / FACTOR)
     return np.where(np.asarray(fitting, dtype=np.bool_), raised, 1.0)

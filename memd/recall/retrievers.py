@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import Among, idf
 from memd.index.topk import cut, highest
-from memd.recall.filters import Masks
-from memd.recall.profiles import Lexical
-from memd.recall.query import Query
+from memd.recall.filters import VisibleRows
+from memd.recall.profiles import LexicalSettings
+from memd.recall.query import QueryTerms
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ _WIDER = 1.25
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class IndexedTerms:
     """A query in the index's own words."""
 
     numbers: Mapping[int, float]
@@ -35,9 +35,9 @@ class Terms:
     """For each phrase or prefix, the rows where it stands."""
 
 
-def terms_of(
-    index: MemoryIndex, query: Query, phrase_passages: Sequence[Sequence[int]]
-) -> Terms:
+def look_up_terms(
+    index: MemoryIndex, query: QueryTerms, phrase_passages: Sequence[Sequence[int]]
+) -> IndexedTerms:
     """Look the query up; `phrase_passages` are the passage ids where each phrase stands."""
     numbers = {
         number: weight
@@ -46,7 +46,7 @@ def terms_of(
     }
     groups = [index.columns.rows_with(passages) for passages in phrase_passages]
     groups += [_beginning_with(index, prefix) for prefix in query.prefixes]
-    return Terms(numbers, tuple(groups))
+    return IndexedTerms(numbers, tuple(groups))
 
 
 def _beginning_with(index: MemoryIndex, prefix: str) -> Rows:
@@ -57,7 +57,9 @@ def _beginning_with(index: MemoryIndex, prefix: str) -> Rows:
     return np.flatnonzero(having)
 
 
-def lexical_scores(index: MemoryIndex, terms: Terms, lexical: Lexical, among: Among) -> Scores:
+def score_words(
+    index: MemoryIndex, terms: IndexedTerms, lexical: LexicalSettings, among: Among
+) -> Scores:
     """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that are seen.
 
     A phrase or prefix counts like one word that stands there once. The next call writes to the same
@@ -72,16 +74,16 @@ def lexical_scores(index: MemoryIndex, terms: Terms, lexical: Lexical, among: Am
         out=index.kept.room("scores", index.postings.n),
     )
     for rows in terms.groups:
-        scores[rows] += np.float32(rarity(among, rows))
+        scores[rows] += np.float32(idf_of_rows(among, rows))
     return scores
 
 
-def rarity(among: Among, rows: Rows) -> float:
+def idf_of_rows(among: Among, rows: Rows) -> float:
     """BM25's idf of a word that stands in `rows`, counted over the rows that are seen."""
     return idf(among.count, int(np.count_nonzero(among.mask[rows])))
 
 
-def rarities(index: MemoryIndex, terms: Terms, among: Among) -> dict[str, float]:
+def idf_of_terms(index: MemoryIndex, terms: IndexedTerms, among: Among) -> dict[str, float]:
     """Term → its idf over the rows that are seen, of the words of a query that stand somewhere."""
     return {index.vocabulary.term(number) or "": among.idf(number) for number in terms.numbers}
 
@@ -94,18 +96,18 @@ def is_among(rows: Rows, others: Rows) -> Mask:
     return np.asarray(others[places] == rows, np.bool_)
 
 
-def best(index: MemoryIndex, scores: Scores, seen: Masks, pool: int) -> Rows:
+def best_rows(index: MemoryIndex, scores: Scores, seen: VisibleRows, pool: int) -> Rows:
     """The best row of each of the `pool` best summaries, best first; ties: the newer one first."""
     take = pool * 4
     while True:
         rows, is_all = _strongest(scores, seen, take)
-        firsts = first_of_each(index, in_order(index, rows, scores))
+        firsts = first_row_per_summary(index, sort_rows(index, rows, scores))
         if len(firsts) >= pool or is_all:
             return firsts[:pool]
         take *= 4
 
 
-def _strongest(scores: Scores, seen: Masks, take: int) -> tuple[Rows, bool]:
+def _strongest(scores: Scores, seen: VisibleRows, take: int) -> tuple[Rows, bool]:
     """The wanted rows with the `take` best scores above 0, and what ties with the last; whether it is all."""
     if seen.few is not None:
         places, is_all = highest(scores[seen.few], take)
@@ -116,7 +118,7 @@ def _strongest(scores: Scores, seen: Masks, take: int) -> tuple[Rows, bool]:
     return best_rows, is_all and len(best_rows) == len(rows)
 
 
-def _wanted(scores: Scores, seen: Masks, take: int) -> tuple[Rows, bool]:
+def _wanted(scores: Scores, seen: VisibleRows, take: int) -> tuple[Rows, bool]:
     """As `highest`, of the rows that are wanted: many are, so not many of the others are in the way."""
     wide = take if seen.share == 1 else int(_WIDER * take / seen.share)
     while True:
@@ -127,20 +129,20 @@ def _wanted(scores: Scores, seen: Masks, take: int) -> tuple[Rows, bool]:
         wide *= 4
 
 
-def in_order(index: MemoryIndex, rows: Rows, scores: Scores) -> Rows:
+def sort_rows(index: MemoryIndex, rows: Rows, scores: Scores) -> Rows:
     """Rows by falling score, then by falling event time, then by falling id."""
     c = index.columns
     return rows[np.lexsort((-c.summary_id[rows], -c.at[rows], -scores[rows]))]
 
 
-def first_of_each(index: MemoryIndex, rows: Rows) -> Rows:
+def first_row_per_summary(index: MemoryIndex, rows: Rows) -> Rows:
     """The first row of every summary, the order kept."""
     _, first = np.unique(index.columns.summary_id[rows], return_index=True)
     kept: Rows = rows[np.sort(first)]
     return kept
 
 
-def vector_scores(
+def search_vectors(
     index: MemoryIndex, space: str, vector: NDArray[np.float32], mask: Mask, pool: int
 ) -> tuple[Rows, Floats]:
     """The rows nearest to `vector` in one space, and their cosines."""
@@ -148,7 +150,9 @@ def vector_scores(
     return np.asarray(rows, dtype=np.int64), np.asarray(cosines, dtype=np.float64)
 
 
-def nearest(index: MemoryIndex, rows: Rows, cosines: Floats, pool: int) -> tuple[Rows, Floats]:
+def nearest_summaries(
+    index: MemoryIndex, rows: Rows, cosines: Floats, pool: int
+) -> tuple[Rows, Floats]:
     """The nearest row of each of the `pool` nearest summaries, and its cosine."""
     c = index.columns
     order = np.lexsort((-c.summary_id[rows], -c.at[rows], -cosines))
@@ -157,7 +161,7 @@ def nearest(index: MemoryIndex, rows: Rows, cosines: Floats, pool: int) -> tuple
     return rows[kept], cosines[kept]
 
 
-def topic(index: MemoryIndex, summary_ids: Sequence[int], mask: Mask) -> Rows:
+def find_topic(index: MemoryIndex, summary_ids: Sequence[int], mask: Mask) -> Rows:
     """The first row of each summary with the topic key, in the order given (newest first)."""
     firsts = [index.columns.rows_of(number)[:1] for number in summary_ids]
     rows = (

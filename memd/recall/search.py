@@ -11,9 +11,9 @@ from memd.recall import explain, filters, prompt_gate, rerank, retrievers, seman
 from memd.recall import hits as recall_hits
 from memd.recall import ranking as recall_ranking
 from memd.recall.profiles import Profile
-from memd.recall.query import Aim, Asked, phrase_expression
-from memd.recall.ranking_context import Background, Circumstances
-from memd.recall.types import Answer, Traced, apply_parts
+from memd.recall.query import ParsedQuery, QueryVector, phrase_expression
+from memd.recall.ranking_context import CandidateFacts, RankingQuestion
+from memd.recall.types import Answer, TracedCandidate, apply_parts
 from memd.store import fulltext, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.store.types import SummaryUse
@@ -23,24 +23,26 @@ from memd.text import fold, one_line
 # MERGED Looks up what the index does not know of the candidates, and only what some step asks for.
 
 
-_NOTHING = Background()
+_NOTHING = CandidateFacts()
 
 
-def look(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> Background:
+def read_facts(
+    tx: Connection, summary_ids: Sequence[int], asked: ParsedQuery
+) -> CandidateFacts:
     """Uses, co-activations, entities and titles of these. A failure is told in `failed`, and nothing else."""
     wanted = _wanted(asked.profile)
     if not wanted or not summary_ids:
         return _NOTHING
     try:
         with translate_errors():
-            return Background(
+            return CandidateFacts(
                 uses=_uses(tx, summary_ids, asked) if "uses" in wanted else {},
                 together=_together(tx, summary_ids, asked) if "together" in wanted else {},
                 entities=links.entities_of(tx, summary_ids) if "entities" in wanted else {},
                 titles=_titles(tx, summary_ids) if "titles" in wanted else {},
             )
     except VaultError as error:
-        return Background(failed=error.message)
+        return CandidateFacts(failed=error.message)
 
 
 _NEEDS = {
@@ -60,7 +62,9 @@ def _wanted(profile: Profile) -> set[str]:
     }
 
 
-def _uses(tx: Connection, summary_ids: Sequence[int], asked: Asked) -> dict[int, SummaryUse]:
+def _uses(
+    tx: Connection, summary_ids: Sequence[int], asked: ParsedQuery
+) -> dict[int, SummaryUse]:
     """With `as_of`, only the uses that were all before it: nothing later is seen."""
     found = usage.uses_of(tx, summary_ids)
     as_of = asked.question.as_of
@@ -75,7 +79,7 @@ def _titles(tx: Connection, summary_ids: Sequence[int]) -> dict[int, str]:
 
 
 def _together(
-    tx: Connection, summary_ids: Sequence[int], asked: Asked
+    tx: Connection, summary_ids: Sequence[int], asked: ParsedQuery
 ) -> dict[tuple[int, int], int]:
     """With `as_of`, nothing: when two were returned together is not kept."""
     return {} if asked.question.as_of is not None else usage.coactivations_of(tx, summary_ids)
@@ -98,7 +102,7 @@ _NO_SCORES: retrievers.Floats = np.empty(0)
 class _Ranked:
     """The candidates with everything that was looked up while the index was locked."""
 
-    scored: recall_ranking.Scored
+    scored: recall_ranking.ScoredCandidates
     ids: tuple[int, ...]
     """Summary id per candidate."""
     passage_ids: tuple[int, ...]
@@ -110,13 +114,13 @@ class _Ranked:
     spaces: Sequence[str]
     """Whose vectors were compared, the leading one first."""
     degraded: Mapping[str, str]
-    missed: Sequence[Traced] = ()
+    missed: Sequence[TracedCandidate] = ()
     """What matches and was not to be seen; empty unless somebody wants to know."""
     coverage: retrievers.Floats | None = None
     """Per candidate; None unless somebody wants to know."""
 
 
-def answer(tx: Connection, index: MemoryIndex, asked: Asked) -> Answer:
+def search_index(tx: Connection, index: MemoryIndex, asked: ParsedQuery) -> Answer:
     """Answer a question; `took_ms` is left to the caller."""
     phrases = [_standing(tx, phrase) for phrase in asked.query.phrases]
     with index.lock:
@@ -125,7 +129,7 @@ def answer(tx: Connection, index: MemoryIndex, asked: Asked) -> Answer:
     order = ordered.ids
     place = {number: i for i, number in enumerate(ranked.ids)}
     shown = {number: place[number] for number in order[asked.question.offset : asked.last]}
-    hits = recall_hits.hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown)
+    hits = recall_hits.fetch_hits(tx, asked.query, ranked.scored, ranked.passage_ids, shown)
     if (share := ranked.coverage) is not None:
         hits = tuple(replace(hit, coverage=float(share[place[hit.summary.id]])) for hit in hits)
     return Answer(
@@ -148,16 +152,16 @@ def _standing(tx: Connection, phrase: tuple[str, ...]) -> list[int]:
 
 
 def _rank(
-    tx: Connection, index: MemoryIndex, asked: Asked, phrases: Sequence[Sequence[int]]
+    tx: Connection, index: MemoryIndex, asked: ParsedQuery, phrases: Sequence[Sequence[int]]
 ) -> _Ranked:
-    seen = filters.masks(index, asked.question)
-    terms = retrievers.terms_of(index, asked.query, phrases)
+    seen = filters.find_visible_rows(index, asked.question)
+    terms = retrievers.look_up_terms(index, asked.query, phrases)
     found, spaces = _find(tx, index, asked, seen, terms)
-    rows = recall_ranking.candidates(index, found, seen, asked.profile)
+    rows = recall_ranking.collect_candidates(index, found, seen, asked.profile)
     ids = tuple(index.columns.summary_id[rows].tolist())
-    known = look(tx, ids, asked)
-    about = Circumstances(asked.query, asked.intent, terms, seen, asked.now, known)
-    scored = recall_ranking.score(index, rows, found, asked.profile, about)
+    known = read_facts(tx, ids, asked)
+    about = RankingQuestion(asked.query, asked.intent, terms, seen, asked.now, known)
+    scored = recall_ranking.score_candidates(index, rows, found, asked.profile, about)
     passage_ids = tuple(index.columns.passage_id[rows].tolist())
     scored = _looked_at_again(tx, index, asked, about, scored, (ids, passage_ids))
     best_first = _best_first(index, scored)
@@ -173,11 +177,11 @@ def _rank(
         missed=_missed(tx, index, asked, about, (found.lexical_all, set(ids)))
         if asked.question.explain
         else (),
-        coverage=_coverage(index, rows, about) if asked.question.surface else None,
+        coverage=_coverage(index, rows, about) if asked.question.relevance_gate else None,
     )
 
 
-def _lacking(index: MemoryIndex, asked: Asked) -> dict[str, str]:
+def _lacking(index: MemoryIndex, asked: ParsedQuery) -> dict[str, str]:
     """What the vector leg cannot see yet: after some starts vectors are worked out behind the rows."""
     if asked.local is None or asked.local.space not in index.matrices:
         return {}
@@ -192,12 +196,12 @@ def _lacking(index: MemoryIndex, asked: Asked) -> dict[str, str]:
 def _missed(
     tx: Connection,
     index: MemoryIndex,
-    asked: Asked,
-    about: Circumstances,
+    asked: ParsedQuery,
+    about: RankingQuestion,
     found: tuple[retrievers.Scores, set[int]],
-) -> list[Traced]:
+) -> list[TracedCandidate]:
     """What matches by its words and was not to be seen, with no score; `found`: of all rows, and ids."""
-    ones = explain.missed(index, asked.question, about.masks, *found)
+    ones = explain.find_near_misses(index, asked.question, about.masks, *found)
     heads = summaries.summary_heads(tx, [one.summary_id for one in ones])
     traced = []
     for one in ones:
@@ -207,7 +211,7 @@ def _missed(
         by = f" by #{head.superseded_by}" if head.superseded_by is not None else ""
         is_archived = one.why == "superseded" and not by
         traced.append(
-            Traced(
+            TracedCandidate(
                 summary_id=one.summary_id,
                 title=one_line(head.title, 90),
                 score=0.0,
@@ -222,20 +226,22 @@ def _missed(
 
 
 def _coverage(
-    index: MemoryIndex, rows: retrievers.Rows, about: Circumstances
+    index: MemoryIndex, rows: retrievers.Rows, about: RankingQuestion
 ) -> retrievers.Floats:
     unknown = len(about.query.terms) - len(about.terms.numbers)
-    return prompt_gate.coverage(index, rows, about.terms, unknown, about.masks.evidence.among)
+    return prompt_gate.compute_coverage(
+        index, rows, about.terms, unknown, about.masks.evidence.among
+    )
 
 
 def _looked_at_again(
     tx: Connection,
     index: MemoryIndex,
-    asked: Asked,
-    about: Circumstances,
-    scored: recall_ranking.Scored,
+    asked: ParsedQuery,
+    about: RankingQuestion,
+    scored: recall_ranking.ScoredCandidates,
     ids: tuple[tuple[int, ...], tuple[int, ...]],
-) -> recall_ranking.Scored:
+) -> recall_ranking.ScoredCandidates:
     """The scores after the steps that read the candidates' texts, if the question asks for any.
 
     `ids` are the summary ids and the passage ids of the candidates.
@@ -251,41 +257,43 @@ def _looked_at_again(
             f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
             for one, passage_id in zip(found, ids[1], strict=True)
         ]
-        rarities = retrievers.rarities(index, about.terms, about.masks.evidence.among)
-        scored = recall_ranking.with_steps(
-            scored, rerank.steps(about.query.text, rarities, texts, profile.reranking)
+        rarities = retrievers.idf_of_terms(index, about.terms, about.masks.evidence.among)
+        scored = recall_ranking.apply_more_steps(
+            scored, rerank.rerank_by_terms(about.query.text, rarities, texts, profile.reranking)
         )
     if patterns:
-        fitting = [one is not None and rerank.fits(one, patterns) for one in found]
-        factors = rerank.factors(fitting, scored.scores)
-        scored = recall_ranking.with_steps(scored, [("focus", "*", factors)])
+        fitting = [one is not None and rerank.matches_focus(one, patterns) for one in found]
+        factors = rerank.focus_factors(fitting, scored.scores)
+        scored = recall_ranking.apply_more_steps(scored, [("focus", "*", factors)])
     return scored
 
 
 def _find(
     tx: Connection,
     index: MemoryIndex,
-    asked: Asked,
-    seen: filters.Masks,
-    terms: retrievers.Terms,
-) -> tuple[recall_ranking.Found, Sequence[str]]:
+    asked: ParsedQuery,
+    seen: filters.VisibleRows,
+    terms: retrievers.IndexedTerms,
+) -> tuple[recall_ranking.Retrieved, Sequence[str]]:
     """Ask each leg that the profile has; also the spaces that were asked."""
     profile = asked.profile
     pool = max(profile.pool, asked.last)
-    scores = retrievers.lexical_scores(index, terms, profile.lexical, seen.evidence.among)
+    scores = retrievers.score_words(index, terms, profile.lexical, seen.evidence.among)
     lexical, topic = _NO_ROWS, _NO_ROWS
     if profile.legs.get("lexical", 0.0) > 0:
-        lexical = retrievers.best(index, scores, seen, pool)
+        lexical = retrievers.best_rows(index, scores, seen, pool)
     if asked.question.topic_key is not None and profile.legs.get("topic", 0.0) > 0:
         numbers = summaries.ids_on_topic(tx, asked.question.topic_key)
-        topic = retrievers.topic(index, numbers, seen.wanted)[:pool]
+        topic = retrievers.find_topic(index, numbers, seen.wanted)[:pool]
     (vector, cosines), near, spaces = _by_meaning(index, asked, seen.wanted, pool)
-    return recall_ranking.Found(lexical, vector, topic, scores, cosines, near), spaces
+    return recall_ranking.Retrieved(lexical, vector, topic, scores, cosines, near), spaces
 
 
 def _by_meaning(
-    index: MemoryIndex, asked: Asked, wanted: retrievers.Mask, pool: int
-) -> tuple[tuple[retrievers.Rows, retrievers.Floats], semantic.Near | None, Sequence[str]]:
+    index: MemoryIndex, asked: ParsedQuery, wanted: retrievers.Mask, pool: int
+) -> tuple[
+    tuple[retrievers.Rows, retrievers.Floats], semantic.LearnedEvidence | None, Sequence[str]
+]:
     """The vector leg, what a learned space says beside or as it, and the spaces that were asked.
 
     A space may have gone since the question was read: then it is as if it had not been asked.
@@ -297,7 +305,7 @@ def _by_meaning(
     weighed = asked.profile.learned
     near = None
     if learned is not None and weighed is not None:
-        near = semantic.near(index, learned, wanted, weighed, pool)
+        near = semantic.find_learned_evidence(index, learned, wanted, weighed, pool)
     if near is not None and near.leads:
         return (near.rows, near.cosines), near, [near.aim.space]
     is_leg = learned is not None and weighed is None and learned.space == index.active
@@ -308,16 +316,20 @@ def _by_meaning(
 
 
 def _vector_leg(
-    index: MemoryIndex, aim: Aim | None, floor: float, wanted: retrievers.Mask, pool: int
+    index: MemoryIndex,
+    aim: QueryVector | None,
+    floor: float,
+    wanted: retrievers.Mask,
+    pool: int,
 ) -> tuple[retrievers.Rows, retrievers.Floats]:
     if aim is None:
         return _NO_ROWS, _NO_SCORES
-    rows, cosines = retrievers.vector_scores(index, aim.space, aim.vector, wanted, pool)
+    rows, cosines = retrievers.search_vectors(index, aim.space, aim.vector, wanted, pool)
     kept = (cosines >= floor) & (cosines != 0.0)
-    return retrievers.nearest(index, rows[kept], cosines[kept], pool)
+    return retrievers.nearest_summaries(index, rows[kept], cosines[kept], pool)
 
 
-def _best_first(index: MemoryIndex, scored: recall_ranking.Scored) -> tuple[int, ...]:
+def _best_first(index: MemoryIndex, scored: recall_ranking.ScoredCandidates) -> tuple[int, ...]:
     """Candidate indexes by falling score; ties: the newer first, then the higher id."""
     c = index.columns
     order = np.lexsort((-c.summary_id[scored.rows], -c.at[scored.rows], -scored.scores))
@@ -325,7 +337,7 @@ def _best_first(index: MemoryIndex, scored: recall_ranking.Scored) -> tuple[int,
 
 
 def _hidden(
-    seen: filters.Masks, found: recall_ranking.Found, shown: retrievers.Rows
+    seen: filters.VisibleRows, found: recall_ranking.Retrieved, shown: retrievers.Rows
 ) -> dict[str, int]:
     """How many hidden memories match about as well as what is shown."""
     scores = found.lexical_all
@@ -340,12 +352,12 @@ def _hidden(
 
 
 def _matched(
-    index: MemoryIndex, scored: recall_ranking.Scored, terms: retrievers.Terms
+    index: MemoryIndex, scored: recall_ranking.ScoredCandidates, terms: retrievers.IndexedTerms
 ) -> list[tuple[str, ...]]:
     return [_terms(index, int(row), terms) for row in scored.rows]
 
 
-def _terms(index: MemoryIndex, row: int, terms: retrievers.Terms) -> tuple[str, ...]:
+def _terms(index: MemoryIndex, row: int, terms: retrievers.IndexedTerms) -> tuple[str, ...]:
     return tuple(
         index.vocabulary.term(number) or "?"
         for number in index.postings.matched(row, terms.numbers)
@@ -364,7 +376,7 @@ class _Ordered:
     hidden: Mapping[str, int]
 
 
-def _order(tx: Connection, asked: Asked, ranked: _Ranked) -> _Ordered:
+def _order(tx: Connection, asked: ParsedQuery, ranked: _Ranked) -> _Ordered:
     """Put in order as many of the best as the page needs, or all if somebody wants to know."""
     depth = _READ_AHEAD * asked.last
     if asked.question.explain or asked.question.as_of is not None:
@@ -378,7 +390,9 @@ def _order(tx: Connection, asked: Asked, ranked: _Ranked) -> _Ordered:
         depth *= 2
 
 
-def _ordered(tx: Connection, asked: Asked, ranked: _Ranked, best: Sequence[int]) -> _Ordered:
+def _ordered(
+    tx: Connection, asked: ParsedQuery, ranked: _Ranked, best: Sequence[int]
+) -> _Ordered:
     heads = summaries.summary_heads(tx, best)
     found = ((number, _dropped(asked, heads.get(number))) for number in best)
     verdicts = {number: verdict for number, verdict in found if verdict is not None}
@@ -399,7 +413,7 @@ def _ordered(tx: Connection, asked: Asked, ranked: _Ranked, best: Sequence[int])
     return _Ordered(order, {**verdicts, **demoted}, heads, rest, hidden)
 
 
-def _dropped(asked: Asked, head: summaries.SummaryHead | None) -> str | None:
+def _dropped(asked: ParsedQuery, head: summaries.SummaryHead | None) -> str | None:
     """Why a candidate that the legs returned is not to be seen after all."""
     if head is None:
         return "forgotten"
@@ -407,7 +421,9 @@ def _dropped(asked: Asked, head: summaries.SummaryHead | None) -> str | None:
     return f"superseded by #{head.superseded_by}" if is_superseded else None
 
 
-def _trace(asked: Asked, ranked: _Ranked, ordered: _Ordered) -> tuple[Traced, ...]:
+def _trace(
+    asked: ParsedQuery, ranked: _Ranked, ordered: _Ordered
+) -> tuple[TracedCandidate, ...]:
     """Every candidate in the order in which it is shown or would be, then the dropped, then the missed."""
     scored, order, verdicts = ranked.scored, ordered.ids, ordered.verdicts
     ranks = {leg: ranking.ranks(len(scored.rows)) for leg, ranking in scored.rankings.items()}
@@ -422,13 +438,13 @@ def _trace(asked: Asked, ranked: _Ranked, ordered: _Ordered) -> tuple[Traced, ..
         hit = f"hit; {moved}" if moved else "hit"
         parts = scored.parts(i)
         trace.append(
-            Traced(
+            TracedCandidate(
                 summary_id=number,
                 title=one_line(head.title, 90) if head else "",
                 score=apply_parts(parts),
                 parts=parts,
                 ranks={leg: int(values[i]) for leg, values in ranks.items() if values[i]},
-                cosine=recall_hits.known(scored.cosines[i]),
+                cosine=recall_hits.none_if_nan(scored.cosines[i]),
                 terms=ranked.matched[i],
                 verdict=hit if is_hit else moved or f"rank {position + 1}",
             )

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from memd.index.memory_index import MemoryIndex
 from memd.recall import retrievers
-from memd.recall.profiles import Learned
-from memd.recall.query import Aim
+from memd.recall.profiles import LearnedSettings
+from memd.recall.query import QueryVector
 from memd.recall.retrievers import Floats, Mask, Rows
 
 # MERGED from memd.recall.context:
@@ -27,7 +27,7 @@ Floats_context = NDArray[np.float64]
 Mask_context = NDArray[np.bool_]
 
 
-def with_neighbours(index: MemoryIndex, rows: Rows_context, mask: Mask_context) -> Rows_context:
+def add_neighbours(index: MemoryIndex, rows: Rows_context, mask: Mask_context) -> Rows_context:
     """`rows`, then those previous and next rows of theirs that are wanted too."""
     beside = np.concatenate(index.columns.beside(rows)).tolist()
     others = set(beside).difference(rows.tolist(), (-1,))
@@ -35,7 +35,7 @@ def with_neighbours(index: MemoryIndex, rows: Rows_context, mask: Mask_context) 
     return np.concatenate((rows, more[mask[more]]))
 
 
-def neighbour_shares(
+def score_neighbours(
     index: MemoryIndex,
     rows: Rows_context,
     evidence: Mask_context,
@@ -109,10 +109,10 @@ UNRELATED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class LearnedEvidence:
     """What a learned space says of a question."""
 
-    aim: Aim
+    aim: QueryVector
     leads: bool
     """Whether it answers alone; else the hashing space is asked too."""
     rows: Rows
@@ -147,10 +147,12 @@ class Near:
         return [("learned", "+", found), ("unlearned", "+", np.where(has_none, supposed, 0.0))]
 
 
-def near(index: MemoryIndex, aim: Aim, mask: Mask, learned: Learned, pool: int) -> Near | None:
+def find_learned_evidence(
+    index: MemoryIndex, aim: QueryVector, mask: Mask, learned: LearnedSettings, pool: int
+) -> LearnedEvidence | None:
     """The rows near to a question, of those that `mask` lets be seen; None if none has a vector."""
     matrix = index.matrices[aim.space]
-    rows, cosines = retrievers.vector_scores(index, aim.space, aim.vector, mask, pool)
+    rows, cosines = retrievers.search_vectors(index, aim.space, aim.vector, mask, pool)
     if not len(rows):
         return None
     seen = np.flatnonzero(mask)
@@ -158,13 +160,15 @@ def near(index: MemoryIndex, aim: Aim, mask: Mask, learned: Learned, pool: int) 
     mean = float(some[some != 0].mean()) if some.any() else float(cosines.mean())
     leads = aim.space == index.active
     trust = 1.0 if leads else float(np.count_nonzero(some)) / len(some)
-    kept = cosines >= floor(aim.unrelated, len(seen), learned)
-    leg = retrievers.nearest(index, rows[kept], cosines[kept], pool)
+    kept = cosines >= cosine_floor(aim.unrelated, len(seen), learned)
+    leg = retrievers.nearest_summaries(index, rows[kept], cosines[kept], pool)
     weights = (trust * learned.weight, trust * learned.context)
-    return Near(aim, leads, *leg, mean, float(cosines[0]), *weights)
+    return LearnedEvidence(aim, leads, *leg, mean, float(cosines[0]), *weights)
 
 
-def floor(unrelated: NDArray[np.float32] | None, count: int, learned: Learned) -> float:
+def cosine_floor(
+    unrelated: NDArray[np.float32] | None, count: int, learned: LearnedSettings
+) -> float:
     """The cosine that a row must have to come in by its meaning alone; no row has infinity.
 
     `unrelated` are the question's cosines with sentences that it is not about. Of `count` draws at
@@ -178,7 +182,9 @@ def floor(unrelated: NDArray[np.float32] | None, count: int, learned: Learned) -
     return mean + deviations * max(float(unrelated.std()), _SPREAD * (1.0 - mean))
 
 
-def cosines_of(index: MemoryIndex, found: Near, rows: Rows, of_leg: Floats | None) -> Floats:
+def cosines_of(
+    index: MemoryIndex, found: LearnedEvidence, rows: Rows, of_leg: Floats | None
+) -> Floats:
     """The cosine of each candidate, by its nearest passage as far as the leg knows it; NaN: no vector.
 
     `of_leg` are the leg's, NaN for a candidate that is not in it; None if nothing is.
@@ -187,15 +193,15 @@ def cosines_of(index: MemoryIndex, found: Near, rows: Rows, of_leg: Floats | Non
     return own if of_leg is None else np.asarray(np.fmax(own, of_leg), np.float64)
 
 
-def _cosines(index: MemoryIndex, found: Near, rows: Rows) -> Floats:
+def _cosines(index: MemoryIndex, found: LearnedEvidence, rows: Rows) -> Floats:
     own = index.matrices[found.aim.space].cosines(found.aim.vector, rows).astype(np.float64)
     return np.where(own == 0.0, np.nan, own)
 
 
-def neighbour_shares_meaning(
-    index: MemoryIndex, found: Near, rows: Rows, evidence: Mask
+def share_of_neighbours(
+    index: MemoryIndex, found: LearnedEvidence, rows: Rows, evidence: Mask
 ) -> tuple[Floats, Floats]:
     """The shares of the previous and the next row of each of `rows`; 0 where there is none to be seen."""
-    return neighbour_shares(
+    return score_neighbours(
         index, rows, evidence, lambda others: found.shares(_cosines(index, found, others))
     )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from memd.index.columns import Columns
 from memd.index.postings import Among, Postings, idf
-from memd.recall.profiles import Lexical
+from memd.recall.profiles import LexicalSettings
 
 _REMEMBERED = 1 << 23
 """Bytes of all that is remembered."""
@@ -27,7 +27,7 @@ Floats = NDArray[np.float32]
 Numbers = NDArray[np.intp]
 
 
-class Sessions:
+class SessionBm25:
     """The sessions of the rows that are seen. To be made anew when rows change."""
 
     def __init__(self, columns: Columns, postings: Postings, among: Among) -> None:
@@ -47,7 +47,7 @@ class Sessions:
         self._remembered: dict[tuple[int, float], NDArray[np.uint8]] = {}
         self._room = _REMEMBERED
 
-    def scores(self, terms: Mapping[int, float], lexical: Lexical) -> Floats:
+    def scores(self, terms: Mapping[int, float], lexical: LexicalSettings) -> Floats:
         """BM25 of each session, shape (largest session id + 1,); 0 for no session."""
         scores = np.zeros(self.size, np.float32)
         numbers, step = list(terms), max(1, _AT_ONCE // self.size)

@@ -33,7 +33,7 @@ _LEADING_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class CandidateGroup:
     """Candidates under one heading."""
 
     name: str
@@ -42,7 +42,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CandidateChoice:
     """One candidate, whether it is shown, and in words why."""
 
     card: ContextCandidate
@@ -55,7 +55,7 @@ class Choice:
 class _Queue:
     """A group while its cards are put down."""
 
-    group: Group
+    group: CandidateGroup
     waiting: list[ContextCandidate]
     kept: list[ContextCandidate]
     used: int = 0
@@ -65,7 +65,7 @@ Cost = Callable[[ContextCandidate], int]
 """What a card's line takes of the room."""
 
 
-def worth(card: ContextCandidate, now: int) -> float:
+def rate_candidate(card: ContextCandidate, now: int) -> float:
     """What a card is worth beside others of its group; recency is 1 now and ½ after a half-life."""
     half = _HALF_LIFE_DAYS.get(card.kind, _HALF_LIFE_OTHERS)
     age = _age(card, now) / DAY_MS
@@ -76,9 +76,13 @@ def worth(card: ContextCandidate, now: int) -> float:
     )
 
 
-def select(
-    groups: Sequence[Group], room: int, now: int, cost: Cost, heading: Callable[[str], int]
-) -> list[Choice]:
+def choose_candidates(
+    groups: Sequence[CandidateGroup],
+    room: int,
+    now: int,
+    cost: Cost,
+    heading: Callable[[str], int],
+) -> list[CandidateChoice]:
     """A verdict for every card, in the order in which they are to stand: by group, best first.
 
     `cost` and `heading` say in the unit of `room` what a card's line and a group's heading take.
@@ -91,17 +95,17 @@ def select(
         share = int(room * _LEADING_SHARE)
         left = room - share + _fill(leading, share, cost, heading)
     _fill(queues, left, cost, heading)
-    chosen: list[Choice] = []
+    chosen: list[CandidateChoice] = []
     for queue in queues:
         name = queue.group.name
-        chosen += [Choice(card, name, True, _why(card, now)) for card in queue.kept]
-        chosen += [Choice(card, name, False, "no room left") for card in queue.waiting]
-        chosen += [Choice(card, name, False, why) for card, why in twins[name]]
+        chosen += [CandidateChoice(card, name, True, _why(card, now)) for card in queue.kept]
+        chosen += [CandidateChoice(card, name, False, "no room left") for card in queue.waiting]
+        chosen += [CandidateChoice(card, name, False, why) for card, why in twins[name]]
     return chosen
 
 
 def _queues(
-    groups: Sequence[Group], now: int
+    groups: Sequence[CandidateGroup], now: int
 ) -> tuple[list[_Queue], dict[str, list[tuple[ContextCandidate, str]]]]:
     """Each group's cards in order, once each; and those that say what another one says."""
     queues: list[_Queue] = []
@@ -112,7 +116,7 @@ def _queues(
         waiting: list[ContextCandidate] = []
         same = twins.setdefault(group.name, [])
         for card in sorted(
-            group.cards, key=lambda c: (not c.is_pinned, -worth(c, now), -c.at, -c.id)
+            group.cards, key=lambda c: (not c.is_pinned, -rate_candidate(c, now), -c.at, -c.id)
         ):
             if card.id in ids:
                 continue
@@ -171,12 +175,12 @@ def _why(card: ContextCandidate, now: int) -> str:
 # MERGED rules and open failures, and what it had been shown before. Knows no waiting and no wording for agents.
 
 
-RULES = "Preferences, instructions, pinned"
-DECISIONS = "Decisions"
-FAILURES = "Failures without a known fix"
-LAST = "Last session"
-OWN = "From this session, before it was compacted"
-AGAIN = "Recalled in this session, before it was compacted"
+RULES_HEADING = "Preferences, instructions, pinned"
+DECISIONS_HEADING = "Decisions"
+FAILURES_HEADING = "Failures without a known fix"
+LAST_SESSION_HEADING = "Last session"
+OWN_HEADING = "From this session, before it was compacted"
+INJECTED_HEADING = "Recalled in this session, before it was compacted"
 _KIND_MAX = 40
 """Cards of a kind and project that are looked at."""
 _FAILURE_DAYS = 30
@@ -186,7 +190,7 @@ _PROMPTS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionPlace:
     """Which session it is, as its client names it, and where. Without a session: any new one."""
 
     client: str = ""
@@ -197,7 +201,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class SessionState:
     """What is known of a session before anything is looked for. Times are UTC milliseconds."""
 
     session: Session | None
@@ -209,17 +213,17 @@ class Situation:
     switch: projects.Switch
     last_at: int | None = None
     """The last event before this one."""
-    broke_at: int | None = None
+    context_lost_at: int | None = None
     """When the agent last lost what it had seen."""
-    shown: Mapping[int, int] = field(default_factory=dict)
+    injected_at: Mapping[int, int] = field(default_factory=dict)
     """Summary id → when it was last shown."""
     prompts: tuple[str, ...] = ()
     """What was asked in it before, latest first."""
 
-    def seen(self, summary_id: int, session_id: int | None, at: int) -> str | None:
+    def why_seen(self, summary_id: int, session_id: int | None, at: int) -> str | None:
         """Why the agent has a memory before it already; None if it has not."""
-        since = self.broke_at or 0
-        if self.shown.get(summary_id, -1) >= since:
+        since = self.context_lost_at or 0
+        if self.injected_at.get(summary_id, -1) >= since:
             return "shown to this session already"
         is_own = session_id is not None and self.session and session_id == self.session.id
         # The turn that was compacted may have lasted until that very moment.
@@ -228,9 +232,9 @@ class Situation:
         return None
 
 
-def situate(
-    tx: Connection, place: Place, event_id: int | None, *, with_prompts: bool
-) -> Situation:
+def read_session_state(
+    tx: Connection, place: SessionPlace, event_id: int | None, *, with_prompts: bool
+) -> SessionState:
     """Where a session stands; `event_id` is the event that asks, which does not count."""
     session = (
         projects.session_of_client(tx, place.client, place.session)
@@ -244,60 +248,62 @@ def situate(
     switch = projects.effective_switch(tx, key, place.session)
     name = project.name if project else place.project_name
     if session is None:
-        return Situation(None, ids, project, name, switch)
-    return Situation(
+        return SessionState(None, ids, project, name, switch)
+    return SessionState(
         session=session,
         project_ids=ids,
         project=project,
         name=name,
         switch=switch,
         last_at=events.last_time_except(tx, session.id, event_id),
-        broke_at=events.last_context_loss(tx, session.id),
-        shown=usage.last_injected(tx, session.id),
+        context_lost_at=events.last_context_loss(tx, session.id),
+        injected_at=usage.last_injected(tx, session.id),
         prompts=tuple(events.prompts_except(tx, session.id, event_id, _PROMPTS_MAX))
         if with_prompts
         else (),
     )
 
 
-def _project(tx: Connection, session: Session | None, place: Place) -> Project | None:
+def _project(tx: Connection, session: Session | None, place: SessionPlace) -> Project | None:
     if session is not None:
         return projects.project(tx, session.project_id)
     return None if place.project_key is None else projects.project_by_key(tx, place.project_key)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class SessionCandidates:
     """What a session may begin with, and what it may not."""
 
-    groups: tuple[Group, ...]
-    left_out: tuple[Choice, ...]
+    groups: tuple[CandidateGroup, ...]
+    left_out: tuple[CandidateChoice, ...]
     last: Session | None = None
     """The session that the group of the last session is about."""
 
 
-def candidates(tx: Connection, here: Situation, moment: str, now: int) -> Candidates:
+def read_candidates(
+    tx: Connection, here: SessionState, moment: str, now: int
+) -> SessionCandidates:
     """The candidates for `startup`, `clear`, `resume` or `compact`, in groups as they are to stand."""
     groups, last = _everywhere(tx, here, now)
     if moment == "compact":
         groups = [*_lost(tx, here, now), *groups]
     since = here.last_at if moment == "resume" else None
-    kept: list[Group] = []
-    left_out: list[Choice] = []
+    kept: list[CandidateGroup] = []
+    left_out: list[CandidateChoice] = []
     for group in groups:
         verdicts = {card.id: _why_not(card, here, since) for card in group.cards}
         left_out += [
-            Choice(card, group.name, False, why)
+            CandidateChoice(card, group.name, False, why)
             for card in group.cards
             if (why := verdicts[card.id])
         ]
         allowed = tuple(card for card in group.cards if not verdicts[card.id])
-        kept.append(Group(group.name, allowed, group.leads))
-    return Candidates(tuple(kept), tuple(left_out), last)
+        kept.append(CandidateGroup(group.name, allowed, group.leads))
+    return SessionCandidates(tuple(kept), tuple(left_out), last)
 
 
-def _why_not(card: ContextCandidate, here: Situation, since: int | None) -> str | None:
-    if why := here.seen(card.id, card.session_id, card.at):
+def _why_not(card: ContextCandidate, here: SessionState, since: int | None) -> str | None:
+    if why := here.why_seen(card.id, card.session_id, card.at):
         return why
     if since is not None and card.created_at <= since:
         return "not new since this session was left"
@@ -305,8 +311,8 @@ def _why_not(card: ContextCandidate, here: Situation, since: int | None) -> str 
 
 
 def _everywhere(
-    tx: Connection, here: Situation, now: int
-) -> tuple[list[Group], Session | None]:
+    tx: Connection, here: SessionState, now: int
+) -> tuple[list[CandidateGroup], Session | None]:
     """The index of a project, and of what holds everywhere."""
     ids = here.project_ids
     pinned = session_context.pinned_candidates(tx, ids, now, _KIND_MAX)
@@ -329,10 +335,10 @@ def _everywhere(
         else None
     )
     groups = [
-        Group(RULES, _once(rules)),
-        Group(DECISIONS, _once(decisions)),
-        Group(FAILURES, tuple(failures)),
-        Group(LAST, (found[1],) if found else ()),
+        CandidateGroup(RULES_HEADING, _once(rules)),
+        CandidateGroup(DECISIONS_HEADING, _once(decisions)),
+        CandidateGroup(FAILURES_HEADING, tuple(failures)),
+        CandidateGroup(LAST_SESSION_HEADING, (found[1],) if found else ()),
     ]
     return groups, found[0] if found else None
 
@@ -341,10 +347,13 @@ def _once(cards: Sequence[ContextCandidate]) -> tuple[ContextCandidate, ...]:
     return tuple({card.id: card for card in cards}.values())
 
 
-def _lost(tx: Connection, here: Situation, now: int) -> list[Group]:
+def _lost(tx: Connection, here: SessionState, now: int) -> list[CandidateGroup]:
     """What a compaction took from the agent: its own choices, and what it had been shown."""
     if here.session is None:
         return []
     own = session_context.session_candidates(tx, here.session.id, _OWN_KINDS, now, _KIND_MAX)
-    shown = session_context.candidates_by_ids(tx, list(here.shown)[-_KIND_MAX:], now)
-    return [Group(OWN, tuple(own), leads=True), Group(AGAIN, tuple(shown), leads=True)]
+    shown = session_context.candidates_by_ids(tx, list(here.injected_at)[-_KIND_MAX:], now)
+    return [
+        CandidateGroup(OWN_HEADING, tuple(own), leads=True),
+        CandidateGroup(INJECTED_HEADING, tuple(shown), leads=True),
+    ]

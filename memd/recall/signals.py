@@ -33,17 +33,17 @@ def ages_in_days(at: NDArray[np.int64], now: int) -> Floats:
     )
 
 
-def exponential(age_days: Floats, tau_days: float) -> Floats:
+def exponential_decay(age_days: Floats, tau_days: float) -> Floats:
     """exp(−age/τ): siftcoder's decay. τ = 7 d: 0.867 after a day, 0.0138 after thirty."""
     return np.exp(-age_days / tau_days)
 
 
-def hyperbolic(age_days: Floats, half_days: float) -> Floats:
+def hyperbolic_decay(age_days: Floats, half_days: float) -> Floats:
     """1/(1 + age/half): covalence's recency. half = 365 d: 0.5 after a year, 0.33 after two."""
     return np.asarray(1.0 / (1.0 + age_days / half_days), dtype=np.float64)
 
 
-def logarithmic(age_days: Floats) -> Floats:
+def logarithmic_decay(age_days: Floats) -> Floats:
     """1 − 0.1 · log10(1 + age in days): 0.9 after nine days, 0.74 after a year."""
     return np.asarray(1.0 - 0.1 * np.log10(1.0 + age_days), dtype=np.float64)
 
@@ -84,12 +84,12 @@ def frequency_factor(revisions: NDArray[np.int64], duplicates: NDArray[np.int64]
     return np.asarray(1.0 + np.minimum(0.10, 0.03 * np.log1p(signal)), dtype=np.float64)
 
 
-def halving(age_days: Floats, half_lives: Floats) -> Floats:
+def half_life_decay(age_days: Floats, half_lives: Floats) -> Floats:
     """2^(−age/half-life): ClawMem's recency; 1 for ever where the half-life is infinite."""
     return np.exp2(-age_days / half_lives)
 
 
-def stretch(uses: Floats, unused_days: Floats) -> Floats:
+def half_life_stretch(uses: Floats, unused_days: Floats) -> Floats:
     """By how much use prolongs a half-life: ClawMem's, at most 3.
 
     1 + 0.3 · ln(1 + uses · freshness); freshness falls from 1 to 0 in a line over 90 days without use.
@@ -103,7 +103,7 @@ def coactivation_factor(counts: Floats) -> Floats:
     return 1.0 + np.minimum(counts / 10.0, 0.15)
 
 
-def title_bonus(titles: Sequence[str], query_words: Sequence[str]) -> Floats:
+def title_has_all_words(titles: Sequence[str], query_words: Sequence[str]) -> Floats:
     """1 if every word of the query is a substring of the title, else 0: Covalence's; titles folded."""
     if not query_words:
         return np.zeros(len(titles))
@@ -129,7 +129,7 @@ def entity_factor(named: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class KindMapping:
     """What a kind is like in the published systems."""
 
     clawmem: str
@@ -150,20 +150,20 @@ LEVELS: Mapping[str, float] = {"routine": 3, "noteworthy": 5, "important": 8, "c
 """MemU's levels on its scale from 1 to 10. The publication has the levels and the scale, but not which
 is where: the example of an important fact has 8, a default of 5 is what an unrated one gets."""
 
-KINDS: Mapping[Kind, Likeness] = {
-    Kind.DECISION: Likeness("decision", "important", "the same word, and it governs later work"),
-    Kind.FIX: Likeness("problem", "noteworthy", "ClawMem files a bug with its solution as a problem"),
-    Kind.FAILURE: Likeness(
+KINDS: Mapping[Kind, KindMapping] = {
+    Kind.DECISION: KindMapping("decision", "important", "the same word, and it governs later work"),
+    Kind.FIX: KindMapping("problem", "noteworthy", "ClawMem files a bug with its solution as a problem"),
+    Kind.FAILURE: KindMapping(
         "problem", "noteworthy", "it went wrong once; only a rule against it is an antipattern"
     ),
-    Kind.CHANGE: Likeness("progress", "routine", "work that was done, overtaken by the next"),
-    Kind.DISCOVERY: Likeness("research", "noteworthy", "what was found out by looking"),
-    Kind.PREFERENCE: Likeness("preference", "important", "the same word"),
-    Kind.INSTRUCTION: Likeness("preference", "important", "a standing wish, until it is replaced"),
-    Kind.FACT: Likeness("hub", "noteworthy", "said on purpose, to be looked up for ever"),
-    Kind.TASK: Likeness("progress", "routine", "an open end; done or stale after some weeks"),
-    Kind.NOTE: Likeness("note", "noteworthy", "the same word, and the default of both"),
-    Kind.SESSION: Likeness("handoff", "routine", "ClawMem writes one when a session stops"),
+    Kind.CHANGE: KindMapping("progress", "routine", "work that was done, overtaken by the next"),
+    Kind.DISCOVERY: KindMapping("research", "noteworthy", "what was found out by looking"),
+    Kind.PREFERENCE: KindMapping("preference", "important", "the same word"),
+    Kind.INSTRUCTION: KindMapping("preference", "important", "a standing wish, until it is replaced"),
+    Kind.FACT: KindMapping("hub", "noteworthy", "said on purpose, to be looked up for ever"),
+    Kind.TASK: KindMapping("progress", "routine", "an open end; done or stale after some weeks"),
+    Kind.NOTE: KindMapping("note", "noteworthy", "the same word, and the default of both"),
+    Kind.SESSION: KindMapping("handoff", "routine", "ClawMem writes one when a session stops"),
 }  # fmt: skip
 
 

@@ -35,7 +35,7 @@ class _Place:
     pivot: Summary | None = None
 
 
-async def timeline(  # noqa: PLR0913  # the question's own words; each is named by whoever asks
+async def read_timeline(  # noqa: PLR0913  # the question's own words; each is named by whoever asks
     db: Database,
     *,
     around: int | None,

@@ -12,7 +12,7 @@ from memd.store.filter import Filter
 
 
 @dataclass(frozen=True, slots=True)
-class Surface:
+class RelevanceGate:
     """What a hit must be to be shown unasked; see surface.py. Both from 0 to 1."""
 
     floor: float = 0.4
@@ -51,7 +51,7 @@ class Question:
     """Also search what was said, word for word; see `Answer.turns`."""
     focus: tuple[str, ...] = ()
     """Words and globs of files: what they fit is weighed up; see focus.py."""
-    surface: Surface | None = None
+    relevance_gate: RelevanceGate | None = None
     """Leave out what is weak, all of it if need be."""
     count_use: bool = True
     """Whether what is returned counts as used. With `explain` or `as_of` it never does."""
@@ -74,7 +74,7 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ScorePart:
     """One step of a score: `+` adds the value, `*` multiplies by it, `<` caps at it."""
 
     name: str
@@ -82,7 +82,7 @@ class Part:
     op: str = "+"
 
 
-def apply_parts(parts: Sequence[Part]) -> float:
+def apply_parts(parts: Sequence[ScorePart]) -> float:
     """The score that these parts make, in order."""
     score = 0.0
     for part in parts:
@@ -104,7 +104,7 @@ class Hit:
     session_title: str | None
     snippet: str
     score: float
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
     channels: tuple[str, ...]
     lexical_rank: int | None = None
     vector_rank: int | None = None
@@ -112,17 +112,17 @@ class Hit:
     cosine: float | None = None
     recency: float | None = None
     coverage: float | None = None
-    """The share of the question that stands in it, 0 to 1; counted only for `Question.surface`."""
+    """The share of the question that stands in it, 0 to 1; counted only for `Question.relevance_gate`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
+class TracedCandidate:
     """One candidate of an explained search, whether or not it made the cut."""
 
     summary_id: int
     title: str
     score: float
-    parts: tuple[Part, ...]
+    parts: tuple[ScorePart, ...]
     ranks: Mapping[str, int]
     cosine: float | None
     terms: tuple[str, ...]
@@ -166,7 +166,7 @@ class Answer:
     """Leg → why it could not answer."""
     notes: tuple[str, ...] = ()
     """In words, what a reader should know: `asked for the latest: recency leads`."""
-    trace: tuple[Traced, ...] = ()
+    trace: tuple[TracedCandidate, ...] = ()
     turns: tuple[Turn, ...] = ()
     """What was said about it, word for word; ranked by itself, never among the hits."""
     contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
@@ -201,7 +201,7 @@ class Timeline:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class TranscriptPosition:
     """Where an event stands in what its client wrote down; each as far as the event says it."""
 
     transcript: str = ""
@@ -217,16 +217,16 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class WhySource:
+class SourceEvent:
     """An event that a memory came from, with the words that made it."""
 
     event: Event
     quote: str
-    position: Position = Position()
+    position: TranscriptPosition = TranscriptPosition()
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class SupersessionLink:
     """A supersession as seen from one summary: the other one, and which way."""
 
     supersession: Supersession
@@ -236,7 +236,7 @@ class Relation:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgmentLink:
     """What somebody said of a memory and another one."""
 
     judgment: Judgment
@@ -244,7 +244,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
+class PastInjection:
     """A time when an agent was shown a memory unasked. `at` is UTC milliseconds."""
 
     session: str
@@ -257,17 +257,17 @@ class Showing:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class UsageHistory:
     """How a memory was used: returned by answers, and shown unasked."""
 
-    count: int = 0
+    returned_count: int = 0
     """How many answers returned it."""
-    last_at: int | None = None
-    shown: int = 0
+    last_returned_at: int | None = None
+    injected_count: int = 0
     """How often it was shown unasked."""
-    sessions: int = 0
+    session_count: int = 0
     """To how many sessions."""
-    latest: tuple[Showing, ...] = ()
+    latest: tuple[PastInjection, ...] = ()
     """The last few of those times, the latest first."""
 
 
@@ -280,15 +280,15 @@ class Why:
     summary: Summary | None
     verdict: str
     """`current`, `superseded by #n`, `contradicted by #n`, `expired`, `unconfirmed`, …"""
-    sources: tuple[WhySource, ...]
-    relations: tuple[Relation, ...]
+    sources: tuple[SourceEvent, ...]
+    relations: tuple[SupersessionLink, ...]
     edges: tuple[Edge, ...]
     titles: Mapping[str, str] = field(default_factory=dict)
     """Node → a title for it, where there is one."""
     rule: str = ""
     """In words, by what it was written."""
-    access: Access = Access()
-    judgments: tuple[Judged, ...] = ()
+    access: UsageHistory = UsageHistory()
+    judgments: tuple[JudgmentLink, ...] = ()
     """What somebody said of it and others, oldest first; undone ones, too."""
     contradicted_by: tuple[int, ...] = ()
     """Memories that say otherwise and that nothing hides."""

@@ -14,9 +14,9 @@ from memd.capture.redact.blocks import CLOSING, NAME, OPENING
 from memd.config import InjectConfig
 from memd.models import AHEAD_MS, Kind, Session
 from memd.recall import prompt_gate, session_context
-from memd.recall.prompt_gate import Offer, Worth
-from memd.recall.session_context import Candidates, Place, Situation
-from memd.recall.types import Question, Surface
+from memd.recall.prompt_gate import GatedHit, PromptQuery
+from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
+from memd.recall.types import Question, RelevanceGate
 from memd.server import scope, time_expressions
 from memd.server.injection_types import Looked, Opening, Verdict
 from memd.server.ports import Distils, Searches
@@ -222,11 +222,11 @@ class Looker:
         now = self._clock()
         here = await self._situate(asked, event_id, known)
         if asked.moment in ("compact", "clear"):
-            here = replace(here, broke_at=now)
+            here = replace(here, context_lost_at=now)
         if not here.switch.recalls:
             return Looked(here.switch.reason, project=here.name)
         found = await self._db.read(
-            partial(session_context.candidates, here=here, moment=asked.moment, now=now)
+            partial(session_context.read_candidates, here=here, moment=asked.moment, now=now)
         )
         return _index(here, found, self._config.tokens, now)
 
@@ -236,20 +236,20 @@ class Looker:
         if not self._config.prompt:
             return Looked("switched off in config.toml: inject.prompt")
         prompt = _readable(asked.prompt)
-        wanted = prompt_gate.judge(prompt)
+        wanted = prompt_gate.read_prompt(prompt)
         if not wanted.text:
             return Looked(wanted.reason)
         here = await self._situate(asked, event_id, known)
         if not here.switch.recalls:
             return Looked(here.switch.reason, project=here.name)
-        if prompt_gate.repeats(prompt, here.prompts):
+        if prompt_gate.is_repeated(prompt, here.prompts):
             return Looked("the same was asked before in this session", project=here.name)
         return await self._hits(wanted, here, explain=explain)
 
-    async def _hits(self, wanted: Worth, here: Situation, *, explain: bool) -> Looked:
+    async def _hits(self, wanted: PromptQuery, here: SessionState, *, explain: bool) -> Looked:
         topic = await self._topic(wanted)
         few = self._config.prompt_hits + _SPARE
-        offers: list[Offer] = []
+        offers: list[GatedHit] = []
         for k in (_LOOKED_AT_MAX,) if explain else (few, _LOOKED_AT_MAX):
             offers = await self._offers(wanted, here, topic, k)
             # Most often the first few decide; with every further hit its text is read.
@@ -267,8 +267,8 @@ class Looker:
         return Looked(f"{len(lines)} fit it", text, here.name, _id(here.session), verdicts)
 
     async def _offers(
-        self, wanted: Worth, here: Situation, topic: str | None, k: int
-    ) -> list[Offer]:
+        self, wanted: PromptQuery, here: SessionState, topic: str | None, k: int
+    ) -> list[GatedHit]:
         answer = await self._recaller.search(
             Question(
                 text=wanted.text,
@@ -276,7 +276,7 @@ class Looker:
                 project_ids=here.project_ids,
                 topic_key=topic,
                 k=k,
-                surface=Surface(floor=0.0, ratio=0.0),
+                relevance_gate=RelevanceGate(floor=0.0, ratio=0.0),
                 # Who is shown what nobody asked for has not used it: else it would rise by itself.
                 count_use=False,
             )
@@ -284,14 +284,14 @@ class Looker:
         seen = {
             hit.summary.id: why
             for hit in answer.hits
-            if (why := here.seen(hit.summary.id, hit.summary.session_id, hit.summary.at))
+            if (why := here.why_seen(hit.summary.id, hit.summary.session_id, hit.summary.at))
         }
-        limits = prompt_gate.Limits(
+        limits = prompt_gate.InjectionLimits(
             self._config.floor, self._config.ratio, self._config.prompt_hits
         )
-        return prompt_gate.choose(answer.hits, wanted, seen, limits)
+        return prompt_gate.gate_hits(answer.hits, wanted, seen, limits)
 
-    async def _topic(self, wanted: Worth) -> str | None:
+    async def _topic(self, wanted: PromptQuery) -> str | None:
         """The topic key that a prompt names, if there is such a topic."""
         if not wanted.topics:
             return None
@@ -301,39 +301,47 @@ class Looker:
 
         return await self._db.read(known)
 
-    async def _situate(self, asked: Opening, event_id: int | None, known: Known) -> Situation:
-        place = Place(asked.client, asked.session or None)
+    async def _situate(
+        self, asked: Opening, event_id: int | None, known: Known
+    ) -> SessionState:
+        place = SessionPlace(asked.client, asked.session or None)
         read = partial(
-            session_context.situate, event_id=event_id, with_prompts=asked.moment == "prompt"
+            session_context.read_session_state,
+            event_id=event_id,
+            with_prompts=asked.moment == "prompt",
         )
         here = await self._db.read(partial(read, place=place))
         if here.session is None and asked.directory:
             at = await scope.resolve(asked.directory, self._overrides)
             place = replace(place, project_key=at.key, project_name=at.name)
             here = await self._db.read(partial(read, place=place))
-        times = dict(here.shown)
+        times = dict(here.injected_at)
         for number, shown_at in known.shown.items():
             times[number] = max(shown_at, times.get(number, 0))
         # What a wrong clock dated ahead was not later than what came after it.
         ahead = self._clock() + AHEAD_MS
         broke = max(
-            (at for at in (here.broke_at, known.broke_at) if at and at < ahead), default=None
+            (at for at in (here.context_lost_at, known.broke_at) if at and at < ahead),
+            default=None,
         )
         last = here.last_at if here.last_at is not None and here.last_at < ahead else None
-        return replace(here, shown=times, broke_at=broke, last_at=last)
+        return replace(here, injected_at=times, context_lost_at=broke, last_at=last)
 
 
 def _readable(prompt: str) -> str:
     """A prompt without its private parts; of a huge one the two ends."""
-    if len(prompt) <= 2 * prompt_gate.READ_CHARACTERS:
+    if len(prompt) <= 2 * prompt_gate.PROMPT_END_CHARACTERS_MAX:
         return redact_spans(prompt)
-    head, tail = prompt[: prompt_gate.READ_CHARACTERS], prompt[-prompt_gate.READ_CHARACTERS :]
+    head, tail = (
+        prompt[: prompt_gate.PROMPT_END_CHARACTERS_MAX],
+        prompt[-prompt_gate.PROMPT_END_CHARACTERS_MAX :],
+    )
     # Each without the line that the cut went through.
     head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
     return f"{redact_spans(head)}\n{redact_spans(tail)}"
 
 
-def _index(here: Situation, found: Candidates, tokens: int, now: int) -> Looked:
+def _index(here: SessionState, found: SessionCandidates, tokens: int, now: int) -> Looked:
     """The index of a project within its budget; no text if nothing is known."""
     whole = room(tokens, here.name)
     last = _about(found.last)
@@ -342,16 +350,16 @@ def _index(here: Situation, found: Candidates, tokens: int, now: int) -> Looked:
         return cost_fence(_line_looking(card), whole)
 
     def heading(group: str) -> int:
-        return heading_cost(last if group == session_context.LAST else group)
+        return heading_cost(last if group == session_context.LAST_SESSION_HEADING else group)
 
-    chosen = session_context.select(found.groups, whole, now, cost, heading)
+    chosen = session_context.choose_candidates(found.groups, whole, now, cost, heading)
     verdicts = tuple(
         Verdict(c.card.id, c.card.kind, c.card.title, c.card.at, c.group, c.is_shown, c.why)
         for c in (*chosen, *found.left_out)
     )
     parts: Sequence[Part] = [
         Part(
-            last if group.name == session_context.LAST else group.name,
+            last if group.name == session_context.LAST_SESSION_HEADING else group.name,
             tuple(
                 _line_looking(c.card) for c in chosen if c.is_shown and c.group == group.name
             ),
@@ -370,21 +378,21 @@ def _index(here: Situation, found: Candidates, tokens: int, now: int) -> Looked:
 def _about(session: Session | None) -> str:
     """The heading of the last session: when it was left, and what it was about."""
     if session is None:
-        return session_context.LAST
+        return session_context.LAST_SESSION_HEADING
     title = f", “{plain(session.title, 80)}”" if session.title else ""
-    return f"{session_context.LAST}, left {time_expressions.iso(session.last_event_at)}{title}, ended with"
+    return f"{session_context.LAST_SESSION_HEADING}, left {time_expressions.iso(session.last_event_at)}{title}, ended with"
 
 
 def _line_looking(card: ContextCandidate) -> Line:
     return Line(card.id, card.kind, card.title, card.at, is_pinned=card.is_pinned)
 
 
-def _is_worth_more(offers: Sequence[Offer], wanted: int) -> bool:
+def _is_worth_more(offers: Sequence[GatedHit], wanted: int) -> bool:
     """Whether there may be further hits to show behind these: they were only passed over."""
-    return sum(one.is_shown for one in offers) < wanted and offers[-1].is_near
+    return sum(one.is_shown for one in offers) < wanted and offers[-1].is_close_to_best
 
 
-def _hit_line(one: Offer, replaced: Mapping[int, Sequence[int]]) -> Line:
+def _hit_line(one: GatedHit, replaced: Mapping[int, Sequence[int]]) -> Line:
     summary = one.hit.summary
     older = ", ".join(f"#{number}" for number in replaced.get(summary.id, ()))
     by = f"superseded by #{summary.superseded_by}" if summary.superseded_by else ""
@@ -406,7 +414,7 @@ def _longer(snippet: str, body: str) -> str:
     return snippet if at < 0 else one_line(flat[at:], _SNIPPET_CHARACTERS)
 
 
-def _verdict_of_hit(one: Offer) -> Verdict:
+def _verdict_of_hit(one: GatedHit) -> Verdict:
     summary = one.hit.summary
     return Verdict(
         summary.id, summary.kind, summary.title, summary.at, "", one.is_shown, one.why

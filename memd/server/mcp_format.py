@@ -12,7 +12,7 @@ from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
-from memd.recall.types import Answer, Hit, Part, Traced, Turn
+from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.server import time_expressions
 from memd.text import one_line
 
@@ -216,7 +216,7 @@ def _hit(hit: Hit, view: View, title_characters: int) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None}
 
 
-def parts(steps: Sequence[Part]) -> dict[str, float]:
+def parts(steps: Sequence[ScorePart]) -> dict[str, float]:
     """A score's parts in order: a plain name is added, `*name` multiplied, `<name` a ceiling."""
     shown: dict[str, float] = {}
     for step in steps:
@@ -245,7 +245,7 @@ def _fill(shown: list[dict[str, Any]], hits: Sequence[Hit], room: int) -> None:
             room -= cost
 
 
-def _with_trace(shown: dict[str, Any], trace: Sequence[Traced]) -> dict[str, Any]:
+def _with_trace(shown: dict[str, Any], trace: Sequence[TracedCandidate]) -> dict[str, Any]:
     rows = [
         {
             "id": one.summary_id,

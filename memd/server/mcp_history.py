@@ -8,14 +8,14 @@ from typing import Any
 
 from memd.models import Edge
 from memd.recall.types import (
-    Access,
-    Judged,
-    Position,
-    Relation,
+    JudgmentLink,
+    SourceEvent,
+    SupersessionLink,
     Timeline,
     TimelineRow,
+    TranscriptPosition,
+    UsageHistory,
     Why,
-    WhySource,
 )
 from memd.server import mcp_format, time_expressions
 from memd.server.mcp_format import NOTE, ROOM, View, dated
@@ -139,7 +139,7 @@ def _node(name: str) -> str:
     return "#" + name.removeprefix("summary:") if name.startswith("summary:") else name
 
 
-def _sources(found: Sequence[WhySource], view: View) -> list[dict[str, Any]]:
+def _sources(found: Sequence[SourceEvent], view: View) -> list[dict[str, Any]]:
     """The events; which transcript they stand in is told where it changes."""
     rows, last = [], ""
     for source in found:
@@ -159,18 +159,21 @@ def _sources(found: Sequence[WhySource], view: View) -> list[dict[str, Any]]:
     return rows
 
 
-def _place(at: Position) -> str:
+def _place(at: TranscriptPosition) -> str:
     """The best name that the event has in there: of its line, its tool call or its prompt."""
     named = (("line", at.line), ("tool_use", at.tool_use), ("prompt", at.prompt))
     return next((f"{what} {name}" for what, name in named if name), "")
 
 
-def _access(found: Access) -> dict[str, Any]:
+def _access(found: UsageHistory) -> dict[str, Any]:
     """How often it was returned and shown; nothing if it never was."""
     told: dict[str, Any] = {}
-    if found.count and found.last_at is not None:
-        told["used"] = {"count": found.count, "last": time_expressions.iso(found.last_at)}
-    if found.shown:
+    if found.returned_count and found.last_returned_at is not None:
+        told["used"] = {
+            "count": found.returned_count,
+            "last": time_expressions.iso(found.last_returned_at),
+        }
+    if found.injected_count:
         latest = [
             {
                 "at": time_expressions.iso(one.at),
@@ -181,14 +184,14 @@ def _access(found: Access) -> dict[str, Any]:
             for one in found.latest[:_LATEST_SHOWN]
         ]
         told["shown_unasked"] = {
-            "count": found.shown,
-            "sessions": found.sessions,
+            "count": found.injected_count,
+            "sessions": found.session_count,
             "latest": latest,
         }
     return told
 
 
-def _relation(relation: Relation, view: View) -> dict[str, Any]:
+def _relation(relation: SupersessionLink, view: View) -> dict[str, Any]:
     one = relation.supersession
     told: dict[str, Any] = {
         "id": relation.other.id,
@@ -203,7 +206,7 @@ def _relation(relation: Relation, view: View) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None and value != ""}
 
 
-def _judgment(one: Judged) -> dict[str, Any]:
+def _judgment(one: JudgmentLink) -> dict[str, Any]:
     said = one.judgment
     told: dict[str, Any] = {
         "id": said.newer_id,

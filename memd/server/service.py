@@ -13,9 +13,9 @@ from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberRes
 from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Project, SessionRef, Stance, Summary, Tier
-from memd.recall.provenance import why as explain_node
-from memd.recall.timeline import timeline as show_timeline
-from memd.recall.types import Answer, Question, Surface, Timeline, Why
+from memd.recall.provenance import explain_node
+from memd.recall.timeline import read_timeline
+from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import json_format, scope, time_expressions
 from memd.server.ports import App
 from memd.server.requests import (
@@ -189,7 +189,7 @@ class Desk:
         at = (
             None if asked.at is None or between else time_expressions.since(asked.at, now, "at")
         )
-        shown = await show_timeline(
+        shown = await read_timeline(
             self.app.db,
             around=asked.id,
             at=at,
@@ -348,9 +348,9 @@ class Desk:
             legs=frozenset(asked.legs) or None,
             profile=asked.profile,
             focus=self._focus(asked, caller, now),
-            surface=None
+            relevance_gate=None
             if asked.surface is None
-            else Surface(asked.surface.floor, asked.surface.ratio),
+            else RelevanceGate(asked.surface.floor, asked.surface.ratio),
             explain=asked.explain,
             embedding=tuple(asked.embedding) if asked.embedding else None,
         )

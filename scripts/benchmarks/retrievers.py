@@ -23,7 +23,7 @@ from memd.index.postings import POSTING
 from memd.index.vectors import VectorMatrix
 from memd.models import Kind, Tier
 from memd.recall import filters, retrievers
-from memd.recall.profiles import Lexical
+from memd.recall.profiles import LexicalSettings
 from memd.recall.types import Question
 from memd.store.types import IndexRow, StoredPassage
 
@@ -48,7 +48,7 @@ _TOP = 50
 _POOL = 200
 """Rows that a search takes from the vectors: fifty memories may have several each."""
 _ROUNDING = 1e-4
-_LEXICAL = Lexical(k1=1.2, b=0.4, title_weight=2.0)
+_LEXICAL = LexicalSettings(k1=1.2, b=0.4, title_weight=2.0)
 _BLOCK = 10_000
 
 Ints = NDArray[np.int64]
@@ -161,16 +161,16 @@ def _shortest(work: Callable[[], object], runs: int) -> float:
 
 def _measure_words(rows: _Rows) -> dict[str, Any]:
     index, db = _index_rows(rows), _fts5_of(rows)
-    seen = filters.masks(index, Question(text="", now=0))
+    seen = filters.find_visible_rows(index, Question(text="", now=0))
     sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
 
-    def search(terms: retrievers.Terms) -> retrievers.Rows:
-        scores = retrievers.lexical_scores(index, terms, _LEXICAL, seen.evidence.among)
-        return retrievers.best(index, scores, seen, _TOP)
+    def search(terms: retrievers.IndexedTerms) -> retrievers.Rows:
+        scores = retrievers.score_words(index, terms, _LEXICAL, seen.evidence.among)
+        return retrievers.best_rows(index, scores, seen, _TOP)
 
     ours, theirs = [], []
     for question in rows.questions:
-        terms = retrievers.Terms(dict.fromkeys(question.tolist(), 1.0))
+        terms = retrievers.IndexedTerms(dict.fromkeys(question.tolist(), 1.0))
         asked = (" OR ".join(f'"w{number}"' for number in question.tolist()), _TOP)
         ours.append(_shortest(partial(search, terms), 3))
         theirs.append(_shortest(lambda asked=asked: db.execute(sql, asked).fetchall(), 2))  # type: ignore[misc]

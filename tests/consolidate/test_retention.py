@@ -4,7 +4,7 @@ import pytest
 from memd.config import RetentionConfig
 from memd.consolidate.retention import DAY_MS, Retention
 from memd.models import EventKind, Kind
-from memd.recall.provenance import why
+from memd.recall.provenance import explain_node
 from memd.store import events, ledger, summaries
 
 OUTPUT = "line of output\n" * 200
@@ -55,7 +55,7 @@ async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays
     cut = payload(vault, call)
     assert (cut["cited"], cut["tool_input"]) == (["E: 17 failed"], {"command": "make"})
     assert payload(vault, prompt) == before
-    found = await why(vault.db, "summary", str(number), depth=1, project_ids=None)
+    found = await explain_node(vault.db, "summary", str(number), depth=1, project_ids=None)
     assert [source.quote for source in found.sources] == ["E: 17 failed"]
     assert (await keep().apply()).is_empty
 
@@ -217,7 +217,7 @@ async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said
         int(n): bool(h) for n, h in zip(columns.summary_id, columns.superseded, strict=True)
     }
     assert hidden == {poor: True, good: False}
-    found = await why(vault.db, "summary", str(poor), depth=1, project_ids=None)
+    found = await explain_node(vault.db, "summary", str(poor), depth=1, project_ids=None)
     assert found.verdict == "archived"
     vault.db.write_now(lambda tx: summaries.strengthen_summary(tx, poor, clock()))
     await vault.indexer.settle()

@@ -97,7 +97,9 @@ async def test_a_good_reply_improves_the_turn_and_says_who_wrote_it(study):
     assert (now.id, now.uid, now.at, now.revisions) == (turn.id, turn.uid, turn.at, 2)
     assert study.told == 1
     assert await study.db.read(fulltext.count_changes)
-    why = await provenance.why(study.db, "summary", str(turn.id), depth=1, project_ids=None)
+    why = await provenance.explain_node(
+        study.db, "summary", str(turn.id), depth=1, project_ids=None
+    )
     assert why.summary.rule == "turn, written by ollama/qwen2.5:3b"
     assert [source.event.kind.value for source in why.sources] == ["prompt", "stop"]
     assert await study.rewriter.write_next() is None

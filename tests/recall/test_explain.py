@@ -1,7 +1,7 @@
 import pytest
 
 from memd.models import Kind
-from memd.recall.explain import MISSED_MAX
+from memd.recall.explain import NEAR_MISSES_MAX
 from memd.recall.types import apply_parts
 from memd.store import links
 from tests.indexed_vault import DAY, NOW, IndexedVault
@@ -52,6 +52,6 @@ async def test_who_does_not_ask_for_the_trace_does_not_pay_for_it(library):
 
 
 async def test_no_more_than_twenty_are_told_the_best_first(library):
-    ids = [library.put(f"kettle {'x ' * n}", kind=Kind.FIX) for n in range(MISSED_MAX + 3)]
+    ids = [library.put(f"kettle {'x ' * n}", kind=Kind.FIX) for n in range(NEAR_MISSES_MAX + 3)]
     answer = await library.ask("kettle", kinds=(Kind.NOTE,), explain=True)
-    assert [one.summary_id for one in answer.trace] == ids[:MISSED_MAX]
+    assert [one.summary_id for one in answer.trace] == ids[:NEAR_MISSES_MAX]

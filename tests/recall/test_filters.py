@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import Batch, MemoryIndex
 from memd.models import Kind, SessionRef
-from memd.recall.filters import masks
+from memd.recall.filters import find_visible_rows
 from memd.recall.types import Question
 from memd.store import fulltext, projects, summaries
 from memd.store.database import Database
@@ -75,7 +75,7 @@ def by_hand(index, question):
 
 
 def told(index, question):
-    seen = masks(index, question)
+    seen = find_visible_rows(index, question)
     rows = {
         "wanted": np.flatnonzero(seen.wanted),
         "evidence": np.flatnonzero(seen.evidence.mask),
@@ -103,13 +103,17 @@ def test_masks_are_what_looking_at_each_row_gives_whatever_was_asked_before(
 
 def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
     index = shelf_of([PLAIN, replace(PLAIN, expires_at=50)])
-    first = masks(index, Question(text="", now=10, project_ids=(1,)))
-    assert masks(index, Question(text="x", now=49, project_ids=(1,))) is first
-    assert masks(index, Question(text="", now=50, project_ids=(1,))) is not first
-    other = masks(index, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,)))
+    first = find_visible_rows(index, Question(text="", now=10, project_ids=(1,)))
+    assert find_visible_rows(index, Question(text="x", now=49, project_ids=(1,))) is first
+    assert find_visible_rows(index, Question(text="", now=50, project_ids=(1,))) is not first
+    other = find_visible_rows(
+        index, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,))
+    )
     assert other.evidence is first.evidence
     index.apply(Batch(facts=[replace(PLAIN, project_id=2)]))
-    assert masks(index, Question(text="", now=10, project_ids=(1,))).wanted.tolist() == [
+    assert find_visible_rows(
+        index, Question(text="", now=10, project_ids=(1,))
+    ).wanted.tolist() == [
         False,
         True,
     ]
@@ -127,7 +131,7 @@ def test_hidden_rows_are_counted_by_memory():
         replace(PLAIN, summary_id=2, is_superseded=True),
     ]
     index.apply(Batch(added=passages, facts=facts))
-    (hidden,) = masks(index, Question(text="", now=0)).hidden.values()
+    (hidden,) = find_visible_rows(index, Question(text="", now=0)).hidden.values()
     assert hidden.summaries(np.array([True, True, False])) == 1
     assert hidden.summaries(np.array([True, True, True])) == 2
     assert hidden.summaries(np.zeros(3, np.bool_)) == 0

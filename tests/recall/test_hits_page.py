@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from memd.recall.hits import known
+from memd.recall.hits import none_if_nan
 from tests.indexed_vault import IndexedVault
 
 
@@ -27,5 +27,5 @@ async def test_a_hit_knows_its_project_its_session_and_the_passage_that_matched(
 
 
 def test_what_is_not_a_number_is_not_known():
-    assert known(math.nan) is None
-    assert known(0.5) == 0.5
+    assert none_if_nan(math.nan) is None
+    assert none_if_nan(0.5) == 0.5

@@ -6,7 +6,7 @@ import pytest
 from memd.embeddings.remote import make_remote_embedder
 from memd.errors import BadRequest
 from memd.recall.profiles import PUBLISHED
-from memd.recall.types import Surface, apply_parts
+from memd.recall.types import RelevanceGate, apply_parts
 from tests.factories import Synonyms
 from tests.fakes.ollama import Ollama
 from tests.indexed_vault import NOW, IndexedVault
@@ -161,7 +161,7 @@ async def test_a_published_profile_ranks_by_the_leading_space_and_keeps_its_form
 async def test_who_asks_for_words_alone_does_not_wait_for_a_model(library, model):
     await library.learn()
     assert (await library.ask("note", legs=frozenset({"lexical"}))).space is None
-    assert (await library.ask("note", surface=Surface())).space == HASHING
+    assert (await library.ask("note", relevance_gate=RelevanceGate())).space == HASHING
     assert model.asked == []
 
 

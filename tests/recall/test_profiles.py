@@ -3,29 +3,29 @@ import pytest
 from memd.errors import BadRequest, ConfigError
 from memd.recall.profiles import (
     PUBLISHED,
-    check_chosen,
-    for_recent,
-    overlaid,
-    resolve,
-    resolve_all,
+    adapt_to_recent,
+    check_default_profile,
+    overlay_tables,
+    resolve_profile,
+    resolve_profiles,
 )
 
 
 @pytest.mark.parametrize("name", sorted(PUBLISHED))
 def test_every_profile_that_comes_with_memd_is_valid(name):
-    assert any(weight > 0 for weight in resolve(name, {}).legs.values())
+    assert any(weight > 0 for weight in resolve_profile(name, {}).legs.values())
 
 
 def test_a_profile_of_ones_own_changes_only_what_it_says():
     own = {"mine": {"base": "siftcoder", "legs": {"vector": 0.0}, "k": 9}}
-    mine, base = resolve("mine", own), resolve("siftcoder", {})
+    mine, base = resolve_profile("mine", own), resolve_profile("siftcoder", {})
     assert (mine.legs["lexical"], mine.legs["vector"], mine.k) == (1.0, 0.0, 9)
     assert mine.steps == base.steps
 
 
 def test_bases_are_followed():
     own = {"a": {"base": "b", "k": 7}, "b": {"base": "siftcoder", "pool": 20}}
-    assert (resolve("a", own).pool, resolve("a", own).k) == (20, 7)
+    assert (resolve_profile("a", own).pool, resolve_profile("a", own).k) == (20, 7)
 
 
 @pytest.mark.parametrize(
@@ -59,35 +59,38 @@ def test_bases_are_followed():
 )
 def test_a_mistake_is_told_with_its_key(own, said):
     with pytest.raises(ConfigError, match=said):
-        resolve_all(own)
+        resolve_profiles(own)
 
 
 def test_an_unknown_profile_is_the_callers_mistake_and_the_answer_names_what_there_is():
     with pytest.raises(BadRequest, match=r"there are .*memd, .*siftcoder"):
-        resolve("nosuch", {})
+        resolve_profile("nosuch", {})
 
 
 def test_tables_are_merged_and_lists_replaced():
-    assert overlaid({"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"c": 3}, "l": [2]}) == {
+    assert overlay_tables({"a": {"b": 1, "c": 2}, "l": [1]}, {"a": {"c": 3}, "l": [2]}) == {
         "a": {"b": 1, "c": 3},
         "l": [2],
     }
 
 
 def test_the_latest_is_asked_for_with_other_weights():
-    profile = resolve("memd", {})
-    assert for_recent(profile).steps != profile.steps
-    assert for_recent(resolve("siftcoder", {})) == resolve("siftcoder", {})
+    profile = resolve_profile("memd", {})
+    assert adapt_to_recent(profile).steps != profile.steps
+    assert adapt_to_recent(resolve_profile("siftcoder", {})) == resolve_profile("siftcoder", {})
 
 
 def test_a_choice_in_the_settings_that_is_not_there_names_its_key():
     with pytest.raises(ConfigError, match=r"recall\.profile: there is no profile 'nosuch'"):
-        check_chosen("nosuch", {})
-    check_chosen("mine", {"mine": {"base": "memu"}})
+        check_default_profile("nosuch", {})
+    check_default_profile("mine", {"mine": {"base": "memu"}})
 
 
 def test_the_latest_changes_clawmems_three_weights():
-    usual, recent = resolve("clawmem", {}), for_recent(resolve("clawmem", {}))
+    usual, recent = (
+        resolve_profile("clawmem", {}),
+        adapt_to_recent(resolve_profile("clawmem", {})),
+    )
     for profile, weights in ((usual, (0.50, 0.25, 0.25)), (recent, (0.10, 0.70, 0.20))):
         search = profile.scale * 2 / 61
         recency, confidence = (step.weight for step in profile.steps[:2])
@@ -96,7 +99,7 @@ def test_the_latest_changes_clawmems_three_weights():
 
 
 def test_the_published_numbers():
-    published = {name: resolve(name, {}) for name in PUBLISHED}
+    published = {name: resolve_profile(name, {}) for name in PUBLISHED}
     assert published["memoturn"].legs == {"topic": 2.0, "lexical": 1.0, "vector": 1.0}
     assert published["memoturn"].k == 8
     assert {published[name].rrf_k for name in ("siftcoder", "covalence", "memoturn")} == {60}

@@ -1,12 +1,12 @@
 import pytest
 
 from memd.recall import prompt_gate
-from memd.recall.prompt_gate import Limits, choose
+from memd.recall.prompt_gate import InjectionLimits, gate_hits
 from memd.recall.types import Hit
 from tests.factories import make_summary
 
-ASKED = prompt_gate.judge("where do the sessions live")
-LIMITS = Limits(floor=0.4, ratio=0.5, hits=3)
+ASKED = prompt_gate.read_prompt("where do the sessions live")
+LIMITS = InjectionLimits(floor=0.4, ratio=0.5, hits=3)
 
 
 def hit(number, score, *, coverage=1.0, title="Sessions live in Redis", **more):
@@ -16,15 +16,15 @@ def hit(number, score, *, coverage=1.0, title="Sessions live in Redis", **more):
 
 
 def shown(hits, seen=None, asked=ASKED, limits=LIMITS):
-    return [o.hit.summary.id for o in choose(hits, asked, seen or {}, limits) if o.is_shown]
+    return [o.hit.summary.id for o in gate_hits(hits, asked, seen or {}, limits) if o.is_shown]
 
 
 def whys(hits, seen=None, asked=ASKED):
-    return {o.hit.summary.id: o.why for o in choose(hits, asked, seen or {}, LIMITS)}
+    return {o.hit.summary.id: o.why for o in gate_hits(hits, asked, seen or {}, LIMITS)}
 
 
 def test_nothing_is_offered_where_nothing_was_found():
-    assert choose([], ASKED, {}, LIMITS) == []
+    assert gate_hits([], ASKED, {}, LIMITS) == []
 
 
 def test_what_covers_too_little_is_not_offered_nor_anything_behind_it():
@@ -61,7 +61,7 @@ def test_one_word_of_the_prompt_is_not_enough():
 
 
 def test_one_name_is_enough():
-    asked = prompt_gate.judge("please look at decode_token first")
+    asked = prompt_gate.read_prompt("please look at decode_token first")
     assert shown([hit(1, 2.0, title="decode_token raises ValueError")], asked=asked) == [1]
 
 

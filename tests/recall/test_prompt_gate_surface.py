@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.recall.prompt_gate import surface, surfaced
-from memd.recall.types import Answer, Hit, Surface
+from memd.recall.prompt_gate import keep_relevant, keep_relevant_hits
+from memd.recall.types import Answer, Hit, RelevanceGate
 from tests.factories import make_summary
 from tests.indexed_vault import IndexedVault
 
@@ -20,7 +20,7 @@ def hit(score, coverage=1.0, **more):
 
 def scores(hits, **limits):
     given = {"floor": 0.3, "ratio": 0.5, "limit": 10, **limits}
-    return [one.score for one in surface(hits, **given)]
+    return [one.score for one in keep_relevant_hits(hits, **given)]
 
 
 def test_what_is_within_a_ratio_of_the_best_is_kept():
@@ -56,7 +56,7 @@ def test_below_zero_the_distance_counts_alike():
 )  # fmt: skip
 def test_what_is_kept_is_a_beginning_of_what_was_found(found, floor, ratio, limit):
     hits = [hit(score, share) for score, share in sorted(found, reverse=True)]
-    kept = surface(hits, floor=floor, ratio=ratio, limit=limit)
+    kept = keep_relevant_hits(hits, floor=floor, ratio=ratio, limit=limit)
     assert kept == hits[: len(kept)]
     assert len(kept) <= limit
 
@@ -65,17 +65,17 @@ def test_what_was_left_out_is_counted():
     answer = Answer(
         (hit(2.0, id=1), hit(0.1, id=2)), "memd", None, 0.0, suppressed={"expired": 1}
     )
-    found = surfaced(answer, Surface(0.3, 0.5), 5)
+    found = keep_relevant(answer, RelevanceGate(0.3, 0.5), 5)
     assert [one.summary.id for one in found.hits] == [1]
     assert found.suppressed == {"expired": 1, "weak": 1}
-    assert surfaced(found, Surface(0.3, 0.5), 5) is found
+    assert keep_relevant(found, RelevanceGate(0.3, 0.5), 5) is found
 
 
 async def test_a_question_that_the_vault_knows_is_answered_and_small_talk_is_not(library):
     wanted = library.put("Sessions live in Redis", "Three machines share them.")
     for number in range(9):
         library.put(f"kettle {number}", "thanks, that looks good to me")
-    asked = {"surface": Surface(), "explain": True}
+    asked = {"relevance_gate": RelevanceGate(), "explain": True}
     assert [
         h.summary.id for h in (await library.ask("where do sessions live", **asked)).hits
     ] == [wanted]
@@ -90,7 +90,9 @@ async def test_a_question_that_the_vault_knows_is_answered_and_small_talk_is_not
 async def test_coverage_does_not_depend_on_the_profile(library, profile):
     library.put("Sessions live in Redis")
     library.put("Redis")
-    answer = await library.ask("redis sessions", profile=profile, surface=Surface(0.0, 0.0))
+    answer = await library.ask(
+        "redis sessions", profile=profile, relevance_gate=RelevanceGate(0.0, 0.0)
+    )
     shares = {hit.summary.id: hit.coverage for hit in answer.hits}
     assert shares[1] == pytest.approx(1.0)
     # as if of 50 memories 2 had redis, 1 had sessions: ln(1 + 48.5/2.5), ln(1 + 49.5/1.5)
@@ -100,7 +102,7 @@ async def test_coverage_does_not_depend_on_the_profile(library, profile):
 async def test_a_long_text_is_measured_by_its_eight_rarest_words(library):
     library.put("alpha bravo charlie delta echo foxtrot golf hotel")
     words = " ".join(f"unheard{chr(97 + i)}" for i in range(30))
-    asked = {"surface": Surface(0.0, 0.0)}
+    asked = {"relevance_gate": RelevanceGate(0.0, 0.0)}
     (short,) = (await library.ask("alpha bravo charlie delta", **asked)).hits
     (long,) = (await library.ask(f"alpha bravo charlie delta {words}", **asked)).hits
     assert short.coverage == pytest.approx(1.0)
@@ -112,5 +114,7 @@ async def test_a_young_vault_is_not_silenced_by_one_word_that_it_does_not_know(l
     library.put("Chose SQLite over Redis", "One file is enough.")
     library.put("The linter runs first")
     library.put("Redis is down on Sundays")
-    answer = await library.ask("why did we choose sqlite over redis", surface=Surface(0.4, 0.5))
+    answer = await library.ask(
+        "why did we choose sqlite over redis", relevance_gate=RelevanceGate(0.4, 0.5)
+    )
     assert answer.hits[0].summary.title == "Chose SQLite over Redis"

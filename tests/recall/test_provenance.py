@@ -2,7 +2,7 @@ import pytest
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Stance, Tier
-from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, why
+from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, explain_node
 from memd.store import events, judgments, links, projects, summaries, usage
 from memd.store.types import SummaryUse
 from memd.store.usage import NewInjection
@@ -59,7 +59,7 @@ class Graph:
 
     async def why(self, node, kind="summary", depth=1, now=None, project_ids=()):
         project_ids = project_ids if project_ids is None else project_ids or (self.here,)
-        return await why(
+        return await explain_node(
             self.db, kind, str(node), depth=depth, project_ids=project_ids, now=now
         )
 
@@ -300,11 +300,16 @@ async def test_how_it_was_used_is_told_but_not_to_whom_in_another_project(graph)
 
     graph.db.write_now(use)
     told = (await graph.why(number)).access
-    assert (told.count, told.last_at, told.shown, told.sessions) == (3, 70, 2, 2)
+    assert (
+        told.returned_count,
+        told.last_returned_at,
+        told.injected_count,
+        told.session_count,
+    ) == (3, 70, 2, 2)
     assert [(one.moment, one.at) for one in told.latest] == [("prompt", 80)]
     everywhere = (await graph.why(number, project_ids=None)).access
     assert [one.moment for one in everywhere.latest] == ["startup", "prompt"]
-    assert (await graph.why(graph.summary("y"))).access.count == 0
+    assert (await graph.why(graph.summary("y"))).access.returned_count == 0
 
 
 async def test_edges_between_files_are_seen_by_who_knows_the_file_they_begin_at(graph):

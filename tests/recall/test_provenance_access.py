@@ -1,5 +1,5 @@
 from memd.recall import provenance
-from memd.recall.types import Access
+from memd.recall.types import UsageHistory
 from memd.store import projects, summaries, usage
 from memd.store.usage import NewInjection
 from tests.factories import make_draft, make_new_event
@@ -16,7 +16,7 @@ def test_the_last_few_times_are_told_and_all_are_counted(db):
         return number, project
 
     number, project = db.write_now(write)
-    told = db.read_now(lambda tx: provenance.read(tx, number, (project,)))
-    assert (told.shown, told.sessions, told.latest[0].at) == (30, 1, 29)
+    told = db.read_now(lambda tx: provenance.read_usage(tx, number, (project,)))
+    assert (told.injected_count, told.session_count, told.latest[0].at) == (30, 1, 29)
     assert len(told.latest) == provenance.LATEST_MAX
-    assert db.read_now(lambda tx: provenance.read(tx, 999, None)) == Access()
+    assert db.read_now(lambda tx: provenance.read_usage(tx, 999, None)) == UsageHistory()

@@ -12,11 +12,11 @@ MEMD = Path(__file__).parent.parent.parent / "memd"
     "rule", ["turn", "decision:chose", "decision:new-one", "instruction:always", "imported:x"]
 )
 def test_a_rule_is_told_in_words(rule):
-    assert len(provenance.of_rule(rule).split()) > 2
+    assert len(provenance.describe_rule(rule).split()) > 2
 
 
 def test_a_rule_that_nobody_knows_has_no_words():
-    assert provenance.of_rule("test") == ""
+    assert provenance.describe_rule("test") == ""
 
 
 def test_every_rule_that_the_code_names_has_words():
@@ -31,4 +31,4 @@ def test_every_rule_that_the_code_names_has_words():
         for path in (MEMD / room).glob("*.py")
         for rule in named.findall(path.read_text(encoding="utf-8"))
     }
-    assert {rule for rule in found if not provenance.of_rule(rule)} == set()
+    assert {rule for rule in found if not provenance.describe_rule(rule)} == set()

@@ -1,15 +1,15 @@
 from memd.models import Kind
-from memd.recall.profiles import resolve
-from memd.recall.query import Asked, Intent, parse
+from memd.recall.profiles import resolve_profile
+from memd.recall.query import Intent, ParsedQuery, parse_terms
 from memd.recall.types import Question
 
 
 def asked(text="kettle", intent=None, profile="memd", **question):
-    return Asked(
+    return ParsedQuery(
         Question(text, 100, **question),
-        parse(text),
+        parse_terms(text),
         intent or Intent(),
-        resolve(profile, {}),
+        resolve_profile(profile, {}),
         profile,
         5,
         None,

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.models import Kind
-from memd.recall.query import read
+from memd.recall.query import read_intent
 
 
 @pytest.mark.parametrize(
@@ -9,14 +9,14 @@ from memd.recall.query import read
     ["latest decision", "where were we?", "what did we do last session", "Yesterday's fix"],
 )
 def test_asking_for_the_latest_is_noticed(question):
-    assert read(question).is_recent
+    assert read_intent(question).is_recent
 
 
 @pytest.mark.parametrize(
     "question", ["where do we keep sessions", "the lastpass import", "recentre the map"]
 )
 def test_other_questions_do_not_ask_for_the_latest(question):
-    assert not read(question).is_recent
+    assert not read_intent(question).is_recent
 
 
 @pytest.mark.parametrize(
@@ -30,8 +30,8 @@ def test_other_questions_do_not_ask_for_the_latest(question):
     ],
 )
 def test_the_kind_that_is_asked_for_is_read_from_the_words(question, kind):
-    assert kind in read(question).kinds
+    assert kind in read_intent(question).kinds
 
 
 def test_plain_words_ask_for_no_kind():
-    assert not read("redis session store").kinds
+    assert not read_intent("redis session store").kinds

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
 
-from memd.recall.filters import masks
-from memd.recall.profiles import resolve
-from memd.recall.query import Intent, parse
-from memd.recall.ranking_context import Background, Circumstances, View
-from memd.recall.retrievers import Terms
+from memd.recall.filters import find_visible_rows
+from memd.recall.profiles import resolve_profile
+from memd.recall.query import Intent, parse_terms
+from memd.recall.ranking_context import CandidateFacts, RankingContext, RankingQuestion
+from memd.recall.retrievers import IndexedTerms
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
@@ -21,12 +21,14 @@ async def library(db):
 
 def view(library, lexical, **background):
     question = library.asked("kettle")
-    about = Circumstances(
-        parse("kettle"), Intent(), Terms({}), masks(library.index, question), NOW,
-        Background(**background),
+    about = RankingQuestion(
+        parse_terms("kettle"), Intent(), IndexedTerms({}), find_visible_rows(library.index, question), NOW,
+        CandidateFacts(**background),
     )  # fmt: skip
     rows = np.arange(2)
-    return View(library.index, rows, np.array(lexical), resolve("memd", {}), about, np.zeros(2))
+    return RankingContext(
+        library.index, rows, np.array(lexical), resolve_profile("memd", {}), about, np.zeros(2)
+    )
 
 
 async def test_relevance_is_a_part_of_the_best(library):

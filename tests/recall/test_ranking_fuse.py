@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.recall.ranking import Ranking, shares
+from memd.recall.ranking import RetrieverRanking, fuse_rankings
 
 
 def ranking(*pairs):
-    return Ranking(
+    return RetrieverRanking(
         np.array([c for c, _ in pairs], dtype=np.int64),
         np.array([s for _, s in pairs], dtype=np.float64),
     )
@@ -19,7 +19,7 @@ def test_reciprocal_rank_fusion_as_published():
     # candidate 0: ranks (1, 4) -> 1/61 + 1/64 = 0.03202; candidate 1: ranks (12, 1) -> 1/72 + 1/61 = 0.03028
     lexical = ranking((0, 9), *((i, 8.0 - i / 10) for i in range(2, 12)), (1, 1))
     vector = ranking((1, 0.9), (12, 0.8), (13, 0.7), (0, 0.6))
-    added = shares(
+    added = fuse_rankings(
         {"lexical": lexical, "vector": vector},
         {"lexical": 1, "vector": 1},
         fusion="rrf",
@@ -31,14 +31,14 @@ def test_reciprocal_rank_fusion_as_published():
 
 
 def test_a_leg_adds_nothing_to_what_it_did_not_return():
-    added = shares(
+    added = fuse_rankings(
         {"lexical": ranking((1, 5.0))}, {"lexical": 1}, fusion="rrf", rrf_k=60, count=2
     )
     assert added["lexical"].tolist() == [0, 1 / 61]
 
 
 def test_the_best_of_a_leg_has_its_whole_weight_under_max():
-    added = shares(
+    added = fuse_rankings(
         {"lexical": ranking((0, 8.0), (1, 2.0))},
         {"lexical": 0.5},
         fusion="max",
@@ -50,7 +50,7 @@ def test_the_best_of_a_leg_has_its_whole_weight_under_max():
 
 def test_standardised_scores_have_mean_nought_and_deviation_one():
     # scores 3, 1: mean 2, deviation 1 -> +1, -1
-    added = shares(
+    added = fuse_rankings(
         {"lexical": ranking((0, 3.0), (1, 1.0))},
         {"lexical": 2},
         fusion="zscore",
@@ -62,7 +62,7 @@ def test_standardised_scores_have_mean_nought_and_deviation_one():
 
 def test_memus_fusion_squares_the_cosine_and_ranks_the_words():
     # by meaning 0.7·0.8² = 0.448 and 0.7·0.5² = 0.175, below nought: 0; by words 0.3/(1 + 0.2·i), i from 0
-    added = shares(
+    added = fuse_rankings(
         {
             "vector": ranking((1, 0.8), (0, 0.5), (2, -0.1)),
             "lexical": ranking((0, 7.0), (1, 3.0), (2, 1.0)),
@@ -83,7 +83,7 @@ def test_equal_scores_empty_legs_and_weights_of_nought_make_no_trouble(fusion):
         "vector": ranking(),
         "topic": ranking((0, 1.0)),
     }
-    added = shares(legs, {"lexical": 1, "topic": 0}, fusion=fusion, rrf_k=60, count=3)
+    added = fuse_rankings(legs, {"lexical": 1, "topic": 0}, fusion=fusion, rrf_k=60, count=3)
     assert all(np.isfinite(values).all() for values in added.values())
     assert not added["topic"].any()
 
@@ -100,7 +100,7 @@ def test_ranks_count_from_one_and_absence_is_said():
 )
 def test_a_leg_never_puts_a_lower_score_above_a_higher_one(scores, fusion):
     scores = sorted(scores, reverse=True)
-    added = shares(
+    added = fuse_rankings(
         {"l": ranking(*enumerate(scores))}, {"l": 1}, fusion=fusion, rrf_k=60, count=len(scores)
     )["l"]
     assert all(a >= b - 1e-12 for a, b in itertools.pairwise(added))

@@ -3,7 +3,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.models import Kind
-from memd.recall.types import Part, apply_parts
+from memd.recall.types import ScorePart, apply_parts
 from memd.store.database import open_database
 from tests.indexed_vault import IndexedVault
 
@@ -30,7 +30,7 @@ async def test_the_published_profile_keeps_its_decay(db):
     hit = (await library.ask("kettle colour teal", profile="siftcoder")).hits[1]
     # first on both legs, thirty days old: (1/61 + 1/61) * exp(-30/7)
     assert hit.score == pytest.approx((1 / 61 + 1 / 61) * 0.013768, rel=1e-3)
-    assert hit.parts[-1] == Part("recency", pytest.approx(0.013768, rel=1e-3), "*")
+    assert hit.parts[-1] == ScorePart("recency", pytest.approx(0.013768, rel=1e-3), "*")
 
 
 @settings(
@@ -72,7 +72,7 @@ async def test_a_factor_with_a_weight_leaves_the_rest_of_the_score_alone(library
     library.put("kettle", days_ago=365)
     (hit,) = (await library.ask("kettle")).hits
     # a year old: 1 - 0.45 + 0.45 * 1/(1 + 365/365) = 0.775
-    assert hit.parts[-1] == Part("recency", pytest.approx(0.775), "*")
+    assert hit.parts[-1] == ScorePart("recency", pytest.approx(0.775), "*")
 
 
 async def test_a_word_is_as_rare_as_it_is_where_the_question_looks(library):

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.models import Kind
-from memd.recall.ranking import words_as_typed
+from memd.recall.ranking import split_words_as_typed
 from memd.store import summaries, usage
 from memd.store.types import SummaryUse
 from tests.indexed_vault import NOW, IndexedVault
@@ -29,8 +29,8 @@ async def parts(library, text):
 
 
 def test_the_words_of_a_question_are_taken_as_typed_for_the_title():
-    assert words_as_typed('What is "roadmap 1.4"?') == ("what", "is", "roadmap", "1.4")
-    assert words_as_typed(" ?! ") == ()
+    assert split_words_as_typed('What is "roadmap 1.4"?') == ("what", "is", "roadmap", "1.4")
+    assert split_words_as_typed(" ?! ") == ()
 
 
 async def test_significance_is_told_by_the_kind_and_core_by_the_pin(library):

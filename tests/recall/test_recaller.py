@@ -53,8 +53,8 @@ def threads(library, monkeypatch):
         seen.append(threading.get_ident())
         return made(*args)
 
-    made = recaller.search.answer
-    monkeypatch.setattr(recaller.search, "answer", answer)
+    made = recaller.search.search_index
+    monkeypatch.setattr(recaller.search, "search_index", answer)
     library.put("Sessions live in Redis")
     return seen
 

@@ -1,9 +1,9 @@
-from memd.recall.recaller import ENTRIES_MAX, Tally
+from memd.recall.recaller import ENTRIES_MAX, UseCounter
 from memd.store.types import SummaryUse
 
 
 def test_a_page_counts_each_of_its_hits_and_the_pairs_of_its_best_five():
-    tally = Tally()
+    tally = UseCounter()
     tally.add([3, 1, 2], 10)
     tally.add([1], 5)
     counts = tally.take()
@@ -14,7 +14,7 @@ def test_a_page_counts_each_of_its_hits_and_the_pairs_of_its_best_five():
 
 
 def test_taking_begins_anew_and_what_is_given_back_counts_again():
-    tally = Tally()
+    tally = UseCounter()
     tally.add([1, 2], 10)
     counts = tally.take()
     assert (tally.pending, tally.take().uses) == (0, {})
@@ -27,7 +27,7 @@ def test_taking_begins_anew_and_what_is_given_back_counts_again():
 
 
 def test_what_nobody_writes_down_does_not_grow_for_ever():
-    tally = Tally()
+    tally = UseCounter()
     for number in range(1, ENTRIES_MAX + 100):
         tally.add([number], 1)
     assert len(tally.take().uses) == ENTRIES_MAX

@@ -6,8 +6,8 @@ import pytest
 
 from memd.embeddings.ollama import OllamaChat
 from memd.errors import EngineFailed
-from memd.recall.profiles import Reranking
-from memd.recall.rerank import proximity, steps
+from memd.recall.profiles import RerankSettings
+from memd.recall.rerank import proximity, rerank_by_terms
 from memd.recall.types import apply_parts
 from tests.fakes.ollama import Ollama
 from tests.indexed_vault import IndexedVault
@@ -40,11 +40,11 @@ class Rater:
 
 
 def test_the_formula_by_hand():
-    found = steps(
+    found = rerank_by_terms(
         "red kettle",
         {"red": 2.0, "kettl": 0.5},
         ["A red kettle", "the kettle kettle x"],
-        Reranking(),
+        RerankSettings(),
     )
     values = {name: column.tolist() for name, _, column in found}
     assert values["rerank"] == [0.5, 0.5]
@@ -57,10 +57,13 @@ def test_the_formula_by_hand():
 
 
 def test_a_question_below_four_characters_is_no_phrase_and_no_text_has_no_words():
-    found = {name: column for name, _, column in steps("abc", {}, ["abc", ""], Reranking())}
+    found = {
+        name: column
+        for name, _, column in rerank_by_terms("abc", {}, ["abc", ""], RerankSettings())
+    }
     assert found["phrase"].tolist() == [0.0, 0.0]
     assert found["terms"].tolist() == [0.0, 0.0]
-    assert steps("x", {}, [], Reranking())[0][2].tolist() == []
+    assert rerank_by_terms("x", {}, [], RerankSettings())[0][2].tolist() == []
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.recall.rerank import factors, fits
+from memd.recall.rerank import focus_factors, matches_focus
 from memd.recall.types import apply_parts
 from tests.factories import make_summary
 from tests.indexed_vault import IndexedVault
@@ -28,11 +28,11 @@ def test_words_and_globs_fit_titles_bodies_and_files(pattern, does):
         body="The monthly\nreports run.",
         files=("src/auth/tokens.py",),
     )
-    assert fits(summary, ["nothing-of-it", pattern]) is does
+    assert matches_focus(summary, ["nothing-of-it", pattern]) is does
 
 
 def test_what_fits_counts_more_also_where_scores_are_below_zero():
-    assert factors([True, False, True], np.array([1.0, 1.0, -7.0])).tolist() == [
+    assert focus_factors([True, False, True], np.array([1.0, 1.0, -7.0])).tolist() == [
         1.4,
         1.0,
         1 / 1.4,

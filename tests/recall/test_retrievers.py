@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from memd.index import topk
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
-from memd.recall.filters import Evidence, Masks
-from memd.recall.retrievers import best, is_among
+from memd.recall.filters import EvidenceRows, VisibleRows
+from memd.recall.retrievers import best_rows, is_among
 from memd.store.types import StoredPassage
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
@@ -87,8 +87,10 @@ def test_the_best_are_those_of_sorting_everything_that_is_wanted(rows, pool, is_
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topk, "_COLUMNS_MIN", 4)
         patch.setattr(topk, "_COLUMNS_ROOT", 1)
-        evidence = Evidence(index, wanted)
-        found = best(index, scores, Masks(wanted, share, few, evidence, {}), pool).tolist()
+        evidence = EvidenceRows(index, wanted)
+        found = best_rows(
+            index, scores, VisibleRows(wanted, share, few, evidence, {}), pool
+        ).tolist()
     every = [i for i in range(len(rows)) if wanted[i] and scores[i] > 0]
     every.sort(key=lambda i: (-scores[i], -rows[i][1], -(i // 2)))
     firsts = [i for n, i in enumerate(every) if i // 2 not in {j // 2 for j in every[:n]}]

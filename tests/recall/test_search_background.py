@@ -1,7 +1,7 @@
 import pytest
 
-from memd.recall.ranking_context import Background
-from memd.recall.search import look
+from memd.recall.ranking_context import CandidateFacts
+from memd.recall.search import read_facts
 from memd.store import usage
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
@@ -18,7 +18,7 @@ async def known(library, ids, profile, **more):
     assert answer.hits
     question = library.asked("kettle", profile=profile, **more)
     asked = await library.recaller._read(question)
-    return library.db.read_now(lambda tx: look(tx, ids, asked))
+    return library.db.read_now(lambda tx: read_facts(tx, ids, asked))
 
 
 async def test_only_what_a_step_asks_for_is_looked_up(library):
@@ -27,15 +27,15 @@ async def test_only_what_a_step_asks_for_is_looked_up(library):
     library.db.write_now(
         lambda tx: usage.record_uses(tx, {one: SummaryUse(3, NOW)}, {(one, two): 2})
     )
-    assert await known(library, [one, two], "siftcoder") == Background()
-    assert await known(library, [one, two], "memd") == Background()
+    assert await known(library, [one, two], "siftcoder") == CandidateFacts()
+    assert await known(library, [one, two], "memd") == CandidateFacts()
     memu = await known(library, [one, two], "memu")
-    assert memu == Background(
+    assert memu == CandidateFacts(
         uses={one: SummaryUse(3, NOW)}, entities={one: frozenset({"decode_token"})}
     )
     clawmem = await known(library, [one, two], "clawmem")
-    assert clawmem == Background(uses={one: SummaryUse(3, NOW)}, together={(one, two): 2})
-    assert await known(library, [], "memu") == Background()
+    assert clawmem == CandidateFacts(uses={one: SummaryUse(3, NOW)}, together={(one, two): 2})
+    assert await known(library, [], "memu") == CandidateFacts()
 
 
 async def test_nothing_later_is_seen(library):
@@ -46,7 +46,7 @@ async def test_nothing_later_is_seen(library):
         )
     )
     seen = await known(library, [one, two], "clawmem", as_of=NOW - 5 * DAY)
-    assert seen == Background(uses={two: SummaryUse(1, NOW - 6 * DAY)})
+    assert seen == CandidateFacts(uses={two: SummaryUse(1, NOW - 6 * DAY)})
 
 
 async def test_a_failure_is_told_and_nothing_else(library):

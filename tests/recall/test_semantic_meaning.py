@@ -3,9 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from memd.recall.profiles import Learned
-from memd.recall.query import Aim
-from memd.recall.semantic import UNRELATED, Near, floor
+from memd.recall.profiles import LearnedSettings
+from memd.recall.query import QueryVector
+from memd.recall.semantic import UNRELATED, LearnedEvidence, cosine_floor
 from tests.factories import Synonyms
 from tests.indexed_vault import IndexedVault
 
@@ -14,8 +14,8 @@ NONSENSE = ("zygomorphic quince", "blorp fnarg", "how long to boil an egg")
 
 def near(mean=0.2, best=0.6):
     nothing = np.empty(0)
-    aim = Aim("s", nothing)
-    return Near(aim, True, nothing.astype(np.int64), nothing, mean, best, 0.5, 0.4)
+    aim = QueryVector("s", nothing)
+    return LearnedEvidence(aim, True, nothing.astype(np.int64), nothing, mean, best, 0.5, 0.4)
 
 
 @pytest.fixture
@@ -49,15 +49,17 @@ def test_where_none_has_a_vector_nothing_is_added():
 
 def test_the_floor_rises_with_the_number_of_memories_and_is_out_of_reach_while_unknown():
     unrelated = np.array([0.0, 0.2], np.float32)
-    one, ten, many = (floor(unrelated, n, Learned(floor=1.5)) for n in (1, 10, 1000))
+    one, ten, many = (
+        cosine_floor(unrelated, n, LearnedSettings(floor=1.5)) for n in (1, 10, 1000)
+    )
     assert one == ten == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(10)))
     assert many == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(1000)))
-    assert floor(None, 1, Learned()) == math.inf
+    assert cosine_floor(None, 1, LearnedSettings()) == math.inf
 
 
 def test_sentences_that_are_all_equally_far_do_not_make_a_floor_of_nothing():
     alike = np.array([0.4, 0.4], np.float32)
-    assert floor(alike, 1, Learned(floor=0.0)) == pytest.approx(
+    assert cosine_floor(alike, 1, LearnedSettings(floor=0.0)) == pytest.approx(
         0.4 + 0.03 * math.sqrt(2 * math.log(10))
     )
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from memd.index.columns import Columns
 from memd.index.postings import POSTING, Among, Postings
 from memd.recall import session_bm25
-from memd.recall.profiles import Lexical
-from memd.recall.session_bm25 import Sessions
+from memd.recall.profiles import LexicalSettings
+from memd.recall.session_bm25 import SessionBm25
 from memd.store.types import StoredPassage
 
-LEXICAL = Lexical(k1=1.2, b=0.4, title_weight=2.0)
+LEXICAL = LexicalSettings(k1=1.2, b=0.4, title_weight=2.0)
 ROW = st.tuples(
     st.integers(0, 3),
     st.booleans(),
@@ -58,7 +58,7 @@ def by_hand(rows, terms):
 @given(st.lists(ROW, max_size=12), st.lists(st.integers(1, 7), max_size=5, unique=True))
 def test_each_session_is_scored_as_one_document_of_what_may_be_seen(rows, terms):
     columns, postings, mask = made(rows)
-    sessions = Sessions(columns, postings, Among(mask, postings.df))
+    sessions = SessionBm25(columns, postings, Among(mask, postings.df))
     asked = {term: 1.0 + term for term in terms}
     expected = pytest.approx(by_hand(rows, asked), rel=1e-4, abs=1e-6)
     assert sessions.scores(asked, LEXICAL).tolist() == expected
@@ -69,7 +69,7 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
     monkeypatch.setattr(session_bm25, "_REMEMBERED", 8)
     rows = [(session, True, dict.fromkeys(range(1, 6), (0, 1))) for session in (1, 2, 3)]
     columns, postings, mask = made(rows)
-    sessions = Sessions(columns, postings, Among(mask, postings.df))
+    sessions = SessionBm25(columns, postings, Among(mask, postings.df))
     for term in (1, 2, 3, 1):
         assert sessions.scores({term: 1.0}, LEXICAL)[1:].tolist() == pytest.approx(
             [0.133531] * 3, rel=1e-4
@@ -80,7 +80,7 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
 def test_a_word_too_frequent_for_a_byte_is_counted_right():
     rows = [(1, True, {1: (0, 255)}), (1, True, {1: (0, 255)}), (2, True, {1: (0, 1)})]
     columns, postings, mask = made(rows)
-    sessions = Sessions(columns, postings, Among(mask, postings.df))
+    sessions = SessionBm25(columns, postings, Among(mask, postings.df))
     for _ in range(2):
         found = sessions.scores({1: 1.0}, LEXICAL).tolist()
         assert found == pytest.approx(by_hand(rows, {1: 1.0}), rel=1e-4)

@@ -4,7 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import Kind
-from memd.recall.session_context import DAY_MS, Group, select, worth
+from memd.recall.session_context import (
+    DAY_MS,
+    CandidateGroup,
+    choose_candidates,
+    rate_candidate,
+)
 from memd.store.types import ContextCandidate
 
 NOW = 1_800_000_000_000
@@ -16,27 +21,29 @@ def card(number, *, days=0.0, kind=Kind.DECISION, title=None, **more):
 
 
 def group(name, *cards, leads=False):
-    return Group(name, cards, leads)
+    return CandidateGroup(name, cards, leads)
 
 
 def chosen(groups, room, cost=10, heading=0):
-    found = select(groups, room, NOW, lambda _: cost, lambda _: heading)
+    found = choose_candidates(groups, room, NOW, lambda _: cost, lambda _: heading)
     return [c.card.id for c in found if c.is_shown]
 
 
 def test_the_recent_the_repeated_and_the_asked_for_are_worth_more():
     plain = card(1, days=100)
-    assert worth(card(1), NOW) == 1.0
-    assert worth(plain, NOW) < worth(card(1, days=10), NOW)
-    assert worth(plain, NOW) < worth(replace(plain, repeats=3), NOW)
-    assert worth(plain, NOW) < worth(replace(plain, uses=3), NOW)
-    assert worth(replace(plain, kind=Kind.INSTRUCTION), NOW) > worth(plain, NOW)
-    assert worth(card(1, days=-5), NOW) == 1.0
+    assert rate_candidate(card(1), NOW) == 1.0
+    assert rate_candidate(plain, NOW) < rate_candidate(card(1, days=10), NOW)
+    assert rate_candidate(plain, NOW) < rate_candidate(replace(plain, repeats=3), NOW)
+    assert rate_candidate(plain, NOW) < rate_candidate(replace(plain, uses=3), NOW)
+    assert rate_candidate(replace(plain, kind=Kind.INSTRUCTION), NOW) > rate_candidate(
+        plain, NOW
+    )
+    assert rate_candidate(card(1, days=-5), NOW) == 1.0
 
 
 def test_what_a_wrong_clock_dated_ahead_does_not_lead_until_then():
     ahead = card(1, days=-4_000)
-    assert worth(ahead, NOW) == worth(card(1, days=4_000), NOW)
+    assert rate_candidate(ahead, NOW) == rate_candidate(card(1, days=4_000), NOW)
     assert chosen([group("a", ahead, card(2, days=3))], 10) == [2]
 
 
@@ -69,7 +76,7 @@ def test_a_heading_takes_room_once():
 
 
 def test_what_two_groups_have_stands_in_the_first():
-    found = select(
+    found = choose_candidates(
         [group("a", card(1)), group("b", card(1))], 99, NOW, lambda _: 1, lambda _: 0
     )
     assert [(c.group, c.is_shown) for c in found] == [("a", True)]
@@ -77,15 +84,15 @@ def test_what_two_groups_have_stands_in_the_first():
 
 def test_what_says_the_same_is_told_once():
     cards = card(1, title="It FAILS"), card(2, days=1, title="it  fails!")
-    found = select([group("a", *cards)], 99, NOW, lambda _: 1, lambda _: 0)
+    found = choose_candidates([group("a", *cards)], 99, NOW, lambda _: 1, lambda _: 0)
     assert {c.card.id: c.why for c in found} == {1: "today", 2: "says the same as #1"}
 
 
 def test_a_verdict_tells_why():
     told = card(1, days=3, is_pinned=True, repeats=2, uses=4)
-    (one,) = select([group("a", told)], 99, NOW, lambda _: 1, lambda _: 0)
+    (one,) = choose_candidates([group("a", told)], 99, NOW, lambda _: 1, lambda _: 0)
     assert one.why == "pinned, 3 d old, said again 2×, asked for 4×"
-    (one,) = select([group("a", told)], 0, NOW, lambda _: 1, lambda _: 0)
+    (one,) = choose_candidates([group("a", told)], 0, NOW, lambda _: 1, lambda _: 0)
     assert (one.is_shown, one.why) == (False, "no room left")
 
 
@@ -98,8 +105,10 @@ def test_the_room_is_never_exceeded_and_nothing_is_lost(sizes, room, heading, le
     for place, group_sizes in enumerate(sizes):
         numbers = range(100 * place, 100 * place + len(group_sizes))
         costs |= dict(zip(numbers, group_sizes, strict=True))
-        groups.append(Group(str(place), tuple(card(n) for n in numbers), leads and place == 1))
-    found = select(groups, room, NOW, lambda c: costs[c.id], lambda _: heading)
+        groups.append(
+            CandidateGroup(str(place), tuple(card(n) for n in numbers), leads and place == 1)
+        )
+    found = choose_candidates(groups, room, NOW, lambda c: costs[c.id], lambda _: heading)
     assert sorted(c.card.id for c in found) == sorted(costs)
     used = sum(costs[c.card.id] for c in found if c.is_shown)
     used += heading * len({c.group for c in found if c.is_shown})

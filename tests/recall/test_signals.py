@@ -17,19 +17,21 @@ def test_ages_are_days_and_the_future_has_none():
 
 def test_siftcoders_decay():
     # exp(-1/7) = 0.8669; exp(-30/7) = exp(-4.2857) = 0.01377
-    assert signals.exponential(f(0, 1, 30), 7) == pytest.approx([1, 0.8669, 0.01377], abs=1e-4)
+    assert signals.exponential_decay(f(0, 1, 30), 7) == pytest.approx(
+        [1, 0.8669, 0.01377], abs=1e-4
+    )
 
 
 def test_covalences_recency():
     # 1/(1+0/365) = 1; one year: 1/2; two: 1/3; a day: 365/366 = 0.99727
-    assert signals.hyperbolic(f(0, 365, 730, 1), 365) == pytest.approx(
+    assert signals.hyperbolic_decay(f(0, 365, 730, 1), 365) == pytest.approx(
         [1, 0.5, 1 / 3, 365 / 366]
     )
 
 
 def test_the_logarithmic_recency():
     # 1 - 0.1*log10(1+9) = 0.9; 1 - 0.1*log10(1+99) = 0.8
-    assert signals.logarithmic(f(0, 9, 99)) == pytest.approx([1, 0.9, 0.8])
+    assert signals.logarithmic_decay(f(0, 9, 99)) == pytest.approx([1, 0.9, 0.8])
 
 
 def test_the_tier_counts_from_one_and_agent_equals_captured():
@@ -69,7 +71,7 @@ def test_a_kind_that_nobody_asks_for_is_worth_nothing():
 
 def test_clawmems_recency_halves_and_an_infinite_half_life_never_does():
     # 2^(-60/60) = 0.5; 2^(-90/30) = 0.125; no age: 1; never: 1
-    assert signals.halving(f(60, 90, 0, 9999), f(60, 30, 60, np.inf)) == pytest.approx(
+    assert signals.half_life_decay(f(60, 90, 0, 9999), f(60, 30, 60, np.inf)) == pytest.approx(
         [0.5, 0.125, 1, 1]
     )
 
@@ -78,7 +80,7 @@ def test_clawmems_stretch_by_use():
     # never used: 1 + 0.3*ln(1) = 1; once, today: 1 + 0.3*ln 2 = 1.207944
     # four times, 45 days ago: freshness 0.5, 1 + 0.3*ln 3 = 1.329584; 90 days ago: freshness 0 -> 1
     # 1000 times: 1 + 0.3*ln 1001 = 3.07263 -> 3
-    stretch = signals.stretch(f(0, 1, 4, 4, 1000), f(np.inf, 0, 45, 90, 0))
+    stretch = signals.half_life_stretch(f(0, 1, 4, 4, 1000), f(np.inf, 0, 45, 90, 0))
     assert stretch == pytest.approx([1, 1.207944, 1.329584, 1, 3], abs=1e-6)
 
 
@@ -89,8 +91,8 @@ def test_clawmems_coactivation():
 
 def test_covalences_title_bonus_wants_every_word():
     titles = ["v1.4-roadmap", "roadmap", ""]
-    assert signals.title_bonus(titles, ["roadmap", "1.4"]).tolist() == [1, 0, 0]
-    assert signals.title_bonus(titles, []).tolist() == [0, 0, 0]
+    assert signals.title_has_all_words(titles, ["roadmap", "1.4"]).tolist() == [1, 0, 0]
+    assert signals.title_has_all_words(titles, []).tolist() == [0, 0, 0]
 
 
 def test_memus_reinforcement():

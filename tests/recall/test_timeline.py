@@ -2,7 +2,7 @@ import pytest
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Draft, EdgeType, Kind, SessionRef
-from memd.recall.timeline import GAP_MS, timeline
+from memd.recall.timeline import GAP_MS, read_timeline
 from memd.store import links, projects, summaries
 from memd.store.filter import Filter
 
@@ -40,7 +40,9 @@ class Past:
         wanted = wanted or Filter(
             project_ids=(self.here,), session_id=session_id, include_superseded=True
         )
-        return await timeline(self.db, around=around, at=at, wanted=wanted, now=NOW, **more)
+        return await read_timeline(
+            self.db, around=around, at=at, wanted=wanted, now=NOW, **more
+        )
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from memd.consolidate.curator import Curator
 from memd.consolidate.judgments import JudgmentService
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, EdgeType, Finding, Kind, Source
-from memd.recall.types import Answer, Hit, Part
+from memd.recall.types import Answer, Hit, ScorePart
 from memd.server.injection_types import Looked
 from memd.server.listener import Listener
 from memd.server.ports import App
@@ -64,7 +64,7 @@ def _all(tx, project_ids):
 
 
 def _hit(one, rank):
-    parts = (Part("lexical", 1 / (60 + rank)), Part("recency", 0.01))
+    parts = (ScorePart("lexical", 1 / (60 + rank)), ScorePart("recency", 0.01))
     return Hit(
         one, "demo", "a session", one.body, sum(p.value for p in parts), parts, ("lexical",),
         lexical_rank=rank, vector_rank=rank + 1, cosine=0.5, recency=0.9,

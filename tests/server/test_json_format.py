@@ -1,7 +1,7 @@
 import json
 
 from memd.models import Kind, Summary, Tier
-from memd.recall.types import Answer, Hit, Part, Turn
+from memd.recall.types import Answer, Hit, ScorePart, Turn
 from memd.server import json_format
 
 SUMMARY = Summary(
@@ -11,7 +11,7 @@ SUMMARY = Summary(
 
 
 def test_an_answer_is_whole_and_flat():
-    hit = Hit(SUMMARY, "demo", None, "b", 0.5, (Part("a", 0.5),), ("lexical",))
+    hit = Hit(SUMMARY, "demo", None, "b", 0.5, (ScorePart("a", 0.5),), ("lexical",))
     shown = json_format.answer(
         Answer((hit,), "memd", None, 1.0, notes=("n",), contradicted={1: (4,)}),
         waited=None,

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from memd.models import Kind, Summary, Tier
-from memd.recall.types import Answer, Hit, Part, Traced, Turn, apply_parts
+from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn, apply_parts
 from memd.server import mcp_format
 from memd.server.mcp_format import View
 from memd.server.responses import GetResponse, SearchResponse, check_response
@@ -12,15 +12,15 @@ from memd.server.time_expressions import DAY
 NOW = 1_800_000_000_000
 view = View(NOW, project="demo")
 PARTS = (
-    Part("lexical", 0.0161290322),
-    Part("vector", 0.0153846153),
-    Part("context", 0.0041),
-    Part("title", 0.0),
-    Part("recency", 0.00123456),
-    Part("entity", 0.0021),
-    Part("pinned", 1.0, "*"),
-    Part("intent", 1.25, "*"),
-    Part("cap", 1.0, "<"),
+    ScorePart("lexical", 0.0161290322),
+    ScorePart("vector", 0.0153846153),
+    ScorePart("context", 0.0041),
+    ScorePart("title", 0.0),
+    ScorePart("recency", 0.00123456),
+    ScorePart("entity", 0.0021),
+    ScorePart("pinned", 1.0, "*"),
+    ScorePart("intent", 1.25, "*"),
+    ScorePart("cap", 1.0, "<"),
 )
 
 
@@ -132,7 +132,9 @@ def test_what_was_said_adds_less_than_two_kilobytes_and_counts_what_it_leaves_ou
 
 def test_any_search_is_under_twenty_kilobytes():
     trace = [
-        Traced(i, "a title " * 20, 0.01, PARTS, {"lexical": i}, 0.5, ("login",), "rank")
+        TracedCandidate(
+            i, "a title " * 20, 0.01, PARTS, {"lexical": i}, 0.5, ("login",), "rank"
+        )
         for i in range(500)
     ]
     shown = mcp_format.search(
@@ -148,7 +150,7 @@ def test_any_search_is_under_twenty_kilobytes():
 def test_the_score_can_be_worked_out_from_the_parts_in_their_order():
     (told,) = mcp_format.search(answer([hit()]), view)["hits"]
     parts = [
-        Part(name.lstrip("*<"), value, name[0] if name[0] in "*<" else "+")
+        ScorePart(name.lstrip("*<"), value, name[0] if name[0] in "*<" else "+")
         for name, value in told["parts"].items()
     ]
     assert apply_parts(parts) == pytest.approx(told["score"], rel=1e-3)
@@ -157,7 +159,7 @@ def test_the_score_can_be_worked_out_from_the_parts_in_their_order():
 
 
 def test_parts_of_the_same_name_are_both_told():
-    assert mcp_format.parts((Part("a", 1.0), Part("a", 2.0))) == {"a": 1, "a'": 2}
+    assert mcp_format.parts((ScorePart("a", 1.0), ScorePart("a", 2.0))) == {"a": 1, "a'": 2}
 
 
 def test_nothing_is_null_and_the_asked_project_is_not_repeated():

@@ -15,15 +15,15 @@ from memd.models import (
     Tier,
 )
 from memd.recall.types import (
-    Access,
-    Judged,
-    Position,
-    Relation,
-    Showing,
+    JudgmentLink,
+    PastInjection,
+    SourceEvent,
+    SupersessionLink,
     Timeline,
     TimelineRow,
+    TranscriptPosition,
+    UsageHistory,
     Why,
-    WhySource,
 )
 from memd.server import mcp_format, mcp_history
 from memd.server.mcp_format import View
@@ -65,7 +65,7 @@ def test_a_long_timeline_says_what_it_left_out():
 
 def reasons(count=1):
     event = Event(7, 1, EventKind.PROMPT, "UserPromptSubmit", NOW - DAY, {})
-    relation = Relation(
+    relation = SupersessionLink(
         Supersession(1, 13, 12, "topic", 0.97, "no objection", NOW, undone_at=NOW),
         summary(13),
         is_newer=True,
@@ -73,7 +73,7 @@ def reasons(count=1):
     edge = Edge(1, "summary", "12", EdgeType.EDITS, "file", "/a/b.py", 1.0, "turn", NOW)
     return Why(
         "summary:12", summary(), "superseded by #13",
-        (WhySource(event, "login answers " + "500 " * 500),) * count, (relation,) * count, (edge,) * count,
+        (SourceEvent(event, "login answers " + "500 " * 500),) * count, (relation,) * count, (edge,) * count,
         {"summary:12": "Login"},
     )  # fmt: skip
 
@@ -159,10 +159,10 @@ def test_a_source_says_its_place_and_its_transcript_once():
     found = reasons()
     event = found.sources[0].event
     places = (
-        Position("/t/a.jsonl", "s", line="u1"), Position("/t/a.jsonl", "s", prompt="p1", tool_use="toolu_1"),
-        Position(session="s2", prompt="p2"), Position(),
+        TranscriptPosition("/t/a.jsonl", "s", line="u1"), TranscriptPosition("/t/a.jsonl", "s", prompt="p1", tool_use="toolu_1"),
+        TranscriptPosition(session="s2", prompt="p2"), TranscriptPosition(),
     )  # fmt: skip
-    sources = tuple(WhySource(event, "words", place) for place in places)
+    sources = tuple(SourceEvent(event, "words", place) for place in places)
     shown = mcp_history.why(dataclasses.replace(found, sources=sources), view)["sources"]
     assert [(one.get("place"), one.get("transcript")) for one in shown] == [
         ("line u1", "/t/a.jsonl"),
@@ -173,8 +173,8 @@ def test_a_source_says_its_place_and_its_transcript_once():
 
 
 def test_why_tells_the_rule_in_words_and_how_it_was_used():
-    showing = Showing("s1", "Fix the login", "prompt", NOW, "fits the prompt")
-    access = Access(7, NOW - DAY, 2, 1, (showing,))
+    showing = PastInjection("s1", "Fix the login", "prompt", NOW, "fits the prompt")
+    access = UsageHistory(7, NOW - DAY, 2, 1, (showing,))
     shown = mcp_history.why(
         dataclasses.replace(reasons(), rule="a check failed", access=access), view
     )
@@ -189,17 +189,17 @@ def test_why_tells_the_rule_in_words_and_how_it_was_used():
 def test_why_is_under_twenty_kilobytes_whatever_it_holds(letter):
     long = letter * 3_000
     event = Event(7, 1, EventKind.PROMPT, "p", NOW, {}, tool=letter * 50)
-    judged = Judged(
+    judged = JudgmentLink(
         Judgment(1, 12, 13, Stance.COMPATIBLE, long, "agent", NOW), summary(13, long)
     )
     link = Supersession(1, 13, 12, "topic-key", 0.97, long, NOW)
     found = Why(
         f"file:{long}", summary(12, long), "current",
-        (WhySource(event, long, Position(long, long, long, long, long)),) * 200,
-        (Relation(link, summary(13, long), is_newer=True),) * 200,
+        (SourceEvent(event, long, TranscriptPosition(long, long, long, long, long)),) * 200,
+        (SupersessionLink(link, summary(13, long), is_newer=True),) * 200,
         (Edge(1, "file", long, EdgeType.EDITS, "file", long, 1.0, "turn", NOW),) * 200,
         {"summary:13": long}, "rule " * 20,
-        Access(10**9, NOW, 10**9, 10**9, (Showing(long, long, "prompt", NOW, long),) * 10),
+        UsageHistory(10**9, NOW, 10**9, 10**9, (PastInjection(long, long, "prompt", NOW, long),) * 10),
         (judged,) * 200, tuple(range(10**9, 10**9 + 500)),
     )  # fmt: skip
     shown = mcp_history.why(found, view)

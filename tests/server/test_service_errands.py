@@ -4,7 +4,7 @@ import pytest
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, SessionRef
-from memd.recall.types import Surface
+from memd.recall.types import RelevanceGate
 from memd.server.requests import (
     ForgetRequest,
     GetRequest,
@@ -62,13 +62,13 @@ async def test_a_question_carries_everything_that_was_asked(house, desk, clock):
     assert question.explain
     assert question.profile == "siftcoder"
     assert question.focus == ("src/**", "billing")
-    assert question.surface is None
+    assert question.relevance_gate is None
 
 
 async def test_only_the_control_call_can_ask_for_what_is_worth_showing(house, desk):
     await desk.search(SearchRequest(query="x", surface={"floor": 0.2}), NOBODY)
-    assert house.recaller.asked[-1].surface == Surface(floor=0.2, ratio=0.5)
-    assert RelevanceRequest().model_dump() == dataclasses.asdict(Surface())
+    assert house.recaller.asked[-1].relevance_gate == RelevanceGate(floor=0.2, ratio=0.5)
+    assert RelevanceRequest().model_dump() == dataclasses.asdict(RelevanceGate())
 
 
 async def test_a_topic_or_a_vector_is_question_enough(house, desk):

@@ -214,7 +214,7 @@ def _config(said: str) -> None:
     with contextlib.suppress(ConfigError):
         known = config.parse(said, "config.toml")
         with contextlib.suppress(ConfigError, BadRequest):
-            profiles.resolve_all(known.profiles)
+            profiles.resolve_profiles(known.profiles)
         rules = ignore.compile_ignore(known.capture.ignore_paths, known.capture.ignore_tools)
         rules.reason({"tool_name": "Read", "tool_input": {"file_path": "/a/b/c" * 300}}, "/a")
     with contextlib.suppress(ValueError):
@@ -234,7 +234,7 @@ def _query() -> Iterator[Target]:
     db.execute("INSERT INTO f VALUES ('why did the login break after the cache')")
 
     def take(said: str) -> None:
-        asked = query.parse(said)
+        asked = query.parse_terms(said)
         for expression in (
             query.fts_expression(asked),
             *map(query.phrase_expression, asked.phrases),
@@ -242,7 +242,7 @@ def _query() -> Iterator[Target]:
             if expression:
                 shown = text_module.storable(expression)
                 db.execute("SELECT rowid FROM f WHERE f MATCH ?", (shown,)).fetchall()
-        same(query.parse(said), asked, "parsed twice")
+        same(query.parse_terms(said), asked, "parsed twice")
 
     yield Target(lambda generator: generator.text()[:6_000], take)
     db.close()
