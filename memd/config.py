@@ -21,11 +21,11 @@ Positive = Annotated[int, Field(gt=0)]
 Ratio = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Branch(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CaptureConfig(_Branch):
+class CaptureConfig(_Section):
     """What is kept of what agents say."""
 
     enabled: bool = True
@@ -47,7 +47,7 @@ class CaptureConfig(_Branch):
     """Whether long random-looking words are redacted, beside the named patterns."""
 
 
-class DistillConfig(_Branch):
+class DistillConfig(_Section):
     """How events become summaries."""
 
     writer: Literal["none", "ollama"] = "none"
@@ -70,7 +70,7 @@ class DistillConfig(_Branch):
     """A task expires after so many days, unless whoever states it says how long; 0: never."""
 
 
-class IndexConfig(_Branch):
+class IndexConfig(_Section):
     """How summaries become searchable."""
 
     passage_tokens: Positive = 400
@@ -78,7 +78,7 @@ class IndexConfig(_Branch):
     """Summaries indexed per transaction."""
 
 
-class EnginesConfig(_Branch):
+class EnginesConfig(_Section):
     """Which models turn text into vectors, and text into text."""
 
     embedder: Literal["auto", "ollama", "openai", "hashing"] = "auto"
@@ -107,7 +107,7 @@ class EnginesConfig(_Branch):
     spaces are asked."""
 
 
-class ConsolidateConfig(_Branch):
+class ConsolidateConfig(_Section):
     """How near-duplicates are tidied away."""
 
     enabled: bool = True
@@ -118,7 +118,7 @@ class ConsolidateConfig(_Branch):
     """New summaries looked at per tick."""
 
 
-class RetentionConfig(_Branch):
+class RetentionConfig(_Section):
     """What is kept for how long. Prompts, answers and memories stay, but for what is said here."""
 
     enabled: bool = True
@@ -136,7 +136,7 @@ class RetentionConfig(_Branch):
     are cut down, too. No memory goes for it. 0: none."""
 
 
-class RecallConfig(_Branch):
+class RecallConfig(_Section):
     """How a question is answered."""
 
     profile: str = "memd"
@@ -151,7 +151,7 @@ class RecallConfig(_Branch):
     they answer without it and say so."""
 
 
-class InjectConfig(_Branch):
+class InjectConfig(_Section):
     """What an agent is shown unasked. `memd switch` says it for one project or session."""
 
     session_start: bool = True
@@ -172,7 +172,7 @@ class InjectConfig(_Branch):
     """A further hit is shown if its score is at least this part of the best one's."""
 
 
-class ServeConfig(_Branch):
+class ServeConfig(_Section):
     """The front door."""
 
     line_bytes: Positive = LINE_BYTES_MAX
@@ -184,7 +184,7 @@ class ServeConfig(_Branch):
     """How long answers in flight may take after a client has closed its side."""
 
 
-class DaemonConfig(_Branch):
+class DaemonConfig(_Section):
     """The roof."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -194,7 +194,7 @@ class DaemonConfig(_Branch):
     """How long work in flight may take after SIGTERM."""
 
 
-class Config(_Branch):
+class Config(_Section):
     """Everything that can be set."""
 
     capture: CaptureConfig = CaptureConfig()
@@ -211,7 +211,7 @@ class Config(_Branch):
     daemon: DaemonConfig = DaemonConfig()
 
 
-def parse(text: str, origin: str) -> Config:
+def parse_config(text: str, origin: str) -> Config:
     """The configuration in a TOML text; a ConfigError names the file and the key that is wrong."""
     try:
         return Config.model_validate(tomllib.loads(text))
@@ -226,10 +226,10 @@ def parse(text: str, origin: str) -> Config:
         raise ConfigError(f"{origin} is nested too deeply to be read") from error
 
 
-def load(path: str) -> Config:
+def load_config(path: str) -> Config:
     """The configuration in a file, or the defaults if there is none."""
     try:
-        return parse(_text(path), path)
+        return parse_config(_text(path), path)
     except FileNotFoundError:
         return Config()
     except (OSError, UnicodeDecodeError) as error:

@@ -31,7 +31,7 @@ class PathPattern:
         return self.regex.search(f"{path}/" if is_marked else path) is not None
 
 
-def parse(line: str) -> PathPattern | None:
+def parse_pattern(line: str) -> PathPattern | None:
     """One line as a pattern; None if it is empty, a comment or not valid."""
     try:
         source, includes = GitIgnoreSpecPattern.pattern_to_regex(_LAST_DEEP.sub("**/*/", line))

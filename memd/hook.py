@@ -215,9 +215,9 @@ def _spool(payload: bytes, at: int, directory: str | None, paths: Paths) -> None
     text = payload.decode("utf-8", "replace")
     try:
         value = json.loads(text)
-        kept = truncate.clean(value)
+        kept = truncate.clean_payload(value)
     except (ValueError, RecursionError):
-        kept = {"raw": truncate.clean(text)}
+        kept = {"raw": truncate.clean_payload(text)}
     said = {"client": CLIENT, "payload": kept, "at": at, "directory": directory}
     line = json.dumps(said, separators=(",", ":")).encode("ascii")
     reason = None

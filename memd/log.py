@@ -24,14 +24,14 @@ def _opened(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
 
 
-class _Line(logging.Formatter):
+class _MessageFormatter(logging.Formatter):
     """The message and nothing else: a traceback is in it already, redacted."""
 
     def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
 
 
-class _File(logging.handlers.RotatingFileHandler):
+class _LogFile(logging.handlers.RotatingFileHandler):
     """A file of this user's alone that may refuse a line; never a pipe, nor what a link leads to."""
 
     _is_torn = False
@@ -69,9 +69,9 @@ def configure(
     if path is None:
         handler = logging.StreamHandler()
     else:
-        handler = _File(path, maxBytes=max_bytes, backupCount=1, encoding="utf-8")
+        handler = _LogFile(path, maxBytes=max_bytes, backupCount=1, encoding="utf-8")
         os.chmod(path, 0o600)
-    handler.setFormatter(_Line())
+    handler.setFormatter(_MessageFormatter())
     root = logging.getLogger("memd")
     root.handlers[:] = [handler]
     root.setLevel(level.upper())

@@ -17,7 +17,7 @@ GLOBAL_PROJECT = "global"
 """The key of the project whose memories are seen from every other one."""
 SCRATCH_PROJECT = "scratch"
 """The key of the project of sessions that have no directory, or one made for a single day."""
-AHEAD_MS = 7 * 86_400_000
+CLOCK_SKEW_MAX_MS = 7 * 86_400_000
 """A time that lies so far in the future is not to come: the clock that it was read from was wrong."""
 
 

@@ -102,7 +102,7 @@ def terms(token: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((whole, *(stem(part) for part in parts if len(part) > 1))))
 
 
-def forget_words() -> None:
+def clear_word_caches() -> None:
     """Empty the caches: after a great deal of text they hold megabytes that nobody will ask for."""
     stem.cache_clear()
     terms.cache_clear()

@@ -89,7 +89,7 @@ class IndexedVault:
             await self.indexer.load()
         await self.indexer.settle()
         space, columns = self.learned.current, self.index.columns
-        self.index.adopt(space)
+        self.index.adopt_learned_space(space)
         rows = [columns.rows_of(number) for number in ids] or [np.flatnonzero(columns.live)]
         rows = np.concatenate(rows)
         known = self.db.read_now(

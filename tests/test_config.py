@@ -19,7 +19,7 @@ def uncommented():
 
 
 def test_the_example_uncommented_is_the_default():
-    found = config.parse(uncommented(), "example")
+    found = config.parse_config(uncommented(), "example")
     assert found.model_copy(update={"profiles": {}}) == Config()
 
 
@@ -31,17 +31,17 @@ def test_the_example_names_every_key():
 
 
 def test_the_example_as_it_stands_changes_nothing():
-    assert config.parse(EXAMPLE.read_text(encoding="utf-8"), "example") == Config()
+    assert config.parse_config(EXAMPLE.read_text(encoding="utf-8"), "example") == Config()
 
 
 def test_no_file_means_the_defaults(tmp_path):
-    assert config.load(str(tmp_path / "none.toml")) == Config()
+    assert config.load_config(str(tmp_path / "none.toml")) == Config()
 
 
 def test_a_setting_is_read_from_the_file(tmp_path):
     file = tmp_path / "config.toml"
     file.write_text("[recall]\nk = 9\n", encoding="utf-8")
-    assert config.load(str(file)).recall.k == 9
+    assert config.load_config(str(file)).recall.k == 9
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_setting_is_read_from_the_file(tmp_path):
 )
 def test_a_wrong_setting_is_refused_by_its_name(text, said):
     with pytest.raises(ConfigError, match=re.escape(said)) as caught:
-        config.parse(text, "config.toml")
+        config.parse_config(text, "config.toml")
     assert caught.value.message.startswith("config.toml")
 
 
@@ -66,7 +66,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
     file = tmp_path / "config.toml"
     file.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="cannot be read"):
-        config.load(str(file))
+        config.load_config(str(file))
 
 
 def test_the_settings_cannot_be_changed_under_a_room():
@@ -76,25 +76,25 @@ def test_the_settings_cannot_be_changed_under_a_room():
 
 def test_a_file_that_is_nested_without_end_is_named():
     with pytest.raises(ConfigError, match=r"c\.toml is nested too deeply"):
-        config.parse("a = " + "[" * 5_000 + "]" * 5_000, "c.toml")
+        config.parse_config("a = " + "[" * 5_000 + "]" * 5_000, "c.toml")
 
 
 def test_a_pipe_a_device_or_a_huge_file_is_refused_at_once(tmp_path):
     file = tmp_path / "config.toml"
     os.mkfifo(file)
     with pytest.raises(ConfigError, match="it is no file"):
-        config.load(str(file))
+        config.load_config(str(file))
     file.unlink()
     file.symlink_to("/dev/zero")
     with pytest.raises(ConfigError, match="it is no file"):
-        config.load(str(file))
+        config.load_config(str(file))
     file.unlink()
     with file.open("wb") as opened:
         opened.truncate(1 << 30)
     with pytest.raises(ConfigError, match="larger than"):
-        config.load(str(file))
+        config.load_config(str(file))
 
 
 def test_a_number_without_end_is_a_fault_of_the_file():
     with pytest.raises(ConfigError, match="not valid TOML"):
-        config.parse("[index]\nbatch = " + "9" * 5_000, "config.toml")
+        config.parse_config("[index]\nbatch = " + "9" * 5_000, "config.toml")

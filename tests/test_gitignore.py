@@ -31,12 +31,14 @@ from memd import gitignore
     ],
 )
 def test_patterns_mean_what_they_mean_to_git(patterns, path, is_directory, is_left):
-    parsed = [found for line in patterns.splitlines() if (found := gitignore.parse(line))]
+    parsed = [
+        found for line in patterns.splitlines() if (found := gitignore.parse_pattern(line))
+    ]
     last = gitignore.last_match(parsed, path, is_directory=is_directory)
     assert (last is not None and not last.is_negated) is is_left
 
 
 def test_a_name_with_many_wildcards_takes_no_time():
-    pattern = gitignore.parse("*a" * 40 + "b")
+    pattern = gitignore.parse_pattern("*a" * 40 + "b")
     assert not pattern.matches("a" * 3_000, is_directory=False)
     assert pattern.matches("a" * 3_000 + "b", is_directory=False)

@@ -17,7 +17,7 @@ import pytest
 
 from memd import hook
 from memd.capture import spool
-from memd.capture.ingest import Intake
+from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.client import Client
 from memd.config import CaptureConfig
@@ -662,7 +662,7 @@ async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once
     for number in range(5):
         run(home, {**STOP, "prompt_id": f"p{number}"})
     paths = Paths(home)
-    intake = Intake(
+    ingestor = Ingestor(
         db,
         CaptureConfig(),
         clock,
@@ -672,10 +672,10 @@ async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once
     )
     # One of them had reached the daemon after all, too late for its hook to know.
     late = active(home)[2]
-    await intake.capture(
+    await ingestor.capture(
         [CaptureRequest("claude-code", late["payload"], late["at"], late["directory"])]
     )
-    assert await intake.drain() == 5
+    assert await ingestor.drain() == 5
     found = await db.read(lambda tx: events.events_by_ids(tx, range(1, 20)))
     assert sorted(event.turn for event in found.values()) == ["p0", "p1", "p2", "p3", "p4"]
     assert [found[n].turn for n in sorted(found)] == ["p2", "p0", "p1", "p3", "p4"]

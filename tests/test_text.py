@@ -97,7 +97,7 @@ def test_folding_twice_is_folding_once(anything):
 
 def test_words_that_were_forgotten_are_split_and_stemmed_alike():
     before = text.terms("decodingTokens")
-    text.forget_words()
+    text.clear_word_caches()
     assert text.terms.cache_info().currsize == text.stem.cache_info().currsize == 0
     assert text.terms("decodingTokens") == before
 

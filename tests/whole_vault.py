@@ -10,7 +10,7 @@ import apsw
 import pytest
 from anyio.from_thread import start_blocking_portal
 
-from memd.capture.ingest import Intake
+from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
@@ -121,7 +121,7 @@ class WholeVault:
         self.indexer = Indexer(db, embedders, self.index, config.index)
         self.distiller = Distiller(db, config.distill, clock, self.indexer.nudge)
         spool = f"{self.path}.spool"
-        self.intake = Intake(db, config.capture, clock, spool, self.distiller.nudge)
+        self.ingestor = Ingestor(db, config.capture, clock, spool, self.distiller.nudge)
         self.recaller = Recaller(db, embedders, self.index, config.recall, {})
         self.consolidator = Consolidator(
             db, self.index, self.space, config.consolidate, clock, self.indexer.nudge
@@ -167,7 +167,7 @@ class WholeVault:
     def capture(self, payloads):
         """Bring what a client's hooks say."""
         return self.call(
-            self.intake.capture, [CaptureRequest("claude-code", one) for one in payloads]
+            self.ingestor.capture, [CaptureRequest("claude-code", one) for one in payloads]
         )
 
     def tick(self):
@@ -230,7 +230,7 @@ class WholeVault:
         storage = snapshot.IndexStorage(self.db, fresh, embedders)
 
         def load(tx):
-            fresh.load(snapshot.contents(tx, embedders))
+            fresh.load(snapshot.read_vault(tx, embedders))
             storage._embed_missing(tx, fresh)
 
         self.db.read_now(load)

@@ -72,7 +72,7 @@ A gateway to other models may number its calls anew in every session; those are 
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 
 
-def adapt(
+def adapt_hook_payload(
     payload: Any, at: int, *, directory: str | None, source: str
 ) -> NewEvent | Ignored | Refused:
     """One hook payload as an event. `directory` is the session's stable root, if it is known."""
@@ -189,7 +189,7 @@ _PARTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...] | None]] = {
 # MERGED One file per client: its payloads in, memd's events out.
 
 
-__all__ = ["ADAPTERS", "Adapter", "Ignored", "Refused", "adapter"]
+__all__ = ["ADAPTERS", "Adapter", "Ignored", "Refused", "find_adapter"]
 
 
 class Adapter(Protocol):
@@ -201,9 +201,9 @@ class Adapter(Protocol):
         """One payload, as its client sent it."""
 
 
-ADAPTERS: Mapping[str, Adapter] = {CLIENT: adapt}
+ADAPTERS: Mapping[str, Adapter] = {CLIENT: adapt_hook_payload}
 
 
-def adapter(client: str) -> Adapter | None:
+def find_adapter(client: str) -> Adapter | None:
     """The adapter of a client, or None if memd does not know it."""
     return ADAPTERS.get(client)

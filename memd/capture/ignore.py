@@ -82,7 +82,7 @@ def compile_ignore(paths: Iterable[str], tools: Iterable[str]) -> Ignore:
 
 def parse_pattern(text: str) -> PathPattern | None:
     """One pattern, in which `**` crosses names also where git wants a `/` behind it: `src/**.js`."""
-    return gitignore.parse(_DEEP_PREFIX.sub("**/*", re.sub("/+", "/", text.strip())))
+    return gitignore.parse_pattern(_DEEP_PREFIX.sub("**/*", re.sub("/+", "/", text.strip())))
 
 
 def _relative(path: str, directory: str | None) -> tuple[list[str], bool]:

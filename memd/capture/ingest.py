@@ -15,9 +15,9 @@ import anyio.to_thread
 from memd import log
 from memd.capture import spool, truncate
 from memd.capture.claude_code import Refused
-from memd.capture.prepare import UNEXPECTED, CaptureRequest, Item, Preparer, is_small
-from memd.capture.project import Identities
-from memd.capture.write import Known, Prepared, Receipt, record, rehearse
+from memd.capture.prepare import UNEXPECTED, CaptureRequest, IngestItem, Preparer, is_small
+from memd.capture.project import ProjectResolver
+from memd.capture.write import LookupCache, PreparedItem, Receipt, rehearse, store_items
 from memd.config import CaptureConfig
 from memd.errors import Broken, MemdError, SpoolBroken, VaultError
 from memd.store import erasure, ledger
@@ -34,16 +34,16 @@ from memd.wakeup import AutoResetEvent
 # MERGED preparing and storing mean.
 
 
-BATCH = 200
+BATCH_EVENTS = 200
 """Events in one transaction, unless a single call brings more."""
 
 
 @dataclass(slots=True, eq=False)
-class Ticket:
+class QueuedCall:
     """One call that waits for a commit."""
 
-    items: Sequence[Item]
-    prepared: Sequence[Prepared] | None
+    items: Sequence[IngestItem]
+    prepared: Sequence[PreparedItem] | None
     called: anyio.Event | None = None
     """Set once it is settled, or is to lead; None for who waits for nobody."""
     is_settled: bool = False
@@ -61,13 +61,13 @@ class Ticket:
             self.called.set()
 
 
-class Sharing:
+class GroupCommit:
     """Admits calls; all on the event loop's thread, `prepare` in another."""
 
     def __init__(
         self,
-        prepare: Callable[[Sequence[Item]], list[Prepared]],
-        store: Callable[[Callable[[], list[Prepared]], int], Awaitable[list[Receipt]]],
+        prepare: Callable[[Sequence[IngestItem]], list[PreparedItem]],
+        store: Callable[[Callable[[], list[PreparedItem]], int], Awaitable[list[Receipt]]],
     ) -> None:
         """`store` is given what prepares, to be called in its thread, and for how many calls.
 
@@ -75,7 +75,7 @@ class Sharing:
         """
         self._prepare = prepare
         self._store = store
-        self._queue: deque[Ticket] = deque()
+        self._queue: deque[QueuedCall] = deque()
         self._is_led = False
 
     @property
@@ -83,14 +83,14 @@ class Sharing:
         """Events that wait for their commit to begin."""
         return sum(len(ticket.items) for ticket in self._queue)
 
-    async def admit(
-        self, items: Sequence[Item], prepared: Sequence[Prepared] | None = None
+    async def enqueue(
+        self, items: Sequence[IngestItem], prepared: Sequence[PreparedItem] | None = None
     ) -> list[Receipt]:
         """A receipt each, after the commit. `prepared`: if that is done already.
 
         Raises the MemdError that kept them from being stored, or what preparing raised.
         """
-        ticket = Ticket(items, prepared)
+        ticket = QueuedCall(items, prepared)
         self._queue.append(ticket)
         await self._called(ticket)
         if not ticket.is_settled:
@@ -103,7 +103,7 @@ class Sharing:
             raise ticket.error
         return list(ticket.receipts)
 
-    async def _called(self, ticket: Ticket) -> None:
+    async def _called(self, ticket: QueuedCall) -> None:
         """Wait for the turn to lead, or until another has settled this; a caller may give up."""
         if not self._is_led:
             self._is_led = True
@@ -136,16 +136,16 @@ class Sharing:
         else:
             self._is_led = False
 
-    def _next_batch(self) -> list[Ticket]:
+    def _next_batch(self) -> list[QueuedCall]:
         """Those that wait, the leader first, as far as they fit a transaction."""
         batch = [self._queue.popleft()]
-        room = BATCH - len(batch[0].items)
+        room = BATCH_EVENTS - len(batch[0].items)
         while self._queue and len(self._queue[0].items) <= room:
             batch.append(self._queue.popleft())
             room -= len(batch[-1].items)
         return batch
 
-    async def _work(self, batch: Sequence[Ticket]) -> None:
+    async def _work(self, batch: Sequence[QueuedCall]) -> None:
         try:
             stored = await self._store(lambda: self._prepared(batch), len(batch))
         except MemdError as error:
@@ -159,7 +159,7 @@ class Sharing:
             else:
                 ticket.settle((), ticket.error)
 
-    def _prepared(self, batch: Sequence[Ticket]) -> list[Prepared]:
+    def _prepared(self, batch: Sequence[QueuedCall]) -> list[PreparedItem]:
         """All of these, prepared where they were not; a call that cannot be prepared fails alone."""
         for ticket in batch:
             if ticket.prepared is None:
@@ -177,7 +177,7 @@ class Sharing:
 # MERGED in costs one row at a time. Not here: what to do about it (the intake), or what went wrong (the store).
 
 
-class Outage:
+class WriteCircuit:
     """Begins with a write that failed, ends with one that did not."""
 
     def __init__(self, db: Database, spool_dir: str) -> None:
@@ -186,28 +186,28 @@ class Outage:
         self._failing: MemdError | None = None
         self._is_reserve_due = True
 
-    def begin(self, error: MemdError) -> None:
+    def record_failure(self, error: MemdError) -> None:
         """Take note of a write that failed."""
         if self._failing is None:
             log.get("intake").error("vault_not_written", error=error.message)
         self._failing = error
 
-    def end(self) -> None:
+    def record_success(self) -> None:
         """Take note of a write that did not fail."""
         if self._failing is not None:
             log.get("intake").info("vault_written_again")
             self._is_reserve_due = True
         self._failing = None
 
-    async def is_over(self) -> bool:
+    async def is_writable(self) -> bool:
         """Whether the vault can be written: by trying, if it could not be before."""
         if self._failing is not None:
             try:
                 await self._db.write(ledger.probe_write)
             except MemdError as error:
-                self.begin(error)
+                self.record_failure(error)
                 return False
-            self.end()
+            self.record_success()
         if self._is_reserve_due:
             # Where there is no room for it now, there may be after the next outage.
             self._is_reserve_due = False
@@ -215,7 +215,7 @@ class Outage:
             await anyio.to_thread.run_sync(keep)
         return True
 
-    def told(self) -> dict[str, str | None]:
+    def status(self) -> dict[str, str | None]:
         """Its error's name as `failing`, and `why_failing` in words; None when there is none."""
         error = self._failing
         return {
@@ -232,7 +232,7 @@ class Outage:
 # MERGED its end. Not here: the marks (store/cleaning.py).
 
 
-class Cleanup:
+class ErasureCleaner:
     """Over one vault; looks whenever it is told to."""
 
     def __init__(self, db: Database) -> None:
@@ -242,9 +242,9 @@ class Cleanup:
         self._done = 0
         """The mark of private turns up to which it was cleaned up once."""
 
-    async def look(self) -> None:
+    async def clean_up(self) -> None:
         """Clean up what is due. Raises a VaultError; then it is due again."""
-        marks, has_faded = await self._db.read(_look)
+        marks, has_faded = await self._db.read(_read_marks)
         private = marks.get("private", self._done)
         is_left = "forgotten" in marks and (self._seen is None or self._seen == marks)
         if is_left or private != self._done or (has_faded and "private" in marks):
@@ -254,7 +254,7 @@ class Cleanup:
         self._seen = marks
 
 
-def _look(tx: Connection) -> tuple[ErasureMarks, bool]:
+def _read_marks(tx: Connection) -> tuple[ErasureMarks, bool]:
     marks = erasure.pending_marks(tx)
     return marks, bool(marks) and erasure.has_redistilled_private(tx)
 
@@ -266,15 +266,15 @@ def _look(tx: Connection) -> tuple[ErasureMarks, bool]:
 # MERGED transaction writes (record.py).
 
 
-__all__ = ["BATCH", "WAITING", "CaptureRequest", "Intake", "Receipt"]
+__all__ = ["CaptureRequest", "Ingestor", "Receipt"]
 
-WAITING = 64
+CONCURRENT_CALLS_MAX = 64
 """Calls that may be in hand at once; the others wait their turn."""
 SPOOL_POLL_S = 2.0
 _BATCH_BYTES = 4 * 1024 * 1024
 
 
-class Intake:
+class Ingestor:
     """The doer of the room. `on_stored` is called, on the event loop, after new events are stored."""
 
     name = "intake"
@@ -286,28 +286,28 @@ class Intake:
         clock: Callable[[], int],
         spool_dir: str,
         on_stored: Callable[[], None],
-        redact: truncate.Redact | None = None,
+        redact: truncate.RedactValue | None = None,
         *,
         spool_fallbacks: Sequence[str] = (),
-        identities: Identities | None = None,
+        projects: ProjectResolver | None = None,
     ) -> None:
         self._db = db
         self._config = config
         self._clock = clock
         self._spools = (spool_dir, *spool_fallbacks)
         self._on_stored = on_stored
-        self._identities = identities or Identities(clock)
-        self._preparer = Preparer(config, clock, self._identities, redact)
-        self._sharing = Sharing(self._preparer.all, self._store)
-        self._door = anyio.Semaphore(WAITING, fast_acquire=True)
-        self._hands = anyio.CapacityLimiter(2)
+        self._projects = projects or ProjectResolver(clock)
+        self._preparer = Preparer(config, clock, self._projects, redact)
+        self._group_commit = GroupCommit(self._preparer.prepare_all, self._store)
+        self._call_slots = anyio.Semaphore(CONCURRENT_CALLS_MAX, fast_acquire=True)
+        self._prepare_limiter = anyio.CapacityLimiter(2)
         self._draining = anyio.Lock()
         self._wakeup = AutoResetEvent()
         self._commit: dict[str, int] = {"events": 0, "captures": 0, "total": 0}
         self._waiting: dict[str, spool.Measure] = {}
-        self._known = Known()
-        self._outage = Outage(db, spool_dir)
-        self._cleanup = Cleanup(db)
+        self._lookup_cache = LookupCache()
+        self._write_circuit = WriteCircuit(db, spool_dir)
+        self._eraser = ErasureCleaner(db)
 
     async def capture(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
         """Store these in order; a receipt each, given only after the commit.
@@ -316,14 +316,14 @@ class Intake:
         batch of `BATCH` is stored, and asking again is safe.
         """
         receipts: list[Receipt] = []
-        for start in range(0, len(requests), BATCH):
-            receipts += await self._admit(requests[start : start + BATCH])
+        for start in range(0, len(requests), BATCH_EVENTS):
+            receipts += await self._admit(requests[start : start + BATCH_EVENTS])
         return receipts
 
     async def rehearse(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
         """What `capture` would answer now, with nothing stored."""
         prepared = await anyio.to_thread.run_sync(
-            self._preparer.all, requests, limiter=self._hands
+            self._preparer.prepare_all, requests, limiter=self._prepare_limiter
         )
         work = functools.partial(rehearse, everything=prepared, now=self._clock())
         return await self._db.write(work)
@@ -331,7 +331,7 @@ class Intake:
     async def run(self) -> None:
         """Drain the spool, now and whenever something is in it, and clean up behind private turns."""
         while True:
-            if await self._outage.is_over():
+            if await self._write_circuit.is_writable():
                 await self._catch_up()
             await self._wakeup.wait(SPOOL_POLL_S)
 
@@ -341,7 +341,7 @@ class Intake:
             await self.drain()
         except VaultError as error:
             # Told in the status; and asked again, with one small write, until it is over.
-            self._outage.begin(error)
+            self._write_circuit.record_failure(error)
 
     def wake(self) -> None:
         """Look into the spool now."""
@@ -349,7 +349,7 @@ class Intake:
 
     async def scrub(self) -> None:
         """Take the words of what was erased from the full texts and the log, too; if it fails, it is due again."""
-        await self._cleanup.look()
+        await self._eraser.clean_up()
 
     async def drain(self) -> int:
         """Store what the spool holds, file by file in order; how many lines that was.
@@ -377,15 +377,15 @@ class Intake:
         """
         waiting = self._waiting.values()
         return {
-            "pending": self._sharing.pending,
+            "pending": self._group_commit.pending,
             "commit": dict(self._commit),
             "spool": {
                 "files": sum(one.files for one in waiting),
                 "bytes": sum(one.bytes for one in waiting),
                 "lines": sum(one.lines for one in waiting),
             },
-            "trouble": self._identities.trouble,
-            **self._outage.told(),
+            "trouble": self._projects.trouble,
+            **self._write_circuit.status(),
         }
 
     async def _drain_directory(self, directory: str) -> int:
@@ -402,7 +402,7 @@ class Intake:
         return total
 
     async def _drain_file(self, path: str) -> int:
-        lines = _batches(path)
+        lines = _read_batches(path)
         total = 0
         while batch := await self._in_thread(next, lines, None):
             await self._admit(batch)
@@ -412,35 +412,35 @@ class Intake:
     async def _in_thread(self, work: Callable[..., Any], *args: Any) -> Any:
         return await anyio.to_thread.run_sync(functools.partial(work, *args))
 
-    async def _admit(self, items: Sequence[Item]) -> list[Receipt]:
-        async with self._door:
+    async def _admit(self, items: Sequence[IngestItem]) -> list[Receipt]:
+        async with self._call_slots:
             if is_small(items):
-                return await self._sharing.admit(items)
+                return await self._group_commit.enqueue(items)
             # What takes long to prepare is prepared beside the others, not before them.
             prepared = await anyio.to_thread.run_sync(
-                self._preparer.all, items, limiter=self._hands
+                self._preparer.prepare_all, items, limiter=self._prepare_limiter
             )
-            return await self._sharing.admit(items, prepared)
+            return await self._group_commit.enqueue(items, prepared)
 
     async def _store(
-        self, prepare: Callable[[], list[Prepared]], captures: int
+        self, prepare: Callable[[], list[PreparedItem]], captures: int
     ) -> list[Receipt]:
         """One transaction for all that so many calls brought; prepared just before it begins."""
-        everything: list[Prepared] = []
-        known, self._known = self._known, Known()
+        everything: list[PreparedItem] = []
+        known, self._lookup_cache = self._lookup_cache, LookupCache()
         try:
             receipts = await self._db.write(
-                lambda tx: record(tx, everything, self._clock(), known),
+                lambda tx: store_items(tx, everything, self._clock(), known),
                 before=lambda: everything.extend(prepare()),
             )
         except MemdError as failed:
-            self._outage.begin(failed)
+            self._write_circuit.record_failure(failed)
             raise
-        self._known = known  # only now: what failed may have been rolled back
-        self._outage.end()
+        self._lookup_cache = known  # only now: what failed may have been rolled back
+        self._write_circuit.record_success()
         total = self._commit["total"] + 1
         self._commit = {"events": len(everything), "captures": captures, "total": total}
-        for reason, count in _refusals(receipts).items():
+        for reason, count in _count_refusals(receipts).items():
             log.get(self.name).warning("event_refused", reason=reason, count=count)
         if any(receipt.outcome == "stored" for receipt in receipts):
             self._on_stored()
@@ -449,7 +449,7 @@ class Intake:
         return receipts
 
 
-def _refusals(receipts: Sequence[Receipt]) -> Counter[str]:
+def _count_refusals(receipts: Sequence[Receipt]) -> Counter[str]:
     return Counter(receipt.reason or "" for receipt in receipts if receipt.outcome == "refused")
 
 
@@ -462,21 +462,21 @@ def _spool_errors() -> Iterator[None]:
         raise SpoolBroken(f"{SpoolBroken.__doc__} ({error.strerror})") from error
 
 
-def _batches(path: str) -> Iterator[list[Item]]:
+def _read_batches(path: str) -> Iterator[list[IngestItem]]:
     """A spool file's requests, in batches that fit a transaction and the memory."""
-    batch: list[Item] = []
+    batch: list[IngestItem] = []
     size = 0
     for line in spool.read(path):
-        batch.append(_request(line))
+        batch.append(_parse_line(line))
         size += len(line or b"")
-        if len(batch) >= BATCH or size >= _BATCH_BYTES:
+        if len(batch) >= BATCH_EVENTS or size >= _BATCH_BYTES:
             yield batch
             batch, size = [], 0
     if batch:
         yield batch
 
 
-def _request(line: bytes | None) -> Item:
+def _parse_line(line: bytes | None) -> IngestItem:
     try:
         said = json.loads(line) if line is not None else None
     except (ValueError, RecursionError):

@@ -11,10 +11,10 @@ from typing import Any
 
 from memd import log
 from memd.capture import ignore, truncate
-from memd.capture.claude_code import Ignored, Refused, adapter
-from memd.capture.project import Identities
+from memd.capture.claude_code import Ignored, Refused, find_adapter
+from memd.capture.project import ProjectResolver
 from memd.capture.redact import redact_value
-from memd.capture.write import Prepared
+from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
 
 UNEXPECTED = (
@@ -50,7 +50,7 @@ class CaptureRequest:
     capture: bool = True
 
 
-Item = CaptureRequest | Refused
+IngestItem = CaptureRequest | Refused
 """A request, or a line of the spool that is none."""
 
 
@@ -61,58 +61,58 @@ class Preparer:
         self,
         config: CaptureConfig,
         clock: Callable[[], int],
-        identities: Identities,
-        redact: truncate.Redact | None = None,
+        projects: ProjectResolver,
+        redact: truncate.RedactValue | None = None,
     ) -> None:
         self._config = config
         self._clock = clock
-        self._identities = identities
+        self._projects = projects
         self._redact = redact or functools.partial(redact_value, entropy=config.entropy)
-        self._limits = truncate.Limits(field_bytes=config.field_bytes)
+        self._limits = truncate.PayloadLimits(field_bytes=config.field_bytes)
         self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
 
-    def all(self, items: Sequence[Item]) -> list[Prepared]:
+    def prepare_all(self, items: Sequence[IngestItem]) -> list[PreparedItem]:
         """Each of these, in order; raises what a mistake of ours raises."""
-        return [self._safely(item) for item in items]
+        return [self._prepare_or_refuse(item) for item in items]
 
-    def _safely(self, item: Item) -> Prepared:
-        """`_one`; a line of the spool that nothing can be made of must not block those behind it."""
+    def _prepare_or_refuse(self, item: IngestItem) -> PreparedItem:
+        """`_prepare`; a line of the spool that nothing can be made of must not block those behind it."""
         try:
-            return self._one(item)
+            return self._prepare(item)
         except UNEXPECTED as error:
             if not isinstance(item, CaptureRequest) or item.source != "spool":
                 raise
             log.get("intake").exception("spool_line_failed")
-            return Prepared("spool", Refused(f"memd failed on it: {type(error).__name__}"))
+            return PreparedItem("spool", Refused(f"memd failed on it: {type(error).__name__}"))
 
-    def _one(self, item: Item) -> Prepared:
+    def _prepare(self, item: IngestItem) -> PreparedItem:
         if isinstance(item, Refused):
-            return Prepared("spool", item)
+            return PreparedItem("spool", item)
         source = item.source if item.source in _SOURCES else "live"
-        adapt = adapter(item.client)
+        adapt = find_adapter(item.client)
         if adapt is None:
-            return Prepared(source, Refused("unknown client"))
+            return PreparedItem(source, Refused("unknown client"))
         if not item.capture:
-            return Prepared(source, Ignored("switched off by its sender"))
+            return PreparedItem(source, Ignored("switched off by its sender"))
         # An import is a person's own act; this is about what comes by itself.
         if not self._config.enabled and source != "import":
-            return Prepared(source, Ignored("switched off in config.toml"))
-        directory = item.directory or _own_directory(item.payload)
+            return PreparedItem(source, Ignored("switched off in config.toml"))
+        directory = item.directory or _payload_directory(item.payload)
         if reason := self._ignore.reason(item.payload, directory):
-            return Prepared(source, Ignored(reason))
-        slim = truncate.trim(item.payload, keep_reads=self._config.keep_reads)
-        payload = truncate.clean(slim, self._limits, self._redact)
-        project = self._identities.of(directory)
+            return PreparedItem(source, Ignored(reason))
+        slim = truncate.trim_tool_response(item.payload, keep_reads=self._config.keep_reads)
+        payload = truncate.clean_payload(slim, self._limits, self._redact)
+        project = self._projects.resolve(directory)
         shown = None if directory is None else _storable(directory)
-        verdict = adapt(payload, self._time(item.at), directory=shown, source=source)
-        return Prepared(source, verdict, project)
+        verdict = adapt(payload, self._event_time(item.at), directory=shown, source=source)
+        return PreparedItem(source, verdict, project)
 
-    def _time(self, at: int | None) -> int:
+    def _event_time(self, at: int | None) -> int:
         is_sane = isinstance(at, int) and not isinstance(at, bool) and 0 < at < _AT_MAX
         return at if at is not None and is_sane else self._clock()
 
 
-def is_small(items: Sequence[Item]) -> bool:
+def is_small(items: Sequence[IngestItem]) -> bool:
     """Whether preparing these holds nobody up who waits for it too: one request, with little in it."""
     if len(items) != 1:
         return False
@@ -136,7 +136,7 @@ def is_small(items: Sequence[Item]) -> bool:
     return False
 
 
-def _own_directory(payload: Any) -> str | None:
+def _payload_directory(payload: Any) -> str | None:
     cwd = payload.get("cwd") if isinstance(payload, dict) else None
     return cwd if isinstance(cwd, str) and cwd else None
 

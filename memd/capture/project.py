@@ -36,7 +36,7 @@ _Stamp = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Override:
+class ProjectOverride:
     """One line: a directory and all below it, and the project that they belong to."""
 
     pattern: str
@@ -47,20 +47,20 @@ class Override:
     """The larger, the more specific."""
 
 
-class Overrides:
+class ProjectOverrides:
     """The file as it is now. `path` None: there is none. Asking it looks at the disk."""
 
     def __init__(self, path: str | None, home: str) -> None:
         self._path = path
         self._home = home
         self._stamp: _Stamp = None
-        self._known: tuple[Override, ...] = ()
+        self._known: tuple[ProjectOverride, ...] = ()
         self.trouble: str | None = None
         """Why the file counts as absent; None if nothing is wrong with it."""
         self.generation = 0
         """Grows whenever the file has changed."""
 
-    def of(self, directory: str) -> Override | None:
+    def find(self, directory: str) -> ProjectOverride | None:
         """The most specific line for an absolute directory, or None."""
         self.refresh()
         fitting = (
@@ -75,7 +75,9 @@ class Overrides:
             return
         self._stamp = stamp
         try:
-            self._known = () if stamp is None else parse(_text(self._path or ""), self._home)
+            self._known = (
+                () if stamp is None else parse_overrides(_text(self._path or ""), self._home)
+            )
             self.trouble = None
         except ValueError as error:
             self._known = ()
@@ -84,7 +86,7 @@ class Overrides:
         self.generation += 1
 
 
-def parse(text: str, home: str) -> tuple[Override, ...]:
+def parse_overrides(text: str, home: str) -> tuple[ProjectOverride, ...]:
     """The lines of a `projects.toml`. ValueError says what is wrong, and where."""
     try:
         said = tomllib.loads(text)
@@ -102,7 +104,7 @@ def parse(text: str, home: str) -> tuple[Override, ...]:
     return tuple(_override(pattern, name, home) for pattern, name in lines.items())
 
 
-def _override(pattern: str, name: Any, home: str) -> Override:
+def _override(pattern: str, name: Any, home: str) -> ProjectOverride:
     is_name = isinstance(name, str) and 0 < len(name.strip()) <= NAME_CHARACTERS
     if not is_name or "/" in name or not name.isprintable() or name.strip() in _RESERVED:
         raise ValueError(
@@ -123,7 +125,7 @@ def _override(pattern: str, name: Any, home: str) -> Override:
     below = parse_pattern(f"/{body}")
     if below is None:
         raise ValueError(f"{pattern!r} is no pattern")
-    return Override(pattern, name.strip(), below, rank)
+    return ProjectOverride(pattern, name.strip(), below, rank)
 
 
 def _followed(pattern: str) -> str:
@@ -185,7 +187,7 @@ _SCRATCH_PARENT = "/scratch-workspaces/"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProjectIdentity:
     """A project's key and name, and in words why it is this one."""
 
     key: str
@@ -193,21 +195,23 @@ class Identity:
     reason: str
 
 
-class Identities:
+class ProjectResolver:
     """`resolve` with a memory of one minute. `clock` gives UTC milliseconds."""
 
-    def __init__(self, clock: Callable[[], int], overrides: Overrides | None = None) -> None:
+    def __init__(
+        self, clock: Callable[[], int], overrides: ProjectOverrides | None = None
+    ) -> None:
         self._clock = clock
-        self._overrides = overrides or Overrides(None, "/")
+        self._overrides = overrides or ProjectOverrides(None, "/")
         self._generation = 0
-        self._known: dict[str | None, tuple[int, Identity]] = {}
+        self._known: dict[str | None, tuple[int, ProjectIdentity]] = {}
 
     @property
     def trouble(self) -> str | None:
         """Why a person's own word is not heeded; None if nothing is wrong with it."""
         return self._overrides.trouble
 
-    def of(self, directory: str | None) -> Identity:
+    def resolve(self, directory: str | None) -> ProjectIdentity:
         """The project of a directory; looked up anew after a minute, or a change of projects.toml."""
         now = self._clock()
         self._overrides.refresh()
@@ -217,33 +221,35 @@ class Identities:
         known = self._known.get(directory)
         if known is not None and 0 <= now - known[0] < _FRESH_MS:
             return known[1]
-        identity = resolve(directory, self._overrides)
+        identity = resolve_project(directory, self._overrides)
         if len(self._known) >= _KEPT:
             self._known.clear()
         self._known[directory] = (now, identity)
         return identity
 
 
-def resolve(directory: str | None, overrides: Overrides | None = None) -> Identity:
+def resolve_project(
+    directory: str | None, overrides: ProjectOverrides | None = None
+) -> ProjectIdentity:
     """The project that a directory belongs to."""
     if not directory or len(directory) > _PATH_CHARACTERS or "\0" in directory:
-        return Identity(SCRATCH_PROJECT, SCRATCH_PROJECT, "the session has no directory")
+        return ProjectIdentity(SCRATCH_PROJECT, SCRATCH_PROJECT, "the session has no directory")
     try:
         start = Path(directory).resolve()
     except (OSError, RuntimeError, ValueError):  # RuntimeError: links that lead in a circle
         return _named(Path(directory), "the directory; it could not be read")
-    if overrides is not None and (own := overrides.of(str(start))):
+    if overrides is not None and (own := overrides.find(str(start))):
         return _overridden(own)
     if _SCRATCH_PARENT in directory and "/Claude/" in directory:
         reason = "the session has a directory made for it alone"
-        return Identity(SCRATCH_PROJECT, SCRATCH_PROJECT, reason)
+        return ProjectIdentity(SCRATCH_PROJECT, SCRATCH_PROJECT, reason)
     found = _by_disk(start)
     # A worktree elsewhere belongs to what was said of its repository.
-    own = overrides.of(found.key) if overrides is not None else None
+    own = overrides.find(found.key) if overrides is not None else None
     return found if own is None else _overridden(own)
 
 
-def _by_disk(start: Path) -> Identity:
+def _by_disk(start: Path) -> ProjectIdentity:
     """The project of a directory by what lies in it and above it."""
     try:
         if not start.is_dir():
@@ -253,11 +259,11 @@ def _by_disk(start: Path) -> Identity:
         return _named(start, "the directory; it could not be read")
 
 
-def _overridden(own: Override) -> Identity:
-    return Identity(own.name, own.name, f"projects.toml says so for {own.pattern}")
+def _overridden(own: ProjectOverride) -> ProjectIdentity:
+    return ProjectIdentity(own.name, own.name, f"projects.toml says so for {own.pattern}")
 
 
-def _in_git(start: Path) -> Identity | None:
+def _in_git(start: Path) -> ProjectIdentity | None:
     """The project of the repository around a directory, or None."""
     for here in (start, *start.parents)[:_LEVELS]:
         marker = here / ".git"
@@ -268,7 +274,7 @@ def _in_git(start: Path) -> Identity | None:
     return None
 
 
-def _of_git_file(here: Path, marker: Path) -> Identity | None:
+def _of_git_file(here: Path, marker: Path) -> ProjectIdentity | None:
     """What a `.git` file says: a worktree's main checkout, or this directory (a submodule)."""
     said = _first_line(marker)
     if said is None or not said.startswith("gitdir:"):
@@ -315,11 +321,11 @@ def _first_line(path: Path) -> str | None:
     return line
 
 
-def _named(top: Path, reason: str) -> Identity:
+def _named(top: Path, reason: str) -> ProjectIdentity:
     # A name that is no UTF-8 cannot be stored.
     key = str(top).encode("utf-8", "replace").decode("utf-8")
     path = PurePath(key)
     name = path.name.removesuffix(".git")
     if not name or name.startswith("."):
         name = path.parent.name or name
-    return Identity(key, name or key, reason)
+    return ProjectIdentity(key, name or key, reason)

@@ -12,14 +12,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from memd.capture.redact import redact_spans, redact_value
+from memd.capture.redact import redact_value
+from memd.capture.redact.blocks import redact_blocks
 from memd.import_graph import FileImports, read_imports
 
-Redact = Callable[[Any], Any]
+RedactValue = Callable[[Any], Any]
 """Takes and returns a JSON value without secrets; a text stays a text."""
 
 
-class Limits(NamedTuple):
+class PayloadLimits(NamedTuple):
     """How much is kept. Bytes are of UTF-8."""
 
     field_bytes: int = 32_768
@@ -28,8 +29,8 @@ class Limits(NamedTuple):
     items: int = 500
 
 
-LIMITS = Limits()
-MARGIN = 16_384
+PAYLOAD_LIMITS = PayloadLimits()
+MARGIN_CHARACTERS = 16_384
 """Characters. Longer than any header line or token that a pattern must see whole."""
 _KEY_CHARACTERS = 200
 _SMALL = 1_024
@@ -60,13 +61,15 @@ _PLAIN_ID = re.compile(
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def clean(payload: Any, limits: Limits = LIMITS, redact: Redact = redact_value) -> Any:
+def clean_payload(
+    payload: Any, limits: PayloadLimits = PAYLOAD_LIMITS, redact: RedactValue = redact_value
+) -> Any:
     """A JSON value that may be written down: bounded, redacted, valid UTF-8, finite numbers only.
 
     The ids of an object's top level survive the cutting and the redaction (one that looks like a
     secret becomes its hash): everything else hangs on them.
     """
-    room = _Room(limits, redact)
+    room = _PayloadBudget(limits, redact)
     if not isinstance(payload, Mapping):
         return redact(room.fit(payload, 0))
     ids = {
@@ -77,7 +80,7 @@ def clean(payload: Any, limits: Limits = LIMITS, redact: Redact = redact_value) 
     return {**ids, **kept}
 
 
-def trim(payload: Any, *, keep_reads: bool) -> Any:
+def trim_tool_response(payload: Any, *, keep_reads: bool) -> Any:
     """The payload of a tool event without what is bulk and no memory.
 
     What a file was read as becomes its path, its size and the names of what it imports; an edit's
@@ -100,16 +103,16 @@ def trim(payload: Any, *, keep_reads: bool) -> Any:
     return payload
 
 
-def cut(text: str, limit: int, redact: Redact) -> str:
+def truncate_text(text: str, limit: int, redact: RedactValue) -> str:
     """A text of at most `limit` bytes: head and tail with the cut said, and no half secret in it."""
     text = _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
-    if size(text) <= limit:
+    if utf8_size(text) <= limit:
         return text
-    text = str(redact_spans(text))
-    if size(text) <= limit:
+    text = str(redact_blocks(text))
+    if utf8_size(text) <= limit:
         return text
     share = max(limit - _SNAP, _SNAP) // 2
-    reach = share + MARGIN
+    reach = share + MARGIN_CHARACTERS
     if len(text) <= 2 * reach:
         # Short enough to be redacted whole: then no end of it is a cut one.
         whole = str(redact(text))
@@ -121,15 +124,15 @@ def cut(text: str, limit: int, redact: Redact) -> str:
     return f"{head}… [{len(text) - len(head) - len(tail):,} characters cut] …{tail}"
 
 
-def size(text: str) -> int:
+def utf8_size(text: str) -> int:
     """Bytes of the text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-class _Room:
+class _PayloadBudget:
     """What is left of a payload's room while it is being filled."""
 
-    def __init__(self, limits: Limits, redact: Redact) -> None:
+    def __init__(self, limits: PayloadLimits, redact: RedactValue) -> None:
         self._limits = limits
         self._redact = redact
         self._left = limits.total_bytes
@@ -161,7 +164,7 @@ class _Room:
         return kept
 
     def _name(self, key: Any) -> str:
-        name = cut(str(key), _KEY_CHARACTERS * 4, self._redact)
+        name = truncate_text(str(key), _KEY_CHARACTERS * 4, self._redact)
         self._left -= len(name)
         return name
 
@@ -174,14 +177,14 @@ class _Room:
     def _fit_text(self, text: str) -> str:
         if len(text) > _SMALL and self._left <= 0:
             return _TOTAL_MARK
-        kept = cut(
+        kept = truncate_text(
             text, min(self._limits.field_bytes, max(self._left, _SMALL * 4)), self._redact
         )
-        self._left -= size(kept)
+        self._left -= utf8_size(kept)
         return kept
 
 
-def _id(value: str, redact: Redact) -> str:
+def _id(value: str, redact: RedactValue) -> str:
     # A random id looks like a secret. Two of them redacted would be one, and an event lost.
     if _PLAIN_ID.fullmatch(value) or (len(value) <= _KEY_CHARACTERS and redact(value) == value):
         return _SURROGATE.sub("\ufffd", value)
@@ -206,7 +209,7 @@ def _number(value: Any) -> Any:
 
 def _without_margin(piece: str) -> str:
     """A redacted piece without its last characters, in which a secret may have been cut in two."""
-    kept = piece[:-MARGIN] if len(piece) > MARGIN else ""
+    kept = piece[:-MARGIN_CHARACTERS] if len(piece) > MARGIN_CHARACTERS else ""
     end = kept.rstrip()
     space = max(end.rfind(" ", len(end) - _SNAP), end.rfind("\n", len(end) - _SNAP))
     return kept[: space + 1] if space > 0 else kept
@@ -237,7 +240,7 @@ def _measured(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
     )
     return {
         "path": path,
-        "bytes": sum(size(text) for text in texts),
+        "bytes": sum(utf8_size(text) for text in texts),
         "lines": sum(text.count("\n") + (not text.endswith("\n")) for text in texts if text),
     }
 
@@ -251,7 +254,7 @@ def _named(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
     path = given.get("file_path")
     if not isinstance(path, str) or (isinstance(response, Mapping) and _is_measured(response)):
         return {}
-    named = read_imports(path, str(redact_spans("\n".join(_texts(response, 0)))))
+    named = read_imports(path, str(redact_blocks("\n".join(_texts(response, 0)))))
     return {
         key: list(value) if isinstance(value, tuple) else value
         for key, value in named._asdict().items()
@@ -263,7 +266,7 @@ def _texts(value: Any, depth: int) -> Sequence[str]:
     """What was read: the contents and names in an answer, not its labels."""
     if isinstance(value, str):
         return [value]
-    if depth > LIMITS.depth:
+    if depth > PAYLOAD_LIMITS.depth:
         return []
     if isinstance(value, Mapping):
         inner = [v for k, v in value.items() if k not in ("type", "filePath", "mode")]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture.claude_code import Ignored, Refused
-from memd.capture.project import Identity
+from memd.capture.project import ProjectIdentity
 from memd.models import EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
@@ -27,7 +27,7 @@ _OF_THE_SESSION = frozenset({EventKind.SESSION_START, EventKind.SESSION_END, Eve
 """They belong to no turn that could make them private, whatever id they carry."""
 
 
-class Known:
+class LookupCache:
     """`begin` and `end` it with every transaction; in between, ask it."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class Known:
             self._sessions[ref] = found
         return self._sessions[ref]
 
-    def begun(self, event: NewEvent, project: Identity, now: int) -> int:
+    def begun(self, event: NewEvent, project: ProjectIdentity, now: int) -> int:
         """The id of an event's session; made if it is new. One that is there keeps its project."""
         found = self.session(event)
         if found is not None:
@@ -133,7 +133,7 @@ class Known:
 # MERGED turn stays private when an import brings it again.
 
 
-Outcome = Literal["stored", "duplicate", "filtered", "refused"]
+ReceiptOutcome = Literal["stored", "duplicate", "filtered", "refused"]
 _TITLE_CHARACTERS = 80
 _PRIVATE_TURN = "private turn"
 _BARE = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -143,7 +143,7 @@ _BARE = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
 class Receipt:
     """What became of a request; `seq` is the event's number if it is stored (now or before)."""
 
-    outcome: Outcome
+    outcome: ReceiptOutcome
     seq: int | None = None
     reason: str | None = None
     has_erased: bool = False
@@ -151,25 +151,28 @@ class Receipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedItem:
     """A request ready to be stored: redacted, with its project."""
 
     source: str
     verdict: NewEvent | Ignored | Refused
-    project: Identity | None = None
+    project: ProjectIdentity | None = None
 
 
-def record(
-    tx: Connection, everything: Sequence[Prepared], now: int, known: Known | None = None
+def store_items(
+    tx: Connection,
+    everything: Sequence[PreparedItem],
+    now: int,
+    known: LookupCache | None = None,
 ) -> list[Receipt]:
     """Store what is to be stored, in order, and enter all of it in the books.
 
     `known`: what the transaction before this one had looked up.
     """
-    known = known or Known()
+    known = known or LookupCache()
     known.begin(tx)
-    spans = _Spans()
-    receipts = [_record_one(tx, prepared, known, spans, now) for prepared in everything]
+    spans = _SessionSpans()
+    receipts = [_store_item(tx, prepared, known, spans, now) for prepared in everything]
     spans.write(tx)
     for source in sorted({prepared.source for prepared in everything}):
         entries: Counter[tuple[str, str]] = Counter()
@@ -182,20 +185,20 @@ def record(
     return receipts
 
 
-class _Undone(Exception):
+class _RolledBack(Exception):
     """Ends a rehearsal."""
 
 
-def rehearse(tx: Connection, everything: Sequence[Prepared], now: int) -> list[Receipt]:
+def rehearse(tx: Connection, everything: Sequence[PreparedItem], now: int) -> list[Receipt]:
     """What `record` would answer, with nothing entered: its numbers are not kept."""
     receipts: list[Receipt] = []
-    with contextlib.suppress(_Undone), tx:
-        receipts = [replace(receipt, seq=None) for receipt in record(tx, everything, now)]
-        raise _Undone
+    with contextlib.suppress(_RolledBack), tx:
+        receipts = [replace(receipt, seq=None) for receipt in store_items(tx, everything, now)]
+        raise _RolledBack
     return receipts
 
 
-class _Spans:
+class _SessionSpans:
     """When the first and the last event of each session in a transaction were, and what titles it."""
 
     def __init__(self) -> None:
@@ -212,8 +215,8 @@ class _Spans:
             projects.extend_session(tx, session_id, first, title, last)
 
 
-def _record_one(
-    tx: Connection, prepared: Prepared, known: Known, spans: _Spans, now: int
+def _store_item(
+    tx: Connection, prepared: PreparedItem, known: LookupCache, spans: _SessionSpans, now: int
 ) -> Receipt:
     event, project = prepared.verdict, prepared.project
     if isinstance(event, Refused):
@@ -223,24 +226,28 @@ def _record_one(
     assert project is not None  # an event is only made where its project is known
     if known.is_forgotten(event):
         return Receipt("filtered", reason="forgotten")
-    if reason := _unwanted(event, project, known):
+    if reason := _filter_reason(event, project, known):
         return Receipt("filtered", reason=reason)
     session_id = known.begun(event, project, now)
     is_bare = event.kind is EventKind.PROMPT and is_private(event.payload.get("prompt"))
-    seq, is_new = events.append_event(tx, _bare(event) if is_bare else event, session_id)
+    seq, is_new = events.append_event(
+        tx, _strip_private_prompt(event) if is_bare else event, session_id
+    )
     if not is_new:
         return Receipt("duplicate", seq)
-    spans.widen(session_id, event.at, None if is_bare else _title(event))
+    spans.widen(session_id, event.at, None if is_bare else _session_title(event))
     if event.kind is EventKind.PROMPT:
         known.prompted(session_id)
-    has_erased = bool(is_bare and event.turn and _erase_rest(tx, session_id, event.turn, now))
+    has_erased = bool(
+        is_bare and event.turn and _erase_private_turn(tx, session_id, event.turn, now)
+    )
     if has_erased:
         erasure.mark_erased(tx, "private")
         known.forgets = True
     return Receipt("stored", seq, has_erased=has_erased)
 
 
-def _unwanted(event: NewEvent, project: Identity, known: Known) -> str | None:
+def _filter_reason(event: NewEvent, project: ProjectIdentity, known: LookupCache) -> str | None:
     """Why a person does not want this event kept; None if nothing speaks against it."""
     session = known.session(event)
     switch = known.switch(session[1] if session else project.key, event.session.key)
@@ -249,13 +256,13 @@ def _unwanted(event: NewEvent, project: Identity, known: Known) -> str | None:
     return _PRIVATE_TURN if session and known.is_in_private_turn(event, session[0]) else None
 
 
-def _bare(event: NewEvent) -> NewEvent:
+def _strip_private_prompt(event: NewEvent) -> NewEvent:
     """The prompt without anything that may have come with it."""
     kept = {name: event.payload[name] for name in _BARE if name in event.payload}
     return replace(event, payload={**kept, "prompt": PRIVATE})
 
 
-def _erase_rest(tx: Connection, session_id: int, turn: str, now: int) -> int:
+def _erase_private_turn(tx: Connection, session_id: int, turn: str, now: int) -> int:
     """Take out what came before its private prompt did, which had to wait in the spool; how much.
 
     With it go the memories that come from nothing else. What comes from more goes when the turn is
@@ -275,7 +282,7 @@ def _erase_rest(tx: Connection, session_id: int, turn: str, now: int) -> int:
     return events.forget_events(tx, early, now)
 
 
-def _title(event: NewEvent) -> str | None:
+def _session_title(event: NewEvent) -> str | None:
     prompt = event.payload.get("prompt")
     if event.kind is not EventKind.PROMPT or not isinstance(prompt, str):
         return None

@@ -130,7 +130,7 @@ def run_moved_in(
 
     if not dry_run:
         daemon_call.call("memd/ping")  # before all the work
-    settings = config.load(daemon_call.paths().config_file)
+    settings = config.load_config(daemon_call.paths().config_file)
     redact = functools.partial(redact_value, entropy=settings.capture.entropy)
     now = time.time_ns() // 1_000_000
     private_dir(daemon_call.paths().data_dir)

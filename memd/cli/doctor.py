@@ -128,7 +128,7 @@ def _settings(paths: Paths) -> "IndexConfig":
     from memd import config
 
     try:
-        return config.load(paths.config_file).index
+        return config.load_config(paths.config_file).index
     except ConfigError:
         return config.IndexConfig()  # what is wrong with it is a finding of its own
 

@@ -101,7 +101,7 @@ def _misconfigured(paths: Paths) -> str | None:
     from memd import config
 
     try:
-        config.load(paths.config_file)
+        config.load_config(paths.config_file)
     except ConfigError as error:
         return f"no daemon can start: {error.message}"
     return None

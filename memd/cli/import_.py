@@ -305,7 +305,13 @@ def _transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
     try:
         with _progress() as progress:
             transcript_importer.carry(
-                files, send, marks, progress, truncate=truncate.clean, report=report, now=now
+                files,
+                send,
+                marks,
+                progress,
+                truncate=truncate.clean_payload,
+                report=report,
+                now=now,
             )
     except KeyboardInterrupt:
         print("\n".join(_lines_import_(report)))

@@ -17,8 +17,8 @@ from typing import Any
 import anyio
 
 from memd import log
-from memd.capture.ingest import Intake
-from memd.capture.project import Identities, Overrides
+from memd.capture.ingest import Ingestor
+from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
@@ -39,7 +39,7 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
 from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.index import malloc
-from memd.index.backfill import Backfill, Upkeep
+from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.paths import Paths, private_dir
@@ -114,15 +114,15 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     rewriter = _rewriter(config, db, clock, indexer.nudge)
     distilled = partial(_nudge, indexer, *rewriter)
     distiller = Distiller(db, config.distill, clock, distilled)
-    overrides = Overrides(paths.projects_file, str(Path.home()))
-    intake = _intake(config, paths, db, clock, distiller.nudge, overrides)
+    overrides = ProjectOverrides(paths.projects_file, str(Path.home()))
+    ingestor = _make_ingestor(config, paths, db, clock, distiller.nudge, overrides)
     recaller = Recaller(
         db, embedders, index, config.recall, config.profiles, _reranker(config), learned=learned
     )
 
     # Summaries → fewer, better summaries: by rule, and by a person's word.
     consolidator = Consolidator(db, index, space, config.consolidate, clock, indexer.nudge)
-    bring_in = partial(_bring_in, intake, distiller)
+    bring_in = partial(_bring_in, ingestor, distiller)
     curator = _curator(config, paths, db, clock, indexer, bring_in)
     judge = JudgmentService(db, redact, clock, indexer.nudge, index, space)
 
@@ -140,15 +140,15 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     )
     status = partial(_status, Gauge(db), house, about, clock, lead, index)
     app = App(
-        db, intake, recaller, curator, indexer, distiller, consolidator, status, leave.ask, clock,
-        overrides, injector=injector, upkeep=Upkeep(db, embedders, learned, backfill), retention=retention,
-        judge=judge, checkup=Checkup(db, indexer, intake, config.index.passage_tokens, clock),
+        db, ingestor, recaller, curator, indexer, distiller, consolidator, status, leave.ask, clock,
+        overrides, injector=injector, vector_maintenance=VectorMaintenance(db, embedders, learned, backfill), retention=retention,
+        judge=judge, checkup=Checkup(db, indexer, ingestor, config.index.passage_tokens, clock),
     )  # fmt: skip
     listener = Listener(app, config.serve, paths.socket, clock=clock, passed=starter.door)
 
     herald = Herald(starter, listener.listening, indexer.loaded) if starter.address else None
     rooms: tuple[Room | None, ...] = (
-        intake, distiller, indexer, recaller, injector, consolidator, retention, listener,
+        ingestor, distiller, indexer, recaller, injector, consolidator, retention, listener,
         learned, backfill, *rewriter, herald,
     )  # fmt: skip
     for room in filter(None, rooms):
@@ -156,23 +156,23 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     return listener
 
 
-def _intake(
+def _make_ingestor(
     config: Config,
     paths: Paths,
     db: Database,
     clock: Callable[[], int],
     on_stored: Callable[[], None],
-    overrides: Overrides,
-) -> Intake:
+    overrides: ProjectOverrides,
+) -> Ingestor:
     """Make the room that takes events in."""
-    return Intake(
+    return Ingestor(
         db,
         config.capture,
         clock,
         paths.spool_dir,
         on_stored,
         spool_fallbacks=paths.spool_fallbacks,
-        identities=Identities(clock, overrides),
+        projects=ProjectResolver(clock, overrides),
     )
 
 
@@ -228,9 +228,9 @@ def _backups(paths: Paths) -> dict[str, int]:
     return {one.path: one.at for one in backup.listed(backup.place(paths), paths.vault)}
 
 
-async def _bring_in(intake: Intake, distiller: Distiller) -> None:
+async def _bring_in(ingestor: Ingestor, distiller: Distiller) -> None:
     """Let what waits in the spool and in open turns become memories, so that it can be forgotten."""
-    await intake.drain()
+    await ingestor.drain()
     await distiller.settle(_EVERYTHING)
 
 

@@ -51,19 +51,19 @@ class Drains(Protocol):
 
 
 class Checkup:
-    """Looks at one open vault. `intake` is None where no daemon takes events in."""
+    """Looks at one open vault. `ingestor` is None where no daemon takes events in."""
 
     def __init__(
         self,
         db: Database,
         indexer: Indexer,
-        intake: Drains | None,
+        ingestor: Drains | None,
         tokens_max: int,
         clock: Callable[[], int],
     ) -> None:
         self._db = db
         self._indexer = indexer
-        self._intake = intake
+        self._ingestor = ingestor
         self._tokens_max = tokens_max
         self._clock = clock
 
@@ -76,7 +76,7 @@ class Checkup:
     async def mend(self) -> list[str]:
         """Mend what can be mended without touching truth, and say what was done."""
         done = []
-        if self._intake is not None and (lines := await self._intake.drain()):
+        if self._ingestor is not None and (lines := await self._ingestor.drain()):
             done.append(f"took in {lines} lines of the spool")
         wrong = await self._fixable()
         if wrong:
@@ -339,7 +339,7 @@ def _disk(paths: Paths) -> Finding:
 
 def _settings(paths: Paths) -> Finding:
     try:
-        config.load(paths.config_file)
+        config.load_config(paths.config_file)
     except ConfigError as error:
         remedy = "mend the file, then `memd restart`; no daemon starts with it"
         return Finding("settings", "problem", error.message, remedy)
@@ -350,7 +350,7 @@ def _settings(paths: Paths) -> Finding:
 def _projects(paths: Paths, home: str) -> Finding:
     file = Path(paths.projects_file)
     try:
-        lines = project.parse(file.read_text(encoding="utf-8"), home)
+        lines = project.parse_overrides(file.read_text(encoding="utf-8"), home)
     except FileNotFoundError:
         return Finding("projects", "ok", "no directory was given to a project by hand")
     except (ValueError, OSError) as error:

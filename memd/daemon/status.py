@@ -395,7 +395,7 @@ def weigh_spool(directory: str) -> Spool:
         try:
             return _weighed(directory)
         except FileNotFoundError:
-            # Never spooled; or the intake took a file away, or put it aside, while we looked.
+            # Never spooled; or the ingestor took a file away, or put it aside, while we looked.
             continue
     return Spool(bytes=0, files=0, oldest_at=None)
 

@@ -19,7 +19,7 @@ from memd.distill import decisions
 from memd.distill.decisions import DecisionChoice, parse_choice
 from memd.distill.failures import PassedCheck, match_passed_checks
 from memd.import_graph import FileLink
-from memd.models import AHEAD_MS, Draft, EdgeType, Kind, Session, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.session_context import PASSED_LATER
@@ -311,7 +311,7 @@ def _judge_decisions(
     """Let a decision replace or contradict others of its project, whichever was written first."""
     # A date in the future comes from a wrong clock: that decision was made before this one.
     others = [
-        replace(one, at=0) if one.at >= now + AHEAD_MS else one
+        replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
         for one in _find_related(tx, summary_id, draft, project_id)
     ]
     for verdict in judge_decision(draft, others):

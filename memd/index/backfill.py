@@ -14,10 +14,10 @@ from memd import log
 from memd.config import EnginesConfig
 from memd.embeddings.base import Embedder, ModelEmbedder, Vectors
 from memd.errors import BadRequest, EngineAbsent, EngineFailed
-from memd.index.chunking import wording
+from memd.index.chunking import passage_text
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
-from memd.index.quantization import decode, encode, is_former
+from memd.index.quantization import decode_vectors, encode_vectors, is_float16
 from memd.models import Space
 from memd.store import fulltext
 from memd.store import vectors as store_vectors
@@ -37,7 +37,7 @@ _CLEARED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class MissingVectors:
     """What to do for some passages that the index lacks."""
 
     stored: Mapping[int, bytes]
@@ -46,22 +46,28 @@ class Gap:
     """Passage id → what to embed."""
 
 
-def look(tx: Connection, space: Space, passage_ids: Sequence[int], limit: int) -> Gap:
+def find_missing(
+    tx: Connection, space: Space, passage_ids: Sequence[int], limit: int
+) -> MissingVectors:
     """Look these passages up; texts only if no vector is stored, and of the first `limit` alone."""
     stored = store_vectors.vectors_of(tx, space.name, passage_ids)
-    return Gap(stored) if stored else Gap({}, texts(tx, passage_ids[:limit]))
+    return (
+        MissingVectors(stored)
+        if stored
+        else MissingVectors({}, texts_to_embed(tx, passage_ids[:limit]))
+    )
 
 
-def texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
+def texts_to_embed(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
     """Passage id → what to embed, in the order given; those that have gone are left out."""
     found = {
-        number: wording(title, body, start, stop)
+        number: passage_text(title, body, start, stop)
         for number, start, stop, title, body in fulltext.passage_texts(tx, passage_ids)
     }
     return {number: found[number] for number in passage_ids if number in found}
 
 
-async def bring(
+async def save_vectors(
     db: Database,
     index: MemoryIndex,
     space: Space,
@@ -74,32 +80,32 @@ async def bring(
     """
     # Who waits for this may give up, but not between the commit and the index.
     with anyio.CancelScope(shield=True):
-        coded = await anyio.to_thread.run_sync(encode, rows)
+        coded = await anyio.to_thread.run_sync(encode_vectors, rows)
         pairs = dict(zip(passage_ids, coded, strict=True))
         kept = await db.write(
             lambda tx: store_vectors.put_existing_vectors(
                 tx, store_vectors.ensure_space(tx, space), pairs.items()
             )
         )
-        await restore(index, space, {number: pairs[number] for number in kept})
+        await fill_index(index, space, {number: pairs[number] for number in kept})
     return len(kept)
 
 
-async def restore(index: MemoryIndex, space: Space, stored: Mapping[int, bytes]) -> None:
+async def fill_index(index: MemoryIndex, space: Space, stored: Mapping[int, bytes]) -> None:
     """Put vectors on the index as the vault has them."""
 
     def put() -> None:
-        rows = decode(list(stored.values()), space.dimensions)
+        rows = decode_vectors(list(stored.values()), space.dimensions)
         index.fill(space.name, list(stored), rows)
 
     await anyio.to_thread.run_sync(put)
 
 
-async def recode(db: Database, space: Space, stored: Mapping[int, bytes]) -> None:
+async def recode_old_vectors(db: Database, space: Space, stored: Mapping[int, bytes]) -> None:
     """Write those of these vectors anew that a memd before this one has written, in half the bytes."""
-    former = {n: blob for n, blob in stored.items() if is_former(blob, space.dimensions)}
+    former = {n: blob for n, blob in stored.items() if is_float16(blob, space.dimensions)}
     if former:
-        coded = encode(decode(list(former.values()), space.dimensions))
+        coded = encode_vectors(decode_vectors(list(former.values()), space.dimensions))
         pairs = list(zip(former, coded, strict=True))
         await db.write(
             lambda tx: store_vectors.put_existing_vectors(
@@ -108,7 +114,7 @@ async def recode(db: Database, space: Space, stored: Mapping[int, bytes]) -> Non
         )
 
 
-async def clear(db: Database, space_name: str) -> None:
+async def drop_vectors(db: Database, space_name: str) -> None:
     """Take all vectors of a space out of the vault, a part at a time."""
     part = partial(store_vectors.drop_vectors, name=space_name, limit=_CLEARED_AT_ONCE)
     while await db.write(part):
@@ -211,8 +217,8 @@ class Backfill:
         if space is None:
             raise EngineFailed(f"no learned model has answered yet: {self._learned.why_not}")
         async with self._lock:
-            await anyio.to_thread.run_sync(self._index.adopt, space)
-            await clear(self._db, space.name)
+            await anyio.to_thread.run_sync(self._index.adopt_learned_space, space)
+            await drop_vectors(self._db, space.name)
             await anyio.to_thread.run_sync(self._index.empty)
         self._begun = None
         self.nudge()
@@ -238,21 +244,23 @@ class Backfill:
         if space is None or not self._index.loaded:
             self._why = "" if self._learned.is_ready else self._learned.why_not
             return False
-        await anyio.to_thread.run_sync(self._index.adopt, space)
-        lacking = await anyio.to_thread.run_sync(self._index.lacking, space.name, _READ_AT_ONCE)
+        await anyio.to_thread.run_sync(self._index.adopt_learned_space, space)
+        lacking = await anyio.to_thread.run_sync(
+            self._index.missing_vectors, space.name, _READ_AT_ONCE
+        )
         if not lacking:
             self._finish(space)
             return False
         async with self._lock:
-            gap = await self._db.read(lambda tx: look(tx, space, lacking, self._size))
+            gap = await self._db.read(lambda tx: find_missing(tx, space, lacking, self._size))
             if gap.stored:
-                await restore(self._index, space, gap.stored)
-                await recode(self._db, space, gap.stored)
+                await fill_index(self._index, space, gap.stored)
+                await recode_old_vectors(self._db, space, gap.stored)
                 return True
         # A memory that has just gone leaves passages on the index until the index follows, and rings.
         return bool(gap.texts) and await self._embed(space, gap)
 
-    async def _embed(self, space: Space, gap: Gap) -> bool:
+    async def _embed(self, space: Space, gap: MissingVectors) -> bool:
         """Ask the model; False if it is no use asking."""
         if not self._learned.is_ready:
             raise EngineFailed(self._learned.why_not)
@@ -263,7 +271,7 @@ class Backfill:
             # Another model may have answered: nobody can say whose vectors these are.
             return True
         async with self._lock:
-            kept = await bring(self._db, self._index, space, list(gap.texts), rows)
+            kept = await save_vectors(self._db, self._index, space, list(gap.texts), rows)
         self._rates.append((self._since(started), kept))
         return True
 
@@ -314,7 +322,7 @@ class Backfill:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
+class DroppedSpace:
     """A space that went, or would go."""
 
     space: str
@@ -323,11 +331,11 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
-class Vacuumed:
+class VacuumReport:
     """What a vacuum did, or would do. Sizes: bytes of the vault, its write-ahead log included."""
 
     is_dry_run: bool
-    dropped: tuple[Dropped, ...]
+    dropped: tuple[DroppedSpace, ...]
     free: int
     """Bytes that were in the file and unused before anything was dropped."""
     before: int
@@ -337,7 +345,7 @@ class Vacuumed:
     """Why a space was kept although it may not be needed; else empty."""
 
 
-class Upkeep:
+class VectorMaintenance:
     """Over one vault; with a learned model, also over what fills its space."""
 
     def __init__(
@@ -364,7 +372,7 @@ class Upkeep:
             )
         return await self._backfill.reembed()
 
-    async def vacuum(self, *, dry_run: bool) -> Vacuumed:
+    async def vacuum(self, *, dry_run: bool) -> VacuumReport:
         """Drop the spaces that nobody asks, then write the file anew; or say what that would free."""
         weights = await self._db.read(store_vectors.measure_spaces)
         free = await self._db.read(store_vectors.free_bytes)
@@ -377,8 +385,8 @@ class Upkeep:
             await self._db.compact()
             await anyio.to_thread.run_sync(trim_heap)
             after = await anyio.to_thread.run_sync(self._db.size)
-        dropped = tuple(Dropped(one.name, one.vectors, one.bytes) for one in stale)
-        return Vacuumed(dry_run, dropped, free, before, after, note)
+        dropped = tuple(DroppedSpace(one.name, one.vectors, one.bytes) for one in stale)
+        return VacuumReport(dry_run, dropped, free, before, after, note)
 
     def _stale(self, weights: Sequence[SpaceSize]) -> tuple[list[SpaceSize], str]:
         used = {embedder.space.name for embedder in self._local}
@@ -394,5 +402,5 @@ class Upkeep:
         return [weight for weight in rest if weight.name not in kept], note if kept else ""
 
     async def _drop(self, name: str) -> None:
-        await clear(self._db, name)
+        await drop_vectors(self._db, name)
         await self._db.write(partial(store_vectors.drop_space, name=name))

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Rows
-from memd.index.quantization import WORD, Floats, Rotation, Vectors, quantized
-from memd.index.topk import highest
+from memd.index.quantization import WORD_BITS, Floats, Rotation, VectorRows, quantize
+from memd.index.topk import top_rows
 
 # MERGED from memd.index.plain:
 # MERGED Vectors by dimension, a byte a value: quick where most dimensions of a question are zero. Pure.
@@ -27,16 +27,16 @@ _SPARE = 4
 Mask = NDArray[np.bool_]
 
 
-class Plain:
+class DimensionMajorVectors:
     """A byte a value and one scale a row, (dimensions, capacity) and (capacity,)."""
 
     def __init__(self, dimensions: int, capacity: int) -> None:
         self._values = np.zeros((dimensions, capacity), np.int8)
         self._scales = np.zeros(capacity, np.float32)
 
-    def put(self, rows: Rows, vectors: Vectors) -> None:
+    def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Write these rows, (len(rows), dimensions)."""
-        values, self._scales[rows] = quantized(np.asarray(vectors, np.float32))
+        values, self._scales[rows] = quantize(np.asarray(vectors, np.float32))
         self._values[:, rows] = values.T
 
     def near(self, query: Floats, count: int, seen: Mask) -> Rows:
@@ -46,7 +46,7 @@ class Plain:
         """
         products = self._products(query, len(seen))
         products *= seen
-        return highest(products, count + count // _SPARE)[0]
+        return top_rows(products, count + count // _SPARE)[0]
 
     def _products(self, query: Floats, n: int) -> Floats:
         """Return about the product of the first n rows with a question."""
@@ -112,7 +112,7 @@ _BLOCK = 128
 _STEP = 16_384
 """Rows whose signs are compared at a time."""
 
-Words = NDArray[np.uint64]
+BitWords = NDArray[np.uint64]
 Distances = NDArray[np.uint8] | NDArray[np.uint16]
 
 
@@ -134,12 +134,12 @@ class BinaryCodes:
     def __init__(self, dimensions: int, capacity: int) -> None:
         self._question: tuple[Floats, Floats] | None = None
         self._rotation = Rotation(dimensions)
-        self._plain: Plain | None = None
+        self._plain: DimensionMajorVectors | None = None
         """Made when first asked for."""
         width = self._rotation.width
         self._values = np.zeros((capacity, width), np.int8)
         self._scales = np.zeros(capacity, np.float32)
-        self._planes = np.zeros((width // WORD, capacity), np.uint64)
+        self._planes = np.zeros((width // WORD_BITS, capacity), np.uint64)
         self._centre = np.zeros(width, np.float32)
         self._until_settled = _SETTLED_AT
         # Made once, for the system's pages cost as much as what is written to them.
@@ -176,12 +176,12 @@ class BinaryCodes:
         self._values, self._scales, self._planes = values, scales, planes
         self._plain = None
 
-    def put(self, rows: Rows, vectors: Vectors) -> None:
+    def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Write these rows."""
         for start in range(0, len(vectors), _BLOCK):
             rotated = self._rotation.forward(vectors[start : start + _BLOCK])
             at = rows[start : start + _BLOCK]
-            self._values[at], self._scales[at] = quantized(rotated)
+            self._values[at], self._scales[at] = quantize(rotated)
             self._sign(at)
         if self._plain is not None:
             self._plain.put(rows, vectors)
@@ -262,10 +262,10 @@ class BinaryCodes:
         within = _within(distances, count, _FINE_SPREAD, most)
         return within if rows is None else rows[within]
 
-    def _by_dimension(self) -> Plain:
+    def _by_dimension(self) -> DimensionMajorVectors:
         if self._plain is None:
             n = len(self._scales)
-            plain = Plain(self._rotation.dimensions, n)
+            plain = DimensionMajorVectors(self._rotation.dimensions, n)
             for rows in _blocks(np.arange(n)):
                 plain.put(rows, self.vectors(rows))
             self._plain = plain
@@ -276,7 +276,7 @@ class BinaryCodes:
         wanted = self._rotated(query)
         size = np.abs(wanted)
         signs, large = _packed(wanted > 0), _packed(size > _least(size, _LARGE_SHARE))
-        by_plane = size.reshape(-1, WORD)
+        by_plane = size.reshape(-1, WORD_BITS)
         order = np.argsort(-np.square(by_plane).sum(axis=1), kind="stable")
         second = order[_FIRST_PLANES : 2 * _FIRST_PLANES]
         chosen = np.full(len(signs), ~np.uint64(0))
@@ -336,7 +336,7 @@ class BinaryCodes:
 
     def _read(
         self, planes: list[_Plane], first: int, count: int, rows: Rows | None
-    ) -> Iterator[tuple[_Plane, Words]]:
+    ) -> Iterator[tuple[_Plane, BitWords]]:
         """Yield plane by plane in which bits some rows differ from the question; always the same array."""
         words = self._words[:count]
         for plane in planes:
@@ -386,6 +386,6 @@ def _blocks(rows: Rows) -> Iterator[Rows]:
         yield rows[first : first + _BLOCK]
 
 
-def _packed(bits: Mask) -> Words:
+def _packed(bits: Mask) -> BitWords:
     """64 bits to a word."""
     return np.packbits(bits, axis=-1).view(np.uint64)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from memd.embeddings.base import LocalEmbedder
-from memd.index.chunking import passages, wording
+from memd.index.chunking import passage_text, split_into_passages
 from memd.index.memory_index import MemoryIndex
 from memd.index.snapshot import SnapshotDamaged, SnapshotUnusable, read_snapshot
 from memd.models import Finding, Summary
@@ -47,7 +47,7 @@ def _is_cut_so(tx: Connection, summary: Summary, tokens_max: int) -> bool:
             one.length,
             {p.term: (p.in_title, p.in_body) for p in one.postings},
         )
-        for one in passages(summary, tokens_max=tokens_max)
+        for one in split_into_passages(summary, tokens_max=tokens_max)
     ]
 
 
@@ -107,7 +107,7 @@ def _differing_passages(
         return []
     rows = index.columns.rows_with(passage_ids)
     texts = [
-        wording(t, b, start, stop)
+        passage_text(t, b, start, stop)
         for _, start, stop, t, b in fulltext.passage_texts(tx, passage_ids)
     ]
     wanted, found = embedder.embed(texts), index.matrices[embedder.space.name].vectors(rows)
@@ -117,5 +117,5 @@ def _differing_passages(
         number
         for number, row, near in zip(passage_ids, rows.tolist(), is_near.tolist(), strict=True)
         if not near
-        or sorted(index.postings.matched(row, stored[number])) != sorted(stored[number])
+        or sorted(index.postings.terms_in(row, stored[number])) != sorted(stored[number])
     ]

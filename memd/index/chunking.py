@@ -25,28 +25,28 @@ _BORDERS = (
 """Where a paragraph, a line and a sentence end."""
 
 
-def passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> list[NewPassage]:
+def split_into_passages(summary: Summary, *, tokens_max: int = TOKENS_MAX) -> list[NewPassage]:
     """Cut a summary into passages, in order; one at least, however empty its body."""
     # A title that is only the beginning of the text would count those words twice.
     title = Counter(() if summary.rule == UNTITLED else stems(summary.title))
     about = _about(summary)
     return [
         _passage(summary, seq, span, title, about)
-        for seq, span in enumerate(spans(summary.body, tokens_max=tokens_max))
+        for seq, span in enumerate(passage_spans(summary.body, tokens_max=tokens_max))
     ]
 
 
 def embedded(summary: Summary, span: tuple[int, int]) -> str:
     """Return the text that stands for a passage, [start, stop) of the body, in a vector space."""
-    return wording(summary.title, summary.body, *span)
+    return passage_text(summary.title, summary.body, *span)
 
 
-def wording(title: str, body: str, start: int, stop: int) -> str:
+def passage_text(title: str, body: str, start: int, stop: int) -> str:
     """Do what `embedded` does, of a memory's title and body."""
     return f"{title}\n{body[start:stop]}"
 
 
-def spans(body: str, *, tokens_max: int = TOKENS_MAX) -> list[tuple[int, int]]:
+def passage_spans(body: str, *, tokens_max: int = TOKENS_MAX) -> list[tuple[int, int]]:
     """Where to cut: [start, stop) in characters, one after the other, from 0 to the end."""
     units = list(_units(body))
     cuts, first = [0], 0

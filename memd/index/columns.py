@@ -25,7 +25,7 @@ Rows = NDArray[np.intp]
 Column = NDArray[Any]
 
 
-class Places:
+class RowLookup:
     """Rows by value, for one column of whole numbers."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def _is_in(column: Column, wanted: Column) -> NDArray[np.bool_]:
 Sides = tuple[NDArray[np.int32], NDArray[np.int32]]
 
 
-class Stories:
+class SessionNeighbours:
     """The previous and the next row of each row, -1 for none."""
 
     def __init__(self) -> None:
@@ -108,7 +108,7 @@ class Stories:
         if self._known:
             self._known.difference_update(sessions.tolist())
 
-    def beside(
+    def neighbours(
         self,
         rows: Rows,
         sessions: NDArray[np.int32],
@@ -221,7 +221,11 @@ class Columns:
         self._space: dict[str, NDArray[Any]] = {
             name: np.zeros(_ROWS_FIRST, dtype) for name, dtype in _TYPES.items()
         }
-        self._of_summary, self._of_session, self._stories = Places(), Places(), Stories()
+        self._rows_of_summary, self._rows_of_session, self._neighbours = (
+            RowLookup(),
+            RowLookup(),
+            SessionNeighbours(),
+        )
         self._expose()
 
     def _expose(self) -> None:
@@ -305,9 +309,9 @@ class Columns:
     def _join(self, rows: Rows, sessions: NDArray[np.int32]) -> None:
         """Let these rows belong to these sessions; what is known of either's story is no longer true."""
         before = self.session_id[rows]
-        self._stories.forget(before)
-        self._stories.forget(sessions)
-        self._of_session.changed(rows[before != sessions])
+        self._neighbours.forget(before)
+        self._neighbours.forget(sessions)
+        self._rows_of_session.changed(rows[before != sessions])
         self.session_id[rows] = sessions
 
     def _intern_source(self, name: str) -> int:
@@ -345,19 +349,19 @@ class Columns:
 
     def rows_of_any(self, summary_ids: Sequence[int]) -> Rows:
         """Return the live rows of these summaries, ascending; unknown ids are left out."""
-        rows = self._of_summary.rows(self.summary_id, summary_ids)
+        rows = self._rows_of_summary.rows(self.summary_id, summary_ids)
         return rows[self.live[rows]]
 
-    def beside(self, rows: Rows) -> Sides:
+    def neighbours(self, rows: Rows) -> Sides:
         """Return for each of these rows the previous and the next of its session, (m,) each; -1: none.
 
         A session is ordered by event time, then summary, then place in the summary.
         """
-        return self._stories.beside(rows, self.session_id, self._told)
+        return self._neighbours.neighbours(rows, self.session_id, self._told)
 
     def _told(self, sessions: Sequence[int]) -> Rows:
         """The live rows of these sessions, session by session, in order."""
-        rows = self._of_session.rows(self.session_id, sessions)
+        rows = self._rows_of_session.rows(self.session_id, sessions)
         rows = rows[self.live[rows]]
         keys = (self.seq, self.summary_id, self.at, self.session_id)
         return rows[np.lexsort([key[rows] for key in keys])]
@@ -387,7 +391,11 @@ class Columns:
         self.n = int(live.sum())
         for name, column in self._space.items():
             self._space[name] = column[: len(live)][live]
-        self._of_summary, self._of_session, self._stories = Places(), Places(), Stories()
+        self._rows_of_summary, self._rows_of_session, self._neighbours = (
+            RowLookup(),
+            RowLookup(),
+            SessionNeighbours(),
+        )
         self._expose()
         self.first_expiry = int(self.expires_at.min(initial=NEVER))
         return mapping

@@ -46,34 +46,34 @@ _NOBODY = frozenset(
     september october november december""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
 
-Entity = tuple[str, str]
+NamedEntity = tuple[str, str]
 """(folded name, kind): kind is `file`, `symbol`, `identifier` or `person`."""
 
 
-def of_summary(summary: Summary) -> tuple[Entity, ...]:
+def entities_of_summary(summary: Summary) -> tuple[NamedEntity, ...]:
     """What a summary names in its title, its body and its list of files; at most 200."""
     listed = [entity for path in summary.files for entity in _file(path)]
     return _unique([*listed, *_found(f"{summary.title}\n{summary.body}")])
 
 
-def of_text(text: str) -> tuple[Entity, ...]:
+def entities_of_text(text: str) -> tuple[NamedEntity, ...]:
     """What a text names."""
     return _unique(_found(text))
 
 
-def is_named(name: str, asked: Collection[str]) -> bool:
+def is_name_in(name: str, asked: Collection[str]) -> bool:
     """Whether every word of an entity's name is among the folded words of a question."""
     parts = [fold(word) for word in words(name)]
     return bool(parts) and all(part in asked for part in parts)
 
 
-def _unique(found: Iterable[Entity]) -> tuple[Entity, ...]:
+def _unique(found: Iterable[NamedEntity]) -> tuple[NamedEntity, ...]:
     """Each entity once, in order, none too long, at most 200."""
     kept = dict.fromkeys(e for e in found if 1 < len(e[0]) <= _NAME_CHARACTERS_MAX)
     return tuple(kept)[:ENTITIES_MAX]
 
 
-def _found(text: str) -> Iterator[Entity]:
+def _found(text: str) -> Iterator[NamedEntity]:
     text = text[:_CHARACTERS_MAX]
     for found in _FILE.finditer(text):
         if _is_path(found[0]):
@@ -93,7 +93,7 @@ def _is_path(text: str) -> bool:
     return ending in _ENDINGS or text[0] in "/~." or text.count("/") > 1
 
 
-def _file(path: str) -> Iterator[Entity]:
+def _file(path: str) -> Iterator[NamedEntity]:
     """A path, and the name of its file alone, by which people ask for it."""
     clean = fold(path).rstrip("./")
     yield clean, "file"
@@ -109,7 +109,7 @@ def _is_identifier(word: str) -> bool:
     return not bare.isupper() and not bare.islower() and len(split_identifier(bare)) > 1
 
 
-def _people(text: str) -> Iterator[Entity]:
+def _people(text: str) -> Iterator[NamedEntity]:
     for found in _HANDLE.finditer(text):
         yield fold(found[1]), "person"
     for pattern in (_SAYS, _TOLD):

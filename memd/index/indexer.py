@@ -19,17 +19,17 @@ from memd.config import IndexConfig
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import backfill
-from memd.index.chunking import embedded, passages
-from memd.index.entities import Entity, of_summary
+from memd.index.chunking import embedded, split_into_passages
+from memd.index.entities import NamedEntity, entities_of_summary
 from memd.index.malloc import trim_heap
-from memd.index.memory_index import Batch, MemoryIndex
+from memd.index.memory_index import IndexUpdate, MemoryIndex
 from memd.index.snapshot import IndexStorage
 from memd.models import Space, Summary
 from memd.store import fulltext, links, turns
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.store.types import NewPassage
-from memd.text import digest, forget_words
+from memd.text import clear_word_caches, digest
 from memd.wakeup import AutoResetEvent
 
 _LOOK_S = 20.0
@@ -41,11 +41,11 @@ _MANY_BATCHES = 10
 _REST = 0.5
 """Of the time that it took to embed some: who searches meanwhile shares the interpreter with us."""
 
-Halves = NDArray[np.float16]
+HalfVectors = NDArray[np.float16]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class ChangedSummaries:
     """A batch of changes, and what became of the summaries."""
 
     changes: Sequence[tuple[int, int]]
@@ -57,17 +57,17 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IndexingPlan:
     """What to write for a batch."""
 
-    work: Work
+    work: ChangedSummaries
     rewritten: Mapping[int, Sequence[NewPassage]]
     """Summary id → its new passages; a summary that is not here keeps those it has."""
     digests: Mapping[int, int]
     texts: Sequence[str]
     """What to embed: one text per new passage, in order."""
-    vectors: Mapping[Space, Halves] = field(default_factory=dict)
-    entities: Mapping[int, Sequence[Entity]] = field(default_factory=dict)
+    vectors: Mapping[Space, HalfVectors] = field(default_factory=dict)
+    entities: Mapping[int, Sequence[NamedEntity]] = field(default_factory=dict)
     """Summary id → what it names, of the rewritten ones."""
 
 
@@ -119,7 +119,7 @@ class Indexer:
         """Save the index if that is due, and give memory back."""
         if self._has_worked:
             self._has_worked = False
-            forget_words()
+            clear_word_caches()
         async with self._lock:
             await self._storage.save(lambda: self._awaited > 0 or self._wakeup.is_set)
         self._storage.release_pages()
@@ -211,9 +211,13 @@ class Indexer:
 
     async def _fill_some(self, embedder: Embedder) -> int:
         name = embedder.space.name
-        lacking = partial(self._index.lacking, name, self._config.batch)
+        lacking = partial(self._index.missing_vectors, name, self._config.batch)
         some = await anyio.to_thread.run_sync(lacking)
-        texts = await self._db.read(partial(backfill.texts, passage_ids=some)) if some else {}
+        texts = (
+            await self._db.read(partial(backfill.texts_to_embed, passage_ids=some))
+            if some
+            else {}
+        )
         if not texts:
             return 0
         try:
@@ -246,12 +250,12 @@ class Indexer:
         self._tell()
         return True
 
-    def _plan(self, work: Work) -> Plan:
+    def _plan(self, work: ChangedSummaries) -> IndexingPlan:
         """Decide which summaries need new passages: those whose text is not what was indexed."""
         digests = {number: _digest(summary) for number, summary in work.summaries.items()}
         known = self._known(work.summaries)
         rewritten = {
-            number: passages(summary, tokens_max=self._config.passage_tokens)
+            number: split_into_passages(summary, tokens_max=self._config.passage_tokens)
             for number, summary in work.summaries.items()
             if known.get(number) != digests[number]
         }
@@ -260,9 +264,9 @@ class Indexer:
             for number, new in rewritten.items()
             for passage in new
         ]
-        named = {number: of_summary(work.summaries[number]) for number in rewritten}
+        named = {number: entities_of_summary(work.summaries[number]) for number in rewritten}
         written = {number: digests[number] for number in rewritten}
-        return Plan(work, rewritten, written, texts, entities=named)
+        return IndexingPlan(work, rewritten, written, texts, entities=named)
 
     def _known(self, numbers: Mapping[int, Summary]) -> dict[int, int]:
         with self._index.lock:
@@ -272,8 +276,8 @@ class Indexer:
                 number: int(columns.digest[at[0]]) for number, at in rows.items() if len(at)
             }
 
-    async def _with_vectors(self, plan: Plan) -> Plan:
-        found: dict[Space, Halves] = {}
+    async def _with_vectors(self, plan: IndexingPlan) -> IndexingPlan:
+        found: dict[Space, HalfVectors] = {}
         for embedder in self._embedders if plan.texts else ():
             try:
                 rows = await _embed(embedder, plan.texts)
@@ -305,13 +309,13 @@ def _digest(summary: Summary) -> int:
     return int(text[:16], 16) or 1
 
 
-def _pending(tx: Connection, limit: int, last: int) -> Work:
+def _pending(tx: Connection, limit: int, last: int) -> ChangedSummaries:
     due = [(seq, number) for seq, number in fulltext.pending_changes(tx, limit) if seq <= last]
     found = store_summaries.summaries_by_ids(tx, [number for _, number in due]) if due else {}
-    return Work(due, found, fulltext.count_changes(tx))
+    return ChangedSummaries(due, found, fulltext.count_changes(tx))
 
 
-def _write(tx: Connection, plan: Plan) -> Batch:
+def _write(tx: Connection, plan: IndexingPlan) -> IndexUpdate:
     """Write a batch. What happened again since it was read is left for the next one."""
     current = fulltext.still_pending_changes(tx, (seq for seq, _ in plan.work.changes))
     ids = {number: None for seq, number in plan.work.changes if seq in current}
@@ -330,7 +334,7 @@ def _write(tx: Connection, plan: Plan) -> Batch:
         links.put_entities(tx, number, plan.entities[number])
     fulltext.remove_changes(tx, current)
     fulltext.mark_unsaved(tx, ids)
-    return Batch(
+    return IndexUpdate(
         removed=removed, gone=[n for n in ids if n not in plan.work.summaries],
         added=added, numbers=numbers, vectors=rows,
         facts=list(fulltext.index_rows(tx, list(ids))),

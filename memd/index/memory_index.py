@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Columns, Rows
-from memd.index.postings import ROW_PARTS, Postings
-from memd.index.quantization import Vectors
+from memd.index.postings import ROW_PARTS, InvertedIndex
+from memd.index.quantization import VectorRows
 from memd.index.term_dictionary import TermDictionary
 from memd.index.vectors import VECTOR_PARTS, VectorMatrix
 from memd.models import Space
@@ -26,11 +26,11 @@ from memd.store.types import IndexRow, StoredPassage
 # MERGED are. Not here: any of these.
 
 
-KEPT_MAX = 16
+CACHED_VALUES_MAX = 16
 _T = TypeVar("_T")
 
 
-class Kept:
+class SearchCache:
     """Values by key, of one version of the index; those asked for longest ago go first."""
 
     def __init__(self) -> None:
@@ -38,18 +38,18 @@ class Kept:
         self._values: dict[Hashable, object] = {}
         self._rooms: dict[str, NDArray[np.float32]] = {}
 
-    def of(self, version: int, key: Hashable, make: Callable[[], _T]) -> _T:
+    def get_or_compute(self, version: int, key: Hashable, make: Callable[[], _T]) -> _T:
         """Return what `make` made for this key at this version of the index."""
         if version != self._version:
             self._values.clear()
             self._version = version
         value = self._values.pop(key) if key in self._values else make()
         self._values[key] = value
-        if len(self._values) > KEPT_MAX:
+        if len(self._values) > CACHED_VALUES_MAX:
             del self._values[next(iter(self._values))]
         return cast("_T", value)
 
-    def room(self, name: str, size: int) -> NDArray[np.float32]:
+    def scratch(self, name: str, size: int) -> NDArray[np.float32]:
         """Return an array of `size` with anything in it: it is the same one at every call.
 
         A fresh one of some megabytes costs more than what is written to it.
@@ -70,7 +70,7 @@ class Kept:
 # MERGED dead rows and the order of rows. Not here: reading or writing the vault.
 
 
-Words = tuple[bytes, bytes]
+TermLines = tuple[bytes, bytes]
 """The vocabulary as `TermDictionary.load` takes it."""
 _STREAM_BLOCK = 512
 _FILLED_AT_ONCE = 32
@@ -102,19 +102,19 @@ class SavedArrays:
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class VaultContents:
     """What the vault holds for an index, as streams: all of it at once would weigh as much again."""
 
     passages: Iterable[StoredPassage]
     """In order of id."""
-    words: Words
+    words: TermLines
     facts: Iterable[IndexRow]
     spaces: Sequence[Space]
     """Of the vectors, none of which is there yet; the first space is the one that will be complete."""
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class IndexUpdate:
     """What one transaction of the indexer changed."""
 
     removed: Sequence[int] = ()
@@ -150,13 +150,13 @@ class MemoryIndex:
         """The name of the space that leads: the learned one once its coverage has reached `active_from`,
         until it falls below .8 of that; else the complete one."""
         self._active_from = active_from
-        self.kept = Kept()
+        self.cache = SearchCache()
         """What searches have worked out; used under the lock."""
         self._clear()
 
     def _clear(self) -> None:
         self.columns = Columns()
-        self.postings = Postings()
+        self.postings = InvertedIndex()
         self.vocabulary = TermDictionary(self._frequency)
 
     def _frequency(self, number: int) -> int:
@@ -167,7 +167,7 @@ class MemoryIndex:
         """The name of the learned space, or None while there is none."""
         return self.learned_space.name if self.learned_space else None
 
-    def load(self, contents: Contents) -> None:
+    def load(self, contents: VaultContents) -> None:
         """Start anew from what the vault holds. Passages whose summary is gone are dead at once.
 
         Of the learned space nothing is there then.
@@ -197,12 +197,12 @@ class MemoryIndex:
             self._choose()
         self._opened.set()
 
-    def wait(self, seconds: float) -> bool:
+    def wait_until_loaded(self, seconds: float) -> bool:
         """Wait in this thread until it is loaded, but no longer than that; whether it is."""
         return self.loaded or (self._opened.wait(seconds) and self.loaded)
 
     @contextlib.contextmanager
-    def at_once(self) -> Iterator[bool]:
+    def try_lock(self) -> Iterator[bool]:
         """Hold the lock, if it is loaded and nobody else does; whether that is so."""
         is_mine = self.loaded and self.lock.acquire(blocking=False)
         try:
@@ -259,7 +259,7 @@ class MemoryIndex:
         self.columns.append(passages)
         self.postings.append([p.postings for p in passages], [p.length for p in passages])
 
-    def apply(self, batch: Batch) -> None:
+    def apply(self, batch: IndexUpdate) -> None:
         """Follow the vault by one batch."""
         with self.lock:
             self._retire(self.columns.rows_with(batch.removed))
@@ -276,7 +276,7 @@ class MemoryIndex:
             self.version += 1
             self._choose()
 
-    def adopt(self, space: Space) -> None:
+    def adopt_learned_space(self, space: Space) -> None:
         """Let this be the learned space; if it was not, none of its vectors is there yet."""
         with self.lock:
             if self.learned_space == space:
@@ -298,7 +298,7 @@ class MemoryIndex:
         blank.extend(self.columns.n)
         self.matrices[space.name] = blank
 
-    def lacking(self, name: str, limit: int) -> list[int]:
+    def missing_vectors(self, name: str, limit: int) -> list[int]:
         """Return up to `limit` passages without a vector in a space: the newest, but superseded ones last."""
         with self.lock:
             if name not in self.matrices:
@@ -313,7 +313,7 @@ class MemoryIndex:
         found: list[int] = ids[np.lexsort((-ids, -when))].tolist()
         return found
 
-    def fill(self, name: str, passage_ids: Sequence[int], vectors: Vectors) -> None:
+    def fill(self, name: str, passage_ids: Sequence[int], vectors: VectorRows) -> None:
         """Give passages their vectors in a space, (n, dimensions), a few at a time.
 
         A row of zeros says that the text has none; passages that went are left out.
@@ -326,7 +326,7 @@ class MemoryIndex:
         with self.lock:
             self._choose()
 
-    def _put(self, name: str, passage_ids: NDArray[np.int64], vectors: Vectors) -> None:
+    def _put(self, name: str, passage_ids: NDArray[np.int64], vectors: VectorRows) -> None:
         if name in self.matrices:
             rows = self.columns.rows_with(passage_ids.tolist())
             there = np.isin(passage_ids, self.columns.passage_id[rows])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from memd.index import segment
 from memd.index.columns import Rows
-from memd.index.segment import Counts, Segment
+from memd.index.segment import ByteCounts, Segment
 from memd.store.fulltext import POSTING
 
 # MERGED from memd.index.among:
@@ -26,7 +26,7 @@ def idf(count: int, having: int) -> float:
     return math.log(1 + (count - having + 0.5) / (having + 0.5))
 
 
-class Among:
+class TermStatistics:
     """The rows over which rarity is counted, by a mask of all; to be made anew when rows change.
 
     `frequency` counts the rows of a mask that have a term; of no mask, those of all that live. What was
@@ -91,7 +91,7 @@ Piece = tuple[Segment, slice, int]
 """A term's postings in a segment, or some of them, and the place of the term among those asked for."""
 
 
-class Portion(NamedTuple):
+class PostingsChunk(NamedTuple):
     """Some postings of several terms."""
 
     rows: Rows
@@ -107,7 +107,7 @@ class Portion(NamedTuple):
         return np.repeat(values[self.places], self.sizes)
 
 
-class Postings:
+class InvertedIndex:
     """The postings of the index's rows, in step with its columns."""
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class Postings:
         self._live = np.zeros(0, np.bool_)
         self._dead: Rows | None = np.zeros(0, np.intp)
         self._norms: dict[tuple[float, float], Floats] = {}
-        self._common: dict[tuple[int, float], Counts] = {}
+        self._common: dict[tuple[int, float], ByteCounts] = {}
         self._found: dict[int, list[tuple[Segment, slice]]] = {}
 
     def append(self, blobs: Sequence[bytes], lengths: Sequence[int]) -> None:
@@ -129,7 +129,7 @@ class Postings:
         rows = np.repeat(np.arange(first, self.n, dtype=np.int32), sizes)
         if len(found):
             self._segments.append(
-                segment.segment(found["term"], rows, found["title"], found["body"])
+                segment.build_segment(found["term"], rows, found["title"], found["body"])
             )
             self._merge()
         self._lengths = _room(self._lengths, self.n)
@@ -150,7 +150,7 @@ class Postings:
         if count > 1:
             if count == len(self._segments):
                 self._common.clear()
-            self._segments[-count:] = [segment.joined(self._segments[-count:])]
+            self._segments[-count:] = [segment.join_segments(self._segments[-count:])]
 
     def retire(self, rows: Rows) -> None:
         """Let these rows count for nothing any more."""
@@ -169,7 +169,7 @@ class Postings:
         self._norms.clear()
         self._common.clear()
         self._found.clear()
-        whole = [segment.renumbered(one, mapping) for one in self._segments]
+        whole = [segment.renumber_rows(one, mapping) for one in self._segments]
         self._segments = [one for one in whole if len(one.rows)]
 
     def parts(self) -> dict[str, NDArray[Any]]:
@@ -178,7 +178,7 @@ class Postings:
         return dict(zip(ROW_PARTS, rows, strict=True)) | {
             f"{number}.{name}": getattr(one, name)
             for number, one in enumerate(self._segments)
-            for name in segment.PARTS
+            for name in segment.ARRAY_NAMES
         }
 
     def restore(self, n: int, parts: Mapping[str, NDArray[Any]]) -> None:
@@ -190,9 +190,9 @@ class Postings:
         self.n = n
         self._lengths, self._live = (parts[name] for name in ROW_PARTS)
         self._dead = None
-        count = (len(parts) - len(ROW_PARTS)) // len(segment.PARTS)
+        count = (len(parts) - len(ROW_PARTS)) // len(segment.ARRAY_NAMES)
         self._segments = [
-            Segment(**{name: parts[f"{number}.{name}"] for name in segment.PARTS})
+            Segment(**{name: parts[f"{number}.{name}"] for name in segment.ARRAY_NAMES})
             for number in range(count)
         ]
 
@@ -214,7 +214,7 @@ class Postings:
         """Count the postings of a term, those in retired rows too."""
         return sum(at.stop - at.start for _, at in self._pieces(term))
 
-    def term(self, term: int) -> tuple[Rows, Counts, Counts]:
+    def term(self, term: int) -> tuple[Rows, ByteCounts, ByteCounts]:
         """Return the live rows with a term, ascending, and how often it is in their title and body."""
         none = np.zeros(0, np.uint8)
         pieces = self._pieces(term)
@@ -228,7 +228,7 @@ class Postings:
         """Return the live rows with a term, ascending."""
         return self.term(term)[0]
 
-    def frequencies(self, terms: Sequence[int], title_weight: float) -> Iterator[Portion]:
+    def frequencies(self, terms: Sequence[int], title_weight: float) -> Iterator[PostingsChunk]:
         """Read the postings of these terms, those in retired rows too, in portions."""
         pieces = ((*piece, i) for i, term in enumerate(terms) for piece in self._pieces(term))
         return _portions(pieces, title_weight)
@@ -244,12 +244,12 @@ class Postings:
             for start in range(at.start, at.stop, _AT_ONCE)
         )
 
-    def has(self, term: int, rows: Rows) -> Mask:
+    def contains(self, term: int, rows: Rows) -> Mask:
         """Tell of each of these rows, few and in any order, whether it has a term; dead or not."""
-        return self.standing(term, rows)[0]
+        return self.find_term(term, rows)[0]
 
-    def standing(self, term: int, rows: Rows) -> tuple[Mask, Mask]:
-        """Tell of each of these rows, as `has`, whether a term is in it, and whether in its title."""
+    def find_term(self, term: int, rows: Rows) -> tuple[Mask, Mask]:
+        """Tell of each of these rows, as `contains`, whether a term is in it, and whether in its title."""
         found, in_title = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
         wanted = rows.astype(np.int32)
         for one, at in self._pieces(term):
@@ -260,12 +260,12 @@ class Postings:
             in_title |= is_there & (one.title[at].take(places, mode="clip") > 0)
         return found, in_title
 
-    def matched(self, row: int, terms: Iterable[int]) -> list[int]:
+    def terms_in(self, row: int, terms: Iterable[int]) -> list[int]:
         """Return those of these terms that stand in a live row."""
         if not self._live[row]:
             return []
         rows = np.array([row])
-        return [term for term in terms if self.has(term, rows)[0]]
+        return [term for term in terms if self.contains(term, rows)[0]]
 
     def scores(
         self,
@@ -274,7 +274,7 @@ class Postings:
         k1: float,
         b: float,
         title_weight: float,
-        among: Among | None = None,
+        among: TermStatistics | None = None,
         out: Floats | None = None,
     ) -> Floats:
         """BM25 of every row, (n,), for term number → weight in the query; see the top of the file.
@@ -283,7 +283,7 @@ class Postings:
         """
         scores = np.empty(self.n, np.float32) if out is None else out
         scores.fill(0)
-        counted = among or Among(self._live[: self.n], self.df)
+        counted = among or TermStatistics(self._live[: self.n], self.df)
         worths = {term: weight * counted.idf(term) * (k1 + 1) for term, weight in terms.items()}
         norms = self._norm(k1, b)
         # First the common ones, then the others, in whatever segment: equal rows must not differ by a
@@ -328,7 +328,7 @@ class Postings:
             self._norms[k1, b] = np.maximum(norms, np.float32(1e-9), out=norms)
         return self._norms[k1, b]
 
-    def _dense(self, term: int, title_weight: float) -> Counts | None:
+    def _dense(self, term: int, title_weight: float) -> ByteCounts | None:
         """Return a common word's tf in the rows up to the last it has in the first segment, else None."""
         known = self._common.pop((term, title_weight), None)
         if known is None:
@@ -340,7 +340,7 @@ class Postings:
         self._common[term, title_weight] = known
         return known
 
-    def _laid_out(self, term: int, title_weight: float) -> Counts | None:
+    def _laid_out(self, term: int, title_weight: float) -> ByteCounts | None:
         pieces = self._pieces(term)
         if not pieces or pieces[0][0] is not self._segments[0]:
             return None
@@ -364,7 +364,7 @@ def _room(array: NDArray[Any], n: int) -> NDArray[Any]:
     return wider
 
 
-def _portions(pieces: Iterable[Piece], title_weight: float) -> Iterator[Portion]:
+def _portions(pieces: Iterable[Piece], title_weight: float) -> Iterator[PostingsChunk]:
     """Read postings so many at a time; those of rare words together."""
     gathered: list[Piece] = []
     size = 0
@@ -380,17 +380,17 @@ def _portions(pieces: Iterable[Piece], title_weight: float) -> Iterator[Portion]
         yield _read(gathered, title_weight)
 
 
-def _read(pieces: Sequence[Piece], title_weight: float) -> Portion:
+def _read(pieces: Sequence[Piece], title_weight: float) -> PostingsChunk:
     rows = np.concatenate([one.rows[at] for one, at, _ in pieces], dtype=np.intp)
     tf = np.concatenate([one.title[at] for one, at, _ in pieces], dtype=np.float32)
     tf *= np.float32(title_weight)
     tf += np.concatenate([one.body[at] for one, at, _ in pieces])
     places = np.array([place for *_, place in pieces])
-    return Portion(rows, tf, places, [at.stop - at.start for _, at, _ in pieces])
+    return PostingsChunk(rows, tf, places, [at.stop - at.start for _, at, _ in pieces])
 
 
 def _add_dense(
-    words: Sequence[tuple[Counts, np.float32]], norms: Floats, scores: Floats
+    words: Sequence[tuple[ByteCounts, np.float32]], norms: Floats, scores: Floats
 ) -> None:
     """Add what words of these tf and weights are worth, each to its rows from the first on.
 

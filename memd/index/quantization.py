@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 # MERGED Not here: what is done with bytes and signs (binary_codes.py, blobs.py).
 
 
-WORD = 64
+WORD_BITS = 64
 _UNITS = 127
 
 Floats = NDArray[np.float32]
-Vectors = NDArray[np.float32] | NDArray[np.float16]
+VectorRows = NDArray[np.float32] | NDArray[np.float16]
 
 
-def quantized(rotated: Floats) -> tuple[NDArray[np.int8], Floats]:
+def quantize(rotated: Floats) -> tuple[NDArray[np.int8], Floats]:
     """Return a byte a value, and per row what to multiply them with to have length 1; 0 without a vector."""
     highest = np.abs(rotated).max(axis=1, keepdims=True, initial=0)
     values = np.rint(rotated * (_UNITS / np.where(highest > 0, highest, 1)))
@@ -39,7 +39,7 @@ class Rotation:
 
     def __init__(self, dimensions: int) -> None:
         self.dimensions = dimensions
-        self.width = -(-dimensions // WORD) * WORD
+        self.width = -(-dimensions // WORD_BITS) * WORD_BITS
         """Of the rotated vectors: the dimensions, filled up to whole words."""
         side = self.width & -self.width
         self._blocks = self.width // side
@@ -48,7 +48,7 @@ class Rotation:
         self._left, self._right = _hadamard(half), _hadamard(side // half)
         self._signs = _signs(2 * self.width).reshape(2, self.width)
 
-    def forward(self, vectors: Vectors) -> Floats:
+    def forward(self, vectors: VectorRows) -> Floats:
         """Rotate (m, dimensions) to (m, width)."""
         padded = np.zeros((len(vectors), self.width), np.float32)
         padded[:, : self.dimensions] = vectors
@@ -98,21 +98,21 @@ _SCALE_BYTES = 4
 _HALF_BYTES = 2
 
 
-def encode(vectors: Floats) -> list[bytes]:
+def encode_vectors(vectors: Floats) -> list[bytes]:
     """One blob per row of (n, dimensions)."""
     if not len(vectors):
         return []
-    values, scales = quantized(Rotation(vectors.shape[1]).forward(vectors))
+    values, scales = quantize(Rotation(vectors.shape[1]).forward(vectors))
     return [
         row.tobytes() + scale.tobytes()
         for row, scale in zip(values, scales.astype("<f4"), strict=True)
     ]
 
 
-def decode(blobs: Sequence[bytes], dimensions: int) -> Floats:
+def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
     """Return a row per blob, (n, dimensions), nearly as it was given to `encode`."""
     rows = np.zeros((len(blobs), dimensions), np.float32)
-    former = [at for at, blob in enumerate(blobs) if is_former(blob, dimensions)]
+    former = [at for at, blob in enumerate(blobs) if is_float16(blob, dimensions)]
     if former:
         halves = np.frombuffer(b"".join(blobs[at] for at in former), "<f2")
         rows[former] = halves.reshape(-1, dimensions)
@@ -127,6 +127,6 @@ def decode(blobs: Sequence[bytes], dimensions: int) -> Floats:
     return rows
 
 
-def is_former(blob: bytes, dimensions: int) -> bool:
+def is_float16(blob: bytes, dimensions: int) -> bool:
     """Whether this was written in float16, by a memd before this one."""
     return len(blob) == _HALF_BYTES * dimensions

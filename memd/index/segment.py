@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 _JOINED_AT_ONCE = 1 << 20
 """Postings that are moved in one step: joining a million rows must not take the memory of all of them."""
 
-Counts = NDArray[np.uint8]
-Terms = NDArray[np.uint32]
+ByteCounts = NDArray[np.uint8]
+TermNumbers = NDArray[np.uint32]
 Starts = NDArray[np.int64]
 RowNumbers = NDArray[np.int32]
 
@@ -23,13 +23,13 @@ RowNumbers = NDArray[np.int32]
 class Segment:
     """Postings of consecutive rows, sorted by (term, row)."""
 
-    terms: Terms
+    terms: TermNumbers
     """Each term once, ascending."""
     starts: Starts
     """Where a term's postings begin; one longer than `terms`."""
     rows: RowNumbers
-    title: Counts
-    body: Counts
+    title: ByteCounts
+    body: ByteCounts
 
     def slice(self, term: int) -> slice:
         """Where this term's postings lie."""
@@ -39,11 +39,13 @@ class Segment:
         return slice(int(self.starts[at]), int(self.starts[at + 1]))
 
 
-PARTS = ("terms", "starts", "rows", "title", "body")
+ARRAY_NAMES = ("terms", "starts", "rows", "title", "body")
 """The arrays of a segment."""
 
 
-def segment(terms: Terms, rows: RowNumbers, title: Counts, body: Counts) -> Segment:
+def build_segment(
+    terms: TermNumbers, rows: RowNumbers, title: ByteCounts, body: ByteCounts
+) -> Segment:
     """Sort postings, which come in order of row, by term."""
     order = np.argsort(terms, kind="stable")
     ordered = terms[order]
@@ -52,7 +54,7 @@ def segment(terms: Terms, rows: RowNumbers, title: Counts, body: Counts) -> Segm
     return Segment(ordered[firsts], starts, rows[order], title[order], body[order])
 
 
-def joined(segments: Sequence[Segment]) -> Segment:
+def join_segments(segments: Sequence[Segment]) -> Segment:
     """Make one of segments that follow each other, a range of terms at a time."""
     terms = np.unique(np.concatenate([one.terms for one in segments]))
     places = [terms.searchsorted(one.terms) for one in segments]
@@ -96,7 +98,7 @@ def _ranges(starts: Starts) -> Iterator[tuple[int, int]]:
         first = stop
 
 
-def renumbered(one: Segment, mapping: RowNumbers) -> Segment:
+def renumber_rows(one: Segment, mapping: RowNumbers) -> Segment:
     """Return the same with new row numbers, which ascend as the old ones; without rows that have -1."""
     rows, title, body = [], [], []
     counts = np.zeros(len(one.terms), np.int64)

@@ -31,8 +31,14 @@ from numpy.typing import NDArray
 from memd import log
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import VaultError
-from memd.index.chunking import wording
-from memd.index.memory_index import Batch, Contents, MemoryIndex, SavedArrays, StoredArray
+from memd.index.chunking import passage_text
+from memd.index.memory_index import (
+    IndexUpdate,
+    MemoryIndex,
+    SavedArrays,
+    StoredArray,
+    VaultContents,
+)
 from memd.store import database, fulltext
 from memd.store.database import Connection, Database
 
@@ -257,7 +263,7 @@ class IndexStorage:
                     self.damage = f"the saved index was dropped: {error}"
                 log.get("indexer").warning("index_snapshot_not_used", reason=str(error))
         if self._snapshot is None:
-            fresh.load(contents(tx, self._embedders))
+            fresh.load(read_vault(tx, self._embedders))
         self._embed_missing(tx, fresh)
         self._index.become(fresh)
         sweep_snapshots(self._db.path, name)
@@ -283,11 +289,11 @@ class IndexStorage:
         """Give the passages without a vector in a local space theirs, if they are few."""
         for embedder in self._embedders:
             name = embedder.space.name
-            missing = fresh.lacking(name, EMBEDDED_MAX + 1)
+            missing = fresh.missing_vectors(name, EMBEDDED_MAX + 1)
             if isinstance(embedder, LocalEmbedder) and len(missing) <= EMBEDDED_MAX:
                 for some in _parts(missing):
                     texts = {
-                        number: wording(title, body, start, stop)
+                        number: passage_text(title, body, start, stop)
                         for number, start, stop, title, body in fulltext.passage_texts(tx, some)
                     }
                     vectors = embedder.embed(list(texts.values()))
@@ -365,15 +371,17 @@ def _parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         yield numbers[first : first + _AT_ONCE]
 
 
-def contents(tx: Connection, embedders: Sequence[Embedder]) -> Contents:
+def read_vault(tx: Connection, embedders: Sequence[Embedder]) -> VaultContents:
     """Return what the vault's tables hold, as streams."""
     spaces = [embedder.space for embedder in embedders]
-    return Contents(
+    return VaultContents(
         fulltext.load_passages(tx), fulltext.terms_in_order(tx), fulltext.index_rows(tx), spaces
     )
 
 
-def _changes_since(tx: Connection, fresh: MemoryIndex, summary_ids: Sequence[int]) -> Batch:
+def _changes_since(
+    tx: Connection, fresh: MemoryIndex, summary_ids: Sequence[int]
+) -> IndexUpdate:
     """Return what was indexed after the snapshot was written, as one batch."""
     parts = list(_parts(summary_ids))
     stored = [p for part in parts for p in fulltext.load_passages(tx, part)]
@@ -383,7 +391,7 @@ def _changes_since(tx: Connection, fresh: MemoryIndex, summary_ids: Sequence[int
     added = [passage for passage in stored if passage.id not in known]
     if added and columns.n and added[0].id <= columns.passage_id[-1]:
         raise SnapshotUnusable("it lacks a passage that is older than it")
-    return Batch(
+    return IndexUpdate(
         removed=sorted(known - {passage.id for passage in stored}),
         added=added,
         facts=[row for part in parts for row in fulltext.index_rows(tx, part)],

@@ -31,7 +31,7 @@ class TermDictionary:
 
     def __init__(self, frequency: Callable[[int], int]) -> None:
         self._frequency = frequency
-        self._packed = Packed(b"", np.zeros(0, np.uint32), np.zeros(0, np.uint32))
+        self._packed = PackedTerms(b"", np.zeros(0, np.uint32), np.zeros(0, np.uint32))
         self._fresh: dict[str, int] = {}
         self._fresh_terms: dict[int, str] = {}
 
@@ -55,7 +55,7 @@ class TermDictionary:
         """Start with these terms, in UTF-8 and in order of it, and their numbers; a line each."""
         text = np.frombuffer(words, np.uint8)
         ends = np.append(np.flatnonzero(text == _LINE), len(text)) if words else np.zeros(0)
-        self._packed = Packed(
+        self._packed = PackedTerms(
             words.replace(b"\n", b""),
             (np.diff(ends, prepend=-1) - 1).astype(np.uint32),
             np.fromstring(numbers, np.uint32, sep="\n"),
@@ -104,7 +104,7 @@ class TermDictionary:
         return sorted(uses, key=lambda n: (-uses[n], self.term(n) or ""))[:limit]
 
 
-class Packed:
+class PackedTerms:
     """Terms in order of their bytes, each once, with their numbers."""
 
     def __init__(self, text: bytes, lengths: Numbers, numbers: Numbers) -> None:
@@ -160,13 +160,13 @@ class Packed:
             self._places[number] = -1
             self._count -= 1
 
-    def only(self, wanted: Numbers) -> "Packed":
+    def only(self, wanted: Numbers) -> "PackedTerms":
         """Return the same without every other number."""
         numbers = np.array(self._numbers, np.uint32)
         lengths = self._lengths()
         return _cleaned(self._text, lengths, np.where(np.isin(numbers, wanted), numbers, _GONE))
 
-    def with_these(self, fresh: Mapping[str, int]) -> "Packed":
+    def with_these(self, fresh: Mapping[str, int]) -> "PackedTerms":
         """Return the same with these terms, none of which it has, in their places."""
         added = sorted((_bytes(term), number) for term, number in fresh.items())
         places = [self._place(term) for term, _ in added]
@@ -184,12 +184,12 @@ class Packed:
         )
 
 
-def _cleaned(text: bytes, lengths: Numbers, numbers: Numbers) -> Packed:
+def _cleaned(text: bytes, lengths: Numbers, numbers: Numbers) -> PackedTerms:
     """Leave out the terms that are gone."""
     kept = numbers != _GONE
     if not kept.all():
         text = np.frombuffer(text, np.uint8)[np.repeat(kept, lengths)].tobytes()
-    return Packed(text, lengths[kept], numbers[kept])
+    return PackedTerms(text, lengths[kept], numbers[kept])
 
 
 def _bytes(term: str) -> bytes:

@@ -16,7 +16,7 @@ Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
 
 
-def highest(scores: Scores, count: int) -> tuple[Rows, bool]:
+def top_rows(scores: Scores, count: int) -> tuple[Rows, bool]:
     """Rows, ascending, that have at least the `count` highest scores above 0; whether these are all above 0.
 
     There may be more than `count`; whatever scores as much as one that is there is there, too.
@@ -43,7 +43,7 @@ def _nth(scores: Scores, count: int) -> np.float32:
     return limit
 
 
-def cut(rows: Rows, scores: Scores, count: int) -> Rows:
+def keep_highest(rows: Rows, scores: Scores, count: int) -> Rows:
     """Those of these rows, in their order, that have the `count` highest scores; ties with the last, too."""
     if len(rows) <= count:
         return rows

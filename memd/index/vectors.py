@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from memd.index.binary_codes import BinaryCodes, Mask
 from memd.index.columns import Rows
-from memd.index.quantization import Floats, Vectors
+from memd.index.quantization import Floats, VectorRows
 
 EXACT_MAX = 4_096
 _ROWS_FIRST = 64
@@ -37,7 +37,7 @@ class VectorMatrix:
         self.dimensions = dimensions
         self.n = 0
         self._exact_max = exact_max
-        self._rows = (BinaryCodes if rows > exact_max else Exact)(dimensions, capacity)
+        self._rows = (BinaryCodes if rows > exact_max else ExactVectors)(dimensions, capacity)
         self._filled = np.zeros(capacity, np.bool_)
         self._known = np.zeros(capacity, np.bool_)
 
@@ -46,7 +46,7 @@ class VectorMatrix:
         """Which rows were embedded, (n,)."""
         return self._known[: self.n]
 
-    def append(self, vectors: Vectors) -> None:
+    def append(self, vectors: VectorRows) -> None:
         """Add (m, dimensions) rows that were embedded; a row of zeros has no vector."""
         first = self.n
         self.extend(len(vectors))
@@ -57,10 +57,10 @@ class VectorMatrix:
         first, self.n = self.n, self.n + count
         if self.n > len(self._filled):
             self._make_room(self.n + self.n // 4)
-        if self.n > self._exact_max and isinstance(self._rows, Exact):
+        if self.n > self._exact_max and isinstance(self._rows, ExactVectors):
             self._encode(first)
 
-    def put(self, rows: Rows, vectors: Vectors) -> None:
+    def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Give these rows their vectors, (len(rows), dimensions); a row of zeros has none."""
         self._rows.put(rows, vectors)
         self._filled[rows] = vectors.any(axis=1)
@@ -92,7 +92,7 @@ class VectorMatrix:
         They may be longer, with zeros after the n: then rows are written into them.
         """
         self.n = n
-        self._rows = (BinaryCodes if "planes" in parts else Exact)(self.dimensions, 0)
+        self._rows = (BinaryCodes if "planes" in parts else ExactVectors)(self.dimensions, 0)
         # Plain views, for what numpy does at every slice of a map is felt.
         plain = {name: np.asarray(part) for name, part in parts.items()}
         self._rows.restore(plain)
@@ -146,7 +146,7 @@ def _wider(array: NDArray[_T], capacity: int) -> NDArray[_T]:
     return wider
 
 
-class Exact:
+class ExactVectors:
     """Vectors as they are, in float32."""
 
     def __init__(self, dimensions: int, capacity: int) -> None:
@@ -164,7 +164,7 @@ class Exact:
         """Take over what was saved."""
         self._vectors = parts["vectors"]
 
-    def put(self, rows: Rows, vectors: Vectors) -> None:
+    def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Write these rows."""
         self._vectors[rows] = vectors
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from memd.index.columns import NEVER
 from memd.index.memory_index import MemoryIndex
-from memd.index.postings import Among
+from memd.index.postings import TermStatistics
 from memd.recall.session_bm25 import SessionBm25
 from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
@@ -31,7 +31,7 @@ class EvidenceRows:
     def __init__(self, index: MemoryIndex, mask: Mask) -> None:
         self._index = index
         self.mask = mask
-        self.among = Among(mask, index.postings.df)
+        self.among = TermStatistics(mask, index.postings.df)
 
     @cached_property
     def sessions(self) -> SessionBm25:
@@ -87,7 +87,7 @@ def find_visible_rows(index: MemoryIndex, question: Question) -> VisibleRows:
 
 
 def _cached(index: MemoryIndex, key: Hashable, make: Callable[[], _T]) -> _T:
-    return index.kept.of(index.version, key, make)
+    return index.cache.get_or_compute(index.version, key, make)
 
 
 def _last_expiry(index: MemoryIndex, now: int) -> int | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from memd.index import entities
 from memd.index.memory_index import MemoryIndex
-from memd.index.postings import Among, idf
+from memd.index.postings import TermStatistics, idf
 from memd.models import Summary
 from memd.recall.retrievers import Floats, IndexedTerms, Rows, is_among
 from memd.recall.types import Answer, Hit, RelevanceGate
@@ -103,7 +103,7 @@ def read_prompt(prompt: str) -> PromptQuery:
     found = content_words(text)
     if len(found) < WORDS_MIN:
         return PromptQuery("", f"it has fewer than {WORDS_MIN} words that say what it is about")
-    names = tuple(dict.fromkeys(n for n, kind in entities.of_text(text) if kind in _NAMED))
+    names = tuple(dict.fromkeys(n for n, kind in entities.entities_of_text(text) if kind in _NAMED))
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
     return PromptQuery(_without_courtesies(text), "worth a look", found, names, topics)
 
@@ -183,7 +183,7 @@ weigh more than all that it does."""
 
 
 def compute_coverage(
-    index: MemoryIndex, rows: Rows, terms: IndexedTerms, unknown: int, among: Among
+    index: MemoryIndex, rows: Rows, terms: IndexedTerms, unknown: int, among: TermStatistics
 ) -> Floats:
     """The share of what was asked that stands in each of `rows`, shape (m,), 0 to 1.
 
@@ -195,7 +195,7 @@ def compute_coverage(
     having = [among.df(number) for number in terms.numbers]
     having += [int(np.count_nonzero(among.mask[group])) for group in terms.groups]
     weights = [idf(count, number) for number in having]
-    standing = [index.postings.has(number, rows) for number in terms.numbers]
+    standing = [index.postings.contains(number, rows) for number in terms.numbers]
     standing += [is_among(rows, group) for group in terms.groups]
     found = np.zeros(len(rows))
     for weight, stands in zip(weights, standing, strict=True):

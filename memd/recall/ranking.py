@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import KIND_CODES, TIER_CODES
-from memd.index.entities import is_named
+from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import idf
 from memd.models import Tier
@@ -89,7 +89,7 @@ def _reinforcement(_: ProfileStep, view: RankingContext) -> Floats:
 
 def _entity(_: ProfileStep, view: RankingContext) -> Floats:
     names, asked = view.about.background.entities, frozenset(view.about.query.words)
-    found = [any(is_named(n, asked) for n in names.get(i, ())) for i in view.ids]
+    found = [any(is_name_in(n, asked) for n in names.get(i, ())) for i in view.ids]
     return signals.entity_factor(np.array(found, dtype=np.float64))
 
 
@@ -313,7 +313,7 @@ def score_candidates(
     together = sum(fused.values(), start=np.zeros(len(rows)))
     standing = {}
     if any(step.signal in _BY_WORD for step in profile.steps):
-        standing = {n: index.postings.standing(n, rows) for n in about.terms.numbers}
+        standing = {n: index.postings.find_term(n, rows) for n in about.terms.numbers}
     view = RankingContext(
         index, rows, found.lexical_all, profile, about, together, found.near, standing
     )

@@ -240,7 +240,7 @@ class Recaller:
         self._is_at_it = True
         try:
             began = anyio.current_time()
-            with self._index.at_once() as is_free:
+            with self._index.try_lock() as is_free:
                 if not is_free:
                     return None
                 answer = self._db.try_read_now(lambda tx: self._answer(tx, asked))
@@ -264,7 +264,7 @@ class Recaller:
 
     def _found(self, tx: Connection, asked: ParsedQuery) -> Answer:
         """By the index; by full text alone while that is not loaded."""
-        if self._index.wait(PATIENCE_S):
+        if self._index.wait_until_loaded(PATIENCE_S):
             return search.search_index(tx, self._index, asked)
         return fts_fallback.search_fulltext(tx, asked)
 

@@ -1,4 +1,4 @@
-"""The legs: independent rankings of the index's rows. Filters come first, the pool is cut after. Pure.
+"""The legs: independent rankings of the index's rows. Filters come first, the pool is keep_highest after. Pure.
 
 Rows are passages; a summary stands where its best passage stands. The caller holds the index's
 lock. Not here: how rankings are fused.
@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.memory_index import MemoryIndex
-from memd.index.postings import Among, idf
-from memd.index.topk import cut, highest
+from memd.index.postings import TermStatistics, idf
+from memd.index.topk import keep_highest, top_rows
 from memd.recall.filters import VisibleRows
 from memd.recall.profiles import LexicalSettings
 from memd.recall.query import QueryTerms
@@ -58,7 +58,7 @@ def _beginning_with(index: MemoryIndex, prefix: str) -> Rows:
 
 
 def score_words(
-    index: MemoryIndex, terms: IndexedTerms, lexical: LexicalSettings, among: Among
+    index: MemoryIndex, terms: IndexedTerms, lexical: LexicalSettings, among: TermStatistics
 ) -> Scores:
     """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that are seen.
 
@@ -71,19 +71,19 @@ def score_words(
         b=lexical.b,
         title_weight=lexical.title_weight,
         among=among,
-        out=index.kept.room("scores", index.postings.n),
+        out=index.cache.scratch("scores", index.postings.n),
     )
     for rows in terms.groups:
         scores[rows] += np.float32(idf_of_rows(among, rows))
     return scores
 
 
-def idf_of_rows(among: Among, rows: Rows) -> float:
+def idf_of_rows(among: TermStatistics, rows: Rows) -> float:
     """BM25's idf of a word that stands in `rows`, counted over the rows that are seen."""
     return idf(among.count, int(np.count_nonzero(among.mask[rows])))
 
 
-def idf_of_terms(index: MemoryIndex, terms: IndexedTerms, among: Among) -> dict[str, float]:
+def idf_of_terms(index: MemoryIndex, terms: IndexedTerms, among: TermStatistics) -> dict[str, float]:
     """Term → its idf over the rows that are seen, of the words of a query that stand somewhere."""
     return {index.vocabulary.term(number) or "": among.idf(number) for number in terms.numbers}
 
@@ -110,19 +110,19 @@ def best_rows(index: MemoryIndex, scores: Scores, seen: VisibleRows, pool: int) 
 def _strongest(scores: Scores, seen: VisibleRows, take: int) -> tuple[Rows, bool]:
     """The wanted rows with the `take` best scores above 0, and what ties with the last; whether it is all."""
     if seen.few is not None:
-        places, is_all = highest(scores[seen.few], take)
+        places, is_all = top_rows(scores[seen.few], take)
         rows = seen.few[places]
     else:
         rows, is_all = _wanted(scores, seen, take)
-    best_rows = cut(rows, scores, take)
+    best_rows = keep_highest(rows, scores, take)
     return best_rows, is_all and len(best_rows) == len(rows)
 
 
 def _wanted(scores: Scores, seen: VisibleRows, take: int) -> tuple[Rows, bool]:
-    """As `highest`, of the rows that are wanted: many are, so not many of the others are in the way."""
+    """As `top_rows`, of the rows that are wanted: many are, so not many of the others are in the way."""
     wide = take if seen.share == 1 else int(_WIDER * take / seen.share)
     while True:
-        rows, is_all = highest(scores, wide)
+        rows, is_all = top_rows(scores, wide)
         rows = rows[seen.wanted[rows]]
         if is_all or len(rows) >= take:
             return rows, is_all

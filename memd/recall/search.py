@@ -360,7 +360,7 @@ def _matched(
 def _terms(index: MemoryIndex, row: int, terms: retrievers.IndexedTerms) -> tuple[str, ...]:
     return tuple(
         index.vocabulary.term(number) or "?"
-        for number in index.postings.matched(row, terms.numbers)
+        for number in index.postings.terms_in(row, terms.numbers)
     )
 
 

@@ -29,7 +29,7 @@ Mask_context = NDArray[np.bool_]
 
 def add_neighbours(index: MemoryIndex, rows: Rows_context, mask: Mask_context) -> Rows_context:
     """`rows`, then those previous and next rows of theirs that are wanted too."""
-    beside = np.concatenate(index.columns.beside(rows)).tolist()
+    beside = np.concatenate(index.columns.neighbours(rows)).tolist()
     others = set(beside).difference(rows.tolist(), (-1,))
     more = np.array(sorted(others), dtype=np.int64)
     return np.concatenate((rows, more[mask[more]]))
@@ -45,7 +45,7 @@ def score_neighbours(
 
     `worth` tells it of rows.
     """
-    beside = np.concatenate(index.columns.beside(rows)).astype(np.int64)
+    beside = np.concatenate(index.columns.neighbours(rows)).astype(np.int64)
     there = np.flatnonzero((beside >= 0) & evidence[beside])
     shares = np.zeros(len(beside))
     shares[there] = worth(beside[there])

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memd.models import AHEAD_MS, GLOBAL_PROJECT, Kind, Project, Session
+from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Kind, Project, Session
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
@@ -153,7 +153,7 @@ def _fill(
 def _age(card: ContextCandidate, now: int) -> int:
     """In ms. What a wrong clock dated ahead is as old as it lies ahead: else it would lead for years."""
     gone = now - card.at
-    return -gone if gone <= -AHEAD_MS else max(gone, 0)
+    return -gone if gone <= -CLOCK_SKEW_MAX_MS else max(gone, 0)
 
 
 def _why(card: ContextCandidate, now: int) -> str:

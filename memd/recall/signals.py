@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import KIND_CODES
-from memd.models import AHEAD_MS, Kind
+from memd.models import CLOCK_SKEW_MAX_MS, Kind
 
 # MERGED from memd.recall.signals:
 # MERGED The formulas: what a candidate's age, kind, title … are worth, one array in, one array out. Pure.
@@ -29,7 +29,7 @@ def ages_in_days(at: NDArray[np.int64], now: int) -> Floats:
     """
     gone = now - at
     return np.asarray(
-        np.where(gone <= -AHEAD_MS, -gone, np.maximum(gone, 0)) / DAY_MS, np.float64
+        np.where(gone <= -CLOCK_SKEW_MAX_MS, -gone, np.maximum(gone, 0)) / DAY_MS, np.float64
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from memd.errors import BadRequest, UnknownId
-from memd.models import AHEAD_MS, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Summary
 from memd.recall.types import Timeline, TimelineRow
 from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
@@ -76,7 +76,7 @@ async def read_timeline(  # noqa: PLR0913  # the question's own words; each is n
             shown_at = first.started_at if first else now
             return _gather(tx, wanted, _Place(_FIRST, shown_at, 0, before + after + 1))
         # What a wrong clock dated ahead would be the latest for years; it is told that there is more.
-        return _gather(tx, wanted, _Place(now + AHEAD_MS, now, before + after + 1, 0))
+        return _gather(tx, wanted, _Place(now + CLOCK_SKEW_MAX_MS, now, before + after + 1, 0))
 
     return await db.read(look)
 

@@ -8,11 +8,11 @@ from functools import partial
 
 import anyio
 
-from memd.capture.project import Overrides
+from memd.capture.project import ProjectOverrides
 from memd.capture.redact import redact_spans
-from memd.capture.redact.blocks import CLOSING, NAME, OPENING
+from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_TAG, INJECTED_OPENING
 from memd.config import InjectConfig
-from memd.models import AHEAD_MS, Kind, Session
+from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session
 from memd.recall import prompt_gate, session_context
 from memd.recall.prompt_gate import GatedHit, PromptQuery
 from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
@@ -38,7 +38,7 @@ CHARACTERS_MAX = 10_000
 TOKEN_CHARACTERS = 4
 HIT_CHARACTERS = 600
 """Of a hit with its snippet, about 150 tokens."""
-_NAME = re.compile(NAME.replace("-", r"[\W_]{1,3}"), re.IGNORECASE)
+_NAME = re.compile(INJECTED_TAG.replace("-", r"[\W_]{1,3}"), re.IGNORECASE)
 _LESS = str.maketrans("<＜﹤", "‹‹‹")
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
@@ -122,7 +122,7 @@ def plain(text: str, limit: int) -> str:
 
 def _framed(project: str, intro: str, body: Sequence[str]) -> str:
     name = re.sub(r'["&>]', "'", plain(project, _NAME_CHARACTERS))
-    return "\n".join((f'{OPENING} project="{name}">', intro, *body, _MORE, CLOSING))
+    return "\n".join((f'{INJECTED_OPENING} project="{name}">', intro, *body, _MORE, INJECTED_CLOSING))
 
 
 def _body(parts: Sequence[Part], whole: int) -> list[str]:
@@ -193,7 +193,7 @@ class Looker:
         distiller: Distils,
         config: InjectConfig,
         clock: Callable[[], int],
-        overrides: Overrides | None = None,
+        overrides: ProjectOverrides | None = None,
     ) -> None:
         self._db = db
         self._recaller = recaller
@@ -319,7 +319,7 @@ class Looker:
         for number, shown_at in known.shown.items():
             times[number] = max(shown_at, times.get(number, 0))
         # What a wrong clock dated ahead was not later than what came after it.
-        ahead = self._clock() + AHEAD_MS
+        ahead = self._clock() + CLOCK_SKEW_MAX_MS
         broke = max(
             (at for at in (here.context_lost_at, known.broke_at) if at and at < ahead),
             default=None,

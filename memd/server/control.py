@@ -347,11 +347,11 @@ class Control:
     async def _capture(
         self, asked: requests.CaptureEventRequest | requests.CaptureBatchRequest, caller: Caller
     ) -> dict[str, Any]:
-        intake = self._app.intake
+        ingestor = self._app.ingestor
         if isinstance(asked, requests.CaptureEventRequest):
-            (receipt,) = await intake.capture([_request(asked, caller)])
+            (receipt,) = await ingestor.capture([_request(asked, caller)])
             return {**_receipt(receipt), **await self._unasked.output(asked, receipt, caller)}
-        work = intake.rehearse if asked.dry_run else intake.capture
+        work = ingestor.rehearse if asked.dry_run else ingestor.capture
         receipts = await work([_request(event, caller) for event in asked.events])
         return {"receipts": [_receipt(receipt) for receipt in receipts]}
 
@@ -443,13 +443,19 @@ class Control:
         return {"withdrawn": list(await self._desk.withdraw(asked))}
 
     async def _reindex(self, asked: requests.ReindexRequest, _: Caller) -> dict[str, Any]:
-        doer = self._app.upkeep.reembed if asked.embeddings else self._app.indexer.reindex
+        doer = (
+            self._app.vector_maintenance.reembed
+            if asked.embeddings
+            else self._app.indexer.reindex
+        )
         return {"report": json_format.plain(await doer())}
 
     async def _vacuum(self, asked: requests.VacuumRequest, _: Caller) -> dict[str, Any]:
         retention = self._app.retention
         aged = await (retention.preview() if asked.dry_run else retention.apply())
-        report = json_format.plain(await self._app.upkeep.vacuum(dry_run=asked.dry_run))
+        report = json_format.plain(
+            await self._app.vector_maintenance.vacuum(dry_run=asked.dry_run)
+        )
         return {"report": {**report, "retention": json_format.plain(aged)}}
 
     async def _shutdown(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from memd.capture.project import Identity
+from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
 from memd.server import json_format, scope
 from memd.server.ports import App
@@ -103,7 +103,7 @@ class Places:
 
     async def _place(
         self, asked: ProjectRequest | SwitchRequest, caller: Caller
-    ) -> tuple[Identity, str | None]:
+    ) -> tuple[ProjectIdentity, str | None]:
         """The project that is meant, and the directory if one says it: then it may be unknown yet."""
         directory = asked.project if asked.project.startswith("/") else None
         if asked.project == scope.CURRENT:
@@ -113,7 +113,7 @@ class Places:
         if directory is not None:
             return await scope.resolve(directory, self.app.overrides), directory
         one = await scope.one_project(self.app.db, asked.project, self.app.overrides)
-        return Identity(one.key, one.name, one.reason), None
+        return ProjectIdentity(one.key, one.name, one.reason), None
 
     async def _switch_session(
         self, asked: str, captures: bool, recalls: bool, caller: Caller
@@ -150,7 +150,7 @@ def _project_of(tx: Connection, session_key: str) -> str | None:
     return project.key if project else None
 
 
-def _here(tx: Connection, found: Identity) -> dict[str, Any]:
+def _here(tx: Connection, found: ProjectIdentity) -> dict[str, Any]:
     known = projects.project_by_key(tx, found.key)
     reason = found.reason
     if known is not None and known.key != found.key:
@@ -164,7 +164,7 @@ def _here(tx: Connection, found: Identity) -> dict[str, Any]:
     }
 
 
-def _shown(tx: Connection, found: Identity, by_git: Identity) -> dict[str, Any]:
+def _shown(tx: Connection, found: ProjectIdentity, by_git: ProjectIdentity) -> dict[str, Any]:
     """As `_here`, with aliases and counts; `before` is the key of what projects.toml took it from."""
     known = projects.project_by_key(tx, found.key)
     earlier = projects.project_by_key(tx, by_git.key)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from memd.capture.prepare import CaptureRequest
-from memd.capture.project import Overrides
+from memd.capture.project import ProjectOverrides
 from memd.capture.write import Receipt
 from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import JudgmentResult, NewJudgment
@@ -160,7 +160,7 @@ class App:
     """Everything that the front door leads to."""
 
     db: Database
-    intake: Captures
+    ingestor: Captures
     recaller: Searches
     curator: Curates
     indexer: Indexes
@@ -171,9 +171,9 @@ class App:
     """Asks the daemon to leave; returns at once."""
     clock: Callable[[], int]
     injector: Offers = field(kw_only=True)
-    upkeep: Keeps = field(kw_only=True)
+    vector_maintenance: Keeps = field(kw_only=True)
     retention: Retains = field(kw_only=True)
     judge: Judges = field(kw_only=True)
     checkup: Examines = field(kw_only=True)
-    overrides: Overrides = field(default_factory=lambda: Overrides(None, "/"))
+    overrides: ProjectOverrides = field(default_factory=lambda: ProjectOverrides(None, "/"))
     """Which directories a person has given to a project by hand."""

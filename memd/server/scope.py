@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio.to_thread
 
 from memd.capture import project as capture_project
-from memd.capture.project import Identity, Overrides
+from memd.capture.project import ProjectIdentity, ProjectOverrides
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Project, Session, Summary
 from memd.store import links, projects, summaries
@@ -50,13 +50,13 @@ class Reach:
     """What the caller should know about it, in words."""
 
 
-async def resolve(directory: str, overrides: Overrides | None = None) -> Identity:
+async def resolve(directory: str, overrides: ProjectOverrides | None = None) -> ProjectIdentity:
     """The project of a directory. Looks at the disk, so not on the event loop."""
-    return await anyio.to_thread.run_sync(capture_project.resolve, directory, overrides)
+    return await anyio.to_thread.run_sync(capture_project.resolve_project, directory, overrides)
 
 
 async def reach(
-    db: Database, directory: str | None, asked: str, overrides: Overrides | None = None
+    db: Database, directory: str | None, asked: str, overrides: ProjectOverrides | None = None
 ) -> Reach:
     """The projects that `asked` means to a caller in `directory`; BadRequest if there is no such."""
     if asked == ALL or (asked == CURRENT and directory is None):
@@ -72,7 +72,7 @@ def _global(tx: Connection) -> tuple[int, ...]:
     return tuple(project.id for project in projects.find_projects(tx, GLOBAL_PROJECT)[:1])
 
 
-def _current(tx: Connection, here: Identity) -> Reach:
+def _current(tx: Connection, here: ProjectIdentity) -> Reach:
     found = projects.project_by_key(tx, here.key)
     ids = tuple(dict.fromkeys((*((found.id,) if found else ()), *_global(tx))))
     if found:
@@ -89,7 +89,9 @@ def _named(tx: Connection, asked: str, key: str) -> Reach:
     return Reach(ids, found[0].name)
 
 
-async def one_project(db: Database, asked: str, overrides: Overrides | None = None) -> Project:
+async def one_project(
+    db: Database, asked: str, overrides: ProjectOverrides | None = None
+) -> Project:
     """The one project that a directory, key or name means; BadRequest if it is none, or several."""
     key = (await resolve(asked, overrides)).key if asked.startswith("/") else asked
     return await db.read(lambda tx: _one(tx, asked, key))
@@ -120,7 +122,7 @@ def _names(known: list[Project]) -> str:
 
 
 async def elsewhere(
-    db: Database, directory: str | None, overrides: Overrides | None = None
+    db: Database, directory: str | None, overrides: ProjectOverrides | None = None
 ) -> dict[int, str]:
     """Project → its name, of every project but that of the directory."""
     key = "" if directory is None else (await resolve(directory, overrides)).key

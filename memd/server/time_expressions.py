@@ -9,7 +9,7 @@ import re
 from datetime import UTC, date, datetime, timedelta
 
 from memd.errors import BadRequest
-from memd.models import AHEAD_MS
+from memd.models import CLOCK_SKEW_MAX_MS
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -74,7 +74,7 @@ def iso(at: int) -> str:
 
 def age(at: int, now: int) -> str:
     """How long ago, in one unit: `3d`, `5h`, `now`; `in 3d` for what is to come, if it can be."""
-    if at - now >= AHEAD_MS:
+    if at - now >= CLOCK_SKEW_MAX_MS:
         return AHEAD
     length = abs(now - at)
     if length < MINUTE:

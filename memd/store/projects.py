@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import apsw
 
-from memd.models import AHEAD_MS, GLOBAL_PROJECT, Project, Session, SessionRef
+from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Project, Session, SessionRef
 from memd.store import ledger
 from memd.text import digest, storable
 
@@ -285,7 +285,7 @@ def recent_sessions(
     tx: apsw.Connection, project_id: int, limit: int, now: int
 ) -> list[Session]:
     """The sessions of a project that began last, newest first; what a wrong clock dated ahead only if all are."""
-    for until in (now + AHEAD_MS, _FOR_EVER):
+    for until in (now + CLOCK_SKEW_MAX_MS, _FOR_EVER):
         rows = tx.execute(
             f"SELECT {_SESSION} FROM sessions WHERE project_id = ? AND started_at < ?"
             " ORDER BY started_at DESC LIMIT ?",

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from memd.models import AHEAD_MS, Kind, Session
+from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session
 from memd.store.filter import Filter
 from memd.store.projects import recent_sessions
 from memd.store.types import ContextCandidate
@@ -111,7 +111,7 @@ def last_session(
 ) -> tuple[Session, ContextCandidate] | None:
     """The session of a project that ended last and left a memory, with the last one it left."""
     recent = recent_sessions(tx, project_id, SESSIONS_EXAMINED_MAX, now)
-    ahead = now + AHEAD_MS
+    ahead = now + CLOCK_SKEW_MAX_MS
     for one in sorted(recent, key=lambda s: (s.last_event_at > ahead, -s.last_event_at)):
         if one.id == besides:
             continue

@@ -2,7 +2,7 @@
 
 A prompt comes with reminders that nobody typed, a compaction's summary with instructions for the
 next agent, a long result as a preview with the path of the rest, an image as a megabyte of letters.
-Not here: which line means what (transcripts.py); memd's own blocks and secrets, which the intake takes
+Not here: which line means what (transcripts.py); memd's own blocks and secrets, which the ingestor takes
 out of everything.
 """
 

@@ -297,7 +297,7 @@ def _rules(folder: Path) -> PathPatterns | None:
         if not path.is_file() or path.stat().st_size > _IGNORE_BYTES:
             return None
         lines = path.read_text("utf-8", "replace").splitlines()
-        return tuple(found for line in lines if (found := gitignore.parse(line)))
+        return tuple(found for line in lines if (found := gitignore.parse_pattern(line)))
     except OSError:
         return None
 

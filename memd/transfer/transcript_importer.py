@@ -1,4 +1,4 @@
-"""Carries the transcripts of past sessions to the intake: streamed, resumable, the same rows twice.
+"""Carries the transcripts of past sessions to the ingestor: streamed, resumable, the same rows twice.
 
 A file is marked once it was read to its end and all of it acknowledged, so an import that is broken
 off begins again with the file it was in, and the events that were already stored are duplicates. So

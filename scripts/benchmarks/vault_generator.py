@@ -19,7 +19,7 @@ from benchmarks.corpus import Corpus
 from memd.embeddings import hashing
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import snapshot
-from memd.index.entities import of_text
+from memd.index.entities import entities_of_text
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind, SessionRef, Space
 from memd.store import projects, vectors
@@ -58,7 +58,7 @@ class Lexicon:
         self.sizes = np.array([len(one) for one in found], np.int64)
         self.starts = np.cumsum(self.sizes) - self.sizes
         self.parts = [_identifier_parts(token) for token in self.tokens]
-        self.names = [of_text(token) for token in self.tokens]
+        self.names = [entities_of_text(token) for token in self.tokens]
         weights = 1 / (np.arange(self._common) + 3)
         self._cumulative = np.cumsum(weights) / weights.sum()
 

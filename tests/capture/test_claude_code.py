@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.capture import claude_code
-from memd.capture.claude_code import Ignored, Refused, adapter
+from memd.capture.claude_code import Ignored, Refused, find_adapter
 from memd.models import EventKind, NewEvent
 from memd.text import digest
 
@@ -23,7 +23,7 @@ AT = 1_800_000_000_000
 
 
 def adapt(payload, at=AT, directory=None):
-    return claude_code.adapt(payload, at, directory=directory, source="live")
+    return claude_code.adapt_hook_payload(payload, at, directory=directory, source="live")
 
 
 def key(**fields):
@@ -153,8 +153,8 @@ def test_a_prompt_without_a_prompt_id_hangs_on_its_uuid():
 
 
 def test_only_known_clients_have_an_adapter():
-    assert adapter("claude-code") is not None
-    assert adapter("somebody") is None
+    assert find_adapter("claude-code") is not None
+    assert find_adapter("somebody") is None
 
 
 JSON = st.recursive(

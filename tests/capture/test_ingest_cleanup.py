@@ -2,15 +2,15 @@ from pathlib import Path
 
 import pytest
 
-from memd.capture.ingest import Cleanup
+from memd.capture.ingest import ErasureCleaner
 from memd.models import EventKind
 from memd.store import erasure, events, projects
 from tests.factories import make_new_event
 
 
 @pytest.fixture
-def cleanup(db):
-    return Cleanup(db)
+def cleaner(db):
+    return ErasureCleaner(db)
 
 
 @pytest.fixture
@@ -39,41 +39,41 @@ def on_disk(db):
 
 
 async def test_what_a_killed_daemon_had_erased_is_cleaned_up_at_the_first_look(
-    db, cleanup, said
+    db, cleaner, said
 ):
     erase(db, said)
     assert b"zzyzx" in on_disk(db)
-    await cleanup.look()
+    await cleaner.clean_up()
     assert b"zzyzx" not in on_disk(db)
     assert db.read_now(erasure.pending_marks) == {}
 
 
 async def test_what_is_being_forgotten_is_left_to_whoever_forgets_it_for_one_look(
-    db, cleanup, said
+    db, cleaner, said
 ):
-    await cleanup.look()
+    await cleaner.clean_up()
     erase(db, said)
-    await cleanup.look()
+    await cleaner.clean_up()
     assert db.read_now(erasure.pending_marks) == {"forgotten": 1}
-    await cleanup.look()
+    await cleaner.clean_up()
     assert db.read_now(erasure.pending_marks) == {}
 
 
 async def test_a_private_turn_is_cleaned_up_at_once_and_again_when_it_has_faded(
-    db, cleanup, said, monkeypatch
+    db, cleaner, said, monkeypatch
 ):
-    await cleanup.look()
+    await cleaner.clean_up()
     erase(db, said, "private")
     monkeypatch.setattr(erasure, "has_redistilled_private", lambda _: False)
-    await cleanup.look()
+    await cleaner.clean_up()
     assert b"zzyzx" not in on_disk(db)
     assert db.read_now(erasure.pending_marks) == {"private": 1}
     monkeypatch.undo()
-    await cleanup.look()
+    await cleaner.clean_up()
     assert db.read_now(erasure.pending_marks) == {}
 
 
-async def test_where_nothing_was_erased_nothing_is_written(db, cleanup, monkeypatch):
+async def test_where_nothing_was_erased_nothing_is_written(db, cleaner, monkeypatch):
     monkeypatch.setattr(db, "write", None)
-    await cleanup.look()
-    await cleanup.look()
+    await cleaner.clean_up()
+    await cleaner.clean_up()

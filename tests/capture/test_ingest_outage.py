@@ -3,7 +3,7 @@ import anyio.to_thread
 import pytest
 
 from memd.capture import spool
-from memd.capture.ingest import Outage
+from memd.capture.ingest import WriteCircuit
 from memd.errors import VaultFull
 from memd.store import ledger
 from memd.store.database import open_database
@@ -16,8 +16,8 @@ def db(tmp_path):
 
 
 @pytest.fixture
-def outage(db, tmp_path):
-    return Outage(db, str(tmp_path / "spool"))
+def circuit(db, tmp_path):
+    return WriteCircuit(db, str(tmp_path / "spool"))
 
 
 async def reserved(folder):
@@ -26,30 +26,30 @@ async def reserved(folder):
 
 
 async def test_without_an_outage_nothing_is_written_and_the_reserve_is_made(
-    db, outage, tmp_path
+    db, circuit, tmp_path
 ):
-    assert await outage.is_over()
+    assert await circuit.is_writable()
     assert await db.read(lambda tx: ledger.read_note(tx, "touched")) is None
-    assert outage.told() == {"failing": None, "why_failing": None}
+    assert circuit.status() == {"failing": None, "why_failing": None}
     assert await reserved(tmp_path) == spool.RESERVE_BYTES
 
 
-async def test_an_outage_is_told_with_its_reason_until_a_write_succeeds(db, outage):
-    outage.begin(VaultFull())
-    assert outage.told()["failing"] == "VaultFull"
-    assert "Make room" in outage.told()["why_failing"]
+async def test_an_outage_is_told_with_its_reason_until_a_write_succeeds(db, circuit):
+    circuit.record_failure(VaultFull())
+    assert circuit.status()["failing"] == "VaultFull"
+    assert "Make room" in circuit.status()["why_failing"]
     db._writer.pragma("query_only", 1)
-    assert not await outage.is_over()
-    assert outage.told()["failing"] == "VaultError"
+    assert not await circuit.is_writable()
+    assert circuit.status()["failing"] == "VaultError"
     db._writer.pragma("query_only", 0)
-    assert await outage.is_over()
-    assert outage.told()["failing"] is None
+    assert await circuit.is_writable()
+    assert circuit.status()["failing"] is None
 
 
-async def test_a_reserve_that_was_given_up_is_made_again_after_the_outage(outage, tmp_path):
-    assert await outage.is_over()
+async def test_a_reserve_that_was_given_up_is_made_again_after_the_outage(circuit, tmp_path):
+    assert await circuit.is_writable()
     assert await anyio.to_thread.run_sync(spool.give_up_reserve, str(tmp_path / "spool"))
-    outage.begin(VaultFull())
-    outage.end()
-    assert await outage.is_over()
+    circuit.record_failure(VaultFull())
+    circuit.record_success()
+    assert await circuit.is_writable()
     assert await reserved(tmp_path) == spool.RESERVE_BYTES

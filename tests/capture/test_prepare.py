@@ -2,7 +2,7 @@ import pytest
 
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.prepare import CaptureRequest, Preparer, is_small
-from memd.capture.project import Identities
+from memd.capture.project import ProjectResolver
 from memd.config import CaptureConfig
 from memd.models import NewEvent
 
@@ -10,11 +10,11 @@ PROMPT = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "cwd": "/now
 
 
 def preparer(clock, redact=None, **settings):
-    return Preparer(CaptureConfig(**settings), clock, Identities(clock), redact)
+    return Preparer(CaptureConfig(**settings), clock, ProjectResolver(clock), redact)
 
 
 def test_a_prompt_becomes_an_event_with_its_project(clock):
-    (made,) = preparer(clock).all(
+    (made,) = preparer(clock).prepare_all(
         [CaptureRequest("claude-code", {**PROMPT, "prompt": "hello"})]
     )
     assert isinstance(made.verdict, NewEvent)
@@ -31,7 +31,7 @@ def test_a_prompt_becomes_an_event_with_its_project(clock):
     ],
 )  # fmt: skip
 def test_what_is_not_to_be_stored_says_why(clock, request_, verdict):
-    (made,) = preparer(clock).all([request_])
+    (made,) = preparer(clock).prepare_all([request_])
     assert made.verdict == verdict
 
 
@@ -40,10 +40,10 @@ def test_only_a_line_of_the_spool_may_fail_without_a_word(clock):
         raise LookupError
 
     ours = preparer(clock, fragile)
-    (made,) = ours.all([CaptureRequest("claude-code", PROMPT, source="spool")])
+    (made,) = ours.prepare_all([CaptureRequest("claude-code", PROMPT, source="spool")])
     assert made.verdict == Refused("memd failed on it: LookupError")
     with pytest.raises(LookupError):
-        ours.all([CaptureRequest("claude-code", PROMPT)])
+        ours.prepare_all([CaptureRequest("claude-code", PROMPT)])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from memd.capture.project import Identities, Overrides, resolve
+from memd.capture.project import ProjectOverrides, ProjectResolver, resolve_project
 from memd.models import SCRATCH_PROJECT
 
 GIT = shutil.which("git") or "git"
@@ -39,7 +39,7 @@ def test_a_repository_is_named_by_its_top_level(repository):
     top, _ = repository
     (top / "a" / "b").mkdir(parents=True)
     for directory in (top, top / "a" / "b"):
-        found = resolve(str(directory))
+        found = resolve_project(str(directory))
         assert (found.key, found.name) == (str(top), "ledger")
     assert "git" in found.reason
 
@@ -47,8 +47,8 @@ def test_a_repository_is_named_by_its_top_level(repository):
 def test_worktrees_share_the_project_of_the_main_checkout(repository, tmp_path):
     top, git = repository
     git("worktree", "add", "-q", str(tmp_path / "elsewhere"))
-    assert resolve(str(tmp_path / "elsewhere")).key == str(top)
-    assert "worktree" in resolve(str(tmp_path / "elsewhere")).reason
+    assert resolve_project(str(tmp_path / "elsewhere")).key == str(top)
+    assert "worktree" in resolve_project(str(tmp_path / "elsewhere")).reason
 
 
 def test_a_submodule_is_a_project_of_its_own(repository, tmp_path):
@@ -58,7 +58,7 @@ def test_a_submodule_is_a_project_of_its_own(repository, tmp_path):
     git("init", "-q", cwd=other)
     git("commit", "-q", "--allow-empty", "-m", "x", cwd=other)
     git("submodule", "add", "-q", str(other), "sub")
-    assert resolve(str(top / "sub")).key == str(top / "sub")
+    assert resolve_project(str(top / "sub")).key == str(top / "sub")
 
 
 def test_worktrees_of_a_bare_repository_share_it(tmp_path):
@@ -68,25 +68,25 @@ def test_worktrees_of_a_bare_repository_share_it(tmp_path):
     (bare / "worktrees" / "main" / "gitdir").write_text(f"{tree}/.git\n")
     tree.mkdir()
     (tree / ".git").write_text(f"gitdir: {bare}/worktrees/main\n")
-    found = resolve(str(tree))
+    found = resolve_project(str(tree))
     assert (found.key, found.name) == (str(bare), "proj")
 
 
 def test_a_plain_or_missing_directory_is_its_own_project(tmp_path):
-    found = resolve(str(tmp_path / "gone" / "for good"))
+    found = resolve_project(str(tmp_path / "gone" / "for good"))
     assert (found.key, found.name) == (str(tmp_path / "gone" / "for good"), "for good")
     assert "not there" in found.reason
-    assert resolve("/").key == "/"
+    assert resolve_project("/").key == "/"
 
 
 @pytest.mark.parametrize("directory", [None, "", "a\0b", "/x" * 5_000])
 def test_no_directory_is_the_scratch_project(directory):
-    assert resolve(directory).key == SCRATCH_PROJECT
+    assert resolve_project(directory).key == SCRATCH_PROJECT
 
 
 def test_a_directory_made_for_one_session_is_the_scratch_project():
     path = "/home/u/.config/Claude/scratch-workspaces/a/b/scratch-2026-01-01-ff"
-    assert resolve(path).key == SCRATCH_PROJECT
+    assert resolve_project(path).key == SCRATCH_PROJECT
 
 
 @pytest.mark.parametrize(
@@ -103,40 +103,40 @@ def test_a_directory_made_for_one_session_is_the_scratch_project():
 )
 def test_a_hostile_git_file_is_harmless(tmp_path, content):
     (tmp_path / ".git").write_bytes(content)
-    assert resolve(str(tmp_path)).key == str(tmp_path)
+    assert resolve_project(str(tmp_path)).key == str(tmp_path)
 
 
 def test_links_and_pipes_and_circles_are_harmless(tmp_path):
     (tmp_path / ".git").symlink_to(tmp_path / ".git")
-    assert resolve(str(tmp_path)).key == str(tmp_path)
+    assert resolve_project(str(tmp_path)).key == str(tmp_path)
     piped = tmp_path / "piped"
     piped.mkdir()
     (piped / ".git").write_text("gitdir: ../odd")
     (tmp_path / "odd").mkdir()
     os.mkfifo(tmp_path / "odd" / "commondir")
-    assert resolve(str(piped)).key == str(piped)
+    assert resolve_project(str(piped)).key == str(piped)
 
 
 def test_a_name_that_is_no_utf8_can_be_stored(tmp_path):
-    found = resolve(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    found = resolve_project(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     found.key.encode("utf-8")
 
 
 def test_what_is_known_is_looked_up_again_after_a_minute(tmp_path, clock):
-    identities = Identities(clock)
-    assert "git" not in identities.of(str(tmp_path)).reason.split(";")[0]
+    resolver = ProjectResolver(clock)
+    assert "git" not in resolver.resolve(str(tmp_path)).reason.split(";")[0]
     (tmp_path / ".git").mkdir()
     clock.advance(s=30)
-    assert identities.of(str(tmp_path)).reason.startswith("the directory")
+    assert resolver.resolve(str(tmp_path)).reason.startswith("the directory")
     clock.advance(s=31)
-    assert identities.of(str(tmp_path)).reason == "the git repository's top level"
+    assert resolver.resolve(str(tmp_path)).reason == "the git repository's top level"
 
 
 def test_the_memory_of_directories_is_bounded(clock):
-    identities = Identities(clock)
+    resolver = ProjectResolver(clock)
     for number in range(1_000):
-        identities.of(f"/nowhere/{number}")
-    assert len(identities._known) <= 256
+        resolver.resolve(f"/nowhere/{number}")
+    assert len(resolver._known) <= 256
 
 
 @pytest.fixture
@@ -146,14 +146,14 @@ def given(tmp_path):
 
     def wrote(*lines):
         file.write_text("[projects]\n" + "\n".join(lines))
-        return Overrides(str(file), str(tmp_path))
+        return ProjectOverrides(str(file), str(tmp_path))
 
     return wrote
 
 
 def test_a_persons_word_comes_before_git(repository, given):
     top, _ = repository
-    found = resolve(str(top), given('"~/ledger" = "money"'))
+    found = resolve_project(str(top), given('"~/ledger" = "money"'))
     assert (found.key, found.name) == ("money", "money")
     assert found.reason == "projects.toml says so for ~/ledger"
 
@@ -164,14 +164,14 @@ def test_a_worktree_elsewhere_belongs_to_what_was_said_of_its_repository(
     _, git = repository
     git("worktree", "add", "-q", str(tmp_path / "elsewhere"))
     overrides = given('"~/ledger" = "money"', '"~/other*" = "other"')
-    assert resolve(str(tmp_path / "elsewhere"), overrides).key == "money"
+    assert resolve_project(str(tmp_path / "elsewhere"), overrides).key == "money"
 
 
 def test_a_worktree_is_the_same_one_through_a_link(repository, tmp_path):
     top, git = repository
     git("worktree", "add", "-q", str(tmp_path / "elsewhere"))
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    assert resolve(str(tmp_path / "link")).key == str(top)
+    assert resolve_project(str(tmp_path / "link")).key == str(top)
 
 
 def test_a_directory_that_only_claims_to_be_a_worktree_sees_nothing_of_the_repository(
@@ -187,7 +187,7 @@ def test_a_directory_that_only_claims_to_be_a_worktree_sees_nothing_of_the_repos
     (fake / "gitdir").write_text(f"{archive}/.git")
     for git_dir in (fake, top / ".git" / "worktrees" / "elsewhere"):
         (archive / ".git").write_text(f"gitdir: {git_dir}")
-        found = resolve(str(archive))
+        found = resolve_project(str(archive))
         assert found.key == str(archive)
         assert "repository does not know" in found.reason
 
@@ -195,14 +195,14 @@ def test_a_directory_that_only_claims_to_be_a_worktree_sees_nothing_of_the_repos
 def test_a_file_of_overrides_in_a_repository_says_nothing(repository):
     top, _ = repository
     (top / "projects.toml").write_text('[projects]\n"/" = "theirs"\n')
-    assert resolve(str(top)).key == str(top)
+    assert resolve_project(str(top)).key == str(top)
 
 
 def test_a_change_of_the_overrides_is_seen_at_once(clock, given, tmp_path):
-    identities = Identities(clock, given('"~/a" = "one"'))
-    assert identities.of(str(tmp_path / "a")).key == "one"
+    resolver = ProjectResolver(clock, given('"~/a" = "one"'))
+    assert resolver.resolve(str(tmp_path / "a")).key == "one"
     given('"~/a" = "other"')
-    assert identities.of(str(tmp_path / "a")).key == "other"
+    assert resolver.resolve(str(tmp_path / "a")).key == "other"
     given("nonsense")
-    assert identities.of(str(tmp_path / "a")).key == str(tmp_path / "a")
-    assert "not valid TOML" in identities.trouble
+    assert resolver.resolve(str(tmp_path / "a")).key == str(tmp_path / "a")
+    assert "not valid TOML" in resolver.trouble

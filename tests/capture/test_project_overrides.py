@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from memd.capture.project import Overrides, parse
+from memd.capture.project import ProjectOverrides, parse_overrides
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def names(tmp_path):
     def named(text, directory):
         file = tmp_path / "projects.toml"
         file.write_text(f"[projects]\n{text}")
-        found = Overrides(str(file), str(tmp_path)).of(str(tmp_path / directory))
+        found = ProjectOverrides(str(file), str(tmp_path)).find(str(tmp_path / directory))
         return found and found.name
 
     return named
@@ -77,17 +77,20 @@ def test_a_pattern_may_lead_through_a_link(names, tmp_path):
 )
 def test_what_is_wrong_is_said(text, said):
     with pytest.raises(ValueError, match=said):
-        parse(text, "/home/u")
+        parse_overrides(text, "/home/u")
 
 
 def test_no_file_says_nothing(tmp_path):
-    for overrides in (Overrides(None, "/"), Overrides(str(tmp_path / "none"), "/")):
-        assert overrides.of("/a") is None
+    for overrides in (
+        ProjectOverrides(None, "/"),
+        ProjectOverrides(str(tmp_path / "none"), "/"),
+    ):
+        assert overrides.find("/a") is None
         assert overrides.trouble is None
 
 
 def test_many_wildcards_in_a_name_take_no_time():
-    (one,) = parse(f'[projects]\n"/{"*a" * 40}b" = "x"', "/")
+    (one,) = parse_overrides(f'[projects]\n"/{"*a" * 40}b" = "x"', "/")
     assert not one.below.matches("a" * 3_000, is_directory=True)
     assert one.below.matches("a" * 3_000 + "b", is_directory=True)
 
@@ -96,30 +99,30 @@ def test_many_wildcards_in_a_name_take_no_time():
 def test_a_file_that_cannot_be_read_is_told(tmp_path, content):
     file = tmp_path / "projects.toml"
     file.write_bytes(content)
-    overrides = Overrides(str(file), "/")
-    assert overrides.of("/a") is None
+    overrides = ProjectOverrides(str(file), "/")
+    assert overrides.find("/a") is None
     assert str(file) in overrides.trouble
 
 
 def test_the_file_is_read_again_only_when_it_has_changed(tmp_path):
     file = tmp_path / "projects.toml"
     file.write_text('[projects]\n"/a" = "one"')
-    overrides = Overrides(str(file), "/")
-    assert [overrides.of("/a").name, overrides.of("/a/b").name] == ["one", "one"]
+    overrides = ProjectOverrides(str(file), "/")
+    assert [overrides.find("/a").name, overrides.find("/a/b").name] == ["one", "one"]
     assert overrides.generation == 1
     file.write_text('[projects]\n"/a" = 1')
-    assert overrides.of("/a") is None
+    assert overrides.find("/a") is None
     assert overrides.trouble
     file.unlink()
-    assert overrides.of("/a") is None
+    assert overrides.find("/a") is None
     assert (overrides.trouble, overrides.generation) == (None, 3)
 
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "projects.toml")
-    assert Overrides(str(tmp_path / "projects.toml"), "/").of("/a") is None
+    assert ProjectOverrides(str(tmp_path / "projects.toml"), "/").find("/a") is None
 
 
 def test_a_number_without_end_is_a_fault_of_the_file():
     with pytest.raises(ValueError, match="not valid TOML"):
-        parse('[projects]\n"/a" = ' + "9" * 5_000, "/home/dev")
+        parse_overrides('[projects]\n"/a" = ' + "9" * 5_000, "/home/dev")

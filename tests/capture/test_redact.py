@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from memd.capture.redact import PATTERNS, redact, redact_spans, redact_value
+from memd.capture.redact import PATTERNS, redact, redact_value
+from memd.capture.redact.blocks import redact_blocks
 from tests.planted_secrets import HEX40, HEX64, ROWS, draw, names, uuid
 
 FRAGMENTS = [
@@ -296,7 +297,7 @@ def test_no_input_makes_it_backtrack(piece):
 
 def test_spans_can_be_redacted_alone():
     assert (
-        redact_spans("<private>x</private> password=hunter2")
+        redact_blocks("<private>x</private> password=hunter2")
         == "[REDACTED:private] password=hunter2"
     )
 

@@ -14,7 +14,7 @@ MARK = "characters cut] …"
 
 
 def cut(text, limit=32_768):
-    return truncate.cut(text, limit, redact_value)
+    return truncate.truncate_text(text, limit, redact_value)
 
 
 def test_a_short_text_stays_as_it_is():
@@ -67,7 +67,7 @@ def test_redaction_that_shrinks_a_text_does_not_pull_the_cut_edge_into_view():
 
 
 def test_lone_surrogates_huge_numbers_and_nan_become_storable():
-    kept = truncate.clean(
+    kept = truncate.clean_payload(
         {"a": "\ud800x", "b": 10**30, "c": float("nan"), "d": float("inf"), "e": True}
     )
     assert kept == {"a": "\ufffdx", "b": "… [huge number] …", "c": "nan", "d": "inf", "e": True}
@@ -82,7 +82,7 @@ def test_depth_and_width_are_bounded():
         "object": {str(n): n for n in range(10_000)},
         "deep": deep,
     }
-    text = json.dumps(truncate.clean(wide))
+    text = json.dumps(truncate.clean_payload(wide))
     assert "nested too deep" in text
     assert "more cut" in text
     assert len(text) < 30_000
@@ -94,30 +94,32 @@ def test_a_huge_payload_keeps_its_ids_and_small_fields():
         "tool_response": {str(n): "word " * 8_000 for n in range(40)},
     }
     payload |= {"tool_use_id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "duration_ms": 5, "end": "yes"}
-    kept = truncate.clean(payload)
+    kept = truncate.clean_payload(payload)
     assert len(json.dumps(kept)) < 300_000
     assert kept["tool_use_id"] == payload["tool_use_id"]
     assert (kept["session_id"], kept["duration_ms"], kept["end"]) == ("0a1b", 5, "yes")
 
 
 def test_an_id_that_looks_like_a_secret_becomes_its_own_hash():
-    one = truncate.clean({"session_id": SECRET})["session_id"]
-    two = truncate.clean({"session_id": "AKIAIOSFODNN7EXAMPLF"})["session_id"]
+    one = truncate.clean_payload({"session_id": SECRET})["session_id"]
+    two = truncate.clean_payload({"session_id": "AKIAIOSFODNN7EXAMPLF"})["session_id"]
     assert SECRET not in one
     assert one != two
-    assert truncate.clean({"session_id": one})["session_id"] == one
+    assert truncate.clean_payload({"session_id": one})["session_id"] == one
 
 
 def test_secrets_in_values_and_keys_are_redacted():
     text = json.dumps(
-        truncate.clean({"a": [f"x {SECRET}"], SECRET: 1, "b": {"c": f"<private>{SECRET}"}})
+        truncate.clean_payload(
+            {"a": [f"x {SECRET}"], SECRET: 1, "b": {"c": f"<private>{SECRET}"}}
+        )
     )
     assert SECRET not in text
 
 
 def read(response, **given):
     payload = {"tool_name": "Read", "tool_input": given, "tool_response": response}
-    return truncate.trim(payload, keep_reads=False)["tool_response"]
+    return truncate.trim_tool_response(payload, keep_reads=False)["tool_response"]
 
 
 def test_what_was_read_becomes_its_path_and_size():
@@ -144,7 +146,7 @@ def test_of_a_source_file_that_was_read_only_the_names_of_its_imports_stay():
 
 def test_what_was_read_is_kept_if_configured():
     payload = {"tool_name": "Read", "tool_response": "text"}
-    assert truncate.trim(payload, keep_reads=True) == payload
+    assert truncate.trim_tool_response(payload, keep_reads=True) == payload
 
 
 def test_an_edits_answer_loses_what_its_input_said():
@@ -156,20 +158,20 @@ def test_an_edits_answer_loses_what_its_input_said():
         "structuredPatch": [1],
     }
     payload = {"tool_name": "Edit", "tool_input": given, "tool_response": response}
-    slim = truncate.trim(payload, keep_reads=False)["tool_response"]
+    slim = truncate.trim_tool_response(payload, keep_reads=False)["tool_response"]
     assert slim == {"newString": "B", "structuredPatch": [1]}
     written = {
         "tool_name": "Write",
         "tool_input": {"content": "x"},
         "tool_response": {"content": "x"},
     }
-    assert truncate.trim(written, keep_reads=False)["tool_response"] == {}
+    assert truncate.trim_tool_response(written, keep_reads=False)["tool_response"] == {}
 
 
 def test_other_answers_are_not_trimmed():
     payload = {"tool_name": "Bash", "tool_input": {}, "tool_response": {"stdout": "x"}}
-    assert truncate.trim(payload, keep_reads=False) is payload
-    assert truncate.trim("text", keep_reads=False) == "text"
+    assert truncate.trim_tool_response(payload, keep_reads=False) is payload
+    assert truncate.trim_tool_response("text", keep_reads=False) == "text"
 
 
 JSON = st.recursive(
@@ -181,13 +183,13 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_whatever_comes_can_be_written_down_and_cleaning_twice_is_cleaning_once(value):
-    kept = truncate.clean(value)
+    kept = truncate.clean_payload(value)
     json.dumps(kept, ensure_ascii=False, allow_nan=False).encode("utf-8")
-    assert truncate.clean(kept) == kept
-    truncate.trim(value, keep_reads=False)
+    assert truncate.clean_payload(kept) == kept
+    truncate.trim_tool_response(value, keep_reads=False)
 
 
 @pytest.mark.parametrize("tool", [["Read"], {"Read": 1}, 7, None])
 def test_a_tool_without_a_name_is_not_trimmed(tool):
     payload = {"tool_name": tool, "tool_input": {}, "tool_response": {"file": "x"}}
-    assert truncate.trim(payload, keep_reads=False) == payload
+    assert truncate.trim_tool_response(payload, keep_reads=False) == payload

@@ -1,14 +1,14 @@
-"""What the intake knows from one transaction to the next, and when it asks again."""
+"""What the ingestor knows from one transaction to the next, and when it asks again."""
 
 import pytest
 
-from memd.capture.project import Identity
-from memd.capture.write import Known, Prepared, Receipt, record
+from memd.capture.project import ProjectIdentity
+from memd.capture.write import LookupCache, PreparedItem, Receipt, store_items
 from memd.models import EventKind, NewEvent, SessionRef
 from memd.store import ledger, projects
 from memd.text import PRIVATE
 
-PROJECT = Identity("/p", "p", "the directory")
+PROJECT = ProjectIdentity("/p", "p", "the directory")
 
 
 def make(key, text="x", *, kind=EventKind.TOOL_RESULT, turn="t", at=5, session="s"):
@@ -16,7 +16,7 @@ def make(key, text="x", *, kind=EventKind.TOOL_RESULT, turn="t", at=5, session="
         session=SessionRef("claude-code", session, "/p"), key=key, kind=kind, name=kind.value,
         at=at, source="live", payload={"prompt": text}, turn=turn,
     )  # fmt: skip
-    return Prepared("live", event, PROJECT)
+    return PreparedItem("live", event, PROJECT)
 
 
 def prompt(key, text="x", **more):
@@ -25,7 +25,7 @@ def prompt(key, text="x", **more):
 
 @pytest.fixture
 def known():
-    return Known()
+    return LookupCache()
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def add(db, known):
 
             tx.exec_trace = note
             try:
-                return record(tx, everything, 1, known)
+                return store_items(tx, everything, 1, known)
             finally:
                 tx.exec_trace = None
 
@@ -118,5 +118,5 @@ def test_too_many_sessions_are_let_go(add):
 
 def test_known_or_not_the_receipts_are_the_same(add, db):
     assert add(make("a"), make("a"))[0] == ["stored", "duplicate"]
-    (again,) = db.write_now(lambda tx: record(tx, [make("a")], 1))
+    (again,) = db.write_now(lambda tx: store_items(tx, [make("a")], 1))
     assert again == Receipt("duplicate", 1)

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from memd.capture.claude_code import Ignored, Refused
-from memd.capture.project import Identity
-from memd.capture.write import Prepared, Receipt, record, rehearse
+from memd.capture.project import ProjectIdentity
+from memd.capture.write import PreparedItem, Receipt, rehearse, store_items
 from memd.models import EdgeType, EventKind, NewEvent, SessionRef
 from memd.store import events, ledger, links, projects, summaries
 from memd.text import PRIVATE
 from tests.factories import make_draft
 
-PROJECT = Identity("/p", "p", "the directory")
+PROJECT = ProjectIdentity("/p", "p", "the directory")
 
 
 def prompt(key, text="Fix the  login\nplease", at=5, session="s", source="live"):
@@ -18,18 +18,18 @@ def prompt(key, text="Fix the  login\nplease", at=5, session="s", source="live")
         session=SessionRef("claude-code", session, "/p"), key=key, kind=EventKind.PROMPT,
         name="UserPromptSubmit", at=at, source=source, payload={"prompt": text},
     )  # fmt: skip
-    return Prepared(source, event, PROJECT)
+    return PreparedItem(source, event, PROJECT)
 
 
 async def test_everything_gets_its_receipt_in_order_and_the_books_balance(db):
     everything = [
         prompt("a"),
-        Prepared("live", Ignored("ignored path: dist/")),
-        Prepared("spool", Refused("torn spool line")),
+        PreparedItem("live", Ignored("ignored path: dist/")),
+        PreparedItem("spool", Refused("torn spool line")),
         prompt("a", source="spool"),
         prompt("b"),
     ]
-    receipts = await db.write(lambda tx: record(tx, everything, 1))
+    receipts = await db.write(lambda tx: store_items(tx, everything, 1))
     assert receipts == [
         Receipt("stored", 1),
         Receipt("filtered", reason="ignored path: dist/"),
@@ -47,7 +47,7 @@ async def test_everything_gets_its_receipt_in_order_and_the_books_balance(db):
 
 async def test_the_session_has_its_project_its_span_and_the_title_of_its_first_prompt(db):
     everything = [prompt("a", at=50), prompt("b", "another", at=90), prompt("c", "x", at=20)]
-    await db.write(lambda tx: record(tx, everything, 1))
+    await db.write(lambda tx: store_items(tx, everything, 1))
     session = await db.read(lambda tx: projects.session(tx, 1))
     assert session.title == "Fix the login please"
     assert (session.started_at, session.last_event_at) == (20, 90)
@@ -55,44 +55,44 @@ async def test_the_session_has_its_project_its_span_and_the_title_of_its_first_p
 
 
 async def test_what_was_forgotten_does_not_come_back(db):
-    await db.write(lambda tx: record(tx, [prompt("a")], 1))
+    await db.write(lambda tx: store_items(tx, [prompt("a")], 1))
     await db.write(lambda tx: events.forget_events(tx, [1], 2))
-    receipts = await db.write(lambda tx: record(tx, [prompt("a", source="import")], 3))
+    receipts = await db.write(lambda tx: store_items(tx, [prompt("a", source="import")], 3))
     assert receipts == [Receipt("filtered", reason="forgotten")]
     assert (await db.read(events.event_counts))["events"] == 0
 
 
 async def test_nothing_that_was_not_stored_makes_a_session(db):
-    await db.write(lambda tx: record(tx, [Prepared("live", Ignored("x"))], 1))
+    await db.write(lambda tx: store_items(tx, [PreparedItem("live", Ignored("x"))], 1))
     assert await db.read(projects.projects) == []
 
 
 async def test_a_rehearsal_says_what_would_become_of_everything_and_leaves_no_trace(db):
-    everything = [prompt("a"), prompt("a"), Prepared("import", Refused("not an object"))]
+    everything = [prompt("a"), prompt("a"), PreparedItem("import", Refused("not an object"))]
     for _ in range(2):
         foreseen = await db.write(lambda tx: rehearse(tx, everything, 1))
         assert [receipt.outcome for receipt in foreseen] == ["stored", "duplicate", "refused"]
         assert {receipt.seq for receipt in foreseen} == {None}
     assert await db.read(projects.projects) == []
     assert (await db.read(ledger.balance))["received"] == 0
-    recorded = await db.write(lambda tx: record(tx, everything, 1))
+    recorded = await db.write(lambda tx: store_items(tx, everything, 1))
     assert [receipt.outcome for receipt in recorded] == ["stored", "duplicate", "refused"]
 
 
 async def test_what_was_forgotten_under_a_former_key_does_not_come_back(db):
-    await db.write(lambda tx: record(tx, [prompt("old")], 1))
+    await db.write(lambda tx: store_items(tx, [prompt("old")], 1))
     await db.write(lambda tx: events.forget_events(tx, [1], 2))
     again = prompt("new")
     again = replace(again, verdict=replace(again.verdict, former_keys=("old",)))
-    receipts = await db.write(lambda tx: record(tx, [again], 3))
+    receipts = await db.write(lambda tx: store_items(tx, [again], 3))
     assert receipts == [Receipt("filtered", reason="forgotten")]
 
 
 async def test_what_is_remembered_of_an_early_private_turn_alone_goes_with_it(db):
     tool = replace(prompt("t").verdict, kind=EventKind.TOOL_RESULT, turn="p1", payload={"x": 1})
     public = replace(prompt("a").verdict, turn="p0")
-    early = [Prepared("live", event, PROJECT) for event in (public, tool)]
-    seqs = [receipt.seq for receipt in await db.write(lambda tx: record(tx, early, 1))]
+    early = [PreparedItem("live", event, PROJECT) for event in (public, tool)]
+    seqs = [receipt.seq for receipt in await db.write(lambda tx: store_items(tx, early, 1))]
 
     def distil(tx):
         found = []
@@ -117,7 +117,9 @@ async def test_what_is_remembered_of_an_early_private_turn_alone_goes_with_it(db
 
     alone, shared, pinned = await db.write(distil)
     private = replace(prompt("b", PRIVATE).verdict, turn="p1")
-    (receipt,) = await db.write(lambda tx: record(tx, [Prepared("live", private, PROJECT)], 2))
+    (receipt,) = await db.write(
+        lambda tx: store_items(tx, [PreparedItem("live", private, PROJECT)], 2)
+    )
     assert receipt.has_erased
     left = await db.read(lambda tx: summaries.summaries_by_ids(tx, [alone, shared, pinned]))
     assert set(left) == {shared, pinned}

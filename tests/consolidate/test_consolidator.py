@@ -346,11 +346,11 @@ OTHER = PARAPHRASE.format(car="vehicle", database="persistence", deploy="rollout
 async def learn(vault):
     """Index, and give memories the vectors of a model that knows words of one meaning."""
     await vault.indexer.settle()
-    vault.index.adopt(LEARNED)
-    lacking = vault.index.lacking(LEARNED.name, 99)
-    texts = vault.db.read_now(lambda tx: backfill.texts(tx, lacking))
+    vault.index.adopt_learned_space(LEARNED)
+    lacking = vault.index.missing_vectors(LEARNED.name, 99)
+    texts = vault.db.read_now(lambda tx: backfill.texts_to_embed(tx, lacking))
     rows = Model().vectors(list(texts.values())).astype(np.float32)
-    await backfill.bring(vault.db, vault.index, LEARNED, list(texts), rows)
+    await backfill.save_vectors(vault.db, vault.index, LEARNED, list(texts), rows)
 
 
 async def test_a_paraphrase_is_a_candidate_in_a_learned_space_that_leads(vault, consolidator):
@@ -374,10 +374,10 @@ async def test_a_supersession_tells_the_learned_space_in_which_both_are_alike(
     new = vault.put(f"{ONE}. The night shift watched it from the control room.")
     await vault.indexer.settle()
     assert await consolidator.preview_tick() == []
-    vault.index.adopt(LEARNED)
+    vault.index.adopt_learned_space(LEARNED)
     same = np.repeat(Model().vectors([ONE]), 2, axis=0).astype(np.float32)
-    lacking = vault.index.lacking(LEARNED.name, 9)
-    await backfill.bring(vault.db, vault.index, LEARNED, lacking, same)
+    lacking = vault.index.missing_vectors(LEARNED.name, 9)
+    await backfill.save_vectors(vault.db, vault.index, LEARNED, lacking, same)
     assert (await consolidator.tick()).superseded == 1
     (one,) = vault.supersessions(old)
     assert (one.newer_id, one.cosine) == (new, pytest.approx(1, abs=1e-3))
@@ -411,7 +411,7 @@ async def test_a_learned_space_that_does_not_lead_is_not_asked(vault, clock, run
     vault.put(ONE)
     vault.put(OTHER)
     await vault.indexer.settle()
-    vault.index.adopt(LEARNED)
+    vault.index.adopt_learned_space(LEARNED)
     assert (await make(vault, clock, rung).tick()).pairs == 0
 
 

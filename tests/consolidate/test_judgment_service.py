@@ -77,7 +77,7 @@ async def test_a_learned_model_that_leads_finds_what_shares_no_word(vault, judge
     await vault.indexer.load()
     await vault.indexer.settle()
     space = Space("made", "same", "1", 4)
-    vault.index.adopt(space)
+    vault.index.adopt_learned_space(space)
     ids = vault.index.columns.passage_id[: vault.index.columns.n].tolist()
     vault.index.fill(space.name, ids, np.full((len(ids), 4), 0.5, np.float16))
     (found,) = await judge.candidates(other)

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from memd.capture import spool
-from memd.capture.ingest import Intake
+from memd.capture.ingest import Ingestor
 from memd.config import CaptureConfig, IndexConfig
 from memd.daemon import doctor, process
 from memd.daemon.doctor import Checkup
@@ -18,8 +18,8 @@ __all__ = ["vault"]
 
 @pytest.fixture
 def looked_after(vault, clock, tmp_path):
-    intake = Intake(vault.db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
-    return Checkup(vault.db, vault.indexer, intake, 400, clock)
+    ingestor = Ingestor(vault.db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
+    return Checkup(vault.db, vault.indexer, ingestor, 400, clock)
 
 
 async def wrong(one):

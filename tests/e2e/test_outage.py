@@ -7,7 +7,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from memd.index.quantization import decode
+from memd.index.quantization import decode_vectors
 from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 
@@ -100,7 +100,9 @@ def stored(house, digest):
             " WHERE s.digest != '' AND s.digest = substr(?2, 1, length(s.digest))",
             (STRIDE, digest),
         ).fetchall()
-    return [(number, decode([blob], dimensions)[0]) for number, dimensions, blob in rows]
+    return [
+        (number, decode_vectors([blob], dimensions)[0]) for number, dimensions, blob in rows
+    ]
 
 
 def test_a_changed_model_sees_everything_anew_once_though_the_daemon_is_killed_meanwhile(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from memd.errors import MemdError
-from memd.index.quantization import decode
+from memd.index.quantization import decode_vectors
 from memd.store.vectors import STRIDE
 from tests.fakes.ollama import Model, Ollama
 
@@ -70,7 +70,10 @@ def stored(house):
     for digest, dimensions, number, title, body, start, stop, blob in rows:
         (seed,) = (one for one in SEEDS if Model(one).digest.startswith(digest))
         assert number not in found[seed]
-        found[seed][number] = (f"{title}\n{body[start:stop]}", decode([blob], dimensions)[0])
+        found[seed][number] = (
+            f"{title}\n{body[start:stop]}",
+            decode_vectors([blob], dimensions)[0],
+        )
     return found
 
 

@@ -5,7 +5,7 @@ import json
 import apsw
 import pytest
 
-from memd.capture.redact.blocks import OPENING
+from memd.capture.redact.blocks import INJECTED_OPENING
 from tests.e2e.house import LEDGER
 
 PROJECT = "/home/dev/ledger"
@@ -80,7 +80,7 @@ def test_what_was_shown_outlives_the_daemon(ledger):
 def test_what_was_put_in_never_becomes_a_memory(house):
     """By the hook, and by a transcript that carries it: in a prompt, an answer and an attachment."""
     house.start()
-    block = f'{OPENING} project="x">\n- #1 2026-11-20 decision: kettleword\n</recalled-memory>'
+    block = f'{INJECTED_OPENING} project="x">\n- #1 2026-11-20 decision: kettleword\n</recalled-memory>'
     prompt = f"We chose Postgres over Oracle for billing.\n{block}"
     base = {"session_id": "echo", "cwd": PROJECT, "prompt_id": "p1"}
     for payload in (

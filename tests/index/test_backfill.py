@@ -17,7 +17,7 @@ from memd.index import backfill
 from memd.index.backfill import Backfill
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
-from memd.index.quantization import decode
+from memd.index.quantization import decode_vectors
 from memd.models import Draft, Kind, Space
 from memd.store import fulltext, links, projects, summaries, vectors
 from memd.store.database import Database
@@ -82,10 +82,10 @@ class Vault:
     async def read_back(self):
         """Put on the index what the vault has of the learned space, as the room does after a start."""
         space, c = self.index.learned_space, self.index.columns
-        lacking = self.index.lacking(space.name, c.n)
+        lacking = self.index.missing_vectors(space.name, c.n)
         stored = self.db.read_now(lambda tx: vectors.vectors_of(tx, space.name, lacking))
         if stored:
-            await backfill.restore(self.index, space, stored)
+            await backfill.fill_index(self.index, space, stored)
 
     async def fill(self):
         """Index, then do what the room does until it sleeps; for how long it would."""
@@ -99,7 +99,7 @@ class Vault:
             owners = fulltext.passage_owners(tx, [p.id for p in fulltext.load_passages(tx)])
             found = vectors.vectors_of(tx, space.name, list(owners))
             return {
-                summaries.get_summary(tx, owners[number]).title: decode(
+                summaries.get_summary(tx, owners[number]).title: decode_vectors(
                     [blob], space.dimensions
                 )[0].tolist()
                 for number, blob in found.items()
@@ -131,7 +131,7 @@ async def agree(vault):
     """The index is what a start would make of the vault."""
     again = Vault(vault.db, vault.model)
     if vault.index.learned_space is not None:
-        again.index.adopt(vault.index.learned_space)
+        again.index.adopt_learned_space(vault.index.learned_space)
     await again.indexer.load()
     if vault.index.learned_space is not None:
         await again.read_back()

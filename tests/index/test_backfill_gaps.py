@@ -26,7 +26,7 @@ def put(db, uid, body="Sessions are kept in Redis"):
 
 async def shelved(db):
     index = MemoryIndex()
-    index.adopt(SPACE)
+    index.adopt_learned_space(SPACE)
     await Indexer(db, (HashingEmbedder(),), index, IndexConfig()).settle()
     return index
 
@@ -43,7 +43,7 @@ async def test_what_to_embed_is_what_the_indexer_embeds(db):
     for uid in "abc":
         put(db, uid)
     await shelved(db)
-    gap = db.read_now(lambda tx: backfill.look(tx, SPACE, ids(db)[::-1], 2))
+    gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, ids(db)[::-1], 2))
     assert list(gap.texts.values()) == [f"Title {u}\nSessions are kept in Redis" for u in "cb"]
     assert gap.stored == {}
 
@@ -53,12 +53,12 @@ async def test_what_the_vault_has_is_not_asked_for_again(db):
     put(db, "b")
     index = await shelved(db)
     one, other = ids(db)
-    await backfill.bring(db, MemoryIndex(), SPACE, [one], rows(1))
-    assert index.lacking(SPACE.name, 9) == [other, one]
-    gap = db.read_now(lambda tx: backfill.look(tx, SPACE, [other, one], 9))
+    await backfill.save_vectors(db, MemoryIndex(), SPACE, [one], rows(1))
+    assert index.missing_vectors(SPACE.name, 9) == [other, one]
+    gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [other, one], 9))
     assert (list(gap.stored), gap.texts) == ([one], {})
-    await backfill.restore(index, SPACE, gap.stored)
-    assert index.lacking(SPACE.name, 9) == [other]
+    await backfill.fill_index(index, SPACE, gap.stored)
+    assert index.missing_vectors(SPACE.name, 9) == [other]
     row = index.matrices[SPACE.name].vectors(np.array([0]))
     assert row.tolist() == [pytest.approx([0.5] * 4, abs=0.01)]
 
@@ -69,11 +69,11 @@ async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
     index = await shelved(db)
     one, other = ids(db)
     db.write_now(lambda tx: fulltext.remove_passages(tx, number))
-    assert list(db.read_now(lambda tx: backfill.look(tx, SPACE, [one, other], 9)).texts) == [
-        other
-    ]
+    assert list(
+        db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [one, other], 9)).texts
+    ) == [other]
     distinct = np.eye(4, dtype=np.float32)[:2]
-    assert await backfill.bring(db, index, SPACE, [one, other], distinct) == 1
+    assert await backfill.save_vectors(db, index, SPACE, [one, other], distinct) == 1
     assert list(db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one, other]))) == [
         other
     ]
@@ -86,7 +86,7 @@ async def test_who_waits_may_give_up_but_not_between_the_vault_and_the_shelf(db)
     index = await shelved(db)
     with anyio.CancelScope() as scope:
         scope.cancel()
-        await backfill.bring(db, index, SPACE, ids(db), rows(1))
+        await backfill.save_vectors(db, index, SPACE, ids(db), rows(1))
     assert index.counts(SPACE.name) == (1, 1)
 
 
@@ -97,15 +97,15 @@ async def test_a_vector_of_a_former_memd_is_read_and_written_anew_in_fewer_bytes
     former = {one: np.array([0.5, -0.5, 0.5, 0.5], "<f2").tobytes()}
     space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
     db.write_now(lambda tx: vectors.put_vectors(tx, space, former.items()))
-    gap = db.read_now(lambda tx: backfill.look(tx, SPACE, [one], 9))
-    await backfill.restore(index, SPACE, gap.stored)
+    gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [one], 9))
+    await backfill.fill_index(index, SPACE, gap.stored)
     before = index.matrices[SPACE.name].vectors(np.array([0]))
     assert before.tolist() == [[0.5, -0.5, 0.5, 0.5]]
-    await backfill.recode(db, SPACE, gap.stored)
+    await backfill.recode_old_vectors(db, SPACE, gap.stored)
     anew = db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one]))
     assert anew != former
-    await backfill.restore(index, SPACE, anew)
+    await backfill.fill_index(index, SPACE, anew)
     after = index.matrices[SPACE.name].vectors(np.array([0]))
     assert after.tolist() == [pytest.approx(before[0].tolist(), abs=0.01)]
-    await backfill.recode(db, SPACE, anew)
+    await backfill.recode_old_vectors(db, SPACE, anew)
     assert db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one])) == anew

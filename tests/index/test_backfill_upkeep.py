@@ -2,7 +2,7 @@ import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import BadRequest
-from memd.index.backfill import Backfill, Upkeep
+from memd.index.backfill import Backfill, VectorMaintenance
 from memd.models import Space
 from memd.store import vectors
 from tests.index.test_backfill import FIRST, SECOND, Model, Vault
@@ -33,7 +33,7 @@ async def vault(db):
 
 def upkeep(vault, learned="the model"):
     learned = vault.model if learned == "the model" else learned
-    return Upkeep(vault.db, (HashingEmbedder(),), learned, vault.backfill)
+    return VectorMaintenance(vault.db, (HashingEmbedder(),), learned, vault.backfill)
 
 
 def names(vault):
@@ -75,6 +75,6 @@ async def test_who_does_without_a_model_needs_no_space_of_any(vault):
 
 async def test_embedding_anew_needs_a_learned_model(vault):
     with pytest.raises(BadRequest, match="no learned model"):
-        await Upkeep(vault.db, (HashingEmbedder(),)).reembed()
+        await VectorMaintenance(vault.db, (HashingEmbedder(),)).reembed()
     assert isinstance(vault.backfill, Backfill)
     assert (await upkeep(vault).reembed())["space"] == SECOND.name

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index.binary_codes import BinaryCodes, Plain
+from memd.index.binary_codes import BinaryCodes, DimensionMajorVectors
 
 WORDS = [
     "login",
@@ -79,14 +79,14 @@ def test_what_is_written_kept_or_grown_later_is_found(coded):
 
 
 def test_a_question_that_touches_few_rows_gets_no_others():
-    plain = Plain(8, 5_000)
+    plain = DimensionMajorVectors(8, 5_000)
     plain.put(np.array([3, 4_000]), np.eye(8, dtype=np.float32)[[2, 2]])
     near = plain.near(np.eye(8, dtype=np.float32)[2], 50, np.ones(5_000, np.bool_))
     assert near.tolist() == [3, 4_000]
 
 
 def test_coded_rows_make_the_same_choice_as_what_they_were_made_of(coded, vectors):
-    direct = Plain(vectors.shape[1], ROWS)
+    direct = DimensionMajorVectors(vectors.shape[1], ROWS)
     direct.put(np.arange(ROWS), vectors)
     everything = np.ones(ROWS, np.bool_)
     for query in questions():

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index.chunking import embedded, passages, spans
+from memd.index.chunking import embedded, passage_spans, split_into_passages
 from memd.models import Kind, Summary, Tier
 from memd.text import words
 
@@ -19,18 +19,18 @@ def counts(passage):
 
 
 def test_an_empty_body_still_gives_one_passage():
-    (only,) = passages(summary(title="Use tabs"))
+    (only,) = split_into_passages(summary(title="Use tabs"))
     assert (only.seq, only.start, only.stop) == (0, 0, 0)
     assert counts(only) == {"use": (1, 0), "tab": (1, 0)}
     assert only.length == 2
 
 
 def test_a_short_body_is_one_passage_whatever_its_paragraphs():
-    assert spans("One.\n\nTwo.\n\nThree.") == [(0, 18)]
+    assert passage_spans("One.\n\nTwo.\n\nThree.") == [(0, 18)]
 
 
 def test_words_are_counted_by_stem_in_title_and_body():
-    (only,) = passages(summary("Decoding decodes tokens", title="decode_token"))
+    (only,) = split_into_passages(summary("Decoding decodes tokens", title="decode_token"))
     found = counts(only)
     assert found["decode_token"] == (1, 0)
     assert found["decod"] == (1, 2)
@@ -38,14 +38,14 @@ def test_words_are_counted_by_stem_in_title_and_body():
 
 
 def test_a_word_that_is_repeated_without_end_is_counted_up_to_255():
-    (only,) = passages(summary("no " * 390, title="no"))
+    (only,) = split_into_passages(summary("no " * 390, title="no"))
     assert counts(only) == {"no": (1, 255)}
     assert only.length == 256
 
 
 def test_tags_topic_and_file_names_are_found_with_every_passage():
     body = "word " * 900
-    found = passages(
+    found = split_into_passages(
         summary(
             body,
             tags=("auth",),
@@ -63,7 +63,7 @@ def test_tags_topic_and_file_names_are_found_with_every_passage():
 
 def test_the_title_is_repeated_with_every_passage_and_leads_its_embedded_text():
     whole = summary("word " * 900, title="Ledger totals")
-    for passage in passages(whole):
+    for passage in split_into_passages(whole):
         assert passage.title == "Ledger totals"
         assert counts(passage)["ledger"] == (1, 0)
         assert (
@@ -73,7 +73,9 @@ def test_the_title_is_repeated_with_every_passage_and_leads_its_embedded_text():
 
 
 def test_identifiers_are_split_for_the_full_text_index():
-    (only,) = passages(summary("call getUserById and HTTPServer2", title="decode_token"))
+    (only,) = split_into_passages(
+        summary("call getUserById and HTTPServer2", title="decode_token")
+    )
     assert only.identifiers.split() == [
         "decode",
         "token",
@@ -90,22 +92,22 @@ def test_identifiers_are_split_for_the_full_text_index():
 @pytest.mark.parametrize("border", ["\n\n", "\n", ". "])
 def test_a_cut_falls_on_the_last_border_of_its_kind(border):
     part = " ".join(["word"] * 90) + border
-    cuts = spans(part * 6)
+    cuts = passage_spans(part * 6)
     assert cuts == [(0, 4 * len(part)), (4 * len(part), 6 * len(part))]
 
 
 def test_a_paragraph_border_is_preferred_to_a_later_line_or_sentence():
     body = "word " * 250 + "\n\n" + "word " * 100 + "\n" + "End. " + "word " * 300
-    assert spans(body)[0] == (0, 250 * 5 + 2)
+    assert passage_spans(body)[0] == (0, 250 * 5 + 2)
 
 
 def test_text_without_spaces_is_cut_between_characters():
     body = "数据库迁移失败" * 200
-    assert [stop - start for start, stop in spans(body)] == [400, 400, 400, 200]
+    assert [stop - start for start, stop in passage_spans(body)] == [400, 400, 400, 200]
 
 
 def test_one_word_without_end_is_one_passage():
-    assert spans("x" * 50_000) == [(0, 50_000)]
+    assert passage_spans("x" * 50_000) == [(0, 50_000)]
 
 
 @settings(max_examples=100, deadline=None)
@@ -114,7 +116,7 @@ def test_one_word_without_end_is_one_passage():
     st.integers(min_value=1, max_value=12),
 )
 def test_spans_cover_the_body_and_none_has_too_many_words(body, most):
-    found = spans(body, tokens_max=most)
+    found = passage_spans(body, tokens_max=most)
     assert "".join(body[start:stop] for start, stop in found) == body
     assert [start for start, _ in found] == [0, *(stop for _, stop in found[:-1])]
     if "数" not in body:

@@ -130,16 +130,22 @@ def test_what_is_beside_a_row_follows_every_change_of_its_session():
     made.append([stored(n, n) for n in range(1, 5)])
     made.update([facts(n, session_id=1, at=10 - n) for n in range(1, 5)])
     every = np.arange(4)
-    assert [side.tolist() for side in made.beside(every)] == [[1, 2, 3, -1], [-1, 0, 1, 2]]
+    assert [side.tolist() for side in made.neighbours(every)] == [[1, 2, 3, -1], [-1, 0, 1, 2]]
     made.update([facts(3, session_id=2, at=1)])
-    assert [side.tolist() for side in made.beside(every)] == [[1, 3, -1, -1], [-1, 0, -1, 1]]
+    assert [side.tolist() for side in made.neighbours(every)] == [
+        [1, 3, -1, -1],
+        [-1, 0, -1, 1],
+    ]
     made.retire(np.array([1]))
-    assert [side.tolist() for side in made.beside(every)] == [[3, -1, -1, -1], [-1, -1, -1, 0]]
+    assert [side.tolist() for side in made.neighbours(every)] == [
+        [3, -1, -1, -1],
+        [-1, -1, -1, 0],
+    ]
     made.append([stored(9, 9)])
     made.update([facts(9, session_id=1, at=100)])
-    assert made.beside(np.array([0, 4]))[0].tolist() == [3, 0]
+    assert made.neighbours(np.array([0, 4]))[0].tolist() == [3, 0]
     made.compact()
-    assert [side.tolist() for side in made.beside(np.arange(4))] == [
+    assert [side.tolist() for side in made.neighbours(np.arange(4))] == [
         [2, -1, -1, 0],
         [3, -1, 0, -1],
     ]

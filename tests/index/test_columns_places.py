@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index import columns
-from memd.index.columns import Places
+from memd.index.columns import RowLookup
 
 
 def walked(column, wanted):
@@ -26,7 +26,7 @@ def test_what_is_found_is_what_walking_all_rows_would_find(steps, wanted):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(columns, "_LOOSE_MIN", 5)
         patch.setattr(columns, "_STRAYS_MAX", 3)
-        found, column = Places(), np.zeros(0, np.int32)
+        found, column = RowLookup(), np.zeros(0, np.int32)
         for step in steps:
             if isinstance(step, list):
                 column = np.append(column, np.array(step, np.int32))
@@ -39,5 +39,5 @@ def test_what_is_found_is_what_walking_all_rows_would_find(steps, wanted):
 
 def test_rows_come_once_and_ascending_however_they_are_asked_for():
     column = np.array([7, 5, 7, 1], np.int64)
-    assert Places().rows(column, [7, 1, 7]).tolist() == [0, 2, 3]
-    assert Places().rows(column, []).tolist() == []
+    assert RowLookup().rows(column, [7, 1, 7]).tolist() == [0, 2, 3]
+    assert RowLookup().rows(column, []).tolist() == []

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.index.entities import ENTITIES_MAX, is_named, of_summary, of_text
+from memd.index.entities import ENTITIES_MAX, entities_of_summary, entities_of_text, is_name_in
 from tests.factories import make_summary
 
 
@@ -28,28 +28,28 @@ from tests.factories import make_summary
     ],
 )
 def test_what_a_text_names(text, named):
-    assert list(of_text(text)) == named
+    assert list(entities_of_text(text)) == named
 
 
 def test_a_memory_names_its_files_even_if_its_words_do_not():
     summary = make_summary("Fixed", "nothing more", files=("/a/app/login.py",))
-    assert of_summary(summary) == (("/a/app/login.py", "file"), ("login.py", "file"))
+    assert entities_of_summary(summary) == (("/a/app/login.py", "file"), ("login.py", "file"))
 
 
 def test_a_flood_of_names_is_bounded():
-    assert len(of_text(" ".join(f"name_{i}" for i in range(999)))) == ENTITIES_MAX
-    assert of_text("x_" * 500) == ()
+    assert len(entities_of_text(" ".join(f"name_{i}" for i in range(999)))) == ENTITIES_MAX
+    assert entities_of_text("x_" * 500) == ()
 
 
 def test_a_question_names_an_entity_by_all_of_its_words():
-    assert is_named("login.py", {"why", "login", "py"})
-    assert is_named("anna lindqvist", {"anna", "lindqvist"})
-    assert not is_named("anna lindqvist", {"anna"})
-    assert not is_named("", {"anna"})
+    assert is_name_in("login.py", {"why", "login", "py"})
+    assert is_name_in("anna lindqvist", {"anna", "lindqvist"})
+    assert not is_name_in("anna lindqvist", {"anna"})
+    assert not is_name_in("", {"anna"})
 
 
 @pytest.mark.parametrize(
     "unit", ["e+", "a-", "a::", "A::b", "a.", "/a", "@a", "a/", "~/", "A-", "_a ", "Ab "]
 )
 def test_a_text_of_one_thing_over_and_over_is_read_in_a_moment(unit):
-    of_text(unit * (600_000 // len(unit)))
+    entities_of_text(unit * (600_000 // len(unit)))

@@ -85,7 +85,7 @@ def contents(index):
     names[-1] = None
     plain = ("project_id", "session_id", "kind", "tier", "at", "expires_at", "superseded", "pinned", "length",
              "quality", "confidence", "revisions", "duplicates", "title_length", "body_length")  # fmt: skip
-    previous, following = c.beside(np.arange(c.n))
+    previous, following = c.neighbours(np.arange(c.n))
     return {
         names[row]: (
             [getattr(c, name)[row].item() for name in plain],
@@ -481,7 +481,7 @@ async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db,
     monkeypatch.setattr("memd.index.indexer._QUIET_S", 0.001)
     monkeypatch.setattr("memd.index.indexer.trim_heap", lambda: given_back.append(1))
     rested = anyio.Event()
-    monkeypatch.setattr("memd.index.indexer.forget_words", rested.set)
+    monkeypatch.setattr("memd.index.indexer.clear_word_caches", rested.set)
     indexer = make(db)
     await indexer.settle()
     given_back.clear()

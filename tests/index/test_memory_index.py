@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from memd.index.memory_index import Batch, Contents, MemoryIndex
+from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents
 from memd.index.postings import POSTING
 from memd.index.snapshot import read_snapshot, write_snapshot
 from memd.models import Space
@@ -32,7 +32,7 @@ def filled():
     """Four passages of three summaries: words a to d, the second without a vector."""
     index = MemoryIndex()
     index.load(
-        Contents(
+        VaultContents(
             [stored(1, 10), stored(3, 10, 1, (1, 2)), stored(4, 11, 0, (3,)), stored(9, 12, 0, (4,))],
             lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]),
             [facts(10, 5, 1), facts(11, 5, 1), facts(12, 2, 1)],
@@ -44,7 +44,7 @@ def filled():
 
 
 def beside(index):
-    return index.columns.beside(np.arange(index.columns.n))
+    return index.columns.neighbours(np.arange(index.columns.n))
 
 
 def test_an_index_is_empty_and_not_loaded_at_first():
@@ -55,15 +55,15 @@ def test_an_index_is_empty_and_not_loaded_at_first():
 
 
 def test_at_once_is_given_to_one_thread_and_only_once_it_is_loaded():
-    with MemoryIndex().at_once() as is_mine:
+    with MemoryIndex().try_lock() as is_mine:
         assert not is_mine
     index = filled()
-    with index.at_once() as is_mine:
+    with index.try_lock() as is_mine:
         assert is_mine
         others = []
 
         def try_it():
-            with index.at_once() as is_theirs:
+            with index.try_lock() as is_theirs:
                 others.append(is_theirs)
 
         other = threading.Thread(target=try_it)
@@ -94,7 +94,7 @@ def test_loading_puts_every_array_in_step():
 def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
     index = MemoryIndex()
     index.load(
-        Contents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], [SPACE])
+        VaultContents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], [SPACE])
     )
     assert index.columns.live.tolist() == [True, False]
     assert index.postings.df(1) == 1
@@ -103,7 +103,7 @@ def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
 def test_a_batch_removes_adds_and_updates_as_one():
     index = filled()
     index.apply(
-        Batch(
+        IndexUpdate(
             removed=[4, 77],
             added=[stored(12, 11, 0, (3, 5))],
             numbers={"new": 5, "c": 3},
@@ -123,7 +123,7 @@ def test_a_batch_removes_adds_and_updates_as_one():
 
 def test_a_batch_without_vectors_leaves_their_rows_empty():
     index = filled()
-    index.apply(Batch(added=[stored(12, 13)], numbers={"a": 1}, facts=[facts(13)]))
+    index.apply(IndexUpdate(added=[stored(12, 13)], numbers={"a": 1}, facts=[facts(13)]))
     assert index.matrices[SPACE.name].n == 5
     assert 4 not in index.matrices[SPACE.name].top(np.array([1, 0], np.float32), 9)[0]
 
@@ -132,8 +132,10 @@ def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
     index = MemoryIndex()
     numbers = sorted((f"word{n}", n) for n in range(1, 401))
     passages = [stored(n, n, 0, (n,)) for n in range(1, 401)]
-    index.load(Contents(passages, lines(numbers), [facts(n) for n in range(1, 401)], [SPACE]))
-    index.apply(Batch(removed=list(range(1, 300))))
+    index.load(
+        VaultContents(passages, lines(numbers), [facts(n) for n in range(1, 401)], [SPACE])
+    )
+    index.apply(IndexUpdate(removed=list(range(1, 300))))
     assert index.columns.n == index.postings.n == index.matrices[SPACE.name].n == 101
     assert index.columns.rows_with([300]).tolist() == [0]
     assert index.postings.rows_of(300).tolist() == [0]
@@ -152,7 +154,9 @@ def test_neighbours_are_those_before_and_after_in_the_session_by_event_time():
 def test_neighbours_follow_changes_and_cross_no_session():
     index = filled()
     assert beside(index)[0].tolist() == [3, 0, 1, -1]
-    index.apply(Batch(removed=[3], facts=[facts(12, 2, 2), facts(10, 5, 1), facts(11, 5, 1)]))
+    index.apply(
+        IndexUpdate(removed=[3], facts=[facts(12, 2, 2), facts(10, 5, 1), facts(11, 5, 1)])
+    )
     previous, following = beside(index)
     assert previous.tolist() == [-1, -1, 0, -1]
     assert following.tolist() == [2, -1, -1, -1]
@@ -160,7 +164,7 @@ def test_neighbours_follow_changes_and_cross_no_session():
 
 def test_summaries_without_a_session_have_no_neighbours():
     index = filled()
-    index.apply(Batch(facts=[facts(10), facts(11), facts(12)]))
+    index.apply(IndexUpdate(facts=[facts(10), facts(11), facts(12)]))
     assert set(np.concatenate(beside(index)).tolist()) == {-1}
 
 
@@ -184,7 +188,7 @@ def test_without_a_learned_space_the_complete_one_leads():
 
 def test_a_learned_space_is_filled_in_any_order_and_the_rest_is_left_alone():
     index = filled()
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     version = index.version
     assert (index.learned, index.coverage(LEARNED.name)) == (LEARNED.name, 0)
     fill(index, 9, 1, 77)
@@ -197,7 +201,7 @@ def test_a_learned_space_is_filled_in_any_order_and_the_rest_is_left_alone():
 
 def test_a_text_that_has_no_vector_is_covered_and_never_found():
     index = filled()
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     fill(index, 1, value=0)
     assert index.counts(LEARNED.name) == (1, 4)
     assert len(index.matrices[LEARNED.name].top(np.ones(3, np.float32), 5)[0]) == 0
@@ -208,16 +212,18 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
     count = 20
     passages = [stored(n, n) for n in range(1, count + 1)]
     known = [facts(n) for n in range(1, count + 1)]
-    index.load(Contents(passages, lines([("a", 1)]), known, [SPACE]))
-    index.adopt(LEARNED)
+    index.load(VaultContents(passages, lines([("a", 1)]), known, [SPACE]))
+    index.adopt_learned_space(LEARNED)
     fill(index, *range(1, 18))
     assert index.active == SPACE.name
     fill(index, 18)
     assert index.active == LEARNED.name
     added = [stored(n, n) for n in range(21, 25)]
-    index.apply(Batch(added=added, numbers={"a": 1}, facts=[facts(n) for n in range(21, 25)]))
+    index.apply(
+        IndexUpdate(added=added, numbers={"a": 1}, facts=[facts(n) for n in range(21, 25)])
+    )
     assert (index.coverage(LEARNED.name), index.active) == (0.75, LEARNED.name)
-    index.apply(Batch(removed=[1, 2, 3]))
+    index.apply(IndexUpdate(removed=[1, 2, 3]))
     assert index.coverage(LEARNED.name) < 0.72
     assert index.active == SPACE.name
     fill(index, *range(18, 24))
@@ -227,12 +233,12 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
 
 def test_another_model_begins_anew_and_the_same_one_goes_on():
     index = filled()
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     fill(index, 1, 3, 4, 9)
     assert index.active == LEARNED.name
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     assert index.counts(LEARNED.name) == (4, 4)
-    index.adopt(ANOTHER)
+    index.adopt_learned_space(ANOTHER)
     assert set(index.matrices) == {SPACE.name, ANOTHER.name}
     assert (index.active, index.counts(ANOTHER.name)) == (SPACE.name, (0, 4))
     fill(index, 1)
@@ -242,7 +248,7 @@ def test_another_model_begins_anew_and_the_same_one_goes_on():
 def test_an_emptied_space_lacks_everything():
     index = filled()
     index.empty()
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     fill(index, 1, 3, 4, 9)
     index.empty()
     assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 4))
@@ -253,21 +259,21 @@ def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     times = {1: 50, 2: 90, 3: 70, 4: 99}
     known = [replace(facts(n, at), is_superseded=n == 4) for n, at in times.items()]
     passages = [stored(n, n) for n in times]
-    index.load(Contents([*passages, stored(5, 2, 1)], lines([("a", 1)]), known, [SPACE]))
-    index.adopt(LEARNED)
-    assert index.lacking(LEARNED.name, 9) == [5, 2, 3, 1, 4]
-    assert index.lacking(LEARNED.name, 3) == [5, 2, 3]
+    index.load(VaultContents([*passages, stored(5, 2, 1)], lines([("a", 1)]), known, [SPACE]))
+    index.adopt_learned_space(LEARNED)
+    assert index.missing_vectors(LEARNED.name, 9) == [5, 2, 3, 1, 4]
+    assert index.missing_vectors(LEARNED.name, 3) == [5, 2, 3]
     fill(index, 2, 5, 4)
-    assert index.lacking(LEARNED.name, 9) == [3, 1]
-    assert index.lacking("unheard of", 9) == []
+    assert index.missing_vectors(LEARNED.name, 9) == [3, 1]
+    assert index.missing_vectors("unheard of", 9) == []
 
 
 def test_a_load_begins_the_learned_space_anew():
     index = filled()
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     fill(index, 1, 3, 4, 9)
     passages, known = [stored(1, 10), stored(2, 10, 1)], [facts(10)]
-    index.load(Contents(passages, lines([("a", 1)]), known, [SPACE]))
+    index.load(VaultContents(passages, lines([("a", 1)]), known, [SPACE]))
     assert set(index.matrices) == {SPACE.name, LEARNED.name}
     assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 2))
 
@@ -281,15 +287,15 @@ def written(index, folder):
 
 def test_an_index_of_a_snapshot_is_what_was_saved_and_takes_more_rows(tmp_path):
     index = filled()
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     fill(index, 1)
-    index.apply(Batch(removed=[4], facts=[replace(facts(12), tags=("t",), source="s")]))
+    index.apply(IndexUpdate(removed=[4], facts=[replace(facts(12), tags=("t",), source="s")]))
     again = MemoryIndex()
     again.vocabulary.load(*lines([("a", 1), ("b", 2), ("c", 3), ("d", 4)]))
     again.restore(written(index, tmp_path), index.columns.labels())
     assert set(again.matrices) == {SPACE.name}
     for each in (index, again):
-        each.apply(Batch(added=[stored(12, 13, 0, (1, 5))], numbers={"new": 5, "a": 1}, facts=[facts(13)],
+        each.apply(IndexUpdate(added=[stored(12, 13, 0, (1, 5))], numbers={"new": 5, "a": 1}, facts=[facts(13)],
                          vectors={SPACE: half((0, 1))}))  # fmt: skip
         assert each.columns.live.tolist() == [True, True, False, True, True]
         assert each.postings.rows_of(1).tolist() == [0, 1, 4]
@@ -300,12 +306,12 @@ def test_an_index_of_a_snapshot_is_what_was_saved_and_takes_more_rows(tmp_path):
 
 def test_an_index_moves_into_the_arrays_of_its_snapshot_and_keeps_the_learned_space(tmp_path):
     index = filled()
-    index.adopt(LEARNED)
+    index.adopt_learned_space(LEARNED)
     fill(index, 1)
     index.exchange(written(index, tmp_path))
     assert index.counts(LEARNED.name) == (1, 4)
     assert index.vocabulary.expand("a") == [1]
-    index.apply(Batch(removed=[1, 3]))
+    index.apply(IndexUpdate(removed=[1, 3]))
     assert index.postings.rows_of(1).tolist() == []
     assert index.vocabulary.expand("a") == []
 
@@ -314,10 +320,10 @@ def test_gaps_that_are_closed_keep_every_space_in_step():
     index = MemoryIndex()
     passages = [stored(n, n) for n in range(1, 401)]
     known = [facts(n) for n in range(1, 401)]
-    index.load(Contents(passages, lines([("a", 1)]), known, [SPACE]))
-    index.adopt(LEARNED)
+    index.load(VaultContents(passages, lines([("a", 1)]), known, [SPACE]))
+    index.adopt_learned_space(LEARNED)
     fill(index, 300, 350)
-    index.apply(Batch(removed=list(range(1, 300))))
+    index.apply(IndexUpdate(removed=list(range(1, 300))))
     assert index.columns.n == index.matrices[LEARNED.name].n == 101
     found = np.flatnonzero(index.matrices[LEARNED.name].known)
     assert index.columns.passage_id[found].tolist() == [300, 350]
@@ -325,8 +331,8 @@ def test_gaps_that_are_closed_keep_every_space_in_step():
 
 def test_who_asks_early_waits_a_moment_for_the_index():
     index = MemoryIndex()
-    assert not index.wait(0.001)
+    assert not index.wait_until_loaded(0.001)
     loads = threading.Timer(0.01, index.become, [filled()])
     loads.start()
-    assert index.wait(60)
+    assert index.wait_until_loaded(60)
     loads.join()

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index import postings as index_postings
-from memd.index.postings import POSTING, ROW_PARTS, Among, Postings
+from memd.index.postings import ROW_PARTS, InvertedIndex, TermStatistics
+from memd.store.fulltext import POSTING
 
 DEFAULTS = {"k1": 0.9, "b": 0.4, "title_weight": 2.0}
 
@@ -66,7 +67,7 @@ STEPS = st.lists(
 def test_scores_are_those_of_plain_bm25_after_any_appends_removals_and_compactions(
     steps, terms, k1, b, title_weight
 ):
-    postings, rows = Postings(), []
+    postings, rows = InvertedIndex(), []
     for step in steps:
         if step is None:
             kept = np.array([row is not None for row in rows], np.bool_)
@@ -87,11 +88,11 @@ def test_scores_are_those_of_plain_bm25_after_any_appends_removals_and_compactio
         having = [n for n, row in enumerate(rows) if row is not None and term in row]
         assert postings.rows_of(term).tolist() == having
         assert postings.df(term) == len(having)
-        assert [n for n in range(len(rows)) if postings.matched(n, [term])] == having
+        assert [n for n in range(len(rows)) if postings.terms_in(n, [term])] == having
 
 
 def test_many_small_appends_end_in_few_segments():
-    postings = Postings()
+    postings = InvertedIndex()
     one = dict.fromkeys(range(1, 60), (0, 1))
     for _ in range(600):
         append(postings, [one])
@@ -101,7 +102,7 @@ def test_many_small_appends_end_in_few_segments():
 
 
 def test_a_term_tells_how_often_it_stands_in_title_and_body():
-    postings = Postings()
+    postings = InvertedIndex()
     append(postings, [{1: (1, 2)}, {2: (0, 9)}, {1: (0, 3)}])
     append(postings, [{1: (4, 0)}])
     postings.retire(np.array([2]))
@@ -112,13 +113,13 @@ def test_a_term_tells_how_often_it_stands_in_title_and_body():
 
 
 def test_only_the_terms_that_stand_in_a_row_are_matched():
-    postings = Postings()
+    postings = InvertedIndex()
     append(postings, [{5: (0, 1), 7: (1, 0)}, {6: (0, 1)}])
-    assert postings.matched(0, {7: 1.0, 6: 1.0, 5: 1.0}) == [7, 5]
+    assert postings.terms_in(0, {7: 1.0, 6: 1.0, 5: 1.0}) == [7, 5]
 
 
 def test_an_empty_index_answers():
-    postings = Postings()
+    postings = InvertedIndex()
     assert postings.scores({1: 1.0}, **DEFAULTS).shape == (0,)
     assert postings.df(1) == 0
     assert postings.rows_of(1).tolist() == []
@@ -127,14 +128,14 @@ def test_an_empty_index_answers():
 
 
 def test_a_title_weighs_more():
-    postings = Postings()
+    postings = InvertedIndex()
     append(postings, [{1: (0, 1), 2: (1, 0)}, {1: (1, 0), 2: (0, 1)}, {3: (0, 2)}])
     found = postings.scores({1: 1.0}, **DEFAULTS)
     assert found[1] > found[0] > found[2] == 0
 
 
 def test_words_kept_at_hand_are_looked_up_anew_when_rows_change():
-    postings = Postings()
+    postings = InvertedIndex()
     append(postings, [dict.fromkeys(range(100), (0, 1))])
     for term in range(100):
         assert postings.rows_of(term).tolist() == [0]
@@ -149,31 +150,31 @@ def test_words_kept_at_hand_are_looked_up_anew_when_rows_change():
 
 
 def test_rarity_is_counted_among_the_rows_that_are_seen():
-    postings = Postings()
+    postings = InvertedIndex()
     append(postings, [{1: (0, 1)}, {1: (0, 1)}, {2: (0, 1)}, {1: (0, 1)}])
     postings.retire(np.array([3]))
     seen = np.array([True, False, True, False])
     assert (postings.df(1), postings.df(1, seen), postings.size(1)) == (2, 1, 3)
-    among = Among(seen, postings.df)
+    among = TermStatistics(seen, postings.df)
     found = postings.scores({1: 1.0}, **DEFAULTS, among=among, out=np.empty(4, np.float32))
     # one of two: ln(1 + 1.5/1.5); tf and norm as for a row of average length
     assert found.tolist() == pytest.approx([math.log(2) * 1.9 / 1.9] * 2 + [0, 0])
 
 
 def test_tells_of_given_rows_whether_they_have_a_term_and_have_it_in_their_title():
-    postings = Postings()
+    postings = InvertedIndex()
     append(postings, [{1: (0, 1)}, {2: (0, 1)}, {1: (1, 1)}])
     append(postings, [{1: (2, 0)}])
     rows = np.array([3, 1, 0, 2])
-    found, in_title = postings.standing(1, rows)
-    assert found.tolist() == postings.has(1, rows).tolist() == [True, False, True, True]
+    found, in_title = postings.find_term(1, rows)
+    assert found.tolist() == postings.contains(1, rows).tolist() == [True, False, True, True]
     assert in_title.tolist() == [True, False, False, True]
-    assert not any(postings.standing(9, rows)[0])
+    assert not any(postings.find_term(9, rows)[0])
 
 
 def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch):
     rows = [{1: (n % 2, 1), 2: (0, 1 + n % 3)} for n in range(40)] + [{3: (0, 1)}] * 20
-    plain, dense = Postings(), Postings()
+    plain, dense = InvertedIndex(), InvertedIndex()
     append(plain, rows)
     append(plain, rows[:30])
     expected = plain.scores({1: 1.0, 2: 0.5, 3: 2.0}, **DEFAULTS)
@@ -204,7 +205,7 @@ def saved(postings):
 @settings(max_examples=40, deadline=None)
 @given(STEPS, STEPS)
 def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved(before, after):
-    kept, rows = Postings(), 0
+    kept, rows = InvertedIndex(), 0
 
     def take(one, step, rows):
         if step is None:
@@ -218,7 +219,7 @@ def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved(before, after
 
     for step in before:
         rows = take(kept, step, rows)
-    mapped = Postings()
+    mapped = InvertedIndex()
     mapped.restore(kept.n, saved(kept))
     for step in after:
         take(kept, step, rows)
@@ -231,10 +232,10 @@ def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved(before, after
 
 
 def test_new_rows_go_into_the_room_that_was_saved_with_the_others():
-    postings = Postings()
+    postings = InvertedIndex()
     append(postings, [{1: (0, 1)}, {2: (0, 1)}])
     parts = saved(postings)
-    mapped = Postings()
+    mapped = InvertedIndex()
     mapped.restore(2, parts)
     append(mapped, [{1: (0, 3)}] * 8)
     assert parts["lengths"].tolist() == [1, 1] + [3] * 8

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.index.quantization import Rotation, quantized
+from memd.index.quantization import Rotation, quantize
 
 
 def unit(rng, count, dimensions):
@@ -33,7 +33,7 @@ def test_a_rotation_spreads_one_large_value_over_all():
 def test_bytes_keep_the_length_and_nothing_stays_nothing(rng):
     vectors = unit(rng, 30, 128)
     vectors[4] = 0
-    values, scales = quantized(vectors)
+    values, scales = quantize(vectors)
     assert values.dtype == np.int8
     assert scales[4] == 0
     assert not values[4].any()
@@ -41,4 +41,4 @@ def test_bytes_keep_the_length_and_nothing_stays_nothing(rng):
     there = np.arange(30) != 4
     assert np.allclose(np.linalg.norm(again[there], axis=1), 1, atol=1e-6)
     assert np.abs(again - vectors).max() < 4e-3
-    assert quantized(again)[0].tolist() == values.tolist()
+    assert quantize(again)[0].tolist() == values.tolist()

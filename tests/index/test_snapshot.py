@@ -15,7 +15,7 @@ from memd.config import IndexConfig
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import snapshot
 from memd.index.indexer import Indexer
-from memd.index.memory_index import Batch, Contents, MemoryIndex
+from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents
 from memd.index.snapshot import (
     GivenUp,
     SnapshotUnusable,
@@ -180,17 +180,17 @@ def test_releasing_pages_changes_nothing(vault, monkeypatch, exact_max):
     index, count = MemoryIndex(), 3_000
     known, vectors = [facts(n) for n in range(1, count + 1)], np.ones((count, 2), np.float16)
     passages = [stored(n, n, 0, (n % 50, 60)) for n in range(1, count + 1)]
-    index.load(Contents(passages, lines([("a", 1)]), known, [SPACE]))
+    index.load(VaultContents(passages, lines([("a", 1)]), known, [SPACE]))
     index.fill(SPACE.name, range(1, count + 1), vectors)
     write(vault, index=index)
     found = read_snapshot(vault, "one")
     index.exchange(found)
     index.apply(
-        Batch(
+        IndexUpdate(
             removed=[1, 5, 2_999], added=[stored(9_000, 9_000)], vectors={SPACE: half((0, 1))}
         )
     )
-    index.apply(Batch(facts=[facts(7, 99)]))
+    index.apply(IndexUpdate(facts=[facts(7, 99)]))
 
     def everything():
         return {name: one.rows.tolist() for name, one in index.stored_arrays().items()}

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index import topk
-from memd.index.topk import cut, highest
+from memd.index.topk import keep_highest, top_rows
 
 
 @settings(max_examples=60, deadline=None)
@@ -14,7 +14,7 @@ def test_the_highest_are_there_with_all_that_tie_and_in_order(scores, count):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topk, "_COLUMNS_MIN", 8)
         patch.setattr(topk, "_COLUMNS_ROOT", 1)
-        rows, is_all = highest(values, count)
+        rows, is_all = top_rows(values, count)
     positive = np.flatnonzero(values > 0)
     assert rows.tolist() == sorted(rows.tolist())
     if is_all:
@@ -22,7 +22,7 @@ def test_the_highest_are_there_with_all_that_tie_and_in_order(scores, count):
     else:
         assert len(rows) >= count
         assert rows.tolist() == np.flatnonzero(values >= values[rows].min()).tolist()
-    few = cut(rows, values, count)
+    few = keep_highest(rows, values, count)
     limit = sorted(scores, reverse=True)[:count][-1] if scores else 0
     assert few.tolist() == np.flatnonzero(values >= max(limit, 1)).tolist()
 
@@ -30,5 +30,5 @@ def test_the_highest_are_there_with_all_that_tie_and_in_order(scores, count):
 def test_scores_that_are_nearly_all_zero_or_equal_do_not_take_forever():
     values = np.zeros(1_000_000, np.float32)
     values[::5_000] = 1
-    assert len(highest(values, 200)[0]) == 200
-    assert len(highest(np.ones(100_000, np.float32), 200)[0]) == 100_000
+    assert len(top_rows(values, 200)[0]) == 200
+    assert len(top_rows(np.ones(100_000, np.float32), 200)[0]) == 100_000

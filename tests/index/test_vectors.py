@@ -3,7 +3,7 @@ import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.binary_codes import BinaryCodes
-from memd.index.vectors import Exact, VectorMatrix
+from memd.index.vectors import ExactVectors, VectorMatrix
 
 
 def unit(rng, count, dimensions=96):
@@ -145,7 +145,7 @@ def test_rows_do_not_depend_on_the_batches_in_which_they_came(rng):
 
 def test_room_is_made_a_quarter_at_a_time(rng):
     matrix = VectorMatrix(96, exact_max=100)
-    assert isinstance(matrix._rows, Exact)
+    assert isinstance(matrix._rows, ExactVectors)
     for _ in range(40):
         matrix.append(unit(rng, 100))
     assert isinstance(matrix._rows, BinaryCodes)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index.columns import KIND_CODES
-from memd.index.memory_index import Batch, MemoryIndex
+from memd.index.memory_index import IndexUpdate, MemoryIndex
 from memd.models import Kind, SessionRef
 from memd.recall.filters import find_visible_rows
 from memd.recall.types import Question
@@ -47,7 +47,7 @@ def shelf_of(facts):
     index = MemoryIndex()
     numbered = [replace(fact, summary_id=i + 1) for i, fact in enumerate(facts)]
     passages = [StoredPassage(i + 1, i + 1, 0, 0, b"") for i in range(len(facts))]
-    index.apply(Batch(added=passages, facts=numbered))
+    index.apply(IndexUpdate(added=passages, facts=numbered))
     return index
 
 
@@ -96,7 +96,7 @@ def test_masks_are_what_looking_at_each_row_gives_whatever_was_asked_before(
     for question in questions:
         assert told(index, question) == by_hand(index, question)
     changed = [replace(f, summary_id=i + 1) for i, f in enumerate(others[: len(facts)])]
-    index.apply(Batch(gone=[gone], facts=[f for f in changed if f.summary_id != gone]))
+    index.apply(IndexUpdate(gone=[gone], facts=[f for f in changed if f.summary_id != gone]))
     for question in questions:
         assert told(index, question) == by_hand(index, question)
 
@@ -110,7 +110,7 @@ def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
         index, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,))
     )
     assert other.evidence is first.evidence
-    index.apply(Batch(facts=[replace(PLAIN, project_id=2)]))
+    index.apply(IndexUpdate(facts=[replace(PLAIN, project_id=2)]))
     assert find_visible_rows(
         index, Question(text="", now=10, project_ids=(1,))
     ).wanted.tolist() == [
@@ -130,7 +130,7 @@ def test_hidden_rows_are_counted_by_memory():
         replace(PLAIN, is_superseded=True),
         replace(PLAIN, summary_id=2, is_superseded=True),
     ]
-    index.apply(Batch(added=passages, facts=facts))
+    index.apply(IndexUpdate(added=passages, facts=facts))
     (hidden,) = find_visible_rows(index, Question(text="", now=0)).hidden.values()
     assert hidden.summaries(np.array([True, True, False])) == 1
     assert hidden.summaries(np.array([True, True, True])) == 2

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index.columns import Columns
-from memd.index.postings import POSTING, Among, Postings
+from memd.index.postings import POSTING, TermStatistics, InvertedIndex
 from memd.recall import session_bm25
 from memd.recall.profiles import LexicalSettings
 from memd.recall.session_bm25 import SessionBm25
@@ -22,7 +22,7 @@ ROW = st.tuples(
 
 def made(rows):
     """Columns and postings of (session, is seen, term → counts), and a mask of those that are seen."""
-    columns, postings = Columns(), Postings()
+    columns, postings = Columns(), InvertedIndex()
     blobs = [np.array([(t, *n) for t, n in row.items()], POSTING).tobytes() for *_, row in rows]
     lengths = [sum(a + b for a, b in row.values()) for *_, row in rows]
     columns.append([StoredPassage(i + 1, i + 1, 0, n, b"") for i, n in enumerate(lengths)])
@@ -58,7 +58,7 @@ def by_hand(rows, terms):
 @given(st.lists(ROW, max_size=12), st.lists(st.integers(1, 7), max_size=5, unique=True))
 def test_each_session_is_scored_as_one_document_of_what_may_be_seen(rows, terms):
     columns, postings, mask = made(rows)
-    sessions = SessionBm25(columns, postings, Among(mask, postings.df))
+    sessions = SessionBm25(columns, postings, TermStatistics(mask, postings.df))
     asked = {term: 1.0 + term for term in terms}
     expected = pytest.approx(by_hand(rows, asked), rel=1e-4, abs=1e-6)
     assert sessions.scores(asked, LEXICAL).tolist() == expected
@@ -69,7 +69,7 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
     monkeypatch.setattr(session_bm25, "_REMEMBERED", 8)
     rows = [(session, True, dict.fromkeys(range(1, 6), (0, 1))) for session in (1, 2, 3)]
     columns, postings, mask = made(rows)
-    sessions = SessionBm25(columns, postings, Among(mask, postings.df))
+    sessions = SessionBm25(columns, postings, TermStatistics(mask, postings.df))
     for term in (1, 2, 3, 1):
         assert sessions.scores({term: 1.0}, LEXICAL)[1:].tolist() == pytest.approx(
             [0.133531] * 3, rel=1e-4
@@ -80,7 +80,7 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
 def test_a_word_too_frequent_for_a_byte_is_counted_right():
     rows = [(1, True, {1: (0, 255)}), (1, True, {1: (0, 255)}), (2, True, {1: (0, 1)})]
     columns, postings, mask = made(rows)
-    sessions = SessionBm25(columns, postings, Among(mask, postings.df))
+    sessions = SessionBm25(columns, postings, TermStatistics(mask, postings.df))
     for _ in range(2):
         found = sessions.scores({1: 1.0}, LEXICAL).tolist()
         assert found == pytest.approx(by_hand(rows, {1: 1.0}), rel=1e-4)

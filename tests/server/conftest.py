@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import anyio
 import pytest
 
-from memd.capture.ingest import Intake
+from memd.capture.ingest import Ingestor
 from memd.capture.redact import redact
 from memd.config import CaptureConfig, ServeConfig
 from memd.consolidate.curator import Curator
@@ -160,12 +160,12 @@ class House:
         self.worker = PlayedWorker()
         self.injector = PlayedInjector()
         self.left = []
-        intake = Intake(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
+        ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
         self.app = App(
-            db=db, intake=intake, recaller=self.recaller, curator=self.curator, indexer=self.worker,
+            db=db, ingestor=ingestor, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.left.append(True), clock=clock, injector=self.injector,
-            upkeep=self.worker, retention=self.worker, checkup=self.worker,
+            vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
             judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip
         self.listener = None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.capture.project import Overrides
+from memd.capture.project import ProjectOverrides
 from memd.models import SessionRef
 from memd.store import projects
 
@@ -62,7 +62,7 @@ async def test_what_projects_toml_took_a_directory_from_is_told(house, say, shop
     file.write_text('[projects]\n"~/shop" = "mine"')
     house.app = house.app.__class__(
         **{name: getattr(house.app, name) for name in house.app.__dataclass_fields__}
-        | {"overrides": Overrides(str(file), str(tmp_path))}
+        | {"overrides": ProjectOverrides(str(file), str(tmp_path))}
     )
     told = await say("project", directory=shop)
     assert (told["key"], told["before"], told["memories"]) == ("mine", shop, 0)

@@ -2,21 +2,21 @@ import inspect
 
 import pytest
 
-from memd.capture.ingest import Intake
+from memd.capture.ingest import Ingestor
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.distill.distiller import Distiller
-from memd.index.backfill import Upkeep
+from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.recall.recaller import Recaller
 from memd.server import ports
 
 ROOMS = [
-    (ports.Captures, Intake),
+    (ports.Captures, Ingestor),
     (ports.Searches, Recaller),
     (ports.Curates, Curator),
     (ports.Indexes, Indexer),
-    (ports.Keeps, Upkeep),
+    (ports.Keeps, VectorMaintenance),
     (ports.Distils, Distiller),
     (ports.Consolidates, Consolidator),
 ]

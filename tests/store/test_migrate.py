@@ -6,7 +6,7 @@ import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
 from memd.index import check
-from memd.index.quantization import decode
+from memd.index.quantization import decode_vectors
 from memd.models import Space
 from memd.store import (
     events,
@@ -244,7 +244,7 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
     assert db.read_now(dump) == dump(declared)
     assert db.read_now(lambda tx: [w.name for w in vectors.measure_spaces(tx)]) == [MODEL.name]
     stored = db.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))
-    rows = decode([stored[1], stored[2]], 8)
+    rows = decode_vectors([stored[1], stored[2]], 8)
     assert rows[0].tolist() == pytest.approx([0, 0.8, -0.6, *[0] * 5], abs=1e-3)
     assert rows[1].tolist() == pytest.approx([0, 0, 0.8, -0.6, *[0] * 4], abs=1e-3)
     counted = dict(

@@ -28,7 +28,7 @@ from memd.errors import BadRequest, MemdError, UnknownId
 from memd.index import backfill, check
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
-from memd.index.quantization import decode
+from memd.index.quantization import decode_vectors
 from memd.store import backup as store_backup
 from memd.store import integrity, vectors
 from memd.store.backup import read_snapshot
@@ -365,12 +365,13 @@ def strays(site: load.Site, models: dict[str, str]) -> list[str]:
             )
             stored = {int(passage_id): vector for passage_id, vector in rows}
             texts = {
-                one: prefix + text for one, text in backfill.texts(tx, list(stored)).items()
+                one: prefix + text
+                for one, text in backfill.texts_to_embed(tx, list(stored)).items()
             }
             if not texts:
                 continue
             wanted = ollama_stub.rotate(model.vectors(list(texts.values())), salts[0])
-            had = decode([stored[one] for one in texts], wanted.shape[1])
+            had = decode_vectors([stored[one] for one in texts], wanted.shape[1])
             wrong = int((np.einsum("ij,ij->i", wanted, had) < 0.99).sum())  # float16
             said += [f"{wrong} vectors of {name} are not its model's"] if wrong else []
     return said

@@ -20,7 +20,7 @@ import apsw
 from memd import config
 from memd.capture import redact, truncate
 from memd.capture.prepare import CaptureRequest, Preparer
-from memd.capture.project import Identities
+from memd.capture.project import ProjectResolver
 from memd.errors import MemdError
 from memd.models import NewEvent
 from memd.server import jsonrpc, requests
@@ -90,7 +90,7 @@ def transcript_files() -> Iterator[Target]:
         file = Path(home, "-home-dev", "s.jsonl")
         (file.parent / "s" / "tool-results").mkdir(parents=True)
         (file.parent / "s" / "tool-results" / "a.txt").write_bytes(b"all of it\n" * 40)
-        ready = Preparer(config.CaptureConfig(), lambda: NOW, Identities(lambda: NOW))
+        ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
 
         def carried() -> tuple[list[Any], transcript_importer.ImportReport]:
             said: list[Any] = []
@@ -99,13 +99,13 @@ def transcript_files() -> Iterator[Target]:
                 for one in captures:
                     request = requests.parse(requests.CaptureEventRequest, _sent(one))
                     asked = {k: v for k, v in request.model_dump().items() if k != "inject"}
-                    said.append(ready.all([CaptureRequest(**asked)])[0].verdict)
+                    said.append(ready.prepare_all([CaptureRequest(**asked)])[0].verdict)
                 return [{"outcome": "stored", "seq": 1, "reason": None}] * len(captures)
 
             report = transcript_importer.ImportReport()
             transcript_importer.carry(
                 [str(file)], send, {}, lambda *_: None,
-                truncate=truncate.clean, report=report, now=NOW,
+                truncate=truncate.clean_payload, report=report, now=NOW,
             )  # fmt: skip
             return said, report
 

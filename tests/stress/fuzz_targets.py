@@ -21,8 +21,8 @@ from memd import text as text_module
 from memd.capture import ignore, project, redact, truncate
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.prepare import CaptureRequest, Preparer
-from memd.capture.project import Identities
-from memd.capture.write import Prepared, record
+from memd.capture.project import ProjectResolver
+from memd.capture.write import PreparedItem, store_items
 from memd.consolidate import compare
 from memd.distill import distiller
 from memd.distill.write import write_episode as written
@@ -52,11 +52,13 @@ def _redaction(value: Any) -> None:
     same(redact.redact_value(value), once, "redacted after others")
     plain = redact.redact_value(value, entropy=False)
     same(redact.redact_value(plain, entropy=False), plain, "redacted twice without entropy")
-    kept = truncate.clean(truncate.trim(value, keep_reads=False))
-    if (size := _encoded(kept)) > 2 * truncate.LIMITS.total_bytes:
+    kept = truncate.clean_payload(truncate.trim_tool_response(value, keep_reads=False))
+    if (size := _encoded(kept)) > 2 * truncate.PAYLOAD_LIMITS.total_bytes:
         raise AssertionError(f"{size} bytes are kept")
     same(redact.redact_value(kept), kept, "kept with a secret")
-    small = truncate.clean(value, truncate.Limits(field_bytes=300, total_bytes=2_000))
+    small = truncate.clean_payload(
+        value, truncate.PayloadLimits(field_bytes=300, total_bytes=2_000)
+    )
     same(redact.redact_value(small), small, "cut, with a secret")
 
 
@@ -89,11 +91,11 @@ def _capture() -> Iterator[Target]:
     """Every payload is stored, filtered or refused, and the books balance."""
     with tempfile.TemporaryDirectory() as home:
         db = Database(f"{home}/memd.db", NOW)
-        ready = Preparer(config.CaptureConfig(), lambda: NOW, Identities(lambda: NOW))
+        ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
 
         def take(given: Mapping[str, Any]) -> None:
             item = CaptureRequest("claude-code", **given)
-            ready_one = replace(ready.all([item])[0])
+            ready_one = replace(ready.prepare_all([item])[0])
             if isinstance(ready_one.verdict, NewEvent):
                 _encoded(ready_one.verdict.payload)
             elif not isinstance(ready_one.verdict, Ignored | Refused):
@@ -102,7 +104,7 @@ def _capture() -> Iterator[Target]:
                 {"stored", "duplicate", "filtered", "refused"},
                 {"duplicate", "filtered", "refused"},
             ):
-                (receipt,) = db.write_now(lambda tx: record(tx, [ready_one], NOW))
+                (receipt,) = db.write_now(lambda tx: store_items(tx, [ready_one], NOW))
                 if receipt.outcome not in outcome:
                     raise AssertionError(f"{receipt.outcome}, of {outcome}")
 
@@ -151,14 +153,14 @@ def _turn(generator: Generator) -> list[dict[str, Any]]:
 def _distill() -> Iterator[Target]:
     """Whatever was said in a turn, it becomes memories, the same ones each time, and those passages."""
     with tempfile.TemporaryDirectory() as home:
-        ready = Preparer(config.CaptureConfig(), lambda: NOW, Identities(lambda: NOW))
+        ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
         db = Database(f"{home}/memd.db", NOW)
 
         def take(payloads: list[dict[str, Any]]) -> None:
             items = [
                 CaptureRequest("claude-code", one, NOW + n) for n, one in enumerate(payloads)
             ]
-            prepared = ready.all(items)
+            prepared = ready.prepare_all(items)
             with contextlib.suppress(_Undone):
                 db.write_now(lambda tx: _distilled(tx, prepared))
 
@@ -172,8 +174,8 @@ class _Undone(Exception):
     """What was tried out is to leave nothing."""
 
 
-def _distilled(tx: Connection, prepared: list[Prepared]) -> None:
-    record(tx, prepared, NOW)
+def _distilled(tx: Connection, prepared: list[PreparedItem]) -> None:
+    store_items(tx, prepared, NOW)
     for number in distiller.find_pending_sessions(tx, None):
         due = distiller.load_due(tx, distiller.DueRequest(number, NOW + 10**9, 1, 8_000))
         if due is not None:
@@ -185,8 +187,8 @@ def _distilled(tx: Connection, prepared: list[Prepared]) -> None:
         tx, [n for (n,) in tx.execute("SELECT id FROM summaries")]
     )
     for one in made.values():
-        chunking.passages(one)
-        entities.of_summary(one)
+        chunking.split_into_passages(one)
+        entities.entities_of_summary(one)
         compare.compare(one.body[:2_000], f"{one.title} {one.body[:2_000]}")
     raise _Undone
 
@@ -212,13 +214,13 @@ def _config_made(generator: Generator) -> str:
 def _config(said: str) -> None:
     """A file is read or refused in memd's words; what it says can be used in bounded time."""
     with contextlib.suppress(ConfigError):
-        known = config.parse(said, "config.toml")
+        known = config.parse_config(said, "config.toml")
         with contextlib.suppress(ConfigError, BadRequest):
             profiles.resolve_profiles(known.profiles)
         rules = ignore.compile_ignore(known.capture.ignore_paths, known.capture.ignore_tools)
         rules.reason({"tool_name": "Read", "tool_input": {"file_path": "/a/b/c" * 300}}, "/a")
     with contextlib.suppress(ValueError):
-        for one in project.parse(said, "/home/dev"):
+        for one in project.parse_overrides(said, "/home/dev"):
             one.below.matches("home/dev/code/" + "shop-a/" * 200, is_directory=True)
     for line in said.split("\n")[:3]:
         pattern = ignore.parse_pattern(line[:500])

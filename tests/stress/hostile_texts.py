@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from memd.capture.project import resolve
+from memd.capture.project import resolve_project
 from tests.stress.intrusion import SPARSE, home_of_a_user, memd, served
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -106,7 +106,7 @@ def projects(commands: Sequence[str] = _COMMANDS) -> list[str]:
             slowest = 0.0
             for n, directory in enumerate(hostile):
                 began = time.monotonic()
-                resolve(str(directory))
+                resolve_project(str(directory))
                 with daemon.client() as client:
                     client.call(
                         "memd/capture",

@@ -56,7 +56,7 @@ def carry(files, send, marks, progress=silent, *, dry_run=False, now=NOW):
     """Import these; the report."""
     report = ImportReport(is_dry_run=dry_run)
     transcript_importer.carry(
-        files, send, marks, progress, truncate=truncate.clean, report=report, now=now
+        files, send, marks, progress, truncate=truncate.clean_payload, report=report, now=now
     )
     return report
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.capture.ingest import Intake
+from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.config import CaptureConfig
 from memd.store import events, ledger, projects
@@ -107,12 +107,12 @@ def of_transcripts(files):
 async def test_hooks_and_transcripts_of_one_session_converge(
     db, clock, tmp_path, hooks, files, hooks_first
 ):
-    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
     live, imported = of_hooks(hooks), of_transcripts(files)
     assert len(imported) > 5
     first, second = (live, imported) if hooks_first else (imported, live)
-    assert "stored" in {receipt.outcome for receipt in await intake.capture(first)}
-    receipts = await intake.capture(second)
+    assert "stored" in {receipt.outcome for receipt in await ingestor.capture(first)}
+    receipts = await ingestor.capture(second)
     new = [
         r.payload["hook_event_name"]
         for r, got in zip(second, receipts, strict=True)
@@ -281,7 +281,7 @@ def captures(payloads):
 async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
     db, clock, tmp_path, marked, fork_first
 ):
-    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
     original = captures(p.payload for p in read(LEDGER[0]))
     own = user("And now?", turn="0d2f51e2-1a7c-4a41-9d3a-c2f0f1c0a001", sessionId="f0")
     copied, _ = told(*fork(LEDGER[0], "f0", marked=marked), own)
@@ -289,8 +289,8 @@ async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
     first, second = original, captures(copied)
     if fork_first:
         first, second = second, first
-    assert {r.outcome for r in await intake.capture(first)} == {"stored"}
-    again = [r.outcome for r in await intake.capture(second)]
+    assert {r.outcome for r in await ingestor.capture(first)} == {"stored"}
+    again = [r.outcome for r in await ingestor.capture(second)]
     assert again.count("stored") == (0 if fork_first else 1)
     sessions = await db.read(lambda tx: projects.find_sessions(tx, ""))
     by_key = {session.key: session for session in sessions}
@@ -302,20 +302,20 @@ async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
 async def test_a_fork_of_a_session_that_only_the_hooks_told_stores_its_own_lines_alone(
     db, clock, tmp_path
 ):
-    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
-    await intake.capture(of_hooks("ledger/hooks.jsonl"))
+    ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    await ingestor.capture(of_hooks("ledger/hooks.jsonl"))
     copied, _ = told(*(line for file in LEDGER for line in fork(file, "f0", marked=False)))
-    assert {r.outcome for r in await intake.capture(captures(copied))} == {"duplicate"}
+    assert {r.outcome for r in await ingestor.capture(captures(copied))} == {"duplicate"}
 
 
 async def test_what_memd_itself_put_before_an_agent_is_not_imported(db, clock, tmp_path):
-    intake = Intake(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
+    ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
     block = '<recalled-memory source="memd" project="p">\nWe chose Redis.\n</recalled-memory>'
     payloads, _ = told(
         {"type": "attachment", "sessionId": "s", "attachment": {"type": "hook_additional_context", "content": [block]}},
         user(f"{block} Go on"), assistant(text(f"As remembered: {block}"), why="end_turn"),
     )  # fmt: skip
-    await intake.capture(captures(payloads))
+    await ingestor.capture(captures(payloads))
     found = await db.read(lambda tx: events.events_by_ids(tx, range(9)))
     assert [e.payload.get("prompt", "").strip() for e in found.values()] == ["Go on", ""]
     assert "Redis" not in str(found)

@@ -12,19 +12,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from memd.capture.redact.assignments import (
-    is_directory,
     is_reference,
+    is_working_directory,
     redact_assignments,
     secret_rule,
 )
-from memd.capture.redact.blocks import redact_spans
+from memd.capture.redact.blocks import redact_blocks
 from memd.capture.redact.entropy import has_random_words, redact_words
-from memd.capture.redact.formats import SHAPES
-from memd.capture.redact.tokens import ISSUERS, PLACEHOLDER, TOKENS, Pattern, compiled
+from memd.capture.redact.formats import FORMATS
+from memd.capture.redact.tokens import ISSUERS, PLACEHOLDER, TOKENS, Pattern, compile_regex
 
 __all__ = ["PATTERNS", "redact", "redact_spans", "redact_value"]
 
-PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *SHAPES)
+PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *FORMATS)
 """Every named secret, in the order in which they are tried."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -92,7 +92,7 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:
-    text = redact_spans(text)
+    text = redact_blocks(text)
     lowered = text.lower()
     long_words = _long_words(text)
     fresh = [word for word in long_words if word not in _harmless]
@@ -201,7 +201,7 @@ def _replace(text: str, pattern: Pattern) -> str:
     for found in _matches(text, pattern):
         start, end = _whole(text, *found)
         secret = text[start:end]
-        if not compiled(PLACEHOLDER).sub("", secret) or (
+        if not compile_regex(PLACEHOLDER).sub("", secret) or (
             pattern.references and is_reference(secret)
         ):
             continue
@@ -213,10 +213,10 @@ def _replace(text: str, pattern: Pattern) -> str:
 def _whole(text: str, start: int, end: int) -> tuple[int, int]:
     """The span without a part of a placeholder at its beginning, and with all of one at its end."""
     opened = text.rfind("[REDACTED:", max(0, start - _PLACEHOLDER_MAX), start + 9)
-    if 0 <= opened < start and (before := compiled(PLACEHOLDER).match(text, opened)):
+    if 0 <= opened < start and (before := compile_regex(PLACEHOLDER).match(text, opened)):
         start = max(start, before.end())
     last = text.rfind("[REDACTED:", start, end + 9)
-    if start <= last < end and (within := compiled(PLACEHOLDER).match(text, last)):
+    if start <= last < end and (within := compile_regex(PLACEHOLDER).match(text, last)):
         end = max(end, within.end())
     return start, max(start, end)
 
@@ -247,7 +247,7 @@ def _redact_object(members: dict[Any, Any], depth: int, redact: _Redact) -> dict
 
 def _bare(name: Any) -> str:
     """The name that a rule may judge: what was redacted in it says nothing about its value."""
-    return compiled(PLACEHOLDER).sub("", name) if isinstance(name, str) else ""
+    return compile_regex(PLACEHOLDER).sub("", name) if isinstance(name, str) else ""
 
 
 def _redact_member(name: str, value: Any, depth: int, redact: _Redact) -> Any:
@@ -257,7 +257,7 @@ def _redact_member(name: str, value: Any, depth: int, redact: _Redact) -> Any:
         return tuple(items) if isinstance(value, tuple) else items
     if rule is None or not isinstance(value, str):
         return _redact_value(value, depth, redact)
-    if is_reference(value) or is_directory(name, value):
+    if is_reference(value) or is_working_directory(name, value):
         return redact(value)
     return f"[REDACTED:{rule}]"
 

@@ -4,7 +4,7 @@ import functools
 import re
 from typing import NamedTuple
 
-from memd.capture.redact.tokens import PLACEHOLDER, compiled
+from memd.capture.redact.tokens import PLACEHOLDER, compile_regex
 
 # MERGED from memd.capture.names:
 # MERGED Names that hold secrets, and values that only refer to one. Pure.
@@ -91,30 +91,30 @@ def _judged(name: str) -> str | None:
     bare = squashed(name)
     if not any(word in bare for word in NAMING_WORDS):
         return None
-    secret = compiled(_HOLDS)
-    found = secret.search(bare) or secret.search(compiled(_SUFFIX).sub("", bare))
+    secret = compile_regex(_HOLDS)
+    found = secret.search(bare) or secret.search(compile_regex(_SUFFIX).sub("", bare))
     if found is None or found.lastgroup is None:
         return None
-    words = compiled(_HUMP).sub("_", name).lower().strip("_")
-    if compiled(_SPARED).search(words):
+    words = compile_regex(_HUMP).sub("_", name).lower().strip("_")
+    if compile_regex(_SPARED).search(words):
         return None
     return "api-key" if found.lastgroup == "key" else found.lastgroup
 
 
 def squashed(name: str) -> str:
     """The name in lower case without what joins its words: `x-api-key` is `xapikey`."""
-    return compiled(_SQUASH).sub("", name.lower())
+    return compile_regex(_SQUASH).sub("", name.lower())
 
 
 def is_reference(value: str) -> bool:
     """Whether a value only points at a secret, or stands where one would be."""
     bare = value.strip()
-    if not bare or not compiled(PLACEHOLDER).sub("", bare):
+    if not bare or not compile_regex(PLACEHOLDER).sub("", bare):
         return True
-    return len(bare) <= _REFERENCE_MAX and compiled(_REFERENCE).fullmatch(bare) is not None
+    return len(bare) <= _REFERENCE_MAX and compile_regex(_REFERENCE).fullmatch(bare) is not None
 
 
-def is_directory(name: str, value: str) -> bool:
+def is_working_directory(name: str, value: str) -> bool:
     """`PWD=/home/dev` is where a shell stands, not a password."""
     return name.lower() in {"pwd", "oldpwd"} and value[:1] in {"/", "~", ".", "$"}
 
@@ -246,14 +246,14 @@ def _anchors(lowered: str) -> list[int]:
 
 def _is_assigned(text: str, anchor: int) -> bool:
     """Whether it is worth a closer look: a sign of an assignment after the name, or a flag's before it."""
-    if compiled(_NEAR).match(text, anchor) is not None:
+    if compile_regex(_NEAR).match(text, anchor) is not None:
         return True
     return text.find("--", max(0, anchor - _NAME_MAX_assignments), anchor) >= 0
 
 
 def _slot(text: str, anchor: int) -> _Slot | None:
     """The value that is assigned to the name around an anchor, if that name holds a secret."""
-    tail = compiled(_TAIL).match(text, anchor)
+    tail = compile_regex(_TAIL).match(text, anchor)
     if tail is None:
         return None
     begin = _name_start(text, anchor)
@@ -286,7 +286,7 @@ def _name_start(text: str, anchor: int) -> int:
 
 def _qualified_rule(text: str, begin: int, name: str) -> str | None:
     """`API key: …`, written as two words."""
-    if name.lower() != "key" or not compiled(_QUALIFIED).search(
+    if name.lower() != "key" or not compile_regex(_QUALIFIED).search(
         text[max(0, begin - 10) : begin]
     ):
         return None
@@ -302,11 +302,11 @@ def _placed(
     if opened and _ends_text(text, begin, tail.end(), opened):
         return None
     first = begin <= _LOOK_BACK or "\n" in before or "\\n" in before
-    line_start = first and bool(compiled(_LINE_START).search(before))
+    line_start = first and bool(compile_regex(_LINE_START).search(before))
     tight = not tail["space"] and notation in {"equals", "colon"}
     setting = line_start and tight and notation == "equals" and name == name.upper()
     is_last = line_start and notation in {"equals", "colon"}
-    is_header = notation == "colon" and compiled(_HEADER).match(name) is not None
+    is_header = notation == "colon" and compile_regex(_HEADER).match(name) is not None
     start, end = _value(text, tail, setting=setting, is_last=is_last or is_header)
     return _Slot(
         start,
@@ -318,17 +318,17 @@ def _placed(
         tight=tight,
         setting=setting,
         line_start=line_start,
-        in_call=bool(compiled(_IN_CALL).search(before)),
+        in_call=bool(compile_regex(_IN_CALL).search(before)),
         marked=bool(opened) and opened[-1] == "`",
     )
 
 
 def _ends_text(text: str, begin: int, after: int, quote: str) -> bool:
     """`print("token=" + shown)`: the quote after the name was opened before it, as often escaped."""
-    if not compiled(_CLOSES_TEXT).match(text, after):
+    if not compile_regex(_CLOSES_TEXT).match(text, after):
         return False
     line = text[max(0, begin - _LINE_MAX) : after - len(quote)].rsplit("\n", 1)[-1]
-    return len(compiled(rf"(?<!\\){re.escape(quote)}").findall(line)) % 2 == 1
+    return len(compile_regex(rf"(?<!\\){re.escape(quote)}").findall(line)) % 2 == 1
 
 
 def _value(text: str, tail: re.Match[str], *, setting: bool, is_last: bool) -> tuple[int, int]:
@@ -348,17 +348,17 @@ def _bare_end(text: str, start: int, *, setting: bool, is_last: bool) -> int:
 
     One that is the last of its line goes on over `&` and `;`, which end it elsewhere.
     """
-    whole = compiled(_LAST).match(text, start) if is_last and not setting else None
-    if whole is not None and compiled(_SIGN_WITHIN).search(whole[0]):
+    whole = compile_regex(_LAST).match(text, start) if is_last and not setting else None
+    if whole is not None and compile_regex(_SIGN_WITHIN).search(whole[0]):
         return whole.end()
-    regex = compiled(_SETTING if setting else _BARE)
+    regex = compile_regex(_SETTING if setting else _BARE)
     found = regex.match(text, start)
     if found is None:
         return start
     end = found.end()
     while end - start >= _LONG and (more := regex.match(text, end)):
         end = more.end()
-    closed = compiled(_CLOSING).search(text, max(start, end - _CLOSING_MAX), end)
+    closed = compile_regex(_CLOSING).search(text, max(start, end - _CLOSING_MAX), end)
     if closed and _PAIRED[closed[0][0]] not in text[start:end]:
         return closed.start()
     return end
@@ -391,16 +391,16 @@ def _is_escaped(slashes: int, depth: int) -> bool:
 def _must_go(text: str, slot: _Slot) -> bool:
     """Whether what is assigned is a secret itself."""
     value = text[slot.start : slot.end]
-    if is_reference(value) or is_directory(slot.name, value):
+    if is_reference(value) or is_working_directory(slot.name, value):
         return False
     if slot.quoted or slot.end - slot.start >= _LONG:
         return _quoted_goes(slot, value)
     if slot.setting:
-        number = slot.rule != "password" and compiled(_NUMBER).fullmatch(value)
-        return not number and not compiled(_CALL).fullmatch(value)
+        number = slot.rule != "password" and compile_regex(_NUMBER).fullmatch(value)
+        return not number and not compile_regex(_CALL).fullmatch(value)
     if slot.notation in {"compared", "listed", "declared"} or _is_code(slot, value):
         return False
-    if compiled(_PLAIN).fullmatch(value):
+    if compile_regex(_PLAIN).fullmatch(value):
         return _plain_goes(text, slot, value)
     return _literal_goes(slot, value)
 
@@ -412,7 +412,7 @@ def _quoted_goes(slot: _Slot, value: str) -> bool:
         return False
     if slot.notation == "compared" and slot.rule != "password":  # a lexer's `token == "def"`
         return _is_mixed(value) and len(value) >= _LITERAL_MIN
-    return not (slot.marked and compiled(_PLAIN).fullmatch(value))
+    return not (slot.marked and compile_regex(_PLAIN).fullmatch(value))
 
 
 def _is_label(name: str, value: str) -> bool:
@@ -422,23 +422,23 @@ def _is_label(name: str, value: str) -> bool:
     scheme, _, rest = value.partition(" ")
     if scheme.lower() in {"bearer", "basic", "token"} and is_reference(rest):
         return True
-    if value.count(" ") < _SENTENCE_SPACES or not compiled(_SECRETISH).search(value):
+    if value.count(" ") < _SENTENCE_SPACES or not compile_regex(_SECRETISH).search(value):
         return False
-    return all(compiled(_SENTENCE_WORD).fullmatch(word) for word in value.split())
+    return all(compile_regex(_SENTENCE_WORD).fullmatch(word) for word in value.split())
 
 
 def _is_code(slot: _Slot, value: str) -> bool:
     """An expression, a type or a number rather than a literal."""
-    openers = _OPENERS[:3] if compiled(_HEADER).match(slot.name) else _OPENERS
+    openers = _OPENERS[:3] if compile_regex(_HEADER).match(slot.name) else _OPENERS
     if value[0] in openers or not any(c.isalnum() for c in value):
         return True
-    if compiled(_NUMBER).fullmatch(value):
+    if compile_regex(_NUMBER).fullmatch(value):
         return slot.rule != "password" or len(value) < _PIN_MIN  # "password: 8" is a length
-    if value.startswith(_NOT_VALUES) or compiled(_CALL).fullmatch(value):
+    if value.startswith(_NOT_VALUES) or compile_regex(_CALL).fullmatch(value):
         return True
-    if compiled(_IDENTIFIER).fullmatch(value):
+    if compile_regex(_IDENTIFIER).fullmatch(value):
         return secret_rule(value) is not None  # password=password
-    if not compiled(_DOTTED).fullmatch(value):
+    if not compile_regex(_DOTTED).fullmatch(value):
         return False
     typed = slot.notation == "colon" and slot.rule != "password"
     return typed or not any(c.isdigit() for c in value) or value.split(".", 1)[0] in _OBJECTS
@@ -448,10 +448,10 @@ def _plain_goes(text: str, slot: _Slot, value: str) -> bool:
     """Letters only: a weak secret in a setting or on a command line, a name in code, a word in prose."""
     if len(value) < _PLAIN_MIN or value.lower() in _STOP or slot.notation == "prose":
         return False
-    at_end = compiled(_LINE_END).match(text, slot.end) is not None
+    at_end = compile_regex(_LINE_END).match(text, slot.end) is not None
     if slot.notation == "flag":
         return not value.isupper()
-    if slot.notation == "colon" and compiled(_HEADER).match(slot.name):
+    if slot.notation == "colon" and compile_regex(_HEADER).match(slot.name):
         return True
     if slot.tight and slot.notation == "equals":
         return not slot.in_call and text[slot.end : slot.end + 1] not in {",", ")"}
@@ -467,7 +467,7 @@ def _literal_goes(slot: _Slot, value: str) -> bool:
     if slot.rule == "password":
         return len(value) >= _PLAIN_MIN
     named = slot.notation == "equals" and (slot.in_call or not slot.tight)
-    if named and compiled(_IDENTIFIER).fullmatch(value):
+    if named and compile_regex(_IDENTIFIER).fullmatch(value):
         return len(value) >= _VARIABLE_MAX  # `token = tok2`
     return len(value) >= _LITERAL_MIN or slot.tight
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from memd.capture.redact.tokens import compiled
+from memd.capture.redact.tokens import compile_regex
 
 # MERGED from memd.capture.echo:
 # MERGED What memd itself put before an agent, taken out again: nothing recalled becomes a memory anew. Pure.
@@ -12,20 +12,20 @@ from memd.capture.redact.tokens import compiled
 # MERGED reaches to the end of the text. Standard library only: the hook runs this when no daemon answers.
 
 
-NAME = "recalled-memory"
-OPENING = f'<{NAME} source="memd"'
-CLOSING = f"</{NAME}>"
+INJECTED_TAG = "recalled-memory"
+INJECTED_OPENING = f'<{INJECTED_TAG} source="memd"'
+INJECTED_CLOSING = f"</{INJECTED_TAG}>"
 _LESS, _MORE = r"(?:<|&lt;|\\{1,7}u003c)", r"(?:>|&gt;|\\{1,7}u003e)"
 _QUOTE = r"(?:\\{0,7}\"|&quot;|&#34;|\\{1,7}u0022)"
 _BLOCK = (
-    rf"(?si){_LESS}{NAME} source={_QUOTE}memd{_QUOTE}[^<>\n]{{0,200}}?{_MORE}"
-    rf"(?=[ \t]*(?:\r?\n|\\{{1,7}}n)).*?(?:{_LESS}/{NAME}{_MORE}|\Z)"
+    rf"(?si){_LESS}{INJECTED_TAG} source={_QUOTE}memd{_QUOTE}[^<>\n]{{0,200}}?{_MORE}"
+    rf"(?=[ \t]*(?:\r?\n|\\{{1,7}}n)).*?(?:{_LESS}/{INJECTED_TAG}{_MORE}|\Z)"
 )
 
 
-def without_echo(text: str) -> str:
+def strip_injected_context(text: str) -> str:
     """The text without the blocks that memd put in; whatever stood around them stays as it is."""
-    return compiled(_BLOCK).sub("", text) if NAME in text else text
+    return compile_regex(_BLOCK).sub("", text) if INJECTED_TAG in text else text
 
 
 # MERGED from memd.capture.spans:
@@ -54,12 +54,12 @@ class _Mark(NamedTuple):
     name: str
 
 
-def redact_spans(text: str) -> str:
+def redact_blocks(text: str) -> str:
     """The text without `<private>` blocks, private keys and what memd put in; nothing else is touched.
 
     Linear in the text: one look for each needle, and one walk over the marks if there are any.
     """
-    text = without_echo(text)
+    text = strip_injected_context(text)
     if "private" in text or "PRIVATE" in text or "rivate" in text.lower():
         text = _without(text, _tags(text))
     if "PRIVATE KEY" in text or "SECRET KEY" in text:
@@ -93,7 +93,7 @@ def _without(text: str, marks: list[_Mark]) -> str:
 
 
 def _tags(text: str) -> list[_Mark]:
-    found = compiled(_TAG).finditer(text)
+    found = compile_regex(_TAG).finditer(text)
     return [
         _Mark(m.start(), m.end(), not m[1], "private")
         for m in found
@@ -102,7 +102,7 @@ def _tags(text: str) -> list[_Mark]:
 
 
 def _keys(text: str) -> list[_Mark]:
-    found = compiled(_KEY).finditer(text)
+    found = compile_regex(_KEY).finditer(text)
     marks = [_Mark(m.start(), m.end(), m[1] == "BEGIN", _key_name(m[2])) for m in found]
     return [mark for mark in marks if not _is_mention(text, mark)]
 
@@ -120,4 +120,4 @@ def _is_mention(text: str, mark: _Mark) -> bool:
     else:
         beside = text[max(0, mark.start - 1) : mark.start]
         near = text[max(0, mark.start - _NEAR) : mark.start]
-    return bool(beside) and beside in _QUOTES and not compiled(_BODY).search(near)
+    return bool(beside) and beside in _QUOTES and not compile_regex(_BODY).search(near)

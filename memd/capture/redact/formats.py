@@ -6,7 +6,7 @@ As in `patterns`, only the last group of a regex goes, so that what stands aroun
 
 from memd.capture.redact.tokens import EDGE, WORD_EDGE, Pattern
 
-SHAPES: tuple[Pattern, ...] = (
+FORMATS: tuple[Pattern, ...] = (
     Pattern(
         "jwt",
         WORD_EDGE

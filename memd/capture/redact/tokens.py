@@ -29,7 +29,7 @@ PLACEHOLDER = r"\[REDACTED:[a-z0-9-]{1,40}\](?:#\d{1,9})?"
 
 
 @functools.cache
-def compiled(regex: str, flags: int = 0) -> re.Pattern[str]:
+def compile_regex(regex: str, flags: int = 0) -> re.Pattern[str]:
     """The regex, compiled the first time it is asked for."""
     return re.compile(regex, flags)
 
@@ -53,7 +53,7 @@ class Pattern(NamedTuple):
 
     def compiled(self) -> re.Pattern[str]:
         """The regex, compiled once."""
-        return compiled(self.regex, re.ASCII)
+        return compile_regex(self.regex, re.ASCII)
 
 
 _CLOUDS = (

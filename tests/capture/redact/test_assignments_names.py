@@ -2,7 +2,12 @@
 
 import pytest
 
-from memd.capture.redact.assignments import is_directory, is_reference, secret_rule, squashed
+from memd.capture.redact.assignments import (
+    is_reference,
+    is_working_directory,
+    secret_rule,
+    squashed,
+)
 
 
 @pytest.mark.parametrize(
@@ -138,9 +143,9 @@ def test_a_value_of_its_own_is_no_reference(value):
 
 
 def test_where_a_shell_stands_is_no_password():
-    assert is_directory("PWD", "/home/dev")
-    assert not is_directory("PWD", "hunter2")
-    assert not is_directory("password", "/home/dev")
+    assert is_working_directory("PWD", "/home/dev")
+    assert not is_working_directory("PWD", "hunter2")
+    assert not is_working_directory("password", "/home/dev")
 
 
 def test_a_name_is_compared_without_its_joints():

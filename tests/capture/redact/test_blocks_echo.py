@@ -5,47 +5,60 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.capture.redact import redact, redact_spans, redact_value
-from memd.capture.redact.blocks import CLOSING, OPENING, without_echo
+from memd.capture.redact import redact, redact_value
+from memd.capture.redact.blocks import (
+    INJECTED_CLOSING,
+    INJECTED_OPENING,
+    redact_blocks,
+    strip_injected_context,
+)
 
-BLOCK = f'{OPENING} project="ledger">\nRecorded.\n- #6 2026-11-20 decision: x\n{CLOSING}'
+BLOCK = f'{INJECTED_OPENING} project="ledger">\nRecorded.\n- #6 2026-11-20 decision: x\n{INJECTED_CLOSING}'
 
 
 def test_a_block_is_taken_out_and_what_is_around_it_stays():
-    assert without_echo(f"before\n{BLOCK}\nafter") == "before\n\nafter"
-    assert without_echo(f"{BLOCK}{BLOCK} end") == " end"
-    assert without_echo(f"{OPENING}>\r\nold shape\r\n{CLOSING}!") == "!"
+    assert strip_injected_context(f"before\n{BLOCK}\nafter") == "before\n\nafter"
+    assert strip_injected_context(f"{BLOCK}{BLOCK} end") == " end"
+    assert (
+        strip_injected_context(f"{INJECTED_OPENING}>\r\nold shape\r\n{INJECTED_CLOSING}!")
+        == "!"
+    )
 
 
 def test_a_block_that_was_cut_reaches_to_the_end():
-    assert without_echo(f"before {BLOCK[:-30]}") == "before "
+    assert strip_injected_context(f"before {BLOCK[:-30]}") == "before "
 
 
 @pytest.mark.parametrize(
     "dress", [json.dumps, lambda text: json.dumps(json.dumps(text)), escape]
 )
 def test_a_block_is_known_in_another_dress(dress):
-    assert "#6" not in without_echo(dress(f"before {BLOCK} after"))
-    assert "after" in without_echo(dress(f"before {BLOCK} after"))
+    assert "#6" not in strip_injected_context(dress(f"before {BLOCK} after"))
+    assert "after" in strip_injected_context(dress(f"before {BLOCK} after"))
 
 
 @pytest.mark.parametrize(
     "text",
-    [f"the tag is `{OPENING}>` in our code, then more", "<recalled-memory>\nof mine\n</recalled-memory>",
-     '<recalled-memory source="other">\nmine\n</recalled-memory>', f"print('{OPENING}')\nx"],
+    [f"the tag is `{INJECTED_OPENING}>` in our code, then more", "<recalled-memory>\nof mine\n</recalled-memory>",
+     '<recalled-memory source="other">\nmine\n</recalled-memory>', f"print('{INJECTED_OPENING}')\nx"],
 )  # fmt: skip
 def test_who_only_writes_about_it_keeps_the_words(text):
-    assert without_echo(text) == text
+    assert strip_injected_context(text) == text
 
 
 def test_redaction_takes_it_out_everywhere():
     assert redact(f"a {BLOCK} b") == "a  b"
-    assert redact_spans(f"a {BLOCK} b") == "a  b"
+    assert redact_blocks(f"a {BLOCK} b") == "a  b"
     assert redact_value({"prompt": [f"a {BLOCK}"]}) == {"prompt": ["a "]}
 
 
 @given(
-    st.lists(st.sampled_from([OPENING, ' project="p">', "\n", CLOSING, "x", BLOCK]), max_size=9)
+    st.lists(
+        st.sampled_from(
+            [INJECTED_OPENING, ' project="p">', "\n", INJECTED_CLOSING, "x", BLOCK]
+        ),
+        max_size=9,
+    )
 )
 def test_to_redact_twice_is_to_redact_once(pieces):
     once = redact("".join(pieces))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.capture.redact.blocks import redact_spans
+from memd.capture.redact.blocks import redact_blocks
 from tests.planted_secrets import draw
 
 BODY = "\n".join(draw(64, seed=n) for n in range(5))
@@ -35,36 +35,36 @@ def key(kind="", end=True):
     ],
 )
 def test_a_private_block_goes(text, expected):
-    assert redact_spans(text) == expected
+    assert redact_blocks(text) == expected
 
 
 @pytest.mark.parametrize("kind", ["", "RSA", "EC", "DSA", "OPENSSH", "ENCRYPTED"])
 def test_a_private_key_goes(kind):
-    assert redact_spans(f"a\n{key(kind)}\nb") == "a\n[REDACTED:private-key]\nb"
+    assert redact_blocks(f"a\n{key(kind)}\nb") == "a\n[REDACTED:private-key]\nb"
 
 
 def test_keys_of_other_makers_go():
     pgp = f"{DASHES}BEGIN PGP PRIVATE KEY BLOCK{DASHES}\n{BODY}\n{DASHES}END PGP PRIVATE KEY BLOCK{DASHES}"
     ssh2 = f"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\n{BODY}\n---- END SSH2 ENCRYPTED PRIVATE KEY ----"
-    assert redact_spans(pgp) == "[REDACTED:pgp-private-key]"
-    assert redact_spans(ssh2) == "[REDACTED:ssh2-private-key]"
+    assert redact_blocks(pgp) == "[REDACTED:pgp-private-key]"
+    assert redact_blocks(ssh2) == "[REDACTED:ssh2-private-key]"
 
 
 def test_a_key_inside_a_json_string_goes():
     inside = key("RSA").replace("\n", r"\n")
-    assert redact_spans(f'{{"private_key": "{inside}\\n"}}') == (
+    assert redact_blocks(f'{{"private_key": "{inside}\\n"}}') == (
         '{"private_key": "[REDACTED:private-key]\\n"}'
     )
 
 
 def test_a_key_that_was_cut_goes_to_its_edge():
-    assert redact_spans("a\n" + key(end=False)) == "a\n[REDACTED:private-key]"
-    assert redact_spans(key().split("\n", 1)[1] + "\nb") == "[REDACTED:private-key]\nb"
+    assert redact_blocks("a\n" + key(end=False)) == "a\n[REDACTED:private-key]"
+    assert redact_blocks(key().split("\n", 1)[1] + "\nb") == "[REDACTED:private-key]\nb"
 
 
 def test_a_key_concatenated_in_code_goes():
     lines = "".join(f'    "{line}\\n" +\n' for line in key("RSA").split("\n"))
-    assert not any(line in redact_spans(lines) for line in BODY.split("\n"))
+    assert not any(line in redact_blocks(lines) for line in BODY.split("\n"))
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_a_key_concatenated_in_code_goes():
     ],
 )
 def test_what_only_speaks_of_a_block_stays(text):
-    assert redact_spans(text) == text
+    assert redact_blocks(text) == text
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_what_only_speaks_of_a_block_stays(text):
 )
 def test_megabytes_take_no_time(piece):
     text = piece * (4_000_000 // len(piece))
-    redact_spans(text)
+    redact_blocks(text)

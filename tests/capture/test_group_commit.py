@@ -5,8 +5,8 @@ import anyio.lowlevel
 import pytest
 
 from memd.capture.claude_code import Refused
-from memd.capture.ingest import BATCH, Sharing
-from memd.capture.write import Prepared, Receipt
+from memd.capture.ingest import BATCH_EVENTS, GroupCommit
+from memd.capture.write import PreparedItem, Receipt
 from memd.errors import VaultBusy
 
 
@@ -17,7 +17,7 @@ def items(*reasons):
 def prepare(found):
     if any(item.reason == "poison" for item in found):
         raise ValueError("poison")
-    return [Prepared("live", item) for item in found]
+    return [PreparedItem("live", item) for item in found]
 
 
 class Store:
@@ -48,21 +48,21 @@ def store():
 
 
 @pytest.fixture
-def sharing(store):
-    return Sharing(prepare, store)
+def group_commit(store):
+    return GroupCommit(prepare, store)
 
 
 class Client:
     """A call whose client may go away."""
 
-    def __init__(self, sharing, name):
-        self._sharing, self._name = sharing, name
+    def __init__(self, group_commit, name):
+        self._group_commit, self._name = group_commit, name
         self._scope = anyio.CancelScope()
         self.told = []
 
     async def __call__(self):
         with self._scope:
-            self.told = [r.reason for r in await self._sharing.admit(items(self._name))]
+            self.told = [r.reason for r in await self._group_commit.enqueue(items(self._name))]
 
     def go(self):
         self._scope.cancel()
@@ -73,19 +73,19 @@ async def settled():
         await anyio.lowlevel.checkpoint()
 
 
-async def test_who_comes_alone_is_stored_at_once(sharing, store):
+async def test_who_comes_alone_is_stored_at_once(group_commit, store):
     store.free.set()
-    receipts = await sharing.admit(items("a", "b"))
+    receipts = await group_commit.enqueue(items("a", "b"))
     assert [receipt.reason for receipt in receipts] == ["a", "b"]
     assert store.commits == [(["a", "b"], 1)]
-    assert sharing.pending == 0
+    assert group_commit.pending == 0
 
 
-async def test_what_comes_during_a_commit_shares_the_next_in_order(sharing, store):
+async def test_what_comes_during_a_commit_shares_the_next_in_order(group_commit, store):
     told = {}
 
     async def admit(name):
-        told[name] = [r.reason for r in await sharing.admit(items(name))]
+        told[name] = [r.reason for r in await group_commit.enqueue(items(name))]
 
     async with anyio.create_task_group() as group:
         group.start_soon(admit, "first")
@@ -93,58 +93,66 @@ async def test_what_comes_during_a_commit_shares_the_next_in_order(sharing, stor
         for name in "abc":
             group.start_soon(admit, name)
         await settled()
-        assert sharing.pending == 3
+        assert group_commit.pending == 3
         store.free.set()
     assert store.commits == [(["first"], 1), (["a", "b", "c"], 3)]
     assert told == {name: [name] for name in ("first", *"abc")}
 
 
-async def test_a_commit_takes_no_more_than_a_batch(sharing, store):
+async def test_a_commit_takes_no_more_than_a_batch(group_commit, store):
     async with anyio.create_task_group() as group:
-        group.start_soon(sharing.admit, items("first"))
+        group.start_soon(group_commit.enqueue, items("first"))
         await store.begun.wait()
         for _ in range(3):
-            group.start_soon(sharing.admit, items(*["x"] * (BATCH // 2)))
+            group.start_soon(group_commit.enqueue, items(*["x"] * (BATCH_EVENTS // 2)))
         await settled()
         store.free.set()
-    assert [len(reasons) for reasons, _ in store.commits] == [1, BATCH, BATCH // 2]
+    assert [len(reasons) for reasons, _ in store.commits] == [
+        1,
+        BATCH_EVENTS,
+        BATCH_EVENTS // 2,
+    ]
 
 
-async def test_what_cannot_be_prepared_fails_alone(sharing, store):
+async def test_what_cannot_be_prepared_fails_alone(group_commit, store):
     failed = []
 
     async def admit_poison():
         try:
-            await sharing.admit(items("poison"))
+            await group_commit.enqueue(items("poison"))
         except ValueError as error:
             failed.append(str(error))
 
     async with anyio.create_task_group() as group:
-        group.start_soon(sharing.admit, items("first"))
+        group.start_soon(group_commit.enqueue, items("first"))
         await store.begun.wait()
         group.start_soon(admit_poison)
-        group.start_soon(sharing.admit, items("a"))
+        group.start_soon(group_commit.enqueue, items("a"))
         await settled()
         store.free.set()
     assert failed == ["poison"]
     assert store.commits == [(["first"], 1), (["a"], 2)]
     with pytest.raises(ValueError, match="poison"):
-        await sharing.admit(items("poison"))
+        await group_commit.enqueue(items("poison"))
     assert store.commits[2] == ([], 1)
 
 
-async def test_an_error_of_the_store_is_told_to_all_and_the_next_is_tried_anew(sharing, store):
+async def test_an_error_of_the_store_is_told_to_all_and_the_next_is_tried_anew(
+    group_commit, store
+):
     store.error = VaultBusy("busy")
     store.free.set()
     with pytest.raises(VaultBusy, match="busy"):
-        await sharing.admit(items("a"))
+        await group_commit.enqueue(items("a"))
     store.error = None
-    (receipt,) = await sharing.admit(items("b"))
+    (receipt,) = await group_commit.enqueue(items("b"))
     assert receipt.outcome == "stored"
 
 
-async def test_a_leader_that_goes_away_finishes_the_commit_and_another_leads_on(sharing, store):
-    leader, other = Client(sharing, "leader"), Client(sharing, "a")
+async def test_a_leader_that_goes_away_finishes_the_commit_and_another_leads_on(
+    group_commit, store
+):
+    leader, other = Client(group_commit, "leader"), Client(group_commit, "a")
     async with anyio.create_task_group() as group:
         group.start_soon(leader)
         await store.begun.wait()
@@ -157,14 +165,14 @@ async def test_a_leader_that_goes_away_finishes_the_commit_and_another_leads_on(
     assert other.told == ["a"]
 
 
-async def test_one_that_waits_and_goes_away_is_not_stored(sharing, store):
-    gone = Client(sharing, "gone")
+async def test_one_that_waits_and_goes_away_is_not_stored(group_commit, store):
+    gone = Client(group_commit, "gone")
     async with anyio.create_task_group() as group:
-        group.start_soon(sharing.admit, items("first"))
+        group.start_soon(group_commit.enqueue, items("first"))
         await store.begun.wait()
         group.start_soon(gone)
         await settled()
-        group.start_soon(sharing.admit, items("stays"))
+        group.start_soon(group_commit.enqueue, items("stays"))
         await settled()
         gone.go()
         await settled()
@@ -172,17 +180,19 @@ async def test_one_that_waits_and_goes_away_is_not_stored(sharing, store):
     assert store.commits == [(["first"], 1), (["stays"], 1)]
 
 
-async def test_one_that_goes_away_just_when_it_is_to_lead_appoints_the_next(sharing, store):
-    gone = Client(sharing, "gone")
+async def test_one_that_goes_away_just_when_it_is_to_lead_appoints_the_next(
+    group_commit, store
+):
+    gone = Client(group_commit, "gone")
     async with anyio.create_task_group() as group:
-        group.start_soon(sharing.admit, items("first"))
+        group.start_soon(group_commit.enqueue, items("first"))
         await store.begun.wait()
         group.start_soon(gone)
         await settled()
-        group.start_soon(sharing.admit, items("stays"))
+        group.start_soon(group_commit.enqueue, items("stays"))
         await settled()
-        sharing._queue[0].call()  # as the first does when it ends
+        group_commit._queue[0].call()  # as the first does when it ends
         gone.go()
         store.free.set()
     assert [reasons for reasons, _ in store.commits if "stays" in reasons]
-    assert sharing.pending == 0
+    assert group_commit.pending == 0

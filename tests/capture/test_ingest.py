@@ -1,4 +1,4 @@
-"""The intake: acknowledged means committed, once, whoever else fails, waits or goes away."""
+"""Ingestor: acknowledged means committed, once, whoever else fails, waits or goes away."""
 
 import dataclasses
 import json
@@ -11,9 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from memd.capture import spool
-from memd.capture.ingest import WAITING, Intake
+from memd.capture.ingest import CONCURRENT_CALLS_MAX, Ingestor
 from memd.capture.prepare import CaptureRequest
-from memd.capture.project import Identities, Overrides
+from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.config import CaptureConfig
 from memd.errors import SpoolBroken, VaultError, VaultFull
 from memd.models import EventKind
@@ -37,8 +37,8 @@ def spool_dir(tmp_path):
 
 
 @pytest.fixture
-def intake(db, clock, spool_dir, rings):
-    return Intake(db, CaptureConfig(), clock, spool_dir, lambda: rings.append(1))
+def ingestor(db, clock, spool_dir, rings):
+    return Ingestor(db, CaptureConfig(), clock, spool_dir, lambda: rings.append(1))
 
 
 def prompt(number, text="hello", session="s", **fields):
@@ -88,7 +88,7 @@ def on_disk(db):
     return b"".join(Path(db.path + suffix).read_bytes() for suffix in ("", "-wal"))
 
 
-async def test_a_receipt_says_what_became_of_each(intake, db, clock, rings):
+async def test_a_receipt_says_what_became_of_each(ingestor, db, clock, rings):
     requests = [
         prompt(1),
         prompt(1),
@@ -97,7 +97,7 @@ async def test_a_receipt_says_what_became_of_each(intake, db, clock, rings):
         CaptureRequest("claude-code", ["no object"]),
         CaptureRequest("somebody", {}),
     ]  # fmt: skip
-    receipts = await intake.capture(requests)
+    receipts = await ingestor.capture(requests)
     assert [receipt.outcome for receipt in receipts] == [
         "stored", "duplicate", "filtered", "refused", "refused"
     ]  # fmt: skip
@@ -110,7 +110,7 @@ async def test_a_receipt_says_what_became_of_each(intake, db, clock, rings):
     assert (await balance(db))["received"] == 5
 
 
-async def test_the_real_sessions_are_stored_once_each(intake, db):
+async def test_the_real_sessions_are_stored_once_each(ingestor, db):
     def requests():
         return [
             CaptureRequest(
@@ -122,12 +122,12 @@ async def test_the_real_sessions_are_stored_once_each(intake, db):
             for line in LEDGER
         ]
 
-    first = await intake.capture(requests())
+    first = await ingestor.capture(requests())
     assert {receipt.outcome for receipt in first} == {"stored", "filtered"}
     assert [r.reason for r in first if r.outcome == "filtered"] == [
         "the compaction's own agent"
     ]
-    second = await intake.capture(requests())
+    second = await ingestor.capture(requests())
     assert {receipt.outcome for receipt in second} == {"duplicate", "filtered"}
     sessions = await db.read(lambda tx: projects.sessions(tx, range(1, 9)))
     assert len(sessions) == 3
@@ -135,10 +135,10 @@ async def test_the_real_sessions_are_stored_once_each(intake, db):
     assert sessions[1].title.startswith("Login answers 500")
 
 
-async def test_no_planted_secret_reaches_the_vault(intake, db):
+async def test_no_planted_secret_reaches_the_vault(ingestor, db):
     for number, line in enumerate(LEDGER):
-        await intake.capture([CaptureRequest("claude-code", line["stdin"], number + 1)])
-    await intake.capture([prompt(1, f"key {SECRET} " + "word " * 20_000 + SECRET)])
+        await ingestor.capture([CaptureRequest("claude-code", line["stdin"], number + 1)])
+    await ingestor.capture([prompt(1, f"key {SECRET} " + "word " * 20_000 + SECRET)])
     text = json.dumps([event.payload for event in await stored(db)])
     assert SECRET not in text
     assert "wJalrXUtnFEMI" not in text
@@ -146,13 +146,13 @@ async def test_no_planted_secret_reaches_the_vault(intake, db):
     assert SECRET.encode() not in on_disk(db)
 
 
-async def test_what_was_read_is_measured_and_ignored_paths_are_dropped(intake, db):
+async def test_what_was_read_is_measured_and_ignored_paths_are_dropped(ingestor, db):
     def tool(use, path, **more):
         payload = {"session_id": "s", "hook_event_name": "PostToolUse", "tool_use_id": use,
                    "tool_name": "Read", "tool_input": {"file_path": path}, "tool_response": "a\nb\n"}  # fmt: skip
         return CaptureRequest("claude-code", payload | more, directory="/home/u/build/p")
 
-    receipts = await intake.capture(
+    receipts = await ingestor.capture(
         [tool("t1", "/home/u/build/p/a.py"), tool("t2", "dist/a.js")]
     )
     assert [receipt.reason for receipt in receipts] == [None, "ignored path: dist/"]
@@ -165,12 +165,12 @@ async def test_what_was_read_is_measured_and_ignored_paths_are_dropped(intake, d
 
 
 @pytest.mark.parametrize("at", [-5, 0, 2**60, True, None])
-async def test_a_time_that_makes_no_sense_is_now(intake, db, clock, at):
-    await intake.capture([prompt(1, at=at)])
+async def test_a_time_that_makes_no_sense_is_now(ingestor, db, clock, at):
+    await ingestor.capture([prompt(1, at=at)])
     assert (await stored(db))[0].at == clock()
 
 
-async def test_texts_that_no_database_can_hold_are_stored_all_the_same(intake, db):
+async def test_texts_that_no_database_can_hold_are_stored_all_the_same(ingestor, db):
     payload = {
         "session_id": "s\ud800",
         "hook_event_name": "Odd\udfff",
@@ -178,57 +178,57 @@ async def test_texts_that_no_database_can_hold_are_stored_all_the_same(intake, d
         "x": "\0\ud83d",
     }
     request = CaptureRequest("claude-code", payload, directory="/p/\udcff", source="nonsense")
-    assert (await intake.capture([request]))[0].outcome == "stored"
+    assert (await ingestor.capture([request]))[0].outcome == "stored"
     (event,) = await stored(db)
     assert (event.kind, event.source) == (EventKind.OTHER, "live")
 
 
-async def test_captures_that_arrive_during_a_commit_share_the_next_one(intake, db):
+async def test_captures_that_arrive_during_a_commit_share_the_next_one(ingestor, db):
     free = threading.Event()
     receipts = {}
 
     async def capture(number):
-        receipts[number] = await intake.capture([prompt(number)])
+        receipts[number] = await ingestor.capture([prompt(number)])
 
     async with anyio.create_task_group() as group:
         group.start_soon(db.write, lambda _: free.wait(60))
         group.start_soon(capture, 0)
-        await until(lambda: intake._sharing._is_led)
+        await until(lambda: ingestor._group_commit._is_led)
         for number in range(1, 17):
             group.start_soon(capture, number)
-        await until(lambda: intake.status()["pending"] >= 16)
+        await until(lambda: ingestor.status()["pending"] >= 16)
         free.set()
-    assert intake.status()["commit"]["captures"] >= 16
+    assert ingestor.status()["commit"]["captures"] >= 16
     assert {r[0].outcome for r in receipts.values()} == {"stored"}
     assert len({r[0].seq for r in receipts.values()}) == 17
 
 
-async def test_after_a_commit_that_failed_nothing_of_it_is_taken_for_known(intake, db):
+async def test_after_a_commit_that_failed_nothing_of_it_is_taken_for_known(ingestor, db):
     db._writer.set_commit_hook(lambda: True)  # SQLite rolls back instead
     with pytest.raises(VaultError):
-        await intake.capture([prompt(1), prompt(2)])
+        await ingestor.capture([prompt(1), prompt(2)])
     db._writer.set_commit_hook(None)
-    receipts = await intake.capture([prompt(1), prompt(2)])
+    receipts = await ingestor.capture([prompt(1), prompt(2)])
     assert [receipt.outcome for receipt in receipts] == ["stored", "stored"]
     assert len(await stored(db)) == 2
 
 
-async def test_a_client_that_goes_away_takes_nobody_with_it(intake, db):
+async def test_a_client_that_goes_away_takes_nobody_with_it(ingestor, db):
     free = threading.Event()
     receipts = {}
     scopes = {}
 
     async def capture(number):
         with anyio.CancelScope() as scopes[number]:
-            receipts[number] = await intake.capture([prompt(number)])
+            receipts[number] = await ingestor.capture([prompt(number)])
 
     async with anyio.create_task_group() as group:
         group.start_soon(db.write, lambda _: free.wait(60))
         group.start_soon(capture, 0)
-        await until(lambda: intake._sharing._is_led)
+        await until(lambda: ingestor._group_commit._is_led)
         for number in range(1, 9):
             group.start_soon(capture, number)
-        await until(lambda: intake.status()["pending"] >= 8)
+        await until(lambda: ingestor.status()["pending"] >= 8)
         for number in (0, 1, 2, 8):  # the one that commits for others, and some that wait
             scopes[number].cancel()
         await anyio.lowlevel.checkpoint()
@@ -243,35 +243,35 @@ async def test_a_client_that_goes_away_takes_nobody_with_it(intake, db):
     turns = [event.turn for event in await stored(db)]
     assert len(turns) == len(set(turns))
     assert set(turns) >= {f"p{number}" for number in (3, 4, 5, 6, 7)}
-    again = await intake.capture([prompt(number) for number in range(9)])
+    again = await ingestor.capture([prompt(number) for number in range(9)])
     assert {receipt.outcome for receipt in again} <= {"stored", "duplicate"}
     assert len(await stored(db)) == 9
-    assert intake.status()["pending"] == 0
+    assert ingestor.status()["pending"] == 0
 
 
-async def test_more_calls_than_may_wait_are_all_served(intake, db):
+async def test_more_calls_than_may_wait_are_all_served(ingestor, db):
     async with anyio.create_task_group() as group:
-        for number in range(WAITING + 30):
-            group.start_soon(intake.capture, [prompt(number)])
-    assert len(await stored(db)) == WAITING + 30
+        for number in range(CONCURRENT_CALLS_MAX + 30):
+            group.start_soon(ingestor.capture, [prompt(number)])
+    assert len(await stored(db)) == CONCURRENT_CALLS_MAX + 30
 
 
-async def test_a_call_with_more_than_a_batch_is_stored_in_order(intake):
-    receipts = await intake.capture([prompt(number) for number in range(450)])
+async def test_a_call_with_more_than_a_batch_is_stored_in_order(ingestor):
+    receipts = await ingestor.capture([prompt(number) for number in range(450)])
     assert [receipt.seq for receipt in receipts] == list(range(1, 451))
 
 
 async def test_every_waiting_capture_learns_of_a_full_disk_and_the_next_is_tried_anew(
-    intake, db, rings
+    ingestor, db, rings
 ):
-    await intake.capture([prompt(0)])
+    await ingestor.capture([prompt(0)])
     pages = db._writer.pragma("page_count")
     db._writer.pragma("max_page_count", pages)
     refused = []
 
     async def capture(number):
         try:
-            await intake.capture([prompt(number, "word " * 8_000)])
+            await ingestor.capture([prompt(number, "word " * 8_000)])
         except VaultFull:
             refused.append(number)
 
@@ -279,39 +279,39 @@ async def test_every_waiting_capture_learns_of_a_full_disk_and_the_next_is_tried
         for number in range(1, 6):
             group.start_soon(capture, number)
     assert sorted(refused) == [1, 2, 3, 4, 5]
-    assert intake.status()["failing"] == "VaultFull"
+    assert ingestor.status()["failing"] == "VaultFull"
     db._writer.pragma("max_page_count", 1_000_000)
-    assert (await intake.capture([prompt(1)]))[0].outcome == "stored"
-    assert intake.status()["failing"] is None
+    assert (await ingestor.capture([prompt(1)]))[0].outcome == "stored"
+    assert ingestor.status()["failing"] is None
     assert (await balance(db))["received"] == 2
     assert len(rings) == 2
 
 
-async def test_the_spool_is_drained_in_order_once_and_then_gone(intake, db, spool_dir, rings):
+async def test_the_spool_is_drained_in_order_once_and_then_gone(ingestor, db, spool_dir, rings):
     for number in range(450):
         spooled(spool_dir, prompt(number, at=1_000 + number))
-    assert await intake.drain() == 450
+    assert await ingestor.drain() == 450
     assert [event.turn for event in await stored(db)] == [f"p{number}" for number in range(450)]
     assert {event.source for event in await stored(db)} == {"spool"}
     assert spool.measure(spool_dir).files == 0
-    assert intake.status()["spool"] == {"files": 0, "bytes": 0, "lines": 0}
-    assert await intake.drain() == 0
+    assert ingestor.status()["spool"] == {"files": 0, "bytes": 0, "lines": 0}
+    assert await ingestor.drain() == 0
     assert rings
 
 
-async def test_what_was_stored_late_and_spooled_too_is_one_event(intake, db, spool_dir):
+async def test_what_was_stored_late_and_spooled_too_is_one_event(ingestor, db, spool_dir):
     request = prompt(1, at=7)
     end = {"session_id": "s", "hook_event_name": "SessionEnd", "reason": "other"}
     nameless = CaptureRequest("claude-code", end, at=7)
-    await intake.capture([request, nameless])
+    await ingestor.capture([request, nameless])
     spooled(spool_dir, request)
     spooled(spool_dir, nameless)
-    await intake.drain()
+    await ingestor.drain()
     assert len(await stored(db)) == 2
     assert (await balance(db))["duplicate"] == 2
 
 
-async def test_torn_and_meaningless_lines_are_counted_and_stop_nothing(intake, db, spool_dir):
+async def test_torn_and_meaningless_lines_are_counted_and_stop_nothing(ingestor, db, spool_dir):
     spooled(spool_dir, prompt(1))
     torn = (
         b'[1]\n{"payload": {"raw": "x"}, "client": "claude-code", "at": "no"}\n{"client": "cl'
@@ -319,7 +319,7 @@ async def test_torn_and_meaningless_lines_are_counted_and_stop_nothing(intake, d
     appended(spool_dir, torn)
     spooled(spool_dir, prompt(2))
     appended(spool_dir, b'{"torn')
-    await intake.drain()
+    await ingestor.drain()
     assert [event.turn for event in await stored(db)] == ["p1", "p2"]
     assert await db.read(lambda tx: ledger.outcome_reasons(tx, "refused")) == {
         "torn spool line": 3, "the payload is not JSON": 1
@@ -327,29 +327,29 @@ async def test_torn_and_meaningless_lines_are_counted_and_stop_nothing(intake, d
     await balance(db)
 
 
-async def test_a_spool_file_outlives_a_commit_that_failed(intake, db, spool_dir):
+async def test_a_spool_file_outlives_a_commit_that_failed(ingestor, db, spool_dir):
     for number in range(3):
         spooled(spool_dir, prompt(number, "word " * 6_000))
     db._writer.pragma("max_page_count", db._writer.pragma("page_count"))
     with pytest.raises(VaultFull):
-        await intake.drain()
+        await ingestor.drain()
     assert spool.measure(spool_dir).lines == 3
     db._writer.pragma("max_page_count", 1_000_000)
     spooled(spool_dir, prompt(3))
-    await intake.drain()
+    await ingestor.drain()
     assert [event.turn for event in await stored(db)] == ["p0", "p1", "p2", "p3"]
     assert (await balance(db))["received"] == 4
 
 
-async def test_a_running_intake_finds_what_is_spooled_meanwhile(intake, spool_dir):
+async def test_a_running_ingestor_finds_what_is_spooled_meanwhile(ingestor, spool_dir):
     spooled(spool_dir, prompt(1))
     async with anyio.create_task_group() as group:
-        group.start_soon(intake.run)
-        await until(lambda: intake.status()["commit"]["events"] == 1)
+        group.start_soon(ingestor.run)
+        await until(lambda: ingestor.status()["commit"]["events"] == 1)
         spooled(spool_dir, prompt(2))
-        intake.wake()
+        ingestor.wake()
         await until(
-            lambda: intake.status()["commit"] == {"events": 1, "captures": 1, "total": 2}
+            lambda: ingestor.status()["commit"] == {"events": 1, "captures": 1, "total": 2}
         )
         group.cancel_scope.cancel()
 
@@ -362,9 +362,9 @@ def broken_spool(spool_dir):
 
 
 @pytest.mark.usefixtures("broken_spool")
-async def test_a_spool_that_cannot_be_read_is_told_in_our_words(intake):
+async def test_a_spool_that_cannot_be_read_is_told_in_our_words(ingestor):
     with pytest.raises(SpoolBroken):
-        await intake.drain()
+        await ingestor.drain()
 
 
 @pytest.mark.usefixtures("broken_spool")
@@ -372,19 +372,21 @@ async def test_every_place_of_the_spool_is_drained_though_one_cannot_be_read(
     db, clock, spool_dir, tmp_path
 ):
     others = [str(tmp_path / "second"), str(tmp_path / "third")]
-    intake = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None, spool_fallbacks=others)
+    ingestor = Ingestor(
+        db, CaptureConfig(), clock, spool_dir, lambda: None, spool_fallbacks=others
+    )
     for number, place in enumerate(others):
         spooled(place, prompt(number))
     with pytest.raises(SpoolBroken):
-        await intake.drain()
+        await ingestor.drain()
     assert [event.turn for event in await stored(db)] == ["p0", "p1"]
     assert [spool.measure(place).files for place in others] == [0, 0]
-    assert intake.status()["spool"]["lines"] == 1  # what lies in the one that is broken
+    assert ingestor.status()["spool"]["lines"] == 1  # what lies in the one that is broken
 
 
-async def test_what_is_refused_is_told_in_the_log_without_its_text(intake):
+async def test_what_is_refused_is_told_in_the_log_without_its_text(ingestor):
     with capture_logs() as told:
-        await intake.capture(
+        await ingestor.capture(
             [prompt(1), CaptureRequest("somebody", "a"), CaptureRequest("somebody", "b")]
         )
     assert told == [
@@ -406,20 +408,20 @@ async def test_a_spooled_line_that_memd_fails_on_is_refused_and_blocks_nothing(
             raise AttributeError
         return value
 
-    intake = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None, fragile)
+    ingestor = Ingestor(db, CaptureConfig(), clock, spool_dir, lambda: None, fragile)
     for request in (prompt(1), prompt(2, "poison"), prompt(3)):
         spooled(spool_dir, request)
-    await intake.drain()
+    await ingestor.drain()
     assert [event.payload["prompt"] for event in await stored(db)] == ["hello", "hello"]
     assert (await balance(db))["refused"] == 1
     with pytest.raises(AttributeError):
-        await intake.capture([prompt(4, "poison")])
+        await ingestor.capture([prompt(4, "poison")])
 
 
 async def test_the_entropy_rule_is_a_setting(db, clock, spool_dir):
     word = "".join(f"{a}{b}" for a, b in zip("qWmZkXvPtRbN", "728164935046", strict=True))
-    strict = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None)
-    lax = Intake(db, CaptureConfig(entropy=False), clock, spool_dir, lambda: None)
+    strict = Ingestor(db, CaptureConfig(), clock, spool_dir, lambda: None)
+    lax = Ingestor(db, CaptureConfig(entropy=False), clock, spool_dir, lambda: None)
     await strict.capture([prompt(1, f"x {word}")])
     await lax.capture([prompt(2, f"x {word}")])
     assert [e.payload["prompt"] for e in await stored(db)] == [
@@ -451,11 +453,11 @@ STOP = {"hook_event_name": "Stop", "last_assistant_message": "Your diary says he
         "&lt;private>read my diary&lt;/private>",
     ],
 )
-async def test_all_of_a_private_turn_is_private_until_the_next_prompt(intake, db, text):
-    asked = await intake.capture([prompt(1, text), *turn(1, TOOL, STOP)])
+async def test_all_of_a_private_turn_is_private_until_the_next_prompt(ingestor, db, text):
+    asked = await ingestor.capture([prompt(1, text), *turn(1, TOOL, STOP)])
     assert [receipt.outcome for receipt in asked] == ["stored", "filtered", "filtered"]
     assert {receipt.reason for receipt in asked[1:]} == {"private turn"}
-    late = await intake.capture(
+    late = await ingestor.capture(
         [prompt(2, "and now?"), *turn(1, TOOL | {"tool_use_id": "t2"}), *turn(2, STOP)]
     )
     assert [receipt.outcome for receipt in late] == ["stored", "filtered", "stored"]
@@ -468,40 +470,40 @@ async def test_all_of_a_private_turn_is_private_until_the_next_prompt(intake, db
     assert (await balance(db))["filtered"] == 3
 
 
-async def test_a_prompt_with_something_public_in_it_is_an_ordinary_one(intake):
-    receipts = await intake.capture(
+async def test_a_prompt_with_something_public_in_it_is_an_ordinary_one(ingestor):
+    receipts = await ingestor.capture(
         [prompt(1, "read <private>my diary</private> please"), *turn(1, TOOL, STOP)]
     )
     assert {receipt.outcome for receipt in receipts} == {"stored"}
 
 
-async def test_an_import_does_not_bring_a_private_turn_back(intake, db):
+async def test_an_import_does_not_bring_a_private_turn_back(ingestor, db):
     live = [prompt(1, "<private>x</private>"), *turn(1, TOOL, STOP)]
-    await intake.capture(live)
+    await ingestor.capture(live)
     again = [dataclasses.replace(request, source="import", at=5) for request in live]
-    assert [r.outcome for r in await intake.capture(again)] == ["duplicate", "filtered", "filtered"]  # fmt: skip
+    assert [r.outcome for r in await ingestor.capture(again)] == ["duplicate", "filtered", "filtered"]  # fmt: skip
     assert len(await stored(db)) == 1
 
 
-async def test_an_import_alone_keeps_a_private_turn_private(intake, db):
+async def test_an_import_alone_keeps_a_private_turn_private(ingestor, db):
     requests = [prompt(1, "<private>x</private>"), *turn(1, TOOL, STOP)]
-    await intake.capture([dataclasses.replace(one, source="import") for one in requests])
+    await ingestor.capture([dataclasses.replace(one, source="import") for one in requests])
     assert len(await stored(db)) == 1
 
 
-async def test_what_overtook_its_private_prompt_is_taken_out_again(intake, db, spool_dir):
+async def test_what_overtook_its_private_prompt_is_taken_out_again(ingestor, db, spool_dir):
     spooled(spool_dir, prompt(1, "<private>x</private>", at=5))
-    await intake.capture([prompt(0), *turn(1, TOOL, STOP)])
+    await ingestor.capture([prompt(0), *turn(1, TOOL, STOP)])
     assert len(await stored(db)) == 3
-    await intake.drain()
+    await ingestor.drain()
     assert [event.turn for event in await stored(db)] == ["p0", "p1"]
-    again = await intake.capture(turn(1, TOOL))
+    again = await ingestor.capture(turn(1, TOOL))
     assert again[0].outcome == "filtered"
     assert b"dear diary" not in file_of(db)
 
 
-async def test_no_word_of_what_was_taken_out_again_stays_on_the_disk(intake, db):
-    await intake.capture([prompt(0), *turn(1, TOOL, STOP)])
+async def test_no_word_of_what_was_taken_out_again_stays_on_the_disk(ingestor, db):
+    await ingestor.capture([prompt(0), *turn(1, TOOL, STOP)])
     (owner,) = (await db.read(lambda tx: projects.sessions(tx, [1]))).values()
     draft = make_draft(title="Your diary says hello", sources=())
 
@@ -514,8 +516,8 @@ async def test_no_word_of_what_was_taken_out_again_stays_on_the_disk(intake, db)
         return number
 
     number = await db.write(distil)
-    await intake.capture([prompt(1, "<private>x</private>")])
-    await intake.scrub()
+    await ingestor.capture([prompt(1, "<private>x</private>")])
+    await ingestor.scrub()
     # It is the memory's turn when the turn has been distilled anew.
     assert b"dear diary" not in on_disk(db)
     assert b"says hello" in on_disk(db)
@@ -527,15 +529,15 @@ async def test_no_word_of_what_was_taken_out_again_stays_on_the_disk(intake, db)
         events.mark_distilled(tx, range(10))
 
     await db.write(distil_again)
-    await intake.scrub()
+    await ingestor.scrub()
     assert not {word for word in (b"diary", b"hello", b"diari") if word in on_disk(db)} - {
         b"hello"  # of the first prompt
     }
 
 
-async def test_what_cannot_be_scrubbed_now_is_scrubbed_later(intake, db, monkeypatch):
-    await intake.capture([prompt(0), *turn(1, TOOL, STOP)])
-    await intake.capture([prompt(1, "<private>x</private>")])
+async def test_what_cannot_be_scrubbed_now_is_scrubbed_later(ingestor, db, monkeypatch):
+    await ingestor.capture([prompt(0), *turn(1, TOOL, STOP)])
+    await ingestor.capture([prompt(1, "<private>x</private>")])
 
     async def refuses(_):
         raise VaultFull("full")
@@ -543,32 +545,34 @@ async def test_what_cannot_be_scrubbed_now_is_scrubbed_later(intake, db, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(db, "write", refuses)
         with pytest.raises(VaultFull):
-            await intake.scrub()
+            await ingestor.scrub()
     assert b"diary" in on_disk(db)
-    await intake.scrub()
+    await ingestor.scrub()
     assert b"diary" not in on_disk(db)
 
 
-async def test_where_no_turn_is_named_the_last_prompt_decides(intake, clock):
+async def test_where_no_turn_is_named_the_last_prompt_decides(ingestor, clock):
     def nameless(event):
         return CaptureRequest("claude-code", {"session_id": "s", **event}, at=clock())
 
     first = {"hook_event_name": "UserPromptSubmit", "prompt": "<private>x", "uuid": "u1"}
-    assert (await intake.capture([nameless(first)]))[0].outcome == "stored"
+    assert (await ingestor.capture([nameless(first)]))[0].outcome == "stored"
     clock.advance(s=1)
-    found = await intake.capture([nameless(TOOL), nameless({"hook_event_name": "SessionEnd"})])
+    found = await ingestor.capture(
+        [nameless(TOOL), nameless({"hook_event_name": "SessionEnd"})]
+    )
     assert [receipt.reason for receipt in found] == ["private turn", None]
     clock.advance(s=1)
     other = {"hook_event_name": "UserPromptSubmit", "prompt": "hello", "uuid": "u2"}
-    found = await intake.capture([nameless(other), nameless(STOP)])
+    found = await ingestor.capture([nameless(other), nameless(STOP)])
     assert [receipt.outcome for receipt in found] == ["stored", "stored"]
 
 
-async def test_a_compaction_tells_a_private_turn_again_and_is_dropped(intake, clock):
+async def test_a_compaction_tells_a_private_turn_again_and_is_dropped(ingestor, clock):
     summary = {"hook_event_name": "PostCompact", "compact_summary": "The diary says hello."}
-    await intake.capture([prompt(1, "<private>x</private>")])
+    await ingestor.capture([prompt(1, "<private>x</private>")])
     clock.advance(s=1)
-    asked = await intake.capture([prompt(2, "go on"), *turn(2, summary, STOP)])
+    asked = await ingestor.capture([prompt(2, "go on"), *turn(2, summary, STOP)])
     assert [receipt.outcome for receipt in asked] == ["stored", "filtered", "stored"]
 
 
@@ -584,46 +588,48 @@ def switch(db, scope, target, captures):
         ("session", "s", "switched off for this session"),
     ],
 )
-async def test_nothing_is_kept_where_memd_is_switched_off(intake, db, spool_dir, source, said):
+async def test_nothing_is_kept_where_memd_is_switched_off(
+    ingestor, db, spool_dir, source, said
+):
     scope, target, reason = said
     switch(db, scope, target, captures=False)
     if source == "spool":
         spooled(spool_dir, prompt(1))
-        await intake.drain()
+        await ingestor.drain()
     else:
-        (receipt,) = await intake.capture([prompt(1, source=source)])
+        (receipt,) = await ingestor.capture([prompt(1, source=source)])
         assert (receipt.outcome, receipt.reason) == ("filtered", reason)
     assert await stored(db) == []
     assert await db.read(projects.projects) == []
     assert await db.read(lambda tx: ledger.outcome_reasons(tx, "filtered")) == {reason: 1}
     switch(db, scope, target, captures=True)
-    assert (await intake.capture([prompt(1)]))[0].outcome == "stored"
+    assert (await ingestor.capture([prompt(1)]))[0].outcome == "stored"
     await balance(db)
 
 
-async def test_a_session_is_let_into_a_project_that_is_off(intake, db):
+async def test_a_session_is_let_into_a_project_that_is_off(ingestor, db):
     switch(db, "project", "/nowhere/p", captures=False)
     switch(db, "session", "s", captures=True)
-    found = await intake.capture([prompt(1), prompt(1, session="other")])
+    found = await ingestor.capture([prompt(1), prompt(1, session="other")])
     assert [receipt.outcome for receipt in found] == ["stored", "filtered"]
 
 
 async def test_capture_disabled_keeps_nothing_but_what_a_person_imports(db, clock, spool_dir):
-    intake = Intake(db, CaptureConfig(enabled=False), clock, spool_dir, lambda: None)
+    ingestor = Ingestor(db, CaptureConfig(enabled=False), clock, spool_dir, lambda: None)
     spooled(spool_dir, prompt(1))
-    await intake.drain()
-    found = await intake.capture([prompt(2), prompt(3, source="import")])
+    await ingestor.drain()
+    found = await ingestor.capture([prompt(2), prompt(3, source="import")])
     assert [receipt.outcome for receipt in found] == ["filtered", "stored"]
     assert found[0].reason == "switched off in config.toml"
     assert (await balance(db))["filtered"] == 2
 
 
-async def test_a_sender_may_ask_not_to_be_kept(intake, db, spool_dir):
-    (receipt,) = await intake.capture([prompt(1, capture=False)])
+async def test_a_sender_may_ask_not_to_be_kept(ingestor, db, spool_dir):
+    (receipt,) = await ingestor.capture([prompt(1, capture=False)])
     assert (receipt.outcome, receipt.reason) == ("filtered", "switched off by its sender")
     line = {"client": "claude-code", "payload": prompt(2).payload, "capture": False}
     spool.append(spool_dir, json.dumps(line).encode())
-    await intake.drain()
+    await ingestor.drain()
     assert await stored(db) == []
     assert (await balance(db))["filtered"] == 2
 
@@ -631,13 +637,13 @@ async def test_a_sender_may_ask_not_to_be_kept(intake, db, spool_dir):
 async def test_a_persons_own_word_names_the_project(db, clock, spool_dir, tmp_path):
     file = tmp_path / "projects.toml"
     file.write_text('[projects]\n"/nowhere/p" = "mine"')
-    identities = Identities(clock, Overrides(str(file), "/"))
-    intake = Intake(db, CaptureConfig(), clock, spool_dir, lambda: None, identities=identities)
-    await intake.capture([prompt(1)])
+    resolver = ProjectResolver(clock, ProjectOverrides(str(file), "/"))
+    ingestor = Ingestor(db, CaptureConfig(), clock, spool_dir, lambda: None, projects=resolver)
+    await ingestor.capture([prompt(1)])
     (project,) = await db.read(projects.projects)
     assert (project.key, project.reason) == ("mine", "projects.toml says so for /nowhere/p")
-    assert intake.status()["trouble"] is None
+    assert ingestor.status()["trouble"] is None
     file.write_text("[projects")
-    await intake.capture([prompt(2, session="s2")])
-    assert "is not used: it is not valid TOML" in intake.status()["trouble"]
+    await ingestor.capture([prompt(2, session="s2")])
+    assert "is not used: it is not valid TOML" in ingestor.status()["trouble"]
     assert len(await db.read(projects.projects)) == 2
