@@ -50,7 +50,7 @@ def run_serve(
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
     starter = systemd.take(os.environ, os.getpid(), paths.socket)
-    settings = config.load(paths.config_file)
+    settings = config.load_config(paths.config_file)
     if starter.door is not None:
         # The manager's socket has taken the place of the one that a daemon started by hand listens
         # at: nobody reaches that daemon any more, and it keeps this one out.
@@ -113,7 +113,7 @@ def check_settings() -> None:
     from memd import config
     from memd.recall import profiles
 
-    settings = config.load(daemon_call.paths().config_file)
+    settings = config.load_config(daemon_call.paths().config_file)
     profiles.resolve_profiles(settings.profiles)
     profiles.check_default_profile(settings.recall.profile, settings.profiles)
 
