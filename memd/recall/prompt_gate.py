@@ -103,7 +103,9 @@ def read_prompt(prompt: str) -> PromptQuery:
     found = content_words(text)
     if len(found) < WORDS_MIN:
         return PromptQuery("", f"it has fewer than {WORDS_MIN} words that say what it is about")
-    names = tuple(dict.fromkeys(n for n, kind in entities.entities_of_text(text) if kind in _NAMED))
+    names = tuple(
+        dict.fromkeys(n for n, kind in entities.entities_of_text(text) if kind in _NAMED)
+    )
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
     return PromptQuery(_without_courtesies(text), "worth a look", found, names, topics)
 

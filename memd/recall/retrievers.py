@@ -83,7 +83,9 @@ def idf_of_rows(among: TermStatistics, rows: Rows) -> float:
     return idf(among.count, int(np.count_nonzero(among.mask[rows])))
 
 
-def idf_of_terms(index: MemoryIndex, terms: IndexedTerms, among: TermStatistics) -> dict[str, float]:
+def idf_of_terms(
+    index: MemoryIndex, terms: IndexedTerms, among: TermStatistics
+) -> dict[str, float]:
     """Term → its idf over the rows that are seen, of the words of a query that stand somewhere."""
     return {index.vocabulary.term(number) or "": among.idf(number) for number in terms.numbers}
 

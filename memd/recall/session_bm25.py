@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import Columns
-from memd.index.postings import TermStatistics, InvertedIndex, idf
+from memd.index.postings import InvertedIndex, TermStatistics, idf
 from memd.recall.profiles import LexicalSettings
 
 _REMEMBERED = 1 << 23
@@ -30,7 +30,9 @@ Numbers = NDArray[np.intp]
 class SessionBm25:
     """The sessions of the rows that are seen. To be made anew when rows change."""
 
-    def __init__(self, columns: Columns, postings: InvertedIndex, among: TermStatistics) -> None:
+    def __init__(
+        self, columns: Columns, postings: InvertedIndex, among: TermStatistics
+    ) -> None:
         self._postings = postings
         self._of_row = columns.session_id
         self._mask = None if among.is_everything else among.mask

@@ -9,8 +9,8 @@ from functools import partial
 import anyio
 
 from memd.capture.project import ProjectOverrides
-from memd.capture.redact import redact_spans
-from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_TAG, INJECTED_OPENING
+from memd.capture.redact import redact_blocks
+from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
 from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session
 from memd.recall import prompt_gate, session_context
@@ -122,7 +122,9 @@ def plain(text: str, limit: int) -> str:
 
 def _framed(project: str, intro: str, body: Sequence[str]) -> str:
     name = re.sub(r'["&>]', "'", plain(project, _NAME_CHARACTERS))
-    return "\n".join((f'{INJECTED_OPENING} project="{name}">', intro, *body, _MORE, INJECTED_CLOSING))
+    return "\n".join(
+        (f'{INJECTED_OPENING} project="{name}">', intro, *body, _MORE, INJECTED_CLOSING)
+    )
 
 
 def _body(parts: Sequence[Part], whole: int) -> list[str]:
@@ -331,14 +333,14 @@ class Looker:
 def _readable(prompt: str) -> str:
     """A prompt without its private parts; of a huge one the two ends."""
     if len(prompt) <= 2 * prompt_gate.PROMPT_END_CHARACTERS_MAX:
-        return redact_spans(prompt)
+        return redact_blocks(prompt)
     head, tail = (
         prompt[: prompt_gate.PROMPT_END_CHARACTERS_MAX],
         prompt[-prompt_gate.PROMPT_END_CHARACTERS_MAX :],
     )
     # Each without the line that the cut went through.
     head, tail = head.rpartition("\n")[0] or head, tail.partition("\n")[2] or tail
-    return f"{redact_spans(head)}\n{redact_spans(tail)}"
+    return f"{redact_blocks(head)}\n{redact_blocks(tail)}"
 
 
 def _index(here: SessionState, found: SessionCandidates, tokens: int, now: int) -> Looked:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index.columns import Columns
-from memd.index.postings import POSTING, TermStatistics, InvertedIndex
+from memd.index.postings import POSTING, InvertedIndex, TermStatistics
 from memd.recall import session_bm25
 from memd.recall.profiles import LexicalSettings
 from memd.recall.session_bm25 import SessionBm25
