@@ -22,7 +22,7 @@ from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.formats import FORMATS
 from memd.capture.redact.tokens import ISSUERS, PLACEHOLDER, TOKENS, Pattern, compile_regex
 
-__all__ = ["PATTERNS", "redact", "redact_spans", "redact_value"]
+__all__ = ["PATTERNS", "redact", "redact_blocks", "redact_value"]
 
 PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *FORMATS)
 """Every named secret, in the order in which they are tried."""
