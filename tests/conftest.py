@@ -41,11 +41,11 @@ def plain_log():
 MAY_BLOCK = {
     "memd/paths.py": {"__init__", "private_dir"},  # once, at the start
     "memd/server/listener.py": {"remove"},  # at the end
-    "memd/daemon/status.py": {"versions"},  # once, then remembered
+    "memd/daemon/status.py": {"software_versions"},  # once, then remembered
     "memd/store/migrate.py": {"migrations"},  # the same
     "memd/store/import_rows.py": {"remove_stale_staging"},  # once, at the start
     "memd/store/database.py": {"_identity"},  # in the writer's thread; tests write in their own
-    "memd/daemon/doctor.py": {"check", "opened"},  # the same
+    "memd/daemon/doctor.py": {"refuse_emptied_vault", "open_vault"},  # the same
     "memd/log.py": {"configure"},
     "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log
     "memd/client.py": {"connect", "_send", "_result", "_answer"},  # synchronous; tests call it

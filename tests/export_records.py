@@ -147,7 +147,7 @@ def fill(path, records):
 def lines(records, version="1"):
     """The lines of an export with these records, right in everything else."""
     counts = {kind: sum(one[0] == kind for one in records) for kind in EXPORT_SCHEMA}
-    writer = archive.Writer(version, None, counts)
+    writer = archive.ExportWriter(version, None, counts)
     return [
         writer.header(),
         *(writer.record(kind, fields) for kind, fields in records),
@@ -158,7 +158,7 @@ def lines(records, version="1"):
 def exported(vault, project=None):
     """A vault's export, whole."""
     out = io.BytesIO()
-    archive.export(str(vault), "1", out.write, project)
+    archive.export_vault(str(vault), "1", out.write, project)
     return out.getvalue()
 
 
@@ -166,10 +166,12 @@ def imported(vault, data, redact=plain, now=AT + 100):
     """Bring an export into a vault; what became of it."""
     path = str(vault)
     with staging_vault(path, now) as (tx, name):
-        archive.stage(io.BytesIO(data), tx, redact, lambda _: None)
+        archive.stage_export(io.BytesIO(data), tx, redact, lambda _: None)
         commit_staging(tx)
         db = Database(path, now)
         try:
-            return db.write_now(lambda tx: archive.merge(tx, staged_path(path, name), now))
+            return db.write_now(
+                lambda tx: archive.merge_staged(tx, staged_path(path, name), now)
+            )
         finally:
             db.close()

@@ -433,7 +433,7 @@ def test_sessions_that_begin_without_a_daemon_start_one_and_no_more(may_start):
     with until(lambda: answering(paths)) as client:
         until(lambda: client.call("memd/status")["events"]["count"] == 6)
     (one,) = until(lambda: (found := daemons(may_start)) and len(found) == 1 and found)
-    assert process.holder(paths.lock).pid == int(one.name)
+    assert process.find_lock_holder(paths.lock).pid == int(one.name)
     # Nobody else was even started: who loads in vain keeps the first from answering.
     assert "already serves" not in Path(paths.log).read_text()
     assert os.read(reader, 1) == b""  # nobody holds the other end any more

@@ -1,5 +1,5 @@
 from benchmarks import vault_generator
-from memd.daemon.doctor import examined
+from memd.daemon.doctor import examine_vault
 from memd.store import fulltext
 from memd.store.database import Database
 
@@ -8,7 +8,7 @@ def test_a_generated_vault_is_whole_and_its_index_equals_its_truth(tmp_path, mon
     monkeypatch.setattr("memd.index.snapshot.ROWS_MIN", 1)
     path = str(tmp_path / "v.db")
     vault_generator.fill(path, 300)
-    found = examined(path, 400, 2_000_000_000_000, is_served=False)
+    found = examine_vault(path, 400, 2_000_000_000_000, is_served=False)
     assert [one for one in found if one.verdict != "ok"] == []
     db = Database(path, 1)
     assert db.read_now(fulltext.snapshot_name)

@@ -180,17 +180,17 @@ class WholeVault:
     def exported(self):
         """All of the vault, as lines."""
         out = io.BytesIO()
-        archive.export(self.path, "1", out.write)
+        archive.export_vault(self.path, "1", out.write)
         return out.getvalue()
 
     def take_in(self, data):
         """Import such lines; what became of them."""
         with staging_vault(self.path, self.clock()) as (tx, name):
-            archive.stage(io.BytesIO(data), tx, redact_value, lambda _: None)
+            archive.stage_export(io.BytesIO(data), tx, redact_value, lambda _: None)
             commit_staging(tx)
             path = staged_path(self.path, name)
             merged = self.db.write_now(
-                lambda tx: archive.merge(tx, staged=path, now=self.clock())
+                lambda tx: archive.merge_staged(tx, staged=path, now=self.clock())
             )
         self.call(self.indexer.settle)
         return merged

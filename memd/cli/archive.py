@@ -47,7 +47,7 @@ def run_export(
         daemon_call.refuse("say which file: `memd export FILE`; or `memd export - | …`")
     named = None if project is None else daemon_call.place(project)
     with _sink(file) as write:
-        counts = archive.export(daemon_call.paths().database, __version__, write, named)
+        counts = archive.export_vault(daemon_call.paths().database, __version__, write, named)
     told = f"wrote {output.plural(sum(counts.values()), 'record')} to {output.line(file)}: {totals(counts)}"
     print(told, file=sys.stderr if file == STDOUT else sys.stdout)
 
@@ -137,7 +137,7 @@ def run_moved_in(
     with staging_vault(daemon_call.paths().database, now) as (vault, name):
         with drawn() as progress, _opened(file) as (lines, size):
             draw = functools.partial(_draw, progress, str(file), size)
-            counts = archive.stage(lines, vault, redact, draw)
+            counts = archive.stage_export(lines, vault, redact, draw)
         if dry_run:
             print(f"would read {totals(counts)}; the file is whole")
             return
@@ -217,11 +217,11 @@ def run_backup(
 
     paths = daemon_call.paths()
     if listed:
-        found = backup.listed(to or backup.place(paths), paths.vault)
-        _list(found, to or backup.place(paths), as_json=as_json)
+        found = backup.list_backups(to or backup.backup_dir(paths), paths.vault)
+        _list(found, to or backup.backup_dir(paths), as_json=as_json)
         return
     with progress("copying") as draw:
-        made = backup.make(paths, to, keep, time.time_ns() // 1_000_000, draw)
+        made = backup.create_backup(paths, to, keep, time.time_ns() // 1_000_000, draw)
     if as_json:
         print(json.dumps({**_plain(made.backup), "pruned": list(made.pruned)}))
         return
@@ -307,7 +307,7 @@ def run_restore(
         _salvage(None if file is None else str(file.expanduser().absolute()), yes=yes)
         return
     source = _last() if file is None else file.expanduser().absolute()
-    rows = backup.check(paths, str(source))
+    rows = backup.check_backup(paths, str(source))
     memories = output.plural(rows.get("summaries", 0), "memory")
     print(
         f"{output.line(str(file or source))} is whole: {memories}, {output.plural(rows.get('events', 0), 'event')}"
@@ -332,14 +332,14 @@ def _last() -> Path:
     from memd.daemon import backup
 
     paths = daemon_call.paths()
-    found = backup.newest(paths, time.time_ns() // 1_000_000)
+    found = backup.find_newest_intact(paths, time.time_ns() // 1_000_000)
     if found is None and not Path(paths.database).exists():
         daemon_call.refuse(
-            f"there is no whole backup in {backup.place(paths)}, and no vault {paths.vault!r}; name a FILE"
+            f"there is no whole backup in {backup.backup_dir(paths)}, and no vault {paths.vault!r}; name a FILE"
         )
     if found is None:
         daemon_call.refuse(
-            f"there is no whole backup in {backup.place(paths)}; name a FILE, or take what can still"
+            f"there is no whole backup in {backup.backup_dir(paths)}; name a FILE, or take what can still"
             " be read of the vault with `memd restore --salvage`"
         )
     return Path(found.path)
@@ -349,7 +349,7 @@ def _salvage(file: str | None, *, yes: bool) -> None:
     from memd.daemon import backup
 
     paths = daemon_call.paths()
-    backup.check_damaged(paths, file)
+    backup.require_damaged(paths, file)
     if not yes:
         what = output.line(file or "the vault itself")
         _confirm(f"Make the vault {paths.vault!r} anew of what can be read of {what}?")
@@ -368,7 +368,7 @@ def _salvage(file: str | None, *, yes: bool) -> None:
 @contextlib.contextmanager
 def _daemon_away() -> Iterator[None]:
     """If a daemon runs, it runs again afterwards, whatever happens."""
-    holder = process.holder(daemon_call.paths().lock)
+    holder = process.find_lock_holder(daemon_call.paths().lock)
     ran = holder is not None and not holder.why
     try:
         yield
@@ -385,9 +385,9 @@ def _alone(work: "Callable[[int, Progress], T]") -> T:
         stop()
         now = time.time_ns() // 1_000_000
         try:
-            with process.held(paths.lock, now, "restore"), progress("copying") as draw:
+            with process.hold_lock(paths.lock, now, "restore"), progress("copying") as draw:
                 done = work(now, draw)
-                process.note(paths.log, "vault_replaced", now)
+                process.log_event(paths.log, "vault_replaced", now)
                 return done
         except AlreadyRunning:
             # An agent has started it again in between.

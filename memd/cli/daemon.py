@@ -49,12 +49,12 @@ def run_serve(
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
-    starter = systemd.take(os.environ, os.getpid(), paths.socket)
+    starter = systemd.take_from_environment(os.environ, os.getpid(), paths.socket)
     settings = config.load_config(paths.config_file)
     if starter.door is not None:
         # The manager's socket has taken the place of the one that a daemon started by hand listens
         # at: nobody reaches that daemon any more, and it keeps this one out.
-        process.end(paths.lock)
+        process.kill_daemon(paths.lock)
     if sys.stderr.isatty():
         print(
             f"memd serves the vault {paths.vault}; log: {paths.log}; Ctrl-C ends it",
@@ -67,7 +67,7 @@ def run_serve(
         anyio.run(partial(app.serve, settings, paths, starter=starter))
     except VaultError as error:
         # For `memd status`, where this terminal is closed by then.
-        process.leave_word(paths.log, error.message)
+        process.log_start_failure(paths.log, error.message)
         raise
 
 
@@ -86,21 +86,21 @@ def start() -> str:
     is_heard = (
         daemon_call.listens()
     )  # before the lock is looked at: a daemon locks first, then it listens
-    if process.holder(paths.lock) is not None:
+    if process.find_lock_holder(paths.lock) is not None:
         return _already(paths.lock)
     check_settings()
     if is_heard and (said := _by_its_manager(paths)):
         return said
-    before = process.size(paths.log)
-    child = process.spawn(paths, os.environ)
+    before = process.log_size(paths.log)
+    child = process.spawn_daemon(paths, os.environ)
     try:
         process.wait_until_ready(child, daemon_call.answers, paths.log, since=before)
     except Broken:
         # Two at once: the other one won, which is as good.
-        if process.holder(paths.lock) is None or child.poll() is None:
+        if process.find_lock_holder(paths.lock) is None or child.poll() is None:
             raise
         return _already(paths.lock)
-    holder = process.holder(paths.lock)
+    holder = process.find_lock_holder(paths.lock)
     if holder is not None and holder.pid != child.pid:
         # Two at once, and the other was quicker: ours must not take over once that one is stopped.
         child.terminate()
@@ -121,10 +121,10 @@ def check_settings() -> None:
 def _by_its_manager(paths: Paths) -> str | None:
     """Wait for the daemon that a service manager starts when somebody connects; None if none listens."""
     process.wait_until(
-        lambda: daemon_call.answers() or not daemon_call.listens(), process.START_S
+        lambda: daemon_call.answers() or not daemon_call.listens(), process.START_TIMEOUT_S
     )
     if daemon_call.answers():
-        holder = process.holder(paths.lock)
+        holder = process.find_lock_holder(paths.lock)
         return f"started by its service manager, pid {holder.pid if holder else '?'}, vault {paths.vault}"
     if not daemon_call.listens():
         return None
@@ -135,13 +135,13 @@ def _by_its_manager(paths: Paths) -> str | None:
 
 
 def _already(lock_path: str) -> str:
-    if not process.wait_until(daemon_call.answers, process.START_S):
-        holder = process.holder(lock_path)
+    if not process.wait_until(daemon_call.answers, process.START_TIMEOUT_S):
+        holder = process.find_lock_holder(lock_path)
         who = f"pid {holder.pid}" if holder else "it ended meanwhile"
         raise Broken(
             f"a daemon holds the vault but does not answer ({who}); try `memd restart`"
         )
-    holder = process.holder(lock_path)
+    holder = process.find_lock_holder(lock_path)
     return f"already running, pid {holder.pid if holder else '?'}"
 
 
@@ -162,7 +162,7 @@ def run_stop() -> None:
 def stop() -> str:
     """Stop the daemon if one runs; say in words what was done. Raises Broken if it does not end."""
     path = daemon_call.paths().lock
-    holder = process.holder(path)
+    holder = process.find_lock_holder(path)
     if holder is None:
         return "not running"
     if holder.why:
@@ -177,11 +177,13 @@ def stop() -> str:
         ):
             returns = _RETURNS
         daemon_call.call("memd/shutdown", daemon_call.QUICK_S)
-        has_left = process.wait_until(lambda: process.holder(path) != holder, process.STOP_S)
+        has_left = process.wait_until(
+            lambda: process.find_lock_holder(path) != holder, process.STOP_TIMEOUT_S
+        )
     except MemdError:
         has_left = False  # it is starting, or hangs: signals do not need its attention
     if not has_left:
-        process.end(path)
+        process.kill_daemon(path)
     return f"stopped, pid {holder.pid}{returns}"
 
 

@@ -52,11 +52,11 @@ def run_doctor(
 
     now = time.time_ns() // 1_000_000
     paths = daemon_call.paths()
-    mended = doctor.mend(paths, now) if fix else []
+    mended = doctor.repair_files(paths, now) if fix else []
     status, findings = _served(paths, mended, fix=fix)
     if status is None:
         findings = _alone(paths, now, mended, fix=fix)
-    findings += doctor.examine(paths, str(Path.home()), now, is_served=status is not None)
+    findings += doctor.examine_files(paths, str(Path.home()), now, is_served=status is not None)
     findings += check.examine(Host.current())
     findings.sort(key=lambda one: _RANK[one.verdict])
     if as_json:
@@ -97,7 +97,7 @@ def _alone(paths: Paths, now: int, mended: list[str], *, fix: bool) -> list[Find
     found = _read(paths, now)
     if fix and any(one.fixable for one in found):
         try:
-            mended += doctor.mend_unserved(paths, _settings(paths), now)
+            mended += doctor.repair_unserved_vault(paths, _settings(paths), now)
         except MemdError as error:
             words = f"the vault could not be mended: {error.message}"
             return [absent, Finding("vault", "problem", words), *found]
@@ -108,14 +108,14 @@ def _alone(paths: Paths, now: int, mended: list[str], *, fix: bool) -> list[Find
 def _read(paths: Paths, now: int) -> list[Finding]:
     from memd.daemon import doctor
 
-    if damaged := doctor.examine_damage(paths):
+    if damaged := doctor.find_damage(paths):
         return [damaged]
     file = Path(paths.database)
     if not file.exists() or not file.stat().st_size:
         return [Finding("database", "ok", "there is no vault yet; the first daemon makes it")]
     tokens_max = _settings(paths).passage_tokens
-    found = doctor.examined(paths.database, tokens_max, now, is_served=False)
-    return [_offered(one, doctor.offer(paths)) for one in found]
+    found = doctor.examine_vault(paths.database, tokens_max, now, is_served=False)
+    return [_offered(one, doctor.advise_recovery(paths)) for one in found]
 
 
 def _offered(found: Finding, offer: str) -> Finding:

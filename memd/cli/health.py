@@ -72,7 +72,7 @@ def ask(paths: Paths) -> Status:
 
 
 def _absent(paths: Paths, reason: str) -> Status:
-    holder = process.holder(paths.lock)
+    holder = process.find_lock_holder(paths.lock)
     if holder is not None:
         reason = f"a daemon (pid {holder.pid}) holds the vault and does not answer; it may be starting"
     elif wrong := _misconfigured(paths) or _not_started(paths):
@@ -111,7 +111,7 @@ def _not_started(paths: Paths) -> str | None:
     """Say why the last daemon did not start, if that is the last that was heard of one."""
     from memd.daemon import process
 
-    said = process.last_word(paths.log)
+    said = process.read_start_failure(paths.log)
     if said is not None:
         return f"the last daemon could not start: {said}"
     with contextlib.suppress(OSError):

@@ -20,8 +20,8 @@ from memd.errors import Unreachable
 
 
 if TYPE_CHECKING:
-    from memd.transfer.importer import Progress, Report, Waybill
-    from memd.transfer.sources import Shelf
+    from memd.transfer.importer import ImportOptions, MemoryImportReport, Progress
+    from memd.transfer.sources import ImportSource
 
 Drawn = Callable[[], AbstractContextManager["Progress"]]
 """Draws how far the import is."""
@@ -54,16 +54,16 @@ class Source:
 
 SOURCES = {
     "knowledge-graph": Source(
-        "knowledge_graph_files",
+        "knowledge_graph_source",
         "$MEMORY_FILE_PATH, Claude's configuration and the npm cache",
         "memory.jsonl",
     ),
     "claude-memory": Source(
-        "claude_memory_files", "~/.claude/projects/*/memory", "memory file", "file"
+        "claude_memory_source", "~/.claude/projects/*/memory", "memory file", "file"
     ),
-    "claude-mem": Source("claude_mem_files", "~/.claude-mem/claude-mem.db", "database"),
+    "claude-mem": Source("claude_mem_source", "~/.claude-mem/claude-mem.db", "database"),
     "markdown": Source(
-        "markdown_files",
+        "markdown_source",
         "",
         "note",
         "file",
@@ -83,7 +83,7 @@ def run_importing(
     source = SOURCES[name]
     if not paths and not source.place:
         daemon_call.refuse(f"say which folder: `memd import {name} PATH`")
-    find: Callable[..., Shelf] = getattr(sources, source.find)
+    find: Callable[..., ImportSource] = getattr(sources, source.find)
     shelf = find([path.expanduser() for path in paths], os.environ)
     if not (shelf.cargoes or shelf.failed or shelf.tops):
         looked = ", ".join(map(str, paths)) or source.place
@@ -103,18 +103,20 @@ def run_importing(
         raise typer.Exit(1)
 
 
-def _waybill(name: str, project: str | None, *, dry_run: bool) -> "Waybill":
-    from memd.transfer.importer import Waybill
+def _waybill(name: str, project: str | None, *, dry_run: bool) -> "ImportOptions":
+    from memd.transfer.importer import ImportOptions
 
     where = None if project is None else daemon_call.place(project)
     if where == "current":
         where = daemon_call.here() or daemon_call.refuse(
             "the directory where you stand is gone"
         )
-    return Waybill(f"import:{name}", SOURCES[name].tier, where, dry_run)
+    return ImportOptions(f"import:{name}", SOURCES[name].tier, where, dry_run)
 
 
-def _bring(shelf: "Shelf", waybill: "Waybill", progress: "Progress") -> "Report":
+def _bring(
+    shelf: "ImportSource", waybill: "ImportOptions", progress: "Progress"
+) -> "MemoryImportReport":
     from memd.transfer import importer
 
     try:
@@ -124,7 +126,7 @@ def _bring(shelf: "Shelf", waybill: "Waybill", progress: "Progress") -> "Report"
             raise
         known = {}
     marks = Marks({key: (int(size), int(at)) for key, (size, at) in known.items()})
-    return importer.bring(shelf, waybill, (_remember, _withdraw), marks, progress)
+    return importer.import_source(shelf, waybill, (_remember, _withdraw), marks, progress)
 
 
 class Marks(dict[str, tuple[int, int]]):
@@ -148,7 +150,9 @@ def _withdraw(path: str, staying: list[int]) -> int:
     return len(gone["withdrawn"])
 
 
-def _lines(report: "Report", shelf: "Shelf", source: Source) -> Iterator[str]:
+def _lines(
+    report: "MemoryImportReport", shelf: "ImportSource", source: Source
+) -> Iterator[str]:
     verb = "would read" if report.is_dry_run else "read"
     unchanged = f"; {len(report.unchanged):,} unchanged since the last import"
     yield (
@@ -300,11 +304,11 @@ def _transcripts(paths: Sequence[Path] | None, *, dry_run: bool) -> None:
     is_alone = dry_run and not daemon_call.answers()
     marks: MutableMapping[str, tuple[int, int]] = {} if is_alone else ImportMarks(_known())
     send = None if is_alone else carried.send
-    report = transcript_importer.ImportReport(is_dry_run=dry_run)
+    report = transcript_importer.TranscriptImportReport(is_dry_run=dry_run)
     now = time.time_ns() // 1_000_000
     try:
         with _progress() as progress:
-            transcript_importer.carry(
+            transcript_importer.import_transcripts(
                 files,
                 send,
                 marks,

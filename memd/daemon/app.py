@@ -28,10 +28,16 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.retention import Retention
 from memd.consolidate.scrub import make_redaction_rule
 from memd.daemon import backup, doctor, process
-from memd.daemon.doctor import Checkup
-from memd.daemon.status import About, Gauge, Lead, gather, says
-from memd.daemon.supervisor import House, Leave, Room, supervise
-from memd.daemon.systemd import BY_HAND, Herald, Starter
+from memd.daemon.doctor import VaultDoctor
+from memd.daemon.status import (
+    DaemonFacts,
+    EmbedderTracker,
+    VaultCounter,
+    collect_status,
+    worker_report,
+)
+from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
+from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
 from memd.distill.distiller import Distiller
 from memd.distill.writer import TurnWriter
 from memd.embeddings.base import Reranker
@@ -54,7 +60,7 @@ from memd.store.database import Database
 _EVERYTHING = 2**62
 
 
-def clock() -> int:
+def utc_now_ms() -> int:
     """Read the clock: UTC milliseconds."""
     return time.time_ns() // 1_000_000
 
@@ -62,14 +68,14 @@ def clock() -> int:
 async def serve(
     config: Config,
     paths: Paths,
-    clock: Callable[[], int] = clock,
-    starter: Starter = BY_HAND,
+    clock: Callable[[], int] = utc_now_ms,
+    starter: ServiceManager = NO_MANAGER,
 ) -> None:
     """Serve one vault until asked to leave. Raises AlreadyRunning, or a VaultError."""
     malloc.limit_arenas()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
-    with process.held(paths.lock, clock()), doctor.opened(paths, clock()) as db:
+    with process.hold_lock(paths.lock, clock()), doctor.open_vault(paths, clock()) as db:
         import_rows.remove_stale_staging(paths.database)
         log.configure(
             paths.log,
@@ -77,7 +83,7 @@ async def serve(
             max_bytes=config.daemon.log_bytes,
             redact=redact,
         )
-        leave = Leave(config.daemon.stop_s)
+        leave = Shutdown(config.daemon.stop_s)
         log.get("daemon").info("daemon_started", vault=paths.vault, pid=os.getpid())
         async with anyio.create_task_group() as signals, supervise(redact) as house:
             signals.start_soon(leave.heed_signals)
@@ -93,14 +99,14 @@ async def serve(
 
 
 def furnish(  # noqa: PLR0913  # what all rooms have in common
-    house: House,
+    house: Supervisor,
     config: Config,
     paths: Paths,
     db: Database,
     clock: Callable[[], int],
-    leave: Leave,
+    leave: Shutdown,
     *,
-    starter: Starter,
+    starter: ServiceManager,
 ) -> Listener:
     """Put every room into the house, and return the one at the door."""
     embedders = (HashingEmbedder(),)
@@ -134,20 +140,24 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     injector = Injector(db, looker, config.inject, clock)
 
     # The outside.
-    lead = Lead(config.engines.embedder, space, clock())
-    about = About(
+    lead = EmbedderTracker(config.engines.embedder, space, clock())
+    about = DaemonFacts(
         paths, clock(), lead.told(space, {}, {}, clock()), starter.by, house.seconds()
     )
-    status = partial(_status, Gauge(db), house, about, clock, lead, index)
+    status = partial(_status, VaultCounter(db), house, about, clock, lead, index)
     app = App(
         db, ingestor, recaller, curator, indexer, distiller, consolidator, status, leave.ask, clock,
         overrides, injector=injector, vector_maintenance=VectorMaintenance(db, embedders, learned, backfill), retention=retention,
-        judge=judge, checkup=Checkup(db, indexer, ingestor, config.index.passage_tokens, clock),
+        judge=judge, checkup=VaultDoctor(db, indexer, ingestor, config.index.passage_tokens, clock),
     )  # fmt: skip
     listener = Listener(app, config.serve, paths.socket, clock=clock, passed=starter.door)
 
-    herald = Herald(starter, listener.listening, indexer.loaded) if starter.address else None
-    rooms: tuple[Room | None, ...] = (
+    herald = (
+        ManagerNotifier(starter, listener.listening, indexer.loaded)
+        if starter.address
+        else None
+    )
+    rooms: tuple[Worker | None, ...] = (
         ingestor, distiller, indexer, recaller, injector, consolidator, retention, listener,
         learned, backfill, *rewriter, herald,
     )  # fmt: skip
@@ -225,7 +235,9 @@ def _curator(
 
 
 def _backups(paths: Paths) -> dict[str, int]:
-    return {one.path: one.at for one in backup.listed(backup.place(paths), paths.vault)}
+    return {
+        one.path: one.at for one in backup.list_backups(backup.backup_dir(paths), paths.vault)
+    }
 
 
 async def _bring_in(ingestor: Ingestor, distiller: Distiller) -> None:
@@ -240,14 +252,17 @@ def _nudge(*rooms: Indexer | TurnWriter) -> None:
 
 
 async def _status(
-    gauge: Gauge,
-    house: House,
-    about: About,
+    gauge: VaultCounter,
+    house: Supervisor,
+    about: DaemonFacts,
     clock: Callable[[], int],
-    lead: Lead,
+    lead: EmbedderTracker,
     index: MemoryIndex,
 ) -> dict[str, Any]:
     now = clock()
-    said, filled = says(house.rooms, "embedder"), says(house.rooms, "backfill")
+    said, filled = (
+        worker_report(house.rooms, "embedder"),
+        worker_report(house.rooms, "backfill"),
+    )
     embedder = lead.told(index.active, said, filled, now)
-    return await gather(gauge, house, replace(about, embedder=embedder), now)
+    return await collect_status(gauge, house, replace(about, embedder=embedder), now)

@@ -23,12 +23,12 @@ from memd.paths import Paths, private_dir
 # MERGED whoever holds the lock and by nobody else.
 
 
-PATIENCE_S = 0.5
+LOCK_WAIT_S = 0.5
 """`holder` looks by locking for an instant; a daemon that starts just then must not give up."""
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class LockHolder:
     """Who serves a vault. Both are 0 when the note could not be read."""
 
     pid: int
@@ -39,14 +39,14 @@ class Holder:
 
 
 @contextlib.contextmanager
-def held(path: str, started_at: int, why: str = "") -> Iterator[Holder]:
+def hold_lock(path: str, started_at: int, why: str = "") -> Iterator[LockHolder]:
     """Hold the lock of a vault for this block; raise AlreadyRunning if another process does."""
     private_dir(str(Path(path).parent))
-    fd = _open(path)
+    fd = _open_lock_file(path)
     try:
-        if not _lock(fd, PATIENCE_S):
-            raise AlreadyRunning(_refusal(path, _read(fd)))
-        me = Holder(os.getpid(), started_at, why)
+        if not _acquire_lock(fd, LOCK_WAIT_S):
+            raise AlreadyRunning(_explain_refusal(path, _read_holder(fd)))
+        me = LockHolder(os.getpid(), started_at, why)
         os.ftruncate(fd, 0)
         # On a full disk nobody is told who holds it; it is held all the same.
         with contextlib.suppress(OSError):
@@ -57,39 +57,39 @@ def held(path: str, started_at: int, why: str = "") -> Iterator[Holder]:
         os.close(fd)
 
 
-def holder(path: str) -> Holder | None:
+def find_lock_holder(path: str) -> LockHolder | None:
     """Tell who holds the lock, or None if nobody does. Leaves no trace."""
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return None if _lock(fd, 0) else _read(fd)
+        return None if _acquire_lock(fd, 0) else _read_holder(fd)
     finally:
         os.close(fd)
 
 
-def _open(path: str) -> int:
+def _open_lock_file(path: str) -> int:
     # Never unlinked: two processes could then hold locks on two files of one name. Never followed:
     # the note would be written over whatever a link leads to.
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
-def _lock(fd: int, patience_s: float) -> bool:
+def _acquire_lock(fd: int, patience_s: float) -> bool:
     deadline = time.monotonic() + patience_s
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             # A daemon has signed and stays; who waited for it would take over when it is stopped.
-            if time.monotonic() >= deadline or _is_alive(_read(fd).pid):
+            if time.monotonic() >= deadline or _is_process_alive(_read_holder(fd).pid):
                 return False
             time.sleep(0.02)
         else:
             return True
 
 
-def _is_alive(pid: int) -> bool:
+def _is_process_alive(pid: int) -> bool:
     if not pid:
         return False
     try:
@@ -101,16 +101,16 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def _read(fd: int) -> Holder:
+def _read_holder(fd: int) -> LockHolder:
     try:
         note = json.loads(os.pread(fd, 4096, 0))
-        return Holder(int(note["pid"]), int(note["started_at"]), str(note.get("why", "")))
+        return LockHolder(int(note["pid"]), int(note["started_at"]), str(note.get("why", "")))
     except (ValueError, KeyError, TypeError):
         # Between taking the lock and writing the note, or a disk that was full.
-        return Holder(0, 0)
+        return LockHolder(0, 0)
 
 
-def _refusal(path: str, other: Holder) -> str:
+def _explain_refusal(path: str, other: LockHolder) -> str:
     who = f"pid {other.pid}" if other.pid else "another process"
     if other.why:
         return f"a {other.why} of this vault is under way ({who} holds {path})"
@@ -124,18 +124,18 @@ def _refusal(path: str, other: Holder) -> str:
 # MERGED never of a process list. Not here: talking to it (client.py).
 
 
-START_S = 30.0
+START_TIMEOUT_S = 30.0
 """A first start imports a second's worth of libraries; a loaded machine takes several."""
-STOP_S = 10.0
+STOP_TIMEOUT_S = 10.0
 """After this long without an end, a daemon is killed. Nothing acknowledged is lost by it."""
-LOG_LINES = 12
+LOG_TAIL_LINES = 12
 _POLL_S = 0.02
 _TAIL_BYTES = 16_384
-_SAID = "memd: "
+_STDERR_PREFIX = "memd: "
 """How the command line begins what it says on stderr."""
 
 
-def spawn(paths: Paths, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def spawn_daemon(paths: Paths, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start `memd serve` on this vault in a session of its own, its output in the log."""
     private_dir(paths.state_dir)
     flags = (
@@ -163,7 +163,7 @@ def wait_until_ready(
     process: subprocess.Popen[bytes],
     ready: Callable[[], bool],
     log: str,
-    timeout_s: float = START_S,
+    timeout_s: float = START_TIMEOUT_S,
     *,
     since: int = 0,
 ) -> None:
@@ -177,17 +177,17 @@ def wait_until_ready(
             return
         if (code := process.poll()) is not None:
             raise Broken(
-                f"the daemon ended as it started (exit {code}).{_last_words(log, since)}"
+                f"the daemon ended as it started (exit {code}).{_quote_log_tail(log, since)}"
             )
         time.sleep(_POLL_S)
     raise Broken(
-        f"the daemon (pid {process.pid}) does not answer after {timeout_s:.0f} s.{_last_words(log, since)}"
+        f"the daemon (pid {process.pid}) does not answer after {timeout_s:.0f} s.{_quote_log_tail(log, since)}"
     )
 
 
-def wait_until_free(lock_path: str, timeout_s: float) -> bool:
+def wait_until_unlocked(lock_path: str, timeout_s: float) -> bool:
     """Whether the vault's lock became free within this time."""
-    return wait_until(lambda: holder(lock_path) is None, timeout_s)
+    return wait_until(lambda: find_lock_holder(lock_path) is None, timeout_s)
 
 
 def wait_until(holds: Callable[[], bool], timeout_s: float) -> bool:
@@ -200,10 +200,10 @@ def wait_until(holds: Callable[[], bool], timeout_s: float) -> bool:
     return True
 
 
-def end(lock_path: str, stop_s: float = STOP_S) -> None:
+def kill_daemon(lock_path: str, stop_s: float = STOP_TIMEOUT_S) -> None:
     """End whoever holds the lock: a request, then force. Raise Broken if it outlives both."""
     for signal_number, patience_s in ((signal.SIGTERM, stop_s), (signal.SIGKILL, stop_s)):
-        holder = _settled_holder(lock_path)
+        holder = _read_stable_holder(lock_path)
         if holder is None:
             return
         if not holder.pid:
@@ -216,37 +216,37 @@ def end(lock_path: str, stop_s: float = STOP_S) -> None:
             pass  # it ended meanwhile; the lock will say so
         except PermissionError:
             raise Broken(f"the daemon (pid {holder.pid}) belongs to another user") from None
-        if wait_until_free(lock_path, patience_s):
+        if wait_until_unlocked(lock_path, patience_s):
             return
     raise Broken("the daemon does not end; its disk may be hanging")
 
 
-def note(log: str, event: str, at: int) -> None:
+def log_event(log: str, event: str, at: int) -> None:
     """Add a line to a log that is nobody's just now, as a daemon would write it. `at`: UTC ms."""
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at / 1000))
     told = {"room": "restore", "event": event, "level": "info", "timestamp": moment}
-    _append(log, json.dumps(told))
+    _append_line(log, json.dumps(told))
 
 
-def last_word(log: str) -> str | None:
+def read_start_failure(log: str) -> str | None:
     """Why the last daemon did not start, as it said at the end of a log; None if it did."""
-    for line in reversed(tail(log)):
+    for line in reversed(read_log_tail(log)):
         if line.startswith("{"):
             return None  # a daemon that ran, or a restore: then this is over
-        if line.startswith(_SAID):
-            return line.removeprefix(_SAID)
+        if line.startswith(_STDERR_PREFIX):
+            return line.removeprefix(_STDERR_PREFIX)
     return None
 
 
-def leave_word(log: str, message: str) -> None:
+def log_start_failure(log: str, message: str) -> None:
     """Have the log say why no daemon could start, unless our stderr is that log already."""
     with contextlib.suppress(OSError):
         if os.path.samestat(os.fstat(2), os.stat(log)):  # noqa: PTH116  # beside a descriptor's
             return
-    _append(log, _SAID + message.replace("\n", " "))
+    _append_line(log, _STDERR_PREFIX + message.replace("\n", " "))
 
 
-def _append(log: str, line: str) -> None:
+def _append_line(log: str, line: str) -> None:
     """Add a line; where that cannot be, there is nobody to tell."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     with contextlib.suppress(OSError):
@@ -257,7 +257,7 @@ def _append(log: str, line: str) -> None:
             os.close(handle)
 
 
-def size(path: str) -> int:
+def log_size(path: str) -> int:
     """Tell how long a log is by now; 0 if there is none."""
     try:
         return Path(path).stat().st_size
@@ -265,7 +265,7 @@ def size(path: str) -> int:
         return 0
 
 
-def tail(path: str, lines: int = LOG_LINES, since: int = 0) -> list[str]:
+def read_log_tail(path: str, lines: int = LOG_TAIL_LINES, since: int = 0) -> list[str]:
     """Read the last lines of a log, none of them before byte `since`; none if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
@@ -277,24 +277,24 @@ def tail(path: str, lines: int = LOG_LINES, since: int = 0) -> list[str]:
         return []
 
 
-def _settled_holder(lock_path: str) -> Holder | None:
+def _read_stable_holder(lock_path: str) -> LockHolder | None:
     """Read the note until it stands still.
 
     A new holder's lock comes an instant before its note, and the number that its predecessor left
     could by now be an innocent process.
     """
-    first = holder(lock_path)
+    first = find_lock_holder(lock_path)
     while first is not None:
         time.sleep(_POLL_S)
-        second = holder(lock_path)
+        second = find_lock_holder(lock_path)
         if second == first:
             return first
         first = second
     return None
 
 
-def _last_words(log: str, since: int) -> str:
-    lines = tail(log, since=since)
+def _quote_log_tail(log: str, since: int) -> str:
+    lines = read_log_tail(log, since=since)
     return (
         f" The end of {log}:\n" + "\n".join(f"  {line}" for line in lines)
         if lines

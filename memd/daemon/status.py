@@ -15,7 +15,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from memd import __version__
-from memd.daemon.supervisor import House, Kept
+from memd.daemon.supervisor import SupervisedWorker, Supervisor
 from memd.daemon.systemd import StartedBy
 from memd.errors import Broken
 from memd.paths import Paths
@@ -31,7 +31,7 @@ from memd.store.database import Connection, Database, sqlite_version
 # MERGED the index which space leads; here that becomes one value. Not here: any of these decisions.
 
 
-class LearnedStatus(BaseModel):
+class LearnedModelStatus(BaseModel):
     """A model beside the hashing space."""
 
     provider: str
@@ -57,7 +57,7 @@ class LearnedStatus(BaseModel):
     """Passages without one."""
 
 
-class Embedder(BaseModel):
+class EmbedderStatus(BaseModel):
     """What turns text into vectors."""
 
     configured: str
@@ -69,11 +69,11 @@ class Embedder(BaseModel):
     """Why this one is active."""
     since: int | None = None
     """When it was first seen to lead, since the start."""
-    learned: LearnedStatus | None = None
+    learned: LearnedModelStatus | None = None
     """None if the settings want none."""
 
 
-class Lead:
+class EmbedderTracker:
     """Remembers which space was last seen to lead."""
 
     def __init__(self, configured: str, hashing: str, now: int) -> None:
@@ -84,7 +84,7 @@ class Lead:
 
     def told(
         self, active: str, said: Mapping[str, Any], filled: Mapping[str, Any], now: int
-    ) -> Embedder:
+    ) -> EmbedderStatus:
         """Tell how it is now.
 
         `active` names the space that leads, `said` and `filled` are what the rooms of the model and of
@@ -93,25 +93,27 @@ class Lead:
         space = active or self._hashing
         if space != self._seen[0]:
             self._seen = space, now
-        learned = _learned(said, filled) if said else None
+        learned = _read_learned_status(said, filled) if said else None
         is_learned = learned is not None and space != self._hashing
-        return Embedder(
+        return EmbedderStatus(
             configured=self._configured,
             active=learned.provider if learned and is_learned else "hashing",
             space=space,
-            why=_why(learned, is_learned=is_learned),
+            why=_explain_active_space(learned, is_learned=is_learned),
             since=self._seen[1],
             learned=learned,
         )
 
 
-def _learned(said: Mapping[str, Any], filled: Mapping[str, Any]) -> LearnedStatus:
+def _read_learned_status(
+    said: Mapping[str, Any], filled: Mapping[str, Any]
+) -> LearnedModelStatus:
     done, missing = filled.get("done", 0), filled.get("missing", 0)
     coverage = round(done / (done + missing), 4) if done + missing else 0.0
-    return LearnedStatus.model_validate({**said, "coverage": coverage, "missing": missing})
+    return LearnedModelStatus.model_validate({**said, "coverage": coverage, "missing": missing})
 
 
-def _why(learned: LearnedStatus | None, *, is_learned: bool) -> str:
+def _explain_active_space(learned: LearnedModelStatus | None, *, is_learned: bool) -> str:
     if learned is None:
         return "the settings want no model"
     if learned.state != "ready":
@@ -128,7 +130,7 @@ def _why(learned: LearnedStatus | None, *, is_learned: bool) -> str:
 # MERGED may appear. Every time is UTC milliseconds, every size bytes. Not here: how a person is shown it.
 
 
-RECENT_S = 60.0
+RECENT_CRASH_S = 60.0
 """A crash is a reason for `degraded` for this long after the room is back."""
 _LOOKS_AT_SPOOL = 3
 SPOOL_LATE_MS = 60_000
@@ -137,7 +139,7 @@ _QUICK_S = 0.005
 _KEPT_S = 2.0
 
 
-class Versions(BaseModel):
+class SoftwareVersions(BaseModel):
     """What runs."""
 
     memd: str
@@ -147,7 +149,7 @@ class Versions(BaseModel):
     """Of the MCP library."""
 
 
-class Vault(BaseModel):
+class VaultStatus(BaseModel):
     """The one file that holds everything."""
 
     name: str
@@ -158,7 +160,7 @@ class Vault(BaseModel):
     """The number of its last migration. Called `schema` in the JSON."""
 
 
-class Books(BaseModel):
+class LedgerStatus(BaseModel):
     """What became of every event that was handed in, since the vault was made."""
 
     received: int
@@ -172,7 +174,7 @@ class Books(BaseModel):
     """For `filtered` and `refused`: reason → how many."""
 
 
-class Events(BaseModel):
+class EventCounts(BaseModel):
     """What agents did."""
 
     count: int
@@ -182,7 +184,7 @@ class Events(BaseModel):
     """When the latest event happened."""
 
 
-class Summaries(BaseModel):
+class SummaryCounts(BaseModel):
     """What is remembered."""
 
     count: int
@@ -194,7 +196,7 @@ class Summaries(BaseModel):
     """Not yet compared with the others."""
 
 
-class RoomStatus(BaseModel):
+class WorkerStatus(BaseModel):
     """One room of the daemon; what it says of itself stands beside these fields."""
 
     model_config = ConfigDict(extra="allow")
@@ -204,7 +206,7 @@ class RoomStatus(BaseModel):
     last_error: str | None
 
 
-class Spool(BaseModel):
+class SpoolStatus(BaseModel):
     """What hooks left while no daemon answered, and what has not been taken in yet."""
 
     bytes: int
@@ -213,7 +215,7 @@ class Spool(BaseModel):
     """When the file that waits longest was last written to."""
 
 
-class RoomError(BaseModel):
+class WorkerError(BaseModel):
     """The last crash of a room."""
 
     room: str
@@ -221,7 +223,7 @@ class RoomError(BaseModel):
     ago_s: float
 
 
-class Status(BaseModel):
+class DaemonStatus(BaseModel):
     """How memd is."""
 
     running: Literal[True] = True
@@ -229,7 +231,7 @@ class Status(BaseModel):
     health: Literal["healthy", "degraded"]
     reasons: list[str]
     """Why it is degraded, in words; empty when healthy."""
-    versions: Versions
+    versions: SoftwareVersions
     pid: int
     started_at: int
     started_by: StartedBy
@@ -238,54 +240,54 @@ class Status(BaseModel):
     """By a clock that nobody sets, and that may stand while the machine sleeps."""
     socket: str
     log: str
-    vault: Vault
-    books: Books
-    events: Events
-    summaries: Summaries
-    rooms: list[RoomStatus]
-    embedder: Embedder
+    vault: VaultStatus
+    books: LedgerStatus
+    events: EventCounts
+    summaries: SummaryCounts
+    rooms: list[WorkerStatus]
+    embedder: EmbedderStatus
     consolidator: dict[str, Any]
     """The last run and its counts, as the consolidator tells them."""
-    spool: Spool
-    errors: list[RoomError]
+    spool: SpoolStatus
+    errors: list[WorkerError]
     here: dict[str, Any] | None = None
     """Only for who says in which directory: `key`, `name` and `reason` of its project, whether it
     `is_known`, and its `switch`: `captures`, `recalls`, `reason`, `scope`."""
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class DaemonFacts:
     """What does not change while a daemon lives."""
 
     paths: Paths
     started_at: int
-    embedder: Embedder
+    embedder: EmbedderStatus
     started_by: StartedBy = "hand"
     born: float = 0.0
     """When it started by the house's clock, which nobody sets, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class VaultCounts:
     """What the vault says of itself, from one snapshot."""
 
-    books: Books
-    events: Events
-    summaries: Summaries
+    books: LedgerStatus
+    events: EventCounts
+    summaries: SummaryCounts
 
 
-class Gauge:
+class VaultCounter:
     """Reads the counts; where that is slow, a count is kept for a moment. Health checks ask often."""
 
     def __init__(self, db: Database, seconds: Callable[[], float] = time.monotonic) -> None:
         self.db = db
         self._seconds = seconds
-        self._kept: Counts | None = None
+        self._kept: VaultCounts | None = None
         self._fresh_until = 0.0
         self.failing: str | None = None
         """Why the counts could not be read when they were last asked for."""
 
-    async def counts(self) -> Counts:
+    async def counts(self) -> VaultCounts:
         """Read the counts, or return those of a moment ago if reading them takes long.
 
         A vault that cannot be read has the counts that it had, or none: its daemon lives, and whoever
@@ -294,31 +296,33 @@ class Gauge:
         started = self._seconds()
         if self._kept is None or started >= self._fresh_until:
             try:
-                self._kept = await self.db.read(_count)
+                self._kept = await self.db.read(_read_counts)
                 self.failing = None
             except Broken as error:
                 self.failing = error.message
-                return self._kept or _UNKNOWN
+                return self._kept or _NO_COUNTS
             ended = self._seconds()
             self._fresh_until = ended + (_KEPT_S if ended - started > _QUICK_S else 0.0)
         return self._kept
 
 
-async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str, Any]:
+async def collect_status(
+    gauge: VaultCounter, house: Supervisor, about: DaemonFacts, now: int
+) -> dict[str, Any]:
     """Tell how memd is, as the JSON of a Status."""
     counts = await gauge.counts()
     # A slow disk may keep these waiting, but nobody else.
-    spool = await anyio.to_thread.run_sync(weigh_spools, about.paths.spools)
-    vault = await anyio.to_thread.run_sync(_vault, about.paths, gauge.db)
-    errors = _errors(house)
+    spool = await anyio.to_thread.run_sync(measure_spools, about.paths.spools)
+    vault = await anyio.to_thread.run_sync(_read_vault_status, about.paths, gauge.db)
+    errors = _list_crashes(house)
     unread = [] if gauge.failing is None else [f"the vault cannot be read: {gauge.failing}"]
     if gauge.db.damage is not None:
         unread = [f"nothing is written any more, events wait in the spool: {gauge.db.damage}"]
-    reasons = unread + why_degraded(house.rooms, counts.books, spool, errors, now)
-    status = Status(
+    reasons = unread + degraded_reasons(house.rooms, counts.books, spool, errors, now)
+    status = DaemonStatus(
         health="degraded" if reasons else "healthy",
         reasons=reasons,
-        versions=versions(),
+        versions=software_versions(),
         pid=os.getpid(),
         started_at=about.started_at,
         started_by=about.started_by,
@@ -329,20 +333,20 @@ async def gather(gauge: Gauge, house: House, about: About, now: int) -> dict[str
         books=counts.books,
         events=counts.events,
         summaries=counts.summaries,
-        rooms=[_room(kept) for kept in house.rooms],
+        rooms=[_read_worker_status(kept) for kept in house.rooms],
         embedder=about.embedder,
-        consolidator=says(house.rooms, "consolidator"),
+        consolidator=worker_report(house.rooms, "consolidator"),
         spool=spool,
         errors=errors,
     )
     return status.model_dump(mode="json", by_alias=True)
 
 
-def why_degraded(
-    rooms: Sequence[Kept],
-    booked: Books,
-    spool: Spool,
-    errors: Sequence[RoomError],
+def degraded_reasons(
+    rooms: Sequence[SupervisedWorker],
+    booked: LedgerStatus,
+    spool: SpoolStatus,
+    errors: Sequence[WorkerError],
     now: int,
 ) -> list[str]:
     """Say in words what is wrong, or nothing."""
@@ -363,7 +367,7 @@ def why_degraded(
     reasons += [
         f"{error.room} crashed {error.ago_s:.0f} s ago: {error.error}"
         for error in errors
-        if error.ago_s < RECENT_S and error.room not in down
+        if error.ago_s < RECENT_CRASH_S and error.room not in down
     ]
     if not booked.balanced:
         reasons.append("the books do not balance: an event is unaccounted for")
@@ -372,35 +376,37 @@ def why_degraded(
     return reasons
 
 
-_UNKNOWN = Counts(
-    Books(received=0, stored=0, duplicate=0, filtered=0, refused=0, balanced=True, reasons={}),
-    Events(count=0, pending=0, last_at=None),
-    Summaries(count=0, superseded=0, pinned=0, to_index=0, to_consolidate=0),
+_NO_COUNTS = VaultCounts(
+    LedgerStatus(
+        received=0, stored=0, duplicate=0, filtered=0, refused=0, balanced=True, reasons={}
+    ),
+    EventCounts(count=0, pending=0, last_at=None),
+    SummaryCounts(count=0, superseded=0, pinned=0, to_index=0, to_consolidate=0),
 )
 
 
-def weigh_spools(directories: Sequence[str]) -> Spool:
+def measure_spools(directories: Sequence[str]) -> SpoolStatus:
     """Count what lies in all of these together."""
-    found = [weigh_spool(directory) for directory in directories]
-    return Spool(
+    found = [measure_spool(directory) for directory in directories]
+    return SpoolStatus(
         bytes=sum(one.bytes for one in found),
         files=sum(one.files for one in found),
         oldest_at=min((one.oldest_at for one in found if one.oldest_at), default=None),
     )
 
 
-def weigh_spool(directory: str) -> Spool:
+def measure_spool(directory: str) -> SpoolStatus:
     """Count what lies in a spool directory; nothing if there is none."""
     for _ in range(_LOOKS_AT_SPOOL):
         try:
-            return _weighed(directory)
+            return _measure_directory(directory)
         except FileNotFoundError:
             # Never spooled; or the ingestor took a file away, or put it aside, while we looked.
             continue
-    return Spool(bytes=0, files=0, oldest_at=None)
+    return SpoolStatus(bytes=0, files=0, oldest_at=None)
 
 
-def _weighed(directory: str) -> Spool:
+def _measure_directory(directory: str) -> SpoolStatus:
     sizes, times = [], []
     with os.scandir(directory) as entries:
         for entry in entries:
@@ -408,15 +414,15 @@ def _weighed(directory: str) -> Spool:
                 found = entry.stat(follow_symlinks=False)
                 sizes.append(found.st_size)
                 times += [found.st_mtime_ns // 1_000_000] if found.st_size else []
-    return Spool(
+    return SpoolStatus(
         bytes=sum(sizes), files=sum(map(bool, sizes)), oldest_at=min(times, default=None)
     )
 
 
 @functools.cache
-def versions() -> Versions:
+def software_versions() -> SoftwareVersions:
     """Tell what runs; looked up once, for the files of a package may be replaced under us."""
-    return Versions(
+    return SoftwareVersions(
         memd=__version__,
         python=platform.python_version(),
         sqlite=sqlite_version(),
@@ -424,13 +430,13 @@ def versions() -> Versions:
     )
 
 
-def _count(tx: Connection) -> Counts:
+def _read_counts(tx: Connection) -> VaultCounts:
     balance = ledger.balance(tx)
     whole = store_summaries.summary_counts(tx)
     out = balance["stored"] + balance["duplicate"] + balance["filtered"] + balance["refused"]
     happened = store_events.event_counts(tx)
-    return Counts(
-        books=Books(
+    return VaultCounts(
+        books=LedgerStatus(
             **{name: balance[name] for name in ("received", "stored", "duplicate")},
             filtered=balance["filtered"],
             refused=balance["refused"],
@@ -439,12 +445,12 @@ def _count(tx: Connection) -> Counts:
                 name: ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")
             },
         ),
-        events=Events(
+        events=EventCounts(
             count=happened["events"] or 0,
             pending=happened["pending"] or 0,
             last_at=happened["last_at"],
         ),
-        summaries=Summaries(
+        summaries=SummaryCounts(
             count=whole["summaries"],
             superseded=whole["superseded"],
             pinned=whole["pinned"],
@@ -454,8 +460,8 @@ def _count(tx: Connection) -> Counts:
     )
 
 
-def _vault(paths: Paths, db: Database) -> Vault:
-    return Vault(
+def _read_vault_status(paths: Paths, db: Database) -> VaultStatus:
+    return VaultStatus(
         name=paths.vault,
         path=str(Path(db.path)),
         bytes=db.size(),
@@ -463,7 +469,7 @@ def _vault(paths: Paths, db: Database) -> Vault:
     )
 
 
-def _room(kept: Kept) -> RoomStatus:
+def _read_worker_status(kept: SupervisedWorker) -> WorkerStatus:
     said: Mapping[str, object] = kept.room.status()
     known = {
         "name": kept.room.name,
@@ -471,18 +477,18 @@ def _room(kept: Kept) -> RoomStatus:
         "restarts": kept.restarts,
         "last_error": kept.last_error,
     }
-    return RoomStatus.model_validate({**said, **known})
+    return WorkerStatus.model_validate({**said, **known})
 
 
-def says(rooms: Sequence[Kept], name: str) -> dict[str, Any]:
+def worker_report(rooms: Sequence[SupervisedWorker], name: str) -> dict[str, Any]:
     """Return what a room says of itself; nothing if there is no such room."""
     return next((dict(kept.room.status()) for kept in rooms if kept.room.name == name), {})
 
 
-def _errors(house: House) -> list[RoomError]:
+def _list_crashes(house: Supervisor) -> list[WorkerError]:
     now = house.seconds()
     return [
-        RoomError(
+        WorkerError(
             room=kept.room.name,
             error=kept.last_error,
             ago_s=round(now - kept.last_error_at, 1),

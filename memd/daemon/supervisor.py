@@ -25,11 +25,11 @@ from memd.errors import ConfigError
 # MERGED room does.
 
 
-RoomState = Literal["running", "backing off", "stopped"]
+WorkerState = Literal["running", "backing off", "stopped"]
 _ERROR_CHARACTERS = 300
 
 
-class Room(Protocol):
+class Worker(Protocol):
     """A doer that runs for ever."""
 
     name: str
@@ -42,11 +42,11 @@ class Room(Protocol):
 
 
 @dataclass(slots=True)
-class Kept:
+class SupervisedWorker:
     """A room, and how it has fared."""
 
-    room: Room
-    state: RoomState = "running"
+    room: Worker
+    state: WorkerState = "running"
     restarts: int = 0
     last_error: str | None = None
     last_error_at: float | None = None
@@ -56,7 +56,7 @@ class Kept:
     ended: anyio.Event = field(init=False)
 
 
-class House:
+class Supervisor:
     """The rooms under one roof. `supervise` opens one."""
 
     def __init__(
@@ -66,27 +66,27 @@ class House:
         jitter: Callable[[], float],
         seconds: Callable[[], float],
     ) -> None:
-        self.rooms: list[Kept] = []
+        self.rooms: list[SupervisedWorker] = []
         self._group = group
         self._redact = redact
         self._jitter = jitter
         self.seconds = seconds
 
-    def keep(self, room: Room) -> None:
+    def keep(self, room: Worker) -> None:
         """Run this room, again and again if need be, until the house closes."""
-        kept = Kept(room)
+        kept = SupervisedWorker(room)
         kept.scope, kept.ended = anyio.CancelScope(), anyio.Event()
         self.rooms.append(kept)
         self._group.start_soon(self._keep, kept, name=room.name)
 
-    async def stop(self, room: Room) -> None:
+    async def stop(self, room: Worker) -> None:
         """Stop one room and return once it has stopped; the others go on."""
         for kept in self.rooms:
             if kept.room is room and kept.state != "stopped":
                 kept.scope.cancel()
                 await kept.ended.wait()
 
-    async def _keep(self, kept: Kept) -> None:
+    async def _keep(self, kept: SupervisedWorker) -> None:
         try:
             with kept.scope:
                 while not await self._run_once(kept):
@@ -97,7 +97,7 @@ class House:
             kept.state = "stopped"
             kept.ended.set()
 
-    async def _run_once(self, kept: Kept) -> bool:
+    async def _run_once(self, kept: SupervisedWorker) -> bool:
         """Run a room until it returns (True) or crashes (False)."""
         started = self.seconds()
         kept.state = "running"
@@ -121,7 +121,7 @@ class House:
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
         return self._redact(text)[:_ERROR_CHARACTERS]
 
-    def _report(self, kept: Kept, error: Exception) -> None:
+    def _report(self, kept: SupervisedWorker, error: Exception) -> None:
         with contextlib.suppress(
             Exception
         ):  # a log on a full disk is no reason to stop, either
@@ -140,10 +140,10 @@ async def supervise(
     *,
     jitter: Callable[[], float] = random.random,
     seconds: Callable[[], float] = time.monotonic,
-) -> AsyncIterator[House]:
+) -> AsyncIterator[Supervisor]:
     """Open a house to keep rooms in. Leaving the block stops every room."""
     async with anyio.create_task_group() as group:
-        house = House(group, redact, jitter, seconds)
+        house = Supervisor(group, redact, jitter, seconds)
         try:
             yield house
         finally:
@@ -157,11 +157,11 @@ async def supervise(
 # MERGED the order in which rooms are closed (wiring.py).
 
 
-_SIGNALLED = 128
+_SIGNAL_EXIT_BASE = 128
 """A process that a signal ended exits with this plus the signal's number, by custom."""
 
 
-class Leave:
+class Shutdown:
     """The moment when the daemon is asked to leave. Create it on the event loop."""
 
     def __init__(self, stop_s: float) -> None:
@@ -193,7 +193,7 @@ class Leave:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async for number in signals:
                 if self.is_asked:
-                    os._exit(_SIGNALLED + number)
+                    os._exit(_SIGNAL_EXIT_BASE + number)
                 self.ask()
 
     def done(self) -> None:

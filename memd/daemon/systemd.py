@@ -19,18 +19,18 @@ from memd.errors import ConfigError
 
 StartedBy = Literal["hand", "systemd", "systemd socket", "launchd"]
 
-FIRST_PASSED = 3
+FIRST_PASSED_FD = 3
 """The number of the first passed descriptor, after stdin, stdout and stderr."""
 LAUNCHD_LABEL = "local.memd"
 """What the labels of memd's launchd agents begin with."""
-INDEX_S = 60.0
+INDEX_WAIT_S = 60.0
 """An index that takes longer to read must not have a daemon killed that takes events all the while."""
-_BEATS = 2
+_BEATS_PER_PERIOD = 2
 """In every period of the watchdog: one may be late."""
 
 
 @dataclass(frozen=True, slots=True)
-class Starter:
+class ServiceManager:
     """Who started this daemon, what it was given, and where news of it is wanted."""
 
     by: StartedBy = "hand"
@@ -56,10 +56,10 @@ class Starter:
             mail.sendto("\n".join(news).encode(), address)
 
 
-BY_HAND = Starter()
+NO_MANAGER = ServiceManager()
 
 
-class Herald:
+class ManagerNotifier:
     """The room that speaks to the manager: once when memd answers, and then by beats.
 
     The beats come from the event loop, so that a loop that hangs is noticed, and the daemon replaced.
@@ -68,7 +68,7 @@ class Herald:
     name = "herald"
 
     def __init__(
-        self, starter: Starter, listening: anyio.Event, index_read: anyio.Event
+        self, starter: ServiceManager, listening: anyio.Event, index_read: anyio.Event
     ) -> None:
         self._starter = starter
         self._listening = listening
@@ -81,7 +81,7 @@ class Herald:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._announce)
             if self._starter.watchdog_s is not None:
-                tasks.start_soon(self._beat, self._starter.watchdog_s / _BEATS)
+                tasks.start_soon(self._beat, self._starter.watchdog_s / _BEATS_PER_PERIOD)
 
     def status(self) -> dict[str, object]:
         """Tell whether the manager was told that memd is ready, and the `beats` so far."""
@@ -89,7 +89,7 @@ class Herald:
 
     async def _announce(self) -> None:
         await self._listening.wait()
-        with anyio.move_on_after(INDEX_S):
+        with anyio.move_on_after(INDEX_WAIT_S):
             await self._index_read.wait()
         whole = "" if self._index_read.is_set() else "; the index is still being read"
         self._starter.tell("READY=1", f"STATUS=answers{whole}")
@@ -103,38 +103,42 @@ class Herald:
             await anyio.sleep(period_s)
 
 
-def take(environ: MutableMapping[str, str], pid: int, socket_path: str) -> Starter:
+def take_from_environment(
+    environ: MutableMapping[str, str], pid: int, socket_path: str
+) -> ServiceManager:
     """Read what the manager left for process `pid`, and take it out of the environment.
 
     Whatever this process starts would mistake it for its own. Raises ConfigError if a socket was
     passed that is not the vault's.
     """
-    passed = _passed(environ, pid)
+    passed = _take_passed_descriptors(environ, pid)
     # Inherited from a service that we run inside of, its news is none of ours.
     is_ours = environ.pop("SYSTEMD_EXEC_PID", str(pid)) == str(pid)
     address = environ.pop("NOTIFY_SOCKET", None)
     address = address if is_ours else None
-    watchdog_s = _watchdog(environ, pid)
+    watchdog_s = _take_watchdog_period(environ, pid)
     if passed:
-        return Starter("systemd socket", _door(passed, socket_path), address, watchdog_s)
+        return ServiceManager(
+            "systemd socket", _choose_socket(passed, socket_path), address, watchdog_s
+        )
     if address is not None:
-        return Starter("systemd", None, address, watchdog_s)
+        return ServiceManager("systemd", None, address, watchdog_s)
     is_agent = environ.get("XPC_SERVICE_NAME", "").startswith(LAUNCHD_LABEL)
-    return Starter("launchd") if is_agent else BY_HAND
+    return ServiceManager("launchd") if is_agent else NO_MANAGER
 
 
-def _passed(environ: MutableMapping[str, str], pid: int) -> dict[int, str]:
+def _take_passed_descriptors(environ: MutableMapping[str, str], pid: int) -> dict[int, str]:
     """Descriptor → its name in the unit, of those that are meant for this process."""
     addressee = environ.pop("LISTEN_PID", "")
     count = environ.pop("LISTEN_FDS", "")
     names = environ.pop("LISTEN_FDNAMES", "").split(":")
     if addressee != str(pid) or not count.isdecimal():
         return {}
-    numbers = range(FIRST_PASSED, FIRST_PASSED + int(count))
+    numbers = range(FIRST_PASSED_FD, FIRST_PASSED_FD + int(count))
     return {number: names[at] if at < len(names) else "" for at, number in enumerate(numbers)}
 
 
-def _watchdog(environ: MutableMapping[str, str], pid: int) -> float | None:
+def _take_watchdog_period(environ: MutableMapping[str, str], pid: int) -> float | None:
     period = environ.pop("WATCHDOG_USEC", "")
     addressee = environ.pop("WATCHDOG_PID", str(pid))
     if addressee != str(pid) or not period.isdecimal() or not int(period):
@@ -142,7 +146,7 @@ def _watchdog(environ: MutableMapping[str, str], pid: int) -> float | None:
     return int(period) / 1_000_000
 
 
-def _door(passed: dict[int, str], socket_path: str) -> socket.socket:
+def _choose_socket(passed: dict[int, str], socket_path: str) -> socket.socket:
     """Return the passed socket that is the vault's; what else was passed is closed."""
     found: list[socket.socket] = []
     objections = []
@@ -153,7 +157,7 @@ def _door(passed: dict[int, str], socket_path: str) -> socket.socket:
         except OSError as error:
             objections.append(f"{name or number} is {os.strerror(error.errno or 0).lower()}")
             continue
-        objection = _objection(door, socket_path)
+        objection = _explain_mismatch(door, socket_path)
         if objection is None and not found:
             door.setblocking(False)
             found.append(door)
@@ -168,7 +172,7 @@ def _door(passed: dict[int, str], socket_path: str) -> socket.socket:
     return found[0]
 
 
-def _objection(door: socket.socket, socket_path: str) -> str | None:
+def _explain_mismatch(door: socket.socket, socket_path: str) -> str | None:
     """Say why this cannot be the vault's socket; None if it is."""
     if door.family != socket.AF_UNIX or door.type != socket.SOCK_STREAM:
         return "is no Unix stream socket"

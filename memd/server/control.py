@@ -75,7 +75,9 @@ class Moving:
         """Take over a staged vault, by the name of its file; return once all of it can be found."""
         db = self.app.db
         path = staged_path(db.path, asked.staged)
-        merged = await db.write(partial(archive.merge, staged=path, now=self.app.clock()))
+        merged = await db.write(
+            partial(archive.merge_staged, staged=path, now=self.app.clock())
+        )
         await self.app.indexer.settle()
         return json_format.plain(merged)
 

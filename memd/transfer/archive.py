@@ -38,7 +38,7 @@ _REST = "what follows the last line is not part of the export"
 _BREAK = b"\n"
 
 
-class Writer:
+class ExportWriter:
     """Makes the lines of one export, in order; each ends in a line break."""
 
     def __init__(self, version: str, project: str | None, counts: Mapping[str, int]) -> None:
@@ -83,7 +83,7 @@ def is_header(line: bytes) -> bool:
         return False
 
 
-class Reader:
+class ExportReader:
     """Takes the lines of one export, in order, and gives its records. Every refusal is a BadRequest."""
 
     def __init__(self) -> None:
@@ -192,7 +192,7 @@ Redact = Callable[[Any], Any]
 """Takes and returns a JSON value without secrets."""
 
 
-class Lines(Protocol):
+class LineStream(Protocol):
     """A file that is read line by line."""
 
     def readline(self, limit: int = -1, /) -> bytes:
@@ -200,7 +200,7 @@ class Lines(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """What became of the records of another vault. Kind of record → how many."""
 
     created: dict[str, int] = field(default_factory=dict)
@@ -214,7 +214,7 @@ class Merged:
     """Memories that hide each other from now on, for both vaults had a value of that topic key."""
 
 
-def export(
+def export_vault(
     vault: str, version: str, write: Callable[[bytes], object], project: str | None = None
 ) -> dict[str, int]:
     """Write a vault, or one project of it by name or key, as lines; how many records of each kind.
@@ -226,7 +226,7 @@ def export(
         chosen = None if project is None else _chosen(connection, project)
         departures = VaultRecords(connection, chosen.id if chosen else None)
         counts = departures.counts()
-        writer = Writer(version, chosen.key if chosen else None, counts)
+        writer = ExportWriter(version, chosen.key if chosen else None, counts)
         write(writer.header())
         for kind, fields in departures.records():
             write(writer.record(kind, fields))
@@ -244,14 +244,14 @@ def _chosen(connection: Connection, project: str) -> Project:
     return found[0]
 
 
-def stage(
-    file: Lines, tx: Connection, redact: Redact, progress: Callable[[int], None]
+def stage_export(
+    file: LineStream, tx: Connection, redact: Redact, progress: Callable[[int], None]
 ) -> dict[str, int]:
     """Put the lines together in an empty vault; how many records of each kind.
 
     `progress` is told the bytes read so far. Raises BadRequest with the number of the line.
     """
-    reader, importer = Reader(), RecordImporter(tx, is_strict=True)
+    reader, importer = ExportReader(), RecordImporter(tx, is_strict=True)
     number = done = 0
     try:
         while line := file.readline(LINE_BYTES_MAX + 1):
@@ -269,7 +269,7 @@ def stage(
     return {kind: importer.outcomes[kind, "created"] for kind in EXPORT_SCHEMA}
 
 
-def merge(tx: Connection, staged: str, now: int) -> Merged:
+def merge_staged(tx: Connection, staged: str, now: int) -> MergeResult:
     """Take everything over from a staged vault, in the caller's transaction."""
     importer = RecordImporter(tx)
     with read_snapshot(staged) as other:
@@ -283,4 +283,4 @@ def merge(tx: Connection, staged: str, now: int) -> Merged:
         became["created"]["summary"] -= gone
         forgotten = became.setdefault("forgotten", {})
         forgotten["summary"] = forgotten.get("summary", 0) + gone
-    return Merged(**became, hidden=hidden)
+    return MergeResult(**became, hidden=hidden)

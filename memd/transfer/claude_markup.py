@@ -45,38 +45,42 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-def blocks(content: Any) -> list[Mapping[str, Any]]:
+def message_blocks(content: Any) -> list[Mapping[str, Any]]:
     """The blocks of a message; none if it is plain text."""
     return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 
-def words(content: Any) -> str:
+def message_text(content: Any) -> str:
     """The text of a message, without the client's reminders."""
     if isinstance(content, str):
         texts = [content]
     else:
-        found = (block.get("text") for block in blocks(content) if block.get("type") == "text")
+        found = (
+            block.get("text")
+            for block in message_blocks(content)
+            if block.get("type") == "text"
+        )
         texts = [text for text in found if isinstance(text, str)]
     return _REMINDER.sub("", "\n".join(texts)).strip()
 
 
-def is_private(text: str) -> bool:
+def is_private_text(text: str) -> bool:
     """Whether a person marked all of this as private."""
     rest, count = _PRIVATE.subn("", text)
     return count > 0 and not any(c.isalnum() for c in rest)
 
 
-def is_wrapped(text: str) -> bool:
+def is_command_markup(text: str) -> bool:
     """Whether this is a command or its output in the client's wrapping."""
     return _WRAPPER.match(text) is not None
 
 
-def is_local(text: str) -> bool:
+def is_local_output(text: str) -> bool:
     """Whether this is what the client itself answered to a command: no agent ever saw it."""
     return text.startswith(_LOCAL)
 
 
-def command(text: str) -> str | None:
+def typed_command(text: str) -> str | None:
     """The command as it was typed, such as `/review auth.py`; None if the wrapping holds none."""
     name = _within(text, "command-name")
     if name is None:
@@ -92,7 +96,7 @@ def _within(text: str, tag: str) -> str | None:
     return inner.strip() if start and end else None
 
 
-def summary(text: str) -> str:
+def compaction_summary(text: str) -> str:
     """A compaction's summary without the words that the client puts around it."""
     start = text.find(_SUMMARY_START)
     body = text[start + len(_SUMMARY_START) :] if start >= 0 else text
@@ -100,7 +104,7 @@ def summary(text: str) -> str:
     return body[: min(ends)].strip() if ends else body.strip()
 
 
-def saved_path(payload: Mapping[str, Any]) -> str | None:
+def find_saved_path(payload: Mapping[str, Any]) -> str | None:
     """Where the client says that it put the whole of this result; None if it is here."""
     for name in _RESULTS:
         if (found := _saved_path(payload.get(name))) is not None:
@@ -108,27 +112,27 @@ def saved_path(payload: Mapping[str, Any]) -> str | None:
     return None
 
 
-def restored(payload: Mapping[str, Any], output: str) -> dict[str, Any]:
+def insert_saved_output(payload: Mapping[str, Any], output: str) -> dict[str, Any]:
     """The payload with this output where the preview of it stood."""
     return {k: _filled(v, output) if k in _RESULTS else v for k, v in payload.items()}
 
 
-def without_images(value: Any, depth: int = 0) -> Any:
+def strip_images(value: Any, depth: int = 0) -> Any:
     """A result with the size of every image instead of its letters."""
     if depth >= _DEPTH:
         return value
     if isinstance(value, list):
-        return [without_images(item, depth + 1) for item in value]
+        return [strip_images(item, depth + 1) for item in value]
     if not isinstance(value, Mapping):
         return value
     held = value.get("source", value.get("file", value))
     data = held.get("data", held.get("base64")) if isinstance(held, Mapping) else None
     if value.get("type") in ("image", "document") and isinstance(data, str):
         return {"type": value["type"], "characters": len(data)}
-    return {key: without_images(item, depth + 1) for key, item in value.items()}
+    return {key: strip_images(item, depth + 1) for key, item in value.items()}
 
 
-def sendable(value: Any, depth: int = 0) -> Any:
+def limit_for_wire(value: Any, depth: int = 0) -> Any:
     """A value as the wire can carry it: of what is nested deep a mark, finite numbers only."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -137,11 +141,11 @@ def sendable(value: Any, depth: int = 0) -> Any:
     if depth >= _SENT_DEPTH:
         return _TOO_DEEP
     if isinstance(value, list):
-        return [sendable(item, depth + 1) for item in value]
-    return {key: sendable(item, depth + 1) for key, item in value.items()}
+        return [limit_for_wire(item, depth + 1) for item in value]
+    return {key: limit_for_wire(item, depth + 1) for key, item in value.items()}
 
 
-def milliseconds(timestamp: Any) -> int | None:
+def parse_timestamp_ms(timestamp: Any) -> int | None:
     """A line's time as UTC milliseconds; None if it is none that a clock ever showed."""
     if not isinstance(timestamp, str):
         return None
@@ -162,7 +166,7 @@ def _saved_path(value: Any) -> str | None:
     if isinstance(value, Mapping):
         named = value.get("persistedOutputPath")
         return named if isinstance(named, str) else _saved_path(value.get("stdout"))
-    texts = (block.get("text") for block in blocks(value))
+    texts = (block.get("text") for block in message_blocks(value))
     return next((path for text in texts if (path := _saved_path(text)) is not None), None)
 
 
@@ -180,6 +184,6 @@ def _filled(value: Any, output: str) -> Any:
     if isinstance(value, list):
         return [
             {**block, "text": _filled(block["text"], output)} if "text" in block else block
-            for block in blocks(value)
+            for block in message_blocks(value)
         ]
     return value

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from memd.models import Kind
 from memd.transfer import record
-from memd.transfer.record import Entry
+from memd.transfer.record import ForeignMemory
 
 Row = Mapping[str, str | None]
 """Column → its value as text."""
@@ -46,26 +46,26 @@ _SUMMARY = (
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class WatchedSession:
     """A session of the client that was watched."""
 
     key: str
     client: str
 
 
-def sessions(rows: Iterator[Row]) -> dict[str, Session]:
+def read_sessions(rows: Iterator[Row]) -> dict[str, WatchedSession]:
     """claude-mem's own id of a session → the session of the client."""
     found = {}
     for row in rows:
         own, key = _first(row, "session"), _first(row, "content")
         if key:
             client = _first(row, "client") or "claude"
-            session = Session(key, "claude-code" if client == "claude" else client)
+            session = WatchedSession(key, "claude-code" if client == "claude" else client)
             found[own or key] = found[key] = session
     return found
 
 
-def tables(there: Mapping[str, Collection[str]]) -> list[str]:
+def memory_tables(there: Mapping[str, Collection[str]]) -> list[str]:
     """Which of these tables hold memories, in the order to read them; empty: it is not claude-mem's."""
     return [
         name
@@ -74,7 +74,7 @@ def tables(there: Mapping[str, Collection[str]]) -> list[str]:
     ]
 
 
-def read(table: str, row: Row, known: Mapping[str, Session]) -> list[Entry]:
+def read_row(table: str, row: Row, known: Mapping[str, WatchedSession]) -> list[ForeignMemory]:
     """The memories of one row; none if it says nothing."""
     made = _READERS[table](row)
     if made is None or not made[1].strip():
@@ -82,18 +82,20 @@ def read(table: str, row: Row, known: Mapping[str, Session]) -> list[Entry]:
     heading, text, kind, words, paths = made
     own = _first(row, "session")
     session = known.get(own)
-    cut = record.pieces(text.strip())
+    cut = record.split_text(text.strip())
     return [
-        Entry(
-            title=record.title(heading, "" if len(cut) == 1 else f"({number} of {len(cut)})"),
+        ForeignMemory(
+            title=record.make_title(
+                heading, "" if len(cut) == 1 else f"({number} of {len(cut)})"
+            ),
             text=piece,
-            part=record.part(
+            part=record.part_name(
                 table, own, row.get("id") or "", "" if number == 1 else f"[{number}]"
             ),
             kind=kind,
             at=_at(row),
-            tags=record.tags(words),
-            files=record.files(paths),
+            tags=record.clean_tags(words),
+            files=record.clean_files(paths),
             session=session.key if session else own or None,
             client=session.client if session else None,
             project=_first(row, "project") or None,
@@ -154,7 +156,7 @@ def _first(row: Row, name: str) -> str:
 
 
 def _at(row: Row) -> int | None:
-    found = (record.moment(row.get(column)) for column in _NAMES["at"])
+    found = (record.parse_time_ms(row.get(column)) for column in _NAMES["at"])
     return next((at for at in found if at is not None), None)
 
 

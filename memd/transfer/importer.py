@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from memd.errors import BadRequest, MemdError, Unreachable
-from memd.transfer.record import Entry, Trouble
-from memd.transfer.sources import Cargo, Shelf
+from memd.transfer.record import ForeignMemory, ReadIssues
+from memd.transfer.sources import ImportFile, ImportSource
 
-BATCH = 100
-BATCH_BYTES = 1024 * 1024
+BATCH_MEMORIES_MAX = 100
+BATCH_BYTES_MAX = 1024 * 1024
 """Bytes of JSON in a batch; a line on the wire may have 4 MiB."""
 _STAYING_MAX = 90_000
 """Ids in one request; the wire takes 100,000 values."""
@@ -30,14 +30,14 @@ Remember = Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
 """Hands over memories, in order; says of each its id and what became of it. BadRequest: none was kept."""
 Withdraw = Callable[[str, list[int]], int]
 """Of this file only these ids are left; how many memories are withdrawn."""
-Marks = MutableMapping[str, tuple[int, int]]
+Checkpoints = MutableMapping[str, tuple[int, int]]
 """Key of a file → (bytes, modification time in µs) of what was handed over whole."""
 Progress = Callable[[str, int, int], None]
 """Told the file in hand, the bytes read so far and the bytes of all files."""
 
 
 @dataclass(frozen=True, slots=True)
-class Waybill:
+class ImportOptions:
     """How entries are kept."""
 
     source: str
@@ -59,7 +59,7 @@ class Waybill:
 
 
 @dataclass(slots=True)
-class Report:
+class MemoryImportReport:
     """What an import did, or with `is_dry_run` would do."""
 
     is_dry_run: bool = False
@@ -80,15 +80,17 @@ class Report:
     """Path → why it could not be read."""
 
 
-def bring(
-    shelf: Shelf,
-    waybill: Waybill,
+def import_source(
+    shelf: ImportSource,
+    waybill: ImportOptions,
     hands: tuple[Remember, Withdraw],
-    marks: Marks,
+    marks: Checkpoints,
     progress: Progress,
-) -> Report:
+) -> MemoryImportReport:
     """Import everything on a shelf. Raises Unreachable if nobody listens; all else is in the report."""
-    report = Report(waybill.is_dry_run, skipped=Counter(shelf.left), failed=dict(shelf.failed))
+    report = MemoryImportReport(
+        waybill.is_dry_run, skipped=Counter(shelf.left), failed=dict(shelf.failed)
+    )
     total = sum(cargo.stamp[0] for cargo in shelf.cargoes)
     before = 0
     for cargo in shelf.cargoes:
@@ -96,7 +98,7 @@ def bring(
         if marks.get(key) == cargo.stamp:
             report.unchanged.append(cargo.path)
         else:
-            load = _Load(cargo, waybill, hands, report)
+            load = _FileImport(cargo, waybill, hands, report)
             load.carry(progress, before, total)
             if load.is_complete and not waybill.is_dry_run:
                 marks[key] = cargo.stamp
@@ -111,14 +113,14 @@ def bring(
 
 
 @dataclass(slots=True)
-class _Load:
+class _FileImport:
     """One file on its way."""
 
-    cargo: Cargo
-    waybill: Waybill
+    cargo: ImportFile
+    waybill: ImportOptions
     hands: tuple[Remember, Withdraw]
-    report: Report
-    trouble: Trouble = field(default_factory=Trouble)
+    report: MemoryImportReport
+    trouble: ReadIssues = field(default_factory=ReadIssues)
     is_complete: bool = False
     """Whether all of it was read and handed over."""
     ids: set[int] = field(default_factory=set)
@@ -147,13 +149,13 @@ class _Load:
             self.report.skipped.update(self.trouble.skipped)
             self.report.broken += [f"{path}: {where}" for where in self.trouble.broken]
 
-    def _add(self, entry: Entry) -> None:
+    def _add(self, entry: ForeignMemory) -> None:
         self.report.kinds[entry.kind.value] += 1
         if self.waybill.is_dry_run:
             return
-        memory = wire(entry, self.cargo, self.waybill)
+        memory = memory_request(entry, self.cargo, self.waybill)
         size = len(json.dumps(memory))
-        if len(self.batch) >= BATCH or self.batch_bytes + size > BATCH_BYTES:
+        if len(self.batch) >= BATCH_MEMORIES_MAX or self.batch_bytes + size > BATCH_BYTES_MAX:
             self._hand_over()
         self.batch.append(memory)
         self.batch_bytes += size
@@ -187,7 +189,9 @@ class _Load:
             self.report.withdrawn += self.hands[1](self.cargo.path, sorted(self.ids))
 
 
-def wire(entry: Entry, cargo: Cargo, waybill: Waybill) -> dict[str, Any]:
+def memory_request(
+    entry: ForeignMemory, cargo: ImportFile, waybill: ImportOptions
+) -> dict[str, Any]:
     """An entry as the daemon takes it."""
     origin: dict[str, Any] = {"path": cargo.path, "part": entry.part}
     if entry.line is not None:
@@ -211,7 +215,7 @@ def wire(entry: Entry, cargo: Cargo, waybill: Waybill) -> dict[str, Any]:
     return {name: value for name, value in memory.items() if value is not None}
 
 
-def _owner(entry: Entry, cargo: Cargo, waybill: Waybill) -> dict[str, str]:
+def _owner(entry: ForeignMemory, cargo: ImportFile, waybill: ImportOptions) -> dict[str, str]:
     if waybill.project is not None:
         return {"project": waybill.project}
     directory = entry.directory or (None if entry.project else cargo.directory)
@@ -221,7 +225,7 @@ def _owner(entry: Entry, cargo: Cargo, waybill: Waybill) -> dict[str, str]:
     return {"project": f"{name} (imported)" if name in _RESERVED else name}
 
 
-def _gone(shelf: Shelf, waybill: Waybill, marks: Marks) -> list[str]:
+def _gone(shelf: ImportSource, waybill: ImportOptions, marks: Checkpoints) -> list[str]:
     """The files below the folders that were looked through that are there no more; each is told once."""
     known = [
         key.removeprefix(waybill.prefix)

@@ -12,7 +12,7 @@ from typing import Any
 
 from memd.models import Kind
 from memd.transfer import record as transfer_record
-from memd.transfer.record import Entry, Trouble
+from memd.transfer.record import ForeignMemory, ReadIssues
 
 
 @dataclass(slots=True)
@@ -24,7 +24,9 @@ class _Entity:
     relations: dict[str, None] = field(default_factory=dict)
 
 
-def read(lines: Iterable[bytes], at: int | None, trouble: Trouble) -> list[Entry]:
+def read_graph(
+    lines: Iterable[bytes], at: int | None, trouble: ReadIssues
+) -> list[ForeignMemory]:
     """The memories of a graph; `at` is when its file was last written, for it keeps no other times."""
     entities: dict[str, _Entity] = {}
     relations: list[tuple[int, Mapping[str, Any]]] = []
@@ -40,7 +42,7 @@ def read(lines: Iterable[bytes], at: int | None, trouble: Trouble) -> list[Entry
 
 
 def _records(
-    lines: Iterable[bytes], trouble: Trouble
+    lines: Iterable[bytes], trouble: ReadIssues
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, raw in enumerate(lines, start=1):
         text = raw.decode("utf-8", "replace").strip().removeprefix("\ufeff")
@@ -84,21 +86,21 @@ def _relate(entities: dict[str, _Entity], number: int, record: Mapping[str, Any]
     return True
 
 
-def _entries(entity: _Entity, at: int | None) -> Iterator[Entry]:
+def _entries(entity: _Entity, at: int | None) -> Iterator[ForeignMemory]:
     head = f"{entity.name} ({entity.type})" if entity.type else entity.name
     said = (*entity.observations, *entity.relations)
-    cut = transfer_record.pieces("\n".join((head, *(f"- {line}" for line in said))))
+    cut = transfer_record.split_text("\n".join((head, *(f"- {line}" for line in said))))
     for number, piece in enumerate(cut, start=1):
-        yield Entry(
-            title=transfer_record.title(
+        yield ForeignMemory(
+            title=transfer_record.make_title(
                 head, "" if len(cut) == 1 else f"({number} of {len(cut)})"
             ),
             text=piece,
-            part=transfer_record.part(entity.name, "" if number == 1 else f"[{number}]"),
+            part=transfer_record.part_name(entity.name, "" if number == 1 else f"[{number}]"),
             line=entity.line,
             kind=Kind.FACT,
             at=at,
-            tags=transfer_record.tags([entity.type]),
+            tags=transfer_record.clean_tags([entity.type]),
         )
 
 

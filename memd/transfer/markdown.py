@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from memd.models import Kind
 from memd.transfer import record
-from memd.transfer.record import Entry
+from memd.transfer.record import ForeignMemory
 
 # MERGED from memd.exchange.frontmatter:
 # MERGED The block of facts at the top of a note: `title`, `tags`, `date`, leniently understood. Pure.
@@ -27,7 +27,7 @@ _LIST = re.compile(r"\[(.*)\]", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FrontMatter:
     """What a note says of itself, the note without it, and the line that it begins at."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Facts:
         return [word.strip() for value in given for word in value.split(",") if word.strip()]
 
 
-def split(text: str) -> Facts:
+def split_front_matter(text: str) -> FrontMatter:
     """Part a note from the block at its top."""
     lines = text.split("\n")
     ends = _FENCES.get(lines[0].rstrip())
@@ -55,8 +55,8 @@ def split(text: str) -> Facts:
     )
     values = _values(lines[1:stop]) if stop else {}
     if not values:
-        return Facts(body=text)
-    return Facts(values, "\n".join(lines[stop + 1 :]), stop + 2)
+        return FrontMatter(body=text)
+    return FrontMatter(values, "\n".join(lines[stop + 1 :]), stop + 2)
 
 
 def _values(lines: list[str]) -> dict[str, list[str]]:
@@ -111,7 +111,7 @@ _DATES = ("updated", "modified", "lastmod", "last_modified", "date", "created")
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class MarkdownNote:
     """A note and what is known of all of it."""
 
     name: str
@@ -146,45 +146,45 @@ class _Section:
         return any(line.strip("=- \t") for line in rest)
 
 
-def read(path: str, text: str, at: int | None) -> list[Entry]:
+def read_note(path: str, text: str, at: int | None) -> list[ForeignMemory]:
     """The memories of a file; `path` is relative to the folder, `at` the time of its last change."""
-    facts = split(clean(text))
+    facts = split_front_matter(normalize_line_ends(text))
     given = facts.one("title")
     kind = facts.one("kind", "type").lower()
-    dates = (record.moment(facts.one(name)) for name in _DATES)
+    dates = (record.parse_time_ms(facts.one(name)) for name in _DATES)
     return list(
-        entries(
-            Note(
+        note_memories(
+            MarkdownNote(
                 name=f"{path}: {given}" if given else path,
                 body=facts.body,
                 line=facts.line,
                 kind=Kind(kind) if kind in set(Kind) else Kind.NOTE,
                 at=next((date for date in dates if date is not None), at),
-                tags=record.tags(facts.many("tags", "tag", "keywords")),
+                tags=record.clean_tags(facts.many("tags", "tag", "keywords")),
             )
         )
     )
 
 
-def clean(text: str) -> str:
+def normalize_line_ends(text: str) -> str:
     """The text with one kind of line end and without a byte order mark."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def entries(note: Note) -> Iterator[Entry]:
+def note_memories(note: MarkdownNote) -> Iterator[ForeignMemory]:
     """The memories that a note makes."""
     named: Counter[str] = Counter()
     for trail, section, text in _parts(_tree(note), ()):
         name = _ARROW.join(trail)
         named[name] += 1
         times = "" if named[name] == 1 else f"({named[name]})"
-        cut = record.pieces(text)
+        cut = record.split_text(text)
         for number, piece in enumerate(cut, start=1):
             count = "" if len(cut) == 1 else f"({number} of {len(cut)})"
-            yield Entry(
+            yield ForeignMemory(
                 title=_title(note.name, trail, count),
                 text=piece,
-                part=record.part(name, times, "" if number == 1 else f"[{number}]"),
+                part=record.part_name(name, times, "" if number == 1 else f"[{number}]"),
                 line=section.line,
                 kind=note.kind,
                 at=note.at,
@@ -196,7 +196,7 @@ def _title(name: str, trail: tuple[str, ...], count: str) -> str:
     whole = _ARROW.join((name, *trail))
     if len(whole) + len(count) >= record.TITLE_CHARACTERS and len(trail) > 1:
         whole = _ARROW.join((name, "…", trail[-1]))
-    return record.title(whole, count)
+    return record.make_title(whole, count)
 
 
 def _parts(
@@ -220,7 +220,7 @@ def _parts(
         bare = ""
 
 
-def _tree(note: Note) -> _Section:
+def _tree(note: MarkdownNote) -> _Section:
     """The note's sections, each below the nearest one of a higher rank."""
     root = _Section("", 0, note.line)
     path = [root]
@@ -235,7 +235,7 @@ def _tree(note: Note) -> _Section:
     return root
 
 
-def _sections(note: Note) -> Iterator[_Section]:
+def _sections(note: MarkdownNote) -> Iterator[_Section]:
     current = _Section("", 0, note.line)
     fence = ""
     for number, line in enumerate(note.body.split("\n"), start=note.line):
@@ -297,9 +297,9 @@ _POINTED = re.compile(r"\]\(([^)#\s]++)[^)]*+\)")
 
 def read_claude_memory(
     path: str, text: str, at: int | None, beside: Collection[str]
-) -> tuple[list[Entry], str]:
+) -> tuple[list[ForeignMemory], str]:
     """The memories of one file, and why it has none; `beside` are the names of the other files."""
-    facts = split(clean(text))
+    facts = split_front_matter(normalize_line_ends(text))
     body = facts.body
     if path.rpartition("/")[2] == INDEX:
         body = "\n".join(line for line in body.split("\n") if not _points(line, beside))
@@ -309,15 +309,15 @@ def read_claude_memory(
         return [], "empty"
     type_ = facts.one("type", "metadata.type").lower()
     name, about = facts.one("name", "title"), facts.one("description")
-    note = Note(
-        name=record.title(": ".join(filter(None, (name, about))) or path),
+    note = MarkdownNote(
+        name=record.make_title(": ".join(filter(None, (name, about))) or path),
         body=body,
         line=facts.line,
         kind=_KINDS.get(type_, Kind.NOTE),
         at=at,
-        tags=record.tags([type_, *facts.many("tags")]),
+        tags=record.clean_tags([type_, *facts.many("tags")]),
     )
-    return list(entries(note)), ""
+    return list(note_memories(note)), ""
 
 
 def _points(line: str, beside: Collection[str]) -> bool:

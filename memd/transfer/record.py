@@ -27,7 +27,7 @@ _SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ForeignMemory:
     """What is to be remembered. `at` is UTC milliseconds, None if nobody knows."""
 
     title: str
@@ -49,7 +49,7 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Trouble:
+class ReadIssues:
     """What a reader had to leave out."""
 
     skipped: list[str] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Trouble:
     """Why the file was not read at all, on purpose."""
 
 
-def moment(value: object) -> int | None:
+def parse_time_ms(value: object) -> int | None:
     """UTC milliseconds of a number (seconds or milliseconds) or an ISO date or time; None if it is none."""
     text = str(value).strip().strip("\"'") if value is not None else ""
     try:
@@ -76,7 +76,7 @@ def moment(value: object) -> int | None:
     return found if 0 <= found <= _TIME_MAX else None
 
 
-def pieces(text: str) -> list[str]:
+def split_text(text: str) -> list[str]:
     """The text in pieces that a memory can hold, cut between paragraphs, else lines, else anywhere."""
     if len(text.encode("utf-8", "replace")) <= TEXT_BYTES:
         return [text]
@@ -90,27 +90,27 @@ def pieces(text: str) -> list[str]:
     else:
         cut = len(text) // 2
     halves = (text[:cut].strip("\n"), text[cut:].strip("\n"))
-    return [piece for half in halves for piece in pieces(half) if piece.strip()]
+    return [piece for half in halves for piece in split_text(half) if piece.strip()]
 
 
-def title(*words: str) -> str:
+def make_title(*words: str) -> str:
     """The words on one line, no longer than a title may be."""
     return one_line(" ".join(word for word in words if word), TITLE_CHARACTERS)
 
 
-def tags(words: Iterable[str]) -> tuple[str, ...]:
+def clean_tags(words: Iterable[str]) -> tuple[str, ...]:
     """The words as tags: on one line, not too long, not too many, once each."""
     clean = (_SPACES.sub(" ", word).strip().lstrip("#")[:_TAG_CHARACTERS] for word in words)
     return unique(word for word in clean if word)[:_TAGS_MAX]
 
 
-def files(paths: Iterable[str]) -> tuple[str, ...]:
+def clean_files(paths: Iterable[str]) -> tuple[str, ...]:
     """The paths that can be kept."""
     clean = (path.strip() for path in paths)
     return unique(path for path in clean if 0 < len(path) <= _FILE_CHARACTERS)[:_FILES_MAX]
 
 
-def part(*names: str) -> str:
+def part_name(*names: str) -> str:
     """A name for a part of a file; a very long one keeps what sets it apart."""
     whole = _SPACES.sub(" ", " ".join(name for name in names if name)).strip()
     if len(whole) <= _PART_CHARACTERS:

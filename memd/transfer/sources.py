@@ -13,9 +13,8 @@ from memd.errors import BadRequest
 from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT
 from memd.store import foreign_sqlite
-from memd.transfer import claude_mem as transfer_claude_mem
-from memd.transfer import knowledge_graph, markdown
-from memd.transfer.record import Entry, Trouble
+from memd.transfer import claude_mem, knowledge_graph, markdown
+from memd.transfer.record import ForeignMemory, ReadIssues
 
 # MERGED from memd.exchange.homes:
 # MERGED Where other memories live on this machine, and which directory a folder of Claude Code's stands for.
@@ -39,52 +38,54 @@ _CLIENTS = (
 _CONFIG_BYTES = 16 * 1024 * 1024
 
 
-def claude(environ: Mapping[str, str]) -> list[Path]:
+def claude_directories(environ: Mapping[str, str]) -> list[Path]:
     """Claude Code's own directories; it has had two."""
     given = environ.get("CLAUDE_CONFIG_DIR")
-    home = _home(environ)
+    home = _home_directory(environ)
     both = [home / ".claude", home / ".config" / "claude"]
     return [path for path in ([Path(given)] if given else both) if path.is_dir()]
 
 
-def claude_mem(environ: Mapping[str, str]) -> Path:
+def claude_mem_database(environ: Mapping[str, str]) -> Path:
     """claude-mem's database."""
     given = environ.get("CLAUDE_MEM_DATA_DIR")
-    return (Path(given) if given else _home(environ) / ".claude-mem") / "claude-mem.db"
+    return (
+        Path(given) if given else _home_directory(environ) / ".claude-mem"
+    ) / "claude-mem.db"
 
 
-def knowledge_graphs(environ: Mapping[str, str]) -> list[Path]:
+def find_knowledge_graphs(environ: Mapping[str, str]) -> list[Path]:
     """The files of reference memory servers: as the environment, a client, or the npm cache has them."""
-    home = _home(environ)
+    home = _home_directory(environ)
     given = [path for path in [environ.get("MEMORY_FILE_PATH")] if path]
-    given += [path for name in _CLIENTS for path in _configured(home / name)]
+    given += [path for name in _CLIENTS for path in _read_configured_paths(home / name)]
     named = [home / path[2:] if path.startswith("~/") else Path(path) for path in given]
     cached = sorted((home / ".npm" / "_npx").glob(f"*/{_SERVER}/memory.json*"))
     found = [path for path in (*named, *cached) if path.is_absolute() and path.is_file()]
     return list(dict.fromkeys(found))
 
 
-def memory_folders(base: Path) -> list[Path]:
+def find_memory_folders(base: Path) -> list[Path]:
     """The folders with memory files in Claude Code's own directory."""
     found = (*base.glob("projects/*/memory"), *base.glob("agent-memory/*"))
     return sorted(folder for folder in found if folder.is_dir())
 
 
-def directory_of(folder: Path) -> str | None:
+def resolve_project_directory(folder: Path) -> str | None:
     """The directory that a folder of `projects` stands for; None if nothing tells."""
-    return _recorded(folder) or _decoded(folder.name)
+    return _read_recorded_directory(folder) or _decode_folder_name(folder.name)
 
 
-def transcripts(base: Path) -> dict[str, Path]:
+def session_folders(base: Path) -> dict[str, Path]:
     """Session → the folder in `projects` that has its transcript."""
     return {path.stem: path.parent for path in base.glob("projects/*/*.jsonl")}
 
 
-def _home(environ: Mapping[str, str]) -> Path:
+def _home_directory(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("HOME") or Path.home())
 
 
-def _configured(config: Path) -> Iterator[str]:
+def _read_configured_paths(config: Path) -> Iterator[str]:
     """The memory files that the servers of a client's configuration are given."""
     try:
         if config.stat().st_size > _CONFIG_BYTES:
@@ -100,7 +101,7 @@ def _configured(config: Path) -> Iterator[str]:
             yield path
 
 
-def _recorded(folder: Path) -> str | None:
+def _read_recorded_directory(folder: Path) -> str | None:
     """The directory that the newest transcripts say that they were made in."""
     stamped = []
     for path in folder.glob("*.jsonl"):
@@ -110,7 +111,7 @@ def _recorded(folder: Path) -> str | None:
             continue
     for _, path in sorted(stamped, reverse=True)[:_TRANSCRIPTS_MAX]:
         try:
-            found = _first_directory(path, folder.name)
+            found = _find_directory_in_transcript(path, folder.name)
         except OSError:
             continue
         if found:
@@ -118,7 +119,7 @@ def _recorded(folder: Path) -> str | None:
     return None
 
 
-def _first_directory(path: Path, name: str) -> str | None:
+def _find_directory_in_transcript(path: Path, name: str) -> str | None:
     """The first directory in a transcript; one that the folder is named after, if there is such."""
     first = None
     with path.open("rb") as file:
@@ -138,14 +139,14 @@ def _first_directory(path: Path, name: str) -> str | None:
     return first
 
 
-def _decoded(name: str) -> str | None:
+def _decode_folder_name(name: str) -> str | None:
     """The directory whose path is written like this name; None if there is none, or more than one."""
     found: list[str] = []
     looked = 0
     frontier = [Path("/")]
     while frontier and looked < _LOOKS_MAX:
         here = frontier.pop()
-        for path in _directories(here):
+        for path in _list_directories(here):
             looked += 1
             written = _SIGN.sub("-", str(path))
             if written == name:
@@ -155,7 +156,7 @@ def _decoded(name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _directories(here: Path) -> Iterator[Path]:
+def _list_directories(here: Path) -> Iterator[Path]:
     try:
         with os.scandir(here) as entries:
             yield from (Path(one.path) for one in entries if one.is_dir(follow_symlinks=False))
@@ -181,7 +182,7 @@ _SNIFFED = 8_192
 
 
 @dataclass(slots=True)
-class Found:
+class NoteFiles:
     """The notes, and how many other things were left out for which reason."""
 
     files: list[Path] = field(default_factory=list)
@@ -190,17 +191,17 @@ class Found:
     """Directory → why it could not be looked into."""
 
 
-def notes(top: Path) -> Found:
+def find_notes(top: Path) -> NoteFiles:
     """The notes in a folder and below it, in order of their paths."""
-    found = Found()
+    found = NoteFiles()
     top = top.absolute()
-    _look(top, _above(top), found)
+    _collect_notes(top, _read_parent_rules(top), found)
     found.files.sort()
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class DecodedText:
     """What a file says, or why it was not read."""
 
     words: str = ""
@@ -208,25 +209,27 @@ class Text:
     unread: str = ""
 
 
-def text_of(path: Path) -> Text:
+def read_text(path: Path) -> DecodedText:
     """The text of a file, in whatever it is written. OSError if it cannot be read."""
     if not path.is_file():
-        return Text(unread="no regular file")
+        return DecodedText(unread="no regular file")
     if path.stat().st_size > FILE_BYTES_MAX:
-        return Text(unread=f"larger than {FILE_BYTES_MAX // 1024 // 1024} MiB")
+        return DecodedText(unread=f"larger than {FILE_BYTES_MAX // 1024 // 1024} MiB")
     raw = path.read_bytes()
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return Text(raw.decode("utf-16", "replace"), "UTF-16")
+        return DecodedText(raw.decode("utf-16", "replace"), "UTF-16")
     if b"\0" in raw[:_SNIFFED]:
-        return Text(unread="binary")
+        return DecodedText(unread="binary")
     try:
-        return Text(raw.decode("utf-8"))
+        return DecodedText(raw.decode("utf-8"))
     except UnicodeDecodeError:
-        return Text(raw.decode("cp1252", "replace"), "Windows-1252")
+        return DecodedText(raw.decode("cp1252", "replace"), "Windows-1252")
 
 
-def _look(here: Path, rules: Sequence[tuple[Path, PathPatterns]], found: Found) -> None:
-    own = _rules(here)
+def _collect_notes(
+    here: Path, rules: Sequence[tuple[Path, PathPatterns]], found: NoteFiles
+) -> None:
+    own = _read_ignore_rules(here)
     rules = (*rules, (here, own)) if own else rules
     try:
         with os.scandir(here) as listing:
@@ -237,18 +240,18 @@ def _look(here: Path, rules: Sequence[tuple[Path, PathPatterns]], found: Found) 
     for one in entries:
         path = Path(one.path)
         is_directory = one.is_dir(follow_symlinks=False)
-        why = _left(one, path, rules, is_directory=is_directory)
+        why = _skip_reason(one, path, rules, is_directory=is_directory)
         if why:
             found.left[why] += 1
         elif why is not None:
             continue
         elif is_directory:
-            _look(path, rules, found)
+            _collect_notes(path, rules, found)
         elif one.is_file(follow_symlinks=False):
             found.files.append(path)
 
 
-def _left(
+def _skip_reason(
     one: "os.DirEntry[str]",
     path: Path,
     rules: Sequence[tuple[Path, PathPatterns]],
@@ -264,10 +267,10 @@ def _left(
         return "a link" if path.is_dir() or one.name.lower().endswith(ENDINGS) else ""
     if is_directory and one.name in _PACKAGES:
         return "packages of others"
-    return ".gitignore" if _ignored(path, rules, is_directory=is_directory) else None
+    return ".gitignore" if _is_git_ignored(path, rules, is_directory=is_directory) else None
 
 
-def _ignored(
+def _is_git_ignored(
     path: Path, rules: Sequence[tuple[Path, PathPatterns]], *, is_directory: bool
 ) -> bool:
     verdict = False
@@ -278,20 +281,20 @@ def _ignored(
     return verdict
 
 
-def _above(top: Path) -> list[tuple[Path, PathPatterns]]:
+def _read_parent_rules(top: Path) -> list[tuple[Path, PathPatterns]]:
     """The rules of the folders above, if they belong to the same git repository."""
     if (top / ".git").exists():
         return []
     above: list[tuple[Path, PathPatterns]] = []
     for folder in top.parents:
-        own = _rules(folder)
+        own = _read_ignore_rules(folder)
         above += [(folder, own)] if own else []
         if (folder / ".git").exists():
             return above[::-1]
     return []
 
 
-def _rules(folder: Path) -> PathPatterns | None:
+def _read_ignore_rules(folder: Path) -> PathPatterns | None:
     path = folder / ".gitignore"
     try:
         if not path.is_file() or path.stat().st_size > _IGNORE_BYTES:
@@ -315,18 +318,18 @@ _MICRO_PER_MS = 1_000
 _NANO_PER_MICRO = 1_000
 _UNREAD = ("user_prompts",)
 
-Read = Callable[[Trouble], Iterator[tuple[Entry, float]]]
+ReadMemories = Callable[[ReadIssues], Iterator[tuple[ForeignMemory, float]]]
 """Yields the entries of a file, each with the part of the file, 0 to 1, that was read by then."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cargo:
+class ImportFile:
     """One file to be read."""
 
     path: str
     stamp: tuple[int, int]
     """Bytes, modification time in microseconds: the wire's numbers are exact to 2**53."""
-    read: Read
+    read: ReadMemories
     """Raises OSError and MemdError."""
     directory: str | None = None
     """Whose project its entries belong to unless they say otherwise; None with no `project`: global."""
@@ -336,10 +339,10 @@ class Cargo:
 
 
 @dataclass(slots=True)
-class Shelf:
+class ImportSource:
     """Everything of one kind that was found."""
 
-    cargoes: list[Cargo] = field(default_factory=list)
+    cargoes: list[ImportFile] = field(default_factory=list)
     tops: list[str] = field(default_factory=list)
     """The folders that were looked through."""
     left: Counter[str] = field(default_factory=Counter)
@@ -352,35 +355,35 @@ class Shelf:
     """Whether a file that is gone was taken away because it was wrong."""
 
 
-def knowledge_graph_files(paths: Iterable[Path], environ: Mapping[str, str]) -> Shelf:
+def knowledge_graph_source(paths: Iterable[Path], environ: Mapping[str, str]) -> ImportSource:
     """The graphs of the reference MCP memory server; a folder stands for the graphs right in it."""
-    shelf = Shelf()
+    shelf = ImportSource()
     given = list(paths)
     found = [file for path in given for file in _inside(path, _GRAPH_ENDINGS)]
-    for path in found if given else knowledge_graphs(environ):
+    for path in found if given else find_knowledge_graphs(environ):
         stamp = _stamp(path, shelf)
         if stamp is not None:
             shelf.cargoes.append(
-                Cargo(str(path), stamp, _graph(path, stamp), None, GLOBAL_PROJECT)
+                ImportFile(str(path), stamp, _graph(path, stamp), None, GLOBAL_PROJECT)
             )
     return shelf
 
 
-def claude_memory_files(paths: Iterable[Path], environ: Mapping[str, str]) -> Shelf:
+def claude_memory_source(paths: Iterable[Path], environ: Mapping[str, str]) -> ImportSource:
     """Claude Code's own memory files: of folders of them, or of its whole directory."""
-    shelf = Shelf(is_kept_tidy=True)
-    for path in list(paths) or claude(environ):
+    shelf = ImportSource(is_kept_tidy=True)
+    for path in list(paths) or claude_directories(environ):
         folders = [path] if _is_memory(path) else []
         for one in folders or _memory_folders(path):
             _shelve_memory(one.absolute(), shelf)
     return shelf
 
 
-def claude_mem_files(paths: Iterable[Path], environ: Mapping[str, str]) -> Shelf:
+def claude_mem_source(paths: Iterable[Path], environ: Mapping[str, str]) -> ImportSource:
     """claude-mem's databases; a folder stands for the one in it."""
-    shelf = Shelf()
+    shelf = ImportSource()
     given = [path / "claude-mem.db" if path.is_dir() else path for path in paths]
-    default = claude_mem(environ)
+    default = claude_mem_database(environ)
     for path in given or ([default] if default.exists() else []):
         stamp = _stamp(path.absolute(), shelf)
         log = Path(f"{path.absolute()}-wal")
@@ -388,17 +391,17 @@ def claude_mem_files(paths: Iterable[Path], environ: Mapping[str, str]) -> Shelf
             more = _stamp(log, shelf) or (0, 0)
             stamp = (stamp[0] + more[0], max(stamp[1], more[1]))
         if stamp is not None:
-            read = _database(path.absolute(), _Owners(claude(environ)), shelf)
-            shelf.cargoes.append(Cargo(str(path.absolute()), stamp, read, is_whole=False))
+            read = _database(path.absolute(), _Owners(claude_directories(environ)), shelf)
+            shelf.cargoes.append(ImportFile(str(path.absolute()), stamp, read, is_whole=False))
     return shelf
 
 
-def markdown_files(paths: Iterable[Path], _: Mapping[str, str]) -> Shelf:
+def markdown_source(paths: Iterable[Path], _: Mapping[str, str]) -> ImportSource:
     """The notes of folders, and single notes."""
-    shelf = Shelf()
+    shelf = ImportSource()
     for given in paths:
         path = given.absolute()
-        found = notes(path) if path.is_dir() else Found([path])
+        found = find_notes(path) if path.is_dir() else NoteFiles([path])
         top = path if path.is_dir() else path.parent
         shelf.tops += [str(path)] if path.is_dir() else []
         shelf.left += found.left
@@ -408,16 +411,16 @@ def markdown_files(paths: Iterable[Path], _: Mapping[str, str]) -> Shelf:
             if stamp is not None:
                 name = file.relative_to(top).as_posix()
                 read = _note(file, name, stamp, shelf)
-                shelf.cargoes.append(Cargo(str(file), stamp, read, str(top)))
+                shelf.cargoes.append(ImportFile(str(file), stamp, read, str(top)))
     return shelf
 
 
-def _shelve_memory(one: Path, shelf: Shelf) -> None:
+def _shelve_memory(one: Path, shelf: ImportSource) -> None:
     found = sorted(path for path in one.glob("*.md") if path.is_file())
     beside = frozenset(path.name for path in found)
     directory = project = None
     if one.name == "memory" and one.parent.parent.name == "projects":
-        directory = directory_of(one.parent)
+        directory = resolve_project_directory(one.parent)
         project = one.parent.name
         if directory is None and found:
             shelf.notes.append(
@@ -430,7 +433,7 @@ def _shelve_memory(one: Path, shelf: Shelf) -> None:
         stamp = _stamp(path, shelf)
         if stamp is not None:
             read = _memory(path, beside - {path.name}, stamp, shelf)
-            shelf.cargoes.append(Cargo(str(path), stamp, read, directory, project))
+            shelf.cargoes.append(ImportFile(str(path), stamp, read, directory, project))
 
 
 def _is_memory(path: Path) -> bool:
@@ -441,7 +444,7 @@ def _memory_folders(path: Path) -> list[Path]:
     """The folders of memory files in Claude Code's directory, in its `projects`, or in one of these."""
     base = path.parent if path.name == "projects" else path
     own = [path / "memory"] if (path / "memory").is_dir() else []
-    return own or memory_folders(base)
+    return own or find_memory_folders(base)
 
 
 def _inside(path: Path, endings: tuple[str, ...]) -> list[Path]:
@@ -451,7 +454,7 @@ def _inside(path: Path, endings: tuple[str, ...]) -> list[Path]:
     return sorted(file for file in found if file.is_file())
 
 
-def _stamp(path: Path, shelf: Shelf) -> tuple[int, int] | None:
+def _stamp(path: Path, shelf: ImportSource) -> tuple[int, int] | None:
     try:
         found = path.stat()
     except OSError as error:
@@ -460,19 +463,19 @@ def _stamp(path: Path, shelf: Shelf) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns // _NANO_PER_MICRO
 
 
-def _evenly(entries: list[Entry]) -> Iterator[tuple[Entry, float]]:
+def _evenly(entries: list[ForeignMemory]) -> Iterator[tuple[ForeignMemory, float]]:
     for number, entry in enumerate(entries, start=1):
         yield entry, number / len(entries)
 
 
-def _graph(path: Path, stamp: tuple[int, int]) -> Read:
-    def read(trouble: Trouble) -> Iterator[tuple[Entry, float]]:
+def _graph(path: Path, stamp: tuple[int, int]) -> ReadMemories:
+    def read(trouble: ReadIssues) -> Iterator[tuple[ForeignMemory, float]]:
         if stamp[0] > _GRAPH_BYTES_MAX:
             raise BadRequest(
                 f"larger than {_GRAPH_BYTES_MAX // 1024 // 1024} MiB; split it, lines at a time"
             )
         with path.open("rb") as file:
-            found = knowledge_graph.read(file, stamp[1] // _MICRO_PER_MS, trouble)
+            found = knowledge_graph.read_graph(file, stamp[1] // _MICRO_PER_MS, trouble)
         if not found:
             # An accident has emptied such files before: nothing is taken to be gone.
             trouble.broken.append("no entity in it")
@@ -481,18 +484,20 @@ def _graph(path: Path, stamp: tuple[int, int]) -> Read:
     return read
 
 
-def _note(path: Path, name: str, stamp: tuple[int, int], shelf: Shelf) -> Read:
-    def read(trouble: Trouble) -> Iterator[tuple[Entry, float]]:
+def _note(path: Path, name: str, stamp: tuple[int, int], shelf: ImportSource) -> ReadMemories:
+    def read(trouble: ReadIssues) -> Iterator[tuple[ForeignMemory, float]]:
         text = _text(path, shelf, trouble)
-        found = markdown.read(name, text, stamp[1] // _MICRO_PER_MS)
+        found = markdown.read_note(name, text, stamp[1] // _MICRO_PER_MS)
         trouble.skipped += [] if found or trouble.unread else ["empty"]
         yield from _evenly(found)
 
     return read
 
 
-def _memory(path: Path, beside: frozenset[str], stamp: tuple[int, int], shelf: Shelf) -> Read:
-    def read(trouble: Trouble) -> Iterator[tuple[Entry, float]]:
+def _memory(
+    path: Path, beside: frozenset[str], stamp: tuple[int, int], shelf: ImportSource
+) -> ReadMemories:
+    def read(trouble: ReadIssues) -> Iterator[tuple[ForeignMemory, float]]:
         text = _text(path, shelf, trouble)
         found, why = markdown.read_claude_memory(
             path.name, text, stamp[1] // _MICRO_PER_MS, beside
@@ -503,8 +508,8 @@ def _memory(path: Path, beside: frozenset[str], stamp: tuple[int, int], shelf: S
     return read
 
 
-def _text(path: Path, shelf: Shelf, trouble: Trouble) -> str:
-    text = text_of(path)
+def _text(path: Path, shelf: ImportSource, trouble: ReadIssues) -> str:
+    text = read_text(path)
     trouble.unread = text.unread
     if text.unread:
         shelf.notes.append(f"left out: {path}: {text.unread}")
@@ -513,11 +518,11 @@ def _text(path: Path, shelf: Shelf, trouble: Trouble) -> str:
     return text.words
 
 
-def _database(path: Path, owners: "_Owners", shelf: Shelf) -> Read:
-    def read(trouble: Trouble) -> Iterator[tuple[Entry, float]]:
+def _database(path: Path, owners: "_Owners", shelf: ImportSource) -> ReadMemories:
+    def read(trouble: ReadIssues) -> Iterator[tuple[ForeignMemory, float]]:
         with foreign_sqlite.open_foreign(str(path)) as file:
             there = file.tables()
-            tables = transfer_claude_mem.tables(there)
+            tables = claude_mem.memory_tables(there)
             if not tables:
                 raise BadRequest("a database, but not claude-mem's: it has none of its tables")
             counts = {table: file.count(table) for table in tables}
@@ -526,16 +531,14 @@ def _database(path: Path, owners: "_Owners", shelf: Shelf) -> Read:
                     shelf.notes.append(
                         f"its prompts ({count:,}) are left out; `memd import claude-code` reads them"
                     )
-            known: dict[str, transfer_claude_mem.Session] = {}
-            if transfer_claude_mem.SESSION_TABLE in there:
-                known = transfer_claude_mem.sessions(
-                    file.rows(transfer_claude_mem.SESSION_TABLE)
-                )
+            known: dict[str, claude_mem.WatchedSession] = {}
+            if claude_mem.SESSION_TABLE in there:
+                known = claude_mem.read_sessions(file.rows(claude_mem.SESSION_TABLE))
             total, done = max(1, sum(counts.values())), 0
             for table in tables:
                 for row in file.rows(table):
                     done += 1
-                    found = transfer_claude_mem.read(table, row, known)
+                    found = claude_mem.read_row(table, row, known)
                     trouble.skipped += [] if found else [f"{table} without words"]
                     for entry in found:
                         yield owners.placed(entry), done / total
@@ -547,13 +550,13 @@ class _Owners:
     """Which directory a session ran in, as its transcript says, while there is one."""
 
     def __init__(self, bases: Iterable[Path]) -> None:
-        self._folders = {s: path for base in bases for s, path in transcripts(base).items()}
+        self._folders = {s: path for base in bases for s, path in session_folders(base).items()}
         self._directories: dict[Path, str | None] = {}
 
-    def placed(self, entry: Entry) -> Entry:
+    def placed(self, entry: ForeignMemory) -> ForeignMemory:
         place = self._folders.get(entry.session or "")
         if place is None:
             return entry
         if place not in self._directories:
-            self._directories[place] = directory_of(place)
+            self._directories[place] = resolve_project_directory(place)
         return replace(entry, directory=self._directories[place])

@@ -17,16 +17,16 @@ from typing import Any
 from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
 from memd.transfer import claude_markup, transcripts
-from memd.transfer.transcripts import Payload, TranscriptReader
+from memd.transfer.transcripts import ImportedPayload, TranscriptReader
 
 CLIENT = "claude-code"
-BATCH = 200
-BATCH_BYTES = 2 * 1024 * 1024
+BATCH_EVENTS_MAX = 200
+BATCH_BYTES_MAX = 2 * 1024 * 1024
 TRANSCRIPT_LINE_BYTES_MAX = 32 * 1024 * 1024
 """A prompt with a few screenshots is a line of many megabytes; a longer one is an accident."""
 REQUEST_BYTES_MAX = LINE_BYTES_MAX - 65_536
 """Bytes of an event's JSON that fit on a line of the wire, with what stands around them."""
-VALUES_MAX = 80_000
+REQUEST_VALUES_MAX = 80_000
 """Commas, brackets and surrogate escapes in one request; the wire takes 100,000."""
 _COSTLY = (",", "[", "{", "\\ud")
 QUIET_MS = 600_000
@@ -40,14 +40,14 @@ Send = Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
 """Hands over captures, in order, and returns a receipt for each."""
 Truncate = Callable[[Any], Any]
 """Makes a payload small enough for the wire, and redacts it before it cuts."""
-Marks = MutableMapping[str, tuple[int, int]]
+Checkpoints = MutableMapping[str, tuple[int, int]]
 """path → (bytes, modification time in ns) of the files that were read to their end."""
 Progress = Callable[[str, int, int], None]
 """Told the file in hand, the bytes read so far and the bytes of all files."""
 
 
 @dataclass(slots=True)
-class ImportReport:
+class TranscriptImportReport:
     """What an import did so far, or with `is_dry_run` would do."""
 
     is_dry_run: bool = False
@@ -74,9 +74,9 @@ def find_transcripts(paths: Iterable[str] | None, environ: Mapping[str, str]) ->
     return sorted(found, key=lambda path: (_stamp(path)[1], path))
 
 
-def carry(  # noqa: PLR0913  # the last three are named wherever it is called
-    files: Sequence[str], send: Send | None, marks: Marks, progress: Progress, *,
-    truncate: Truncate, report: ImportReport, now: int,
+def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it is called
+    files: Sequence[str], send: Send | None, marks: Checkpoints, progress: Progress, *,
+    truncate: Truncate, report: TranscriptImportReport, now: int,
 ) -> None:  # fmt: skip
     """Import these files and enter in the report what became of them. `now` is UTC milliseconds.
 
@@ -94,7 +94,7 @@ def carry(  # noqa: PLR0913  # the last three are named wherever it is called
             report.unchanged.append(path)
         else:
             reader = TranscriptReader(seen=seen)
-            load = _Load(path, written // 1_000_000, send, truncate, report, reader)
+            load = _TranscriptImport(path, written // 1_000_000, send, truncate, report, reader)
             is_read = _carry_one(load, progress, (before, total), now)
             if is_read and not reader.is_open and not report.is_dry_run:
                 marks[path] = stamps[path]
@@ -103,46 +103,46 @@ def carry(  # noqa: PLR0913  # the last three are named wherever it is called
 
 
 @dataclass(slots=True)
-class _Load:
+class _TranscriptImport:
     """One file on its way."""
 
     path: str
     written_at: int
     send: Send | None
     truncate: Truncate
-    report: ImportReport
+    report: TranscriptImportReport
     reader: TranscriptReader
     batch: list[dict[str, Any]] = field(default_factory=list)
     batch_bytes: int = 0
     batch_values: int = 0
 
-    def add(self, found: Payload, place: transcripts.Place) -> None:
+    def add(self, found: ImportedPayload, place: transcripts.TranscriptLocation) -> None:
         """Take one payload along, with the whole of its result."""
         self.report.events[str(found.payload.get("hook_event_name"))] += 1
         if self.send is None:
             return
         capture = {
             "client": CLIENT,
-            "payload": claude_markup.sendable(self._completed(found, place)),
+            "payload": claude_markup.limit_for_wire(self._completed(found, place)),
             # A line without a time is at least no younger than its file.
             "at": self.written_at if found.at is None else found.at,
             "directory": found.directory,
             "source": "import",
         }
         size, values = _measure(capture)
-        if size > REQUEST_BYTES_MAX or values > VALUES_MAX:
+        if size > REQUEST_BYTES_MAX or values > REQUEST_VALUES_MAX:
             capture["payload"] = self.truncate(capture["payload"])
             size, values = _measure(capture)
-        if size > REQUEST_BYTES_MAX or values > VALUES_MAX:
+        if size > REQUEST_BYTES_MAX or values > REQUEST_VALUES_MAX:
             self.reader.skipped["too large to hand over"] += 1
             return
-        is_full = self.batch_bytes + size > BATCH_BYTES
-        if self.batch and (is_full or self.batch_values + values > VALUES_MAX):
+        is_full = self.batch_bytes + size > BATCH_BYTES_MAX
+        if self.batch and (is_full or self.batch_values + values > REQUEST_VALUES_MAX):
             self.hand_over()
         self.batch.append(capture)
         self.batch_bytes += size
         self.batch_values += values
-        if len(self.batch) >= BATCH:
+        if len(self.batch) >= BATCH_EVENTS_MAX:
             self.hand_over()
 
     def hand_over(self) -> None:
@@ -156,14 +156,16 @@ class _Load:
                 if outcome in ("filtered", "refused"):
                     self.report.reasons[str(receipt.get("reason"))] += 1
 
-    def _completed(self, found: Payload, place: transcripts.Place) -> Mapping[str, Any]:
+    def _completed(
+        self, found: ImportedPayload, place: transcripts.TranscriptLocation
+    ) -> Mapping[str, Any]:
         if found.saved is None:
             return found.payload
-        output = transcripts.read_output(place, found.saved)
+        output = transcripts.read_saved_output(place, found.saved)
         if output is None:
             self.reader.skipped["the rest of a long result"] += 1
             return found.payload
-        return claude_markup.restored(found.payload, output)
+        return claude_markup.insert_saved_output(found.payload, output)
 
 
 def _measure(capture: Mapping[str, Any]) -> tuple[int, int]:
@@ -172,12 +174,14 @@ def _measure(capture: Mapping[str, Any]) -> tuple[int, int]:
     return len(text), sum(map(text.count, _COSTLY))
 
 
-def _carry_one(load: _Load, progress: Progress, span: tuple[int, int], now: int) -> bool:
+def _carry_one(
+    load: _TranscriptImport, progress: Progress, span: tuple[int, int], now: int
+) -> bool:
     """Import one file; whether all of it was read and acknowledged."""
     reader, report = load.reader, load.report
     before, total = span
     try:
-        place = transcripts.place(load.path)
+        place = transcripts.locate_transcript(load.path)
         reader.agent, reader.agent_type = place.agent, place.agent_type
         is_growing = 0 <= now - load.written_at < QUIET_MS
         for line, offset in _lines(load.path, reader):

@@ -35,7 +35,7 @@ _PATH_CHARACTERS = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Payload:
+class ImportedPayload:
     """What the hook would have got, when (UTC ms; None: unknown), and in which directory."""
 
     payload: Mapping[str, Any]
@@ -46,7 +46,7 @@ class Payload:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _PendingText:
     """A text of the agent, or a command of the person, that may yet turn out to be no such."""
 
     text: str
@@ -57,7 +57,7 @@ class _Said:
 
 
 @dataclass(slots=True)
-class _Thread:
+class _AgentThread:
     """The session's own agent, or one subagent, in the course of its turn."""
 
     session: str
@@ -66,21 +66,21 @@ class _Thread:
     prompt_id: str | None = None
     is_private: bool = False
     """Whether its prompt says nothing but what is private: then nobody is told of the rest."""
-    last: _Said | None = None
+    last: _PendingText | None = None
     """What was said last, while nothing has followed it."""
-    command: _Said | None = None
+    command: _PendingText | None = None
     """What was typed last, while it is open whether an agent or the client itself answers it."""
 
 
 @dataclass(slots=True)
-class _Line:
+class _ConversationLine:
     """A line of conversation, taken apart."""
 
     raw: Mapping[str, Any]
     message: Mapping[str, Any]
     blocks: list[Mapping[str, Any]]
     text: str
-    thread: _Thread
+    thread: _AgentThread
 
 
 @dataclass(slots=True)
@@ -97,23 +97,23 @@ class TranscriptReader:
     skipped: Counter[str] = field(default_factory=Counter)
     is_open: bool = False
     """After finishing: whether a turn was left without an end, for it may be going on."""
-    _threads: dict[tuple[str, str | None], _Thread] = field(default_factory=dict)
+    _threads: dict[tuple[str, str | None], _AgentThread] = field(default_factory=dict)
     _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
     _directories: dict[str, str] = field(default_factory=dict)
     _was_private: bool = False
     _trigger: str | None = None
     _session: str | None = None
     _at: int | None = None
-    _out: list[Payload] = field(default_factory=list)
+    _out: list[ImportedPayload] = field(default_factory=list)
 
-    def feed(self, line: bytes | str) -> list[Payload]:
+    def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """The payloads that this line completes."""
         raw = self._parsed(line)
         if raw is not None:
             self._read(raw)
         return self._taken()
 
-    def finish(self, *, is_growing: bool = False) -> list[Payload]:
+    def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
         """The ends of turns that only the end of the file shows.
 
         Of a file that may still grow, an end is told only where the client said that it is one.
@@ -126,7 +126,7 @@ class TranscriptReader:
                 self._end(thread)
         return self._taken()
 
-    def _taken(self) -> list[Payload]:
+    def _taken(self) -> list[ImportedPayload]:
         taken, self._out = self._out, []
         return taken
 
@@ -166,12 +166,16 @@ class TranscriptReader:
         else:
             self._read_message(raw, thread)
 
-    def _read_message(self, raw: Mapping[str, Any], thread: _Thread) -> None:
+    def _read_message(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
         message = raw.get("message")
         message = message if isinstance(message, Mapping) else {}
         content = message.get("content")
-        line = _Line(
-            raw, message, claude_markup.blocks(content), claude_markup.words(content), thread
+        line = _ConversationLine(
+            raw,
+            message,
+            claude_markup.message_blocks(content),
+            claude_markup.message_text(content),
+            thread,
         )
         (self._read_user if raw.get("type") == "user" else self._read_assistant)(line)
         if self._was_seen(raw):
@@ -189,7 +193,7 @@ class TranscriptReader:
         if self._session is not None and directory is not None and is_path:
             # The first one: an agent that changes directory is still in the same project.
             self._directories.setdefault(self._session, directory)
-        at = claude_markup.milliseconds(raw.get("timestamp"))
+        at = claude_markup.parse_timestamp_ms(raw.get("timestamp"))
         self._at = self._at if at is None else at
 
     def _was_seen(self, raw: Mapping[str, Any]) -> bool:
@@ -201,23 +205,23 @@ class TranscriptReader:
         self.seen.add(name)
         return was_seen
 
-    def _thread(self, raw: Mapping[str, Any], session: str) -> _Thread:
+    def _thread(self, raw: Mapping[str, Any], session: str) -> _AgentThread:
         agent = _string(raw, "agentId") or self.agent
         if agent is None and raw.get("isSidechain") is True:
             agent = _SIDECHAIN
-        thread = self._threads.setdefault((session, agent), _Thread(session, agent))
+        thread = self._threads.setdefault((session, agent), _AgentThread(session, agent))
         said = _string(raw, "attributionAgent") or thread.agent_type
         thread.agent_type = (self.agent_type or said) if agent is not None else ""
         return thread
 
-    def _read_system(self, raw: Mapping[str, Any], thread: _Thread) -> None:
+    def _read_system(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
         if raw.get("subtype") == "compact_boundary":
             about = raw.get("compactMetadata")
             self._trigger = _string(about, "trigger") if isinstance(about, Mapping) else None
         elif raw.get("subtype") == "stop_hook_summary":
             self._end(thread)
 
-    def _read_attachment(self, raw: Mapping[str, Any], thread: _Thread) -> None:
+    def _read_attachment(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
         """Of all that the client attaches, only what the person typed while the agent worked was said."""
         held = raw.get("attachment")
         held = held if isinstance(held, Mapping) else {}
@@ -227,17 +231,17 @@ class TranscriptReader:
         if not is_typed or held.get("commandMode", "prompt") != "prompt" or sender != "human":
             self.skipped["not conversation"] += 1
             return
-        text = claude_markup.words(held.get("prompt"))
-        if not text or thread.agent is not None or claude_markup.is_wrapped(text):
+        text = claude_markup.message_text(held.get("prompt"))
+        if not text or thread.agent is not None or claude_markup.is_command_markup(text):
             self.skipped["no text"] += 1
         elif self._was_seen(raw):
             self.skipped["copied from another session"] += 1
         else:
             # It has no prompt id: under the one of the turn it breaks into, it would be that prompt.
-            aside = _Thread(thread.session, None)
+            aside = _AgentThread(thread.session, None)
             self._say(aside, "UserPromptSubmit", self._at, uuid=_uuid(raw), prompt=text)
 
-    def _read_assistant(self, line: _Line) -> None:
+    def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
         if line.raw.get("isApiErrorMessage") is True or model == "<synthetic>":
             self.skipped["error of the API"] += 1
@@ -250,7 +254,7 @@ class TranscriptReader:
                 self._remember_call(block)
             elif block.get("type") == "text" and line.text and why != "tool_use":
                 is_final = isinstance(why, str) and why in _LAST_WORDS
-                line.thread.last = _Said(line.text, _uuid(line.raw), self._at, is_final)
+                line.thread.last = _PendingText(line.text, _uuid(line.raw), self._at, is_final)
 
     def _remember_call(self, block: Mapping[str, Any]) -> None:
         use, name = _string(block, "id"), _string(block, "name")
@@ -261,7 +265,7 @@ class TranscriptReader:
             del self._calls[next(iter(self._calls))]
         self._calls[use] = (name, block.get("input"))
 
-    def _read_user(self, line: _Line) -> None:
+    def _read_user(self, line: _ConversationLine) -> None:
         raw, thread = line.raw, line.thread
         turn = _string(raw, "promptId")
         results = [block for block in line.blocks if block.get("type") == "tool_result"]
@@ -271,7 +275,9 @@ class TranscriptReader:
             thread.prompt_id = turn or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
-        elif raw.get("repeatsCompactSummary") is True or claude_markup.is_wrapped(line.text):
+        elif raw.get("repeatsCompactSummary") is True or claude_markup.is_command_markup(
+            line.text
+        ):
             self._read_command(line, turn)
         elif line.text.startswith(_INTERRUPTED):
             thread.last = None  # no hook is told of an end that was no end
@@ -281,29 +287,29 @@ class TranscriptReader:
         else:
             self._read_prompt(line, turn)
 
-    def _read_command(self, line: _Line, turn: str | None) -> None:
+    def _read_command(self, line: _ConversationLine, turn: str | None) -> None:
         """A command is a prompt if an agent answers it, and nothing if the client does."""
-        typed, thread = claude_markup.command(line.text), line.thread
-        if claude_markup.is_local(line.text):
+        typed, thread = claude_markup.typed_command(line.text), line.thread
+        if claude_markup.is_local_output(line.text):
             thread.command = None
         elif typed and thread.agent is None and (turn is None or turn != thread.prompt_id):
             self._end(thread)
-            thread.command = _Said(typed, _uuid(line.raw), self._at, turn=turn)
+            thread.command = _PendingText(typed, _uuid(line.raw), self._at, turn=turn)
         self.skipped["command"] += 1
 
-    def _answer_command(self, thread: _Thread) -> None:
+    def _answer_command(self, thread: _AgentThread) -> None:
         typed, thread.command = thread.command, None
         if typed is not None:
             thread.prompt_id, thread.is_private = typed.turn, False
             self._say(thread, "UserPromptSubmit", typed.at, uuid=typed.uuid, prompt=typed.text)
 
-    def _read_prompt(self, line: _Line, turn: str | None) -> None:
+    def _read_prompt(self, line: _ConversationLine, turn: str | None) -> None:
         thread = line.thread
         is_repeated = turn is not None and turn == thread.prompt_id
         if not is_repeated:
             self._end(thread)
             thread.command = None
-            thread.is_private = claude_markup.is_private(line.text)
+            thread.is_private = claude_markup.is_private_text(line.text)
         thread.prompt_id = turn
         if thread.agent is not None or is_repeated:
             self.skipped[
@@ -313,24 +319,26 @@ class TranscriptReader:
         said = {"uuid": _uuid(line.raw), "prompt": line.text}
         self._say(thread, "UserPromptSubmit", self._at, **said)
 
-    def _read_compaction(self, line: _Line, turn: str | None) -> None:
+    def _read_compaction(self, line: _ConversationLine, turn: str | None) -> None:
         trigger, self._trigger = self._trigger, None
         if self._was_private:
             self.skipped["of a private turn"] += 1
             return
         self._say(
-            _Thread(line.thread.session, None, prompt_id=turn),
+            _AgentThread(line.thread.session, None, prompt_id=turn),
             "PostCompact",
             self._at,
             uuid=_uuid(line.raw),
             trigger=trigger,
-            compact_summary=claude_markup.summary(line.text),
+            compact_summary=claude_markup.compaction_summary(line.text),
         )
 
-    def _read_result(self, line: _Line, block: Mapping[str, Any], *, is_only: bool) -> None:
+    def _read_result(
+        self, line: _ConversationLine, block: Mapping[str, Any], *, is_only: bool
+    ) -> None:
         use = _string(block, "tool_use_id")
         name, given = self._calls.pop(use, (None, None)) if use is not None else (None, None)
-        text = claude_markup.words(block.get("content"))
+        text = claude_markup.message_text(block.get("content"))
         if name is None:
             self.skipped["a result without its call"] += 1
         elif name.startswith(_OWN_TOOLS):
@@ -343,19 +351,19 @@ class TranscriptReader:
                 self._say(line.thread, "PostToolUseFailure", self._at, **call, error=text)
             else:
                 known = line.raw.get("toolUseResult") if is_only else None
-                response = claude_markup.without_images(
+                response = claude_markup.strip_images(
                     block.get("content") if known is None else known
                 )
                 self._say(line.thread, "PostToolUse", self._at, **call, tool_response=response)
 
-    def _end(self, thread: _Thread) -> None:
+    def _end(self, thread: _AgentThread) -> None:
         """The turn is over: what was said last is what it ended with."""
         said, thread.last = thread.last, None
         if said is not None:
             name = "Stop" if thread.agent is None else "SubagentStop"
             self._say(thread, name, said.at, uuid=said.uuid, last_assistant_message=said.text)
 
-    def _say(self, thread: _Thread, name: str, at: int | None, **fields: Any) -> None:
+    def _say(self, thread: _AgentThread, name: str, at: int | None, **fields: Any) -> None:
         if thread.is_private:
             # A copy of the session has the turn under other names, where nothing tells that it is.
             self._was_private = True
@@ -371,7 +379,9 @@ class TranscriptReader:
         if thread.agent is not None:
             payload |= {"agent_id": thread.agent, "agent_type": thread.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
-        self._out.append(Payload(payload, at, directory, claude_markup.saved_path(payload)))
+        self._out.append(
+            ImportedPayload(payload, at, directory, claude_markup.find_saved_path(payload))
+        )
 
 
 def _string(value: Mapping[str, Any], name: str) -> str | None:
@@ -405,7 +415,7 @@ _QUIET = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TranscriptLocation:
     """Where a transcript lies, and whose it is."""
 
     project: str
@@ -417,15 +427,15 @@ class Place:
     """What the subagent's description says that it is."""
 
 
-def place(path: str) -> Place:
+def locate_transcript(path: str) -> TranscriptLocation:
     """Read off a transcript's path, and its `.meta.json`, what the lines in it do not say."""
     file = Path(path)
     named = _AGENT.fullmatch(file.name)
     if named is None:
-        return Place(str(file.parent), file.stem)
+        return TranscriptLocation(str(file.parent), file.stem)
     home = next((p.parent for p in file.parents if p.name == _SUBAGENTS), None)
     kind = _meta(file).get("agentType")
-    return Place(
+    return TranscriptLocation(
         str(home.parent if home else file.parent),
         home.name if home else "",
         named.group(1),
@@ -433,7 +443,7 @@ def place(path: str) -> Place:
     )
 
 
-def read_output(place: Place, said: str) -> str | None:
+def read_saved_output(place: TranscriptLocation, said: str) -> str | None:
     """The result that the client says it saved at `said`; None if it is not where it may be."""
     parts = PurePosixPath(said.replace("\\", "/")).parts
     name = parts[-1] if parts else ""

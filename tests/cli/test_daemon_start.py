@@ -36,7 +36,7 @@ def test_two_at_once_start_one_daemon(machine):
     # Nobody waits to take over.
     assert machine.run("stop").status == 0
     time.sleep(1.5)
-    assert daemon_process.holder(paths(machine).lock) is None
+    assert daemon_process.find_lock_holder(paths(machine).lock) is None
 
 
 def test_only_its_user_can_come_near_it(machine):
@@ -53,15 +53,15 @@ def test_the_daemon_keeps_nothing_of_the_shell_that_started_it(machine):
     with machine.popen("start", stdout=-1, stderr=-1) as process:
         out, _ = process.communicate(timeout=60)
     assert b"started" in out
-    pid = daemon_process.holder(paths(machine).lock).pid
+    pid = daemon_process.find_lock_holder(paths(machine).lock).pid
     assert os.getsid(pid) == pid
 
 
 def test_a_stale_socket_of_a_killed_daemon_is_replaced(machine):
     assert machine.run("start").status == 0
-    os.kill(daemon_process.holder(paths(machine).lock).pid, signal.SIGKILL)
+    os.kill(daemon_process.find_lock_holder(paths(machine).lock).pid, signal.SIGKILL)
     deadline = time.monotonic() + 60
-    while daemon_process.holder(paths(machine).lock) and time.monotonic() < deadline:
+    while daemon_process.find_lock_holder(paths(machine).lock) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert Path(paths(machine).socket).exists()
     assert machine.run("status").status == 2

@@ -9,9 +9,9 @@ from memd.paths import Paths
 
 DEAF = """
 import signal, sys, time
-from memd.daemon import lock
+from memd.daemon import process
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-with lock.held(sys.argv[1], 1):
+with process.hold_lock(sys.argv[1], 1):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -22,7 +22,7 @@ def test_stop_returns_once_it_has_left_and_again_is_no_error(machine):
     ran = machine.run("stop")
     assert ran.status == 0
     assert ran.out.startswith("stopped, pid ")
-    assert daemon_process.holder(Paths(machine.environ).lock) is None
+    assert daemon_process.find_lock_holder(Paths(machine.environ).lock) is None
     assert not Path(Paths(machine.environ).socket).exists()
     again = machine.run("stop")
     assert (again.status, again.out) == (0, "not running\n")

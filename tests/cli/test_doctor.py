@@ -139,7 +139,7 @@ def test_without_a_daemon_what_a_killed_one_left_and_a_broken_vault_are_mended(m
     assert machine.run("start").status == 0
     assert machine.run("remember", "the ledger is kept in SQLite").status == 0
     os.kill(machine.run("status", "--json").json["pid"], signal.SIGKILL)
-    assert process.wait_until_free(str(machine.home / "vaults" / "default.lock"), 10)
+    assert process.wait_until_unlocked(str(machine.home / "vaults" / "default.lock"), 10)
     connection = apsw.Connection(str(machine.home / "vaults" / "default.db"))
     connection.execute("UPDATE passages SET length = length + 1")
     connection.close()

@@ -5,7 +5,7 @@ import pytest
 
 from memd.cli import health
 from memd.daemon import process as daemon_process
-from memd.daemon.status import Status
+from memd.daemon.status import DaemonStatus
 from memd.errors import BadRequest
 from memd.paths import Paths
 
@@ -105,7 +105,7 @@ def test_without_a_daemon_the_vault_and_the_spool_are_still_told(alone, tmp_path
 
 
 def test_a_daemon_that_holds_the_vault_in_silence_is_named(alone, tmp_path):
-    with daemon_process.held(Paths({"MEMD_HOME": str(tmp_path)}).lock, 1):
+    with daemon_process.hold_lock(Paths({"MEMD_HOME": str(tmp_path)}).lock, 1):
         ran = alone("status")
     assert ran.status == 2
     assert f"pid {os.getpid()}" in ran.out
@@ -130,7 +130,7 @@ def test_the_exit_status_says_it_all(alone, monkeypatch, state):
 def test_a_running_daemon_s_json_keeps_to_the_documented_schema(served):
     ran = served.run("status", "--json")
     assert ran.status == 0, ran.out
-    found = Status.model_validate(
+    found = DaemonStatus.model_validate(
         ran.json
         | {"vault": ran.json["vault"] | {"schema_version": ran.json["vault"]["schema"]}}
     )

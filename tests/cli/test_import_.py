@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from memd.cli.import_ import Marks_import_, _exact, _progress
+from memd.cli.import_ import ImportMarks, _exact, _progress
 
 from .conftest import SAMPLES
 
@@ -160,7 +160,7 @@ def test_a_file_s_time_survives_a_wire_that_carries_microseconds(tmp_path):
     os.utime(file, ns=(1, 1_800_000_000_123_456_789))
     assert _exact(str(file), 1_800_000_000_123_456) == 1_800_000_000_123_456_789
     assert _exact(str(file), 1_800_000_000_123_457) == -1
-    assert Marks_import_({str(file): (1, 1_800_000_000_123_456)})[str(file)] == (
+    assert ImportMarks({str(file): (1, 1_800_000_000_123_456)})[str(file)] == (
         1,
         1_800_000_000_123_456_789,
     )

@@ -98,7 +98,7 @@ async def test_leaving_closes_the_vault_and_takes_the_socket_away(paths):
         signal.raise_signal(signal.SIGTERM)
     assert not await anyio.Path(paths.socket).exists()
     assert not await anyio.Path(paths.database + "-wal").exists()
-    assert process.holder(paths.lock) is None
+    assert process.find_lock_holder(paths.lock) is None
 
 
 async def test_a_socket_path_that_no_system_takes_ends_it_with_a_reason(tmp_path):
@@ -109,7 +109,7 @@ async def test_a_socket_path_that_no_system_takes_ends_it_with_a_reason(tmp_path
 
 
 def test_the_clock_is_in_utc_milliseconds():
-    assert 1_700_000_000_000 < app.clock() < 4_000_000_000_000
+    assert 1_700_000_000_000 < app.utc_now_ms() < 4_000_000_000_000
 
 
 async def test_a_learned_model_is_found_its_space_is_filled_and_then_it_leads(paths):

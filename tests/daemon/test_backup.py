@@ -30,7 +30,7 @@ def paths(tmp_path):
 
 
 def make(paths, *, to=None, keep=5, now=AT):
-    return backup.make(paths, to, keep, now, silent)
+    return backup.create_backup(paths, to, keep, now, silent)
 
 
 def names(directory):
@@ -42,14 +42,14 @@ def test_a_backup_is_dated_private_and_whole(paths):
     assert made.backup.path == f"{paths.data_dir}/backups/default-20260921T141320Z.memd"
     assert (made.backup.at, made.backup.is_aside, made.pruned) == (AT, False, ())
     assert Path(made.backup.path).stat().st_mode & 0o777 == 0o600
-    assert Path(backup.place(paths)).stat().st_mode & 0o777 == 0o700
+    assert Path(backup.backup_dir(paths)).stat().st_mode & 0o777 == 0o700
     assert exported(made.backup.path) == exported(paths.database)
     assert made.rows["summaries"] == 3
 
 
 def test_two_backups_in_one_second_are_two(paths):
     first, second = make(paths), make(paths)
-    assert [one.path for one in backup.listed(backup.place(paths), "default")] == [
+    assert [one.path for one in backup.list_backups(backup.backup_dir(paths), "default")] == [
         second.backup.path, first.backup.path,
     ]  # fmt: skip
     assert second.backup.path.endswith("Z-2.memd")
@@ -80,7 +80,7 @@ def test_the_oldest_go_and_files_of_others_stay(paths, tmp_path):
 def test_what_a_killed_backup_left_behind_goes_and_a_living_one_s_stays(paths):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    folder = Path(backup.place(paths))
+    folder = Path(backup.backup_dir(paths))
     folder.mkdir()
     for name in (f"default.{ended.pid}.partial", f"default.{ended.pid}.partial-journal"):
         (folder / name).touch()
@@ -103,14 +103,14 @@ def test_where_names_cannot_be_doubled_the_file_is_copied(paths, monkeypatch):
     monkeypatch.setattr(Path, "hardlink_to", refuse)
     made = make(paths)
     assert exported(made.backup.path) == exported(paths.database)
-    assert names(backup.place(paths)) == [Path(made.backup.path).name]
+    assert names(backup.backup_dir(paths)) == [Path(made.backup.path).name]
 
 
 def test_without_a_vault_there_is_nothing_to_back_up(tmp_path):
     paths = Paths({"MEMD_HOME": str(tmp_path)})
     with pytest.raises(BadRequest, match="no vault"):
         make(paths)
-    assert backup.listed(backup.place(paths), "default") == []
+    assert backup.list_backups(backup.backup_dir(paths), "default") == []
 
 
 def test_a_restored_vault_is_as_it_was_and_the_other_is_set_aside(paths):
@@ -125,7 +125,7 @@ def test_a_restored_vault_is_as_it_was_and_the_other_is_set_aside(paths):
     assert exported(paths.database) == then
     assert exported(restored.aside) == now
     assert Path(paths.database).stat().st_mode & 0o777 == 0o600
-    found = backup.listed(backup.place(paths), "default")
+    found = backup.list_backups(backup.backup_dir(paths), "default")
     assert [(one.path, one.is_aside) for one in found] == [
         (restored.aside, True), (made.backup.path, False),
     ]  # fmt: skip
@@ -177,7 +177,7 @@ def test_whatever_fails_the_old_vault_stays(paths, monkeypatch, step):
     db = Database(paths.database, AT)
     db.write_now(lambda tx: tx.execute("UPDATE summaries SET title = 'the old vault'"))
     db.close()
-    before, beside = exported(paths.database), names(backup.place(paths))
+    before, beside = exported(paths.database), names(backup.backup_dir(paths))
 
     def fail(*_args, **_more):
         raise OSError(errno.EIO, "the disk is gone")
@@ -188,19 +188,19 @@ def test_whatever_fails_the_old_vault_stays(paths, monkeypatch, step):
         backup.restore(paths, made.backup.path, AT, silent)
     monkeypatch.undo()
     assert exported(paths.database) == before
-    assert names(backup.place(paths)) == beside
+    assert names(backup.backup_dir(paths)) == beside
     assert names(paths.data_dir) == ["backups", "default.db"]
 
 
 def test_a_file_is_checked_before_anything_is_touched(paths, tmp_path):
     with pytest.raises(BadRequest, match="no file"):
-        backup.check(paths, str(tmp_path / "none"))
+        backup.check_backup(paths, str(tmp_path / "none"))
     with pytest.raises(BadRequest, match="is the vault itself"):
-        backup.check(paths, paths.database)
+        backup.check_backup(paths, paths.database)
     (tmp_path / "x").write_text("no vault" * 100)
     with pytest.raises(VaultCorrupt):
-        backup.check(paths, str(tmp_path / "x"))
-    assert backup.check(paths, make(paths).backup.path)["summaries"] == 3
+        backup.check_backup(paths, str(tmp_path / "x"))
+    assert backup.check_backup(paths, make(paths).backup.path)["summaries"] == 3
 
 
 def test_the_backups_of_one_vault_are_not_those_of_another(tmp_path):
@@ -209,8 +209,10 @@ def test_the_backups_of_one_vault_are_not_those_of_another(tmp_path):
     fill(work.database, [project(), session("s1"), summary("a")])
     made = make(work)
     assert Path(made.backup.path).name.startswith("work-2")
-    assert backup.listed(backup.place(work), "default") == []
-    assert [one.path for one in backup.listed(backup.place(work), "work")] == [made.backup.path]
+    assert backup.list_backups(backup.backup_dir(work), "default") == []
+    assert [one.path for one in backup.list_backups(backup.backup_dir(work), "work")] == [
+        made.backup.path
+    ]
 
 
 def test_a_restored_vault_has_no_copy_of_the_index_of_the_one_before(paths):
@@ -230,12 +232,12 @@ def test_a_restored_vault_has_no_copy_of_the_index_of_the_one_before(paths):
 
 
 def test_backups_of_a_clock_that_stood_ahead_do_not_cost_the_one_just_made(paths):
-    folder = backup.place(paths)
+    folder = backup.backup_dir(paths)
     ahead = [make(paths, keep=2, now=AT + days * DAY).backup for days in (4_000, 4_001)]
-    assert backup.newest(paths, AT + 4_001 * DAY) == ahead[1]
+    assert backup.find_newest_intact(paths, AT + 4_001 * DAY) == ahead[1]
     first, second, third = (make(paths, keep=2, now=AT + days * DAY) for days in (0, 1, 2))
     assert first.pruned == (ahead[0].path,)
     assert second.pruned == (ahead[1].path,)
     assert third.pruned == (first.backup.path,)
-    assert backup.newest(paths, AT + 2 * DAY) == third.backup
+    assert backup.find_newest_intact(paths, AT + 2 * DAY) == third.backup
     assert len(names(folder)) == 2

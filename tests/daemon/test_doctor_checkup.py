@@ -7,7 +7,7 @@ from memd.capture import spool
 from memd.capture.ingest import Ingestor
 from memd.config import CaptureConfig, IndexConfig
 from memd.daemon import doctor, process
-from memd.daemon.doctor import Checkup
+from memd.daemon.doctor import VaultDoctor
 from memd.errors import AlreadyRunning
 from memd.paths import Paths
 from memd.store.database import open_database
@@ -19,7 +19,7 @@ __all__ = ["vault"]
 @pytest.fixture
 def looked_after(vault, clock, tmp_path):
     ingestor = Ingestor(vault.db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
-    return Checkup(vault.db, vault.indexer, ingestor, 400, clock)
+    return VaultDoctor(vault.db, vault.indexer, ingestor, 400, clock)
 
 
 async def wrong(one):
@@ -103,7 +103,7 @@ def unserved(paths, tmp_path):
 
 
 def look_at(paths):
-    return doctor.examined(paths.database, 400, 9, is_served=False)
+    return doctor.examine_vault(paths.database, 400, 9, is_served=False)
 
 
 def look(paths):
@@ -112,16 +112,16 @@ def look(paths):
 
 def test_a_vault_that_nobody_serves_is_looked_at_and_mended_too(unserved):
     assert look(unserved) == {"passages", "sample"}
-    assert doctor.mend_unserved(unserved, IndexConfig(), 9) == [
+    assert doctor.repair_unserved_vault(unserved, IndexConfig(), 9) == [
         "computed full text and vectors anew"
     ]
     assert look(unserved) == set()
-    assert process.holder(unserved.lock) is None
+    assert process.find_lock_holder(unserved.lock) is None
 
 
 def test_a_vault_that_somebody_has_is_not_mended_behind_its_back(unserved):
-    with process.held(unserved.lock, 1), pytest.raises(AlreadyRunning):
-        doctor.mend_unserved(unserved, IndexConfig(), 9)
+    with process.hold_lock(unserved.lock, 1), pytest.raises(AlreadyRunning):
+        doctor.repair_unserved_vault(unserved, IndexConfig(), 9)
 
 
 def test_a_damaged_file_is_a_finding_and_not_an_error(unserved):

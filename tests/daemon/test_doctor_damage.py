@@ -20,14 +20,14 @@ def paths(tmp_path):
 
 
 def make(paths):
-    with doctor.opened(paths, AT):
+    with doctor.open_vault(paths, AT):
         pass
 
 
 def test_a_vault_is_made_opened_and_closed(paths):
     make(paths)
     make(paths)
-    assert doctor.examine_damage(paths) is None
+    assert doctor.find_damage(paths) is None
     assert not Path(paths.database + "-wal").exists()
 
 
@@ -41,28 +41,28 @@ def test_an_empty_file_is_a_new_vault_only_where_no_daemon_has_served(paths):
     ):
         make(paths)
     assert Path(paths.database).read_bytes() == b""
-    assert doctor.examine_damage(paths).verdict == "problem"
+    assert doctor.find_damage(paths).verdict == "problem"
 
 
 def test_who_has_a_backup_is_offered_it_by_its_date(paths):
     make(paths)
-    backup.make(paths, None, 5, AT, lambda *_: None)
+    backup.create_backup(paths, None, 5, AT, lambda *_: None)
     Path(paths.database).write_bytes(b"Dear diary.\n" * 99)
     with pytest.raises(
         VaultCorrupt, match=r"`memd restore` brings back the backup of 2023-11-14 22:13"
     ):
         make(paths)
-    assert "spool" in doctor.offer(paths)
+    assert "spool" in doctor.advise_recovery(paths)
     Path(paths.database).write_bytes(b"")
     with pytest.raises(VaultCorrupt, match="is empty"):
-        doctor.check(paths)
+        doctor.refuse_emptied_vault(paths)
 
 
 def test_a_foreign_file_is_refused_without_an_offer(paths):
     with sqlite3.connect(paths.database) as connection:
         connection.execute("CREATE TABLE treasure (a)")
     connection.close()
-    assert "restore" not in doctor.examine_damage(paths).words
+    assert "restore" not in doctor.find_damage(paths).words
     with pytest.raises(VaultError, match="another program"):
         make(paths)
 

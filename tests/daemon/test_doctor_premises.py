@@ -24,7 +24,7 @@ def paths(tmp_path):
 
 
 def wrong(paths, *, is_served=False, now=NOW):
-    found = doctor.examine(paths, "/home/dev", now, is_served=is_served)
+    found = doctor.examine_files(paths, "/home/dev", now, is_served=is_served)
     return {one.name: one for one in found if one.verdict != "ok"}
 
 
@@ -45,7 +45,7 @@ def test_what_is_open_to_others_is_found_and_closed(paths):
     found = wrong(paths)["permissions"]
     assert (found.verdict, found.fixable) == ("problem", True)
     assert f"{paths.database} (0644)" in found.words
-    assert len(doctor.mend(paths, NOW)) == 2
+    assert len(doctor.repair_files(paths, NOW)) == 2
     assert wrong(paths) == {}
     assert Path(paths.database).stat().st_mode & 0o777 == 0o600
     assert Path(paths.state_dir).stat().st_mode & 0o777 == 0o700
@@ -66,7 +66,7 @@ def test_what_a_dead_daemon_left_is_found_and_taken_away(paths):
     found = wrong(paths)["lock"]
     assert paths.socket in found.words
     assert paths.lock in found.words
-    assert doctor.mend(paths, NOW) == ["took away what a dead daemon left"]
+    assert doctor.repair_files(paths, NOW) == ["took away what a dead daemon left"]
     assert wrong(paths) == {}
     assert not Path(paths.socket).exists()
 
@@ -77,20 +77,20 @@ def test_a_socket_at_which_somebody_listens_is_left(paths):
         Path(paths.socket).chmod(0o600)
         door.listen()
         assert wrong(paths) == {}
-        assert doctor.mend(paths, NOW) == []
+        assert doctor.repair_files(paths, NOW) == []
 
 
 def test_a_daemon_that_holds_the_vault_and_is_silent_is_a_problem(paths):
-    with process.held(paths.lock, 1):
+    with process.hold_lock(paths.lock, 1):
         found = wrong(paths)["lock"]
         assert found.verdict == "problem"
         assert f"pid {os.getpid()}" in found.words
-        assert doctor.mend(paths, NOW) == []
+        assert doctor.repair_files(paths, NOW) == []
         assert "lock" not in wrong(paths, is_served=True)
 
 
 def test_a_daemon_that_is_being_started_is_a_warning(paths):
-    with process.held(f"{paths.lock}.start", 1):
+    with process.hold_lock(f"{paths.lock}.start", 1):
         assert wrong(paths)["lock"].verdict == "warning"
 
 
@@ -110,7 +110,7 @@ def test_what_a_hook_had_no_time_to_name_is_put_in_line(paths):
     write(f"{paths.spool_dir}/.own-1-2", '{"half')
     assert "spool" not in wrong(paths)
     assert "died" in wrong(paths, now=NOW + HOUR)["spool"].words
-    assert len(doctor.mend(paths, NOW + HOUR)) == 1
+    assert len(doctor.repair_files(paths, NOW + HOUR)) == 1
     assert spool.drainable(paths.spool_dir) == [f"{paths.spool_dir}/own-1-2.jsonl"]
 
 

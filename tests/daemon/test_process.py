@@ -14,7 +14,7 @@ import signal, sys, time
 from memd.daemon import process
 if sys.argv[2] == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-with process.held(sys.argv[1], 1):
+with process.hold_lock(sys.argv[1], 1):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -46,19 +46,19 @@ def holder(paths):
 
 def test_a_polite_daemon_is_asked_to_end(paths, holder):
     child = holder("polite")
-    process.end(paths.lock)
+    process.kill_daemon(paths.lock)
     assert child.wait(60) == -signal.SIGTERM
-    assert process.holder(paths.lock) is None
+    assert process.find_lock_holder(paths.lock) is None
 
 
 def test_a_daemon_that_does_not_end_is_killed(paths, holder):
     child = holder("stubborn")
-    process.end(paths.lock, stop_s=0.3)
+    process.kill_daemon(paths.lock, stop_s=0.3)
     assert child.wait(60) == -signal.SIGKILL
 
 
 def test_ending_what_does_not_run_is_nothing(paths):
-    process.end(paths.lock)
+    process.kill_daemon(paths.lock)
 
 
 def test_nobody_is_signalled_on_the_word_of_a_note_whose_lock_is_free(paths):
@@ -68,14 +68,14 @@ def test_nobody_is_signalled_on_the_word_of_a_note_whose_lock_is_free(paths):
         Path(paths.lock).write_text(
             f'{{"pid": {innocent.pid}, "started_at": 1}}', encoding="utf-8"
         )
-        process.end(paths.lock)
+        process.kill_daemon(paths.lock)
         assert innocent.poll() is None
         innocent.kill()
 
 
 def test_waiting_for_the_lock_gives_up(paths, holder):
     holder("polite")
-    assert not process.wait_until_free(paths.lock, 0.1)
+    assert not process.wait_until_unlocked(paths.lock, 0.1)
 
 
 def dies(code, said=""):
@@ -97,17 +97,19 @@ def test_of_the_log_only_what_this_daemon_said_is_told(paths):
     log = Path(paths.log)
     log.parent.mkdir(parents=True)
     log.write_text("the trouble of yesterday\n", encoding="utf-8")
-    before = process.size(paths.log)
+    before = process.log_size(paths.log)
     with log.open("a", encoding="utf-8") as file:
         file.write("the trouble of today\n")
     with pytest.raises(Broken, match="today") as caught:
         process.wait_until_ready(dies(1), lambda: False, paths.log, since=before)
     assert "yesterday" not in caught.value.message
-    assert process.tail(paths.log, since=10_000) == process.tail(paths.log)  # turned over
+    assert process.read_log_tail(paths.log, since=10_000) == process.read_log_tail(
+        paths.log
+    )  # turned over
 
 
 def test_a_log_that_is_not_there_is_empty(paths):
-    assert process.size(paths.log) == 0
+    assert process.log_size(paths.log) == 0
 
 
 def test_a_daemon_that_never_answers_is_told_after_the_deadline(paths):
@@ -125,16 +127,16 @@ def test_a_daemon_that_answers_is_ready(paths):
 
 
 def test_a_log_that_is_not_there_has_no_last_lines(paths):
-    assert process.tail(paths.log) == []
+    assert process.read_log_tail(paths.log) == []
 
 
 def test_why_no_daemon_could_start_is_the_last_word_until_one_runs(paths):
     Path(paths.state_dir).mkdir()
-    assert process.last_word(paths.log) is None
-    process.leave_word(paths.log, "the vault is\ndamaged")
-    assert process.last_word(paths.log) == "the vault is damaged"
-    process.note(paths.log, "vault_replaced", 1_700_000_000_000)
-    assert process.last_word(paths.log) is None
+    assert process.read_start_failure(paths.log) is None
+    process.log_start_failure(paths.log, "the vault is\ndamaged")
+    assert process.read_start_failure(paths.log) == "the vault is damaged"
+    process.log_event(paths.log, "vault_replaced", 1_700_000_000_000)
+    assert process.read_start_failure(paths.log) is None
     last = Path(paths.log).read_text(encoding="utf-8").splitlines()[-1]
     assert '"event": "vault_replaced"' in last
     assert "2023-11-14T22:13:20Z" in last

@@ -5,13 +5,21 @@ import os
 import pytest
 
 from memd.daemon import status
-from memd.daemon.status import About, Books, Embedder, Gauge, RoomError, Spool, gather
-from memd.daemon.supervisor import Kept, supervise
+from memd.daemon.status import (
+    DaemonFacts,
+    EmbedderStatus,
+    LedgerStatus,
+    SpoolStatus,
+    VaultCounter,
+    WorkerError,
+    collect_status,
+)
+from memd.daemon.supervisor import SupervisedWorker, supervise
 from memd.errors import VaultCorrupt
 from memd.paths import Paths
 from memd.store import ledger
 
-NOTHING_SPOOLED = Spool(bytes=0, files=0, oldest_at=None)
+NOTHING_SPOOLED = SpoolStatus(bytes=0, files=0, oldest_at=None)
 
 
 class Room:
@@ -39,21 +47,21 @@ class Stumbling:
 
 
 def kept(name, state="running", last_error=None):
-    return Kept(Room(name), state=state, last_error=last_error)
+    return SupervisedWorker(Room(name), state=state, last_error=last_error)
 
 
 def balanced(*, balanced=True):
-    return Books(
+    return LedgerStatus(
         received=1, stored=1, duplicate=0, filtered=0, refused=0, balanced=balanced, reasons={}
     )
 
 
 @pytest.fixture
 def about(tmp_path):
-    return About(
+    return DaemonFacts(
         paths=Paths({"MEMD_HOME": str(tmp_path)}),
         started_at=1_000,
-        embedder=Embedder(
+        embedder=EmbedderStatus(
             configured="auto", active="hashing", space="hashing/1", why="none other"
         ),
         born=100.0,
@@ -63,7 +71,7 @@ def about(tmp_path):
 async def test_a_new_vault_is_healthy_and_its_status_is_plain_json(db, about):
     async with supervise(str, seconds=lambda: 105.5) as house:
         # The wall's clock was set back meanwhile.
-        shown = await gather(Gauge(db), house, about, now=500)
+        shown = await collect_status(VaultCounter(db), house, about, now=500)
     assert json.loads(json.dumps(shown)) == shown
     assert (shown["health"], shown["reasons"], shown["running"]) == ("healthy", [], True)
     assert shown["uptime_s"] == 5.5
@@ -82,7 +90,7 @@ async def test_the_books_are_shown_with_the_reasons_for_what_was_not_stored(db, 
     }  # fmt: skip
     await db.write(lambda tx: ledger.record_receipts(tx, "live", entries))
     async with supervise(str) as house:
-        shown = (await gather(Gauge(db), house, about, now=1))["books"]
+        shown = (await collect_status(VaultCounter(db), house, about, now=1))["books"]
     assert shown["balanced"]
     assert shown["reasons"] == {
         "filtered": {"ignored path": 1},
@@ -93,15 +101,17 @@ async def test_the_books_are_shown_with_the_reasons_for_what_was_not_stored(db, 
 async def test_books_that_do_not_balance_are_a_reason(db, about):
     await db.write(lambda tx: ledger.record_receipts(tx, "live", {("received", ""): 1}))
     async with supervise(str) as house:
-        shown = await gather(Gauge(db), house, about, now=1)
+        shown = await collect_status(VaultCounter(db), house, about, now=1)
     assert (shown["health"], shown["books"]["balanced"]) == ("degraded", False)
     assert "balance" in shown["reasons"][0]
 
 
 async def test_what_a_room_says_of_itself_stands_beside_how_it_fares(db, about):
     async with supervise(str) as house:
-        house.rooms.append(Kept(Room("consolidator", last_run_at=7, name="an impostor")))
-        shown = await gather(Gauge(db), house, about, now=1)
+        house.rooms.append(
+            SupervisedWorker(Room("consolidator", last_run_at=7, name="an impostor"))
+        )
+        shown = await collect_status(VaultCounter(db), house, about, now=1)
     assert shown["rooms"] == [
         {
             "name": "consolidator",
@@ -116,7 +126,7 @@ async def test_what_a_room_says_of_itself_stands_beside_how_it_fares(db, about):
 
 async def test_a_slow_count_is_kept_for_a_moment_and_a_quick_one_is_not(db):
     times = iter([0.0, 0.001, 0.1, 0.2, 0.3, 3.0, 3.001])
-    gauge = Gauge(db, seconds=lambda: next(times))
+    gauge = VaultCounter(db, seconds=lambda: next(times))
     quick = await gauge.counts()
     slow = await gauge.counts()
     assert slow is not quick
@@ -125,20 +135,22 @@ async def test_a_slow_count_is_kept_for_a_moment_and_a_quick_one_is_not(db):
 
 
 async def test_a_vault_that_cannot_be_read_is_told_and_its_daemon_is_not_called_dead(db, about):
-    gauge = Gauge(db, seconds=itertools.count(step=10).__next__)  # nothing is kept for long
+    gauge = VaultCounter(
+        db, seconds=itertools.count(step=10).__next__
+    )  # nothing is kept for long
     async with supervise(str) as house:
-        await gather(gauge, house, about, now=1)
+        await collect_status(gauge, house, about, now=1)
         gauge.db = Stumbling(db)
-        shown = await gather(gauge, house, about, now=1)
+        shown = await collect_status(gauge, house, about, now=1)
         assert (shown["health"], shown["running"]) == ("degraded", True)
         assert shown["reasons"] == ["the vault cannot be read: it is damaged"]
         gauge.db = db
-        assert (await gather(gauge, house, about, now=1))["health"] == "healthy"
+        assert (await collect_status(gauge, house, about, now=1))["health"] == "healthy"
 
 
 async def test_a_vault_that_could_never_be_read_is_told_without_counts(db, about):
     async with supervise(str) as house:
-        shown = await gather(Gauge(Stumbling(db)), house, about, now=1)
+        shown = await collect_status(VaultCounter(Stumbling(db)), house, about, now=1)
     assert shown["reasons"] == ["the vault cannot be read: it is damaged"]
     assert shown["events"]["count"] == 0
 
@@ -146,35 +158,42 @@ async def test_a_vault_that_could_never_be_read_is_told_without_counts(db, about
 @pytest.mark.parametrize("state", ["backing off", "stopped"])
 def test_a_room_that_does_not_run_is_a_reason(state):
     rooms = [kept("intake"), kept("indexer", state, "ValueError: no")]
-    (reason,) = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    (reason,) = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
     assert reason == f"indexer is {state}: ValueError: no"
 
 
 def test_a_room_that_runs_and_cannot_write_is_a_reason():
     """What agents say is refused or spooled meanwhile: no health check may call that healthy."""
-    rooms = [Kept(Room("intake", failing="VaultBusy")), Kept(Room("indexer", failing=None))]
-    (reason,) = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    rooms = [
+        SupervisedWorker(Room("intake", failing="VaultBusy")),
+        SupervisedWorker(Room("indexer", failing=None)),
+    ]
+    (reason,) = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
     assert reason == "intake cannot write: VaultBusy"
 
 
 def test_a_recent_crash_is_a_reason_and_an_old_one_is_history():
-    errors = [RoomError(room="intake", error="OSError: full", ago_s=ago) for ago in (3, 61)]
-    (reason,) = status.why_degraded([kept("intake")], balanced(), NOTHING_SPOOLED, errors, 0)
+    errors = [WorkerError(room="intake", error="OSError: full", ago_s=ago) for ago in (3, 61)]
+    (reason,) = status.degraded_reasons(
+        [kept("intake")], balanced(), NOTHING_SPOOLED, errors, 0
+    )
     assert reason == "intake crashed 3 s ago: OSError: full"
 
 
 def test_a_room_that_cannot_write_says_why_in_words():
     rooms = [
-        Kept(Room("intake", failing="VaultFull", why_failing="the disk is full; make room"))
+        SupervisedWorker(
+            Room("intake", failing="VaultFull", why_failing="the disk is full; make room")
+        )
     ]
-    (reason,) = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    (reason,) = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
     assert reason == "intake cannot write: the disk is full; make room"
 
 
 def test_a_spool_that_nobody_empties_is_a_reason():
-    spool = Spool(bytes=10, files=2, oldest_at=0)
-    assert not status.why_degraded([], balanced(), spool, [], 59_000)
-    (reason,) = status.why_degraded([], balanced(), spool, [], 61_000)
+    spool = SpoolStatus(bytes=10, files=2, oldest_at=0)
+    assert not status.degraded_reasons([], balanced(), spool, [], 59_000)
+    (reason,) = status.degraded_reasons([], balanced(), spool, [], 61_000)
     assert "2 files" in reason
 
 
@@ -182,13 +201,16 @@ def test_the_spool_is_weighed_without_its_empty_files(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"12345")
     (tmp_path / "b.jsonl").write_bytes(b"")
     os.utime(tmp_path / "a.jsonl", (5, 5))
-    assert status.weigh_spool(str(tmp_path)) == Spool(bytes=5, files=1, oldest_at=5_000)
-    assert status.weigh_spool(str(tmp_path / "none")) == NOTHING_SPOOLED
-    everywhere = status.weigh_spools([str(tmp_path), str(tmp_path / "none"), str(tmp_path)])
-    assert everywhere == Spool(bytes=10, files=2, oldest_at=5_000)
+    assert status.measure_spool(str(tmp_path)) == SpoolStatus(bytes=5, files=1, oldest_at=5_000)
+    assert status.measure_spool(str(tmp_path / "none")) == NOTHING_SPOOLED
+    everywhere = status.measure_spools([str(tmp_path), str(tmp_path / "none"), str(tmp_path)])
+    assert everywhere == SpoolStatus(bytes=10, files=2, oldest_at=5_000)
 
 
 def test_what_is_wrong_with_a_persons_own_file_is_a_reason():
-    rooms = [Kept(Room("intake", trouble="projects.toml is not used: no")), kept("indexer")]
-    found = status.why_degraded(rooms, balanced(), NOTHING_SPOOLED, [], 0)
+    rooms = [
+        SupervisedWorker(Room("intake", trouble="projects.toml is not used: no")),
+        kept("indexer"),
+    ]
+    found = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
     assert found == ["projects.toml is not used: no"]

@@ -6,15 +6,15 @@ import sys
 import anyio
 import pytest
 
-from memd.daemon.supervisor import Leave
+from memd.daemon.supervisor import Shutdown
 
 DAEMON = """
 import sys, time
 import anyio
-from memd.daemon.supervisor import Leave
+from memd.daemon.supervisor import Shutdown
 
 async def main():
-    leave = Leave(float(sys.argv[1]))
+    leave = Shutdown(float(sys.argv[1]))
     async with anyio.create_task_group() as group:
         group.start_soon(leave.heed_signals)
         await anyio.wait_all_tasks_blocked()
@@ -76,7 +76,7 @@ def test_a_second_signal_ends_it_at_once(daemon):
 
 
 async def test_a_caller_may_ask_twice_and_it_is_asked_once():
-    leave = Leave(60)
+    leave = Shutdown(60)
     leave.ask()
     deadline = leave._deadline
     leave.ask()
@@ -88,5 +88,5 @@ async def test_a_caller_may_ask_twice_and_it_is_asked_once():
 
 
 async def test_what_was_never_asked_has_no_deadline_to_call_off():
-    Leave(60).done()
+    Shutdown(60).done()
     assert os.getpid()

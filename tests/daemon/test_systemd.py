@@ -17,7 +17,12 @@ from memd.client import Client
 from memd.daemon import process as daemon_process
 from memd.daemon import systemd
 from memd.daemon.process import wait_until
-from memd.daemon.systemd import BY_HAND, Herald, Starter, take
+from memd.daemon.systemd import (
+    NO_MANAGER,
+    ManagerNotifier,
+    ServiceManager,
+    take_from_environment,
+)
 from memd.errors import ConfigError
 from memd.installers import service
 from memd.paths import Paths
@@ -52,7 +57,7 @@ def passing(monkeypatch):
         for at, file in enumerate(files):
             os.dup2(file.fileno(), first + at)
             opened.append(first + at)
-        monkeypatch.setattr(systemd, "FIRST_PASSED", first)
+        monkeypatch.setattr(systemd, "FIRST_PASSED_FD", first)
         return {
             "LISTEN_PID": str(os.getpid()),
             "LISTEN_FDS": str(len(files)),
@@ -84,13 +89,13 @@ def listener(path):
 
 
 def test_a_daemon_that_nobody_manages_was_started_by_hand():
-    assert take({"PATH": "/bin"}, os.getpid(), "/nowhere") == BY_HAND
+    assert take_from_environment({"PATH": "/bin"}, os.getpid(), "/nowhere") == NO_MANAGER
 
 
 def test_the_passed_socket_is_taken_and_no_child_will_take_it_again(passing, door):
     environ = {"PATH": "/bin", "NOTIFY_SOCKET": "/news", "WATCHDOG_USEC": "3000000"}
     environ |= passing(door[0])
-    starter = take(environ, os.getpid(), door[1])
+    starter = take_from_environment(environ, os.getpid(), door[1])
     with starter.door as taken:
         assert taken.getsockname() == door[1]
         assert not taken.get_inheritable()
@@ -104,19 +109,19 @@ def test_what_is_meant_for_another_process_is_not_taken():
         "LISTEN_PID": "1", "LISTEN_FDS": "1", "WATCHDOG_PID": "1", "WATCHDOG_USEC": "9",
         "SYSTEMD_EXEC_PID": "1", "NOTIFY_SOCKET": "/news",
     }  # fmt: skip
-    assert take(environ, os.getpid(), "/nowhere") == BY_HAND
+    assert take_from_environment(environ, os.getpid(), "/nowhere") == NO_MANAGER
     assert environ == {}
 
 
 @pytest.mark.parametrize("count", ["", "many", "-1"])
 def test_nonsense_for_a_number_of_sockets_is_none(count):
     environ = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": count, "WATCHDOG_USEC": count}
-    assert take(environ, os.getpid(), "/nowhere") == BY_HAND
+    assert take_from_environment(environ, os.getpid(), "/nowhere") == NO_MANAGER
 
 
 def test_a_socket_of_another_vault_is_refused_by_its_path(passing, door):
     with pytest.raises(ConfigError, match=r"memd listens at .*memd\.sock"):
-        take(passing(door[0]), os.getpid(), "/run/other.sock")
+        take_from_environment(passing(door[0]), os.getpid(), "/run/other.sock")
 
 
 def test_what_cannot_be_the_door_is_refused_with_the_reason(passing, mailbox, tmp_path):
@@ -124,23 +129,29 @@ def test_what_cannot_be_the_door_is_refused_with_the_reason(passing, mailbox, tm
         silent.bind(str(tmp_path / "silent"))
         environ = passing(mailbox, silent, file, names="a:b")
         with pytest.raises(ConfigError) as refused:
-            take(environ, os.getpid(), str(tmp_path / "silent"))
+            take_from_environment(environ, os.getpid(), str(tmp_path / "silent"))
     assert "a is no Unix stream socket" in str(refused.value)
     assert "b does not listen" in str(refused.value)
     assert "is socket operation on non-socket" in str(refused.value)
 
 
 def test_systemd_without_a_socket_and_launchd_are_told_apart():
-    assert take({"NOTIFY_SOCKET": "/news"}, 7, "/s").by == "systemd"
-    assert take({"XPC_SERVICE_NAME": service.LAUNCHD_LABEL + ".work"}, 7, "/s").by == "launchd"
-    assert take({"XPC_SERVICE_NAME": "application.terminal"}, 7, "/s").by == "hand"
+    assert take_from_environment({"NOTIFY_SOCKET": "/news"}, 7, "/s").by == "systemd"
+    assert (
+        take_from_environment({"XPC_SERVICE_NAME": service.LAUNCHD_LABEL + ".work"}, 7, "/s").by
+        == "launchd"
+    )
+    assert (
+        take_from_environment({"XPC_SERVICE_NAME": "application.terminal"}, 7, "/s").by
+        == "hand"
+    )
 
 
 # ── News ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_news_is_sent_in_one_letter(mailbox):
-    Starter(address=mailbox.getsockname()).tell("READY=1", "STATUS=answers")
+    ServiceManager(address=mailbox.getsockname()).tell("READY=1", "STATUS=answers")
     assert mailbox.recv(100) == b"READY=1\nSTATUS=answers"
 
 
@@ -148,18 +159,18 @@ def test_news_is_sent_in_one_letter(mailbox):
 def test_an_address_that_is_no_file_is_understood():
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
         box.bind(f"\0memd-test-{os.getpid()}")
-        Starter(address=f"@memd-test-{os.getpid()}").tell("READY=1")
+        ServiceManager(address=f"@memd-test-{os.getpid()}").tell("READY=1")
         assert box.recv(100) == b"READY=1"
 
 
 def test_news_that_nobody_takes_harms_nobody(tmp_path):
-    Starter(address=str(tmp_path / "nobody")).tell("READY=1")
-    BY_HAND.tell("READY=1")
+    ServiceManager(address=str(tmp_path / "nobody")).tell("READY=1")
+    NO_MANAGER.tell("READY=1")
 
 
 async def test_ready_is_said_once_it_listens_and_the_index_is_read(mailbox, eventually_told):
     listening, read = anyio.Event(), anyio.Event()
-    herald = Herald(Starter(address=mailbox.getsockname()), listening, read)
+    herald = ManagerNotifier(ServiceManager(address=mailbox.getsockname()), listening, read)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(herald.run)
         listening.set()
@@ -173,20 +184,22 @@ async def test_ready_is_said_once_it_listens_and_the_index_is_read(mailbox, even
 async def test_an_index_that_takes_long_is_said_and_not_waited_for(
     mailbox, eventually_told, monkeypatch
 ):
-    monkeypatch.setattr(systemd, "INDEX_S", 0.01)
+    monkeypatch.setattr(systemd, "INDEX_WAIT_S", 0.01)
     listening = anyio.Event()
     listening.set()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(
-            Herald(Starter(address=mailbox.getsockname()), listening, anyio.Event()).run
+            ManagerNotifier(
+                ServiceManager(address=mailbox.getsockname()), listening, anyio.Event()
+            ).run
         )
         assert b"READY=1\nSTATUS=answers; the index is still" in await eventually_told()
         tasks.cancel_scope.cancel()
 
 
 async def test_the_watchdog_is_fed_twice_a_period(mailbox, eventually_told):
-    starter = Starter(address=mailbox.getsockname(), watchdog_s=0.04)
-    herald = Herald(starter, anyio.Event(), anyio.Event())
+    starter = ServiceManager(address=mailbox.getsockname(), watchdog_s=0.04)
+    herald = ManagerNotifier(starter, anyio.Event(), anyio.Event())
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(herald.run)
         began = anyio.current_time()
@@ -267,7 +280,7 @@ def test_the_first_connection_starts_the_daemon_and_is_answered(
         stderr=subprocess.DEVNULL,
     )
     assert wait_until(Path(paths.socket).exists, 10)
-    assert daemon_process.holder(paths.lock) is None
+    assert daemon_process.find_lock_holder(paths.lock) is None
     with connect(paths) as first:
         status = ask(first)
     assert (status["health"], status["started_by"]) == ("healthy", "systemd socket")

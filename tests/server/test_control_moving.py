@@ -27,7 +27,7 @@ def staged(house, tmp_path):
     (tmp_path / "export").write_bytes(b"".join(lines(one_of_each())))
     with staging_vault(house.db.path, AT) as (tx, name):
         with (tmp_path / "export").open("rb") as file:
-            archive.stage(file, tx, plain, lambda _: None)
+            archive.stage_export(file, tx, plain, lambda _: None)
         commit_staging(tx)
         yield name
 

@@ -220,7 +220,7 @@ def words(site: load.Site) -> list[str]:
 def _backups(site: load.Site) -> list[str]:
     """What is called a backup is whole."""
     paths, said = site.daemon.paths, []
-    for one in backup.listed(backup.place(paths), paths.vault)[:2]:
+    for one in backup.list_backups(backup.backup_dir(paths), paths.vault)[:2]:
         try:
             store_backup.verify_vault(one.path)
         except FileNotFoundError:
@@ -236,7 +236,7 @@ def _exports(site: load.Site) -> list[str]:
     for file in site.exports.glob("*.jsonl"):
         with contextlib.suppress(FileNotFoundError):
             lines = file.read_bytes().splitlines(keepends=True)
-            reader = archive.Reader()
+            reader = archive.ExportReader()
             try:
                 for line in lines:
                     reader.feed(line)

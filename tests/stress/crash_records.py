@@ -48,7 +48,7 @@ def reworded_export(data: bytes, word: str) -> bytes:
         for key in ("uid", "key")
         if one["record"] in {"session", "event", "summary"} and key in one
     }
-    writer = archive.Writer(header["memd"], None, header["counts"])
+    writer = archive.ExportWriter(header["memd"], None, header["counts"])
     out = [writer.header()]
     for one in records:
         fields = {
@@ -72,5 +72,5 @@ def foreign_export() -> bytes:
             client.call("memd/capture", {"events": events})
         daemon.settle()
         out: list[bytes] = []
-        archive.export(daemon.paths.database, "0", out.append)
+        archive.export_vault(daemon.paths.database, "0", out.append)
     return b"".join(out)

@@ -333,7 +333,7 @@ def _import(site: Site, client: Client) -> None:
     data = reworded_export(foreign_export(), word)
     with site.doing("importing"):
         with staging_vault(site.daemon.paths.database, now) as (vault, name):
-            archive.stage(Lines(data), vault, redact_value, lambda _: None)
+            archive.stage_export(Lines(data), vault, redact_value, lambda _: None)
             commit_staging(vault)
             site.promises.rounds[word] = False
             client.call("memd/import/vault", {"staged": name})

@@ -35,14 +35,14 @@ from memd.transfer import (
     markdown,
     transcript_importer,
 )
-from memd.transfer.record import Entry, Trouble
-from memd.transfer.sources import Cargo
+from memd.transfer.record import ForeignMemory, ReadIssues
+from memd.transfer.sources import ImportFile
 from tests import export_records
 from tests.stress.generators import Generator, dumped, transcript_lines
 
 NOW = 1_790_000_000_000
-_CARGO = Cargo("/home/dev/notes/a.md", (1, 1), lambda _: iter(()), "/home/dev/notes")
-_WAYBILL = importer.Waybill("import:markdown")
+_CARGO = ImportFile("/home/dev/notes/a.md", (1, 1), lambda _: iter(()), "/home/dev/notes")
+_WAYBILL = importer.ImportOptions("import:markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def transcript_files() -> Iterator[Target]:
         (file.parent / "s" / "tool-results" / "a.txt").write_bytes(b"all of it\n" * 40)
         ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
 
-        def carried() -> tuple[list[Any], transcript_importer.ImportReport]:
+        def carried() -> tuple[list[Any], transcript_importer.TranscriptImportReport]:
             said: list[Any] = []
 
             def send(captures: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -102,8 +102,8 @@ def transcript_files() -> Iterator[Target]:
                     said.append(ready.prepare_all([CaptureRequest(**asked)])[0].verdict)
                 return [{"outcome": "stored", "seq": 1, "reason": None}] * len(captures)
 
-            report = transcript_importer.ImportReport()
-            transcript_importer.carry(
+            report = transcript_importer.TranscriptImportReport()
+            transcript_importer.import_transcripts(
                 [str(file)], send, {}, lambda *_: None,
                 truncate=truncate.clean_payload, report=report, now=NOW,
             )  # fmt: skip
@@ -143,7 +143,9 @@ def _export() -> bytes:
     """A vault with a record of every kind, as lines."""
     records = export_records.one_of_each()
     kinds = [kind for kind, _ in records]
-    writer = archive.Writer("1.0", None, {kind: kinds.count(kind) for kind in EXPORT_SCHEMA})
+    writer = archive.ExportWriter(
+        "1.0", None, {kind: kinds.count(kind) for kind in EXPORT_SCHEMA}
+    )
     body = [writer.record(kind, fields) for kind, fields in records]
     return b"".join([writer.header(), *body, writer.end()])
 
@@ -159,9 +161,11 @@ def exports() -> Iterator[Target]:
             before = db.read_now(_counted)
             try:
                 with staging_vault(path, NOW) as (tx, name):
-                    archive.stage(io.BytesIO(data), tx, redact.redact_value, lambda _: None)
+                    archive.stage_export(
+                        io.BytesIO(data), tx, redact.redact_value, lambda _: None
+                    )
                     tx.execute("COMMIT")
-                    db.write_now(lambda to: archive.merge(to, f"{home}/{name}", NOW))
+                    db.write_now(lambda to: archive.merge_staged(to, f"{home}/{name}", NOW))
             except MemdError as refused:
                 same(db.read_now(_counted), before, f"half imported ({refused.message})")
 
@@ -223,18 +227,18 @@ def notes(given: tuple[str, bytes]) -> None:
     """Whatever stands in a note, it becomes memories that the daemon takes."""
     kind, data = given
     said = data.decode("utf-8", "replace")
-    entries: list[Entry] = []
+    entries: list[ForeignMemory] = []
     if kind == "graph":
-        entries = knowledge_graph.read(data.split(b"\n"), NOW, Trouble())
+        entries = knowledge_graph.read_graph(data.split(b"\n"), NOW, ReadIssues())
     elif kind == "claude-mem":
         row = json.loads(data)
         for table in claude_mem._READERS:  # every table that there is
-            entries += claude_mem.read(table, row, {})
+            entries += claude_mem.read_row(table, row, {})
     elif kind == "markdown":
-        entries = markdown.read("a/b.md", said, NOW)
+        entries = markdown.read_note("a/b.md", said, NOW)
     else:
         name = markdown.INDEX if kind == "index" else "auth.md"
         entries = markdown.read_claude_memory(name, said, NOW, {"a.md"})[0]
     for one in entries:
-        memory = _sent(importer.wire(one, _CARGO, _WAYBILL))
+        memory = _sent(importer.memory_request(one, _CARGO, _WAYBILL))
         requests.parse(requests.RememberRequest, memory)

@@ -4,12 +4,12 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.transfer import archive
-from memd.transfer.archive import Reader
+from memd.transfer.archive import ExportReader
 from tests.export_records import lines, one_of_each, project, session, summary
 
 
 def read(found):
-    reader = Reader()
+    reader = ExportReader()
     records = [record for line in found if (record := reader.feed(line)) is not None]
     reader.close()
     return records

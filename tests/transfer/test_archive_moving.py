@@ -353,7 +353,7 @@ def test_an_export_does_not_see_what_is_written_meanwhile(home):
             )
         taken.append(line)
 
-    archive.export(home, "1", write)
+    archive.export_vault(home, "1", write)
     db.close()
     assert records(b"".join(taken)) == one_of_each()
 
@@ -426,7 +426,7 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path):
         staging_vault(str(tmp_path / "t.db"), AT) as (tx, _),
         pytest.raises(BadRequest, match="line 1: longer than 32 MiB"),
     ):
-        archive.stage(file, tx, export_records.plain, lambda _: None)
+        archive.stage_export(file, tx, export_records.plain, lambda _: None)
     assert file.read < 40 * 1024 * 1024
 
 
@@ -444,7 +444,7 @@ def test_a_text_file_of_another_program_is_no_export(tmp_path):
             staging_vault(str(tmp_path / "t.db"), AT) as (tx, _),
             pytest.raises(BadRequest, match=r"line 1: .*not a memd export"),
         ):
-            archive.stage(io.BytesIO(data), tx, export_records.plain, lambda _: None)
+            archive.stage_export(io.BytesIO(data), tx, export_records.plain, lambda _: None)
 
 
 HALFWAY = """
@@ -453,7 +453,7 @@ from memd.transfer import archive
 from memd.store.database import Database
 db = Database(sys.argv[1], 1)
 def work(tx):
-    archive.merge(tx, sys.argv[2], 1)
+    archive.merge_staged(tx, sys.argv[2], 1)
     print("merged", flush=True)
     time.sleep(60)
 db.write_now(work)
@@ -478,9 +478,9 @@ def test_a_vault_of_many_records_moves_in_little_memory(tmp_path):
     data = exported(fill(tmp_path / "home.db", [project(), session("s1"), *long]))
     assert len(data) > 4_000_000
     tracemalloc.start()
-    archive.export(str(tmp_path / "home.db"), "1", lambda _: None)
+    archive.export_vault(str(tmp_path / "home.db"), "1", lambda _: None)
     with staging_vault(str(tmp_path / "t.db"), AT) as (tx, _):
-        archive.stage(io.BytesIO(data), tx, export_records.plain, lambda _: None)
+        archive.stage_export(io.BytesIO(data), tx, export_records.plain, lambda _: None)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 1_500_000

@@ -26,9 +26,9 @@ def test_words_are_what_was_typed_without_reminders_and_images():
         {"type": "text", "text": "Look. <system-reminder>be good</system-reminder>"},
         "not a block",
     ]
-    assert claude_markup.words(content) == "Look."
-    assert claude_markup.words("<system-reminder>never closed") == ""
-    assert claude_markup.words(None) == ""
+    assert claude_markup.message_text(content) == "Look."
+    assert claude_markup.message_text("<system-reminder>never closed") == ""
+    assert claude_markup.message_text(None) == ""
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_words_are_what_was_typed_without_reminders_and_images():
     ],
 )
 def test_a_prompt_is_private_if_nothing_else_is_in_it(text, is_private):
-    assert claude_markup.is_private(text) is is_private
+    assert claude_markup.is_private_text(text) is is_private
 
 
 def test_a_command_is_read_as_it_was_typed():
@@ -50,11 +50,13 @@ def test_a_command_is_read_as_it_was_typed():
         "<command-message>review</command-message>\n<command-name>/review</command-name>\n"
         "<command-args>auth.py please</command-args>"
     )
-    assert claude_markup.is_wrapped(wrapped)
-    assert claude_markup.command(wrapped) == "/review auth.py please"
-    assert claude_markup.command("<command-name>init</command-name>") == "/init"
-    assert claude_markup.command("<local-command-stdout>ok</local-command-stdout>") is None
-    assert claude_markup.is_local("<local-command-stdout>ok</local-command-stdout>")
+    assert claude_markup.is_command_markup(wrapped)
+    assert claude_markup.typed_command(wrapped) == "/review auth.py please"
+    assert claude_markup.typed_command("<command-name>init</command-name>") == "/init"
+    assert (
+        claude_markup.typed_command("<local-command-stdout>ok</local-command-stdout>") is None
+    )
+    assert claude_markup.is_local_output("<local-command-stdout>ok</local-command-stdout>")
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,8 @@ def test_a_command_is_read_as_it_was_typed():
 )
 def test_a_preview_says_where_the_rest_is_and_makes_room_for_it(result, name):
     payload = {"tool_name": "Bash", "tool_response": result}
-    assert claude_markup.saved_path(payload) == f"{HOME}/{name}"
-    whole = claude_markup.restored(payload, "all of it")
+    assert claude_markup.find_saved_path(payload) == f"{HOME}/{name}"
+    whole = claude_markup.insert_saved_output(payload, "all of it")
     assert whole["tool_name"] == "Bash"
     assert "all of it" in str(whole["tool_response"])
     assert "Preview" not in str(whole)
@@ -80,7 +82,10 @@ def test_a_preview_says_where_the_rest_is_and_makes_room_for_it(result, name):
 
 def test_what_stands_around_a_preview_stays():
     payload = {"error": f"Exit code 1\n{SAVED}\nand more"}
-    assert claude_markup.restored(payload, "BOOM")["error"] == "Exit code 1\nBOOM\nand more"
+    assert (
+        claude_markup.insert_saved_output(payload, "BOOM")["error"]
+        == "Exit code 1\nBOOM\nand more"
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,25 +101,25 @@ def test_what_stands_around_a_preview_stays():
 )
 def test_a_result_that_is_here_names_no_file(result):
     payload = {"tool_response": result}
-    assert claude_markup.saved_path(payload) is None
-    assert claude_markup.restored(payload, "other") == payload
+    assert claude_markup.find_saved_path(payload) is None
+    assert claude_markup.insert_saved_output(payload, "other") == payload
 
 
 def test_hostile_text_is_read_in_linear_time():
-    claude_markup.saved_path({"error": "<persisted-output>" * 100_000})
-    claude_markup.words("<system-reminder>" * 1_000_000)
-    claude_markup.is_private("<private>" * 1_000_000)
+    claude_markup.find_saved_path({"error": "<persisted-output>" * 100_000})
+    claude_markup.message_text("<system-reminder>" * 1_000_000)
+    claude_markup.is_private_text("<private>" * 1_000_000)
 
 
 def test_images_are_told_by_their_size_wherever_they_stand():
     shot = {"type": "image", "source": {"type": "base64", "data": "A" * 5_000}}
-    assert claude_markup.without_images([{"type": "text", "text": "see"}, shot]) == [
+    assert claude_markup.strip_images([{"type": "text", "text": "see"}, shot]) == [
         {"type": "text", "text": "see"},
         {"type": "image", "characters": 5_000},
     ]
     read = {"type": "image", "file": {"base64": "A" * 7, "type": "image/png"}}
-    assert claude_markup.without_images(read) == {"type": "image", "characters": 7}
-    assert claude_markup.without_images({"file": {"content": "text"}}) == {
+    assert claude_markup.strip_images(read) == {"type": "image", "characters": 7}
+    assert claude_markup.strip_images({"file": {"content": "text"}}) == {
         "file": {"content": "text"}
     }
 
@@ -123,29 +128,33 @@ def test_images_are_told_by_their_size_wherever_they_stand():
     "stamp", [None, 5, "soon", "", "0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z"]
 )
 def test_a_time_that_cannot_be_is_no_time(stamp):
-    assert claude_markup.milliseconds(stamp) is None
+    assert claude_markup.parse_timestamp_ms(stamp) is None
 
 
 def test_a_time_is_milliseconds_in_any_zone():
-    assert claude_markup.milliseconds("2026-11-20T15:26:10.158Z") == 1_795_188_370_158
-    assert claude_markup.milliseconds("2026-11-20T16:26:10.158+01:00") == 1_795_188_370_158
-    assert claude_markup.milliseconds("2026-11-20T15:26:10.158") == 1_795_188_370_158
+    assert claude_markup.parse_timestamp_ms("2026-11-20T15:26:10.158Z") == 1_795_188_370_158
+    assert (
+        claude_markup.parse_timestamp_ms("2026-11-20T16:26:10.158+01:00") == 1_795_188_370_158
+    )
+    assert claude_markup.parse_timestamp_ms("2026-11-20T15:26:10.158") == 1_795_188_370_158
 
 
 @settings(max_examples=40)
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(
     st.sampled_from(["type", "text", "stdout", "source", "file", "data", "persistedOutputPath"]), x)))  # fmt: skip
 def test_nothing_of_a_result_makes_it_raise(result):
-    payload = {"tool_response": claude_markup.without_images(result)}
-    claude_markup.words(result)
-    if claude_markup.saved_path(payload) is not None:
-        claude_markup.restored(payload, "x")
+    payload = {"tool_response": claude_markup.strip_images(result)}
+    claude_markup.message_text(result)
+    if claude_markup.find_saved_path(payload) is not None:
+        claude_markup.insert_saved_output(payload, "x")
 
 
 def test_a_command_whose_tags_never_end_is_none_and_read_once():
-    assert claude_markup.command("<command-name>" * 500_000) is None
+    assert claude_markup.typed_command("<command-name>" * 500_000) is None
     assert (
-        claude_markup.command("<command-name>/a</command-name>" + "<command-args>" * 500_000)
+        claude_markup.typed_command(
+            "<command-name>/a</command-name>" + "<command-args>" * 500_000
+        )
         == "/a"
     )
 
@@ -154,7 +163,7 @@ def test_what_the_wire_refuses_is_made_sendable_and_all_else_stays():
     deep = {"a": 1}
     for _ in range(500):
         deep = {"a": [deep]}
-    sent = claude_markup.sendable(
+    sent = claude_markup.limit_for_wire(
         {"deep": deep, "n": float("inf"), "m": float("nan"), "list": [1, "x"]}
     )
     assert (sent["n"], sent["m"], sent["list"]) == ("inf", "nan", [1, "x"])

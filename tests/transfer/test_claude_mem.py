@@ -4,7 +4,7 @@ import pytest
 
 from memd.models import Kind
 from memd.transfer import claude_mem
-from memd.transfer.claude_mem import Session
+from memd.transfer.claude_mem import WatchedSession
 
 OBSERVATION = {
     "id": "12",
@@ -21,11 +21,11 @@ OBSERVATION = {
     "files_modified": json.dumps(["a.py"]),
     "created_at_epoch": "1735689600000",
 }
-KNOWN = {"m-1": Session("s-1", "claude-code")}
+KNOWN = {"m-1": WatchedSession("s-1", "claude-code")}
 
 
 def read(table="observations", known=KNOWN, **change):
-    return claude_mem.read(table, {**OBSERVATION, **change}, known)
+    return claude_mem.read_row(table, {**OBSERVATION, **change}, known)
 
 
 def test_an_observation_becomes_a_memory_with_its_time_session_and_files():
@@ -64,7 +64,7 @@ def test_each_type_has_its_kind(type_, kind):
 def test_old_rows_are_read_by_the_names_that_columns_had():
     row = {"id": "1", "sdk_session_id": "m-1", "project": "p", "text": "Chose SQLite", "type": "decision",
            "created_at_epoch": "1735689600"}  # fmt: skip
-    (one,) = claude_mem.read("observations", row, KNOWN)
+    (one,) = claude_mem.read_row("observations", row, KNOWN)
     assert (one.title, one.text, one.session) == ("Chose SQLite", "Chose SQLite", "s-1")
     assert one.at == 1_735_689_600_000
 
@@ -87,9 +87,9 @@ def test_a_session_summary_says_what_was_asked_and_what_came_of_it():
 
 def test_directives_are_instructions_while_they_are_active():
     row = {"id": "3", "content": "Always run the tests", "status": "active", "project": None}
-    (one,) = claude_mem.read("directives", row, {})
+    (one,) = claude_mem.read_row("directives", row, {})
     assert (one.kind, one.project) == (Kind.INSTRUCTION, None)
-    assert claude_mem.read("directives", {**row, "status": "retired"}, {}) == []
+    assert claude_mem.read_row("directives", {**row, "status": "retired"}, {}) == []
 
 
 def test_a_row_without_words_makes_no_memory():
@@ -108,8 +108,8 @@ def test_sessions_are_known_by_both_their_ids():
         {"content_session_id": "s-3", "memory_session_id": "m-3", "platform_source": "codex"},
         {"content_session_id": None},
     ]
-    known = claude_mem.sessions(iter(rows))
-    assert known["m-1"] == known["s-1"] == Session("s-1", "claude-code")
+    known = claude_mem.read_sessions(iter(rows))
+    assert known["m-1"] == known["s-1"] == WatchedSession("s-1", "claude-code")
     assert known["s-2"].client == "claude-code"
     assert known["m-3"].client == "codex"
 
@@ -120,5 +120,5 @@ def test_only_its_own_tables_are_read():
         "users": ("id",),
         "overviews": ("id", "content"),
     }
-    assert claude_mem.tables(there) == ["observations", "overviews"]
-    assert claude_mem.tables({"memories": ("id", "text")}) == []
+    assert claude_mem.memory_tables(there) == ["observations", "overviews"]
+    assert claude_mem.memory_tables({"memories": ("id", "text")}) == []

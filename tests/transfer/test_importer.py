@@ -3,9 +3,9 @@ import pytest
 from memd.errors import BadRequest, Broken, Unreachable
 from memd.models import Kind
 from memd.transfer import importer
-from memd.transfer.importer import Waybill, bring, wire
-from memd.transfer.record import Entry
-from memd.transfer.sources import Cargo, Shelf
+from memd.transfer.importer import ImportOptions, import_source, memory_request
+from memd.transfer.record import ForeignMemory
+from memd.transfer.sources import ImportFile, ImportSource
 
 
 class Daemon:
@@ -41,8 +41,12 @@ def run(daemon):
     def run(*cargoes, marks=None, waybill=None, **shelf):
         marks = {} if marks is None else marks
         hands = (daemon.remember, daemon.withdraw)
-        return bring(
-            Shelf(list(cargoes), **shelf), waybill or Waybill("import:x"), hands, marks, silent
+        return import_source(
+            ImportSource(list(cargoes), **shelf),
+            waybill or ImportOptions("import:x"),
+            hands,
+            marks,
+            silent,
         )
 
     return run
@@ -55,13 +59,13 @@ def silent(*_):
 def cargo(*texts, path="/a", fails=None, broken=(), unread="", **more):
     def read(trouble):
         for number, text in enumerate(texts):
-            yield Entry("title", text, part=str(number)), 0.5
+            yield ForeignMemory("title", text, part=str(number)), 0.5
         trouble.broken += broken
         trouble.unread = unread
         if fails:
             raise fails
 
-    return Cargo(path, (10, 1), read, **more)
+    return ImportFile(path, (10, 1), read, **more)
 
 
 def test_everything_is_handed_over_and_marked_and_a_second_time_nothing_is(run, daemon):
@@ -78,7 +82,7 @@ def test_everything_is_handed_over_and_marked_and_a_second_time_nothing_is(run, 
 
 def test_a_dry_run_sends_nothing_and_marks_nothing(run, daemon):
     marks = {}
-    report = run(cargo("a"), marks=marks, waybill=Waybill("import:x", is_dry_run=True))
+    report = run(cargo("a"), marks=marks, waybill=ImportOptions("import:x", is_dry_run=True))
     assert (report.kinds, report.done, report.is_dry_run) == ({"note": 1}, ["/a"], True)
     assert (marks, daemon.batches, daemon.withdrawn) == ({}, [], [])
 
@@ -122,7 +126,7 @@ def test_nothing_is_withdrawn_for_a_file_that_was_not_read_whole(run, daemon):
 def test_batches_are_bounded_by_number_and_bytes(run, daemon, monkeypatch):
     run(cargo(*(f"text {n}" for n in range(250))))
     assert [len(batch) for batch in daemon.batches] == [100, 100, 50]
-    monkeypatch.setattr(importer, "BATCH_BYTES", 2_500)
+    monkeypatch.setattr(importer, "BATCH_BYTES_MAX", 2_500)
     daemon.batches.clear()
     run(cargo("x" * 1_000, "y" * 1_000, "z" * 1_000))
     assert [len(batch) for batch in daemon.batches] == [2, 1]
@@ -152,8 +156,10 @@ def test_what_was_left_out_while_looking_is_in_the_report(run):
 
 
 def test_an_entry_goes_with_all_that_is_known_of_it():
-    entry = Entry("t", "x", "p", 3, Kind.FIX, 5, ("a",), ("/f",), "s", "claude-code", "ledger")
-    assert wire(entry, cargo(), Waybill("import:x", "file")) == {
+    entry = ForeignMemory(
+        "t", "x", "p", 3, Kind.FIX, 5, ("a",), ("/f",), "s", "claude-code", "ledger"
+    )
+    assert memory_request(entry, cargo(), ImportOptions("import:x", "file")) == {
         "title": "t", "text": "x", "kind": "fix", "tags": ["a"], "files": ["/f"], "at": 5,
         "session": "s", "client": "claude-code", "source": "import:x", "tier": "file",
         "origin": {"path": "/a", "part": "p", "line": 3}, "project": "ledger",
@@ -173,11 +179,13 @@ def test_an_entry_goes_with_all_that_is_known_of_it():
     ],
 )
 def test_the_nearest_project_counts_and_the_user_s_word_most(entry, cargo_, named, owner):
-    sent = wire(Entry("t", "x", **entry), cargo(**cargo_), Waybill("s", project=named))
+    sent = memory_request(
+        ForeignMemory("t", "x", **entry), cargo(**cargo_), ImportOptions("s", project=named)
+    )
     assert (sent["project"], sent.get("directory")) == owner
     assert sent["origin"].get("moves") == (True if named else None)
 
 
 def test_marks_of_one_project_are_not_those_of_another():
-    assert Waybill("import:x").key("/a") == "import:x:/a"
-    assert Waybill("import:x", project="p").key("/a") == "import:x@p:/a"
+    assert ImportOptions("import:x").key("/a") == "import:x:/a"
+    assert ImportOptions("import:x", project="p").key("/a") == "import:x@p:/a"

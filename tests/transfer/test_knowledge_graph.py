@@ -4,7 +4,7 @@ import pytest
 
 from memd.models import Kind
 from memd.transfer import knowledge_graph, record
-from memd.transfer.record import Trouble
+from memd.transfer.record import ReadIssues
 
 GRAPH = [
     {
@@ -19,9 +19,9 @@ GRAPH = [
 
 
 def read(records, at=7):
-    trouble = Trouble()
+    trouble = ReadIssues()
     lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
-    return knowledge_graph.read(lines, at, trouble), trouble
+    return knowledge_graph.read_graph(lines, at, trouble), trouble
 
 
 def test_an_entity_is_a_fact_of_its_observations_and_relations():
@@ -32,7 +32,7 @@ def test_an_entity_is_a_fact_of_its_observations_and_relations():
         Kind.FACT, "Ann Lee", 1, 7, ("person",),
     )  # fmt: skip
     assert acme.text == "Acme (company)\n- Ann Lee works at Acme"
-    assert trouble == Trouble()
+    assert trouble == ReadIssues()
 
 
 def test_what_is_broken_is_told_by_its_line_and_costs_nothing_else():
@@ -88,4 +88,4 @@ def test_strange_values_never_raise(value):
 
 def test_a_graph_whose_relations_are_no_list_keeps_its_entities():
     lines = [json.dumps({"entities": [GRAPH[0]], "relations": True}).encode()]
-    assert len(knowledge_graph.read(lines, 7, Trouble())) == 1
+    assert len(knowledge_graph.read_graph(lines, 7, ReadIssues())) == 1

@@ -9,7 +9,7 @@ LONG = "The wheel turns at a steady speed. " * 60
 
 
 def test_a_short_note_stays_whole():
-    (one,) = markdown.read("a/b.md", "# A\n\ntext\n\n## B\nmore\n", 7)
+    (one,) = markdown.read_note("a/b.md", "# A\n\ntext\n\n## B\nmore\n", 7)
     assert (one.title, one.part, one.line, one.at) == ("a/b.md", "", 1, 7)
     assert one.text == "# A\n\ntext\n\n## B\nmore"
     assert one.kind is Kind.NOTE
@@ -17,7 +17,7 @@ def test_a_short_note_stays_whole():
 
 def test_a_long_note_is_parted_at_its_headings():
     text = f"before\n\n# A\nown words\n\n## B\n{LONG}\n### C\ntail\n## D\n{LONG}"
-    parts = markdown.read("n.md", text, 7)
+    parts = markdown.read_note("n.md", text, 7)
     assert [(one.part, one.line) for one in parts] == [
         ("", 1),
         ("A", 3),
@@ -30,18 +30,18 @@ def test_a_long_note_is_parted_at_its_headings():
 
 
 def test_a_heading_without_words_of_its_own_stands_above_the_first_below_it():
-    parts = markdown.read("n.md", f"# A\n\n## B\n{LONG}\n## C\n{LONG}", 7)
+    parts = markdown.read_note("n.md", f"# A\n\n## B\n{LONG}\n## C\n{LONG}", 7)
     assert [one.part for one in parts] == ["A › B", "A › C"]
     assert [one.text[:9] for one in parts] == ["# A\n\n## B", "## C\nThe "]
 
 
 def test_headings_that_are_called_the_same_are_told_apart():
-    parts = markdown.read("n.md", f"# A\n{LONG}\n# A\n{LONG}\n#\n{LONG}", 7)
+    parts = markdown.read_note("n.md", f"# A\n{LONG}\n# A\n{LONG}\n#\n{LONG}", 7)
     assert [one.part for one in parts] == ["A", "A (2)", "…"]
 
 
 def test_what_looks_like_a_heading_in_code_is_none():
-    parts = markdown.read(
+    parts = markdown.read_note(
         "n.md", f"# A\n```sh\n# no\n```\n~~~\n## no\n~~~\n{LONG}\n# B\n{LONG}", 7
     )
     assert [one.part for one in parts] == ["A", "B"]
@@ -49,16 +49,16 @@ def test_what_looks_like_a_heading_in_code_is_none():
 
 def test_underlined_headings_part_a_note_and_tables_and_rules_do_not():
     text = f"Top\n===\n{LONG}\n\nSub\n---\n{LONG}\n\n| a |\n---\n\n- x\n---\n\n---\n"
-    assert [one.part for one in markdown.read("n.md", text, 7)] == ["Top", "Top › Sub"]
+    assert [one.part for one in markdown.read_note("n.md", text, 7)] == ["Top", "Top › Sub"]
 
 
 def test_a_heading_is_named_without_its_marks():
-    parts = markdown.read("n.md", f"## [The *plan*](x.md) ##\n{LONG}\n## B\n{LONG}", 7)
+    parts = markdown.read_note("n.md", f"## [The *plan*](x.md) ##\n{LONG}\n## B\n{LONG}", 7)
     assert parts[0].part == "The *plan"
 
 
 def test_a_section_that_is_too_large_is_cut_into_pieces():
-    parts = markdown.read("n.md", "# A\n" + (LONG + "\n\n") * 60, 7)
+    parts = markdown.read_note("n.md", "# A\n" + (LONG + "\n\n") * 60, 7)
     assert len(parts) == 4
     assert [one.part for one in parts[:2]] == ["A", "A [2]"]
     assert parts[1].title == "n.md › A (2 of 4)"
@@ -67,7 +67,7 @@ def test_a_section_that_is_too_large_is_cut_into_pieces():
 
 def test_the_block_at_the_top_gives_title_tags_date_and_kind():
     text = "\ufeff---\r\ntitle: Guide\r\ntags: [x]\r\ndate: 2024-01-02\r\ntype: decision\r\n---\r\nb\r\n"
-    (one,) = markdown.read("n.md", text, 7)
+    (one,) = markdown.read_note("n.md", text, 7)
     assert (one.title, one.text, one.tags, one.kind) == (
         "n.md: Guide",
         "b",
@@ -79,18 +79,18 @@ def test_the_block_at_the_top_gives_title_tags_date_and_kind():
 
 @pytest.mark.parametrize("text", ["", "\n\n", "---\ntitle: a\n---\n"])
 def test_a_note_that_says_nothing_makes_no_memory(text):
-    assert markdown.read("n.md", text, 7) == []
+    assert markdown.read_note("n.md", text, 7) == []
 
 
 def test_a_very_long_title_keeps_its_last_heading():
     text = f"# {'long ' * 60}\n## The end\n{LONG}\n## B\n{LONG}"
-    assert markdown.read("n.md", text, 7)[0].title == "n.md › … › The end"
+    assert markdown.read_note("n.md", text, 7)[0].title == "n.md › … › The end"
 
 
 @example(["text", "===", "## B", LONG, LONG])
 @given(st.lists(st.sampled_from(["# A", "## B", "###", "===", "---", "```", "text", "", LONG])))
 def test_every_line_is_in_some_part_and_no_part_is_called_like_another(lines):
-    parts = markdown.read("n.md", "\n".join(lines), 7)
+    parts = markdown.read_note("n.md", "\n".join(lines), 7)
     names = [one.part for one in parts]
     assert len(set(names)) == len(names)
     text = "\n".join(one.text for one in parts)
@@ -104,7 +104,7 @@ def test_a_heading_of_marks_and_blanks_is_read_once():
         "x" + " " * 200_000 + "y",
         "x" + " #" * 200_000 + "y",
     ):
-        assert markdown.read("n.md", f"# {line}\n\n{LONG}{LONG}", 7)
+        assert markdown.read_note("n.md", f"# {line}\n\n{LONG}{LONG}", 7)
 
 
 @pytest.mark.parametrize(
@@ -119,5 +119,5 @@ def test_a_heading_of_marks_and_blanks_is_read_once():
     ],
 )
 def test_a_heading_loses_its_marks_at_both_ends(heading, name):
-    parts = markdown.read("n.md", f"# {heading}\n\n{LONG}\n\n# Z\n\n{LONG}", 7)
+    parts = markdown.read_note("n.md", f"# {heading}\n\n{LONG}\n\n# Z\n\n{LONG}", 7)
     assert parts[0].part == name

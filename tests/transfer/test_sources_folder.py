@@ -27,7 +27,7 @@ def test_notes_are_found_and_the_rest_is_left_out_for_a_reason(top):
     (top / "in.md").symlink_to(top / "b.Markdown")
     (top / "etc").symlink_to("/etc")
     (top / "circle").symlink_to(top)
-    found = sources.notes(top)
+    found = sources.find_notes(top)
     assert names(found, top) == ["b.Markdown", "sub/a.md"]
     assert found.left == {"hidden": 2, "packages of others": 1, "a link": 4, ".gitignore": 1}
 
@@ -36,25 +36,25 @@ def test_the_rules_of_the_repository_above_hold(top):
     (top.parent / ".git").mkdir()
     (top.parent / ".gitignore").write_text("/notes/sub\n")
     (top.parent.parent / ".gitignore").write_text("*\n")
-    assert names(sources.notes(top), top) == ["b.Markdown", "drafts/a.md"]
+    assert names(sources.find_notes(top), top) == ["b.Markdown", "drafts/a.md"]
 
 
 def test_without_a_repository_nothing_above_holds(top):
     (top.parent / ".gitignore").write_text("*\n")
-    assert len(sources.notes(top).files) == 3
+    assert len(sources.find_notes(top).files) == 3
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is closed to root")
 def test_a_directory_that_is_closed_is_told(top):
     (top / "sub").chmod(0)
     try:
-        assert list(sources.notes(top).unreadable) == [str(top / "sub")]
+        assert list(sources.find_notes(top).unreadable) == [str(top / "sub")]
     finally:
         (top / "sub").chmod(0o700)
 
 
 def test_a_directory_that_is_gone_is_told(tmp_path):
-    assert sources.notes(tmp_path / "gone").unreadable == {
+    assert sources.find_notes(tmp_path / "gone").unreadable == {
         str(tmp_path / "gone"): "No such file or directory"
     }
 
@@ -62,21 +62,21 @@ def test_a_directory_that_is_gone_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("raw", "text"),
     [
-        ("Müde".encode(), sources.Text("Müde")),
-        ("Müde".encode("latin-1"), sources.Text("Müde", "Windows-1252")),
-        ("Müde".encode("utf-16"), sources.Text("Müde", "UTF-16")),
-        (b"\0\1", sources.Text(unread="binary")),
-        (b"", sources.Text("")),
+        ("Müde".encode(), sources.DecodedText("Müde")),
+        ("Müde".encode("latin-1"), sources.DecodedText("Müde", "Windows-1252")),
+        ("Müde".encode("utf-16"), sources.DecodedText("Müde", "UTF-16")),
+        (b"\0\1", sources.DecodedText(unread="binary")),
+        (b"", sources.DecodedText("")),
     ],
 )
 def test_a_text_is_read_in_whatever_it_is_written(tmp_path, raw, text):
     (tmp_path / "a.md").write_bytes(raw)
-    assert sources.text_of(tmp_path / "a.md") == text
+    assert sources.read_text(tmp_path / "a.md") == text
 
 
 def test_what_is_huge_or_no_file_is_not_read(tmp_path):
     with (tmp_path / "a.md").open("wb") as file:
         file.truncate(1024**3)
-    assert sources.text_of(tmp_path / "a.md").unread == "larger than 4 MiB"
+    assert sources.read_text(tmp_path / "a.md").unread == "larger than 4 MiB"
     os.mkfifo(tmp_path / "pipe.md")
-    assert sources.text_of(tmp_path / "pipe.md").unread == "no regular file"
+    assert sources.read_text(tmp_path / "pipe.md").unread == "no regular file"

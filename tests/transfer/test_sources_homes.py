@@ -20,10 +20,12 @@ def transcript(folder, *records, name="s.jsonl"):
 
 def test_other_memories_are_where_the_environment_says(tmp_path, base):
     environ = {"HOME": str(tmp_path)}
-    assert sources.claude(environ) == [base]
-    assert sources.claude({**environ, "CLAUDE_CONFIG_DIR": "/no/such"}) == []
-    assert sources.claude_mem(environ) == tmp_path / ".claude-mem" / "claude-mem.db"
-    assert sources.claude_mem({"CLAUDE_MEM_DATA_DIR": "/d"}) == Path("/d/claude-mem.db")
+    assert sources.claude_directories(environ) == [base]
+    assert sources.claude_directories({**environ, "CLAUDE_CONFIG_DIR": "/no/such"}) == []
+    assert sources.claude_mem_database(environ) == tmp_path / ".claude-mem" / "claude-mem.db"
+    assert sources.claude_mem_database({"CLAUDE_MEM_DATA_DIR": "/d"}) == Path(
+        "/d/claude-mem.db"
+    )
 
 
 def test_graphs_are_found_by_the_environment_the_client_and_the_cache(tmp_path):
@@ -38,19 +40,19 @@ def test_graphs_are_found_by_the_environment_the_client_and_the_cache(tmp_path):
     }
     (tmp_path / ".claude.json").write_text(json.dumps({"mcpServers": servers}))
     environ = {"HOME": str(tmp_path), "MEMORY_FILE_PATH": str(tmp_path / "a.jsonl")}
-    assert sources.knowledge_graphs(environ) == [
+    assert sources.find_knowledge_graphs(environ) == [
         tmp_path / "a.jsonl",
         tmp_path / "b.jsonl",
         cache / "memory.jsonl",
     ]
     (tmp_path / ".claude.json").write_text("{")
-    assert len(sources.knowledge_graphs(environ)) == 2
+    assert len(sources.find_knowledge_graphs(environ)) == 2
 
 
 def test_memory_folders_are_those_of_projects_and_of_agents(base):
     for name in ("projects/-a/memory", "projects/-b", "agent-memory/reviewer"):
         (base / name).mkdir(parents=True)
-    assert sources.memory_folders(base) == [
+    assert sources.find_memory_folders(base) == [
         base / "agent-memory" / "reviewer",
         base / "projects" / "-a" / "memory",
     ]
@@ -61,10 +63,10 @@ def test_the_directory_that_a_transcript_recorded_is_the_one(base):
     transcript(
         folder, "{", {"type": "x"}, {"cwd": "/home/me/my-app/sub"}, {"cwd": "/home/me/my-app"}
     )
-    assert sources.directory_of(folder) == "/home/me/my-app"
+    assert sources.resolve_project_directory(folder) == "/home/me/my-app"
     transcript(folder, {"cwd": "/home/me/elsewhere"})
-    assert sources.directory_of(folder) == "/home/me/elsewhere"
-    assert sources.transcripts(base) == {"s": folder}
+    assert sources.resolve_project_directory(folder) == "/home/me/elsewhere"
+    assert sources.session_folders(base) == {"s": folder}
 
 
 def test_without_a_transcript_the_name_is_held_against_the_directories_that_there_are(
@@ -73,7 +75,9 @@ def test_without_a_transcript_the_name_is_held_against_the_directories_that_ther
     real = tmp_path / "my-app.v2" / "sub_dir"
     real.mkdir(parents=True)
     folder = base / "projects" / sources._SIGN.sub("-", str(real))
-    assert sources.directory_of(folder) == str(real)
+    assert sources.resolve_project_directory(folder) == str(real)
     (tmp_path / "my" / "app" / "v2" / "sub_dir").mkdir(parents=True)
-    assert sources.directory_of(folder) is None
-    assert sources.directory_of(base / "projects" / "-no-such-place-at-all") is None
+    assert sources.resolve_project_directory(folder) is None
+    assert (
+        sources.resolve_project_directory(base / "projects" / "-no-such-place-at-all") is None
+    )

@@ -5,7 +5,7 @@ import pytest
 from memd.errors import BadRequest
 from memd.models import Kind
 from memd.transfer import sources
-from memd.transfer.record import Trouble
+from memd.transfer.record import ReadIssues
 from tests.claude_mem_files import NEW, OLD, build
 
 
@@ -16,7 +16,7 @@ def environ(tmp_path):
 
 
 def entries(shelf):
-    trouble = Trouble()
+    trouble = ReadIssues()
     found = [entry for cargo in shelf.cargoes for entry, _ in cargo.read(trouble)]
     return found, trouble
 
@@ -27,7 +27,7 @@ def test_notes_of_a_folder_are_named_by_their_path_in_it(tmp_path, environ):
     (tmp_path / "n" / "b.md").write_bytes(b"\0")
     (tmp_path / "n" / "c.md").write_bytes(b"M\xfcde")
     (tmp_path / "n" / "d.md").write_bytes(b"\n")
-    shelf = sources.markdown_files([tmp_path / "n"], environ)
+    shelf = sources.markdown_source([tmp_path / "n"], environ)
     found, trouble = entries(shelf)
     assert [one.title for one in found] == ["c.md", "sub/a.md"]
     assert trouble.skipped == ["empty"]
@@ -36,26 +36,26 @@ def test_notes_of_a_folder_are_named_by_their_path_in_it(tmp_path, environ):
         f"{tmp_path}/n/c.md is not UTF-8; it was read as Windows-1252",
     ]
     assert {cargo.directory for cargo in shelf.cargoes} == {str(tmp_path / "n")}
-    (one,) = sources.markdown_files([tmp_path / "n" / "c.md"], environ).cargoes
+    (one,) = sources.markdown_source([tmp_path / "n" / "c.md"], environ).cargoes
     assert one.path == str(tmp_path / "n" / "c.md")
 
 
 def test_what_is_not_there_is_told(tmp_path, environ):
     gone = tmp_path / "gone"
     for find in (
-        sources.markdown_files,
-        sources.knowledge_graph_files,
-        sources.claude_mem_files,
+        sources.markdown_source,
+        sources.knowledge_graph_source,
+        sources.claude_mem_source,
     ):
         assert find([gone], environ).failed == {str(gone): "No such file or directory"}
-    assert sources.claude_memory_files([gone], environ).cargoes == []
+    assert sources.claude_memory_source([gone], environ).cargoes == []
     for find in (
-        sources.claude_memory_files,
-        sources.knowledge_graph_files,
-        sources.claude_mem_files,
+        sources.claude_memory_source,
+        sources.knowledge_graph_source,
+        sources.claude_mem_source,
     ):
-        assert find([], environ) == sources.Shelf(
-            is_kept_tidy=find is sources.claude_memory_files
+        assert find([], environ) == sources.ImportSource(
+            is_kept_tidy=find is sources.claude_memory_source
         )
 
 
@@ -64,7 +64,7 @@ def test_a_graph_is_read_and_an_empty_one_takes_nothing_away(tmp_path, environ, 
     graph.parent.mkdir()
     graph.write_text(json.dumps({"type": "entity", "name": "Ann", "observations": ["x"]}))
     (tmp_path / "g" / "other.txt").write_text("x")
-    shelf = sources.knowledge_graph_files([graph.parent], environ)
+    shelf = sources.knowledge_graph_source([graph.parent], environ)
     assert [one.part for one in entries(shelf)[0]] == ["Ann"]
     assert (shelf.cargoes[0].project, shelf.cargoes[0].directory) == ("global", None)
     graph.write_text("")
@@ -88,7 +88,7 @@ def test_claude_s_memory_belongs_to_the_project_that_a_transcript_recorded(tmp_p
     agent = tmp_path / ".claude" / "agent-memory" / "reviewer"
     agent.mkdir(parents=True)
     (agent / "MEMORY.md").write_text("Look at the tests first")
-    shelf = sources.claude_memory_files([], environ)
+    shelf = sources.claude_memory_source([], environ)
     found, trouble = entries(shelf)
     assert [one.text for one in found] == [
         "Look at the tests first",
@@ -105,7 +105,7 @@ def test_claude_s_memory_belongs_to_the_project_that_a_transcript_recorded(tmp_p
     ]
     assert "nothing tells which directory -gone-app is" in shelf.notes[0]
     for path in (folder, folder / "memory", folder.parent, tmp_path / ".claude"):
-        assert sources.claude_memory_files([path], environ).cargoes
+        assert sources.claude_memory_source([path], environ).cargoes
 
 
 def test_both_layouts_of_claude_mem_are_read(tmp_path, environ):
@@ -115,7 +115,7 @@ def test_both_layouts_of_claude_mem_are_read(tmp_path, environ):
     (tmp_path / ".claude-mem").mkdir()
     owner = build(tmp_path / ".claude-mem" / "claude-mem.db", NEW)
     build(tmp_path / "old.db", OLD).close()
-    shelf = sources.claude_mem_files([], environ)
+    shelf = sources.claude_mem_source([], environ)
     found, trouble = entries(shelf)
     assert [(one.kind.value, one.session, one.directory) for one in found] == [
         ("fix", "session-new", "/home/me/ledger"),
@@ -126,9 +126,9 @@ def test_both_layouts_of_claude_mem_are_read(tmp_path, environ):
     assert shelf.notes == ["its prompts (1) are left out; `memd import claude-code` reads them"]
     before = shelf.cargoes[0].stamp
     owner.execute("UPDATE observations SET title = 'x' WHERE id = 8")
-    assert sources.claude_mem_files([], environ).cargoes[0].stamp != before
+    assert sources.claude_mem_source([], environ).cargoes[0].stamp != before
     owner.close()
-    (one,), _ = entries(sources.claude_mem_files([tmp_path / "old.db"], environ))
+    (one,), _ = entries(sources.claude_mem_source([tmp_path / "old.db"], environ))
     assert (one.kind, one.text, one.session) == (
         Kind.DECISION, "Chose Decimal for money", "session-old",
     )  # fmt: skip
@@ -138,4 +138,4 @@ def test_both_layouts_of_claude_mem_are_read(tmp_path, environ):
 def test_a_database_of_another_program_is_refused(tmp_path, environ):
     build(tmp_path / "a.db", "CREATE TABLE t (x)").close()
     with pytest.raises(BadRequest, match="not claude-mem's"):
-        entries(sources.claude_mem_files([tmp_path / "a.db"], environ))
+        entries(sources.claude_mem_source([tmp_path / "a.db"], environ))

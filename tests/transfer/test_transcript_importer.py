@@ -11,7 +11,7 @@ from memd.capture import truncate
 from memd.errors import Broken, Unreachable
 from memd.paths import LINE_BYTES_MAX
 from memd.transfer import transcript_importer
-from memd.transfer.transcript_importer import ImportReport, find_transcripts
+from memd.transfer.transcript_importer import TranscriptImportReport, find_transcripts
 
 LEDGER = Path(__file__).parents[1] / "data" / "claude-code" / "ledger" / "projects"
 
@@ -54,8 +54,8 @@ NOW = 4_000_000_000_000
 
 def carry(files, send, marks, progress=silent, *, dry_run=False, now=NOW):
     """Import these; the report."""
-    report = ImportReport(is_dry_run=dry_run)
-    transcript_importer.carry(
+    report = TranscriptImportReport(is_dry_run=dry_run)
+    transcript_importer.import_transcripts(
         files, send, marks, progress, truncate=truncate.clean_payload, report=report, now=now
     )
     return report
@@ -187,7 +187,7 @@ def test_batches_are_bounded_by_number_and_bytes(tmp_path, monkeypatch):
     listener = Listener()
     carry([str(tmp_path / "many.jsonl")], listener, {})
     assert [len(batch) for batch in listener.batches] == [200, 200, 50]
-    monkeypatch.setattr(transcript_importer, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(transcript_importer, "BATCH_BYTES_MAX", 10_000)
     prompts(tmp_path / "big.jsonl", 10, "word " * 1_000)
     listener = Listener()
     carry([str(tmp_path / "big.jsonl")], listener, {})
@@ -311,7 +311,7 @@ def test_a_subagent_s_file_is_told_with_its_description(tmp_path):
 
 
 def test_a_request_holds_no_more_values_than_the_wire_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(transcript_importer, "VALUES_MAX", 100)
+    monkeypatch.setattr(transcript_importer, "REQUEST_VALUES_MAX", 100)
     listener = Listener()
     prompts(tmp_path / "a.jsonl", 40)
     report = carry([str(tmp_path / "a.jsonl")], listener, {})

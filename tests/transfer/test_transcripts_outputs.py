@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from memd.transfer.transcripts import Place, place, read_output
+from memd.transfer.transcripts import TranscriptLocation, locate_transcript, read_saved_output
 
 SESSION = "319a6304-209e-442a-844b-fd52e826e7ff"
 
@@ -28,37 +28,43 @@ def said(name, session=SESSION):
 
 
 def test_a_transcript_s_path_says_whose_it_is(project):
-    assert place(str(project / f"{SESSION}.jsonl")) == Place(str(project), SESSION)
+    assert locate_transcript(str(project / f"{SESSION}.jsonl")) == TranscriptLocation(
+        str(project), SESSION
+    )
     agent = project / SESSION / "subagents" / "agent-a1.jsonl"
-    assert place(str(agent)) == Place(str(project), SESSION, "a1")
+    assert locate_transcript(str(agent)) == TranscriptLocation(str(project), SESSION, "a1")
     agent.with_suffix(".meta.json").write_text(
         '{"agentType": "Explore", "description": "look"}'
     )
-    assert place(str(agent)).agent_type == "Explore"
+    assert locate_transcript(str(agent)).agent_type == "Explore"
     nested = project / SESSION / "subagents" / "workflows" / "agent-a2.jsonl"
-    assert place(str(nested)) == Place(str(project), SESSION, "a2")
-    assert place(str(project / "agent-0c1d.jsonl")) == Place(str(project), "", "0c1d")
+    assert locate_transcript(str(nested)) == TranscriptLocation(str(project), SESSION, "a2")
+    assert locate_transcript(str(project / "agent-0c1d.jsonl")) == TranscriptLocation(
+        str(project), "", "0c1d"
+    )
 
 
 @pytest.mark.parametrize("meta", ["{torn", "[]", '{"agentType": 7}', "[" * 100_000])
 def test_a_description_that_is_none_says_nothing(project, meta):
     agent = project / SESSION / "subagents" / "agent-a1.jsonl"
     agent.with_suffix(".meta.json").write_text(meta)
-    assert place(str(agent)).agent_type is None
+    assert locate_transcript(str(agent)).agent_type is None
 
 
 def test_a_saved_result_is_found_beside_the_transcript_wherever_that_has_moved(project):
     keep(project, "b1.txt", "all of it\n")
-    here = place(str(project / f"{SESSION}.jsonl"))
-    assert read_output(here, said("b1.txt")) == "all of it\n"
-    assert read_output(here, rf"C:\Users\x\{SESSION}\tool-results\b1.txt") == "all of it\n"
-    assert read_output(here, said("gone.txt")) is None
+    here = locate_transcript(str(project / f"{SESSION}.jsonl"))
+    assert read_saved_output(here, said("b1.txt")) == "all of it\n"
+    assert (
+        read_saved_output(here, rf"C:\Users\x\{SESSION}\tool-results\b1.txt") == "all of it\n"
+    )
+    assert read_saved_output(here, said("gone.txt")) is None
 
 
 def test_a_fork_finds_the_results_of_the_session_it_came_from(project):
     keep(project, "b1.txt", "of the first", session="first")
-    fork = place(str(project / f"{SESSION}.jsonl"))
-    assert read_output(fork, said("b1.txt", session="first")) == "of the first"
+    fork = locate_transcript(str(project / f"{SESSION}.jsonl"))
+    assert read_saved_output(fork, said("b1.txt", session="first")) == "of the first"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,7 @@ def test_a_path_that_leads_elsewhere_finds_nothing(project, tmp_path, path):
     (tmp_path / "secret.txt").write_text("secret")
     (tmp_path / "tool-results").mkdir()
     (tmp_path / "tool-results" / "secret.txt").write_text("secret")
-    assert read_output(place(str(project / f"{SESSION}.jsonl")), path) is None
+    assert read_saved_output(locate_transcript(str(project / f"{SESSION}.jsonl")), path) is None
 
 
 def test_links_pipes_and_folders_are_not_results(project, tmp_path):
@@ -92,10 +98,10 @@ def test_links_pipes_and_folders_are_not_results(project, tmp_path):
     (tmp_path / "outside" / "tool-results").mkdir(parents=True)
     (tmp_path / "outside" / "tool-results" / "x.txt").write_text("secret")
     (project / "linked").symlink_to(tmp_path / "outside")
-    here = place(str(project / f"{SESSION}.jsonl"))
+    here = locate_transcript(str(project / f"{SESSION}.jsonl"))
     for name in ("link.txt", "folder.txt", "pipe.txt"):
-        assert read_output(here, said(name)) is None
-    assert read_output(here, said("x.txt", session="linked")) is None
+        assert read_saved_output(here, said(name)) is None
+    assert read_saved_output(here, said("x.txt", session="linked")) is None
 
 
 def test_of_a_huge_result_both_ends_are_read_in_whole_lines(project):
@@ -105,7 +111,9 @@ def test_of_a_huge_result_both_ends_are_read_in_whole_lines(project):
         file.truncate(5 * 1024**3)  # a hole: nothing on the disk, five gigabytes to read
         file.seek(0, os.SEEK_END)
         file.write(b"\nlast line\n")
-    text = read_output(place(str(project / f"{SESSION}.jsonl")), said("huge.txt"))
+    text = read_saved_output(
+        locate_transcript(str(project / f"{SESSION}.jsonl")), said("huge.txt")
+    )
     assert text.startswith("first line\n")
     assert text.endswith("last line\n")
     assert "bytes left in the file" in text
