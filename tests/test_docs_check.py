@@ -74,3 +74,10 @@ def test_a_link_to_nothing_is_reported(tree):
 def test_a_long_readme_is_reported(tree):
     (tree / "README.md").write_text("x" * 10_001)
     assert "10001 bytes" in docs_check.long_readme()[0]
+
+
+def test_a_command_that_no_document_mentions_is_reported(tree):
+    (tree / "README.md").write_text("`memd search`\n")
+    missing = docs_check.undocumented_commands()
+    assert "neither README.md nor docs/ mentions `memd why`" in missing
+    assert not any("`memd search`" in line for line in missing)

@@ -1,12 +1,21 @@
 """README.md and docs/ say what memd does: their examples are real output, and their commands exist."""
 
+import os
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from memd.cli import app
+from memd.cli.app import COMMANDS
+
 ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+README = PAGES[0].read_text(encoding="utf-8")
+DATE = re.compile(r"\d{4}-\d\d-\d\d(T\d\d:\d\dZ)?")
 
 
 @pytest.fixture(scope="module")
@@ -28,3 +37,91 @@ def test_the_picture_shows_the_same_memories():
     picture = (ROOT / "docs" / "second-session.svg").read_text(encoding="utf-8")
     assert "decision: We keep sessions in SQLite rather than Redis" in picture
     assert "http" not in picture.replace("http://www.w3.org/2000/svg", ""), "no outside fonts"
+
+
+def test_the_readme_quotes_real_output(played):
+    quoted = re.findall(r"```(?:text|json)\n(.*?)```", README, re.DOTALL)
+    assert len(quoted) == 2
+    context, answer = quoted
+    real = DATE.sub("DATE", played)
+    lines = [line for line in context.splitlines() if not line.startswith("[…")]
+    assert [line for line in lines if DATE.sub("DATE", line) not in real] == []
+    keys = set(re.findall(r'"[*\w]+":', answer))
+    assert {key for key in keys if key not in real} == set()
+
+
+COMMAND_LINES = [
+    line.partition(" #")[0]
+    for page in PAGES
+    for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    for line in block.splitlines()
+]
+CODE = [
+    code for page in PAGES for code in re.findall(r"`(memd [^`]+)`", page.read_text("utf-8"))
+]
+
+
+def memd_calls():
+    """Yield the words after `memd` of every command that a document tells to run."""
+    for line in COMMAND_LINES:
+        for part in re.split(r"&&|\|\|?", line):
+            words = shlex.split(part)
+            if words and words[0].rpartition("/")[2] == "memd":
+                yield tuple(words[1:])
+    for code in CODE:
+        for part in code.split(", "):
+            yield tuple(part.replace('"', "").split()[1:])
+
+
+CALLS = sorted({(words[0], *words) for words in memd_calls() if words and words[0] in COMMANDS})
+
+
+def test_every_documented_command_is_checked():
+    assert {name for name, *_ in CALLS} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_documented_option_exists(name, capsys):
+    app.main([name, "--help"])
+    help_page = capsys.readouterr().out
+    options = {
+        word
+        for command, *words in CALLS
+        if command == name
+        for word in words
+        if word.startswith("--") and word != "--vault"
+    }
+    assert {option for option in options if option not in help_page} == set()
+
+
+SAFE = [
+    "memd install claude-code --dry-run",
+    "memd import claude-code --dry-run",
+    "memd start",
+    "memd status",
+    "memd backup",
+    "memd export memories.jsonl",
+    "memd uninstall claude-code",
+    "memd stop",
+]
+
+
+def test_the_readme_s_shell_commands_run(tmp_path):
+    environ = {
+        "HOME": str(tmp_path),
+        "MEMD_HOME": str(tmp_path / "memd"),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+    }
+    (tmp_path / ".claude" / "projects").mkdir(parents=True)
+    for command in SAFE:
+        assert command in README, "the list above follows the README"
+        ran = subprocess.run(
+            [sys.executable, "-P", "-m", *command.split()],
+            cwd=tmp_path,
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert ran.returncode == 0, (command, ran.stdout, ran.stderr)
