@@ -50,6 +50,18 @@ def test_the_readme_quotes_real_output(played):
     assert {key for key in keys if key not in real} == set()
 
 
+FILES = [str(path.relative_to(ROOT / "memd")) for path in (ROOT / "memd").rglob("*.py")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_source_file_that_a_page_names_exists(page):
+    named = set(re.findall(r"`(?:memd/)?([a-z_/]+\.py)`", page.read_text(encoding="utf-8")))
+    missing = {
+        name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in FILES)
+    }
+    assert missing == set()
+
+
 COMMAND_LINES = [
     line.partition(" #")[0]
     for page in PAGES
