@@ -7,14 +7,11 @@ Claude Code share one memory and an update of memd needs no new extension. Two r
 import json
 import sys
 import zipfile
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import anyio
-
 from memd import __version__
-from memd.server.tools import Tools
+from memd.server.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHER = ROOT / "memd" / "plugin" / "scripts" / "memd"
@@ -25,14 +22,12 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def list_tools() -> list[dict[str, str]]:
     """Every tool that the daemon serves, with the first sentence of its description."""
-    table: Any = Tools(None)  # type: ignore[arg-type]  # listing needs no service
-    listed = anyio.run(partial(table._list, None, None))  # noqa: SLF001  # as a client asks for it
     return [
         {
             "name": tool.name,
             "description": tool.description.partition(". ")[0].rstrip(".") + ".",
         }
-        for tool in listed.tools
+        for tool in TOOLS.values()
     ]
 
 

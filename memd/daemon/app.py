@@ -50,10 +50,10 @@ from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.paths import Paths, private_dir
 from memd.recall.recaller import Recaller
-from memd.server.context_builder import Looker
+from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
-from memd.server.ports import App
+from memd.server.service import App
 from memd.store import import_rows
 from memd.store.database import Database
 
@@ -136,8 +136,8 @@ def furnish(  # noqa: PLR0913  # what all rooms have in common
     retention = Retention(db, config.retention, clock, indexer.nudge)
 
     # Answers → agents, unasked.
-    looker = Looker(db, recaller, distiller, config.inject, clock, overrides)
-    injector = Injector(db, looker, config.inject, clock)
+    builder = ContextBuilder(db, recaller, distiller, config.inject, clock, overrides)
+    injector = Injector(db, builder, config.inject, clock)
 
     # The outside.
     lead = EmbedderTracker(config.engines.embedder, space, clock())

@@ -497,7 +497,7 @@ class Connection:
     def _is_foreign(self, method: str) -> bool:
         """Whether this method belongs to the other handler, or to none."""
         if self._is_control:
-            return not self._handlers.control.knows(method)
+            return method not in self._handlers.control.methods
         return method.startswith(PREFIX)
 
     async def _answer_control_call(self, call: Call) -> None:
@@ -512,7 +512,7 @@ class Connection:
         if call.id is None:
             return
         if self._is_control:
-            await self._send(self._handlers.control.unknown(call))
+            await self._send(self._handlers.control.unknown_method_line(call))
             return
         message = "this connection speaks MCP; open another one for memd's own calls"
         await self._send_error(InvalidLine(jsonrpc.METHOD_NOT_FOUND, message, call.id))

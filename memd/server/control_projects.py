@@ -1,18 +1,16 @@
-"""The control calls about projects and switches: what a place is, and what holds there.
+"""The control calls about projects, and about switching capture and recall off and on.
 
-A project is given as a directory, a name or a key; `current` is the caller's directory. What is
-switched concerns what is kept by itself and what is shown unasked: whoever asks is answered, and
-what a person says to remember is kept. Not here: what a merge does (consolidate/merging.py).
+A project is given as a directory, a name or a key; `current` is the caller's directory. A switch holds for
+what is captured and injected: searches are answered, and explicit memories stored, whatever it says.
 """
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
-from memd.server import json_format, scope
-from memd.server.ports import App
+from memd.models import Project
+from memd.server.json_format import to_plain
 from memd.server.requests import (
     EmptyRequest,
     MergeProjectsRequest,
@@ -20,7 +18,8 @@ from memd.server.requests import (
     RenameProjectRequest,
     SwitchRequest,
 )
-from memd.server.scope import Caller
+from memd.server.scope import CURRENT, Caller, ScopeResolver, identify_project
+from memd.server.service import MemoryService
 from memd.store import projects
 from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
@@ -31,126 +30,154 @@ _STATES = {
     "capture-only": (True, False),
     "recall-only": (False, True),
 }
+"""State → whether memd captures, and whether it recalls."""
 _SESSION_ID = re.compile(r"[0-9A-Za-z-]{32,64}")
-"""Long enough to be whole: a session may be switched before its first event."""
+"""A whole session id: with one, a session may be switched before its first event."""
 
 
-@dataclass(frozen=True, slots=True)
-class Places:
-    """The handlers over one App."""
+class ProjectControl:
+    """Handles the control calls about projects and switches."""
 
-    app: App
+    def __init__(self, service: MemoryService) -> None:
+        self._app = service.app
+        self._scopes = service.scopes
 
-    async def here(self, directory: str) -> dict[str, Any]:
-        """`key`, `name`, `reason` and `switch` of a directory's project; counts nothing, so it is quick."""
-        found = await scope.resolve(directory, self.app.overrides)
-        return await self.app.db.read(lambda tx: _here(tx, found))
+    async def describe(self, directory: str) -> dict[str, Any]:
+        """`key`, `name`, `reason` and `switch` of a directory's project. Counts nothing, so it is quick."""
+        found = await self._scopes.identify(directory)
+        return await self._app.db.read(lambda tx: _describe_project(tx, found))
 
-    async def project(self, asked: ProjectRequest, caller: Caller) -> dict[str, Any]:
-        """One project: what it is, why, how much there is of it, and what holds there.
+    async def show(self, request: ProjectRequest, caller: Caller) -> dict[str, Any]:
+        """One project with its aliases, counts and switch.
 
-        `trouble` is what is wrong with projects.toml, or None.
+        `before` is the key of the project that projects.toml took the directory from, and `trouble` is
+        what is wrong with projects.toml.
         """
-        found, directory = await self._place(asked, caller)
-        by_git = found if directory is None else await scope.resolve(directory)
-        told = await self.app.db.read(lambda tx: _shown(tx, found, by_git))
-        return {**told, "trouble": self.app.overrides.trouble}
+        found, directory = await self._find_project(request, caller)
+        by_git = found if directory is None else await identify_project(directory)
 
-    async def projects(self, _: EmptyRequest, __: Caller) -> dict[str, Any]:
-        """Every project with how much there is of it."""
-        return {"projects": await self.app.db.read(_listed)}
+        def read(tx: Connection) -> dict[str, Any]:
+            known, earlier = (
+                projects.project_by_key(tx, found.key),
+                projects.project_by_key(tx, by_git.key),
+            )
+            has_moved = earlier and by_git.key != found.key and earlier != known
+            return {
+                **_describe_project(tx, found),
+                "aliases": projects.project_aliases(tx).get(known.id, []) if known else [],
+                **to_plain(
+                    projects.count_by_project(tx)[known.id]
+                    if known
+                    else projects.ProjectCounts()
+                ),
+                "before": earlier.key if earlier and has_moved else None,
+                "trouble": self._app.overrides.trouble,
+            }
 
-    async def merge(self, asked: MergeProjectsRequest, _: Caller) -> Any:
-        """Make two projects one, or say what would move; return once it can be found there."""
-        source = await scope.one_project(self.app.db, asked.project, self.app.overrides)
-        into = await scope.one_project(self.app.db, asked.into, self.app.overrides)
+        return await self._app.db.read(read)
+
+    async def list_all(self, _: EmptyRequest, __: Caller) -> dict[str, Any]:
+        """Every project with its aliases, counts and switch."""
+
+        def read(tx: Connection) -> list[dict[str, Any]]:
+            tallies, aliases = projects.count_by_project(tx), projects.project_aliases(tx)
+            return [
+                {
+                    **to_plain(one),
+                    **to_plain(tallies[one.id]),
+                    "aliases": aliases.get(one.id, []),
+                    "switch": projects.effective_switch(tx, one.key, None),
+                }
+                for one in projects.projects(tx)
+            ]
+
+        return {"projects": await self._app.db.read(read)}
+
+    async def merge(self, request: MergeProjectsRequest, _: Caller) -> object:
+        """Move all that one project has to another, or say what would move."""
+        source = await self._scopes.find_project(request.project)
+        into = await self._scopes.find_project(request.into)
         if source.key == into.key:
-            # projects.toml has given the directory to it; what is meant is what was kept before.
-            source = await scope.one_project(self.app.db, asked.project)
-        merged = await self.app.curator.merge(source.key, into.key, dry_run=asked.dry_run)
-        if not asked.dry_run:
-            await self.app.indexer.settle()
-        return json_format.plain(merged)
+            # projects.toml has given the directory to `into`; its memories from before are meant.
+            source = await ScopeResolver(self._app.db).find_project(request.project)
+        merged = await self._app.curator.merge(source.key, into.key, dry_run=request.dry_run)
+        if not request.dry_run:
+            await self._app.indexer.settle()
+        return merged
 
-    async def rename(self, asked: RenameProjectRequest, _: Caller) -> Any:
-        """Call a project something else."""
-        known = await scope.one_project(self.app.db, asked.project, self.app.overrides)
-        return json_format.plain(await self.app.curator.rename(known.key, asked.name))
+    async def rename(self, request: RenameProjectRequest, _: Caller) -> Project:
+        """Give a project another name."""
+        known = await self._scopes.find_project(request.project)
+        return await self._app.curator.rename(known.key, request.name)
 
-    async def switch(self, asked: SwitchRequest, caller: Caller) -> dict[str, Any]:
-        """Say what holds in one place, and `here` what holds there now; without a state, list."""
-        if asked.state is not None:
-            captures, recalls = _STATES[asked.state]
-            if asked.session is not None:
-                return await self._switch_session(asked.session, captures, recalls, caller)
-            return await self._switch_project(asked, captures, recalls, caller)
-        return {"switches": json_format.plain(await self.app.db.read(projects.list_switches))}
-
-    async def _switch_project(
-        self, asked: SwitchRequest, captures: bool, recalls: bool, caller: Caller
-    ) -> dict[str, Any]:
-        found, _ = await self._place(asked, caller)
-        now = self.app.clock()
+    async def switch(self, request: SwitchRequest, caller: Caller) -> dict[str, Any]:
+        """Switch a session or a project, and return what holds there now; without a state, list all."""
+        if request.state is None:
+            return {"switches": await self._app.db.read(projects.list_switches)}
+        captures, recalls = _STATES[request.state]
+        if request.session is not None:
+            return await self._switch_session(request.session, captures, recalls, caller)
+        found, _ = await self._find_project(request, caller)
+        now = self._app.clock()
 
         def write(tx: Connection) -> dict[str, Any]:
             if captures and recalls:
                 projects.drop_switch(tx, PROJECT_SCOPE, found.key)
             else:
                 projects.put_switch(tx, PROJECT_SCOPE, found.key, captures, recalls, now)
-            return {"here": _here(tx, found)}
+            return {"here": _describe_project(tx, found)}
 
-        return await self.app.db.write(write)
+        return await self._app.db.write(write)
 
-    async def _place(
-        self, asked: ProjectRequest | SwitchRequest, caller: Caller
+    async def _switch_session(
+        self, session: str, captures: bool, recalls: bool, caller: Caller
+    ) -> dict[str, Any]:
+        key = await self._find_session_key(session, caller)
+        now = self._app.clock()
+
+        def write(tx: Connection) -> dict[str, Any]:
+            project = _find_project_key(tx, key)
+            projects.drop_switch(tx, SESSION_SCOPE, key)
+            holds = projects.effective_switch(tx, project or "", key)
+            # A known session that is on like its project needs no switch of its own. Where the
+            # project is off, none of its sessions is known.
+            if project is None or not (captures and recalls) or not holds.is_on:
+                projects.put_switch(tx, SESSION_SCOPE, key, captures, recalls, now)
+            return {"session": key, "switch": projects.effective_switch(tx, project or "", key)}
+
+        return await self._app.db.write(write)
+
+    async def _find_session_key(self, session: str, caller: Caller) -> str:
+        try:
+            return (await self._scopes.find_session(session, caller)).key
+        except BadRequest:
+            is_known = await self._app.db.read(lambda tx: projects.find_sessions(tx, session))
+            if is_known or not _SESSION_ID.fullmatch(session):
+                raise
+            return session
+
+    async def _find_project(
+        self, request: ProjectRequest | SwitchRequest, caller: Caller
     ) -> tuple[ProjectIdentity, str | None]:
-        """The project that is meant, and the directory if one says it: then it may be unknown yet."""
-        directory = asked.project if asked.project.startswith("/") else None
-        if asked.project == scope.CURRENT:
-            directory = asked.directory or caller.directory
+        """The project, and its directory if one was given: then the project may be unknown yet."""
+        directory = request.project if request.project.startswith("/") else None
+        if request.project == CURRENT:
+            directory = request.directory or caller.directory
             if directory is None:
                 raise BadRequest("project: say which; this call comes from no directory")
         if directory is not None:
-            return await scope.resolve(directory, self.app.overrides), directory
-        one = await scope.one_project(self.app.db, asked.project, self.app.overrides)
+            return await self._scopes.identify(directory), directory
+        one = await self._scopes.find_project(request.project)
         return ProjectIdentity(one.key, one.name, one.reason), None
 
-    async def _switch_session(
-        self, asked: str, captures: bool, recalls: bool, caller: Caller
-    ) -> dict[str, Any]:
-        key = await self._session_key(asked, caller)
-        now = self.app.clock()
 
-        def write(tx: Connection) -> dict[str, Any]:
-            project = _project_of(tx, key)
-            projects.drop_switch(tx, SESSION_SCOPE, key)
-            holds = projects.effective_switch(tx, project or "", key)
-            # A known session that is on like its project needs no word of its own. Where the
-            # project is off, none of its sessions is known.
-            if project is None or (captures, recalls) != (True, True) or not holds.is_on:
-                projects.put_switch(tx, SESSION_SCOPE, key, captures, recalls, now)
-            holds = projects.effective_switch(tx, project or "", key)
-            return {"session": key, "switch": json_format.plain(holds)}
-
-        return await self.app.db.write(write)
-
-    async def _session_key(self, asked: str, caller: Caller) -> str:
-        try:
-            return (await scope.session(self.app.db, asked, caller)).key
-        except BadRequest:
-            is_known = await self.app.db.read(lambda tx: projects.find_sessions(tx, asked))
-            if is_known or not _SESSION_ID.fullmatch(asked):
-                raise
-            return asked
-
-
-def _project_of(tx: Connection, session_key: str) -> str | None:
+def _find_project_key(tx: Connection, session_key: str) -> str | None:
     found = [one for one in projects.find_sessions(tx, session_key) if one.key == session_key]
     project = projects.project(tx, found[0].project_id) if found else None
     return project.key if project else None
 
 
-def _here(tx: Connection, found: ProjectIdentity) -> dict[str, Any]:
+def _describe_project(tx: Connection, found: ProjectIdentity) -> dict[str, Any]:
     known = projects.project_by_key(tx, found.key)
     reason = found.reason
     if known is not None and known.key != found.key:
@@ -160,35 +187,5 @@ def _here(tx: Connection, found: ProjectIdentity) -> dict[str, Any]:
         "name": known.name if known else found.name,
         "reason": reason,
         "is_known": known is not None,
-        "switch": json_format.plain(projects.effective_switch(tx, found.key, None)),
+        "switch": projects.effective_switch(tx, found.key, None),
     }
-
-
-def _shown(tx: Connection, found: ProjectIdentity, by_git: ProjectIdentity) -> dict[str, Any]:
-    """As `_here`, with aliases and counts; `before` is the key of what projects.toml took it from."""
-    known = projects.project_by_key(tx, found.key)
-    earlier = projects.project_by_key(tx, by_git.key)
-    has_moved = earlier is not None and by_git.key != found.key and earlier != known
-    return {
-        **_here(tx, found),
-        "aliases": projects.project_aliases(tx).get(known.id, []) if known else [],
-        **json_format.plain(
-            projects.count_by_project(tx)[known.id]
-            if known is not None
-            else projects.ProjectCounts()
-        ),
-        "before": earlier.key if earlier is not None and has_moved else None,
-    }
-
-
-def _listed(tx: Connection) -> list[dict[str, Any]]:
-    tallies, aliases = projects.count_by_project(tx), projects.project_aliases(tx)
-    return [
-        {
-            **json_format.plain(one),
-            **json_format.plain(tallies[one.id]),
-            "aliases": aliases.get(one.id, []),
-            "switch": json_format.plain(projects.effective_switch(tx, one.key, None)),
-        }
-        for one in projects.projects(tx)
-    ]

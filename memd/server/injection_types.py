@@ -1,27 +1,24 @@
-"""The moments at which an agent is shown something: how clients say them and take it, what was found. Pure.
+"""Injection moments: when a client lets memd add context for its agent, and what is injected then. Pure."""
 
-One function per client reads its event; `output` is the shape in which clients take the text. Not
-here: what is looked for, and the words around it.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from memd.capture import claude_code
 from memd.models import Kind
 
-Moment = Literal["startup", "resume", "clear", "compact", "prompt"]
+SessionStart = Literal["startup", "resume", "clear", "compact"]
+MomentName = Literal[SessionStart, "prompt"]
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
-    """A moment at which an agent may be shown something."""
+class InjectionMoment:
+    """A moment at which memd may inject context."""
 
     client: str
     session: str
-    """The client's own id of it."""
-    moment: Moment
+    """The client's own id of the session."""
+    name: MomentName
     event: str
     """The client's own name of the event."""
     prompt: str = ""
@@ -29,8 +26,8 @@ class Opening:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """One candidate, whether it is shown, and in words why. `group` is empty for a prompt's."""
+class InjectionCandidate:
+    """A memory that may be injected, and why it is or is not. `group` is empty for a prompt."""
 
     id: int
     kind: Kind
@@ -38,65 +35,48 @@ class Verdict:
     at: int
     group: str
     is_shown: bool
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
-    """What there is to show; `text` is None if nothing is, and `reason` says why, or how much."""
+class InjectedContext:
+    """What to inject. `text` is None if there is nothing, and `reason` says why, or how much it is."""
 
     reason: str
     text: str | None = None
     project: str = ""
-    session_id: int | None = None
-    verdicts: tuple[Verdict, ...] = ()
+    candidates: tuple[InjectionCandidate, ...] = ()
 
     @property
-    def shown(self) -> tuple[Verdict, ...]:
-        """What is behind the fence."""
-        return tuple(one for one in self.verdicts if one.is_shown)
+    def shown(self) -> tuple[InjectionCandidate, ...]:
+        """The memories in the text."""
+        return tuple(one for one in self.candidates if one.is_shown)
 
 
-def opening(client: str, payload: Any, directory: str | None) -> Opening | None:
-    """What this event asks for; None if it is no such moment, or the client is not known."""
-    read = _READ.get(client)
-    return read(payload, directory) if read and isinstance(payload, Mapping) else None
-
-
-def output(asked: Opening, text: str) -> dict[str, Any]:
-    """The text as the client wants it from its hook."""
-    return {
-        "hookSpecificOutput": {"hookEventName": asked.event, "additionalContext": text},
-    }
-
-
-_SOURCES: Mapping[str, Moment] = {
-    "startup": "startup",
-    "resume": "resume",
-    "clear": "clear",
-    "compact": "compact",
-}
-"""A fork brings its whole context along; what is not known is left alone."""
-
-
-def _claude_code(payload: Mapping[str, Any], directory: str | None) -> Opening | None:
-    session, event = payload.get("session_id"), payload.get("hook_event_name")
-    if not isinstance(session, str) or not session or payload.get("agent_id"):
-        return None  # a subagent is briefed by its agent
-    if session == claude_code.DRAFT_SESSION:
+def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMoment | None:
+    """The injection moment of a hook event; None if it is none, or the client is not known."""
+    if client != claude_code.CLIENT or not isinstance(payload, Mapping):
         return None
+    session, event = payload.get("session_id"), payload.get("hook_event_name")
+    if not isinstance(session, str) or session in ("", claude_code.DRAFT_SESSION):
+        return None
+    if payload.get("agent_id"):
+        return None  # the main agent tells a subagent what it needs
     cwd = payload.get("cwd")
-    place = directory or (cwd if isinstance(cwd, str) else None)
+    directory = directory or (cwd if isinstance(cwd, str) else None)
     if event == "UserPromptSubmit":
         prompt = payload.get("prompt")
         text = prompt if isinstance(prompt, str) else ""
-        return Opening(claude_code.CLIENT, session, "prompt", event, text, place)
-    source = payload.get("source")
-    if event == "SessionStart" and isinstance(source, str) and source in _SOURCES:
-        return Opening(claude_code.CLIENT, session, _SOURCES[source], event, "", place)
+        return InjectionMoment(client, session, "prompt", event, text, directory)
+    source: Any = payload.get("source")
+    # A forked session has its whole context already; other sources are not known.
+    if event == "SessionStart" and source in get_args(SessionStart):
+        return InjectionMoment(client, session, source, event, "", directory)
     return None
 
 
-_READ: Mapping[str, Callable[[Mapping[str, Any], str | None], Opening | None]] = {
-    claude_code.CLIENT: _claude_code
-}
+def hook_output(moment: InjectionMoment, text: str) -> dict[str, Any]:
+    """The text as the client's hook prints it."""
+    return {
+        "hookSpecificOutput": {"hookEventName": moment.event, "additionalContext": text},
+    }

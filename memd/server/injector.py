@@ -1,16 +1,15 @@
-"""Shows agents what they did not ask for: within a deadline, never twice, and never in the way.
+"""Injects context into sessions: within a deadline, nothing twice, and without failing the hook.
 
-Looking happens in a task of this room's own, so that who waits for it can stop waiting at the
-deadline, whatever a thread is still busy with; what comes late is dropped. A failure is told in the
-log once, until it works again. One session is looked for once at a time: two hooks of the same moment
-would both find the same. What was shown counts at once in memory, and is written down before the
-reply if that can be done in time, else behind it: a crash right after a reply must not show it again.
-A session that is not kept (somebody switched that off) is remembered in memory alone.
-Not here: what is chosen (looking.py), and the words around it (fence.py).
+The context is built in a task of the injector's own, so that the hook can stop waiting at the deadline even
+while a thread is busy; a late result is dropped. One session is handled once at a time, as two hooks of the
+same moment would find the same memories. An injection counts at once in memory, and is written before the
+reply if there is time, so that a crash right after the reply does not repeat it. Injections into a session
+that is not stored (capture is switched off there) are only held in memory.
 """
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from weakref import WeakValueDictionary
 
@@ -21,136 +20,136 @@ from memd import log
 from memd.config import InjectConfig
 from memd.errors import MemdError
 from memd.server import jsonrpc
-from memd.server.context_builder import Known, Looker
-from memd.server.injection_types import Looked, Opening
+from memd.server.context_builder import ContextBuilder, RecentInjections
+from memd.server.injection_types import InjectedContext, InjectionMoment
 from memd.store import projects, usage
 from memd.store.database import Connection, Database
 from memd.store.usage import Injection, NewInjection
 from memd.wakeup import AutoResetEvent
 
-LOOKS_MAX = 16
-"""Looks at a time; while so many are stuck, nothing more is shown."""
+BUILDS_MAX = 16
+"""Contexts that are built at a time. While that many are stuck, nothing more is injected."""
 SESSIONS_MAX = 256
-"""Sessions that are remembered in memory."""
+"""Sessions whose injections are held in memory."""
 PENDING_MAX = 2_000
+"""Injections that wait to be written."""
 RETRY_S = 5.0
-_Session = tuple[str, str]
-"""(client, the client's own id of it)."""
+"""Seconds until a failed write is tried again."""
+_SessionKey = tuple[str, str]
+"""(client, the client's own id of the session)."""
+_PendingInjection = tuple[_SessionKey, NewInjection]
 
 
 @dataclass(slots=True)
-class _Look:
-    """One look on its way."""
+class _Build:
+    """One context in progress."""
 
     done: anyio.Event = field(default_factory=anyio.Event)
     written: anyio.Event = field(default_factory=anyio.Event)
-    """Whether what is shown was written down, as far as that can be."""
-    looked: Looked | None = None
+    """Set once the injections are written, or could not be."""
+    context: InjectedContext | None = None
     error: str | None = None
     is_awaited: bool = True
 
 
-@dataclass(slots=True)
-class _Memory:
-    """What is remembered of a session here. Times are UTC milliseconds."""
-
-    shown: dict[int, int] = field(default_factory=dict)
-    broke_at: int | None = None
-
-
 class Injector:
-    """The doer of the room."""
+    """Answers injection moments, and records what was injected."""
 
     name = "injector"
 
     def __init__(
-        self, db: Database, looker: Looker, config: InjectConfig, clock: Callable[[], int]
+        self,
+        db: Database,
+        builder: ContextBuilder,
+        config: InjectConfig,
+        clock: Callable[[], int],
     ) -> None:
         self._db = db
-        self._looker = looker
+        self._builder = builder
         self._config = config
         self._clock = clock
         self._tasks: anyio.abc.TaskGroup | None = None
-        self._looks = 0
-        self._sessions: dict[_Session, _Memory] = {}
-        self._turns: WeakValueDictionary[_Session, anyio.Lock] = WeakValueDictionary()
-        """Of the sessions that are being looked for."""
-        self._pending: list[tuple[_Session, NewInjection]] = []
-        self._homeless: list[tuple[_Session, NewInjection]] = []
-        """Shown to sessions that the vault does not know, perhaps not yet."""
+        self._builds = 0
+        self._recent: dict[_SessionKey, RecentInjections] = {}
+        self._locks: WeakValueDictionary[_SessionKey, anyio.Lock] = WeakValueDictionary()
+        """One lock for each session whose context is being built."""
+        self._pending: list[_PendingInjection] = []
+        self._unassigned: list[_PendingInjection] = []
+        """Injections into sessions that the vault does not know, or not yet."""
         self._writing = anyio.Lock()
         self._wakeup = AutoResetEvent()
         self._failing: str | None = None
-        self._counts = {"asked": 0, "shown": 0, "late": 0, "failed": 0}
+        self._counts = Counter(asked=0, shown=0, late=0, failed=0)
 
     async def run(self) -> None:
-        """Let looks happen, and write down for ever what was shown."""
+        """Build contexts and write injections until cancelled."""
         try:
             async with anyio.create_task_group() as tasks:
                 self._tasks = tasks
-                await self._write_for_ever()
+                while True:
+                    await self._wakeup.wait(RETRY_S if self._pending else None)
+                    await self._try_to_flush()
         finally:
             self._tasks = None
             with anyio.move_on_after(1, shield=True):
                 await self._try_to_flush()
 
     def status(self) -> dict[str, object]:
-        """How often it was `asked`, had something `shown`, was `late` or `failed` since the start.
+        """Moments `asked`, memories `shown`, and answers that were `late` or `failed`, since the start.
 
-        `pending` is what was shown and not written down yet; `failing` the last error, None if the
-        last look worked.
+        `pending` counts injections that are not written yet; `failing` is the last error, None once a
+        context was built again.
         """
         return {**self._counts, "pending": len(self._pending), "failing": self._failing}
 
-    async def offer(self, asked: Opening, event_id: int | None) -> str | None:
-        """The text for this moment, in time; None if there is none. Never raises for what goes wrong."""
-        if self._tasks is None or self._looks >= LOOKS_MAX:
+    async def offer(self, moment: InjectionMoment, event_id: int | None) -> str | None:
+        """The text to inject, within the deadline; None if there is none, or if building it failed."""
+        if self._tasks is None or self._builds >= BUILDS_MAX:
             return None
         self._counts["asked"] += 1
-        look = _Look()
-        self._tasks.start_soon(self._look, asked, event_id, look)
-        limit = self._config.prompt_s if asked.moment == "prompt" else self._config.session_s
-        with anyio.move_on_after(limit):
-            await look.done.wait()
-            await look.written.wait()
-        look.is_awaited = False
-        if look.looked is None:
-            self._fail(look.error or f"looking took longer than {limit:g} s", look)
-            return None
-        self._failing = None
-        return look.looked.text
+        build = _Build()
+        self._tasks.start_soon(self._build_context, moment, event_id, build)
+        limit_s = self._config.prompt_s if moment.name == "prompt" else self._config.session_s
+        with anyio.move_on_after(limit_s):
+            await build.done.wait()
+            await build.written.wait()
+        build.is_awaited = False
+        if build.context is not None:
+            self._failing = None
+            return build.context.text
+        self._counts["failed" if build.error else "late"] += 1
+        error = build.error or f"building the context took longer than {limit_s:g} s"
+        if self._failing is None:
+            log.get(self.name).warning("context_left_out", error=error)
+        self._failing = error
+        return None
 
-    async def rehearse(self, asked: Opening, *, explain: bool) -> Looked:
-        """What would be shown, whenever that is known; nothing of it is remembered."""
-        return await self._looker.look(asked, None, self._known(asked), explain=explain)
+    async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
+        """What would be injected. Has no deadline and records nothing."""
+        return await self._builder.build(
+            moment, None, self._get_recent(moment), explain=explain
+        )
 
     async def flush(self) -> None:
-        """Write down what was shown until now; raises a VaultError and keeps it if that fails.
-
-        What was shown to a session that the vault does not know waits for it to be known.
-        """
-        # Who asks for what was shown must not overtake a write that is under way.
+        """Write the injections so far. If that fails, they stay pending and a VaultError is raised."""
+        # A reader of injections waits here for a write in progress.
         async with self._writing:
-            pending = [*self._homeless, *self._pending]
-            self._homeless, self._pending = [], []
+            pending = [*self._unassigned, *self._pending]
+            self._unassigned, self._pending = [], []
             if not pending:
                 return
             try:
                 with anyio.CancelScope(shield=True):
-                    self._homeless = await self._db.write(partial(_record, pending=pending))
+                    record = partial(_record_injections, pending=pending)
+                    self._unassigned = await self._db.write(record)
             except MemdError:
                 self._pending = [*pending, *self._pending][-PENDING_MAX:]
                 raise
 
-    async def injected(self, session_id: int) -> list[Injection]:
-        """What a session was shown, oldest first."""
+    async def list_injections(self, session_id: int) -> list[Injection]:
+        """What was injected into a session, oldest first."""
         await self.flush()
         return await self._db.read(partial(usage.session_injections, session_id=session_id))
-
-    async def _write_for_ever(self) -> None:
-        while True:
-            await self._wakeup.wait(RETRY_S if self._pending else None)
-            await self._try_to_flush()
 
     async def _try_to_flush(self) -> None:
         try:
@@ -158,77 +157,69 @@ class Injector:
         except MemdError as error:
             log.get(self.name).warning("injections_not_written", error=error.message)
 
-    async def _look(self, asked: Opening, event_id: int | None, look: _Look) -> None:
-        self._looks += 1
+    async def _build_context(
+        self, moment: InjectionMoment, event_id: int | None, build: _Build
+    ) -> None:
+        self._builds += 1
         try:
-            async with self._turns.setdefault((asked.client, asked.session), anyio.Lock()):
-                await self._look_in_turn(asked, event_id, look)
+            async with self._locks.setdefault(_session_key(moment), anyio.Lock()):
+                if build.is_awaited:
+                    recent = self._get_recent(moment)
+                    context = await self._builder.build(moment, event_id, recent)
+                    if build.is_awaited:
+                        build.context = context
+                        self._remember(moment, context)
         except MemdError as error:
-            look.error = error.message
+            build.error = error.message
         except jsonrpc.UNEXPECTED_ERRORS as error:
-            look.error = type(error).__name__
-            log.get(self.name).exception("look_failed")
+            build.error = type(error).__name__
+            log.get(self.name).exception("context_failed")
         finally:
-            self._looks -= 1
-            look.done.set()
-        if look.looked is not None and look.looked.text is not None:
+            self._builds -= 1
+            build.done.set()
+        if build.context is not None and build.context.text is not None:
             await self._try_to_flush()
-        look.written.set()
+        build.written.set()
 
-    async def _look_in_turn(self, asked: Opening, event_id: int | None, look: _Look) -> None:
-        """Nobody else looks for this session meanwhile. What nobody waits for any more is dropped."""
-        if not look.is_awaited:
+    def _get_recent(self, moment: InjectionMoment) -> RecentInjections:
+        return self._recent.get(_session_key(moment), RecentInjections({}))
+
+    def _remember(self, moment: InjectionMoment, context: InjectedContext) -> None:
+        """Count what is injected as shown to this session from now on."""
+        if context.text is None:
             return
-        looked = await self._looker.look(asked, event_id, self._known(asked))
-        if not look.is_awaited:
-            return
-        look.looked = looked
-        if looked.text is not None:
-            self._remember(asked, looked)
-
-    def _fail(self, why: str, look: _Look) -> None:
-        self._counts["failed" if look.error else "late"] += 1
-        if self._failing is None:
-            log.get(self.name).warning("context_left_out", error=why)
-        self._failing = why
-
-    def _known(self, asked: Opening) -> Known:
-        known = self._sessions.get((asked.client, asked.session))
-        return Known(dict(known.shown), known.broke_at) if known else Known({})
-
-    def _remember(self, asked: Opening, looked: Looked) -> None:
-        """From now on these have been shown to this session."""
         now = self._clock()
-        key = (asked.client, asked.session)
-        memory = self._sessions.pop(key, None) or _Memory()
-        self._sessions[key] = memory
-        while len(self._sessions) > SESSIONS_MAX:
-            del self._sessions[next(iter(self._sessions))]
-        if asked.moment in ("compact", "clear"):
-            memory.broke_at = now
-        self._counts["shown"] += len(looked.shown)
-        for one in looked.shown:
-            memory.shown[one.id] = now
-            reason = f"{one.group}: {one.why}" if one.group else one.why
-            self._pending.append((key, NewInjection(0, one.id, asked.moment, now, reason)))
+        key = _session_key(moment)
+        recent = self._recent.pop(key, RecentInjections({}))
+        shown = {**recent.shown, **{one.id: now for one in context.shown}}
+        is_reset = moment.name in ("compact", "clear")
+        self._recent[key] = RecentInjections(shown, now if is_reset else recent.reset_at)
+        while len(self._recent) > SESSIONS_MAX:
+            del self._recent[next(iter(self._recent))]
+        self._counts["shown"] += len(context.shown)
+        for one in context.shown:
+            reason = f"{one.group}: {one.reason}" if one.group else one.reason
+            self._pending.append((key, NewInjection(0, one.id, moment.name, now, reason)))
         self._wakeup.set()
 
 
-def _record(
-    tx: Connection, pending: list[tuple[_Session, NewInjection]]
-) -> list[tuple[_Session, NewInjection]]:
-    """Write these down, and hand back those of sessions that are not known (yet)."""
-    known: dict[_Session, int] = {}
+def _session_key(moment: InjectionMoment) -> _SessionKey:
+    return moment.client, moment.session
+
+
+def _record_injections(
+    tx: Connection, pending: list[_PendingInjection]
+) -> list[_PendingInjection]:
+    """Write injections, and return those into sessions that the vault does not know."""
+    known: dict[_SessionKey, int] = {}
     for client, key in {session for session, _ in pending}:
         found = projects.session_of_client(tx, client, key)
         if found is not None:
             known[client, key] = found.id
-    usage.record_injections(
-        tx,
-        [
-            NewInjection(known[session], s.summary_id, s.moment, s.at, s.reason)
-            for session, s in pending
-            if session in known
-        ],
-    )
-    return [(session, s) for session, s in pending if session not in known][-PENDING_MAX:]
+    written = [
+        replace(shown, session_id=known[session])
+        for session, shown in pending
+        if session in known
+    ]
+    usage.record_injections(tx, written)
+    return [one for one in pending if one[0] not in known][-PENDING_MAX:]

@@ -1,57 +1,41 @@
-"""Everything about an answer, for programs: the command line, scripts, benches. Pure.
+"""Complete JSON of answers and memories, for the command line and other programs. Pure."""
 
-Values become JSON by their own names, nothing rounded and nothing left out. Not here: the small
-form that agents read (format.py).
-"""
-
-import enum
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+import json
+from collections.abc import Mapping
 from typing import Any
 
-from memd.models import Summary
+from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
+
 from memd.recall.types import Answer
 
 
-def plain(value: object) -> Any:
-    """The value as JSON: a dataclass as an object, a tuple as a list, an enum as its text."""
-    if isinstance(value, enum.Enum):
-        return value.value
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(plain(key)): plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(inner) for inner in value]
-    return str(value)
+def encode_json(value: object) -> bytes:
+    """Compact JSON of any value: a dataclass is an object, an enum is its text, a NaN is null."""
+    try:
+        return to_json(value, inf_nan_mode="null", fallback=_convert_other)
+    except PydanticSerializationError:  # a text with half of a surrogate pair
+        text = json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
+        return text.encode("utf-8", "replace")
 
 
-def answer(found: Answer, *, waited: str | None, note: str | None) -> dict[str, Any]:
-    """An answer whole, with each memory's fields beside its score, and which others say otherwise."""
-    shown: dict[str, Any] = plain(found)
-    against = shown.pop("contradicted")
-    shown["hits"] = [{**hit.pop("summary"), **hit} for hit in shown["hits"]]
-    for hit in shown["hits"]:
-        hit["contradicted_by"] = against.get(str(hit["id"]), [])
+def to_plain(value: object) -> Any:
+    """The value in the types of JSON, as `encode_json` writes it."""
+    return to_jsonable_python(value, fallback=_convert_other)
+
+
+def _convert_other(value: object) -> object:
+    return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def format_answer(answer: Answer, *, waited: str | None, note: str | None) -> dict[str, Any]:
+    """An answer with the fields of each memory beside its score, and with what contradicts it."""
+    formatted: dict[str, Any] = to_plain(answer)
+    contradicted = formatted.pop("contradicted")
+    formatted["hits"] = [{**hit.pop("summary"), **hit} for hit in formatted["hits"]]
+    for hit in formatted["hits"]:
+        hit["contradicted_by"] = contradicted.get(str(hit["id"]), [])
     if waited:
-        shown["waited"] = waited
+        formatted["waited"] = waited
     if note:
-        shown["notes"] = [*shown["notes"], note]
-    return shown
-
-
-def memory(
-    summary: Summary,
-    project: str | None,
-    session_title: str | None,
-    contradicted_by: Sequence[int] = (),
-) -> dict[str, Any]:
-    """A memory whole."""
-    return {
-        **plain(summary),
-        "project": project,
-        "session_title": session_title or None,
-        "contradicted_by": list(contradicted_by),
-    }
+        formatted["notes"] = [*formatted["notes"], note]
+    return formatted

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 from memd.errors import BadRequest, Broken, MemdError
+from memd.server.json_format import encode_json
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -22,8 +23,6 @@ DEPTH_MAX = 128
 """Levels of nesting in a message. It keeps every recursive walk below Python's recursion limit."""
 COSTLY_MAX = 100_000
 """Commas, brackets and surrogate escapes in a line. Parsing more would block the event loop too long."""
-LIST_ITEMS_MAX = 20
-"""Items in a list of a result. A result with a longer list is encoded in a worker thread."""
 PREFACE_VERSION = 1
 INTERNAL_ERROR_MESSAGE = "memd could not do this; see the log"
 UNEXPECTED_ERRORS = (
@@ -172,9 +171,8 @@ def _parse_finite(digits: str) -> float:
     return number
 
 
-# Made once: making one takes as long as reading or writing a short line.
+# Made once: making one takes as long as reading a short line.
 _DECODER = json.JSONDecoder(parse_constant=_reject_constant, parse_float=_parse_finite)
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def _explain_parse_error(error: ValueError) -> str:
@@ -256,31 +254,8 @@ def _is_usable(text: object) -> TypeGuard[str]:
 
 
 def result_line(call_id: Id, result: object) -> bytes:
-    """The response to a request. A ValueError if the result is no JSON."""
-    return _encode_line({"jsonrpc": "2.0", "id": call_id, "result": result})
-
-
-def is_large(result: object) -> bool:
-    """Whether to encode this result in a thread, with `large_result_line`."""
-    return isinstance(result, dict) and any(
-        isinstance(value, list) and len(value) > LIST_ITEMS_MAX for value in result.values()
-    )
-
-
-def large_result_line(call_id: Id, result: Mapping[str, Any]) -> bytes:
-    """`result_line` in many short calls of the encoder, so that other threads run in between."""
-    head = _ENCODER.encode({"jsonrpc": "2.0", "id": call_id})
-    fields = [
-        f"{_ENCODER.encode(str(name))}:{_encode_items(value)}" for name, value in result.items()
-    ]
-    line = head[:-1] + ',"result":{' + ",".join(fields) + "}}\n"
-    return line.encode("utf-8", "replace")
-
-
-def _encode_items(value: object) -> str:
-    if not isinstance(value, list):
-        return _ENCODER.encode(value)
-    return "[" + ",".join([_ENCODER.encode(item) for item in value]) + "]"
+    """The response to a request."""
+    return encode_json({"jsonrpc": "2.0", "id": call_id, "result": result}) + b"\n"
 
 
 def error_line(call_id: Id | None, code: int, message: str, data: object = None) -> bytes:
@@ -288,11 +263,7 @@ def error_line(call_id: Id | None, code: int, message: str, data: object = None)
     error: dict[str, object] = {"code": code, "message": message}
     if data is not None:
         error["data"] = data
-    return _encode_line({"jsonrpc": "2.0", "id": call_id, "error": error})
-
-
-def _encode_line(message: dict[str, object]) -> bytes:
-    return _ENCODER.encode(message).encode("utf-8", "replace") + b"\n"
+    return encode_json({"jsonrpc": "2.0", "id": call_id, "error": error}) + b"\n"
 
 
 def error_object(error: BaseException) -> ErrorObject:

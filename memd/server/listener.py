@@ -34,10 +34,9 @@ from memd.server.connection import (
     SocketStream,
 )
 from memd.server.control import Control
-from memd.server.ports import App
 from memd.server.scope import Caller
-from memd.server.service import Desk
-from memd.server.tools import Tools
+from memd.server.service import App, MemoryService
+from memd.server.tools import ToolHandlers
 
 SEND_S = 10.0
 """Seconds that a client may take to read one response before its connection is closed."""
@@ -105,15 +104,15 @@ class Listener:
         send_s: float = SEND_S,
         passed: socket.socket | None = None,
     ) -> None:
-        desk = Desk(app, config.min_event_s)
+        service = MemoryService(app, config.min_event_s)
         self._config = config
         self._app = app
         self._path = socket_path
         self._file = SocketFile(socket_path)
         self._passed = passed
         self._clock = clock
-        self._tools = Tools(desk)
-        self._handlers = Handlers(self._tools.server(), Control(desk))
+        self._tools = ToolHandlers(service)
+        self._handlers = Handlers(self._tools.make_server(), Control(service))
         self._scheduler = FairScheduler()
         self._limits = ConnectionLimits(
             min(config.line_bytes, LINE_BYTES_MAX), config.drain_s, send_s, SHUTDOWN_S

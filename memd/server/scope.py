@@ -1,7 +1,7 @@
-"""Who asks, and which projects that means.
+"""Which projects, sessions and memories a request may see.
 
-`current` is the project of the caller's directory together with `global`; who has no directory sees
-every project. Not here: how a directory becomes a project (capture/identity.py).
+`current` is the project of the caller's directory together with `global`; a caller without a directory sees
+every project.
 """
 
 from dataclasses import dataclass
@@ -17,16 +17,17 @@ from memd.store.database import Connection, Database
 
 CURRENT = "current"
 ALL = "all"
-_SHOWN_MAX = 20
+_NAMES_MAX = 20
+"""Names of projects that an error message lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who is at the other end of a connection, as far as it said, or the kernel knows."""
+    """The client of a connection: what it said of itself, and what the kernel knows of it."""
 
     cwd: str | None = None
     project: str | None = None
-    """The client's own idea of the project's directory; better than `cwd` where there is one."""
+    """The project's directory as the client sees it; preferred to `cwd`."""
     session: str | None = None
     client: str | None = None
     uid: int | None = None
@@ -39,123 +40,127 @@ class Caller:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Which projects a request may see."""
+class ProjectScope:
+    """The projects that a request may see."""
 
     project_ids: tuple[int, ...] | None
-    """None: every one."""
+    """None: every project."""
     name: str | None = None
-    """What the project that was asked for is called."""
+    """The name of the project that was asked for."""
     note: str | None = None
-    """What the caller should know about it, in words."""
+    """What the caller should know about that project."""
 
 
-async def resolve(directory: str, overrides: ProjectOverrides | None = None) -> ProjectIdentity:
-    """The project of a directory. Looks at the disk, so not on the event loop."""
+async def identify_project(
+    directory: str, overrides: ProjectOverrides | None = None
+) -> ProjectIdentity:
+    """The project of a directory. Reads the disk in a thread."""
     return await anyio.to_thread.run_sync(capture_project.resolve_project, directory, overrides)
 
 
-async def reach(
-    db: Database, directory: str | None, asked: str, overrides: ProjectOverrides | None = None
-) -> Reach:
-    """The projects that `asked` means to a caller in `directory`; BadRequest if there is no such."""
-    if asked == ALL or (asked == CURRENT and directory is None):
-        return Reach(None)
-    if asked == CURRENT and directory is not None:
-        here = await resolve(directory, overrides)
-        return await db.read_inline(lambda tx: _current(tx, here))
-    key = (await resolve(asked, overrides)).key if asked.startswith("/") else asked
-    return await db.read_inline(lambda tx: _named(tx, asked, key))
+@dataclass(frozen=True, slots=True)
+class ScopeResolver:
+    """Finds the projects and sessions that callers name."""
+
+    db: Database
+    overrides: ProjectOverrides | None = None
+
+    async def find_scope(self, directory: str | None, project: str) -> ProjectScope:
+        """The projects that `project` means to a caller in `directory`; BadRequest if there is none."""
+        if project == ALL or (project == CURRENT and directory is None):
+            return ProjectScope(None)
+        if project == CURRENT and directory is not None:
+            here = await self.identify(directory)
+            return await self.db.read_inline(lambda tx: _current_scope(tx, here))
+        key = await self._resolve_key(project)
+        return await self.db.read_inline(lambda tx: _named_scope(tx, project, key))
+
+    async def find_project(self, name: str) -> Project:
+        """The one project of this directory, key or name; BadRequest if there is none, or several."""
+        key = await self._resolve_key(name)
+        return await self.db.read(lambda tx: _find_one_project(tx, name, key))
+
+    async def find_other_projects(self, directory: str | None) -> dict[int, str]:
+        """Project → its name, of every project but that of the directory."""
+        key = "" if directory is None else (await self.identify(directory)).key
+
+        def read(tx: Connection) -> dict[int, str]:
+            here = projects.project_by_key(tx, key)
+            return {one.id: one.name for one in projects.projects(tx) if one != here}
+
+        return await self.db.read(read)
+
+    async def find_session(self, name: str, caller: Caller) -> Session:
+        """The one session that `name` means: `current`, or the beginning of its id."""
+        key = caller.session if name == CURRENT else name
+        if key is None:
+            raise BadRequest(
+                "session: this client did not say which session it is; give the id"
+            )
+        found = await self.db.read(lambda tx: projects.find_sessions(tx, key))
+        matches = [one for one in found if key in {one.key, one.uid}] or found
+        if len(matches) == 1:
+            return matches[0]
+        if not found:
+            raise BadRequest(f"session: there is no {key!r}")
+        raise BadRequest(
+            f"session: {len(found)} sessions begin with {key!r}; give more of the id"
+        )
+
+    async def identify(self, directory: str) -> ProjectIdentity:
+        """The project of a directory, as projects.toml or its repository names it."""
+        return await identify_project(directory, self.overrides)
+
+    async def _resolve_key(self, project: str) -> str:
+        return (await self.identify(project)).key if project.startswith("/") else project
 
 
-def _global(tx: Connection) -> tuple[int, ...]:
-    return tuple(project.id for project in projects.find_projects(tx, GLOBAL_PROJECT)[:1])
-
-
-def _current(tx: Connection, here: ProjectIdentity) -> Reach:
+def _current_scope(tx: Connection, here: ProjectIdentity) -> ProjectScope:
     found = projects.project_by_key(tx, here.key)
-    ids = tuple(dict.fromkeys((*((found.id,) if found else ()), *_global(tx))))
     if found:
-        return Reach(ids, found.name)
+        return ProjectScope(_with_global(tx, found), found.name)
     note = f"nothing is known of {here.name} yet; project: {ALL} searches everything"
-    return Reach(ids, here.name, note)
+    return ProjectScope(_with_global(tx), here.name, note)
 
 
-def _named(tx: Connection, asked: str, key: str) -> Reach:
-    found = projects.find_projects(tx, key) or projects.find_projects(tx, asked)
+def _named_scope(tx: Connection, name: str, key: str) -> ProjectScope:
+    found = projects.find_projects(tx, key) or projects.find_projects(tx, name)
     if not found:
-        raise BadRequest(f"project: there is no {asked!r}; {_there_is(projects.projects(tx))}")
-    ids = tuple(dict.fromkeys((*(p.id for p in found), *_global(tx))))
-    return Reach(ids, found[0].name)
+        known = _list_names(tx)
+        raise BadRequest(
+            f"project: there is no {name!r}; there is {known}; or use {CURRENT} or {ALL}"
+        )
+    return ProjectScope(_with_global(tx, *found), found[0].name)
 
 
-async def one_project(
-    db: Database, asked: str, overrides: ProjectOverrides | None = None
-) -> Project:
-    """The one project that a directory, key or name means; BadRequest if it is none, or several."""
-    key = (await resolve(asked, overrides)).key if asked.startswith("/") else asked
-    return await db.read(lambda tx: _one(tx, asked, key))
+def _with_global(tx: Connection, *found: Project) -> tuple[int, ...]:
+    shared = projects.find_projects(tx, GLOBAL_PROJECT)[:1]
+    return tuple(dict.fromkeys(project.id for project in (*found, *shared)))
 
 
-def _one(tx: Connection, asked: str, key: str) -> Project:
-    if (
-        exact := projects.project_by_key(tx, key) or projects.project_by_key(tx, asked)
-    ) is not None:
-        return exact
-    found = projects.find_projects(tx, asked)
+def _find_one_project(tx: Connection, name: str, key: str) -> Project:
+    exact = projects.project_by_key(tx, key) or projects.project_by_key(tx, name)
+    found = [exact] if exact else projects.find_projects(tx, name)
+    if not found:
+        raise BadRequest(f"project: there is no {name!r}; there is {_list_names(tx)}")
     if len(found) > 1:
-        keys = ", ".join(project.key for project in found[:_SHOWN_MAX])
-        raise BadRequest(f"project: {len(found)} are called {asked!r}; say which: {keys}")
-    if not found:
-        raise BadRequest(f"project: there is no {asked!r}; {_names(projects.projects(tx))}")
+        keys = ", ".join(project.key for project in found[:_NAMES_MAX])
+        raise BadRequest(f"project: {len(found)} are called {name!r}; say which: {keys}")
     return found[0]
 
 
-def _there_is(known: list[Project]) -> str:
-    return f"{_names(known)}; or use {CURRENT} or {ALL}"
+def _list_names(tx: Connection) -> str:
+    names = list(dict.fromkeys(project.name for project in projects.projects(tx)))
+    more = ", …" if len(names) > _NAMES_MAX else ""
+    return ", ".join(names[:_NAMES_MAX]) + more or "none yet"
 
 
-def _names(known: list[Project]) -> str:
-    names = list(dict.fromkeys(project.name for project in known))
-    shown = ", ".join(names[:_SHOWN_MAX]) + (", …" if len(names) > _SHOWN_MAX else "")
-    return f"there is {shown or 'none yet'}"
-
-
-async def elsewhere(
-    db: Database, directory: str | None, overrides: ProjectOverrides | None = None
-) -> dict[int, str]:
-    """Project → its name, of every project but that of the directory."""
-    key = "" if directory is None else (await resolve(directory, overrides)).key
-
-    def look(tx: Connection) -> dict[int, str]:
-        here = projects.project_by_key(tx, key)
-        return {one.id: one.name for one in projects.projects(tx) if one != here}
-
-    return await db.read(look)
-
-
-async def session(db: Database, asked: str, caller: Caller) -> Session:
-    """The one session that `asked` means: `current`, or the beginning of its id."""
-    key = caller.session if asked == CURRENT else asked
-    if key is None:
-        raise BadRequest("session: this client did not say which session it is; give the id")
-    found = await db.read(lambda tx: projects.find_sessions(tx, key))
-    exact = [one for one in found if key in {one.key, one.uid}]
-    if len(exact or found) != 1:
-        raise BadRequest(
-            f"session: {len(found)} sessions begin with {key!r}; give more of the id"
-            if found
-            else f"session: there is no {key!r}"
-        )
-    return (exact or found)[0]
-
-
-def visible(
-    tx: Connection, ids: list[int], scope: Reach
+def visible_memories(
+    tx: Connection, ids: list[int], scope: ProjectScope
 ) -> tuple[dict[int, Summary], list[int]]:
-    """The memories with these ids that are in reach, and the ids that do not exist at all.
+    """The memories with these ids that the scope shows, and the ids that do not exist.
 
-    UnknownId if one belongs to a project out of reach: it says which, and how to reach it.
+    An UnknownId for a memory outside the scope names its project, and how to reach it.
     """
     found = links.with_final_superseders(tx, summaries.summaries_by_ids(tx, ids))
     for one in found.values():

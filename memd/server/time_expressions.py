@@ -1,8 +1,6 @@
-"""Times and durations as people and agents write them. Pure.
+"""Times and durations as users and agents write them: ISO 8601, epoch milliseconds, `7d`, `last week`. Pure.
 
-`2026-05-01T10:00Z`, `2026-05-01`, `2026-05`, epoch milliseconds, `now`, `today`, `yesterday`, `7d`,
-`2 weeks ago`, `this week`, `last month`. Days are UTC days, weeks begin on Monday. A day or a month
-is a span: `since` means its beginning, `until` its last millisecond. Not here: the clock.
+Days are UTC days, and weeks begin on Monday. A day, a week, a month or a year is a span.
 """
 
 import re
@@ -11,174 +9,166 @@ from datetime import UTC, date, datetime, timedelta
 from memd.errors import BadRequest
 from memd.models import CLOCK_SKEW_MAX_MS
 
-SECOND = 1_000
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
-DAY = 24 * HOUR
-WEEK = 7 * DAY
-MONTH = 30 * DAY
-YEAR = 365 * DAY
-TIME_MAX = 253_402_300_799_999
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+WEEK_MS = 7 * DAY_MS
+MONTH_MS = 30 * DAY_MS
+YEAR_MS = 365 * DAY_MS
+TIME_MAX_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
-DURATION_MAX = 1_000 * YEAR
+DURATION_MAX_MS = 1_000 * YEAR_MS
 AHEAD = "dated ahead"
-"""The age of what a wrong clock has dated."""
+"""The age of an event that a wrong clock has dated."""
+FORMS = "an ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week"
 _LOOKS_LIKE_SECONDS = range(10**8, 10**11)
-
 _DATE_DIGITS = 8
-
-_UNITS = {
-    "s": SECOND, "sec": SECOND, "second": SECOND,
-    "m": MINUTE, "min": MINUTE, "minute": MINUTE,
-    "h": HOUR, "hr": HOUR, "hour": HOUR,
-    "d": DAY, "day": DAY,
-    "w": WEEK, "wk": WEEK, "week": WEEK,
-    "mo": MONTH, "month": MONTH,
-    "y": YEAR, "yr": YEAR, "year": YEAR,
+"""Digits of `20260501`. A text of no more digits is a date and not epoch milliseconds."""
+_UNITS_MS = {
+    "s": SECOND_MS, "sec": SECOND_MS, "second": SECOND_MS,
+    "m": MINUTE_MS, "min": MINUTE_MS, "minute": MINUTE_MS,
+    "h": HOUR_MS, "hr": HOUR_MS, "hour": HOUR_MS,
+    "d": DAY_MS, "day": DAY_MS,
+    "w": WEEK_MS, "wk": WEEK_MS, "week": WEEK_MS,
+    "mo": MONTH_MS, "month": MONTH_MS,
+    "y": YEAR_MS, "yr": YEAR_MS, "year": YEAR_MS,
 }  # fmt: skip
+_AGE_UNITS = (
+    ("y", YEAR_MS, YEAR_MS), ("mo", MONTH_MS, MONTH_MS), ("w", WEEK_MS, 2 * WEEK_MS),
+    ("d", DAY_MS, DAY_MS), ("h", HOUR_MS, HOUR_MS), ("m", MINUTE_MS, MINUTE_MS),
+)  # fmt: skip
+"""Unit, its length, and the age from which it is used."""
 _DURATION = re.compile(r"(\d{1,6})\s*([a-z]+?)s?")
+_YEAR_ONLY = re.compile(r"\d{4}")
 _MONTH_ONLY = re.compile(r"(\d{4})-(\d{2})")
 _DAY_ONLY = re.compile(r"\d{4}-\d{2}-\d{2}|\d{8}|\d{4}-W\d{2}-\d")
-_FORMS = "an ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week"
 
 Span = tuple[int, int]
-"""[start, stop) in UTC milliseconds; equal for a point in time."""
+"""[start, stop) in UTC milliseconds; both are equal for a point in time."""
 
 
-def since(value: str | int, now: int, name: str = "since") -> int:
-    """The first millisecond meant. A BadRequest names `name`."""
-    return _span(value, now, name)[0]
+def parse_start(value: str | int, now: int, name: str = "since") -> int:
+    """The first millisecond of a time. A BadRequest names `name`."""
+    return _parse_span(value, now, name)[0]
 
 
-def until(value: str | int, now: int, name: str = "until") -> int:
-    """The last millisecond meant. A BadRequest names `name`."""
-    start, stop = _span(value, now, name)
+def parse_end(value: str | int, now: int, name: str = "until") -> int:
+    """The last millisecond of a time. A BadRequest names `name`."""
+    start, stop = _parse_span(value, now, name)
     return max(start, stop - 1)
 
 
-def duration(text: str, name: str) -> int:
+def parse_duration(text: str, name: str) -> int:
     """Milliseconds of `30d`, `2 weeks`. A BadRequest names `name`."""
-    length = _duration(text.strip().lower())
+    length = _parse_length(text.strip().lower())
     if length is None:
-        raise BadRequest(f"{name}: {_shown(text)} is no duration; write 30d, 12h or 2w")
-    if not 0 < length <= DURATION_MAX:
-        raise BadRequest(f"{name}: {_shown(text)} is not between a second and a thousand years")
+        raise BadRequest(f"{name}: {_quote(text)} is no duration; write 30d, 12h or 2w")
+    if not 0 < length <= DURATION_MAX_MS:
+        raise BadRequest(f"{name}: {_quote(text)} is not between a second and a thousand years")
     return length
 
 
-def iso(at: int) -> str:
+def format_time(at: int) -> str:
     """UTC, to the minute: `2026-11-20T09:15Z`."""
-    moment = datetime.fromtimestamp(min(max(at, 0), TIME_MAX) / SECOND, UTC)
-    return moment.isoformat(timespec="minutes")[:16] + "Z"  # a quarter of what strftime takes
+    moment = datetime.fromtimestamp(min(max(at, 0), TIME_MAX_MS) / SECOND_MS, UTC)
+    return moment.isoformat(timespec="minutes")[:16] + "Z"  # four times as fast as strftime
 
 
-def age(at: int, now: int) -> str:
-    """How long ago, in one unit: `3d`, `5h`, `now`; `in 3d` for what is to come, if it can be."""
+def format_age(at: int, now: int) -> str:
+    """How long ago, in one unit: `3d`, `5h`, `now`; `in 3d` for a time that a clock may be ahead."""
     if at - now >= CLOCK_SKEW_MAX_MS:
         return AHEAD
-    length = abs(now - at)
-    if length < MINUTE:
-        return "now"
-    units = (
-        ("y", YEAR),
-        ("mo", MONTH),
-        ("w", 2 * WEEK),
-        ("d", DAY),
-        ("h", HOUR),
-        ("m", MINUTE),
-    )
-    unit, size = next((unit, size) for unit, size in units if length >= size)
-    count = length // (WEEK if unit == "w" else size)
-    return f"{count}{unit}" if at <= now else f"in {count}{unit}"
+    age = abs(now - at)
+    for unit, length, least in _AGE_UNITS:
+        if age >= least:
+            return f"{age // length}{unit}" if at <= now else f"in {age // length}{unit}"
+    return "now"
 
 
-def _span(value: str | int, now: int, name: str) -> Span:
-    if isinstance(value, int) or value.strip().isdecimal():
-        number = _epoch(value, name)
-        if number is not None:
-            return number, number
-    text = str(value).strip().lower()
-    span = _named(text, now) or _ago(text, now) or _calendar(str(value).strip())
+def _parse_span(value: str | int, now: int, name: str) -> Span:
+    text = str(value).strip()
+    if isinstance(value, int) or (text.isdecimal() and len(text) > _DATE_DIGITS):
+        at = _check_epoch(text, name)
+        return at, at
+    words = text.lower()
+    try:
+        span = _parse_named(words, now) or _parse_ago(words, now) or _parse_calendar(text)
+    except (ValueError, OverflowError):
+        span = None
     if span is None:
-        raise BadRequest(f"{name}: {_shown(str(value))} is no time; write {_FORMS}")
+        raise BadRequest(f"{name}: {_quote(text)} is no time; write {FORMS}")
     return span
 
 
-def _epoch(value: str | int, name: str) -> int | None:
-    """The number as milliseconds; None if so few digits are a date (`2026`, `20260501`), or nothing."""
-    if isinstance(value, str) and len(value.strip()) <= _DATE_DIGITS:
-        return None
-    digits = str(value).strip()
-    if len(digits) > len(str(TIME_MAX)) or not 0 <= int(digits) <= TIME_MAX:
+def _check_epoch(digits: str, name: str) -> int:
+    if len(digits) > len(str(TIME_MAX_MS)) or not 0 <= int(digits) <= TIME_MAX_MS:
         raise BadRequest(f"{name}: beyond the year 9999 or before 1970")
     if int(digits) in _LOOKS_LIKE_SECONDS:
         raise BadRequest(f"{name}: {digits} looks like seconds; milliseconds are meant")
     return int(digits)
 
 
-def _named(text: str, now: int) -> Span | None:
-    day = now - now % DAY
+def _parse_named(text: str, now: int) -> Span | None:
+    day = now - now % DAY_MS
     if text == "now":
         return now, now
     if text in {"today", "yesterday"}:
-        start = day if text == "today" else day - DAY
-        return start, start + DAY
+        start = day if text == "today" else day - DAY_MS
+        return start, start + DAY_MS
     which, _, unit = text.partition(" ")
     if which not in {"this", "last"} or unit not in {"week", "month", "year"}:
         return None
-    back = 1 if which == "last" else 0
-    today = datetime.fromtimestamp(now / SECOND, UTC).date()
+    is_last = which == "last"
+    today = datetime.fromtimestamp(now / SECOND_MS, UTC).date()
     if unit == "week":
-        start = day - today.weekday() * DAY - back * WEEK
-        return start, start + WEEK
+        start = day - today.weekday() * DAY_MS - is_last * WEEK_MS
+        return start, start + WEEK_MS
     if unit == "year":
-        return _ms(date(today.year - back, 1, 1)), _ms(date(today.year - back + 1, 1, 1))
-    first = today.replace(day=1)
-    return _month((first - timedelta(days=1)).replace(day=1) if back else first)
+        return _year_span(today.year - is_last)
+    return _month_span(today.replace(day=1) - timedelta(days=1) if is_last else today)
 
 
-def _ago(text: str, now: int) -> Span | None:
-    length = _duration(text.removesuffix("ago").strip())
-    if length is None:
-        return None
-    at = max(0, now - length)
-    return at, at
+def _parse_ago(text: str, now: int) -> Span | None:
+    length = _parse_length(text.removesuffix("ago").strip())
+    return None if length is None else (max(0, now - length), max(0, now - length))
 
 
-def _duration(text: str) -> int | None:
+def _parse_length(text: str) -> int | None:
     found = _DURATION.fullmatch(text)
     if found is None:
         return None
-    # "s" itself would be taken for a plural's ending.
-    unit = _UNITS.get(found[2]) or _UNITS.get(text.lstrip("0123456789 "))
-    return None if unit is None else int(found[1]) * unit
+    # The pattern takes the "s" of seconds for the ending of a plural.
+    unit_ms = _UNITS_MS.get(found[2]) or _UNITS_MS.get(text.lstrip("0123456789 "))
+    return None if unit_ms is None else int(found[1]) * unit_ms
 
 
-def _calendar(text: str) -> Span | None:
-    try:
-        if text.isdecimal() and len(text) == 4:  # noqa: PLR2004  # a year
-            return _ms(date(int(text), 1, 1)), _ms(date(int(text) + 1, 1, 1))
-        if found := _MONTH_ONLY.fullmatch(text):
-            return _month(date(int(found[1]), int(found[2]), 1))
-        if _DAY_ONLY.fullmatch(text):
-            start = _ms(date.fromisoformat(text))
-            return start, start + DAY
-        moment = datetime.fromisoformat(text)
-        moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    except (ValueError, OverflowError):
-        return None
-    return (at, at) if 0 <= at <= TIME_MAX else None
+def _parse_calendar(text: str) -> Span | None:
+    if _YEAR_ONLY.fullmatch(text):
+        return _year_span(int(text))
+    if found := _MONTH_ONLY.fullmatch(text):
+        return _month_span(date(int(found[1]), int(found[2]), 1))
+    if _DAY_ONLY.fullmatch(text):
+        start = _day_ms(date.fromisoformat(text))
+        return start, start + DAY_MS
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    return (at, at) if 0 <= at <= TIME_MAX_MS else None
 
 
-def _month(first: date) -> Span:
-    after = (first + timedelta(days=31)).replace(day=1)
-    return _ms(first), _ms(after)
+def _year_span(year: int) -> Span:
+    return _day_ms(date(year, 1, 1)), _day_ms(date(year + 1, 1, 1))
 
 
-def _ms(day: date) -> int:
-    return (day - date(1970, 1, 1)).days * DAY
+def _month_span(day: date) -> Span:
+    first = day.replace(day=1)
+    return _day_ms(first), _day_ms((first + timedelta(days=31)).replace(day=1))
 
 
-def _shown(text: str) -> str:
+def _day_ms(day: date) -> int:
+    return (day - date(1970, 1, 1)).days * DAY_MS
+
+
+def _quote(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "…")  # noqa: PLR2004  # enough to recognise it

@@ -1,11 +1,11 @@
-"""The MCP tools: what each is called, when to call it, and the use case that it runs.
+"""The MCP tools: how clients see them, and the use case that each runs.
 
-One lowlevel Server serves every connection; the caller comes with each request. Arguments and results
-are checked here, because that server checks neither.
+One low-level Server of the SDK serves every connection; the caller comes with each request. That server checks
+neither arguments nor results, so both are checked here.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anyio.to_thread
@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from memd import __version__, log
 from memd.errors import BadRequest, MemdError
 from memd.server import jsonrpc, mcp_format, mcp_history
+from memd.server.json_format import encode_json
 from memd.server.requests import (
     ForgetRequest,
     GetRequest,
@@ -42,10 +43,7 @@ from memd.server.responses import (
     output_schema,
 )
 from memd.server.scope import ALL, Caller
-from memd.server.service import Desk
-
-Context = Any
-"""The SDK's request context; its `request` is our Caller."""
+from memd.server.service import MemoryService
 
 INSTRUCTIONS = """\
 Search memd before you answer a question about this project's past, before you decide something that \
@@ -75,38 +73,149 @@ memory to the user by its number: #12.
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One tool: how a client shows it, what it takes and answers, and what it does."""
+    """A tool as a client sees it."""
 
-    face: "Face"
+    name: str
+    title: str
+    description: str
     request: type[Request]
     response: type[Any]
-    run: Callable[[Any, Caller], Awaitable[dict[str, Any]]]
+    is_read_only: bool = True
+    is_destructive: bool = False
+    search_hint: str | None = None
+    """Words by which Claude Code finds it; None for a main tool, which is always loaded."""
 
-    def listed(self) -> t.Tool:
-        """The tool as `tools/list` shows it."""
+    def describe(self) -> t.Tool:
+        """The tool as `tools/list` shows it. Makes the schemas, which takes milliseconds."""
+        hint = self.search_hint
         return t.Tool(
-            name=self.face.name,
-            title=self.face.title,
-            description=self.face.description,
+            name=self.name,
+            title=self.title,
+            description=self.description,
             input_schema=input_schema(self.request),
             output_schema=output_schema(self.response),
-            annotations=self.face.annotations(),
-            _meta=self.face.meta(),
+            annotations=t.ToolAnnotations(
+                title=self.title,
+                read_only_hint=self.is_read_only,
+                destructive_hint=self.is_destructive,
+                idempotent_hint=True,
+                open_world_hint=False,
+            ),
+            _meta={"anthropic/searchHint": hint} if hint else {"anthropic/alwaysLoad": True},
         )
 
 
-class Tools:
-    """The tools over one Desk."""
+TOOLS = {
+    tool.name: tool
+    for tool in (
+        Tool(
+            "mem_search",
+            "Search memory",
+            "Call this before answering anything about this project's past, before deciding what may have been"
+            " decided already, and when an error looks familiar. Finds decisions, fixes, failures, changes,"
+            " preferences and instructions of earlier sessions by words and by meaning. Each hit has a number,"
+            " a title, a snippet, its date and age, its ranks, and the parts of its score. An empty list means"
+            " that nothing is known.",
+            SearchRequest,
+            SearchResponse,
+        ),
+        Tool(
+            "mem_timeline",
+            "What happened around it",
+            "Call this when a hit of mem_search needs its context: what was done just before and after, in order"
+            " of time. Takes a memory's id, a time or a session; without any of them, the latest. With days:"
+            " all of those days. Pauses and new sessions are marked, and what was superseded or contradicted.",
+            TimelineRequest,
+            TimelineResponse,
+        ),
+        Tool(
+            "mem_why",
+            "Why is this remembered",
+            "Call this before relying on an old decision, and when two memories disagree: says whether a memory"
+            " still holds, which events it comes from (with quotes and their place in the transcript), what"
+            " superseded it or what it superseded and by which rule, who judged it, how it was used, and what is"
+            " linked to it. Also takes a file (file:/path): what changed it, what imports it.",
+            WhyRequest,
+            WhyResponse,
+        ),
+        Tool(
+            "mem_get",
+            "Read whole memories",
+            "Call this when a snippet of mem_search is not enough: gives the full text of memories by number.",
+            GetRequest,
+            GetResponse,
+            search_hint="full text of memories by number",
+        ),
+        Tool(
+            "mem_remember",
+            "Remember",
+            "Call this when the user says to remember something, and for a decision worth keeping with its"
+            " reason. With a topic_key the new value replaces the old one; saying the same again only"
+            " strengthens it. With judgment_required in the result, call mem_judge for each of the candidates:"
+            " memories like the new one that no rule could decide about.",
+            RememberRequest,
+            RememberResponse,
+            is_read_only=False,
+            search_hint="remember save note a decision preference fact",
+        ),
+        Tool(
+            "mem_forget",
+            "Forget",
+            "Call this only when the user asks to forget something: erases memories and the events behind them"
+            " for good. Without dry_run: false it only says what would go; show that to the user first.",
+            ForgetRequest,
+            ForgetResponse,
+            is_read_only=False,
+            is_destructive=True,
+            search_hint="forget erase delete memories",
+        ),
+        Tool(
+            "mem_pin",
+            "Pin a memory",
+            "Call this when the user wants a memory to stay on top and never be tidied away, or no longer.",
+            PinRequest,
+            PinResponse,
+            is_read_only=False,
+            search_hint="pin unpin keep a memory on top",
+        ),
+        Tool(
+            "mem_judge",
+            "Judge two memories",
+            "Call this when mem_remember returns judgment_required, when two memories disagree and you or the user"
+            " know which holds, or when memd has hidden the wrong one: says what one memory is to another"
+            " (supersedes, duplicate, contradicts, compatible, unrelated) and why. Nothing is erased; undo: true"
+            " takes back a judgment, or what memd decided itself.",
+            JudgeRequest,
+            JudgeResponse,
+            is_read_only=False,
+            search_hint="judge two memories supersedes contradicts duplicate compatible undo",
+        ),
+    )
+}
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+
+class ToolHandlers:
+    """Runs the tools, and counts calls and failures."""
+
+    def __init__(self, service: MemoryService) -> None:
+        self._service = service
+        self._clock = service.app.clock
         self._log = log.get("serve")
+        self._listed: t.ListToolsResult | None = None
         self.calls = 0
         self.failures = 0
-        self._tools = {tool.face.name: tool for tool in self._all()}
-        self._listed: t.ListToolsResult | None = None
+        self._handlers: dict[str, Callable[[Any, Caller], Awaitable[dict[str, Any]]]] = {
+            "mem_search": self._search,
+            "mem_timeline": self._show_timeline,
+            "mem_why": self._explain,
+            "mem_get": self._get_memories,
+            "mem_remember": self._remember,
+            "mem_forget": self._forget,
+            "mem_pin": self._pin,
+            "mem_judge": self._judge,
+        }
 
-    def server(self) -> Server[Any]:
+    def make_server(self) -> Server[Any]:
         """The one MCP server, for every connection."""
         return Server(
             "memd",
@@ -114,205 +223,83 @@ class Tools:
             title="memd",
             description="Long-term memory of this user's agents, on this machine.",
             instructions=INSTRUCTIONS,
-            on_list_tools=self._list,
-            on_call_tool=self._call,
+            on_list_tools=self._list_tools,
+            on_call_tool=self._call_tool,
         )
 
-    async def _list(self, _: Context, __: t.PaginatedRequestParams | None) -> t.ListToolsResult:
+    async def _list_tools(
+        self, _: object, __: t.PaginatedRequestParams | None
+    ) -> t.ListToolsResult:
         if self._listed is None:
-            # Making the schemas takes tens of milliseconds, which only the first client waits for.
-            self._listed = await anyio.to_thread.run_sync(self._list_tools)
+            # In a thread: the first client waits tens of milliseconds for the schemas.
+            tools = await anyio.to_thread.run_sync(
+                lambda: [tool.describe() for tool in TOOLS.values()]
+            )
+            self._listed = t.ListToolsResult(tools=tools)
         return self._listed
 
-    def _list_tools(self) -> t.ListToolsResult:
-        return t.ListToolsResult(tools=[tool.listed() for tool in self._tools.values()])
-
-    async def _call(
-        self, context: Context, params: t.CallToolRequestParams
+    async def _call_tool(
+        self, context: Any, params: t.CallToolRequestParams
     ) -> t.CallToolResult:
-        tool = self._tools.get(params.name)
+        tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(
                 code=jsonrpc.INVALID_PARAMS,
-                message=f"there is no tool {params.name[:60]!r}; there are {', '.join(self._tools)}",
+                message=f"there is no tool {params.name[:60]!r}; there are {', '.join(TOOLS)}",
             )
         caller = context.request if isinstance(context.request, Caller) else Caller()
         self.calls += 1
         try:
-            return _result(await self._run(tool, params.arguments or {}, caller))
+            result = await self._run(tool, params.arguments or {}, caller)
         except BadRequest as error:
-            return _failure(error.message)
+            return _make_failure(error.message)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             self.failures += 1
             self._log.exception("tool_failed", tool=params.name)
-            return _failure(jsonrpc.error_object(error).message)
+            return _make_failure(jsonrpc.error_object(error).message)
+        # Older clients read only the text, newer ones only the structure: both get the same JSON.
+        text = t.TextContent(type="text", text=encode_json(result).decode())
+        return t.CallToolResult(content=[text], structured_content=result)
 
     async def _run(
-        self, tool: Tool, given: Mapping[str, Any], caller: Caller
+        self, tool: Tool, arguments: Mapping[str, Any], caller: Caller
     ) -> dict[str, Any]:
-        made = await tool.run(parse_tool_arguments(tool.request, given), caller)
-        check_response(tool.response, made)
-        return made
+        request = parse_tool_arguments(tool.request, arguments)
+        result = await self._handlers[tool.name](request, caller)
+        check_response(tool.response, result)
+        return result
 
-    def _all(self) -> list[Tool]:
-        return [
-            Tool(SEARCH, SearchRequest, SearchResponse, self._search),
-            Tool(TIMELINE, TimelineRequest, TimelineResponse, self._timeline),
-            Tool(WHY, WhyRequest, WhyResponse, self._why),
-            Tool(GET, GetRequest, GetResponse, self._get),
-            Tool(REMEMBER, RememberRequest, RememberResponse, self._remember),
-            Tool(FORGET, ForgetRequest, ForgetResponse, self._forget),
-            Tool(PIN, PinRequest, PinResponse, self._pin),
-            Tool(JUDGE, JudgeRequest, JudgeResponse, self._judge),
-        ]
+    async def _search(self, request: SearchRequest, caller: Caller) -> dict[str, Any]:
+        found = await self._service.search(request, caller)
+        return mcp_format.format_search(found, self._clock(), explain=request.explain)
 
-    def _view(self, name: str | None = None, note: str | None = None) -> mcp_format.View:
-        return mcp_format.View(self._desk.app.clock(), project=name, note=note)
+    async def _show_timeline(self, request: TimelineRequest, caller: Caller) -> dict[str, Any]:
+        timeline, scope = await self._service.timeline(request, caller)
+        return mcp_history.format_timeline(timeline, scope.note, self._clock())
 
-    async def _search(self, asked: SearchRequest, caller: Caller) -> dict[str, Any]:
-        found = await self._desk.search(asked, caller)
-        view = mcp_format.View(
-            self._desk.app.clock(),
-            found.reach.name,
-            asked.explain,
-            found.waited,
-            found.reach.note,
-            found.answer.contradicted,
+    async def _explain(self, request: WhyRequest, caller: Caller) -> dict[str, Any]:
+        return mcp_history.format_why(await self._service.why(request, caller), self._clock())
+
+    async def _get_memories(self, request: GetRequest, caller: Caller) -> dict[str, Any]:
+        return mcp_format.format_memories(
+            await self._service.get(request, caller), self._clock()
         )
-        return mcp_format.search(found.answer, view)
 
-    async def _timeline(self, asked: TimelineRequest, caller: Caller) -> dict[str, Any]:
-        shown, reach = await self._desk.timeline(asked, caller)
-        return mcp_history.timeline(shown, self._view(reach.name, reach.note))
+    async def _remember(self, request: RememberRequest, caller: Caller) -> dict[str, Any]:
+        (stored,) = await self._service.remember([request], caller, "agent")
+        read = await self._service.get(GetRequest(ids=[stored.id], project=ALL), caller)
+        project = read.project_names[read.memories[0].project_id]
+        return mcp_format.format_remembered(stored, project, self._clock())
 
-    async def _why(self, asked: WhyRequest, caller: Caller) -> dict[str, Any]:
-        found, reach = await self._desk.why(asked, caller)
-        return mcp_history.why(found, self._view(reach.name))
+    async def _forget(self, request: ForgetRequest, caller: Caller) -> dict[str, Any]:
+        return mcp_format.format_forgotten(await self._service.forget(request, caller))
 
-    async def _get(self, asked: GetRequest, caller: Caller) -> dict[str, Any]:
-        read = await self._desk.get(asked, caller)
-        names = mcp_format.Names(read.projects, read.sessions)
-        view = replace(self._view(), contradicted=read.contradicted)
-        return mcp_format.memories(read.memories, read.unknown, names, view)
+    async def _pin(self, request: PinRequest, caller: Caller) -> dict[str, Any]:
+        return mcp_format.format_pinned(await self._service.pin(request, caller))
 
-    async def _remember(self, asked: RememberRequest, caller: Caller) -> dict[str, Any]:
-        (kept,) = await self._desk.remember([asked], caller, "agent")
-        read = await self._desk.get(GetRequest(ids=[kept.id], project=ALL), caller)
-        project = read.projects[read.memories[0].project_id]
-        return mcp_format.remembered(kept, project, self._desk.app.clock())
-
-    async def _forget(self, asked: ForgetRequest, caller: Caller) -> dict[str, Any]:
-        return mcp_format.forgotten(await self._desk.forget(asked, caller))
-
-    async def _pin(self, asked: PinRequest, caller: Caller) -> dict[str, Any]:
-        return mcp_format.pinned(await self._desk.pin(asked, caller))
-
-    async def _judge(self, asked: JudgeRequest, caller: Caller) -> dict[str, Any]:
-        return mcp_format.judged(await self._desk.judge(asked, caller, "agent"))
+    async def _judge(self, request: JudgeRequest, caller: Caller) -> dict[str, Any]:
+        return mcp_format.format_judged(await self._service.judge(request, caller, "agent"))
 
 
-def _result(made: dict[str, Any]) -> t.CallToolResult:
-    # Older clients read only the text, newer ones only the structure: both get the same JSON.
-    text = t.TextContent(type="text", text=mcp_format.compact(made))
-    return t.CallToolResult(content=[text], structured_content=made)
-
-
-def _failure(message: str) -> t.CallToolResult:
+def _make_failure(message: str) -> t.CallToolResult:
     return t.CallToolResult(content=[t.TextContent(type="text", text=message)], is_error=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Face:
-    """What a client shows of a tool, and the hints that go with it."""
-
-    name: str
-    title: str
-    description: str
-    reads: bool = True
-    destroys: bool = False
-    search_hint: str | None = None
-    """None: one of the main tools, which a client should always keep loaded."""
-
-    def annotations(self) -> t.ToolAnnotations:
-        """The hints of the protocol. Each of our tools may be repeated without further effect."""
-        return t.ToolAnnotations(
-            title=self.title,
-            read_only_hint=self.reads,
-            destructive_hint=self.destroys,
-            idempotent_hint=True,
-            open_world_hint=False,
-        )
-
-    def meta(self) -> dict[str, Any]:
-        """Claude Code's own hints: keep it loaded, or by which words to find it."""
-        if self.search_hint is None:
-            return {"anthropic/alwaysLoad": True}
-        return {"anthropic/searchHint": self.search_hint}
-
-
-SEARCH = Face(
-    "mem_search",
-    "Search memory",
-    "Call this before answering anything about this project's past, before deciding what may have been"
-    " decided already, and when an error looks familiar. Finds decisions, fixes, failures, changes,"
-    " preferences and instructions of earlier sessions by words and by meaning. Each hit has a number,"
-    " a title, a snippet, its date and age, its ranks, and the parts of its score. An empty list means"
-    " that nothing is known.",
-)
-TIMELINE = Face(
-    "mem_timeline",
-    "What happened around it",
-    "Call this when a hit of mem_search needs its context: what was done just before and after, in order"
-    " of time. Takes a memory's id, a time or a session; without any of them, the latest. With days:"
-    " all of those days. Pauses and new sessions are marked, and what was superseded or contradicted.",
-)
-WHY = Face(
-    "mem_why",
-    "Why is this remembered",
-    "Call this before relying on an old decision, and when two memories disagree: says whether a memory"
-    " still holds, which events it comes from (with quotes and their place in the transcript), what"
-    " superseded it or what it superseded and by which rule, who judged it, how it was used, and what is"
-    " linked to it. Also takes a file (file:/path): what changed it, what imports it.",
-)
-GET = Face(
-    "mem_get",
-    "Read whole memories",
-    "Call this when a snippet of mem_search is not enough: gives the full text of memories by number.",
-    search_hint="full text of memories by number",
-)
-REMEMBER = Face(
-    "mem_remember",
-    "Remember",
-    "Call this when the user says to remember something, and for a decision worth keeping with its"
-    " reason. With a topic_key the new value replaces the old one; saying the same again only"
-    " strengthens it. With judgment_required in the result, call mem_judge for each of the candidates:"
-    " memories like the new one that no rule could decide about.",
-    reads=False,
-    search_hint="remember save note a decision preference fact",
-)
-FORGET = Face(
-    "mem_forget",
-    "Forget",
-    "Call this only when the user asks to forget something: erases memories and the events behind them"
-    " for good. Without dry_run: false it only says what would go; show that to the user first.",
-    reads=False,
-    destroys=True,
-    search_hint="forget erase delete memories",
-)
-PIN = Face(
-    "mem_pin",
-    "Pin a memory",
-    "Call this when the user wants a memory to stay on top and never be tidied away, or no longer.",
-    reads=False,
-    search_hint="pin unpin keep a memory on top",
-)
-JUDGE = Face(
-    "mem_judge",
-    "Judge two memories",
-    "Call this when mem_remember returns judgment_required, when two memories disagree and you or the user"
-    " know which holds, or when memd has hidden the wrong one: says what one memory is to another"
-    " (supersedes, duplicate, contradicts, compatible, unrelated) and why. Nothing is erased; undo: true"
-    " takes back a judgment, or what memd decided itself.",
-    reads=False,
-    search_hint="judge two memories supersedes contradicts duplicate compatible undo",
-)

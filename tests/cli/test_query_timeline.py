@@ -58,8 +58,8 @@ def test_a_kind_that_there_is_not_and_days_with_a_neighbourhood_are_refused(memd
 
 def test_help_and_error_name_the_same_forms_of_a_time(memd):
     said = " ".join(re.sub(r"[│\s]+", " ", memd("timeline", "--help").out).split())
-    assert time_expressions._FORMS.removeprefix("an ISO date") in said
-    assert time_expressions._FORMS in memd("timeline", "--at", "foo").err
+    assert time_expressions.FORMS.removeprefix("an ISO date") in said
+    assert time_expressions.FORMS in memd("timeline", "--at", "foo").err
 
 
 def test_a_memory_that_there_is_not_is_told(memd):

@@ -44,7 +44,7 @@ QUESTIONS = read("questions")
 
 def keep(tx, memory):
     """Store one memory as it was captured; its id."""
-    at = time_expressions.since(memory["at"], NOW)
+    at = time_expressions.parse_start(memory["at"], NOW)
     project = memory["project"]
     project_id = projects.ensure_project(tx, project, project, "", at)
     session = memory.get("session")
@@ -72,14 +72,14 @@ def keep(tx, memory):
 def keep_all(tx):
     """Store the corpus, oldest first, as it would have come; name → id."""
     in_order = sorted(
-        MEMORIES.values(), key=lambda memory: time_expressions.since(memory["at"], NOW)
+        MEMORIES.values(), key=lambda memory: time_expressions.parse_start(memory["at"], NOW)
     )
     ids = {memory["name"]: keep(tx, memory) for memory in in_order}
     for memory in in_order:
         if newer := memory.get("superseded_by"):
             links.supersede(
                 tx, newer_id=ids[newer], older_id=ids[memory["name"]], rule="test",
-                cosine=None, guard="", at=time_expressions.since(MEMORIES[newer]["at"], NOW),
+                cosine=None, guard="", at=time_expressions.parse_start(MEMORIES[newer]["at"], NOW),
             )  # fmt: skip
     return ids
 
@@ -102,9 +102,9 @@ class Team:
                 self.projects[GLOBAL_PROJECT],
             )
         if "since" in asked:
-            given["since"] = time_expressions.since(asked["since"], NOW)
+            given["since"] = time_expressions.parse_start(asked["since"], NOW)
         if "until" in asked:
-            given["until"] = time_expressions.until(asked["until"], NOW)
+            given["until"] = time_expressions.parse_end(asked["until"], NOW)
         given["kinds"] = tuple(Kind(kind) for kind in asked.get("kinds", ()))
         answer = await self.library.ask(
             asked["ask"], now=NOW, source=asked.get("source"), profile="memd", **given, **more

@@ -1,4 +1,4 @@
-"""A real listener on a real socket over a real vault; only the rooms that would be slow are played."""
+"""A real listener on a real socket over a real vault, with fakes for search, injection and the slow workers."""
 
 import contextlib
 import json
@@ -16,16 +16,16 @@ from memd.consolidate.judgments import JudgmentService
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
-from memd.server.injection_types import Looked
+from memd.server.injection_types import InjectedContext
 from memd.server.listener import Listener
-from memd.server.ports import App
+from memd.server.service import App
 from memd.store import links, projects, summaries
 from memd.store.links import NewEdge
 from memd.store.usage import Injection
 
 
 @dataclass
-class PlayedRecaller:
+class FakeRecaller:
     """Finds summaries by a word in their title; waits at `gate` if there is one."""
 
     db: object
@@ -44,11 +44,13 @@ class PlayedRecaller:
             except anyio.get_cancelled_exc_class():
                 self.cancelled += 1
                 raise
-        found = await self.db.read(lambda tx: _all(tx, question.project_ids))
+        found = await self.db.read(lambda tx: find_summaries(tx, question.project_ids))
         words = question.text.lower().split()
         hits = [one for one in found if any(word in one.title.lower() for word in words)]
         return Answer(
-            hits=tuple(_hit(one, rank) for rank, one in enumerate(hits[: question.k or 5], 1)),
+            hits=tuple(
+                make_hit(one, rank) for rank, one in enumerate(hits[: question.k or 5], 1)
+            ),
             profile="memd",
             space="hashing/1/768",
             took_ms=1.25,
@@ -56,14 +58,14 @@ class PlayedRecaller:
         )
 
 
-def _all(tx, project_ids):
+def find_summaries(tx, project_ids):
     found = [summaries.get_summary(tx, number) for number in range(1, 50)]
     return [
         one for one in found if one and (project_ids is None or one.project_id in project_ids)
     ]
 
 
-def _hit(one, rank):
+def make_hit(one, rank):
     parts = (ScorePart("lexical", 1 / (60 + rank)), ScorePart("recency", 0.01))
     return Hit(
         one, "demo", "a session", one.body, sum(p.value for p in parts), parts, ("lexical",),
@@ -71,8 +73,8 @@ def _hit(one, rank):
     )  # fmt: skip
 
 
-class WatchedCurator(Curator):
-    """The real one, which also lets a test see what it was handed."""
+class RecordingCurator(Curator):
+    """The real curator, which also records the memories it is given."""
 
     def __init__(self, db, clock):
         super().__init__(db, redact, clock, lambda: None)
@@ -84,8 +86,8 @@ class WatchedCurator(Curator):
 
 
 @dataclass
-class PlayedWorker:
-    """Every room that works in the background. `stuck` makes it never settle."""
+class FakeWorkers:
+    """All background workers in one. `stuck` makes it never settle."""
 
     stuck: bool = False
     settled: list = field(default_factory=list)
@@ -108,10 +110,10 @@ class PlayedWorker:
         return {"compacted": 2}
 
     async def examine(self):
-        return [Finding("books", "ok", "played")]
+        return [Finding("books", "ok", "fake")]
 
     async def mend(self):
-        return ["played"]
+        return ["fake"]
 
     async def apply(self):
         return {"compacted": 1}
@@ -130,41 +132,41 @@ class PlayedWorker:
 
 
 @dataclass
-class PlayedInjector:
-    """Offers what it was given; remembers who asked."""
+class FakeInjector:
+    """Injects `text`, and records the moments."""
 
     text: str | None = None
-    asked: list = field(default_factory=list)
+    moments: list = field(default_factory=list)
 
-    async def offer(self, asked, event_id):
-        self.asked.append((asked, event_id))
+    async def offer(self, moment, event_id):
+        self.moments.append((moment, event_id))
         return self.text
 
-    async def rehearse(self, asked, *, explain):
-        self.asked.append((asked, explain))
-        return Looked("played", self.text, "demo")
+    async def preview(self, moment, *, explain):
+        self.moments.append((moment, explain))
+        return InjectedContext("fake", self.text, "demo")
 
-    async def injected(self, session_id):
-        return [Injection(session_id, "note", "a title", "prompt", 1, "played")]
+    async def list_injections(self, session_id):
+        return [Injection(session_id, "note", "a title", "prompt", 1, "fake")]
 
 
-class House:
-    """An App, its vault and its socket; `open()` puts a listener in front of it."""
+class LocalServer:
+    """An App with its vault; `open()` serves it on a socket."""
 
     def __init__(self, db, clock, tmp_path):
         self.db = db
         self.clock = clock
         self.path = str(tmp_path / "run" / "memd.sock")
-        self.recaller = PlayedRecaller(db)
-        self.curator = WatchedCurator(db, clock)
-        self.worker = PlayedWorker()
-        self.injector = PlayedInjector()
-        self.left = []
+        self.recaller = FakeRecaller(db)
+        self.curator = RecordingCurator(db, clock)
+        self.worker = FakeWorkers()
+        self.injector = FakeInjector()
+        self.shutdowns = []
         ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
         self.app = App(
             db=db, ingestor=ingestor, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,
-            shutdown=lambda: self.left.append(True), clock=clock, injector=self.injector,
+            shutdown=lambda: self.shutdowns.append(True), clock=clock, injector=self.injector,
             vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
             judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip
@@ -212,12 +214,12 @@ class House:
 
 
 @pytest.fixture
-def house(db, clock, tmp_path):
-    return House(db, clock, tmp_path)
+def server(db, clock, tmp_path):
+    return LocalServer(db, clock, tmp_path)
 
 
-class Line:
-    """One raw connection: send what you like, a line of it or half of one."""
+class RawClient:
+    """One connection that sends any bytes: a line, or half of one."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -250,42 +252,42 @@ class Line:
 
     async def initialize(self, version="2025-11-25"):
         info = {"name": "t", "version": "1"}
-        told = await self.call(
+        reply = await self.call(
             "initialize",
             {"protocolVersion": version, "capabilities": {}, "clientInfo": info},
             "init",
         )
         await self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        return told
+        return reply
 
     async def tool(self, name, arguments=None, number=1):
         """The result of a tool call."""
-        told = await self.call(
+        reply = await self.call(
             "tools/call", {"name": name, "arguments": arguments or {}}, number
         )
-        return told["result"]
+        return reply["result"]
 
 
 @pytest.fixture
-def connect(house):
+def connect(server):
     @contextlib.asynccontextmanager
     async def connected(preface=None):
-        async with await anyio.connect_unix(house.path) as stream:
-            line = Line(stream)
+        async with await anyio.connect_unix(server.path) as stream:
+            client = RawClient(stream)
             if preface is not None:
-                await line.send({"memd": 1, **preface})
-            yield line
+                await client.send({"memd": 1, **preface})
+            yield client
 
     return connected
 
 
 @pytest.fixture
-def raw_socket(house):
+def raw_socket(server):
     opened = []
 
     def connected():
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.connect(house.path)
+        sock.connect(server.path)
         opened.append(sock)
         return sock
 
@@ -296,11 +298,11 @@ def raw_socket(house):
 
 @pytest.fixture
 def eventually():
-    """Wait for what another task brings about, such as a connection being let go."""
+    """Wait for a condition that another task brings about."""
 
     async def waited(condition):
         with anyio.fail_after(60):
-            while not condition():  # noqa: ASYNC110  # what is waited for rings no bell
+            while not condition():  # noqa: ASYNC110  # the condition has no event
                 await anyio.sleep(0.005)
 
     return waited

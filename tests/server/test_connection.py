@@ -18,70 +18,70 @@ from memd.server.connection import (
 )
 
 
-async def test_a_malformed_line_costs_an_error_and_nothing_else(house, connect):
-    async with house.open(), connect() as line:
+async def test_a_malformed_line_costs_an_error_and_nothing_else(server, connect):
+    async with server.open(), connect() as client:
         for bad, code in (
             (b"{oops\n", -32700),
             (b"[]\n", -32600),
             (b"17\n", -32600),
             (b"\x00\xff\n", -32700),
         ):
-            await line.send(bad)
-            told = await line.answer()
+            await client.send(bad)
+            told = await client.answer()
             assert (told["error"]["code"], told["id"]) == (code, None)
-        await line.send(b"\n\r\n   \n")
-        await line.send(
+        await client.send(b"\n\r\n   \n")
+        await client.send(
             b"\xef\xbb\xbf"
             + json.dumps({"jsonrpc": "2.0", "id": 5, "method": "memd/ping"}).encode()
         )
-        await line.send(b"\r\n")
-        assert (await line.answer())["id"] == 5
+        await client.send(b"\r\n")
+        assert (await client.answer())["id"] == 5
 
 
-async def test_an_oversized_line_gets_an_error_and_the_end(house, connect):
-    async with house.open(line_bytes=10_000), connect() as line:
-        await line.send(b"x" * 300_000)
-        assert "10000 bytes" in (await line.answer())["error"]["message"]
-        await line.half_close()
-        assert await line.answer() is None
+async def test_an_oversized_line_gets_an_error_and_the_end(server, connect):
+    async with server.open(line_bytes=10_000), connect() as client:
+        await client.send(b"x" * 300_000)
+        assert "10000 bytes" in (await client.answer())["error"]["message"]
+        await client.half_close()
+        assert await client.answer() is None
         async with connect() as other:
             assert "result" in await other.call("memd/ping")
 
 
-async def test_the_vocabulary_is_chosen_once(house, connect):
-    async with house.open():
-        async with connect() as line:
-            await line.initialize()
-            told = await line.call("memd/status", number=2)
+async def test_the_vocabulary_is_chosen_once(server, connect):
+    async with server.open():
+        async with connect() as client:
+            await client.initialize()
+            told = await client.call("memd/status", number=2)
             assert told["error"]["code"] == -32601
             assert "MCP" in told["error"]["message"]
-        async with connect() as line:
-            await line.call("memd/ping")
-            told = await line.call("tools/list", number=2)
+        async with connect() as client:
+            await client.call("memd/ping")
+            told = await client.call("tools/list", number=2)
             assert told["error"]["code"] == -32601
             assert "memd/search" in told["error"]["message"]
 
 
-async def test_a_client_that_floods_one_connection_gets_every_answer(house, connect):
-    async with house.open(), connect() as line:
+async def test_a_client_that_floods_one_connection_gets_every_answer(server, connect):
+    async with server.open(), connect() as client:
         lines = [
             {"jsonrpc": "2.0", "id": n, "method": "memd/ping", "params": {}}
             for n in range(1_000)
         ]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
-                line.send, b"".join(json.dumps(one).encode() + b"\n" for one in lines)
+                client.send, b"".join(json.dumps(one).encode() + b"\n" for one in lines)
             )
-            numbers = {(await line.answer())["id"] for _ in range(1_000)}
+            numbers = {(await client.answer())["id"] for _ in range(1_000)}
     assert numbers == set(range(1_000))
 
 
-async def test_answers_in_flight_arrive_after_half_close(house, connect, eventually):
-    house.recaller.gate = anyio.Event()
-    house.remember("slow login")
-    async with house.open(), connect() as line:
+async def test_answers_in_flight_arrive_after_half_close(server, connect, eventually):
+    server.recaller.gate = anyio.Event()
+    server.remember("slow login")
+    async with server.open(), connect() as client:
         for number in range(5):
-            await line.send(
+            await client.send(
                 {
                     "jsonrpc": "2.0",
                     "id": number,
@@ -89,107 +89,109 @@ async def test_answers_in_flight_arrive_after_half_close(house, connect, eventua
                     "params": {"query": "slow"},
                 }
             )
-        await line.half_close()
-        await eventually(lambda: len(house.recaller.asked) >= 5)
-        house.recaller.gate.set()
-        assert sorted([(await line.answer())["id"] for _ in range(5)]) == [0, 1, 2, 3, 4]
-        assert await line.answer() is None
+        await client.half_close()
+        await eventually(lambda: len(server.recaller.asked) >= 5)
+        server.recaller.gate.set()
+        assert sorted([(await client.answer())["id"] for _ in range(5)]) == [0, 1, 2, 3, 4]
+        assert await client.answer() is None
 
 
-async def test_a_last_line_without_an_end_is_still_answered(house, connect):
-    async with house.open(), connect() as line:
-        await line.send(b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}')
-        await line.half_close()
-        assert (await line.answer())["id"] == 1
+async def test_a_last_line_without_an_end_is_still_answered(server, connect):
+    async with server.open(), connect() as client:
+        await client.send(b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}')
+        await client.half_close()
+        assert (await client.answer())["id"] == 1
 
 
-async def test_an_answer_that_never_comes_holds_the_connection_for_drain_s_only(house, connect):
-    house.recaller.gate = anyio.Event()
-    async with house.open(drain_s=0.05), connect() as line:
-        await line.send(
+async def test_an_answer_that_never_comes_holds_the_connection_for_drain_s_only(
+    server, connect
+):
+    server.recaller.gate = anyio.Event()
+    async with server.open(drain_s=0.05), connect() as client:
+        await client.send(
             {"jsonrpc": "2.0", "id": 1, "method": "memd/search", "params": {"query": "slow"}}
         )
-        await line.half_close()
-        assert await line.answer() is None
+        await client.half_close()
+        assert await client.answer() is None
 
 
-async def test_a_preface_may_only_be_the_first_line(house, connect, tmp_path):
-    async with house.open(), connect({"cwd": str(tmp_path)}) as line:
-        await line.send({"memd": 1, "cwd": "/elsewhere"})
-        assert "first line" in (await line.answer())["error"]["message"]
-        await line.call("memd/search", {"query": "x", "project": "current"})
-        assert house.recaller.asked[0].project_ids == ()
+async def test_a_preface_may_only_be_the_first_line(server, connect, tmp_path):
+    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
+        await client.send({"memd": 1, "cwd": "/elsewhere"})
+        assert "first line" in (await client.answer())["error"]["message"]
+        await client.call("memd/search", {"query": "x", "project": "current"})
+        assert server.recaller.asked[0].project_ids == ()
 
 
-async def test_a_preface_of_another_version_is_an_error(house, connect):
-    async with house.open(), connect() as line:
-        await line.send({"memd": 2})
-        assert "version 1" in (await line.answer())["error"]["message"]
-        assert "result" in await line.call("memd/ping")
+async def test_a_preface_of_another_version_is_an_error(server, connect):
+    async with server.open(), connect() as client:
+        await client.send({"memd": 2})
+        assert "version 1" in (await client.answer())["error"]["message"]
+        assert "result" in await client.call("memd/ping")
 
 
-async def test_an_answer_of_the_clients_own_is_no_harm(house, connect):
-    async with house.open(), connect() as line:
-        await line.send({"jsonrpc": "2.0", "id": 3, "result": {}})
-        assert "result" in await line.call("memd/ping")
+async def test_an_answer_of_the_clients_own_is_no_harm(server, connect):
+    async with server.open(), connect() as client:
+        await client.send({"jsonrpc": "2.0", "id": 3, "result": {}})
+        assert "result" in await client.call("memd/ping")
 
 
-async def test_a_big_line_is_read_as_well(house, connect):
-    async with house.open(), connect() as line:
-        told = await line.call("memd/search", {"query": "x" * 400_000})
+async def test_a_big_line_is_read_as_well(server, connect):
+    async with server.open(), connect() as client:
+        told = await client.call("memd/search", {"query": "x" * 400_000})
         assert told["error"]["message"].startswith("query: longer than 4000 characters")
 
 
-async def test_a_client_that_floods_one_connection_does_not_hold_up_another(house, connect):
-    house.remember("login")
-    async with house.open(), connect() as greedy, connect() as quiet:
+async def test_a_client_that_floods_one_connection_does_not_hold_up_another(server, connect):
+    server.remember("login")
+    async with server.open(), connect() as greedy, connect() as quiet:
         assert "result" in await quiet.call("memd/ping")
         # This test is one process, and so one client: it plays another one.
-        for client, one in enumerate(house.listener._open):
+        for client, one in enumerate(server.listener._open):
             one._client = client
         question = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "login"}}
         for number in range(60):
             await greedy.send({**question, "id": number})
         for _ in range(3):
             assert (await quiet.call("memd/search", {"query": "login"}))["result"]["hits"]
-        assert len(house.recaller.asked) < 40
+        assert len(server.recaller.asked) < 40
         numbers = {(await greedy.answer())["id"] for _ in range(60)}
     assert numbers == set(range(60))
 
 
 async def test_calls_that_take_long_hold_up_the_next_for_a_moment_only(
-    house, connect, eventually
+    server, connect, eventually
 ):
-    house.recaller.gate = anyio.Event()
-    async with house.open(), connect() as line:
+    server.recaller.gate = anyio.Event()
+    async with server.open(), connect() as client:
         question = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "slow"}}
         for number in range(3):
-            await line.send({**question, "id": number})
-        await eventually(lambda: len(house.recaller.asked) >= 3)
-        house.recaller.gate.set()
-        assert {(await line.answer())["id"] for _ in range(3)} == {0, 1, 2}
+            await client.send({**question, "id": number})
+        await eventually(lambda: len(server.recaller.asked) >= 3)
+        server.recaller.gate.set()
+        assert {(await client.answer())["id"] for _ in range(3)} == {0, 1, 2}
 
 
 async def test_calls_of_a_client_that_does_not_read_are_not_answered_until_it_does(
-    house, connect, eventually
+    server, connect, eventually
 ):
-    house.remember("login " + "x" * 200, "y" * 60_000)
+    server.remember("login " + "x" * 200, "y" * 60_000)
     call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
-    async with house.open(), connect() as line:
+    async with server.open(), connect() as client:
         for _ in range(200):
-            await line.send(call)
-        control = house.listener._handlers.control
-        await eventually(lambda: next(iter(house.listener._open))._stream.is_blocked)
+            await client.send(call)
+        control = server.listener._handlers.control
+        await eventually(lambda: next(iter(server.listener._open))._stream.is_blocked)
         await anyio.wait_all_tasks_blocked()
         assert control.calls < 20
         for _ in range(200):
-            assert "result" in await line.answer()
+            assert "result" in await client.answer()
 
 
 async def test_too_many_unfinished_lines_end_the_connection_that_has_one_longest(
-    house, connect, eventually
+    server, connect, eventually
 ):
-    async with house.open() as opened, connect() as slow, connect() as quick:
+    async with server.open() as opened, connect() as slow, connect() as quick:
         opened.listener._scheduler.incoming._limit = 300_000
         await slow.send(b"x" * 200_000)
         await eventually(lambda: opened.listener._scheduler.incoming.total == 200_000)
@@ -204,11 +206,11 @@ async def test_too_many_unfinished_lines_end_the_connection_that_has_one_longest
 
 
 async def test_too_many_unread_answers_end_the_connection_that_has_them_longest(
-    house, connect, eventually
+    server, connect, eventually
 ):
-    house.remember("login", "y" * 800_000)
+    server.remember("login", "y" * 800_000)
     call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
-    async with house.open() as opened, connect() as first, connect() as second:
+    async with server.open() as opened, connect() as first, connect() as second:
         outgoing = opened.listener._scheduler.outgoing
         outgoing._limit = 900_000  # beside what the kernel holds
         await first.send(call)
@@ -220,14 +222,14 @@ async def test_too_many_unread_answers_end_the_connection_that_has_them_longest(
         assert outgoing.total == 0
 
 
-async def test_nothing_but_line_ends_leaves_the_others_their_turn(house, connect):
-    async with house.open(), connect() as line, connect() as other:
+async def test_nothing_but_line_ends_leaves_the_others_their_turn(server, connect):
+    async with server.open(), connect() as client, connect() as other:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(line.send, b"\n" * 300_000)
+            tasks.start_soon(client.send, b"\n" * 300_000)
             for _ in range(20):
                 with anyio.fail_after(60):
                     assert "result" in await other.call("memd/ping")
-        assert "result" in await line.call("memd/ping")
+        assert "result" in await client.call("memd/ping")
 
 
 ALICE, BOB = 1, 2
@@ -317,53 +319,53 @@ SLOW = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "slow"}}
 
 
 async def test_a_client_s_second_heavy_call_waits_on_any_connection_and_light_ones_do_not(
-    house, connect, eventually
+    server, connect, eventually
 ):
-    house.recaller.gate = anyio.Event()
-    async with house.open(), connect() as one, connect() as other:
-        house.listener._scheduler._patience_s = 3_600
+    server.recaller.gate = anyio.Event()
+    async with server.open(), connect() as one, connect() as other:
+        server.listener._scheduler._patience_s = 3_600
         await one.send({**SLOW, "id": 1})
-        await eventually(lambda: house.recaller.asked)
+        await eventually(lambda: server.recaller.asked)
         assert "result" in await other.call("memd/ping")
         await other.send({**SLOW, "id": 2})
         await one.send({**SLOW, "id": 3})
         await anyio.wait_all_tasks_blocked()
-        assert len(house.recaller.asked) == 1
-        house.recaller.gate.set()
+        assert len(server.recaller.asked) == 1
+        server.recaller.gate.set()
         assert [(await one.answer())["id"] for _ in range(2)] == [1, 3]
         assert (await other.answer())["id"] == 2
 
 
-async def test_only_some_requests_of_a_connection_run_at_a_time(house, connect, eventually):
-    house.recaller.gate = anyio.Event()
-    async with house.open(), connect() as line:
-        house.listener._scheduler._patience_s = 0
+async def test_only_some_requests_of_a_connection_run_at_a_time(server, connect, eventually):
+    server.recaller.gate = anyio.Event()
+    async with server.open(), connect() as client:
+        server.listener._scheduler._patience_s = 0
         for number in range(3 * REQUESTS_MAX):
-            await line.send({**SLOW, "id": number})
-        await eventually(lambda: len(house.recaller.asked) == REQUESTS_MAX)
+            await client.send({**SLOW, "id": number})
+        await eventually(lambda: len(server.recaller.asked) == REQUESTS_MAX)
         await anyio.wait_all_tasks_blocked()
-        assert len(house.recaller.asked) == REQUESTS_MAX
-        house.recaller.gate.set()
-        numbers = {(await line.answer())["id"] for _ in range(3 * REQUESTS_MAX)}
+        assert len(server.recaller.asked) == REQUESTS_MAX
+        server.recaller.gate.set()
+        numbers = {(await client.answer())["id"] for _ in range(3 * REQUESTS_MAX)}
     assert numbers == set(range(3 * REQUESTS_MAX))
 
 
 async def test_the_open_calls_of_a_client_that_hung_up_hold_up_no_other(
-    house, connect, eventually
+    server, connect, eventually
 ):
-    house.recaller.gate = anyio.Event()
-    async with house.open(), connect() as line:
-        house.listener._scheduler._patience_s = 3_600
+    server.recaller.gate = anyio.Event()
+    async with server.open(), connect() as client:
+        server.listener._scheduler._patience_s = 3_600
         async with connect() as lost:
             await lost.initialize()
             params = {"name": "mem_search", "arguments": {"query": "slow"}}
             await lost.send(
                 {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
             )
-            await eventually(lambda: house.recaller.asked)
-        await line.send({**SLOW, "id": 1, "params": {"query": "login"}})
-        await line.send({**SLOW, "id": 2, "params": {"query": "login"}})
-        assert {(await line.answer())["id"] for _ in range(2)} == {1, 2}
+            await eventually(lambda: server.recaller.asked)
+        await client.send({**SLOW, "id": 1, "params": {"query": "login"}})
+        await client.send({**SLOW, "id": 2, "params": {"query": "login"}})
+        assert {(await client.answer())["id"] for _ in range(2)} == {1, 2}
 
 
 class Held:

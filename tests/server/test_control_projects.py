@@ -8,35 +8,35 @@ from memd.store import projects
 
 
 @pytest.fixture
-def say(house, connect):
+def say(server, connect):
     """Make one control call; its result, or the error's message."""
 
     async def said(method, **params):
-        async with house.open(), connect() as line:
-            told = await line.call(f"memd/{method}", params)
+        async with server.open(), connect() as client:
+            told = await client.call(f"memd/{method}", params)
             return told["result"] if "result" in told else told["error"]["message"]
 
     return said
 
 
 @pytest.fixture
-def shop(house, tmp_path):
+def shop(server, tmp_path):
     """A directory with a repository and one memory; its path."""
     (tmp_path / "shop" / ".git").mkdir(parents=True)
-    house.remember("A memory", project=str(tmp_path / "shop"))
+    server.remember("A memory", project=str(tmp_path / "shop"))
     return str(tmp_path / "shop")
 
 
-def session(house, key, project):
+def session(server, key, project):
     def work(tx):
         number = projects.ensure_project(tx, project, project, "", 1)
         projects.ensure_session(tx, SessionRef("claude-code", key), number, 1)
 
-    house.db.write_now(work)
+    server.db.write_now(work)
 
 
-def effective(house, key, session_key=None):
-    found = house.db.read_now(lambda tx: projects.effective_switch(tx, key, session_key))
+def effective(server, key, session_key=None):
+    found = server.db.read_now(lambda tx: projects.effective_switch(tx, key, session_key))
     return found.captures, found.recalls
 
 
@@ -57,11 +57,11 @@ async def test_a_directory_that_nothing_is_known_of_is_told_too(say, tmp_path):
     assert told["last_event_at"] is None
 
 
-async def test_what_projects_toml_took_a_directory_from_is_told(house, say, shop, tmp_path):
+async def test_what_projects_toml_took_a_directory_from_is_told(server, say, shop, tmp_path):
     file = tmp_path / "projects.toml"
     file.write_text('[projects]\n"~/shop" = "mine"')
-    house.app = house.app.__class__(
-        **{name: getattr(house.app, name) for name in house.app.__dataclass_fields__}
+    server.app = server.app.__class__(
+        **{name: getattr(server.app, name) for name in server.app.__dataclass_fields__}
         | {"overrides": ProjectOverrides(str(file), str(tmp_path))}
     )
     told = await say("project", directory=shop)
@@ -77,15 +77,15 @@ async def test_what_projects_toml_took_a_directory_from_is_told(house, say, shop
     assert "is that project already" in again
 
 
-async def test_two_projects_become_one_and_each_is_found_by_either_name(house, say, tmp_path):
+async def test_two_projects_become_one_and_each_is_found_by_either_name(server, say, tmp_path):
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     for key in (one, other):
-        house.remember(f"In {key}", project=key)
+        server.remember(f"In {key}", project=key)
     plan = await say("project/merge", project=one, into=other)
     assert (plan["is_dry_run"], plan["memories"]) == (True, 1)
     done = await say("project/merge", project=one, into=other, dry_run=False)
     assert (done["is_dry_run"], done["aliases"]) == (False, [one])
-    assert house.worker.settled
+    assert server.worker.settled
     told = await say("project", directory=one)
     assert (told["key"], told["aliases"], told["memories"]) == (other, [one], 2)
     assert told["reason"].endswith(f"{one} was merged into it")
@@ -93,9 +93,9 @@ async def test_two_projects_become_one_and_each_is_found_by_either_name(house, s
     assert len(hits) == 2
 
 
-async def test_a_name_that_is_none_or_several_is_an_error(house, say):
+async def test_a_name_that_is_none_or_several_is_an_error(server, say):
     for key, name in (("/a/shop", "shop"), ("/b/shop", "shop"), ("/c", "c")):
-        house.db.write_now(lambda tx, k=key, n=name: projects.ensure_project(tx, k, n, "", 1))
+        server.db.write_now(lambda tx, k=key, n=name: projects.ensure_project(tx, k, n, "", 1))
     for params in ({"project": "shop", "into": "c"}, {"project": "c", "into": "shop"}):
         assert await say("project/merge", **params) == (
             "project: 2 are called 'shop'; say which: /a/shop, /b/shop"
@@ -108,8 +108,8 @@ async def test_a_name_that_is_none_or_several_is_an_error(house, say):
     assert (await say("project", project="shop"))["key"] == "/b/shop"
 
 
-async def test_every_project_is_listed_with_how_much_there_is(house, say, shop):
-    session(house, "s1", shop)
+async def test_every_project_is_listed_with_how_much_there_is(server, say, shop):
+    session(server, "s1", shop)
     (one,) = (await say("projects"))["projects"]
     assert (one["key"], one["sessions"], one["memories"], one["events"]) == (shop, 1, 1, 0)
     assert (one["last_event_at"], one["aliases"]) == (1, [])
@@ -117,12 +117,12 @@ async def test_every_project_is_listed_with_how_much_there_is(house, say, shop):
 
 
 async def test_the_project_of_a_directory_is_switched_before_anything_is_known_of_it(
-    house, say, tmp_path
+    server, say, tmp_path
 ):
     new = str(tmp_path / "new")
     told = await say("switch", state="off", directory=new)
     assert told["here"]["switch"]["reason"] == "switched off for project new"
-    assert effective(house, new) == (False, False)
+    assert effective(server, new) == (False, False)
     (row,) = (await say("switch"))["switches"]
     assert (row["scope"], row["target"], row["name"]) == ("project", new, "new")
     for state, holds in (
@@ -131,28 +131,28 @@ async def test_the_project_of_a_directory_is_switched_before_anything_is_known_o
         ("on", (True, True)),
     ):
         await say("switch", state=state, project=new)
-        assert effective(house, new) == holds
+        assert effective(server, new) == holds
     assert (await say("switch"))["switches"] == []
 
 
-async def test_a_session_is_switched_by_the_beginning_of_its_id(house, say, shop):
-    session(house, "abcdef", shop)
+async def test_a_session_is_switched_by_the_beginning_of_its_id(server, say, shop):
+    session(server, "abcdef", shop)
     told = await say("switch", state="off", session="abc")
     assert told["session"] == "abcdef"
-    assert effective(house, shop, "abcdef") == (False, False)
-    assert effective(house, shop, "other") == (True, True)
+    assert effective(server, shop, "abcdef") == (False, False)
+    assert effective(server, shop, "other") == (True, True)
     await say("switch", state="on", session="abc")
     assert (await say("switch"))["switches"] == []
     await say("switch", state="off", directory=shop)
     await say("switch", state="on", session="abc")
-    assert effective(house, shop, "abcdef") == (True, True)
-    assert effective(house, shop, "other") == (False, False)
+    assert effective(server, shop, "abcdef") == (True, True)
+    assert effective(server, shop, "other") == (False, False)
 
 
-async def test_a_session_that_has_not_begun_is_switched_by_its_whole_id(house, say):
+async def test_a_session_that_has_not_begun_is_switched_by_its_whole_id(server, say):
     key = "0f0f0f0f-0000-4000-8000-0123456789ab"
     await say("switch", state="off", session=key)
-    assert effective(house, "/anywhere", key) == (False, False)
+    assert effective(server, "/anywhere", key) == (False, False)
     assert "there is no 'typo'" in await say("switch", state="off", session="typo")
 
 

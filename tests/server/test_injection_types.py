@@ -1,23 +1,25 @@
 import pytest
 
-from memd.server.injection_types import Opening, opening, output
+from memd.server.injection_types import InjectionMoment, hook_output, read_moment
 
 BASE = {"session_id": "s1", "cwd": "/p"}
 
 
 def read(**payload):
-    return opening("claude-code", {**BASE, **payload}, None)
+    return read_moment("claude-code", {**BASE, **payload}, None)
 
 
-def test_a_prompt_is_such_a_moment():
-    asked = read(hook_event_name="UserPromptSubmit", prompt="why?")
-    assert asked == Opening("claude-code", "s1", "prompt", "UserPromptSubmit", "why?", "/p")
+def test_a_prompt_is_an_injection_moment():
+    moment = read(hook_event_name="UserPromptSubmit", prompt="why?")
+    assert moment == InjectionMoment(
+        "claude-code", "s1", "prompt", "UserPromptSubmit", "why?", "/p"
+    )
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "clear", "compact"])
-def test_the_beginning_of_a_session_is_such_a_moment(source):
-    asked = read(hook_event_name="SessionStart", source=source)
-    assert (asked.moment, asked.event) == (source, "SessionStart")
+def test_the_start_of_a_session_is_an_injection_moment(source):
+    moment = read(hook_event_name="SessionStart", source=source)
+    assert (moment.name, moment.event) == (source, "SessionStart")
 
 
 @pytest.mark.parametrize(
@@ -28,30 +30,34 @@ def test_the_beginning_of_a_session_is_such_a_moment(source):
      {"hook_event_name": "UserPromptSubmit", "session_id": ""}, {"hook_event_name": 7},
      {"hook_event_name": "UserPromptSubmit", "session_id": "empty-state-draft"}],
 )  # fmt: skip
-def test_nothing_else_is(payload):
+def test_other_events_are_no_injection_moments(payload):
     assert read(**payload) is None
 
 
 @pytest.mark.parametrize("payload", [None, "x", [1], {}])
-def test_what_makes_no_sense_asks_for_nothing(payload):
-    assert opening("claude-code", payload, None) is None
+def test_a_malformed_payload_is_no_injection_moment(payload):
+    assert read_moment("claude-code", payload, None) is None
 
 
-def test_an_unknown_client_is_shown_nothing():
+def test_an_event_of_an_unknown_client_is_no_injection_moment():
     assert (
-        opening("other", {**BASE, "hook_event_name": "SessionStart", "source": "startup"}, "/p")
+        read_moment(
+            "other", {**BASE, "hook_event_name": "SessionStart", "source": "startup"}, "/p"
+        )
         is None
     )
 
 
-def test_the_stable_root_is_better_than_where_the_agent_stands():
-    asked = opening("claude-code", {**BASE, "hook_event_name": "UserPromptSubmit"}, "/root")
-    assert (asked.directory, asked.prompt) == ("/root", "")
+def test_the_directory_of_the_hook_is_preferred_to_the_one_in_the_payload():
+    moment = read_moment(
+        "claude-code", {**BASE, "hook_event_name": "UserPromptSubmit"}, "/root"
+    )
+    assert (moment.directory, moment.prompt) == ("/root", "")
 
 
-def test_the_text_is_handed_over_as_the_client_takes_it():
-    asked = read(hook_event_name="UserPromptSubmit", prompt="why?")
-    assert output(asked, "because") == {
+def test_the_text_is_written_as_the_hook_prints_it():
+    moment = read(hook_event_name="UserPromptSubmit", prompt="why?")
+    assert hook_output(moment, "because") == {
         "hookSpecificOutput": {
             "hookEventName": "UserPromptSubmit",
             "additionalContext": "because",

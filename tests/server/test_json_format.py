@@ -1,4 +1,5 @@
 import json
+from types import MappingProxyType
 
 from memd.models import Kind, Summary, Tier
 from memd.recall.types import Answer, Hit, ScorePart, Turn
@@ -10,9 +11,9 @@ SUMMARY = Summary(
 )  # fmt: skip
 
 
-def test_an_answer_is_whole_and_flat():
+def test_an_answer_has_the_fields_of_each_memory_beside_its_score():
     hit = Hit(SUMMARY, "demo", None, "b", 0.5, (ScorePart("a", 0.5),), ("lexical",))
-    shown = json_format.answer(
+    shown = json_format.format_answer(
         Answer((hit,), "memd", None, 1.0, notes=("n",), contradicted={1: (4,)}),
         waited=None,
         note="unknown project",
@@ -25,20 +26,31 @@ def test_an_answer_is_whole_and_flat():
     assert json.loads(json.dumps(shown)) == shown
 
 
-def test_anything_becomes_plain():
-    assert json_format.plain({Kind.FIX: (1, {2}), "x": object}) == {
+def test_any_value_becomes_json():
+    assert json_format.to_plain({Kind.FIX: (1, {2}), "x": object}) == {
         "fix": [1, [2]],
         "x": str(object),
     }
-    assert json_format.memory(SUMMARY, "demo", "")["session_title"] is None
 
 
-def test_what_was_said_is_there_whole():
+def test_turns_are_complete():
     turn = Turn(7, "a session", "user", 5, "the kettle", 1)
-    shown = json_format.answer(
+    shown = json_format.format_answer(
         Answer((), "memd", None, 1.0, turns=(turn,)), waited=None, note=None
     )
     assert shown["turns"] == [
         {"event_id": 7, "session_title": "a session", "role": "user", "at": 5, "snippet": "the kettle",
          "rank": 1}
     ]  # fmt: skip
+
+
+def test_json_is_written_of_values_as_they_are():
+    value = {"at": float("nan"), "kind": Kind.FIX, "names": MappingProxyType({1: ("é", None)})}
+    assert (
+        json_format.encode_json(value)
+        == '{"at":null,"kind":"fix","names":{"1":["é",null]}}'.encode()
+    )
+
+
+def test_half_of_a_surrogate_pair_is_replaced():
+    assert json_format.encode_json({"title": "a\ud800", "n": (1,)}) == b'{"title":"a?","n":[1]}'

@@ -138,11 +138,6 @@ def test_answers_are_one_line_each():
     }
 
 
-def test_a_result_that_is_no_json_is_an_error_of_ours():
-    with pytest.raises(ValueError, match="JSON"):
-        jsonrpc.result_line(1, float("nan"))
-
-
 @given(st.binary(max_size=300))
 def test_no_bytes_make_reading_fail(line):
     jsonrpc.parse_line(line.replace(b"\n", b""))
@@ -208,14 +203,6 @@ def test_it_is_known_how_much_of_a_line_has_come():
     assert lines.held == 3
     lines.feed(b"\n")
     assert lines.held == 0
-
-
-def test_a_large_answer_is_the_same_line():
-    result = {"hits": [{"text": "é"}] * 30, "empty": [], "n": None, "é": {"a": [1]}}
-    assert jsonrpc.is_large(result)
-    assert jsonrpc.large_result_line("x", result) == jsonrpc.result_line("x", result)
-    assert not jsonrpc.is_large({"hits": [{"text": "é"}] * 5})
-    assert not jsonrpc.is_large([1] * 30)
 
 
 def test_an_error_of_memd_s_is_sent_in_its_own_words():

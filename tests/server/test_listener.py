@@ -35,121 +35,121 @@ def _is_heard(path):
         return caller.connect_ex(path) == 0
 
 
-async def test_only_this_user_can_reach_the_socket(house, connect):
-    async with house.open():
-        assert _modes(Path(house.path)) == (0o600, 0o700)
-        async with connect() as line:
-            assert (await line.call("memd/ping"))["result"]["pid"] == os.getpid()
+async def test_only_this_user_can_reach_the_socket(server, connect):
+    async with server.open():
+        assert _modes(Path(server.path)) == (0o600, 0o700)
+        async with connect() as client:
+            assert (await client.call("memd/ping"))["result"]["pid"] == os.getpid()
 
 
-async def test_a_dead_daemons_socket_is_replaced(house, connect):
-    Path(house.path).parent.mkdir(mode=0o700)
+async def test_a_dead_daemons_socket_is_replaced(server, connect):
+    Path(server.path).parent.mkdir(mode=0o700)
     dead = socket.socket(socket.AF_UNIX)
-    dead.bind(house.path)
+    dead.bind(server.path)
     dead.close()
-    async with house.open(), connect() as line:
-        assert "result" in await line.call("memd/ping")
+    async with server.open(), connect() as client:
+        assert "result" in await client.call("memd/ping")
 
 
-async def test_a_service_managers_socket_is_not_taken_from_it(house):
-    Path(house.path).parent.mkdir(mode=0o700)
+async def test_a_service_managers_socket_is_not_taken_from_it(server):
+    Path(server.path).parent.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as managers:
-        managers.bind(house.path)
+        managers.bind(server.path)
         managers.listen(0)
         for _ in range(2):  # the second finds the queue full
             with pytest.raises(ConfigError, match="a service manager listens"):
-                await Listener(house.app, ServeConfig(), house.path, clock=house.clock).run()
-    assert await anyio.Path(house.path).is_socket()
+                await Listener(server.app, ServeConfig(), server.path, clock=server.clock).run()
+    assert await anyio.Path(server.path).is_socket()
 
 
-async def test_a_passed_socket_is_served_again_and_again_and_stays_its_owners(house, connect):
-    Path(house.path).parent.mkdir(mode=0o700)
+async def test_a_passed_socket_is_served_again_and_again_and_stays_its_owners(server, connect):
+    Path(server.path).parent.mkdir(mode=0o700)
     with socket.socket(socket.AF_UNIX) as passed:
-        passed.bind(house.path)
+        passed.bind(server.path)
         passed.listen()
         passed.setblocking(False)
         listener = Listener(
-            house.app, ServeConfig(), house.path, clock=house.clock, passed=passed
+            server.app, ServeConfig(), server.path, clock=server.clock, passed=passed
         )
         for _ in range(2):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(listener.run)
-                async with connect() as line:
-                    assert "result" in await line.call("memd/ping")
+                async with connect() as client:
+                    assert "result" in await client.call("memd/ping")
                 tasks.cancel_scope.cancel()
-        assert await anyio.Path(house.path).is_socket()
+        assert await anyio.Path(server.path).is_socket()
         async with connect():
             passed.accept()[0].close()
 
 
-async def test_a_file_in_the_way_is_left_alone(house):
-    path = Path(house.path)
+async def test_a_file_in_the_way_is_left_alone(server):
+    path = Path(server.path)
     path.parent.mkdir(mode=0o700)
     await anyio.Path(path).write_text("mine", encoding="utf-8")
     with pytest.raises(Broken, match="in the way"):
-        await Listener(house.app, ServeConfig(), house.path, clock=house.clock).run()
+        await Listener(server.app, ServeConfig(), server.path, clock=server.clock).run()
     assert await anyio.Path(path).read_text(encoding="utf-8") == "mine"
 
 
-async def test_a_path_that_is_too_long_names_what_to_set(house, tmp_path):
+async def test_a_path_that_is_too_long_names_what_to_set(server, tmp_path):
     long = str(tmp_path / ("x" * 120) / "memd.sock")
     with pytest.raises(ConfigError, match="MEMD_HOME or XDG_RUNTIME_DIR"):
-        await Listener(house.app, ServeConfig(), long, clock=house.clock).run()
+        await Listener(server.app, ServeConfig(), long, clock=server.clock).run()
 
 
-async def test_shutdown_removes_the_socket_file_unless_it_is_another_s(house):
-    async with house.open():
-        assert await anyio.Path(house.path).exists()
-    assert not await anyio.Path(house.path).exists()
-    async with house.open():
-        await anyio.Path(house.path).unlink()
+async def test_shutdown_removes_the_socket_file_unless_it_is_another_s(server):
+    async with server.open():
+        assert await anyio.Path(server.path).exists()
+    assert not await anyio.Path(server.path).exists()
+    async with server.open():
+        await anyio.Path(server.path).unlink()
         other = socket.socket(socket.AF_UNIX)
-        other.bind(house.path)
-    assert await anyio.Path(house.path).exists()
+        other.bind(server.path)
+    assert await anyio.Path(server.path).exists()
     other.close()
 
 
 async def test_a_socket_file_that_is_removed_is_bound_again_and_open_connections_go_on(
-    house, connect, eventually, monkeypatch
+    server, connect, eventually, monkeypatch
 ):
     monkeypatch.setattr(server_listener, "WATCH_S", 0.02)
-    async with house.open(), connect() as inside:
+    async with server.open(), connect() as inside:
         for _ in range(2):
-            await anyio.Path(house.path).unlink()
-            await eventually(lambda: _is_heard(house.path))
-            async with connect() as line:
-                assert "result" in await line.call("memd/ping")
+            await anyio.Path(server.path).unlink()
+            await eventually(lambda: _is_heard(server.path))
+            async with connect() as client:
+                assert "result" in await client.call("memd/ping")
             assert "result" in await inside.call("memd/ping")
-    assert not house.left
-    assert not await anyio.Path(house.path).exists()
+    assert not server.shutdowns
+    assert not await anyio.Path(server.path).exists()
 
 
 async def test_a_daemon_without_its_socket_file_stops_if_its_vault_is_deleted_too(
-    house, eventually, monkeypatch
+    server, eventually, monkeypatch
 ):
     monkeypatch.setattr(server_listener, "WATCH_S", 0.02)
-    async with house.open():
-        await anyio.Path(house.db.path).unlink()
-        await anyio.Path(house.path).unlink()
-        await eventually(lambda: house.left)
-    assert house.left == [True]
+    async with server.open():
+        await anyio.Path(server.db.path).unlink()
+        await anyio.Path(server.path).unlink()
+        await eventually(lambda: server.shutdowns)
+    assert server.shutdowns == [True]
 
 
-async def test_a_listener_can_run_again(house, connect):
+async def test_a_listener_can_run_again(server, connect):
     for _ in range(2):
-        async with house.open(), connect() as line:
-            assert "result" in await line.call("memd/ping")
+        async with server.open(), connect() as client:
+            assert "result" in await client.call("memd/ping")
 
 
-async def test_another_user_is_refused(house, connect, monkeypatch):
+async def test_another_user_is_refused(server, connect, monkeypatch):
     monkeypatch.setattr(server_listener, "peer_credentials", lambda _: (os.getuid() + 1, 1))
-    async with house.open(), connect() as line:
-        assert "another user" in (await line.answer())["error"]["message"]
-        assert await line.answer() is None
+    async with server.open(), connect() as client:
+        assert "another user" in (await client.answer())["error"]["message"]
+        assert await client.answer() is None
 
 
-async def test_one_connection_too_many_gets_an_error_line(house, connect):
-    async with house.open(connections=1), connect() as first:
+async def test_one_connection_too_many_gets_an_error_line(server, connect):
+    async with server.open(connections=1), connect() as first:
         assert "result" in await first.call("memd/ping")
         async with connect() as second:
             assert "1 connections already" in (await second.answer())["error"]["message"]
@@ -157,34 +157,36 @@ async def test_one_connection_too_many_gets_an_error_line(house, connect):
         assert "result" in await first.call("memd/ping")
 
 
-async def test_fewer_come_in_where_the_system_has_no_room_for_more(house, connect, monkeypatch):
+async def test_fewer_come_in_where_the_system_has_no_room_for_more(
+    server, connect, monkeypatch
+):
     monkeypatch.setattr(server_listener, "raise_descriptor_limit", lambda _: 1)
-    async with house.open(connections=10), connect() as first:
+    async with server.open(connections=10), connect() as first:
         assert "result" in await first.call("memd/ping")
         async with connect() as second:
             assert "ulimit -n" in (await second.answer())["error"]["message"]
 
 
-async def test_two_hundred_connections_are_served_at_once(house, connect, eventually):
+async def test_two_hundred_connections_are_served_at_once(server, connect, eventually):
     answered = []
 
     async def ask(number):
-        async with connect() as line:
-            answered.append((await line.call("memd/ping", number=number))["id"])
+        async with connect() as client:
+            answered.append((await client.call("memd/ping", number=number))["id"])
             await everybody.wait()
 
     everybody = anyio.Event()
-    async with house.open(), anyio.create_task_group() as tasks:
+    async with server.open(), anyio.create_task_group() as tasks:
         for number in range(200):
             tasks.start_soon(ask, number)
         await eventually(lambda: len(answered) >= 200)
-        assert house.listener.status()["connections"] == 200
+        assert server.listener.status()["connections"] == 200
         everybody.set()
     assert sorted(answered) == list(range(200))
 
 
-async def test_a_line_far_too_long_is_never_held(house, raw_socket):
-    async with house.open(line_bytes=10_000):
+async def test_a_line_far_too_long_is_never_held(server, raw_socket):
+    async with server.open(line_bytes=10_000):
         sock = raw_socket()
         sock.setblocking(False)
         sent = 0
@@ -197,35 +199,35 @@ async def test_a_line_far_too_long_is_never_held(house, raw_socket):
                 except (BrokenPipeError, ConnectionResetError):
                     break
         # It hung up after a second of listening, or took it all in and dropped it.
-        assert house.listener.status()["failures"] == 0
+        assert server.listener.status()["failures"] == 0
 
 
 async def test_a_client_that_does_not_read_is_let_go_and_the_others_are_not(
-    house, connect, raw_socket, eventually
+    server, connect, raw_socket, eventually
 ):
-    house.remember("login " + "x" * 200, "y" * 8_000)
-    async with house.open(send_s=0.2), connect() as good:
+    server.remember("login " + "x" * 200, "y" * 8_000)
+    async with server.open(send_s=0.2), connect() as good:
         bad = raw_socket()
         bad.setblocking(False)
         call = {"jsonrpc": "2.0", "id": 1, "method": "memd/get", "params": {"ids": [1]}}
         data = (json.dumps(call) + "\n").encode() * 200
-        await eventually(lambda: house.listener.status()["connections"] >= 2)
+        await eventually(lambda: server.listener.status()["connections"] >= 2)
         with anyio.fail_after(60):
-            while house.listener.status()["connections"] > 1:
+            while server.listener.status()["connections"] > 1:
                 try:
                     bad.send(data)
                 except (BlockingIOError, BrokenPipeError, ConnectionResetError):
                     await anyio.sleep(0.005)
                 assert "result" in await good.call("memd/ping")
-        assert house.listener.status()["failures"] == 0
+        assert server.listener.status()["failures"] == 0
 
 
-async def test_shutdown_lets_open_requests_be_answered(house, connect, eventually):
-    house.recaller.gate = anyio.Event()
-    house.remember("slow login")
-    async with house.open() as opened, connect() as line, connect() as idle:
+async def test_shutdown_lets_open_requests_be_answered(server, connect, eventually):
+    server.recaller.gate = anyio.Event()
+    server.remember("slow login")
+    async with server.open() as opened, connect() as client, connect() as idle:
         assert "result" in await idle.call("memd/ping")
-        await line.send(
+        await client.send(
             {
                 "jsonrpc": "2.0",
                 "id": 1,
@@ -236,50 +238,50 @@ async def test_shutdown_lets_open_requests_be_answered(house, connect, eventuall
         await eventually(lambda: opened.recaller.asked)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_close_then_open_the_gate, opened)
-            answer = await line.answer()
+            answer = await client.answer()
             assert len(answer["result"]["hits"]) == 1
-            assert await line.answer() is None
+            assert await client.answer() is None
             assert await idle.answer() is None
 
 
-async def _close_then_open_the_gate(house):
-    for connection in tuple(house.listener._open):
+async def _close_then_open_the_gate(server):
+    for connection in tuple(server.listener._open):
         connection.finish()
     await anyio.sleep(0.05)
-    house.recaller.gate.set()
+    server.recaller.gate.set()
 
 
-async def test_shutdown_ends_although_an_answer_never_comes(house, connect, eventually):
-    house.recaller.gate = anyio.Event()
+async def test_shutdown_ends_although_an_answer_never_comes(server, connect, eventually):
+    server.recaller.gate = anyio.Event()
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(house.open())
-        line = await stack.enter_async_context(connect())
-        await line.send(
+        await stack.enter_async_context(server.open())
+        client = await stack.enter_async_context(connect())
+        await client.send(
             {"jsonrpc": "2.0", "id": 1, "method": "memd/search", "params": {"query": "slow"}}
         )
-        await eventually(lambda: house.recaller.asked)
+        await eventually(lambda: server.recaller.asked)
         # Leaving the stack closes the listener, though the gate never opens.
 
 
 async def test_a_client_that_disconnects_in_mid_line_harms_no_other(
-    house, connect, raw_socket, eventually
+    server, connect, raw_socket, eventually
 ):
-    async with house.open(), connect() as good:
+    async with server.open(), connect() as good:
         for _ in range(50):
             sock = raw_socket()
             sock.send(b'{"jsonrpc":"2.0","id":1,"method":"memd/status"}\n{"jsonrp')
             sock.close()
         assert "result" in await good.call("memd/ping")
-        await eventually(lambda: house.listener.status()["connections"] <= 1)
-        assert house.listener.status()["failures"] == 0
+        await eventually(lambda: server.listener.status()["connections"] <= 1)
+        assert server.listener.status()["failures"] == 0
 
 
 @settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.binary(max_size=200), max_size=6))
-async def test_no_bytes_on_the_wire_stop_the_next_request(house, lines):
-    async with house.open(drain_s=0.1), await anyio.connect_unix(house.path) as stream:
+async def test_no_bytes_on_the_wire_stop_the_next_request(server, lines):
+    async with server.open(drain_s=0.1), await anyio.connect_unix(server.path) as stream:
         for line in lines:
             await stream.send(line.replace(b"\n", b"") + b"\n")
         await stream.send(b'{"jsonrpc":"2.0","id":"after","method":"memd/ping"}\n')
@@ -289,7 +291,7 @@ async def test_no_bytes_on_the_wire_stop_the_next_request(house, lines):
                 seen += await stream.receive()
 
 
-async def test_a_fault_in_one_connection_stays_there(house, connect, monkeypatch):
+async def test_a_fault_in_one_connection_stays_there(server, connect, monkeypatch):
     parse_line = jsonrpc.parse_line
 
     def faulty(line):
@@ -298,23 +300,23 @@ async def test_a_fault_in_one_connection_stays_there(house, connect, monkeypatch
         return parse_line(line)
 
     monkeypatch.setattr(jsonrpc, "parse_line", faulty)
-    async with house.open(), connect() as good, connect() as bad:
+    async with server.open(), connect() as good, connect() as bad:
         await bad.send(b"boom\n")
         assert await bad.answer() is None
         assert "result" in await good.call("memd/ping")
 
 
-async def test_a_moment_without_descriptors_is_survived(house):
-    async with house.open():
+async def test_a_moment_without_descriptors_is_survived(server):
+    async with server.open():
         sock = socket.socket(socket.AF_UNIX)
         before = resource.getrlimit(resource.RLIMIT_NOFILE)
         with sock:
             sock.settimeout(60)
             resource.setrlimit(resource.RLIMIT_NOFILE, (3, before[1]))
             try:
-                sock.connect(house.path)
+                sock.connect(server.path)
                 await anyio.sleep(0.05)
-                assert house.listener.status()["accepted"] == 0
+                assert server.listener.status()["accepted"] == 0
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, before)
             await anyio.to_thread.run_sync(

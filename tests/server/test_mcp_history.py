@@ -26,16 +26,14 @@ from memd.recall.types import (
     Why,
 )
 from memd.server import mcp_format, mcp_history
-from memd.server.mcp_format import View
 from memd.server.responses import TimelineResponse, WhyResponse, check_response
-from memd.server.time_expressions import DAY, HOUR, MINUTE
+from memd.server.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS
 
 NOW = 1_800_000_000_000
-view = View(NOW, project="demo")
 
 
 def summary(number=12, title="Login answered 500", **more):
-    at = more.pop("at", NOW - 3 * DAY)
+    at = more.pop("at", NOW - 3 * DAY_MS)
     return Summary(
         id=number, uid=f"u{number}", project_id=1, session_id=1, kind=Kind.FIX, tier=Tier.CAPTURED,
         source="claude-code", title=title, body="", at=at, created_at=NOW, updated_at=NOW,
@@ -46,9 +44,11 @@ def summary(number=12, title="Login answered 500", **more):
 def test_a_timeline_has_a_row_for_each_memory():
     rows = (
         TimelineRow(summary(1, superseded_by=3), "a session"),
-        TimelineRow(summary(2), None, is_pivot=True, gap_ms=3 * DAY),
+        TimelineRow(summary(2), None, is_pivot=True, gap_ms=3 * DAY_MS),
     )
-    shown = mcp_history.timeline(Timeline(rows, NOW, more_before=True, more_after=False), view)
+    shown = mcp_history.format_timeline(
+        Timeline(rows, NOW, more_before=True, more_after=False), None, NOW
+    )
     assert shown["rows"][0]["superseded_by"] == 3
     assert shown["rows"][1]["pivot"] is True
     assert shown["rows"][1]["gap"] == "3 days idle"
@@ -58,13 +58,15 @@ def test_a_timeline_has_a_row_for_each_memory():
 
 def test_a_long_timeline_says_what_it_left_out():
     rows = tuple(TimelineRow(summary(i, title="t" * 400), "s" * 300) for i in range(101))
-    shown = mcp_history.timeline(Timeline(rows, NOW, more_before=False, more_after=False), view)
-    assert mcp_format.size(shown) < 20_000
+    shown = mcp_history.format_timeline(
+        Timeline(rows, NOW, more_before=False, more_after=False), None, NOW
+    )
+    assert mcp_format.count_bytes(shown) < 20_000
     assert "left_out" in shown
 
 
 def reasons(count=1):
-    event = Event(7, 1, EventKind.PROMPT, "UserPromptSubmit", NOW - DAY, {})
+    event = Event(7, 1, EventKind.PROMPT, "UserPromptSubmit", NOW - DAY_MS, {})
     relation = SupersessionLink(
         Supersession(1, 13, 12, "topic", 0.97, "no objection", NOW, undone_at=NOW),
         summary(13),
@@ -78,8 +80,8 @@ def reasons(count=1):
     )  # fmt: skip
 
 
-def test_why_tells_verdict_sources_relations_and_edges():
-    shown = mcp_history.why(reasons(), view)
+def test_why_has_verdict_sources_relations_and_edges():
+    shown = mcp_history.format_why(reasons(), NOW)
     assert shown["node"] == "#12"
     assert shown["verdict"] == "superseded by #13"
     assert shown["sources"][0]["quote"].startswith("login answers 500")
@@ -91,11 +93,11 @@ def test_why_tells_verdict_sources_relations_and_edges():
     check_response(WhyResponse, shown)
 
 
-def test_why_says_once_what_a_neighbour_is_called():
+def test_why_names_the_title_of_a_neighbour_once():
     titles = {"summary:12": "Login", "summary:13": "Login again"}
     edge = Edge(1, "summary", "12", EdgeType.CAUSES, "summary", "13", 1.0, "turn", NOW)
-    shown = mcp_history.why(
-        dataclasses.replace(reasons(), edges=(edge, edge), titles=titles), view
+    shown = mcp_history.format_why(
+        dataclasses.replace(reasons(), edges=(edge, edge), titles=titles), NOW
     )
     first, second = shown["edges"]
     assert first["to_title"] == "Login again"
@@ -104,15 +106,15 @@ def test_why_says_once_what_a_neighbour_is_called():
 
 
 def test_a_long_why_is_cut_with_a_count():
-    shown = mcp_history.why(reasons(200), view)
-    assert mcp_format.size(shown) < 20_000
+    shown = mcp_history.format_why(reasons(200), NOW)
+    assert mcp_format.count_bytes(shown) < 20_000
     assert shown["sources_left_out"]
     assert shown["edges"]
 
 
 def test_why_of_a_file_needs_no_summary():
-    shown = mcp_history.why(
-        dataclasses.replace(reasons(), node="file:/a/b.py", summary=None), view
+    shown = mcp_history.format_why(
+        dataclasses.replace(reasons(), node="file:/a/b.py", summary=None), NOW
     )
     assert shown["node"] == "file:/a/b.py"
     check_response(WhyResponse, shown)
@@ -123,19 +125,22 @@ def test_a_timeline_marks_new_sessions_and_what_is_contradicted():
         TimelineRow(summary(1), "one", begins_session=True),
         TimelineRow(summary(2), "one", contradicted_by=(3, 4, 5, 6)),
     )
-    shown = mcp_history.timeline(Timeline(rows, NOW, more_before=False, more_after=False), view)
+    shown = mcp_history.format_timeline(
+        Timeline(rows, NOW, more_before=False, more_after=False), None, NOW
+    )
     assert [row.get("new_session") for row in shown["rows"]] == [True, None]
     assert shown["rows"][1]["contradicted_by"] == [4, 5, 6]
     check_response(TimelineResponse, shown)
 
 
-def test_a_stretch_of_days_names_each_and_keeps_the_latest():
+def test_a_span_of_days_names_each_day_and_keeps_the_latest_rows():
     rows = tuple(
-        TimelineRow(summary(i, "t" * 400, at=NOW - (300 - i) * HOUR), "s") for i in range(300)
+        TimelineRow(summary(i, "t" * 400, at=NOW - (300 - i) * HOUR_MS), "s")
+        for i in range(300)
     )
     span = Timeline(rows, NOW, more_before=False, more_after=False, is_span=True)
-    shown = mcp_history.timeline(span, view)
-    assert mcp_format.size(shown) < 20_000
+    shown = mcp_history.format_timeline(span, None, NOW)
+    assert mcp_format.count_bytes(shown) < 20_000
     assert shown["rows"][-1]["id"] == 299
     assert "earlier rows" in shown["left_out"]
     days = [row["day"] for row in shown["rows"] if "day" in row]
@@ -145,17 +150,17 @@ def test_a_stretch_of_days_names_each_and_keeps_the_latest():
 
 
 @pytest.mark.parametrize(
-    ("length", "said"),
+    ("length", "words"),
     [
-        (HOUR, "1 hour idle"), (3 * HOUR + 59 * MINUTE, "3 hours idle"), (25 * HOUR, "1 day idle"),
-        (90 * DAY, "90 days idle"), (MINUTE, "1 minute idle"), (0, "0 minutes idle"),
+        (HOUR_MS, "1 hour idle"), (3 * HOUR_MS + 59 * MINUTE_MS, "3 hours idle"), (25 * HOUR_MS, "1 day idle"),
+        (90 * DAY_MS, "90 days idle"), (MINUTE_MS, "1 minute idle"), (0, "0 minutes idle"),
     ],
 )  # fmt: skip
-def test_a_pause_is_named_in_words(length, said):
-    assert mcp_history.idle(length) == said
+def test_a_pause_is_written_in_words(length, words):
+    assert mcp_history.format_pause(length) == words
 
 
-def test_a_source_says_its_place_and_its_transcript_once():
+def test_a_transcript_is_named_where_it_changes():
     found = reasons()
     event = found.sources[0].event
     places = (
@@ -163,7 +168,7 @@ def test_a_source_says_its_place_and_its_transcript_once():
         TranscriptPosition(session="s2", prompt="p2"), TranscriptPosition(),
     )  # fmt: skip
     sources = tuple(SourceEvent(event, "words", place) for place in places)
-    shown = mcp_history.why(dataclasses.replace(found, sources=sources), view)["sources"]
+    shown = mcp_history.format_why(dataclasses.replace(found, sources=sources), NOW)["sources"]
     assert [(one.get("place"), one.get("transcript")) for one in shown] == [
         ("line u1", "/t/a.jsonl"),
         ("tool_use toolu_1", None),
@@ -172,17 +177,19 @@ def test_a_source_says_its_place_and_its_transcript_once():
     ]
 
 
-def test_why_tells_the_rule_in_words_and_how_it_was_used():
+def test_why_has_the_rule_in_words_and_how_the_memory_was_used():
     showing = PastInjection("s1", "Fix the login", "prompt", NOW, "fits the prompt")
-    access = UsageHistory(7, NOW - DAY, 2, 1, (showing,))
-    shown = mcp_history.why(
-        dataclasses.replace(reasons(), rule="a check failed", access=access), view
+    access = UsageHistory(7, NOW - DAY_MS, 2, 1, (showing,))
+    shown = mcp_history.format_why(
+        dataclasses.replace(reasons(), rule="a check failed", access=access), NOW
     )
     assert shown["because"] == "a check failed"
     assert shown["used"]["count"] == 7
     assert shown["shown_unasked"]["latest"][0]["session"] == "Fix the login"
     check_response(WhyResponse, shown)
-    assert not {"because", "used", "shown_unasked"} & set(mcp_history.why(reasons(), view))
+    assert not {"because", "used", "shown_unasked"} & set(
+        mcp_history.format_why(reasons(), NOW)
+    )
 
 
 @pytest.mark.parametrize("letter", ["w", "ä", "漢", "😀", '"', "a\n"])
@@ -202,7 +209,7 @@ def test_why_is_under_twenty_kilobytes_whatever_it_holds(letter):
         UsageHistory(10**9, NOW, 10**9, 10**9, (PastInjection(long, long, "prompt", NOW, long),) * 10),
         (judged,) * 200, tuple(range(10**9, 10**9 + 500)),
     )  # fmt: skip
-    shown = mcp_history.why(found, view)
-    assert mcp_format.size(shown) < 20_000
+    shown = mcp_history.format_why(found, NOW)
+    assert mcp_format.count_bytes(shown) < 20_000
     assert all(shown[name] for name in ("sources", "relations", "judgments", "edges"))
     check_response(WhyResponse, shown)

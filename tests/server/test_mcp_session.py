@@ -13,12 +13,12 @@ TOOLS = [
 ]  # fmt: skip
 
 
-def bridge(house, tmp_path):
-    """How a client would start `memd mcp` for this house."""
+def bridge(server, tmp_path):
+    """How a client would start `memd mcp` for this server."""
     home = tmp_path / "home"
     socket = home / "run" / "memd.sock"
     socket.parent.mkdir(parents=True)
-    socket.symlink_to(house.path)
+    socket.symlink_to(server.path)
     environ = {"MEMD_HOME": str(home), "MEMD_START": "0", "PYTHONPATH": ":".join(sys.path)}
     return StdioServerParameters(
         command=sys.executable, args=["-m", "memd.stdio_proxy"], env=environ, cwd=str(tmp_path)
@@ -64,20 +64,20 @@ class SocketTransport:
             await self._stream.send(text.encode() + b"\n")
 
 
-def transport(house, tmp_path, way):
+def transport(server, tmp_path, way):
     return (
-        stdio_client(bridge(house, tmp_path))
+        stdio_client(bridge(server, tmp_path))
         if way == "bridge"
-        else SocketTransport(house.path)
+        else SocketTransport(server.path)
     )
 
 
 @pytest.mark.parametrize("way", ["bridge", "socket"])
-async def test_a_client_of_the_handshake_era_finds_and_reads(house, tmp_path, way):
-    number = house.remember("Login answered 500", "the migration had not run")
+async def test_a_client_of_the_handshake_era_finds_and_reads(server, tmp_path, way):
+    number = server.remember("Login answered 500", "the migration had not run")
     async with (
-        house.open(),
-        transport(house, tmp_path, way) as (reads, writes),
+        server.open(),
+        transport(server, tmp_path, way) as (reads, writes),
         ClientSession(reads, writes) as session,
     ):
         hello = await session.initialize()
@@ -91,9 +91,9 @@ async def test_a_client_of_the_handshake_era_finds_and_reads(house, tmp_path, wa
 
 
 @pytest.mark.parametrize("way", ["bridge", "socket"])
-async def test_a_client_of_the_stateless_era_finds_and_reads(house, tmp_path, way):
-    number = house.remember("Login answered 500", "the migration had not run")
-    async with house.open(), Client(transport(house, tmp_path, way), mode="auto") as client:
+async def test_a_client_of_the_stateless_era_finds_and_reads(server, tmp_path, way):
+    number = server.remember("Login answered 500", "the migration had not run")
+    async with server.open(), Client(transport(server, tmp_path, way), mode="auto") as client:
         assert client.protocol_version == "2026-07-28"
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         found = await client.call_tool("mem_search", {"query": "why did login answer 500"})
@@ -123,110 +123,114 @@ SLOW = {"name": "mem_search", "arguments": {"query": "slow"}}
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
 async def test_tool_calls_in_flight_are_answered_after_half_close(
-    house, connect, era, eventually
+    server, connect, era, eventually
 ):
-    house.recaller.gate = anyio.Event()
-    house.remember("slow login")
-    async with house.open(), connect() as line:
+    server.recaller.gate = anyio.Event()
+    server.remember("slow login")
+    async with server.open(), connect() as client:
         if era == "handshake":
-            await line.initialize()
+            await client.initialize()
         for number in range(3):
             plain = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": SLOW}
-            await line.send(plain if era == "handshake" else modern("tools/call", SLOW, number))
-        await line.half_close()
-        await eventually(lambda: len(house.recaller.asked) >= 3)
-        house.recaller.gate.set()
-        answers = [await line.answer() for _ in range(3)]
+            await client.send(
+                plain if era == "handshake" else modern("tools/call", SLOW, number)
+            )
+        await client.half_close()
+        await eventually(lambda: len(server.recaller.asked) >= 3)
+        server.recaller.gate.set()
+        answers = [await client.answer() for _ in range(3)]
         assert sorted(one["id"] for one in answers) == [0, 1, 2]
         assert all(one["result"]["structuredContent"]["hits"] for one in answers)
-        assert await line.answer() is None
+        assert await client.answer() is None
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_a_cancelled_call_stops_and_is_not_answered(house, connect, era, eventually):
-    house.recaller.gate = anyio.Event()
-    async with house.open(), connect() as line:
+async def test_a_cancelled_call_stops_and_is_not_answered(server, connect, era, eventually):
+    server.recaller.gate = anyio.Event()
+    async with server.open(), connect() as client:
         if era == "handshake":
-            await line.initialize()
+            await client.initialize()
         plain = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": SLOW}
-        await line.send(plain if era == "handshake" else modern("tools/call", SLOW, 1))
-        await eventually(lambda: len(house.recaller.asked) >= 1)
-        await line.send(
+        await client.send(plain if era == "handshake" else modern("tools/call", SLOW, 1))
+        await eventually(lambda: len(server.recaller.asked) >= 1)
+        await client.send(
             {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}
         )
-        await eventually(lambda: house.recaller.cancelled)
-        await line.half_close()
+        await eventually(lambda: server.recaller.cancelled)
+        await client.half_close()
         # It ends at once: a cancelled call is not waited for.
         with anyio.fail_after(60):
-            assert await line.answer() is None
+            assert await client.answer() is None
 
 
-async def test_a_client_that_hangs_up_stops_its_calls(house, connect, eventually):
-    house.recaller.gate = anyio.Event()
-    async with house.open():
-        async with connect() as line:
-            await line.initialize()
-            await line.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": SLOW})
-            await eventually(lambda: len(house.recaller.asked) >= 1)
-        await eventually(lambda: house.recaller.cancelled)
+async def test_a_client_that_hangs_up_stops_its_calls(server, connect, eventually):
+    server.recaller.gate = anyio.Event()
+    async with server.open():
+        async with connect() as client:
+            await client.initialize()
+            await client.send(
+                {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": SLOW}
+            )
+            await eventually(lambda: len(server.recaller.asked) >= 1)
+        await eventually(lambda: server.recaller.cancelled)
 
 
-async def test_a_fast_call_does_not_wait_for_slow_ones(house, connect):
-    house.recaller.gate = anyio.Event()
-    async with house.open(), connect() as line:
-        await line.initialize()
+async def test_a_fast_call_does_not_wait_for_slow_ones(server, connect):
+    server.recaller.gate = anyio.Event()
+    async with server.open(), connect() as client:
+        await client.initialize()
         for number in range(10):
-            await line.send(
+            await client.send(
                 {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": SLOW}
             )
-        await line.send({"jsonrpc": "2.0", "id": "fast", "method": "tools/list"})
-        assert (await line.answer())["id"] == "fast"
-        house.recaller.gate.set()
-        assert len([await line.answer() for _ in range(10)]) == 10
+        await client.send({"jsonrpc": "2.0", "id": "fast", "method": "tools/list"})
+        assert (await client.answer())["id"] == "fast"
+        server.recaller.gate.set()
+        assert len([await client.answer() for _ in range(10)]) == 10
 
 
 async def test_a_call_before_the_handshake_is_an_error_and_the_handshake_still_works(
-    house, connect
+    server, connect
 ):
-    async with house.open(), connect() as line:
-        told = await line.call("tools/list")
+    async with server.open(), connect() as client:
+        told = await client.call("tools/list")
         assert told["error"]["code"] == -32602
-        assert (await line.initialize())["result"]["protocolVersion"] == "2025-11-25"
+        assert (await client.initialize())["result"]["protocolVersion"] == "2025-11-25"
 
 
-async def test_an_unknown_version_is_answered_with_one_that_we_speak(house, connect):
-    async with house.open(), connect() as line:
-        assert (await line.initialize("1999-01-01"))["result"][
+async def test_an_unknown_version_is_answered_with_one_that_we_speak(server, connect):
+    async with server.open(), connect() as client:
+        assert (await client.initialize("1999-01-01"))["result"][
             "protocolVersion"
         ] == "2025-11-25"
 
 
-async def test_a_malformed_line_in_the_middle_of_a_session_gets_an_error(house, connect):
-    async with house.open(), connect() as line:
-        await line.initialize()
-        await line.send(b"{nonsense\n")
-        assert (await line.answer())["error"]["code"] == -32700
-        assert "result" in await line.call("tools/list", number=2)
+async def test_a_malformed_line_in_the_middle_of_a_session_gets_an_error(server, connect):
+    async with server.open(), connect() as client:
+        await client.initialize()
+        await client.send(b"{nonsense\n")
+        assert (await client.answer())["error"]["code"] == -32700
+        assert "result" in await client.call("tools/list", number=2)
 
 
-async def test_an_unknown_method_is_an_error(house, connect):
-    async with house.open(), connect() as line:
-        await line.initialize()
-        assert (await line.call("prompts/list", number=2))["error"]["code"] == -32601
+async def test_an_unknown_method_is_an_error(server, connect):
+    async with server.open(), connect() as client:
+        await client.initialize()
+        assert (await client.call("prompts/list", number=2))["error"]["code"] == -32601
 
 
-async def test_a_flood_of_calls_is_answered_whole(house, connect):
-    house.remember("login")
-    async with house.open(), connect() as line:
-        await line.initialize()
+async def test_a_flood_of_calls_is_answered_whole(server, connect):
+    server.remember("login")
+    async with server.open(), connect() as client:
+        await client.initialize()
 
         async def ask():
             for number in range(300):
                 params = {"name": "mem_search", "arguments": {"query": "login"}}
-                await line.send(
+                await client.send(
                     {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
                 )
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
-            assert {(await line.answer())["id"] for _ in range(300)} == set(range(300))
+            assert {(await client.answer())["id"] for _ in range(300)} == set(range(300))

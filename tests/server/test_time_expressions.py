@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memd.errors import BadRequest
 from memd.server import time_expressions
-from memd.server.time_expressions import DAY, HOUR, WEEK
+from memd.server.time_expressions import DAY_MS, HOUR_MS, WEEK_MS
 
 
 def ms(*parts):
@@ -35,22 +35,22 @@ NOW = ms(2026, 11, 20, 9, 15)
     ],
 )
 def test_a_day_or_more_is_a_span(text, start, last):
-    assert time_expressions.since(text, NOW) == start
-    assert time_expressions.until(text, NOW) == last
+    assert time_expressions.parse_start(text, NOW) == start
+    assert time_expressions.parse_end(text, NOW) == last
 
 
 @pytest.mark.parametrize(
     ("text", "at"),
     [
         ("now", NOW),
-        ("7d", NOW - 7 * DAY),
-        ("7 days ago", NOW - 7 * DAY),
-        ("2w", NOW - 2 * WEEK),
-        ("3h", NOW - 3 * HOUR),
-        ("3 hours ago", NOW - 3 * HOUR),
-        ("30 min", NOW - 30 * time_expressions.MINUTE),
+        ("7d", NOW - 7 * DAY_MS),
+        ("7 days ago", NOW - 7 * DAY_MS),
+        ("2w", NOW - 2 * WEEK_MS),
+        ("3h", NOW - 3 * HOUR_MS),
+        ("3 hours ago", NOW - 3 * HOUR_MS),
+        ("30 min", NOW - 30 * time_expressions.MINUTE_MS),
         ("10s", NOW - 10_000),
-        ("1 month ago", NOW - 30 * DAY),
+        ("1 month ago", NOW - 30 * DAY_MS),
         ("2026-05-01T10:00Z", ms(2026, 5, 1, 10)),
         ("2026-05-01T10:00:00+02:00", ms(2026, 5, 1, 8)),
         ("2026-05-01 10:00", ms(2026, 5, 1, 10)),
@@ -60,7 +60,9 @@ def test_a_day_or_more_is_a_span(text, start, last):
     ],
 )
 def test_a_point_in_time_is_itself_from_both_sides(text, at):
-    assert time_expressions.since(text, NOW) == time_expressions.until(text, NOW) == at
+    assert (
+        time_expressions.parse_start(text, NOW) == time_expressions.parse_end(text, NOW) == at
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,48 +81,51 @@ def test_a_point_in_time_is_itself_from_both_sides(text, at):
 )
 def test_what_is_no_time_is_told_with_what_would_be(text):
     with pytest.raises(BadRequest, match=r"^since: "):
-        time_expressions.since(text, NOW)
+        time_expressions.parse_start(text, NOW)
 
 
 def test_seconds_are_told_apart_from_milliseconds():
     with pytest.raises(BadRequest, match="looks like seconds"):
-        time_expressions.since(1_700_000_000, NOW)
+        time_expressions.parse_start(1_700_000_000, NOW)
 
 
 def test_durations_are_lengths():
-    assert time_expressions.duration("30d", "expires_in") == 30 * DAY
-    assert time_expressions.duration("2 weeks", "expires_in") == 2 * WEEK
+    assert time_expressions.parse_duration("30d", "expires_in") == 30 * DAY_MS
+    assert time_expressions.parse_duration("2 weeks", "expires_in") == 2 * WEEK_MS
     with pytest.raises(BadRequest, match=r"^expires_in: 'tomorrow'"):
-        time_expressions.duration("tomorrow", "expires_in")
+        time_expressions.parse_duration("tomorrow", "expires_in")
 
 
 @pytest.mark.parametrize("text", ["0d", "0 s", "999999y", "1001y"])
 def test_a_duration_that_ends_at_once_or_never_is_refused(text):
     with pytest.raises(BadRequest, match=r"^expires_in: .* is not between"):
-        time_expressions.duration(text, "expires_in")
+        time_expressions.parse_duration(text, "expires_in")
 
 
 @pytest.mark.parametrize(
     ("length", "age"),
     [
-        (0, "now"), (59_000, "now"), (5 * time_expressions.MINUTE, "5m"), (3 * HOUR, "3h"), (3 * DAY, "3d"),
-        (13 * DAY, "13d"), (14 * DAY, "2w"), (65 * DAY, "2mo"), (800 * DAY, "2y"), (-3 * DAY, "in 3d"),
-        (-7 * DAY, time_expressions.AHEAD), (-4_000 * DAY, time_expressions.AHEAD),
+        (0, "now"), (59_000, "now"), (5 * time_expressions.MINUTE_MS, "5m"), (3 * HOUR_MS, "3h"), (3 * DAY_MS, "3d"),
+        (13 * DAY_MS, "13d"), (14 * DAY_MS, "2w"), (65 * DAY_MS, "2mo"), (800 * DAY_MS, "2y"), (-3 * DAY_MS, "in 3d"),
+        (-7 * DAY_MS, time_expressions.AHEAD), (-4_000 * DAY_MS, time_expressions.AHEAD),
     ],
 )  # fmt: skip
 def test_ages_have_one_unit(length, age):
-    assert time_expressions.age(NOW - length, NOW) == age
+    assert time_expressions.format_age(NOW - length, NOW) == age
 
 
 def test_times_are_shown_in_utc_to_the_minute():
-    assert time_expressions.iso(NOW) == "2026-11-20T09:15Z"
-    assert time_expressions.iso(-1) == "1970-01-01T00:00Z"
+    assert time_expressions.format_time(NOW) == "2026-11-20T09:15Z"
+    assert time_expressions.format_time(-1) == "1970-01-01T00:00Z"
 
 
-@given(st.text(max_size=30) | st.integers(), st.integers(0, time_expressions.TIME_MAX))
+@given(st.text(max_size=30) | st.integers(), st.integers(0, time_expressions.TIME_MAX_MS))
 def test_a_time_is_a_time_or_a_bad_request(value, now):
     try:
-        start, last = time_expressions.since(value, now), time_expressions.until(value, now)
+        start, last = (
+            time_expressions.parse_start(value, now),
+            time_expressions.parse_end(value, now),
+        )
     except BadRequest:
         return
     assert 0 <= start <= last

@@ -8,11 +8,11 @@ from memd.errors import BadRequest, VaultFull
 from memd.server import tools
 
 
-async def test_every_tool_says_when_to_call_it_and_what_it_may_do(house, connect):
-    async with house.open(), connect() as line:
-        await line.initialize()
+async def test_every_tool_says_when_to_call_it_and_what_it_may_do(server, connect):
+    async with server.open(), connect() as client:
+        await client.initialize()
         listed = {
-            tool["name"]: tool for tool in (await line.call("tools/list"))["result"]["tools"]
+            tool["name"]: tool for tool in (await client.call("tools/list"))["result"]["tools"]
         }
     for name, tool in listed.items():
         assert tool["description"].startswith("Call this "), name
@@ -34,19 +34,19 @@ def test_the_instructions_begin_with_when_to_search_and_are_short():
     assert len(tools.INSTRUCTIONS.encode()) < 2_000
 
 
-async def test_structure_and_text_say_the_same(house, connect):
-    house.remember("login")
-    async with house.open(), connect() as line:
-        await line.initialize()
-        found = await line.tool("mem_search", {"query": "login"})
+async def test_structure_and_text_say_the_same(server, connect):
+    server.remember("login")
+    async with server.open(), connect() as client:
+        await client.initialize()
+        found = await client.tool("mem_search", {"query": "login"})
         assert json.loads(found["content"][0]["text"]) == found["structuredContent"]
         assert not found.get("isError")
 
 
-async def test_an_unknown_tool_is_told_which_there_are(house, connect):
-    async with house.open(), connect() as line:
-        await line.initialize()
-        told = await line.call("tools/call", {"name": "mem_dance", "arguments": {}})
+async def test_an_unknown_tool_is_told_which_there_are(server, connect):
+    async with server.open(), connect() as client:
+        await client.initialize()
+        told = await client.call("tools/call", {"name": "mem_dance", "arguments": {}})
         assert "mem_dance" in told["error"]["message"]
         assert "mem_search, mem_timeline" in told["error"]["message"]
 
@@ -91,16 +91,16 @@ async def test_an_unknown_tool_is_told_which_there_are(house, connect):
     ],
 )
 async def test_a_bad_request_is_a_readable_failure_and_the_next_one_works(
-    house, connect, name, arguments, message
+    server, connect, name, arguments, message
 ):
-    house.remember("login")
-    async with house.open(), connect() as line:
-        await line.initialize()
-        told = await line.tool(name, arguments)
+    server.remember("login")
+    async with server.open(), connect() as client:
+        await client.initialize()
+        told = await client.tool(name, arguments)
         assert told["isError"] is True
         assert told["content"][0]["text"].startswith(message)
         assert "structuredContent" not in told
-        assert not (await line.tool("mem_search", {"query": "login"}, 2)).get("isError")
+        assert not (await client.tool("mem_search", {"query": "login"}, 2)).get("isError")
 
 
 @pytest.mark.parametrize(
@@ -116,149 +116,151 @@ async def test_a_bad_request_is_a_readable_failure_and_the_next_one_works(
         (TimeoutError("internal"), "memd could not do this; see the log"),
     ],
 )
-async def test_a_failure_inside_is_told_without_its_insides(house, connect, error, message):
-    house.recaller.fails_with = error
-    async with house.open(), connect() as line:
-        await line.initialize()
-        told = await line.tool("mem_search", {"query": "x"})
+async def test_a_failure_inside_is_told_without_its_insides(server, connect, error, message):
+    server.recaller.fails_with = error
+    async with server.open(), connect() as client:
+        await client.initialize()
+        told = await client.tool("mem_search", {"query": "x"})
         assert told["isError"] is True
         assert told["content"][0]["text"] == message
 
 
-async def test_surrogates_and_nul_are_only_letters(house, connect):
-    house.remember("login")
-    async with house.open(), connect() as line:
-        await line.initialize()
+async def test_surrogates_and_nul_are_only_letters(server, connect):
+    server.remember("login")
+    async with server.open(), connect() as client:
+        await client.initialize()
         params = (
             r'{"name":"mem_search","arguments":{"query":"\ud800 \u0000 login \" OR NEAR("}}'
         )
-        await line.send(
+        await client.send(
             f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}\n'.encode()
         )
-        assert (await line.answer())["result"]["structuredContent"]["hits"]
+        assert (await client.answer())["result"]["structuredContent"]["hits"]
 
 
-async def test_a_search_waits_for_the_event_it_was_asked_to_include(house, connect):
-    async with house.open(), connect() as line:
-        await line.initialize()
-        found = await line.tool("mem_search", {"query": "x", "min_event": 7})
-        assert house.worker.settled[0] == 7
+async def test_a_search_waits_for_the_event_it_was_asked_to_include(server, connect):
+    async with server.open(), connect() as client:
+        await client.initialize()
+        found = await client.tool("mem_search", {"query": "x", "min_event": 7})
+        assert server.worker.settled[0] == 7
         assert "waited" not in found["structuredContent"]
 
 
-async def test_a_search_that_waited_in_vain_says_so(house, connect):
-    house.worker.stuck = True
-    async with house.open(min_event_s=0.05), connect() as line:
-        await line.initialize()
-        found = await line.tool("mem_search", {"query": "x", "min_event": 7})
+async def test_a_search_that_waited_in_vain_says_so(server, connect):
+    server.worker.stuck = True
+    async with server.open(min_event_s=0.05), connect() as client:
+        await client.initialize()
+        found = await client.tool("mem_search", {"query": "x", "min_event": 7})
         waited = found["structuredContent"]["waited"]
         assert waited == "timed out after 0.05 s; the newest events may be missing"
 
 
-async def test_an_agent_sees_its_project_and_what_holds_everywhere(house, connect, tmp_path):
+async def test_an_agent_sees_its_project_and_what_holds_everywhere(server, connect, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     (here / ".git").mkdir(parents=True)
     (here / "deep").mkdir()
     (there / ".git").mkdir(parents=True)
-    ours = house.remember("login here", project=str(here))
-    other = house.remember("login there", project=str(there))
-    everywhere = house.remember("login everywhere")
-    async with house.open(), connect({"cwd": str(here / "deep")}) as line:
-        await line.initialize()
+    ours = server.remember("login here", project=str(here))
+    other = server.remember("login there", project=str(there))
+    everywhere = server.remember("login everywhere")
+    async with server.open(), connect({"cwd": str(here / "deep")}) as client:
+        await client.initialize()
 
         async def ids(**more):
-            found = await line.tool("mem_search", {"query": "login", **more})
+            found = await client.tool("mem_search", {"query": "login", **more})
             return {hit["id"] for hit in found["structuredContent"]["hits"]}
 
         assert await ids() == {ours, everywhere}
         assert await ids(project="all") == {ours, other, everywhere}
         assert await ids(project=str(there)) == {other, everywhere}
-        told = await line.tool("mem_get", {"ids": [other]})
+        told = await client.tool("mem_get", {"ids": [other]})
         assert "belongs to" in told["content"][0]["text"]
-        assert not (await line.tool("mem_get", {"ids": [other], "project": "all"})).get(
+        assert not (await client.tool("mem_get", {"ids": [other], "project": "all"})).get(
             "isError"
         )
 
 
 async def test_the_clients_own_idea_of_the_project_wins_over_its_directory(
-    house, connect, tmp_path
+    server, connect, tmp_path
 ):
     here = tmp_path / "here"
     here.mkdir()
-    ours = house.remember("login here", project=str(here))
-    async with house.open(), connect({"cwd": str(tmp_path), "project": str(here)}) as line:
-        await line.initialize()
-        found = await line.tool("mem_search", {"query": "login"})
+    ours = server.remember("login here", project=str(here))
+    async with server.open(), connect({"cwd": str(tmp_path), "project": str(here)}) as client:
+        await client.initialize()
+        found = await client.tool("mem_search", {"query": "login"})
         assert [hit["id"] for hit in found["structuredContent"]["hits"]] == [ours]
 
 
-async def test_a_project_that_nothing_is_known_of_is_told(house, connect, tmp_path):
-    async with house.open(), connect({"cwd": str(tmp_path)}) as line:
-        await line.initialize()
-        found = await line.tool("mem_search", {"query": "login"})
+async def test_a_project_that_nothing_is_known_of_is_told(server, connect, tmp_path):
+    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
+        await client.initialize()
+        found = await client.tool("mem_search", {"query": "login"})
         assert found["structuredContent"]["hits"] == []
         assert "nothing is known of" in found["structuredContent"]["notes"][0]
 
 
-async def test_what_is_remembered_is_read_pinned_and_forgotten(house, connect, tmp_path):
+async def test_what_is_remembered_is_read_pinned_and_forgotten(server, connect, tmp_path):
     async with (
-        house.open(),
-        connect({"cwd": str(tmp_path), "session": "s1", "client": "claude-code"}) as line,
+        server.open(),
+        connect({"cwd": str(tmp_path), "session": "s1", "client": "claude-code"}) as client,
     ):
-        await line.initialize()
-        kept = await line.tool(
+        await client.initialize()
+        kept = await client.tool(
             "mem_remember", {"text": "tests run with pytest", "kind": "instruction"}
         )
         number = kept["structuredContent"]["id"]
         assert kept["structuredContent"]["outcome"] == "created"
-        memory = house.curator.memories[0]
+        memory = server.curator.memories[0]
         assert memory.project_key == str(tmp_path)
         assert (memory.session.client, memory.session.key) == ("claude-code", "s1")
-        assert house.worker.settled == [None]
-        read = await line.tool("mem_get", {"ids": [number, 999]})
+        assert server.worker.settled == [None]
+        read = await client.tool("mem_get", {"ids": [number, 999]})
         assert read["structuredContent"]["memories"][0]["text"] == "tests run with pytest"
         assert read["structuredContent"]["unknown"] == [999]
-        pinned = await line.tool("mem_pin", {"id": number})
+        pinned = await client.tool("mem_pin", {"id": number})
         assert pinned["structuredContent"]["tier"] == "core"
-        rehearsed = await line.tool("mem_forget", {"ids": [number]})
+        rehearsed = await client.tool("mem_forget", {"ids": [number]})
         assert rehearsed["structuredContent"]["dry_run"] is True
         assert rehearsed["structuredContent"]["would_forget"][0]["id"] == number
-        gone = await line.tool("mem_forget", {"ids": [number], "dry_run": False})
+        gone = await client.tool("mem_forget", {"ids": [number], "dry_run": False})
         assert gone["structuredContent"]["forgot"][0]["id"] == number
-        assert (await line.tool("mem_get", {"ids": [number]}))["isError"]
+        assert (await client.tool("mem_get", {"ids": [number]}))["isError"]
 
 
-async def test_something_global_has_no_project(house, connect, tmp_path):
-    async with house.open(), connect({"cwd": str(tmp_path)}) as line:
-        await line.initialize()
+async def test_something_global_has_no_project(server, connect, tmp_path):
+    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
+        await client.initialize()
         arguments = {
             "text": "tabs",
             "project": "global",
             "expires_in": "30d",
             "topic_key": "user.indent",
         }
-        await line.tool("mem_remember", arguments)
-        (memory,) = house.curator.memories
+        await client.tool("mem_remember", arguments)
+        (memory,) = server.curator.memories
         assert memory.project_key is None
-        assert memory.expires_at == house.clock() + 30 * 86_400_000
+        assert memory.expires_at == server.clock() + 30 * 86_400_000
         assert memory.topic_key == "user.indent"
 
 
-async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(house, connect):
+async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect):
     first, second, third = (
-        house.remember(title, at=house.clock() - age)
+        server.remember(title, at=server.clock() - age)
         for title, age in (("a", 300), ("b", 200), ("c", 100))
     )
-    async with house.open(), connect() as line:
-        await line.initialize()
-        shown = (await line.tool("mem_timeline", {"id": second}))["structuredContent"]
+    async with server.open(), connect() as client:
+        await client.initialize()
+        shown = (await client.tool("mem_timeline", {"id": second}))["structuredContent"]
         assert [row["id"] for row in shown["rows"]] == [first, second, third]
         assert [row.get("pivot") for row in shown["rows"]] == [None, True, None]
         for node in (second, f"#{second}", f"summary:{second}"):
-            why = (await line.tool("mem_why", {"id": node}))["structuredContent"]
+            why = (await client.tool("mem_why", {"id": node}))["structuredContent"]
             assert (why["node"], why["verdict"], why["title"]) == (f"#{second}", "current", "b")
         assert any(edge["to"] == "file:/a.py" for edge in why["edges"])
-        assert (await line.tool("mem_why", {"id": "file:/a.py"}))["structuredContent"]["edges"]
+        assert (await client.tool("mem_why", {"id": "file:/a.py"}))["structuredContent"][
+            "edges"
+        ]
 
 
 _NAMES = st.sampled_from(
@@ -284,9 +286,9 @@ _VALUES = st.recursive(
     st.sampled_from(["mem_search", "mem_timeline", "mem_why", "mem_get", "mem_pin"]),
     st.dictionaries(_NAMES, _VALUES),
 )
-async def test_no_arguments_make_a_tool_break(house, connect, name, arguments):
-    async with house.open(), connect() as line:
-        await line.initialize()
-        told = await line.tool(name, arguments)
+async def test_no_arguments_make_a_tool_break(server, connect, name, arguments):
+    async with server.open(), connect() as client:
+        await client.initialize()
+        told = await client.tool(name, arguments)
         if told.get("isError"):
             assert "see the log" not in told["content"][0]["text"]

@@ -19,7 +19,7 @@ from unittest import mock
 import memd
 from benchmarks import corpus, harness
 from memd.server import jsonrpc
-from memd.server.control import Control
+from memd.server.control import BATCHES, Control
 from tests.stress import generators
 from tests.stress.generators import Generator, dumped
 
@@ -54,11 +54,11 @@ _HELLO = {
 @functools.cache
 def calls() -> dict[str, list[dict[str, Any]]]:
     """Every control call → the JSON schemas that its parameters may have."""
-    table = Control(mock.MagicMock())._table()  # the names are all that is wanted
-    return {
-        name: [model.model_json_schema() for model in models.values()]
-        for name, (models, _) in table.items()
-    }
+    methods = Control(mock.MagicMock()).methods  # only their models are read
+    schemas = {name: [model.model_json_schema()] for name, (model, _) in methods.items()}
+    for name, (_, batch) in BATCHES.items():
+        schemas[name].append(batch.model_json_schema())
+    return schemas
 
 
 @contextlib.contextmanager

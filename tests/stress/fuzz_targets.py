@@ -265,11 +265,11 @@ def _words(said: str) -> None:
         raise AssertionError("one line is too long")
     for path in ("a.py", "a.ts", "a.go", "a.rs", "a.sh", "go.mod"):
         import_graph.read_imports(path, said)
-    for work in (time_expressions.since, time_expressions.until):
+    for work in (time_expressions.parse_start, time_expressions.parse_end):
         with contextlib.suppress(BadRequest):
-            time_expressions.iso(work(said[:200], NOW))
+            time_expressions.format_time(work(said[:200], NOW))
     with contextlib.suppress(BadRequest):
-        time_expressions.duration(said[:200], "expires")
+        time_expressions.parse_duration(said[:200], "expires")
 
 
 @contextlib.contextmanager

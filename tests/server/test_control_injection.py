@@ -1,0 +1,121 @@
+"""The control calls about injected context, over a real socket, with a fake injector."""
+
+from dataclasses import replace
+
+import anyio
+import pytest
+
+from memd.config import InjectConfig
+from memd.errors import VaultBusy
+from memd.server.injector import Injector
+
+PROMPT = {
+    "session_id": "s1",
+    "cwd": "/p",
+    "hook_event_name": "UserPromptSubmit",
+    "prompt": "where do sessions live",
+    "prompt_id": "p1",
+}
+
+
+def captured(**fields):
+    return {"client": "claude-code", "payload": PROMPT, "inject": True, **fields}
+
+
+async def test_an_event_is_answered_with_the_context_to_inject(server, connect):
+    server.injector.text = "the text"
+    async with server.open(), connect() as client:
+        told = (await client.call("memd/capture", captured()))["result"]
+        assert told["outcome"] == "stored"
+        assert told["output"]["hookSpecificOutput"] == {
+            "hookEventName": "UserPromptSubmit",
+            "additionalContext": "the text",
+        }
+        # A second copy of the hook sends it again: the agent has the context already.
+        again = (await client.call("memd/capture", captured()))["result"]
+        assert (again["outcome"], "output" in again) == ("duplicate", False)
+    ((moment, seq),) = server.injector.moments
+    assert (moment.session, moment.name, moment.prompt, seq) == (
+        "s1",
+        "prompt",
+        PROMPT["prompt"],
+        1,
+    )
+
+
+async def test_without_context_there_is_no_output(server, connect):
+    async with server.open(), connect() as client:
+        told = (await client.call("memd/capture", captured()))["result"]
+    assert told == {"outcome": "stored", "seq": 1, "reason": None}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"inject": False}, {"source": "spool"}, {"source": "import"}, {"payload": {"x": 1}},
+     {"payload": {**PROMPT, "hook_event_name": "Stop"}}],
+    ids=["not asked", "spool", "import", "refused", "another event"],
+)  # fmt: skip
+async def test_no_context_is_built_that_cannot_be_shown(server, connect, fields):
+    server.injector.text = "the text"
+    async with server.open(), connect() as client:
+        told = (await client.call("memd/capture", captured(**fields)))["result"]
+    assert "output" not in told
+    assert server.injector.moments == []
+
+
+async def test_context_is_injected_into_a_session_that_is_not_captured(server, connect):
+    server.injector.text = "the text"
+    async with server.open(), connect() as client:
+        told = (await client.call("memd/capture", captured(capture=False)))["result"]
+    assert (told["outcome"], told["seq"]) == ("filtered", None)
+    assert "output" in told
+
+
+async def test_memd_context_previews_the_context(server, connect):
+    server.injector.text = "the text"
+    async with server.open(), connect() as client:
+        told = (await client.call("memd/context", {"directory": "/p"}))["result"]
+        assert (told["moment"], told["text"], told["tokens"]) == ("startup", "the text", 2)
+        told = (await client.call("memd/context", {"prompt": "why"}))["result"]
+        assert told["moment"] == "prompt"
+        refused = await client.call("memd/context", {"moment": "prompt"})
+        assert "prompt: say what" in refused["error"]["message"]
+        refused = await client.call("memd/context", {"session": "unknown"})
+        assert "there is no 'unknown'" in refused["error"]["message"]
+
+
+async def test_memd_injected_lists_injections_by_the_beginning_of_the_session(server, connect):
+    async with server.open(), connect() as client:
+        await client.call("memd/capture", captured())
+        told = (await client.call("memd/injected", {"session": "s"}))["result"]
+    assert (told["session"], told["title"]) == ("s1", PROMPT["prompt"])
+    assert told["injections"][0]["reason"] == "fake"
+
+
+class FailingBuilder:
+    """Never ends, or fails."""
+
+    def __init__(self, error):
+        self.error = error
+
+    async def build(self, *_, **__):
+        if self.error is None:
+            await anyio.sleep_forever()
+        raise self.error
+
+
+@pytest.mark.parametrize("error", [None, VaultBusy("busy"), TypeError("a mistake")], ids=str)
+async def test_an_event_is_acknowledged_though_building_the_context_is_slow_or_fails(
+    server, connect, error
+):
+    config = InjectConfig(prompt_s=0.05)
+    injector = Injector(server.db, FailingBuilder(error), config, server.clock)
+    server.app = replace(server.app, injector=injector)
+    async with server.open(), connect() as client, anyio.create_task_group() as tasks:
+        tasks.start_soon(injector.run)
+        await anyio.wait_all_tasks_blocked()
+        with anyio.fail_after(60):
+            told = (await client.call("memd/capture", captured()))["result"]
+        tasks.cancel_scope.cancel()
+    assert told == {"outcome": "stored", "seq": 1, "reason": None}
+    assert injector.status()["late" if error is None else "failed"] == 1
