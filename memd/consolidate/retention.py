@@ -14,6 +14,7 @@ from memd.config import RetentionConfig
 from memd.models import EventKind
 from memd.store import erasure, ledger, vectors
 from memd.store.database import Connection, Database
+from memd.store.queries import compact_json
 from memd.text import digest
 from memd.wakeup import AutoResetEvent
 
@@ -321,7 +322,7 @@ def _compact_some(
     found = erasure.events_to_compact(tx, window, before, _KINDS, _SLICE)
     count = size = 0
     for old in found:
-        text = erasure.compact_json(compact_payload(old.payload, old.quotes))
+        text = compact_json(compact_payload(old.payload, old.quotes))
         gone = old.bytes - len(text.encode())
         count, size = count + (gone > 0), size + max(0, gone)
         if not round_.is_dry_run:

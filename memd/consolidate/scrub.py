@@ -20,6 +20,7 @@ from memd.errors import BadRequest
 from memd.store import erasure
 from memd.store.database import Connection
 from memd.store.erasure import TextRow, TextTable
+from memd.store.queries import compact_json
 from memd.text import digest
 
 PLACEHOLDER = "[REDACTED:scrub]"
@@ -211,7 +212,7 @@ def rewrite_rows(
     cleaned = rule.clean([value for _, _, value in cells])
     for (number, column, value), clean in zip(cells, cleaned, strict=True):
         if clean != value:
-            new[number][column] = erasure.compact_json(clean) if column in table.json else clean
+            new[number][column] = compact_json(clean) if column in table.json else clean
     return new
 
 

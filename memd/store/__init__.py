@@ -1,7 +1,7 @@
-"""SQLite, and the only room that speaks SQL.
+"""SQLite: the only package that speaks SQL.
 
-Why two kinds of table. Truth (events, summaries, supersessions, edges, the books) cannot be had
-again; everything the index knows can be computed from it. `changes` joins the two: triggers write
-into it whenever a summary changes, and the indexer reads from it. So a crash between truth and
-index loses nothing, and `memd reindex` is always safe.
+There are two kinds of table. Truth (events, summaries, supersessions, edges, the ledger) cannot be
+computed again; everything that the index knows can be computed from it. `changes` joins the two:
+triggers write to it whenever a summary changes, and the indexer reads from it. So a crash between
+truth and index loses nothing, and `memd reindex` is always safe.
 """

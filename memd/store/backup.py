@@ -1,4 +1,8 @@
-"""Online backup, snapshots, verification."""
+"""Online backup: copies of a vault, and their verification and upgrade.
+
+A copy is taken page by page from one snapshot, so it is the vault at one moment, and writers do not
+wait for it.
+"""
 
 import contextlib
 import os
@@ -12,166 +16,133 @@ import apsw
 
 from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.models import EventKind
-from memd.store import (
-    events,
-    fulltext,
-    ledger,
-    links,
-    migrate,
-    projects,
-    queries,
-    summaries,
-    turns,
-)
+from memd.store import events, fulltext, ledger, links, migrate, projects, summaries, turns
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, Database, translate_errors
+from memd.store.queries import count_rows, row_id
 
-# MERGED from memd.store.snapshot:
-# MERGED A vault as it stands at one moment, for as long as the block lasts, whoever writes meanwhile.
-# MERGED
-# MERGED In the write-ahead log a reader's snapshot holds up no writer. Another process may do this while a
-# MERGED daemon serves. Not here: what is read from it (departures.py, copies.py).
+_PAGES_PER_STEP = 256
+"""Pages copied at a time: a megabyte."""
+Progress = Callable[[int, int], None]
+"""Called with the pages that are done and all pages."""
+RowCounts = dict[str, int]
+"""Table → number of rows."""
 
 
 @contextlib.contextmanager
 def read_snapshot(path: str) -> Iterator[Connection]:
-    """A connection in a read transaction. BadRequest if there is no vault; else a VaultError."""
+    """A connection in a read transaction, which may run in another process than the daemon.
+
+    Raises BadRequest without a vault, or a VaultError.
+    """
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise BadRequest(f"there is no vault at {path} yet")
     migrate.check_header(path)
-    with translate_errors():
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-            connection.pragma("temp_store", 2)
-            connection.execute("BEGIN")
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-            yield connection
-        finally:
-            connection.close()
+    with _opened(path) as connection:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        connection.pragma("temp_store", 2)
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        yield connection
+
+
+@contextlib.contextmanager
+def _opened(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> Iterator[Connection]:
+    with translate_errors(), contextlib.closing(apsw.Connection(path, flags=flags)) as one:
+        yield one
 
 
 def require_current_schema(connection: Connection) -> None:
     """Raise VaultError unless the vault has the schema of this memd."""
-    version = int(connection.pragma("user_version"))
-    if version != len(migrate.migrations()):
+    version, ours = int(connection.pragma("user_version")), len(migrate.migrations())
+    if version != ours:
         raise VaultError(
-            f"the vault has schema {version}, this memd {len(migrate.migrations())};"
+            f"the vault has schema {version}, this memd {ours};"
             " `memd restart` brings it up to date"
         )
 
 
-# MERGED from memd.store.copies:
-# MERGED Copies of a vault: made while it is written to, and proved whole before anybody relies on them.
-# MERGED
-# MERGED A copy is taken from one snapshot, page by page, so it is the vault of one moment and nobody waits for
-# MERGED it. Not here: where copies lie and what they are called (daemon/backup.py).
-
-
-_PAGES = 256
-"""Pages a slice: a megabyte."""
-Progress = Callable[[int, int], None]
-"""Told the pages done and the pages there are."""
-RowCounts = dict[str, int]
-
-
 def copy_vault(vault: str, target: str, progress: Progress) -> RowCounts:
-    """Copy a vault to a file that must not exist; table → rows, as counted in the snapshot.
+    """Copy a vault to a file that must not exist; the rows counted in the snapshot.
 
-    The copy is proved: it is whole by SQLite's own check, and has as many rows. Raises BadRequest
+    The copy is verified: SQLite's own check passes, and it has as many rows. Raises BadRequest
     without a vault, FileExistsError, or a VaultError; then there is no file.
     """
     os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     try:
         with read_snapshot(vault) as source:
-            expected = _counts(source)
+            expected = _count_tables(source)
             _copy_pages(source, target, progress)
-        _compare(verify_vault(target), expected)
-        _flush(target)
+        _check_copy(target, expected)
+        _sync_file(target)
     except BaseException:
         remove_vault_file(target)
         raise
     return expected
 
 
-def _compare(found: RowCounts, expected: RowCounts) -> None:
-    if found != expected:
-        raise VaultCorrupt("the copy has not as many rows as the vault; it was not kept")
+def _check_copy(target: str, expected: RowCounts) -> None:
+    if verify_vault(target) != expected:
+        raise VaultCorrupt("the copy does not have as many rows as the vault; it was removed")
 
 
 def _copy_pages(source: Connection, target: str, progress: Progress) -> None:
-    # Of a snapshot, whoever writes to the vault meanwhile does not make the copy begin anew.
-    with translate_errors():
-        into = apsw.Connection(target, flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            into.pragma("synchronous", 0)
-            with into.backup("main", source, "main") as backup:
-                while not backup.done:
-                    backup.step(_PAGES)
-                    progress(backup.page_count - backup.remaining, backup.page_count)
-            # One file that is all of it.
-            into.pragma("journal_mode", "delete")
-        finally:
-            into.close()
+    # The source is a snapshot, so writes to the vault do not make the backup start again.
+    with _opened(target) as into:
+        into.pragma("synchronous", 0)
+        with into.backup("main", source, "main") as backup:
+            while not backup.done:
+                backup.step(_PAGES_PER_STEP)
+                progress(backup.page_count - backup.remaining, backup.page_count)
+        # Without a write-ahead log, everything is in the one file.
+        into.pragma("journal_mode", "delete")
 
 
 def verify_vault(path: str) -> RowCounts:
-    """Check a vault's file without changing it; table → rows. VaultCorrupt or another VaultError."""
+    """Check a vault's file without changing it, and count its rows. VaultCorrupt or another VaultError."""
     migrate.check_header(path)
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise VaultCorrupt(f"{path} is empty")
-    with translate_errors():
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-        try:
-            verdict = connection.execute("PRAGMA integrity_check(1)").get
-            if verdict != "ok":
-                raise VaultCorrupt(f"{path} is damaged: {verdict}")
-            if connection.execute("PRAGMA foreign_key_check").fetchall():
-                raise VaultCorrupt(f"{path} is damaged: rows refer to rows that are missing")
-            return _counts(connection)
-        finally:
-            connection.close()
+    with _opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+        verdict = connection.execute("PRAGMA integrity_check(1)").get
+        if verdict != "ok":
+            raise VaultCorrupt(f"{path} is damaged: {verdict}")
+        if connection.execute("PRAGMA foreign_key_check").fetchall():
+            raise VaultCorrupt(f"{path} is damaged: rows refer to rows that are missing")
+        return _count_tables(connection)
 
 
-def _counts(connection: Connection) -> RowCounts:
+def _count_tables(connection: Connection) -> RowCounts:
     names: list[tuple[Any, ...]] = connection.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
     ).fetchall()
-    return {
-        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').get) for (name,) in names
-    }
+    return {name: count_rows(connection, f'"{name}"') for (name,) in names}
 
 
 def fold_wal(path: str) -> None:
-    """Put what stands in a vault's write-ahead log into its file. Nobody else may have it open."""
-    with translate_errors():
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            # Before it has read anything, SQLite does not know that there is a log.
-            connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-        finally:
-            connection.close()
+    """Move a vault's write-ahead log into its file. No other process may have it open."""
+    with _opened(path) as connection:
+        # Before its first read, SQLite does not know that there is a log.
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
 
 
 def read_forgotten(path: str) -> list[tuple[str, int]]:
-    """(hash, when) of everything that was forgotten in a vault, read from a snapshot."""
+    """(hash, time) of everything that was forgotten in a vault, read from a snapshot."""
     with read_snapshot(path) as connection:
-        rows: list[tuple[Any, ...]] = connection.execute(
-            "SELECT key, at FROM forgotten ORDER BY key"
-        ).fetchall()
-    return [(key, at) for key, at in rows]
+        rows = connection.execute("SELECT key, at FROM forgotten ORDER BY key")
+        return [(str(key), int(at)) for key, at in rows]
 
 
-def upgrade_copy(path: str, gone: Sequence[tuple[str, int]], now: int) -> int:
-    """Give a copy our schema, and erase in it what was forgotten since; how many memories went.
+def upgrade_copy(path: str, forgotten: Sequence[tuple[str, int]], now: int) -> int:
+    """Migrate a copy to our schema and erase in it what was forgotten since; how many memories.
 
-    `gone`: (hash, when) of what the vault has forgotten that the copy takes the place of.
+    `forgotten`: (hash, time) of what was forgotten in the vault that the copy replaces.
     """
     database = Database(path, now)
     try:
-        erased = database.write_now(lambda tx: _erase_all(tx, gone))
-        # What lies beside the vault was made of the one that this takes the place of.
+        erased = database.write_now(lambda tx: _erase_forgotten(tx, forgotten))
+        # The snapshot beside the vault belongs to the vault that the copy replaces.
         database.write_now(fulltext.invalidate_snapshot)
         if erased.total():
             database.write_now(fulltext.purge_passages)
@@ -179,71 +150,62 @@ def upgrade_copy(path: str, gone: Sequence[tuple[str, int]], now: int) -> int:
     finally:
         database.close()
     if erased.total():
-        _compact(path)
+        # SQLite overwrites deleted rows, but not what it moved from page to page before.
+        with _opened(path) as connection:
+            connection.pragma("temp_store", 2)
+            connection.execute("VACUUM")
     return erased["summary"]
 
 
-def _erase_all(tx: Connection, gone: Sequence[tuple[str, int]]) -> Counter[str]:
-    """What was erased, by kind; and with it what it alone was linked with, and a session's words."""
+def _erase_forgotten(tx: Connection, forgotten: Sequence[tuple[str, int]]) -> Counter[str]:
+    """Erase rows, the nodes that only they were linked with, and sessions' text; what, by kind."""
     erased: Counter[str] = Counter()
     nodes: set[tuple[str, str]] = set()
-    for key, at in gone:
+    for key, at in forgotten:
         for kind in ("event", "summary"):
-            number = queries.row_id(tx, kind, key)
+            number = row_id(tx, kind, key)
             if number is not None:
                 nodes |= links.neighbours(tx, kind, str(number))
-                _erase(tx, kind, number, at)
+                _erase_row(tx, kind, number, at)
                 erased[kind] += 1
         ledger.record_forgotten(tx, key, at)
     links.drop_orphan_nodes(tx, nodes)
-    for key, _ in gone:
-        session_id = queries.row_id(tx, "session", key)
+    for key, _ in forgotten:
+        session_id = row_id(tx, "session", key)
         if session_id is not None:
             projects.forget_session(tx, session_id)
             erased["session"] += 1
     return erased
 
 
-def _erase(tx: Connection, kind: str, number: int, at: int) -> None:
+def _erase_row(tx: Connection, kind: str, number: int, at: int) -> None:
     if kind == "summary":
         fulltext.remove_passages(tx, number)
         summaries.delete_summary(tx, number)
         return
     event = events.events_by_ids(tx, [number])[number]
     if event.kind is EventKind.PROMPT:
-        # A session is titled with the words of a prompt; nobody knows of which one.
+        # The session's title is made of a prompt, and this may be the one.
         projects.clear_title(tx, event.session_id)
     links.drop_node(tx, "event", str(number))
     events.forget_events(tx, [number], at)
 
 
-def _compact(path: str) -> None:
-    """Write the file anew: what was moved from page to page before it was erased is in it still."""
-    with translate_errors():
-        connection = apsw.Connection(path)
-        try:
-            connection.pragma("temp_store", 2)
-            connection.execute("VACUUM")
-        finally:
-            connection.close()
-
-
 def copy_file(path: str, target: str) -> None:
-    """Copy a file that nobody writes to, byte by byte. FileExistsError if there is such a file."""
+    """Copy a file that is not being written, byte by byte. FileExistsError if the target exists."""
     with Path(path).open("rb") as source, Path(target).open("xb") as into:
         os.fchmod(into.fileno(), 0o600)
         shutil.copyfileobj(source, into)
-    _flush(target)
+    _sync_file(target)
 
 
 def remove_vault_file(path: str) -> None:
-    """Remove a copy with all that SQLite put beside it."""
+    """Remove a vault's file and the files that SQLite put beside it."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         Path(path + suffix).unlink(missing_ok=True)
 
 
-def _flush(path: str) -> None:
-    """Have the file on the disk before it gets its name."""
+def _sync_file(path: str) -> None:
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Selection, text rewriting, ageing, secure deletion."""
+"""Erasure and ageing: what to erase, rewriting text in place, compaction and expiry, secure deletion."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,83 +6,81 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import anyio.to_thread
-import apsw
+from apsw import Connection
 
 from memd.models import Kind
 from memd.store import fulltext, ledger, summaries, turns
 from memd.store.database import Database
+from memd.store.filter import NOT_SUPERSEDED
+from memd.store.queries import fetch_ids, fetch_int, has_rows, join_bounds, marks
 from memd.text import PRIVATE, storable
 
-# MERGED from memd.store.cleaning:
-# MERGED What was erased leaves no byte: marked in the transaction that erases, cleaned up, and only then unmarked.
-# MERGED
-# MERGED The words of a deleted row stand on in the full texts' segments and in the write-ahead log until those are
-# MERGED written anew. Whoever is killed on the way leaves the mark, and the next daemon cleans up. Not here: what is
-# MERGED erased, and when to clean up (capture/cleanup.py, consolidate/eraser.py).
-
+# ── Secure deletion ────────────────────────────────────────────────────────────────────────────
+# The words of a deleted row stay in the full texts' segments and in the write-ahead log until those
+# are rewritten. The transaction that erases leaves a mark; cleaning up removes it. After a crash in
+# between, the next daemon finds the mark and cleans up.
 
 ErasureCause = Literal["forgotten", "private"]
-"""Because somebody asked for it, or because a prompt came late that made its turn private."""
-_KINDS: tuple[ErasureCause, ...] = ("forgotten", "private")
+"""A request to forget, or a late prompt that made its turn private."""
+_CAUSES: tuple[ErasureCause, ...] = ("forgotten", "private")
 ErasureMarks = Mapping[ErasureCause, int]
 COMPACT_BYTES_MAX = 128 * 1024 * 1024
-"""Written anew within some two seconds, and as much memory for as long."""
+"""A file up to this size is rewritten in about two seconds, and needs as much memory meanwhile."""
 
 
-def mark_erased(tx: apsw.Connection, what: ErasureCause) -> None:
-    """Note that something was erased; in the transaction that erases it."""
-    ledger.write_note(tx, f"erased {what}", str(_number(tx, f"erased {what}") + 1))
+def mark_erased(tx: Connection, cause: ErasureCause) -> None:
+    """Mark that something was erased, in the transaction that erases it."""
+    number = _read_number(tx, f"erased {cause}") + 1
+    ledger.write_note(tx, f"erased {cause}", str(number))
     fulltext.invalidate_snapshot(tx)
 
 
-def pending_marks(tx: apsw.Connection) -> dict[ErasureCause, int]:
-    """The marks of what was erased and not cleaned up behind; each time the number is another one."""
-    found = {what: _number(tx, f"erased {what}") for what in _KINDS}
-    return {what: n for what, n in found.items() if n != _number(tx, f"cleaned {what}")}
+def pending_marks(tx: Connection) -> dict[ErasureCause, int]:
+    """The marks that were not cleaned up yet; each erasure has another number."""
+    found = {cause: _read_number(tx, f"erased {cause}") for cause in _CAUSES}
+    return {
+        cause: number
+        for cause, number in found.items()
+        if number != _read_number(tx, f"cleaned {cause}")
+    }
 
 
-def has_redistilled_private(tx: apsw.Connection) -> bool:
-    """Whether nothing is remembered any more of what private prompts took out: all is distilled anew."""
-    pending = (
-        "SELECT EXISTS (SELECT 1 FROM events WHERE distilled = 0 AND kind = 'prompt'"
-        " AND payload ->> '$.prompt' = ?)"
-    )
-    return not fulltext.count_changes(tx) and not tx.execute(pending, (PRIVATE,)).get
+def _read_number(tx: Connection, key: str) -> int:
+    return int(ledger.read_note(tx, key) or 0)
 
 
-async def clean_up(db: Database, over: ErasureMarks) -> None:
-    """Write the full texts, the file and the log anew, and take these marks off.
+def has_redistilled_private(tx: Connection) -> bool:
+    """Whether everything that private prompts erased has been distilled and indexed again."""
+    pending = "events WHERE distilled = 0 AND kind = 'prompt' AND payload ->> '$.prompt' = ?"
+    return not fulltext.count_changes(tx) and not has_rows(tx, pending, (PRIVATE,))
 
-    SQLite overwrites what is deleted, but not what it has moved from one page to another before that: a
-    file that is not large is written anew for it, as by `memd vacuum`, which does it for any.
-    They stay if a reader keeps the log from being emptied: then it is due again. Raises a VaultError.
+
+async def clean_up(db: Database, marked: ErasureMarks) -> None:
+    """Rewrite the full texts, the file and the log, and remove these marks. Raises a VaultError.
+
+    SQLite overwrites what is deleted, but not what it moved from page to page before. So a file that
+    is not large is rewritten; `memd vacuum` does that for any file. The marks stay if a reader keeps
+    the log from being emptied; then cleaning up is still due.
     """
     await db.write(fulltext.purge_passages)
     await db.write(turns.purge_turns)
     if await anyio.to_thread.run_sync(db.size) <= COMPACT_BYTES_MAX:
         await db.compact()
     if await db.truncate_wal():
-        await db.write(lambda tx: _unmark(tx, over))
+        await db.write(lambda tx: _remove_marks(tx, marked))
 
 
-def _unmark(tx: apsw.Connection, over: ErasureMarks) -> None:
-    for what, number in over.items():
-        ledger.write_note(tx, f"cleaned {what}", str(number))
+def _remove_marks(tx: Connection, marked: ErasureMarks) -> None:
+    for cause, number in marked.items():
+        ledger.write_note(tx, f"cleaned {cause}", str(number))
 
 
-def _number(tx: apsw.Connection, key: str) -> int:
-    return int(ledger.read_note(tx, key) or 0)
-
-
-# MERGED from memd.store.selecting:
-# MERGED Which memories, events and sessions somebody means by a session, a project or a time. Reads only.
-# MERGED
-# MERGED Both ends of a time are included. Not here: what becomes of them.
+# ── What a request to forget means ─────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureBounds:
-    """Where and when; None means no bound. Times are UTC milliseconds."""
+    """Where and when; None means no bound. Times are UTC milliseconds, both ends included."""
 
     project_id: int | None = None
     session_id: int | None = None
@@ -91,23 +89,31 @@ class ErasureBounds:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of a session or a project is meant, whenever it happened."""
+        """Whether all of a session or a project is meant, at any time."""
         has_place = self.project_id is not None or self.session_id is not None
         return has_place and self.since is None and self.until is None
 
+    def condition(self, table: str, project: str = "s") -> tuple[str, tuple[Any, ...]]:
+        """The condition in SQL on a row of `table`, whose project `project` has, and its values."""
+        return join_bounds(
+            (f"{project}.project_id =", self.project_id),
+            (f"{table}.session_id =", self.session_id),
+            (f"{table}.at >=", self.since),
+            (f"{table}.at <=", self.until),
+        )
 
-def summaries_within(tx: apsw.Connection, bounds: ErasureBounds) -> list[int]:
+
+def summaries_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the summaries within these bounds, in order."""
-    where, values = _where(bounds, "s")
-    rows = tx.execute(f"SELECT s.id FROM summaries s WHERE {where} ORDER BY s.id", values)
-    return [int(row[0]) for row in rows]
+    where, values = bounds.condition("s")
+    return fetch_ids(tx, f"SELECT s.id FROM summaries s WHERE {where} ORDER BY s.id", values)
 
 
 def summaries_containing(
-    tx: apsw.Connection, bounds: ErasureBounds, words: tuple[str, ...]
+    tx: Connection, bounds: ErasureBounds, words: tuple[str, ...]
 ) -> list[int]:
-    """The ids of the summaries within these bounds in which every word stands, whatever its case."""
-    where, values = _where(bounds, "s")
+    """The ids of the summaries within these bounds that contain every word, in any case."""
+    where, values = bounds.condition("s")
     wanted = [word.casefold() for word in words]
     rows: Iterator[tuple[int, str]] = tx.execute(
         "SELECT s.id, concat_ws(char(10), s.title, s.body, s.topic_key, s.tags, s.files)"
@@ -121,69 +127,52 @@ def summaries_containing(
     ]
 
 
-def events_within(tx: apsw.Connection, bounds: ErasureBounds) -> list[int]:
+def events_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the events within these bounds, in order."""
-    where, values = _where(bounds, "e", "n.project_id")
-    rows = tx.execute(
+    where, values = bounds.condition("e", "n")
+    return fetch_ids(
+        tx,
         "SELECT e.id FROM events e JOIN sessions n ON n.id = e.session_id"
         f" WHERE {where} ORDER BY e.id",
         values,
     )
-    return [int(row[0]) for row in rows]
 
 
-def sessions_within(tx: apsw.Connection, bounds: ErasureBounds) -> list[int]:
+def sessions_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the sessions that are meant as a whole, in order."""
     if not bounds.is_whole:
         return []
-    rows = tx.execute(
-        "SELECT id FROM sessions WHERE (?1 IS NULL OR project_id = ?1) AND (?2 IS NULL OR id = ?2)"
-        " ORDER BY id",
-        (bounds.project_id, bounds.session_id),
+    where, values = join_bounds(
+        ("project_id =", bounds.project_id), ("id =", bounds.session_id)
     )
-    return [int(row[0]) for row in rows]
+    return fetch_ids(tx, f"SELECT id FROM sessions WHERE {where} ORDER BY id", values)
 
 
 def oldest_time(
-    tx: apsw.Connection, memories: Sequence[int], happened: Sequence[int], begun: Sequence[int]
+    tx: Connection, memories: Sequence[int], happened: Sequence[int], begun: Sequence[int]
 ) -> int | None:
-    """When the first of these summaries, events and sessions was kept, as far as is known.
+    """When the first of these summaries, events and sessions was stored, as far as is known.
 
-    UTC milliseconds; None without any. No file that is older holds one of them.
+    UTC milliseconds; None without any. No older file contains one of them.
     """
-    found: list[int] = []
-    for table, column, ids in (
-        ("summaries", "min(at, created_at)", memories),
-        ("events", "at", happened),
-        ("sessions", "started_at", begun),
-    ):
-        sql = f"SELECT min({column}) FROM {table} WHERE id IN (SELECT value FROM json_each(?))"
-        first = tx.execute(sql, (json.dumps(ids),)).get
-        found += [] if first is None else [int(first)]
-    return min(found, default=None)
-
-
-def _where(
-    bounds: ErasureBounds, table: str, project: str = "s.project_id"
-) -> tuple[str, tuple[int, ...]]:
-    pairs = (
-        (f"{project} =", bounds.project_id),
-        (f"{table}.session_id =", bounds.session_id),
-        (f"{table}.at >=", bounds.since),
-        (f"{table}.at <=", bounds.until),
+    times = (
+        fetch_int(
+            tx,
+            f"SELECT min({column}) FROM {table} WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+        for table, column, ids in (
+            ("summaries", "min(at, created_at)", memories),
+            ("events", "at", happened),
+            ("sessions", "started_at", begun),
+        )
     )
-    given = [(column, value) for column, value in pairs if value is not None]
-    return " AND ".join(["1", *(f"{column} ?" for column, _ in given)]), tuple(
-        value for _, value in given
-    )
+    return min((time for time in times if time is not None), default=None)
 
 
-# MERGED from memd.store.texts:
-# MERGED Where people's words stand in the vault, so that all of them can be read and rewritten in place.
-# MERGED
-# MERGED A rewritten summary is found by its new words, for triggers tell the index; a rewritten event's turn
-# MERGED goes into the full text anew. Every text column of the schema is in `TABLES`, in `NAMES` or in
-# MERGED `WORDLESS`, proven by a test. Not here: what is to be rewritten, and why.
+# ── Text that can be rewritten in place ────────────────────────────────────────────────────────
+# A test proves that every text column of the schema is in `TEXT_TABLES`, in `LOOKUP_COLUMNS`, or
+# holds no words. Triggers index rewritten summaries and events again.
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +207,7 @@ TEXT_TABLES = (
     TextTable("injections", ("reason",)),
     TextTable("judgments", ("reason",)),
 )
-"""Truth that can be rewritten. What is derived of it follows."""
+"""Truth that can be rewritten. What is derived from it follows."""
 LOOKUP_COLUMNS = (
     ("projects", "key"),
     ("aliases", "key"),
@@ -226,44 +215,44 @@ LOOKUP_COLUMNS = (
     ("imports", "path"),
     ("sessions", "key"),
 )
-"""Words by which something is found: changed, it would be another thing."""
+"""Words by which something is found, so they cannot be rewritten."""
 
 
-def read_texts(tx: apsw.Connection, table: TextTable, after: int, limit: int) -> list[TextRow]:
-    """The next rows behind a number, in order."""
-    return _rows(tx, table, "id > ? ORDER BY id LIMIT ?", (after, limit))
+def read_texts(tx: Connection, table: TextTable, after: int, limit: int) -> list[TextRow]:
+    """The next rows after an id, in order."""
+    return _select_texts(tx, table, "id > ? ORDER BY id LIMIT ?", (after, limit))
 
 
-def texts_by_ids(tx: apsw.Connection, table: TextTable, ids: Sequence[int]) -> list[TextRow]:
-    """These rows; what is gone is left out."""
-    return _rows(tx, table, f"id IN ({','.join('?' * len(ids))})", tuple(ids)) if ids else []
+def texts_by_ids(tx: Connection, table: TextTable, ids: Sequence[int]) -> list[TextRow]:
+    """These rows; deleted ones are left out."""
+    return _select_texts(tx, table, f"id IN ({marks(ids)})", tuple(ids))
 
 
-def _rows(
-    tx: apsw.Connection, table: TextTable, where: str, values: tuple[int, ...]
+def _select_texts(
+    tx: Connection, table: TextTable, where: str, values: tuple[int, ...]
 ) -> list[TextRow]:
-    found = tx.execute(
+    rows = tx.execute(
         f"SELECT id, {', '.join(table.columns)} FROM {table.name} WHERE {where}", values
     )
     return [
         TextRow(
-            int(row[0]),
-            {c: str(v) for c, v in zip(table.columns, row[1:], strict=True) if v is not None},
+            int(number),
+            {c: str(v) for c, v in zip(table.columns, texts, strict=True) if v is not None},
         )
-        for row in found
+        for number, *texts in rows
     ]
 
 
 def write_texts(
-    tx: apsw.Connection, table: TextTable, row: TextRow, changed: Mapping[str, str]
+    tx: Connection, table: TextTable, row: TextRow, changed: Mapping[str, str]
 ) -> None:
-    """Put these texts in the place of a row's; nothing if nothing changed."""
+    """Replace these texts of a row; nothing if there are none."""
     if not changed:
         return
-    marks = ", ".join(f"{column} = ?" for column in changed)
-    # Two edges whose nodes have become one are one.
+    assignments = ", ".join(f"{column} = ?" for column in changed)
+    # Two edges whose nodes have become equal become one.
     tx.execute(
-        f"UPDATE OR REPLACE {table.name} SET {marks} WHERE id = ?",
+        f"UPDATE OR REPLACE {table.name} SET {assignments} WHERE id = ?",
         (*map(storable, changed.values()), row.id),
     )
     if table.name == "summaries":
@@ -273,31 +262,22 @@ def write_texts(
         summaries.put_lookup_keys(tx, row.id, Kind(kind), now["title"], now["body"])
 
 
-def lookup_names(tx: apsw.Connection) -> Iterator[tuple[str, str]]:
+def lookup_names(tx: Connection) -> Iterator[tuple[str, str]]:
     """(table and column, text) of every word by which something is found."""
     for table, column in LOOKUP_COLUMNS:
         for (text,) in tx.execute(f"SELECT {column} FROM {table}"):
             yield f"{table}.{column}", str(text)
 
 
-def compact_json(value: object) -> str:
-    """A JSON value as the vault writes it."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+# ── Ageing: events to compact, memories to expire or to archive; every read is bounded ─────────
 
-
-# MERGED from memd.store.ageing:
-# MERGED What has become old: events to compact, memories to expire for good or to put away. Bounded reads.
-# MERGED
-# MERGED Not here: how old is old, and what is left of an event.
-
-
-_WINDOW = 2_000
-"""Ids looked at in one step: of most of them nothing is read but a time."""
+_WINDOW_IDS = 2_000
+"""Event ids examined in one step. Of most events only the time is read."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactableEvent:
-    """One event that may be compacted, with what memories cite of it."""
+    """One event that may be compacted, with the quotes of it in memories."""
 
     id: int
     payload: Mapping[str, Any]
@@ -307,37 +287,39 @@ class CompactableEvent:
 
 @dataclass(frozen=True, slots=True)
 class IdleCriteria:
-    """Which memories count as never missed. `at` and `created_at` before this time, UTC milliseconds."""
+    """Which memories count as unused: older than `before` (UTC milliseconds), of lower quality."""
 
     before: int
     quality: float
 
 
-def next_window(tx: apsw.Connection, after: int) -> int | None:
-    """The last id of the next step behind an id; None if there is no event behind it."""
-    found = tx.execute("SELECT min(id) FROM events WHERE id > ?", (after,)).get
-    return None if found is None else int(found) + _WINDOW - 1
+def next_window(tx: Connection, after: int) -> int | None:
+    """The last id of the next step after an id; None if there is no event after it."""
+    found = fetch_int(tx, "SELECT min(id) FROM events WHERE id > ?", (after,))
+    return None if found is None else found + _WINDOW_IDS - 1
 
 
 def events_to_compact(
-    tx: apsw.Connection, window: tuple[int, int], before: int, spoken: Sequence[str], limit: int
+    tx: Connection, window: tuple[int, int], before: int, spoken: Sequence[str], limit: int
 ) -> list[CompactableEvent]:
-    """Distilled events in (after, last] from before a time that are not of these kinds, nor compacted."""
-    rows = tx.execute(
+    """Distilled events in (after, last] from before a time, not of these kinds, not yet compacted."""
+    rows: list[tuple[Any, ...]] = tx.execute(
         "SELECT e.id, e.payload FROM events e WHERE e.id > ? AND e.id <= ? AND e.at < ?"
-        f" AND e.kind NOT IN ({','.join('?' * len(spoken))})"
+        f" AND e.kind NOT IN ({marks(spoken)})"
         " AND NOT EXISTS (SELECT 1 FROM compactions c WHERE c.event_id = e.id)"
         " AND NOT EXISTS (SELECT 1 FROM events p WHERE p.distilled = 0"
         " AND p.session_id = e.session_id) ORDER BY e.id LIMIT ?",
         (*window, before, *spoken, limit),
     ).fetchall()
     return [
-        CompactableEvent(number, json.loads(text), len(text.encode()), _quotes(tx, number))
-        for number, text in ((int(str(row[0])), str(row[1])) for row in rows)
+        CompactableEvent(
+            int(number), json.loads(text), len(text.encode()), _quotes_of(tx, number)
+        )
+        for number, text in rows
     ]
 
 
-def _quotes(tx: apsw.Connection, event_id: int) -> tuple[str, ...]:
+def _quotes_of(tx: Connection, event_id: int) -> tuple[str, ...]:
     rows = tx.execute(
         "SELECT detail ->> '$.quote' FROM edges WHERE to_kind = 'event' AND to_id = ?"
         " AND type = 'derives_from' ORDER BY id",
@@ -346,46 +328,45 @@ def _quotes(tx: apsw.Connection, event_id: int) -> tuple[str, ...]:
     return tuple(str(quote) for (quote,) in rows if quote)
 
 
-def compact_event(tx: apsw.Connection, old: CompactableEvent, text: str, now: int) -> None:
-    """Put this in the place of an event's payload, and note how much went."""
-    gone = old.bytes - len(text.encode())
-    if gone > 0:
+def compact_event(tx: Connection, old: CompactableEvent, text: str, now: int) -> None:
+    """Replace an event's payload if that is shorter, and note how many bytes that saved."""
+    saved = old.bytes - len(text.encode())
+    if saved > 0:
         tx.execute("UPDATE events SET payload = ? WHERE id = ?", (storable(text), old.id))
-    tx.execute("INSERT INTO compactions VALUES (?, ?, ?)", (old.id, now, max(0, gone)))
+    tx.execute("INSERT INTO compactions VALUES (?, ?, ?)", (old.id, now, max(0, saved)))
 
 
-def expired_summaries(tx: apsw.Connection, before: int, limit: int) -> list[int]:
-    """Memories that expired before a time and that nobody pinned."""
-    rows = tx.execute(
+def expired_summaries(tx: Connection, before: int, limit: int) -> list[int]:
+    """Memories that expired before a time and are not pinned."""
+    return fetch_ids(
+        tx,
         "SELECT id FROM summaries WHERE expires_at < ? AND pinned_at IS NULL ORDER BY id LIMIT ?",
         (before, limit),
     )
-    return [int(row[0]) for row in rows]
 
 
-def delete_expired(tx: apsw.Connection, summary_ids: Sequence[int]) -> None:
-    """Take expired memories away. Nothing is noted: said again, they come again."""
+def delete_expired(tx: Connection, summary_ids: Sequence[int]) -> None:
+    """Delete expired memories without marking them as forgotten, so that they may come again."""
     for number in summary_ids:
         fulltext.remove_passages(tx, number)
         summaries.delete_summary(tx, number)
 
 
-def idle_summaries(tx: apsw.Connection, idle: IdleCriteria, limit: int) -> list[int]:
-    """Captured memories that are old, of low quality, said once, never returned by any answer."""
-    rows = tx.execute(
+def idle_summaries(tx: Connection, idle: IdleCriteria, limit: int) -> list[int]:
+    """Captured memories that are old, of low quality, stated once, and never returned by an answer."""
+    return fetch_ids(
+        tx,
         "SELECT s.id FROM summaries s WHERE s.tier = 'captured' AND s.at < ?1 AND s.updated_at < ?1"
         " AND s.quality < ?2 AND s.duplicates = 1 AND s.pinned_at IS NULL AND s.archived_at IS NULL"
         " AND s.kind NOT IN ('instruction', 'preference', 'decision')"
         " AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id)"
-        " AND NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id"
-        " AND x.undone_at IS NULL) ORDER BY s.id LIMIT ?3",
+        f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3",
         (idle.before, idle.quality, limit),
     )
-    return [int(row[0]) for row in rows]
 
 
-def archive_summaries(tx: apsw.Connection, summary_ids: Sequence[int], now: int) -> None:
-    """Hide memories as superseded ones are hidden; said again or pinned, they show again."""
+def archive_summaries(tx: Connection, summary_ids: Sequence[int], now: int) -> None:
+    """Hide memories as superseded ones are hidden; when repeated or pinned, they show again."""
     tx.executemany(
         "UPDATE summaries SET archived_at = ? WHERE id = ?",
         [(now, number) for number in summary_ids],

@@ -1,48 +1,44 @@
-"""Events: immutable, each once. The only thing ever written to one again is that it was distilled."""
+"""Events: each is stored once and never changes, except that it is marked as distilled or compacted."""
 
 import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import apsw
+from apsw import Connection
 
 from memd.models import Event, EventKind, NewEvent
+from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows, marks
 from memd.text import storable
 
-_written = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
-_MARKS = "kind IN ('prompt', 'session_start', 'compact_start')"
-"""As the index of marks says it. The planner knows nothing of how few they are: it has to be told."""
-_PROMPTS = (
-    f"events INDEXED BY events_marks WHERE session_id = ? AND {_MARKS} AND kind = 'prompt'"
-)
+"""In the order of the fields of Event."""
+_IN_MARKS_INDEX = "kind IN ('prompt', 'session_start', 'compact_start')"
+"""The condition of the partial index `events_marks`. Named explicitly, because the planner does not know how few rows it has."""
+_PROMPTS = f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
 
 
-def _event(row: tuple[Any, ...]) -> Event:
-    number, session_id, kind, name, at, payload, source, turn, tool, agent = row
-    return Event(
-        id=number, session_id=session_id, kind=EventKind(kind), name=name, at=at,
-        payload=json.loads(payload), source=source, turn=turn, tool=tool, agent=agent,
-    )  # fmt: skip
+def _to_event(row: tuple[Any, ...]) -> Event:
+    values = list(row)
+    values[2], values[5] = EventKind(row[2]), json.loads(row[5])
+    return Event(*values)
 
 
-def _storable(text: str | None) -> str | None:
-    return None if text is None else storable(text)
-
-
-def append_event(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
-    """Store an event unless it is there under its key or a former one; its number, and if it is new."""
+def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
+    """Store an event unless it is there under its key or a former one; its id, and whether it is new."""
     for former in event.former_keys:
-        found = tx.execute("SELECT id FROM events WHERE key = ?", (former,)).get
+        found = fetch_int(tx, "SELECT id FROM events WHERE key = ?", (former,))
         if found is not None:
-            return int(found), False
+            return found, False
+    turn, tool, agent = (
+        None if text is None else storable(text)
+        for text in (event.turn, event.tool, event.agent)
+    )
     row = tx.execute(
         "INSERT INTO events (key, session_id, kind, name, at, source, turn, tool, agent, payload)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING RETURNING id",
         (
             event.key, session_id, event.kind.value, storable(event.name), event.at, event.source,
-            _storable(event.turn), _storable(event.tool), _storable(event.agent),
-            storable(_written(event.payload)),
+            turn, tool, agent, storable(compact_json(event.payload)),
         ),
     ).get  # fmt: skip
     if row is not None:
@@ -50,12 +46,12 @@ def append_event(tx: apsw.Connection, event: NewEvent, session_id: int) -> tuple
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
 
 
-def has_prompt(tx: apsw.Connection, session_id: int) -> bool:
+def has_prompt(tx: Connection, session_id: int) -> bool:
     """Whether a session has any prompt."""
-    return bool(tx.execute(f"SELECT EXISTS (SELECT 1 FROM {_PROMPTS})", (session_id,)).get)
+    return has_rows(tx, _PROMPTS, (session_id,))
 
 
-def prompt_of_turn(tx: apsw.Connection, session_id: int, turn: str) -> str | None:
+def prompt_of_turn(tx: Connection, session_id: int, turn: str) -> str | None:
     """The text of a turn's own prompt; None if there is none."""
     own = tx.execute(
         f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ?",
@@ -64,10 +60,8 @@ def prompt_of_turn(tx: apsw.Connection, session_id: int, turn: str) -> str | Non
     return None if own is None else str(own[0])
 
 
-def prompt_before(
-    tx: apsw.Connection, session_id: int, turn: str | None, at: int
-) -> str | None:
-    """The text of the last prompt before this time; None if that, or there is one, of another turn."""
+def prompt_before(tx: Connection, session_id: int, turn: str | None, at: int) -> str | None:
+    """The text of the last prompt before this time; None if it belongs to another turn, or there is none."""
     last = tx.execute(
         f"SELECT payload ->> '$.prompt', turn FROM {_PROMPTS} AND at <= ?"
         " ORDER BY at DESC, id DESC LIMIT 1",
@@ -76,7 +70,7 @@ def prompt_before(
     return None if last is None or (turn and last[1]) else str(last[0])
 
 
-def prompts_before(tx: apsw.Connection, session_id: int, at: int) -> list[str]:
+def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
     """The text of every prompt of a session up to a time."""
     rows = tx.execute(
         f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND at <= ?", (session_id, at)
@@ -84,27 +78,63 @@ def prompts_before(tx: apsw.Connection, session_id: int, at: int) -> list[str]:
     return [str(text) for (text,) in rows]
 
 
-def turn_ids_except_prompt(tx: apsw.Connection, session_id: int, turn: str) -> list[int]:
-    """The ids of a turn's events, without its prompt and without the session's own start and end."""
+def prompts_except(
+    tx: Connection, session_id: int, event_id: int | None, limit: int
+) -> list[str]:
+    """The latest prompts of a session, leaving out this event's."""
     rows = tx.execute(
+        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?",
+        (session_id, event_id, limit),
+    )
+    return [str(text) for (text,) in rows if text]
+
+
+def turn_ids_except_prompt(tx: Connection, session_id: int, turn: str) -> list[int]:
+    """The ids of a turn's events, without its prompt and without the start and end of the session."""
+    return fetch_ids(
+        tx,
         "SELECT id FROM events WHERE session_id = ? AND turn = ?"
         " AND kind NOT IN ('prompt', 'session_start', 'session_end')",
         (session_id, storable(turn)),
     )
-    return [int(row[0]) for row in rows]
 
 
-def events_by_ids(tx: apsw.Connection, event_ids: Sequence[int]) -> dict[int, Event]:
+def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
     """These events by id; unknown ids are left out."""
     rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE id IN ({','.join('?' * len(event_ids))})",
-        tuple(event_ids),
+        f"SELECT {_COLUMNS} FROM events WHERE id IN ({marks(event_ids)})", tuple(event_ids)
     )
-    return {row[0]: _event(row) for row in rows}
+    return {row[0]: _to_event(row) for row in rows}
 
 
-def pending_sessions(tx: apsw.Connection) -> list[tuple[int, int, int]]:
-    """(session, time of its first pending event, time of the session's last event), eldest first."""
+def session_events(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
+    """A session's events from the prompt at or before `since` on, in order of time; at most `limit`."""
+    start = fetch_int(
+        tx,
+        "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'",
+        (session_id, since),
+    )
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? ORDER BY at, id LIMIT ?",
+        (session_id, since if start is None else start, limit),
+    )
+    return [_to_event(row) for row in rows]
+
+
+def turn_events(
+    tx: Connection, session_id: int, turns: Sequence[str], limit: int
+) -> list[Event]:
+    """The events of these turns of a session, prompts and answers first; at most `limit`."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({marks(turns)})"
+        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end'), at, id LIMIT ?",
+        (session_id, *turns, limit),
+    )
+    return [_to_event(row) for row in rows]
+
+
+def pending_sessions(tx: Connection) -> list[tuple[int, int, int]]:
+    """(session, time of its first pending event, time of the session's last event), oldest first."""
     rows = tx.execute(
         "SELECT e.session_id, min(e.at), s.last_event_at FROM events e JOIN sessions s ON s.id = e.session_id"
         " WHERE e.distilled = 0 GROUP BY e.session_id ORDER BY min(e.id)"
@@ -112,43 +142,17 @@ def pending_sessions(tx: apsw.Connection) -> list[tuple[int, int, int]]:
     return [(int(a), int(b), int(c)) for a, b, c in rows]
 
 
-def pending_ids(tx: apsw.Connection, session_id: int) -> set[int]:
-    """The ids of a session's events that were not distilled yet."""
-    rows = tx.execute(
-        "SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,)
+def pending_ids(tx: Connection, session_id: int) -> set[int]:
+    """The ids of a session's events that are not distilled yet."""
+    return set(
+        fetch_ids(
+            tx, "SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,)
+        )
     )
-    return {int(row[0]) for row in rows}
 
 
-def session_events(tx: apsw.Connection, session_id: int, since: int, limit: int) -> list[Event]:
-    """A session's events from the prompt at or before `since` on, in order of time; at most `limit`."""
-    start = tx.execute(
-        "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'",
-        (session_id, since),
-    ).get
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? ORDER BY at, id LIMIT ?",
-        (session_id, since if start is None else start, limit),
-    )
-    return [_event(row) for row in rows]
-
-
-def turn_events(
-    tx: apsw.Connection, session_id: int, turns: Sequence[str], limit: int
-) -> list[Event]:
-    """Every event of these turns of a session; of more than `limit`, what was said comes first."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({','.join('?' * len(turns))})"
-        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end'), at, id LIMIT ?",
-        (session_id, *turns, limit),
-    )
-    return [_event(row) for row in rows]
-
-
-def pending_kinds(
-    tx: apsw.Connection, session_id: int
-) -> dict[EventKind, tuple[int, int, int]]:
-    """Of a session's events that were not distilled yet: kind → how many, times of first and last."""
+def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int, int, int]]:
+    """Of a session's events that are not distilled yet: kind → (count, times of first and last)."""
     rows = tx.execute(
         "SELECT kind, count(*), min(at), max(at) FROM events"
         " WHERE session_id = ? AND distilled = 0 GROUP BY kind",
@@ -160,80 +164,65 @@ def pending_kinds(
     }
 
 
-def count_pending(tx: apsw.Connection) -> int:
-    """How many events of the whole vault were not distilled yet."""
-    return int(tx.execute("SELECT count(*) FROM events WHERE distilled = 0").get)
+def count_pending(tx: Connection) -> int:
+    """How many events of the whole vault are not distilled yet."""
+    return count_rows(tx, "events WHERE distilled = 0")
 
 
-def mark_distilled(tx: apsw.Connection, event_ids: Iterable[int]) -> None:
-    """These events have been distilled."""
+def has_pending_through(tx: Connection, event_id: int) -> bool:
+    """Whether an event up to this sequence number is not distilled yet."""
+    return has_rows(tx, "events WHERE distilled = 0 AND id <= ?", (event_id,))
+
+
+def mark_distilled(tx: Connection, event_ids: Iterable[int]) -> None:
+    """Mark these events as distilled."""
     tx.executemany("UPDATE events SET distilled = 1 WHERE id = ?", [(i,) for i in event_ids])
 
 
-def event_counts(tx: apsw.Connection) -> dict[str, int | None]:
+def event_counts(tx: Connection) -> dict[str, int | None]:
     """`events`, `pending` and `last_at` of the whole vault."""
-    # max(id) would count the forgotten; an index-only count is quick enough for a health check.
-    total = tx.execute("SELECT count(*) FROM events").get
-    pending = tx.execute("SELECT count(*) FROM events WHERE distilled = 0").get
-    last = tx.execute("SELECT max(last_event_at) FROM sessions").get
-    return {"events": int(total), "pending": int(pending), "last_at": last}
+    return {
+        # Not max(id), which includes forgotten events; counting an index is fast enough for a health check.
+        "events": count_rows(tx, "events"),
+        "pending": count_pending(tx),
+        "last_at": tx.execute("SELECT max(last_event_at) FROM sessions").get,
+    }
 
 
-def has_pending_through(tx: apsw.Connection, event_id: int) -> bool:
-    """Whether an event up to this sequence number waits to be distilled."""
-    return bool(
-        tx.execute(
-            "SELECT EXISTS (SELECT 1 FROM events WHERE distilled = 0 AND id <= ?)", (event_id,)
-        ).get
-    )
-
-
-def command_descriptions(
-    tx: apsw.Connection, project_id: int, limit: int = 200
-) -> dict[str, str]:
-    """What the agent said its recent shell commands in this project are for: command → description."""
+def command_descriptions(tx: Connection, project_id: int, limit: int = 200) -> dict[str, str]:
+    """Command → the description that the agent gave it, for recent shell commands in this project."""
     rows = tx.execute(
         "SELECT json_extract(e.payload, '$.tool_input.command'), json_extract(e.payload, '$.tool_input.description')"
         " FROM events e JOIN sessions s ON s.id = e.session_id"
         " WHERE s.project_id = ? AND e.tool = 'Bash' ORDER BY e.id DESC LIMIT ?",
         (project_id, limit),
     )
-    return {str(command): str(said) for command, said in rows if command and said}
+    return {str(command): str(text) for command, text in rows if command and text}
 
 
-def last_context_loss(tx: apsw.Connection, session_id: int) -> int | None:
-    """When the agent last lost what it had seen: its session was compacted or cleared."""
-    found = tx.execute(
-        f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_MARKS} AND (kind = 'compact_start'"
+def last_context_loss(tx: Connection, session_id: int) -> int | None:
+    """When the agent last lost what it had seen, because its session was compacted or cleared."""
+    return fetch_int(
+        tx,
+        f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
+        " AND (kind = 'compact_start'"
         " OR kind = 'session_start' AND payload ->> '$.source' IN ('compact', 'clear'))",
         (session_id,),
-    ).get
-    return None if found is None else int(found)
+    )
 
 
-def last_time_except(tx: apsw.Connection, session_id: int, event_id: int | None) -> int | None:
-    """When something happened in a session last, not counting this event nor that it began again."""
-    found = tx.execute(
+def last_time_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
+    """The time of a session's last event, leaving out this event and session starts."""
+    return fetch_int(
+        tx,
         "SELECT at FROM events WHERE session_id = ? AND id IS NOT ? AND kind <> 'session_start'"
         " ORDER BY at DESC LIMIT 1",
         (session_id, event_id),
-    ).get
-    return None if found is None else int(found)
-
-
-def prompts_except(
-    tx: apsw.Connection, session_id: int, event_id: int | None, limit: int
-) -> list[str]:
-    """The latest prompts of a session, not counting this event's."""
-    rows = tx.execute(
-        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?",
-        (session_id, event_id, limit),
     )
-    return [str(text) for (text,) in rows if text]
 
 
-def forget_events(tx: apsw.Connection, event_ids: Sequence[int], now: int) -> int:
-    """Erase these events; only the hash of each stays, so that no import brings it back."""
+def forget_events(tx: Connection, event_ids: Sequence[int], now: int) -> int:
+    """Delete these events; only the hash of each stays, so that no import brings it back."""
     tx.executemany(
         "INSERT OR IGNORE INTO forgotten SELECT key, ? FROM events WHERE id = ?",
         [(now, i) for i in event_ids],

@@ -1,4 +1,9 @@
-"""Vault to records."""
+"""The export schema, and a vault's records in it.
+
+Records are everything that is truth and has a name of its own: rows are named by uid or key, because
+ids mean something in one vault only. Derived data, the ledger, the marks of imported files and
+consolidation runs are not exported.
+"""
 
 import json
 import math
@@ -9,34 +14,30 @@ from typing import Any
 from memd.errors import BadRequest
 from memd.models import EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Connection
-
-# MERGED from memd.store.freight:
-# MERGED What of a vault moves house: each kind of record, its fields, and what may stand in them. Pure.
-# MERGED
-# MERGED Everything that is truth and has a name of its own: rows are named by uids and keys, never by numbers,
-# MERGED which mean something in one vault alone. What stays behind: what is derived, the books, the marks of
-# MERGED files that were read, and the rounds of consolidation. Not here: how a record is written on a line.
-
+from memd.store.queries import count_rows
 
 TIME_MAX = 2**53
-"""UTC milliseconds, and the largest number that every JSON reader keeps exact."""
-NAME_CHARACTERS = 4_096
+"""UTC milliseconds; also the largest number that every JSON reader reads exactly."""
+NAME_CHARACTERS_MAX = 4_096
 DEPTH_MAX = 100
+"""Levels of nesting in a JSON value."""
 _INT_MAX = 2**63 - 1
 
 Fields = dict[str, Any]
-Fits = Callable[[Any], bool]
+
+
+# ── Schema ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class FieldType:
     """What a field may hold."""
 
-    says: str
-    """In words, for whoever wrote something else."""
-    fits: Fits
+    description: str
+    """In words, for an error message."""
+    accepts: Callable[[Any], bool]
     is_prose: bool = False
-    """Whether a secret may stand in it."""
+    """Whether it may contain a secret."""
 
 
 def _is_int(value: Any, most: int) -> bool:
@@ -44,18 +45,14 @@ def _is_int(value: Any, most: int) -> bool:
 
 
 def _is_name(value: Any) -> bool:
-    return isinstance(value, str) and 0 < len(value) <= NAME_CHARACTERS
+    return isinstance(value, str) and 0 < len(value) <= NAME_CHARACTERS_MAX
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-
-def _is_json(value: Any, depth: int = DEPTH_MAX) -> bool:
-    """Whether it can be written again as JSON that any reader takes."""
+def _is_portable(value: Any, depth: int = DEPTH_MAX) -> bool:
+    """Whether it can be written as JSON that any reader accepts."""
     if isinstance(value, dict | list):
         inner = value.values() if isinstance(value, dict) else value
-        return depth > 0 and all(_is_json(one, depth - 1) for one in inner)
+        return depth > 0 and all(_is_portable(one, depth - 1) for one in inner)
     if isinstance(value, int):
         return -_INT_MAX <= value <= _INT_MAX
     return not isinstance(value, float) or math.isfinite(value)
@@ -66,12 +63,16 @@ def _one_of(*names: str) -> FieldType:
 
 
 TEXT = FieldType("a text", lambda value: isinstance(value, str), is_prose=True)
-PLACE = FieldType(f"a text of 1 to {NAME_CHARACTERS} characters", _is_name, is_prose=True)
-NAME = FieldType(PLACE.says, _is_name)
-TEXTS = FieldType("a list of texts", _is_texts, is_prose=True)
+PLACE = FieldType(f"a text of 1 to {NAME_CHARACTERS_MAX} characters", _is_name, is_prose=True)
+NAME = FieldType(PLACE.description, _is_name)
+TEXTS = FieldType(
+    "a list of texts",
+    lambda value: isinstance(value, list) and all(isinstance(one, str) for one in value),
+    is_prose=True,
+)
 OBJECT = FieldType(
     f"an object, at most {DEPTH_MAX} deep, of finite numbers",
-    lambda value: isinstance(value, dict) and _is_json(value),
+    lambda value: isinstance(value, dict) and _is_portable(value),
     is_prose=True,
 )
 TIME = FieldType("a time in UTC milliseconds", lambda value: _is_int(value, TIME_MAX))
@@ -91,7 +92,7 @@ class RecordSchema:
 
     fields: Mapping[str, FieldType]
     optional: frozenset[str] = frozenset()
-    """What may be null."""
+    """Fields that may be null."""
 
 
 EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
@@ -158,155 +159,146 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
     ),
     "forgotten": RecordSchema({"key": NAME, "at": TIME}),
 }  # fmt: skip
-"""Each kind of record in the order in which they travel: nothing speaks of what comes after it."""
+"""Kind of record → its schema, in the order of an export: no record refers to a later one."""
 
-NODES = frozenset({"summary", "event", "session"})
-"""Kinds of nodes that are rows, so that an edge names them by uid or key."""
+ROW_NODES = frozenset({"summary", "event", "session"})
+"""Kinds of graph nodes that are rows, so that an edge names them by uid or key."""
 
 
 def check_record(kind: str, fields: Mapping[str, Any]) -> None:
     """Raise BadRequest unless these are the fields of such a record, all of them and no other."""
-    kept = EXPORT_SCHEMA.get(kind)
-    if kept is None:
+    schema = EXPORT_SCHEMA.get(kind)
+    if schema is None:
         raise BadRequest(f"there are no records called {kind[:40]!r}")
-    if strange := fields.keys() - kept.fields.keys():
-        raise BadRequest(f"a {kind} has no field {min(strange)[:40]!r}")
-    for name, shape in kept.fields.items():
+    if unknown := fields.keys() - schema.fields.keys():
+        raise BadRequest(f"a {kind} has no field {min(unknown)[:40]!r}")
+    for name, field in schema.fields.items():
         if name not in fields:
             raise BadRequest(f"this {kind} lacks the field {name!r}")
         value = fields[name]
-        if not (value is None and name in kept.optional) and not shape.fits(value):
-            raise BadRequest(f"{name} of this {kind} must be {shape.says}")
+        if not (value is None and name in schema.optional) and not field.accepts(value):
+            raise BadRequest(f"{name} of this {kind} must be {field.description}")
 
 
 def redact_record(kind: str, fields: Mapping[str, Any], redact: Callable[[Any], Any]) -> Fields:
-    """The fields with everything redacted in which a secret may stand.
+    """The fields, with `redact` applied to every JSON value that may contain a secret.
 
-    `redact` takes and returns a JSON value; what names a row by a uid stays as it is.
+    The uid or key of a row stays as it is.
     """
-    shapes = EXPORT_SCHEMA[kind].fields
+    types = EXPORT_SCHEMA[kind].fields
     return {
-        name: redact(value) if shapes[name].is_prose and not _names_row(fields, name) else value
+        name: redact(value)
+        if types[name].is_prose and fields.get(f"{name}_kind") not in ROW_NODES
+        else value
         for name, value in fields.items()
     }
 
 
-def _names_row(fields: Mapping[str, Any], name: str) -> bool:
-    return name in {"from", "to"} and fields[f"{name}_kind"] in NODES
+# ── Export ─────────────────────────────────────────────────────────────────────────────────────
 
-
-# MERGED from memd.store.departures:
-# MERGED A vault's records on their way out: in a fixed order, one at a time, every row named for good.
-# MERGED
-# MERGED The same vault gives the same records. With a project, only what belongs to it, and nothing that
-# MERGED speaks of what stays. Not here: what is in a record (freight.py), how a record comes in (arrivals.py).
-
-
-_JSON = frozenset({"payload", "tags", "files", "detail"})
+_JSON_FIELDS = frozenset({"payload", "tags", "files", "detail"})
 _RUN = "run"
-"""In the detail of an edge: a round of consolidation, whose number means nothing elsewhere."""
+"""In the detail of an edge: the id of a consolidation run, which means nothing in another vault."""
 
 
-def _node(end: str) -> str:
-    """SQL: one end of an edge, by uid or key if it is a row; NULL if that is not there."""
+def _node_name(end: str) -> str:
+    """SQL: one end of an edge, by uid or key if it is a row; NULL if that row is not exported."""
     row = f"n.id = CAST({end}_id AS INTEGER) AND CAST(n.id AS TEXT) = {end}_id"
     return (
         f"CASE {end}_kind"
-        f" WHEN 'summary' THEN (SELECT n.uid FROM going_summaries n WHERE {row})"
-        f" WHEN 'session' THEN (SELECT n.uid FROM going_sessions n WHERE {row})"
-        " WHEN 'event' THEN (SELECT n.key FROM events n JOIN going_sessions s"
+        f" WHEN 'summary' THEN (SELECT n.uid FROM exported_summaries n WHERE {row})"
+        f" WHEN 'session' THEN (SELECT n.uid FROM exported_sessions n WHERE {row})"
+        " WHEN 'event' THEN (SELECT n.key FROM events n JOIN exported_sessions s"
         f" ON s.id = n.session_id WHERE {row})"
         f" ELSE {end}_id END"
     )
 
 
-_PAIR = (
-    "n.uid, o.uid, {columns} FROM {table} x JOIN going_summaries n ON n.id = x.{newer}"
-    " JOIN going_summaries o ON o.id = x.{older}"
-)
+def _select_pairs(
+    table: str, columns: str, order: str, newer: str = "newer", older: str = "older"
+) -> str:
+    """A query of a table that refers to two summaries."""
+    return (
+        f"n.uid, o.uid, {columns} FROM {table} x JOIN exported_summaries n ON n.id = x.{newer}_id"
+        f" JOIN exported_summaries o ON o.id = x.{older}_id ORDER BY {order}"
+    )
+
+
 _QUERIES = {
-    "project": "key, name, reason, created_at FROM projects WHERE id IN going ORDER BY id",
+    "project": "key, name, reason, created_at FROM projects WHERE id IN exported_projects ORDER BY id",
     "alias": "a.key, p.key, a.at FROM aliases a JOIN projects p ON p.id = a.project_id"
-    " WHERE p.id IN going ORDER BY a.key",
+    " WHERE p.id IN exported_projects ORDER BY a.key",
     "session": "s.uid, s.client, s.key, p.key, s.directory, s.title, s.started_at, s.last_event_at"
-    " FROM going_sessions s JOIN projects p ON p.id = s.project_id ORDER BY s.id",
+    " FROM exported_sessions s JOIN projects p ON p.id = s.project_id ORDER BY s.id",
     "event": "e.key, s.uid, e.kind, e.name, e.at, e.source, e.turn, e.tool, e.agent, e.payload,"
-    " e.distilled FROM events e CROSS JOIN going_sessions s ON s.id = e.session_id ORDER BY e.id",
-    "summary": "m.uid, p.key, (SELECT uid FROM going_sessions s WHERE s.id = m.session_id), m.episode,"
+    " e.distilled FROM events e CROSS JOIN exported_sessions s ON s.id = e.session_id ORDER BY e.id",
+    "summary": "m.uid, p.key, (SELECT uid FROM exported_sessions s WHERE s.id = m.session_id), m.episode,"
     " m.kind, m.tier, m.source, m.title, m.body, m.topic_key, m.tags, m.files, m.at, m.created_at,"
     " m.updated_at, m.expires_at, m.pinned_at, m.confidence, m.quality, m.revisions, m.duplicates,"
     " m.rule, m.consolidated, m.archived_at"
-    " FROM going_summaries m JOIN projects p ON p.id = m.project_id ORDER BY m.id",
-    "supersession": _PAIR.format(
-        columns="x.rule, x.cosine, x.guard, x.at, x.undone_at", table="supersessions",
-        newer="newer_id", older="older_id",
-    )
-    + " ORDER BY x.id",
-    "edge": f"* FROM (SELECT from_kind, {_node('from')} AS start, type, to_kind, {_node('to')} AS stop,"
+    " FROM exported_summaries m JOIN projects p ON p.id = m.project_id ORDER BY m.id",
+    "supersession": _select_pairs(
+        "supersessions", "x.rule, x.cosine, x.guard, x.at, x.undone_at", "x.id"
+    ),
+    "edge": f"* FROM (SELECT from_kind, {_node_name('from')} AS start, type, to_kind, {_node_name('to')} AS stop,"
     " confidence, rule, at, detail FROM edges"
-    " WHERE (SELECT count(*) FROM going_whole) OR from_kind IN ('summary', 'event', 'session')"
+    " WHERE (SELECT count(*) FROM exports_all) OR from_kind IN ('summary', 'event', 'session')"
     " OR to_kind IN ('summary', 'event', 'session') ORDER BY id)"
     " WHERE start IS NOT NULL AND stop IS NOT NULL",
-    "judgment": _PAIR.format(
-        columns="x.relation, x.reason, x.who, x.at, x.undone_at", table="judgments",
-        newer="newer_id", older="older_id",
-    )
-    + " ORDER BY x.id",
-    "use": "m.uid, u.count, u.last_at FROM uses u JOIN going_summaries m ON m.id = u.summary_id"
+    "judgment": _select_pairs(
+        "judgments", "x.relation, x.reason, x.who, x.at, x.undone_at", "x.id"
+    ),
+    "use": "m.uid, u.count, u.last_at FROM uses u JOIN exported_summaries m ON m.id = u.summary_id"
     " ORDER BY u.summary_id",
-    "together": _PAIR.format(
-        columns="x.count", table="coactivations", newer="low_id", older="high_id"
-    )
-    + " ORDER BY x.low_id, x.high_id",
+    "together": _select_pairs(
+        "coactivations", "x.count", "x.low_id, x.high_id", "low", "high"
+    ),
     "injection": "s.uid, m.uid, i.moment, i.at, i.reason FROM injections i"
-    " JOIN going_sessions s ON s.id = i.session_id JOIN going_summaries m ON m.id = i.summary_id"
+    " JOIN exported_sessions s ON s.id = i.session_id JOIN exported_summaries m ON m.id = i.summary_id"
     " ORDER BY i.id",
     "switch": "scope, target, captures, recalls, at FROM switches"
-    " WHERE (SELECT count(*) FROM going_whole)"
-    " OR scope = 'project' AND target IN (SELECT key FROM projects WHERE id IN going)"
-    " OR scope = 'session' AND target IN (SELECT key FROM going_sessions)"
+    " WHERE (SELECT count(*) FROM exports_all)"
+    " OR scope = 'project' AND target IN (SELECT key FROM projects WHERE id IN exported_projects)"
+    " OR scope = 'session' AND target IN (SELECT key FROM exported_sessions)"
     " ORDER BY scope, target",
-    "forgotten": "key, at FROM forgotten WHERE (SELECT count(*) FROM going_whole) ORDER BY key",
+    "forgotten": "key, at FROM forgotten WHERE (SELECT count(*) FROM exports_all) ORDER BY key",
 }  # fmt: skip
-"""Kind of record → its rows, the columns in the order of its fields, without the SELECT."""
+"""Kind of record → the query of its rows without SELECT, with columns in the order of its fields."""
 
 
 class VaultRecords:
-    """The records of one snapshot. With a project's id, only that project's."""
+    """The records of one snapshot, always in the same order; with a project's id, only that project's."""
 
     def __init__(self, connection: Connection, project_id: int | None = None) -> None:
         self._connection = connection
         connection.execute(
-            "CREATE TEMP TABLE going (id INTEGER PRIMARY KEY);"
-            "CREATE TEMP TABLE going_whole (x);"
-            "CREATE TEMP VIEW going_sessions AS"
-            " SELECT * FROM main.sessions WHERE project_id IN (SELECT id FROM going);"
-            "CREATE TEMP VIEW going_summaries AS"
-            " SELECT * FROM main.summaries WHERE project_id IN (SELECT id FROM going)"
+            "CREATE TEMP TABLE exported_projects (id INTEGER PRIMARY KEY);"
+            "CREATE TEMP TABLE exports_all (x);"
+            "CREATE TEMP VIEW exported_sessions AS"
+            " SELECT * FROM main.sessions WHERE project_id IN (SELECT id FROM exported_projects);"
+            "CREATE TEMP VIEW exported_summaries AS"
+            " SELECT * FROM main.summaries WHERE project_id IN (SELECT id FROM exported_projects)"
         )
         if project_id is None:
-            connection.execute("INSERT INTO going SELECT id FROM main.projects")
-            connection.execute("INSERT INTO going_whole VALUES (1)")
+            connection.execute("INSERT INTO exported_projects SELECT id FROM main.projects")
+            connection.execute("INSERT INTO exports_all VALUES (1)")
         else:
-            connection.execute("INSERT INTO going VALUES (?)", (project_id,))
+            connection.execute("INSERT INTO exported_projects VALUES (?)", (project_id,))
 
     def counts(self) -> dict[str, int]:
         """Kind of record → how many there are."""
         return {
-            kind: int(self._connection.execute(f"SELECT count(*) FROM (SELECT {query})").get)
+            kind: count_rows(self._connection, f"(SELECT {query})")
             for kind, query in _QUERIES.items()
         }
 
     def records(self) -> Iterator[tuple[str, Fields]]:
-        """Every record as (kind, fields), in the order in which they travel."""
-        for kind, kept in EXPORT_SCHEMA.items():
+        """Every record as (kind, fields), in the order of EXPORT_SCHEMA."""
+        for kind, schema in EXPORT_SCHEMA.items():
             for row in self._connection.execute(f"SELECT {_QUERIES[kind]}"):
-                yield kind, _fields(dict(zip(kept.fields, row, strict=True)))
-
-
-def _fields(fields: Fields) -> Fields:
-    for name in _JSON & fields.keys():
-        fields[name] = json.loads(fields[name])
-    if "detail" in fields:
-        fields["detail"].pop(_RUN, None)
-    return fields
+                fields = dict(zip(schema.fields, row, strict=True))
+                for name in _JSON_FIELDS & fields.keys():
+                    fields[name] = json.loads(fields[name])
+                if "detail" in fields:
+                    fields["detail"].pop(_RUN, None)
+                yield kind, fields

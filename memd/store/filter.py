@@ -1,4 +1,4 @@
-"""Which memories a question may see: one `Filter`, as masks over the index, for one memory, and in SQL. Pure."""
+"""Which memories a question may see: one `Filter`, as masks over the index, for one memory, and in SQL."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.models import Kind, Summary
+from memd.store.queries import join_bounds, marks
 
 Mask = NDArray[np.bool_]
 
 NOT_SUPERSEDED = (
     "NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
 )
-"""The condition on a summary `s` that no other one supersedes."""
+"""The condition in SQL that nothing supersedes a summary `s`."""
 
 
 class FilterColumns(Protocol):
@@ -153,31 +154,25 @@ class Filter:
 
     def condition(self) -> tuple[str, tuple[Any, ...]]:
         """Return the condition on a summary `s` in SQL, and its values."""
-        parts: list[tuple[str, tuple[Any, ...]]] = []
+        condition, values = join_bounds(
+            ("s.session_id =", self.session_id),
+            ("s.source =", self.source),
+            ("s.at >=", self.since),
+            ("s.at <=", self.until),
+            ("s.at <=", self.as_of),
+        )
         if self.project_ids is not None:
-            parts.append((f"s.project_id IN ({_marks(self.project_ids)})", self.project_ids))
+            condition += f" AND s.project_id IN ({marks(self.project_ids)})"
+            values += self.project_ids
         if self.kinds:
-            kinds = tuple(kind.value for kind in self.kinds)
-            parts.append((f"s.kind IN ({_marks(kinds)})", kinds))
+            condition += f" AND s.kind IN ({marks(self.kinds)})"
+            values += tuple(kind.value for kind in self.kinds)
         if self.now is not None:
-            parts.append(("(s.expires_at IS NULL OR s.expires_at > ?)", (self.now,)))
-        parts += [
-            (f"s.{comparison} ?", (value,))
-            for comparison, value in (
-                ("session_id =", self.session_id),
-                ("source =", self.source),
-                ("at >=", self.since),
-                ("at <=", self.until),
-                ("at <=", self.as_of),
-            )
-            if value is not None
-        ]
-        parts += [("? IN (SELECT value FROM json_each(s.tags))", (tag,)) for tag in self.tags]
+            condition += " AND (s.expires_at IS NULL OR s.expires_at > ?)"
+            values += (self.now,)
+        for tag in self.tags:
+            condition += " AND ? IN (SELECT value FROM json_each(s.tags))"
+            values += (tag,)
         if self.hides_superseded:
-            parts.append((f"s.archived_at IS NULL AND {NOT_SUPERSEDED}", ()))
-        sql = " AND ".join(["1", *(sql for sql, _ in parts)])
-        return sql, tuple(value for _, values in parts for value in values)
-
-
-def _marks(values: tuple[Any, ...]) -> str:
-    return ",".join("?" * len(values))
+            condition += f" AND s.archived_at IS NULL AND {NOT_SUPERSEDED}"
+        return condition, values

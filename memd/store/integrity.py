@@ -1,139 +1,68 @@
-"""Consistency checks and repair."""
+"""Consistency checks of a whole vault, the repair that deletes orphaned rows, and samples of the index.
+
+Checking changes nothing. The repair deletes only rows that the schema would have deleted with what
+they refer to, edges without an end, and derived rows, which the indexer computes again.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-import apsw
+from apsw import Connection
 
 from memd.errors import VaultError
 from memd.models import Finding
 from memd.store import backup, fulltext, judgments, ledger, migrate, vectors
-from memd.store.fulltext import unpack_postings
+from memd.store.queries import count_rows, fetch_ids, fetch_int
 from memd.store.vectors import STRIDE
 
-# MERGED from memd.store.sweeping:
-# MERGED Rows that refer to what is not there, and taking them away.
-# MERGED
-# MERGED Only rows go that the schema itself would have taken away with what they referred to, edges without an
-# MERGED end, and derived rows. Not here: looking at all of a vault (integrity.py), deriving anew (the indexer).
-
-
-UNREAD = "FROM passages_fts_docsize WHERE id NOT IN (SELECT id FROM passages)"
-UNHEARD = "FROM turns_fts_docsize WHERE id NOT IN (SELECT id FROM turns)"
-STRANGE = (
-    f"FROM vectors v LEFT JOIN spaces s ON s.id = v.id / {STRIDE} WHERE s.id IS NULL"
-    " OR length(v.vector) NOT IN (2 * s.dimensions, (s.dimensions + 63) / 64 * 64 + 4)"
-    f" OR v.id % {STRIDE} NOT IN (SELECT id FROM passages)"
-)
-"""Vectors of no space, of other dimensions than its space has, or of no passage."""
-LOST_EDGE = (
-    "FROM edges WHERE ((from_kind = 'summary' AND CAST(from_id AS INTEGER) NOT IN (SELECT id FROM summaries))"
-    " OR (to_kind = 'summary' AND CAST(to_id AS INTEGER) NOT IN (SELECT id FROM summaries))"
-    " OR (from_kind = 'event' AND CAST(from_id AS INTEGER) NOT IN (SELECT id FROM events))"
-    " OR (to_kind = 'event' AND CAST(to_id AS INTEGER) NOT IN (SELECT id FROM events)))"
-)
-
-
-def find_damage(tx: apsw.Connection) -> list[str]:
-    """What SQLite finds damaged, in its words; at most three."""
-    said = [str(row[0]) for row in tx.execute("PRAGMA integrity_check(3)")]
-    return [] if said == ["ok"] else said
-
-
-def broken_references(tx: apsw.Connection) -> Counter[tuple[str, int]]:
-    """(table, number of its reference) → rows of it that refer to nothing."""
-    rows = tx.execute("PRAGMA foreign_key_check")
-    return Counter((str(table), int(number)) for table, _, _, number in rows)
-
-
-def find_reference(tx: apsw.Connection, table: str, number: int) -> tuple[str, str, str, bool]:
-    """(parent, column, its column there, whether rows go with it) of one reference."""
-    for row in tx.execute(f"PRAGMA foreign_key_list({table})"):
-        if row[0] == number:
-            return str(row[2]), str(row[3]), str(row[4]), row[6] == "CASCADE"
-    raise VaultError(f"{table} has no reference {number}")
-
-
-def remove_orphans(tx: apsw.Connection) -> dict[str, int]:
-    """Take away what refers to nothing; table → rows that went. What is left is for the indexer."""
-    gone: Counter[str] = Counter()
-    if any("passages_fts" in line for line in find_damage(tx)):
-        tx.execute("INSERT INTO passages_fts (passages_fts) VALUES ('delete-all')")
-    for table, number in broken_references(tx):
-        parent, column, there, goes = find_reference(tx, table, number)
-        if goes:
-            tx.execute(
-                f"DELETE FROM {table} WHERE {column} IS NOT NULL"
-                f" AND {column} NOT IN (SELECT {there} FROM {parent})"
-            )
-            gone[table] += tx.changes()
-    gone["edges"] += _drop_edges(tx)
-    for table, what in (("passages_fts", UNREAD), ("turns_fts", UNHEARD)):
-        tx.execute(f"DELETE FROM {table} WHERE rowid IN (SELECT id {what})")
-        gone[table] += tx.changes()
-    tx.execute(f"DELETE FROM vectors WHERE id IN (SELECT v.id {STRANGE})")
-    gone["vectors"] += tx.changes()
-    _recount(tx)
-    return {table: count for table, count in gone.items() if count}
-
-
-def _drop_edges(tx: apsw.Connection) -> int:
-    ends = tx.execute(
-        f"SELECT from_id {LOST_EDGE} AND type = 'contradicts' AND from_kind = 'summary'"
-        f" UNION SELECT to_id {LOST_EDGE} AND type = 'contradicts' AND to_kind = 'summary'"
-    )
-    with judgments.updating_confidence(tx, {int(one) for (one,) in ends if str(one).isdigit()}):
-        tx.execute(f"DELETE {LOST_EDGE}")
-        return int(tx.changes())
-
-
-def _recount(tx: apsw.Connection) -> None:
-    """Count again in how many passages each term stands."""
-    uses = fulltext.count_term_uses(tx)
-    known = [
-        (int(term), int(count)) for term, count in tx.execute("SELECT id, passages FROM terms")
-    ]
-    tx.executemany(
-        "UPDATE terms SET passages = ?2 WHERE id = ?1",
-        [(term, uses[term]) for term, count in known if count != uses[term]],
-    )
-
-
-# MERGED from memd.store.integrity:
-# MERGED Whether a vault is whole: what SQLite says, whether what is derived equals the truth, what refers to nothing.
-# MERGED
-# MERGED Looking changes nothing. Not here: taking anything away (sweeping.py), computing a sample of the
-# MERGED derived rows anew (index/check.py).
-
-
-_SLACK_MS = 300_000
-"""Clocks of two programs may differ by so much."""
+_CLOCK_SLACK_MS = 300_000
+"""How far the clocks of two programs may differ."""
 RESTORE = (
     "`memd restore` brings back the last backup, `memd restore --salvage` takes what can be read;"
     " the damaged file is kept"
 )
 _REINDEX = "`memd doctor --fix` or `memd reindex` computes it anew"
 
-_UNINDEXED = (
-    "FROM summaries s WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.summary_id = s.id)"
+_UNINDEXED_SUMMARIES = (
+    "summaries s WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.summary_id = s.id)"
     " AND NOT EXISTS (SELECT 1 FROM changes c WHERE c.summary_id = s.id)"
 )
-_OWNERLESS = (
-    "FROM passages WHERE summary_id NOT IN (SELECT id FROM summaries)"
+_ORPHAN_PASSAGES = (
+    "passages WHERE summary_id NOT IN (SELECT id FROM summaries)"
     " AND summary_id NOT IN (SELECT summary_id FROM changes)"
 )
-_UNWRITTEN = "FROM passages WHERE id NOT IN (SELECT id FROM passages_fts_docsize)"
-_UNSAID = "FROM turns WHERE id NOT IN (SELECT id FROM turns_fts_docsize)"
+_PASSAGES_WITHOUT_TEXT = "passages WHERE id NOT IN (SELECT id FROM passages_fts_docsize)"
+_TEXTS_WITHOUT_PASSAGE = "passages_fts_docsize WHERE id NOT IN (SELECT id FROM passages)"
+_TURNS_WITHOUT_TEXT = "turns WHERE id NOT IN (SELECT id FROM turns_fts_docsize)"
+_TEXTS_WITHOUT_TURN = "turns_fts_docsize WHERE id NOT IN (SELECT id FROM turns)"
+_WRONG_VECTORS = (
+    f"vectors v LEFT JOIN spaces s ON s.id = v.id / {STRIDE} WHERE s.id IS NULL"
+    " OR length(v.vector) NOT IN (2 * s.dimensions, (s.dimensions + 63) / 64 * 64 + 4)"
+    f" OR v.id % {STRIDE} NOT IN (SELECT id FROM passages)"
+)
+"""Vectors of no space, of other dimensions than their space, or of no passage."""
+_LOST_EDGES = "edges WHERE ({})".format(
+    " OR ".join(
+        f"({end}_kind = '{kind}' AND CAST({end}_id AS INTEGER) NOT IN (SELECT id FROM {table}))"
+        for kind, table in (("summary", "summaries"), ("event", "events"))
+        for end in ("from", "to")
+    )
+)
+"""Edges of which one end is a summary or an event that does not exist."""
 
 
-def examine_vault(tx: apsw.Connection, now: int, *, is_served: bool) -> list[Finding]:
-    """Look at all of a vault; `now`: UTC milliseconds.
+# ── Checks ─────────────────────────────────────────────────────────────────────────────────────
 
-    `is_served`: whether a daemon works on what is pending. A vault that SQLite finds damaged, or that
-    has an older schema, is looked at no further.
+
+def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]:
+    """Check all of a vault; `now` is UTC milliseconds.
+
+    `is_served`: whether a daemon works on what is pending. If SQLite finds damage, or the schema is an
+    older one, nothing else is checked.
     """
-    whole = _database(tx)
+    whole = _check_database(tx)
     if whole.verdict == "problem":
         return [whole]
     try:
@@ -143,154 +72,224 @@ def examine_vault(tx: apsw.Connection, now: int, *, is_served: bool) -> list[Fin
     return [
         whole,
         Finding("schema", "ok", f"version {len(migrate.migrations())}"),
-        _references(tx),
-        _edges(tx),
-        _changes(tx, is_served=is_served),
-        _passages(tx),
-        _fulltext(tx),
-        _turns(tx),
-        _vectors(tx),
-        _books(tx),
-        _clock(tx, now),
-        _capture(tx, now),
-    ]
+        _check_references(tx),
+        _check_edges(tx),
+        _check_changes(tx, is_served=is_served),
+        _check_passages(tx),
+        _check_texts(
+            tx, "full text", (_PASSAGES_WITHOUT_TEXT, "passages have no full text"),
+            (_TEXTS_WITHOUT_PASSAGE, "rows of it no passage"), "as many rows as passages",
+        ),
+        _check_texts(
+            tx, "turns", (_TURNS_WITHOUT_TEXT, "turns have no full text"),
+            (_TEXTS_WITHOUT_TURN, "rows of it no turn"), "all that was said can be found",
+        ),
+        _check_vectors(tx),
+        _check_ledger(tx),
+        _check_clock(tx, now),
+        _check_capture(tx, now),
+    ]  # fmt: skip
 
 
-def _count(tx: apsw.Connection, what: str) -> int:
-    return int(tx.execute(f"SELECT count(*) {what}").get)
+def find_damage(tx: Connection) -> list[str]:
+    """What SQLite finds damaged, in its words; at most three findings."""
+    found = [str(row[0]) for row in tx.execute("PRAGMA integrity_check(3)")]
+    return [] if found == ["ok"] else found
 
 
-def _database(tx: apsw.Connection) -> Finding:
-    said = find_damage(tx)
-    if not said:
+def _check_database(tx: Connection) -> Finding:
+    damage = find_damage(tx)
+    if not damage:
         size = int(tx.pragma("page_count")) * int(tx.pragma("page_size"))
         return Finding("database", "ok", f"SQLite finds {size / 1e6:.1f} MB whole")
-    if all("fts" in line.lower() for line in said):
-        return Finding(
-            "database",
-            "warning",
-            f"an index is damaged: {'; '.join(said)}",
-            _REINDEX,
-            fixable=True,
-        )
-    return Finding("database", "problem", f"SQLite finds damage: {'; '.join(said)}", RESTORE)
+    words = "; ".join(damage)
+    if all("fts" in line.lower() for line in damage):
+        words = f"an index is damaged: {words}"
+        return Finding("database", "warning", words, _REINDEX, fixable=True)
+    return Finding("database", "problem", f"SQLite finds damage: {words}", RESTORE)
 
 
-def _references(tx: apsw.Connection) -> Finding:
+def _check_references(tx: Connection) -> Finding:
     broken = broken_references(tx)
     if not broken:
         return Finding("references", "ok", "every row refers to one that is there")
-    told = ", ".join(f"{count} of {table}" for (table, _), count in sorted(broken.items()))
-    words = f"rows refer to what is not there: {told}"
-    if all(find_reference(tx, *one)[3] for one in broken):
-        remedy = "`memd doctor --fix` takes away the rows, which say nothing any more"
+    counts = ", ".join(f"{count} of {table}" for (table, _), count in sorted(broken.items()))
+    words = f"rows refer to what is not there: {counts}"
+    if all(find_reference(tx, *one).cascades for one in broken):
+        remedy = "`memd doctor --fix` deletes the rows, which say nothing any more"
         return Finding("references", "problem", words, remedy, fixable=True)
     return Finding("references", "problem", words, RESTORE)
 
 
-def _edges(tx: apsw.Connection) -> Finding:
-    lost = _count(tx, LOST_EDGE)
+def _check_edges(tx: Connection) -> Finding:
+    lost = count_rows(tx, _LOST_EDGES)
     if not lost:
         return Finding("provenance", "ok", "every edge has both its ends")
-    remedy = "`memd doctor --fix` takes the edges away"
+    remedy = "`memd doctor --fix` deletes the edges"
     words = f"{lost} edges begin or end at what is not there"
     return Finding("provenance", "problem", words, remedy, fixable=True)
 
 
-def _changes(tx: apsw.Connection, *, is_served: bool) -> Finding:
+def _check_changes(tx: Connection, *, is_served: bool) -> Finding:
     waiting = fulltext.count_changes(tx)
     if not waiting:
-        return Finding("changes", "ok", "the index has learnt everything")
+        return Finding("changes", "ok", "the index is up to date")
     words = f"{waiting} memories are not searchable yet"
     if is_served:
         remedy = "wait a moment; if it stays so, look at the indexer in `memd status`"
         return Finding("changes", "warning", words, remedy)
-    return Finding("changes", "ok", f"{words}; the daemon does that when it runs")
+    return Finding("changes", "ok", f"{words}; the daemon indexes them when it runs")
 
 
-def _passages(tx: apsw.Connection) -> Finding:
-    lacking, extra = _count(tx, _UNINDEXED), _count(tx, _OWNERLESS)
+def _check_passages(tx: Connection) -> Finding:
+    lacking, extra = count_rows(tx, _UNINDEXED_SUMMARIES), count_rows(tx, _ORPHAN_PASSAGES)
+    counted = fetch_int(tx, "SELECT sum(passages) FROM terms") or 0
+    words = ""
     if lacking or extra:
         words = f"{lacking} memories have no passage, {extra} passages have no memory"
+    else:
+        try:
+            there = fulltext.count_term_uses(tx).total()
+            if counted != there:
+                words = f"the vocabulary counts {counted} postings of {there}"
+        except ValueError:
+            words = "the postings of some passages cannot be read"
+    if words:
         return Finding("passages", "problem", words, _REINDEX, fixable=True)
-    counted = int(tx.execute("SELECT coalesce(sum(passages), 0) FROM terms").get)
-    try:
-        there = fulltext.count_term_uses(tx).total()
-    except ValueError:
-        words = "the postings of some passages cannot be read"
-        return Finding("passages", "problem", words, _REINDEX, fixable=True)
-    if counted != there:
-        words = f"the vocabulary counts {counted} postings of {there}"
-        return Finding("passages", "problem", words, _REINDEX, fixable=True)
-    return Finding("passages", "ok", f"{_count(tx, 'FROM passages')} for every memory there is")
+    return Finding("passages", "ok", f"{fulltext.count_passages(tx)} for every memory there is")
 
 
-def _fulltext(tx: apsw.Connection) -> Finding:
-    lacking, extra = _count(tx, _UNWRITTEN), _count(tx, UNREAD)
-    if not (lacking or extra):
-        return Finding("full text", "ok", "as many rows as passages")
-    words = f"{lacking} passages have no full text, {extra} rows of it no passage"
-    return Finding("full text", "problem", words, _REINDEX, fixable=True)
+def _check_texts(
+    tx: Connection, name: str, lacking: tuple[str, str], extra: tuple[str, str], ok: str
+) -> Finding:
+    """Compare a full text with its rows; `lacking` and `extra` are (rows, what they are in words)."""
+    counts = [(count_rows(tx, source), words) for source, words in (lacking, extra)]
+    if not any(count for count, _ in counts):
+        return Finding(name, "ok", ok)
+    words = ", ".join(f"{count} {words}" for count, words in counts)
+    return Finding(name, "problem", words, _REINDEX, fixable=True)
 
 
-def _turns(tx: apsw.Connection) -> Finding:
-    lacking, extra = _count(tx, _UNSAID), _count(tx, UNHEARD)
-    if not (lacking or extra):
-        return Finding("turns", "ok", "all that was said can be found")
-    words = f"{lacking} turns have no full text, {extra} rows of it no turn"
-    return Finding("turns", "problem", words, _REINDEX, fixable=True)
-
-
-def _vectors(tx: apsw.Connection) -> Finding:
-    strange = _count(tx, STRANGE)
-    if strange:
-        words = f"{strange} vectors are of no passage, or not of their space"
-        remedy = "`memd doctor --fix` takes them away; the model makes them anew"
+def _check_vectors(tx: Connection) -> Finding:
+    wrong = count_rows(tx, _WRONG_VECTORS)
+    if wrong:
+        words = f"{wrong} vectors are of no passage, or not of their space"
+        remedy = "`memd doctor --fix` deletes them; the model makes them again"
         return Finding("vectors", "problem", words, remedy, fixable=True)
-    told = ", ".join(f"{one.name} {one.vectors}" for one in vectors.measure_spaces(tx))
-    return Finding("vectors", "ok", told or "no model has made any")
+    sizes = ", ".join(f"{one.name} {one.vectors}" for one in vectors.measure_spaces(tx))
+    return Finding("vectors", "ok", sizes or "no model has made any")
 
 
-def _books(tx: apsw.Connection) -> Finding:
+def _check_ledger(tx: Connection) -> Finding:
     balance = ledger.balance(tx)
-    out = sum(balance[name] for name in ("stored", "duplicate", "filtered", "refused"))
-    if balance["received"] == out:
+    received = balance.pop("received")
+    out = sum(balance.values())
+    if received == out:
         return Finding("books", "ok", f"{out} events received, every one accounted for")
-    words = f"{balance['received']} events were received, {out} are accounted for"
-    remedy = "the log says what was written when; nothing can be mended afterwards"
+    words = f"{received} events were received, {out} are accounted for"
+    remedy = "the log shows what was written when; this cannot be repaired afterwards"
     return Finding("books", "problem", words, remedy)
 
 
-def _clock(tx: apsw.Connection, now: int) -> Finding:
+def _check_clock(tx: Connection, now: int) -> Finding:
     ((ahead, last),) = tx.execute(
-        "SELECT count(*), coalesce(max(at), 0) FROM events WHERE at > ?", (now + _SLACK_MS,)
+        "SELECT count(*), coalesce(max(at), 0) FROM events WHERE at > ?",
+        (now + _CLOCK_SLACK_MS,),
     )
     if ahead:
         minutes = (int(last) - now) / 60_000
         words = f"{ahead} events lie in the future, by up to {minutes:,.0f} min"
         remedy = "see that this machine's clock is right; what it dated a week ahead or more counts as old"
         return Finding("clock", "warning", words, remedy)
-    if int(ledger.read_note(tx, "created_at") or 0) > now + _SLACK_MS:
+    if int(ledger.read_note(tx, "created_at") or 0) > now + _CLOCK_SLACK_MS:
         words = "the vault was made in the future: the clock was set back"
         return Finding("clock", "warning", words, "see that this machine's clock is right")
     return Finding("clock", "ok", "no event lies in the future")
 
 
-def _capture(tx: apsw.Connection, now: int) -> Finding:
-    last = tx.execute(
-        "SELECT at FROM events WHERE source IN ('live', 'spool') ORDER BY id DESC LIMIT 1"
-    ).get
+def _check_capture(tx: Connection, now: int) -> Finding:
+    last = fetch_int(
+        tx, "SELECT at FROM events WHERE source IN ('live', 'spool') ORDER BY id DESC LIMIT 1"
+    )
     if last is None:
         return Finding("capture", "ok", "no hook has brought an event yet")
-    hours = max(0, now - int(last)) / 3_600_000
+    hours = max(0, now - last) / 3_600_000
     ago = f"{hours * 60:.0f} min" if hours < 1 else f"{hours:.0f} h"
     return Finding("capture", "ok", f"a hook last brought an event {ago} ago")
 
 
-# MERGED from memd.store.sampling:
-# MERGED Some memories and their passages as they are stored, to compare with what would be stored now.
-# MERGED
-# MERGED Not here: that comparison (index/check.py).
+# ── Repair ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """One reference of a table."""
+
+    parent: str
+    column: str
+    parent_column: str
+    cascades: bool
+    """Whether rows are deleted with the row that they refer to."""
+
+
+def broken_references(tx: Connection) -> Counter[tuple[str, int]]:
+    """(table, number of its foreign key) → rows of it that refer to nothing."""
+    rows = tx.execute("PRAGMA foreign_key_check")
+    return Counter((str(table), int(number)) for table, _, _, number in rows)
+
+
+def find_reference(tx: Connection, table: str, number: int) -> ForeignKey:
+    """The foreign key of a table with this number."""
+    for row in tx.execute(f"PRAGMA foreign_key_list({table})"):
+        if row[0] == number:
+            return ForeignKey(str(row[2]), str(row[3]), str(row[4]), row[6] == "CASCADE")
+    raise VaultError(f"{table} has no reference {number}")
+
+
+def remove_orphans(tx: Connection) -> dict[str, int]:
+    """Delete rows that refer to nothing; table → deleted rows. The indexer computes the rest again."""
+    deleted: Counter[str] = Counter()
+
+    def delete(table: str, condition: str) -> None:
+        tx.execute(f"DELETE FROM {table} WHERE {condition}")
+        deleted[table] += tx.changes()
+
+    if any("passages_fts" in line for line in find_damage(tx)):
+        tx.execute("INSERT INTO passages_fts (passages_fts) VALUES ('delete-all')")
+    for table, number in broken_references(tx):
+        key = find_reference(tx, table, number)
+        if key.cascades:
+            parents = f"SELECT {key.parent_column} FROM {key.parent}"
+            delete(table, f"{key.column} IS NOT NULL AND {key.column} NOT IN ({parents})")
+    with judgments.updating_confidence(tx, _contradicted_by_lost(tx)):
+        delete("edges", f"id IN (SELECT id FROM {_LOST_EDGES})")
+    delete("passages_fts", f"rowid IN (SELECT id FROM {_TEXTS_WITHOUT_PASSAGE})")
+    delete("turns_fts", f"rowid IN (SELECT id FROM {_TEXTS_WITHOUT_TURN})")
+    delete("vectors", f"id IN (SELECT v.id FROM {_WRONG_VECTORS})")
+    _correct_term_counts(tx)
+    return {table: count for table, count in deleted.items() if count}
+
+
+def _contradicted_by_lost(tx: Connection) -> set[int]:
+    """Both ends of the lost contradictions between summaries."""
+    ends = tx.execute(
+        f"SELECT from_id FROM {_LOST_EDGES} AND type = 'contradicts' AND from_kind = 'summary'"
+        f" UNION SELECT to_id FROM {_LOST_EDGES} AND type = 'contradicts' AND to_kind = 'summary'"
+    )
+    return {int(one) for (one,) in ends if str(one).isdigit()}
+
+
+def _correct_term_counts(tx: Connection) -> None:
+    """Count again in how many passages each term occurs."""
+    uses = fulltext.count_term_uses(tx)
+    stored: list[Any] = tx.execute("SELECT id, passages FROM terms").fetchall()
+    tx.executemany(
+        "UPDATE terms SET passages = ?2 WHERE id = ?1",
+        [(term, uses[term]) for term, count in stored if count != uses[term]],
+    )
+
+
+# ── Samples, which `memd doctor` compares with what would be indexed now ───────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -304,30 +303,30 @@ class IndexedPassage:
     terms: Mapping[str, tuple[int, int]]
 
 
-def sample_summaries(tx: apsw.Connection, limit: int) -> list[int]:
-    """Up to so many memories that the index has learnt, spread evenly over all of them."""
-    rows = tx.execute(
-        "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id"
+def sample_summaries(tx: Connection, limit: int) -> list[int]:
+    """Up to `limit` indexed memories, spread evenly over all of them."""
+    ids = fetch_ids(
+        tx,
+        "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id",
     )
-    ids = [int(number) for (number,) in rows]
     return ids[:: max(1, -(-len(ids) // limit))]
 
 
-def indexed_passages(tx: apsw.Connection, summary_id: int) -> list[IndexedPassage]:
-    """A memory's passages as they are stored, in order."""
+def indexed_passages(tx: Connection, summary_id: int) -> list[IndexedPassage]:
+    """A memory's stored passages, in order."""
     rows = tx.execute(
         "SELECT id, start, stop, length, postings FROM passages WHERE summary_id = ? ORDER BY seq",
         (summary_id,),
     )
     return [
-        IndexedPassage(number, start, stop, length, _terms(tx, blob))
+        IndexedPassage(number, start, stop, length, _decode_terms(tx, blob))
         for number, start, stop, length, blob in rows
     ]
 
 
-def _terms(tx: apsw.Connection, blob: bytes) -> dict[str, tuple[int, int]]:
+def _decode_terms(tx: Connection, blob: bytes) -> dict[str, tuple[int, int]]:
     found = {}
-    for number, title, body in unpack_postings([blob])[0].tolist():
+    for number, title, body in fulltext.unpack_postings([blob])[0].tolist():
         term = tx.execute("SELECT term FROM terms WHERE id = ?", (number,)).get
         found[f"#{number}" if term is None else str(term)] = (title, body)
     return found

@@ -1,84 +1,83 @@
-"""judgments, contradictions, confidence."""
+"""Judgments on pairs of memories, contradictions between them, and the confidence in a memory.
+
+Confidence is kept as odds, so that repetitions and contradictions may come in any order, can be
+taken back exactly, and never make a memory certain or worthless.
+"""
 
 import contextlib
 from collections.abc import Collection, Iterator
 from math import log2
+from typing import Any
 
-import apsw
+from apsw import Connection
 
 from memd.models import Judgment, Stance
-
-# MERGED from memd.store.confidence:
-# MERGED How much a memory is trusted: where it begins, and what raises and lowers it. Pure.
-# MERGED
-# MERGED Trust is counted in odds, so that what raises and what lowers it may come in any order, can be taken
-# MERGED back exactly, and never makes a memory certain or worthless. A captured memory begins below one that
-# MERGED somebody said on purpose. Not here: when any of this happens (doubts.py, summaries.py).
-
+from memd.store.filter import NOT_SUPERSEDED
+from memd.store.queries import marks
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
-"""Who said it on purpose → where it begins."""
+"""Source of an explicit memory → its confidence at first."""
 IMPORTED_CONFIDENCE = 0.5
-"""Where a memory begins that was read from another place."""
+"""Confidence at first of a memory that was read from another place."""
 CAPTURED_CONFIDENCE_MAX = 0.7
-"""Where a captured memory begins at most, however certain the rule that found it."""
+"""Confidence at first of a captured memory is at most this, however certain the rule that found it."""
 REPEAT_ODDS_GAIN = 0.5
-"""Twice as often said: the odds rise by this part of what they were at first."""
+"""Each doubling of the repetitions raises the odds by this part of the initial odds."""
 CONTRADICTION_ODDS_FACTOR = 0.5
-"""For each memory that contradicts it the odds are multiplied by this."""
-_LEAST, _MOST = 0.001, 0.999
-_DIGITS = 6
+"""Each memory that contradicts another multiplies the odds of both by this."""
+_CONFIDENCE_MIN, _CONFIDENCE_MAX = 0.001, 0.999
+_CONFIDENCE_DIGITS = 6
+
+
+# ── Confidence (pure) ──────────────────────────────────────────────────────────────────────────
 
 
 def initial_confidence(source: str) -> float:
-    """Where a memory begins that this source gave."""
+    """Confidence at first of an explicit memory from this source."""
     return INITIAL_CONFIDENCE.get(source, IMPORTED_CONFIDENCE)
 
 
 def captured_confidence(certainty: float) -> float:
-    """Where a memory begins that a rule found with this certainty, 0 to 1."""
+    """Confidence at first of a memory that a rule found with this certainty, 0 to 1."""
     return min(certainty, CAPTURED_CONFIDENCE_MAX)
 
 
 def confidence_after_repeats(confidence: float, was: int, now: int) -> float:
-    """After having been said `now` times in place of `was` times, each at least once."""
-    return _times(confidence, _firmness(now) / _firmness(was))
+    """Confidence of a memory that was stated `now` times instead of `was` times, each at least once."""
+    before, after = (1 + REPEAT_ODDS_GAIN * log2(max(count, 1)) for count in (was, now))
+    return _multiply_odds(confidence, after / before)
 
 
 def confidence_after_contradictions(confidence: float, was: int, now: int) -> float:
-    """After being contradicted by `now` others in place of `was`."""
-    return _times(confidence, CONTRADICTION_ODDS_FACTOR ** (now - was))
+    """Confidence of a memory that `now` others contradict instead of `was`."""
+    return _multiply_odds(confidence, CONTRADICTION_ODDS_FACTOR ** (now - was))
 
 
-def _firmness(count: int) -> float:
-    return 1 + REPEAT_ODDS_GAIN * log2(max(count, 1))
+def _multiply_odds(confidence: float, factor: float) -> float:
+    bounded = min(max(confidence, _CONFIDENCE_MIN), _CONFIDENCE_MAX)
+    odds = bounded / (1 - bounded) * factor
+    return round(odds / (1 + odds), _CONFIDENCE_DIGITS)
 
 
-def _times(confidence: float, factor: float) -> float:
-    kept = min(max(confidence, _LEAST), _MOST)
-    odds = kept / (1 - kept) * factor
-    return round(odds / (1 + odds), _DIGITS)
+# ── Contradictions ─────────────────────────────────────────────────────────────────────────────
 
 
-# MERGED from memd.store.doubts:
-# MERGED Which memories contradict each other now, and what that does to how much they are trusted.
-# MERGED
-# MERGED An edge says that two memories cannot both hold; a judgment of the pair that says otherwise silences
-# MERGED it. Whatever changes that, changes the confidence of both in the same transaction. Not here: how much
-# MERGED (confidence.py), who writes the edges and the judgments.
+def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int, set[int]]:
+    """Each of these that is contradicted, and by which others, hidden ones too.
 
-
-def contradicting_ids(tx: apsw.Connection, summary_ids: Collection[int]) -> dict[int, set[int]]:
-    """Each of these that is contradicted, and by which others, hidden ones too."""
-    marks = ",".join("?" * len(summary_ids))
+    An edge says that two memories contradict each other; another judgment of the pair overrules it.
+    """
+    if not summary_ids:
+        return {}
+    places = marks(summary_ids)
     ids = tuple(str(number) for number in summary_ids)
     rows = tx.execute(
         "WITH pairs (one, other) AS ("
         " SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE from_kind = 'summary'"
-        f" AND from_id IN ({marks}) AND type = 'contradicts' AND to_kind = 'summary'"
+        f" AND from_id IN ({places}) AND type = 'contradicts' AND to_kind = 'summary'"
         " UNION SELECT CAST(to_id AS INTEGER), CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'summary'"
-        # The + keeps SQLite from walking through all edges of summaries.
-        f" AND to_id IN ({marks}) AND type = 'contradicts' AND +from_kind = 'summary')"
+        # The + keeps SQLite from scanning all edges of summaries.
+        f" AND to_id IN ({places}) AND type = 'contradicts' AND +from_kind = 'summary')"
         " SELECT one, other FROM pairs WHERE NOT EXISTS (SELECT 1 FROM judgments j"
         " WHERE j.undone_at IS NULL AND j.relation <> 'contradicts'"
         " AND ((j.newer_id = one AND j.older_id = other) OR (j.newer_id = other AND j.older_id = one)))",
@@ -91,73 +90,70 @@ def contradicting_ids(tx: apsw.Connection, summary_ids: Collection[int]) -> dict
 
 
 def visible_contradictions(
-    tx: apsw.Connection,
+    tx: Connection,
     summary_ids: Collection[int],
     project_ids: Collection[int] | None = None,
 ) -> dict[int, tuple[int, ...]]:
     """Each of these that a memory contradicts which nothing hides, in these projects (None: in any)."""
-    found = contradicting_ids(tx, summary_ids) if summary_ids else {}
+    found = contradicting_ids(tx, summary_ids)
     others = {other for against in found.values() for other in against}
     if not others:
         return {}
-    shown = {
+    visible = {
         int(number)
         for number, project_id in tx.execute(
-            f"SELECT id, project_id FROM summaries s WHERE id IN ({','.join('?' * len(others))})"
-            " AND NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)",
+            f"SELECT id, project_id FROM summaries s WHERE id IN ({marks(others)}) AND {NOT_SUPERSEDED}",
             tuple(others),
         )
         if project_ids is None or project_id in project_ids
     }
     return {
-        one: tuple(sorted(against & shown)) for one, against in found.items() if against & shown
+        one: tuple(sorted(against & visible))
+        for one, against in found.items()
+        if against & visible
     }
 
 
 def recompute_confidence(
-    tx: apsw.Connection, first: float, summary_id: int, duplicates: int
+    tx: Connection, first: float, summary_id: int, duplicates: int
 ) -> float:
-    """How much a memory is trusted that begins at `first` anew, and was repeated and contradicted since."""
-    against = len(contradicting_ids(tx, [summary_id]).get(summary_id, ()))
-    return confidence_after_contradictions(
-        confidence_after_repeats(first, 1, duplicates), 0, against
-    )
+    """Confidence of a memory that has `first` without the repetitions and contradictions that it has."""
+    against = contradicting_ids(tx, [summary_id]).get(summary_id, ())
+    repeated = confidence_after_repeats(first, 1, duplicates)
+    return confidence_after_contradictions(repeated, 0, len(against))
 
 
 @contextlib.contextmanager
-def updating_confidence(tx: apsw.Connection, summary_ids: Collection[int]) -> Iterator[None]:
-    """Let what is done inside change how much these are trusted, as it changes what contradicts them."""
+def updating_confidence(tx: Connection, summary_ids: Collection[int]) -> Iterator[None]:
+    """Update the confidence of these afterwards if the block changes what contradicts them."""
     ids = sorted(set(summary_ids))
-    before = contradicting_ids(tx, ids) if ids else {}
+    before = contradicting_ids(tx, ids)
     yield
-    after = contradicting_ids(tx, ids) if ids else {}
+    after = contradicting_ids(tx, ids)
     for number in ids:
         was, now = len(before.get(number, ())), len(after.get(number, ()))
-        held = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (number,)).get
-        if was != now and held is not None:
+        stored = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (number,)).get
+        if was != now and stored is not None:
             tx.execute(
                 "UPDATE summaries SET confidence = ? WHERE id = ?",
-                (confidence_after_contradictions(held, was, now), number),
+                (confidence_after_contradictions(stored, was, now), number),
             )
 
 
-# MERGED from memd.store.judgments:
-# MERGED Judgments: what somebody said two memories are to each other, and why. One at a time holds for a pair.
-# MERGED
-# MERGED A judgment stands above every rule: whoever compares memories asks `verdict` first, and leaves alone
-# MERGED what has one. Not here: what a judgment does to the memories (consolidate/judging.py).
-
+# ── Judgments: one at a time holds for a pair, and stands above every rule ─────────────────────
 
 _COLUMNS = "id, newer_id, older_id, relation, reason, who, at, undone_at"
+"""In the order of the fields of Judgment."""
 
 
-def _judgment(row: tuple[int, int, int, str, str, str, int, int | None]) -> Judgment:
-    number, newer_id, older_id, relation, reason, who, at, undone_at = row
-    return Judgment(number, newer_id, older_id, Stance(relation), reason, who, at, undone_at)
+def _to_judgment(row: tuple[Any, ...]) -> Judgment:
+    values = list(row)
+    values[3] = Stance(row[3])
+    return Judgment(*values)
 
 
 def put_judgment(  # noqa: PLR0913  # one argument a column
-    tx: apsw.Connection,
+    tx: Connection,
     *,
     newer_id: int,
     older_id: int,
@@ -166,7 +162,7 @@ def put_judgment(  # noqa: PLR0913  # one argument a column
     who: str,
     at: int,
 ) -> int:
-    """Write down what `newer` is to `older`; its id. The pair must have no judgment that holds."""
+    """Store what `newer` is to `older`; its id. No judgment of the pair may hold already."""
     with updating_confidence(tx, (newer_id, older_id)):
         return int(
             tx.execute(
@@ -177,7 +173,7 @@ def put_judgment(  # noqa: PLR0913  # one argument a column
         )
 
 
-def undo_judgment(tx: apsw.Connection, judgment: Judgment, at: int) -> bool:
+def undo_judgment(tx: Connection, judgment: Judgment, at: int) -> bool:
     """Let it hold no longer; the row stays, marked. False if it was undone already."""
     with updating_confidence(tx, (judgment.newer_id, judgment.older_id)):
         tx.execute(
@@ -187,39 +183,39 @@ def undo_judgment(tx: apsw.Connection, judgment: Judgment, at: int) -> bool:
         return tx.changes() > 0
 
 
-def judgment_between(tx: apsw.Connection, one_id: int, other_id: int) -> Judgment | None:
+def judgment_between(tx: Connection, one_id: int, other_id: int) -> Judgment | None:
     """The judgment of this pair, in any order, that holds now."""
     row = tx.execute(
         f"SELECT {_COLUMNS} FROM judgments WHERE undone_at IS NULL"
         " AND ((newer_id = ?1 AND older_id = ?2) OR (newer_id = ?2 AND older_id = ?1))",
         (one_id, other_id),
     ).fetchone()
-    return _judgment(row) if row else None
+    return _to_judgment(row) if row else None
 
 
-def stance_between(tx: apsw.Connection, one_id: int, other_id: int) -> Stance | None:
-    """What somebody said this pair is to each other, in any order; None if nobody did, or undid it."""
+def stance_between(tx: Connection, one_id: int, other_id: int) -> Stance | None:
+    """What this pair was judged to be, in any order; None without a judgment that holds."""
     found = judgment_between(tx, one_id, other_id)
     return found.relation if found else None
 
 
 def stances_of_pairs(
-    tx: apsw.Connection, summary_ids: Collection[int]
+    tx: Connection, summary_ids: Collection[int]
 ) -> dict[tuple[int, int], Stance]:
     """Every pair, the smaller id first, that one of these is part of → what it was judged to be."""
-    marks = ",".join("?" * len(summary_ids))
+    places = marks(summary_ids)
     rows = tx.execute(
         "SELECT min(newer_id, older_id), max(newer_id, older_id), relation FROM judgments"
-        f" WHERE undone_at IS NULL AND (newer_id IN ({marks}) OR older_id IN ({marks}))",
+        f" WHERE undone_at IS NULL AND (newer_id IN ({places}) OR older_id IN ({places}))",
         (*summary_ids, *summary_ids),
     )
     return {(int(low), int(high)): Stance(relation) for low, high, relation in rows}
 
 
-def judgments_of(tx: apsw.Connection, summary_id: int) -> list[Judgment]:
+def judgments_of(tx: Connection, summary_id: int) -> list[Judgment]:
     """Every judgment that this memory is part of, undone ones too, oldest first."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM judgments WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id",
         (summary_id,),
     )
-    return [_judgment(row) for row in rows]
+    return [_to_judgment(row) for row in rows]

@@ -1,14 +1,16 @@
-"""The books, what was forgotten, which files were imported, and the vault's own notes."""
+"""The ledger of received events, what was forgotten, which files were imported, and the vault's notes."""
 
 from collections.abc import Mapping
 
-import apsw
+from apsw import Connection
+
+from memd.store.queries import has_rows
 
 
 def record_receipts(
-    tx: apsw.Connection, source: str, entries: Mapping[tuple[str, str], int]
+    tx: Connection, source: str, entries: Mapping[tuple[str, str], int]
 ) -> None:
-    """Add to the books: (outcome, reason) → how many. In the transaction of what they count."""
+    """Add to the ledger, (outcome, reason) → count, in the transaction of the events that it counts."""
     tx.executemany(
         "INSERT INTO receipts (source, outcome, reason, count) VALUES (?1, ?2, ?3, ?4)"
         " ON CONFLICT DO UPDATE SET count = count + ?4",
@@ -16,18 +18,15 @@ def record_receipts(
     )
 
 
-def balance(tx: apsw.Connection) -> dict[str, int]:
+def balance(tx: Connection) -> dict[str, int]:
     """received, stored, duplicate, filtered and refused, over all sources."""
-    books = dict.fromkeys(("received", "stored", "duplicate", "filtered", "refused"), 0)
-    for outcome, count in tx.execute(
-        "SELECT outcome, sum(count) FROM receipts GROUP BY outcome"
-    ):
-        books[outcome] = int(count)
-    return books
+    totals = dict.fromkeys(("received", "stored", "duplicate", "filtered", "refused"), 0)
+    totals.update(tx.execute("SELECT outcome, sum(count) FROM receipts GROUP BY outcome"))
+    return totals
 
 
-def outcome_reasons(tx: apsw.Connection, outcome: str) -> dict[str, int]:
-    """Why events had this outcome, and how often."""
+def outcome_reasons(tx: Connection, outcome: str) -> dict[str, int]:
+    """Reason → how many events had this outcome for it."""
     rows = tx.execute(
         "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC",
         (outcome,),
@@ -35,52 +34,50 @@ def outcome_reasons(tx: apsw.Connection, outcome: str) -> dict[str, int]:
     return {reason: int(count) for reason, count in rows}
 
 
-def is_forgotten(tx: apsw.Connection, key: str) -> bool:
-    """Whether what has this key was forgotten on purpose."""
-    return bool(tx.execute("SELECT EXISTS (SELECT 1 FROM forgotten WHERE key = ?)", (key,)).get)
+def is_forgotten(tx: Connection, key: str) -> bool:
+    """Whether the row with this key was forgotten on purpose."""
+    return has_rows(tx, "forgotten WHERE key = ?", (key,))
 
 
-def has_forgotten(tx: apsw.Connection) -> bool:
+def has_forgotten(tx: Connection) -> bool:
     """Whether anything at all was forgotten on purpose."""
-    return bool(tx.execute("SELECT EXISTS (SELECT 1 FROM forgotten)").get)
+    return has_rows(tx, "forgotten")
 
 
-def record_forgotten(tx: apsw.Connection, key: str, now: int) -> None:
+def record_forgotten(tx: Connection, key: str, now: int) -> None:
     """Remember, by its hash alone, that this was forgotten."""
     tx.execute("INSERT OR IGNORE INTO forgotten VALUES (?, ?)", (key, now))
 
 
-def remove_forgotten(tx: apsw.Connection, key: str) -> None:
-    """Somebody said it again, on purpose."""
+def remove_forgotten(tx: Connection, key: str) -> None:
+    """Accept this again, because a user or an agent stated it again on purpose."""
     tx.execute("DELETE FROM forgotten WHERE key = ?", (key,))
 
 
-def imported_files(tx: apsw.Connection) -> dict[str, tuple[int, int]]:
+def imported_files(tx: Connection) -> dict[str, tuple[int, int]]:
     """Path → (size, modification time) of every file that was read to its end."""
     rows = tx.execute("SELECT path, size, modified_at FROM imports")
     return {path: (int(size), int(modified)) for path, size, modified in rows}
 
 
-def mark_imported(
-    tx: apsw.Connection, path: str, size: int, modified_at: int, now: int
-) -> None:
-    """Remember that a file was read to its end, as it was then."""
+def mark_imported(tx: Connection, path: str, size: int, modified_at: int, now: int) -> None:
+    """Remember that a file was read to its end, with its size and time of then."""
     tx.execute(
         "INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now)
     )
 
 
-def probe_write(tx: apsw.Connection) -> None:
-    """Write one row that means nothing, to see whether that is possible."""
-    write_note(tx, "touched", str(int(read_note(tx, "touched") or 0) + 1))
-
-
-def read_note(tx: apsw.Connection, key: str) -> str | None:
-    """A note that the vault keeps about itself."""
+def read_note(tx: Connection, key: str) -> str | None:
+    """A note that the vault has about itself."""
     value = tx.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
     return None if value is None else str(value)
 
 
-def write_note(tx: apsw.Connection, key: str, value: str) -> None:
-    """Keep a note."""
+def write_note(tx: Connection, key: str, value: str) -> None:
+    """Write a note, replacing the former one."""
     tx.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+
+def probe_write(tx: Connection) -> None:
+    """Write a row without meaning, to see whether the vault can be written."""
+    write_note(tx, "touched", str(int(read_note(tx, "touched") or 0) + 1))

@@ -1,22 +1,25 @@
-"""supersessions, edges, entities."""
+"""Supersessions, edges of the provenance graph, and the entities that summaries name."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import apsw
+from apsw import Connection
 
 from memd.models import Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
+from memd.store.queries import fetch_ids, fetch_int, has_rows, json_text, marks
 from memd.text import storable
 
-# MERGED from memd.store.links:
-# MERGED Supersessions and edges: how memories relate, and by which rule.
+SUPERSESSION_COLUMNS = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"
+"""In the order of the fields of Supersession."""
+_EDGE_COLUMNS = "id, from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail"
+"""In the order of the fields of Edge."""
+_AT_NODE = "(from_kind = ?1 AND from_id = ?2) OR (to_kind = ?1 AND to_id = ?2)"
 
-
-_SUPERSESSION = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"
-_EDGE = "id, from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail"
+Node = tuple[str, str]
+"""Kind and id of a node, such as (`file`, path)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +37,8 @@ class NewEdge:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-def _edge(row: tuple[Any, ...]) -> Edge:
-    number, from_kind, from_id, type_, to_kind, to_id, confidence, rule, at, detail = row
-    return Edge(
-        number,
-        from_kind,
-        from_id,
-        EdgeType(type_),
-        to_kind,
-        to_id,
-        confidence,
-        rule,
-        at,
-        json.loads(detail),
-    )
-
-
 def supersede(  # noqa: PLR0913  # one argument a column
-    tx: apsw.Connection,
+    tx: Connection,
     *,
     newer_id: int,
     older_id: int,
@@ -60,29 +47,25 @@ def supersede(  # noqa: PLR0913  # one argument a column
     guard: str,
     at: int,
 ) -> int | None:
-    """Let newer hide older; the row's id, or None if older was hidden already or it would be a circle."""
-    if newer_id == older_id or newer_id in _hidden_under(tx, older_id):
+    """Let newer hide older; the row's id, or None if older is hidden already or it would make a cycle."""
+    below = fetch_ids(
+        tx,
+        "WITH RECURSIVE under (id) AS (SELECT ? UNION SELECT x.older_id FROM supersessions x"
+        " JOIN under ON x.newer_id = under.id WHERE x.undone_at IS NULL) SELECT id FROM under",
+        (older_id,),
+    )
+    if newer_id in below:
         return None
-    row = tx.execute(
+    return fetch_int(
+        tx,
         "INSERT INTO supersessions (newer_id, older_id, rule, cosine, guard, at) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING RETURNING id",
         (newer_id, older_id, rule, cosine, guard, at),
-    ).get
-    return None if row is None else int(row)
-
-
-def _hidden_under(tx: apsw.Connection, summary_id: int) -> set[int]:
-    """Everything that this summary supersedes, directly or through others."""
-    rows = tx.execute(
-        "WITH RECURSIVE under (id) AS (SELECT ? UNION SELECT x.older_id FROM supersessions x"
-        " JOIN under ON x.newer_id = under.id WHERE x.undone_at IS NULL) SELECT id FROM under",
-        (summary_id,),
     )
-    return {int(row[0]) for row in rows}
 
 
-def undo_supersession(tx: apsw.Connection, supersession_id: int, at: int) -> bool:
-    """Show the older one again. The row stays, marked as undone. False if it was undone already."""
+def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
+    """Show the older summary again. The row stays, marked as undone. False if it was undone already."""
     tx.execute(
         "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
         (at, supersession_id),
@@ -90,23 +73,24 @@ def undo_supersession(tx: apsw.Connection, supersession_id: int, at: int) -> boo
     return tx.changes() > 0
 
 
-def supersessions_of(tx: apsw.Connection, summary_id: int) -> list[Supersession]:
+def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:
     """Every supersession that this summary is part of, undone ones too, oldest first."""
     rows = tx.execute(
-        f"SELECT {_SUPERSESSION} FROM supersessions WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id",
+        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE newer_id = ?1 OR older_id = ?1"
+        " ORDER BY at, id",
         (summary_id,),
     )
     return [Supersession(*row) for row in rows]
 
 
 def superseded_ids(
-    tx: apsw.Connection, summary_ids: Sequence[int], limit: int = 3
+    tx: Connection, summary_ids: Sequence[int], limit: int = 3
 ) -> dict[int, list[int]]:
     """Which older summaries each of these hides now, the latest `limit` of them."""
     found: dict[int, list[int]] = {}
     for newer, older in tx.execute(
         "SELECT newer_id, older_id FROM supersessions WHERE undone_at IS NULL"
-        f" AND newer_id IN ({','.join('?' * len(summary_ids))}) ORDER BY older_id DESC",
+        f" AND newer_id IN ({marks(summary_ids)}) ORDER BY older_id DESC",
         tuple(summary_ids),
     ):
         if len(found.setdefault(int(newer), [])) < limit:
@@ -114,23 +98,24 @@ def superseded_ids(
     return found
 
 
-def final_superseder(tx: apsw.Connection, summary_id: int) -> int:
-    """Who finally supersedes this summary; itself if nobody does."""
-    current = summary_id
-    while (
-        above := tx.execute(
-            "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL",
-            (current,),
-        ).get
-    ) is not None:
-        current = int(above)
-    return current
+def superseder_of(tx: Connection, summary_id: int) -> int | None:
+    """The id of the summary that hides this one now."""
+    return fetch_int(
+        tx,
+        "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL",
+        (summary_id,),
+    )
 
 
-def with_final_superseders(
-    tx: apsw.Connection, found: Mapping[int, Summary]
-) -> dict[int, Summary]:
-    """These memories with the end of their chain as what supersedes them: nobody wants the one between."""
+def final_superseder(tx: Connection, summary_id: int) -> int:
+    """The end of the chain of supersessions above this summary; itself if nothing hides it."""
+    while (above := superseder_of(tx, summary_id)) is not None:
+        summary_id = above
+    return summary_id
+
+
+def with_final_superseders(tx: Connection, found: Mapping[int, Summary]) -> dict[int, Summary]:
+    """These summaries with `superseded_by` set to the end of their chain instead of its next link."""
     return {
         number: one
         if one.superseded_by is None
@@ -139,21 +124,21 @@ def with_final_superseders(
     }
 
 
-def add_edges(tx: apsw.Connection, edges: Iterable[NewEdge]) -> int:
-    """Write edges; one that is there already stays as it is. How many were new.
+def add_edges(tx: Connection, edges: Iterable[NewEdge]) -> int:
+    """Write edges, leaving those that are there already as they are; how many were new.
 
-    Two memories that contradict each other from now on are both trusted less.
+    Two memories that contradict each other from now on both lose confidence.
     """
     new = list(edges)
     before = tx.total_changes()
-    with judgments.updating_confidence(tx, _doubted(new)):
+    with judgments.updating_confidence(tx, _contradicting_summaries(new)):
         tx.executemany(
             "INSERT OR IGNORE INTO edges"
             " (from_kind, from_id, type, to_kind, to_id, confidence, rule, at, detail)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                (e.from_kind, e.from_id, e.type.value, e.to_kind, e.to_id, e.confidence, e.rule, e.at,
-                 json.dumps(e.detail, ensure_ascii=False))
+                (e.from_kind, e.from_id, e.type.value, e.to_kind, e.to_id, e.confidence, e.rule,
+                 e.at, json_text(e.detail))
                 for e in new
             ],
         )  # fmt: skip
@@ -161,8 +146,8 @@ def add_edges(tx: apsw.Connection, edges: Iterable[NewEdge]) -> int:
     return int(written)
 
 
-def _doubted(edges: Iterable[NewEdge | Edge]) -> set[int]:
-    """Both ends of each contradiction between memories."""
+def _contradicting_summaries(edges: Iterable[NewEdge]) -> set[int]:
+    """Both ends of each contradiction between summaries."""
     return {
         int(end)
         for e in edges
@@ -171,27 +156,32 @@ def _doubted(edges: Iterable[NewEdge | Edge]) -> set[int]:
     }
 
 
-def edges_at(tx: apsw.Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:
+def _to_edge(row: tuple[Any, ...]) -> Edge:
+    values = list(row)
+    values[3], values[-1] = EdgeType(row[3]), json.loads(row[-1])
+    return Edge(*values)
+
+
+def edges_at(tx: Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:
     """The edges that begin or end at a node, oldest first."""
     rows = tx.execute(
-        f"SELECT {_EDGE} FROM edges WHERE (from_kind = ?1 AND from_id = ?2) OR (to_kind = ?1 AND to_id = ?2)"
-        " ORDER BY id LIMIT ?3",
+        f"SELECT {_EDGE_COLUMNS} FROM edges WHERE {_AT_NODE} ORDER BY id LIMIT ?3",
         (kind, node_id, limit),
     )
-    return [_edge(row) for row in rows]
+    return [_to_edge(row) for row in rows]
 
 
-def edges_below(tx: apsw.Connection, kind: str, stem: str) -> list[Edge]:
+def edges_below(tx: Connection, kind: str, stem: str) -> list[Edge]:
     """The edges that end at a node of this kind whose id begins with `stem`, oldest first."""
     rows = tx.execute(
-        f"SELECT {_EDGE} FROM edges WHERE to_kind = ?1 AND to_id >= ?2 AND to_id < ?2 || char(1114111)"
-        " ORDER BY id",
+        f"SELECT {_EDGE_COLUMNS} FROM edges WHERE to_kind = ?1 AND to_id >= ?2"
+        " AND to_id < ?2 || char(1114111) ORDER BY id",
         (kind, stem),
     )
-    return [_edge(row) for row in rows]
+    return [_to_edge(row) for row in rows]
 
 
-def sources_of(tx: apsw.Connection, summary_id: int) -> list[tuple[int, str]]:
+def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:
     """(event id, quote) of each event that a summary derives from, in order of the event."""
     rows = tx.execute(
         "SELECT CAST(to_id AS INTEGER), detail ->> '$.quote' FROM edges WHERE from_kind = 'summary'"
@@ -201,82 +191,19 @@ def sources_of(tx: apsw.Connection, summary_id: int) -> list[tuple[int, str]]:
     return [(int(event_id), str(quote or "")) for event_id, quote in rows]
 
 
-def derived_from(tx: apsw.Connection, event_id: int) -> list[int]:
+def derived_from(tx: Connection, event_id: int) -> list[int]:
     """The summaries that derive from this event."""
-    # The + keeps SQLite from walking through all edges of summaries: what they end at is rarer.
-    rows = tx.execute(
+    # The + keeps SQLite from scanning all edges of summaries: what they end at is rarer.
+    return fetch_ids(
+        tx,
         "SELECT CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'event' AND to_id = ?"
         " AND type = 'derives_from' AND +from_kind = 'summary' ORDER BY 1",
         (str(event_id),),
     )
-    return [int(row[0]) for row in rows]
 
 
-def drop_edges_from(tx: apsw.Connection, summary_id: int) -> None:
-    """Drop the edges that begin at a summary, before a revision writes them anew."""
-    against = judgments.contradicting_ids(tx, [summary_id]).get(summary_id, set())
-    with judgments.updating_confidence(tx, {summary_id, *against}):
-        tx.execute(
-            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
-        )
-
-
-def drop_edge(
-    tx: apsw.Connection,
-    start: tuple[str, str],
-    type_: EdgeType,
-    end: tuple[str, str],
-    rule: str | None = None,
-) -> None:
-    """Drop one edge, if it is there (and of this rule). Nodes are (kind, id as text)."""
-    going = NewEdge(*start, type_, *end, "", 0)
-    with judgments.updating_confidence(tx, _doubted([going])):
-        tx.execute(
-            "DELETE FROM edges WHERE from_kind = ?1 AND from_id = ?2 AND type = ?3"
-            " AND to_kind = ?4 AND to_id = ?5 AND (?6 IS NULL OR rule = ?6)",
-            (*start, type_.value, *end, rule),
-        )
-
-
-def drop_node(tx: apsw.Connection, kind: str, node_id: str) -> None:
-    """Drop every edge that begins or ends at a node that is no more."""
-    tx.execute(
-        "DELETE FROM edges WHERE (from_kind = ?1 AND from_id = ?2) OR (to_kind = ?1 AND to_id = ?2)",
-        (kind, node_id),
-    )
-
-
-def neighbours(tx: apsw.Connection, kind: str, node_id: str) -> set[tuple[str, str]]:
-    """The nodes that are neither memories nor events at the other ends of a node's edges."""
-    rows = tx.execute(
-        "SELECT to_kind, to_id FROM edges WHERE from_kind = ?1 AND from_id = ?2"
-        " UNION SELECT from_kind, from_id FROM edges WHERE to_kind = ?1 AND to_id = ?2",
-        (kind, node_id),
-    )
-    return {(str(k), str(i)) for k, i in rows if k not in ("summary", "event")}
-
-
-def drop_orphan_nodes(tx: apsw.Connection, nodes: Iterable[tuple[str, str]]) -> None:
-    """Drop the edges of those of these nodes that no memory and no event is linked with any more."""
-    for kind, node_id in nodes:
-        is_held = tx.execute(
-            "SELECT EXISTS (SELECT 1 FROM edges WHERE from_kind = ?1 AND from_id = ?2"
-            " AND to_kind IN ('summary', 'event')) OR EXISTS (SELECT 1 FROM edges"
-            " WHERE to_kind = ?1 AND to_id = ?2 AND +from_kind IN ('summary', 'event'))",
-            (kind, node_id),
-        ).get
-        if not is_held:
-            drop_node(tx, kind, node_id)
-
-
-# MERGED from memd.store.graph:
-# MERGED Questions to the graph of edges: which files a session knows, and who tells of a node.
-# MERGED
-# MERGED Edges are written and dropped in links.py.
-
-
-def files_of_session(tx: apsw.Connection, session_id: int, limit: int = 2_000) -> list[str]:
-    """The files that the memories of a session tell of, the latest `limit` of them."""
+def files_of_session(tx: Connection, session_id: int, limit: int = 2_000) -> list[str]:
+    """The files that the memories of a session mention, the latest `limit` of them."""
     rows = tx.execute(
         "SELECT e.to_id FROM summaries s JOIN edges e ON e.from_kind = 'summary'"
         " AND e.from_id = CAST(s.id AS TEXT) WHERE s.session_id = ? AND e.to_kind = 'file'"
@@ -286,41 +213,81 @@ def files_of_session(tx: apsw.Connection, session_id: int, limit: int = 2_000) -
     return [str(row[0]) for row in rows]
 
 
-def has_edge_to(
-    tx: apsw.Connection, kind: str, node_id: str, project_ids: Sequence[int]
-) -> bool:
+def has_edge_to(tx: Connection, kind: str, node_id: str, project_ids: Sequence[int]) -> bool:
     """Whether a memory of one of these projects has an edge to this node."""
-    return bool(
-        tx.execute(
-            "SELECT EXISTS (SELECT 1 FROM edges e JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER)"
-            " WHERE e.to_kind = ? AND e.to_id = ? AND +e.from_kind = 'summary'"
-            f" AND s.project_id IN ({','.join('?' * len(project_ids))}))",
-            (kind, node_id, *project_ids),
-        ).get
+    return has_rows(
+        tx,
+        "edges e JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER)"
+        " WHERE e.to_kind = ? AND e.to_id = ? AND +e.from_kind = 'summary'"
+        f" AND s.project_id IN ({marks(project_ids)})",
+        (kind, node_id, *project_ids),
     )
 
 
-# MERGED from memd.store.entities:
-# MERGED What memories name: files, symbols, identifiers, people. Derived, rebuildable.
+def drop_edges_from(tx: Connection, summary_id: int) -> None:
+    """Drop the edges that begin at a summary, before a revision writes them again."""
+    against = judgments.contradicting_ids(tx, [summary_id]).get(summary_id, set())
+    with judgments.updating_confidence(tx, {summary_id, *against}):
+        tx.execute(
+            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
+        )
 
 
-def put_entities(
-    tx: apsw.Connection, summary_id: int, named: Iterable[tuple[str, str]]
+def drop_edge(
+    tx: Connection, start: Node, type_: EdgeType, end: Node, rule: str | None = None
 ) -> None:
-    """Let these (name, kind) be what a summary names, instead of whatever it named before."""
+    """Drop one edge, if it is there (and of this rule)."""
+    summaries = _contradicting_summaries([NewEdge(*start, type_, *end, "", 0)])
+    with judgments.updating_confidence(tx, summaries):
+        tx.execute(
+            "DELETE FROM edges WHERE from_kind = ?1 AND from_id = ?2 AND type = ?3"
+            " AND to_kind = ?4 AND to_id = ?5 AND (?6 IS NULL OR rule = ?6)",
+            (*start, type_.value, *end, rule),
+        )
+
+
+def drop_node(tx: Connection, kind: str, node_id: str) -> None:
+    """Drop every edge that begins or ends at a deleted node."""
+    tx.execute(f"DELETE FROM edges WHERE {_AT_NODE}", (kind, node_id))
+
+
+def neighbours(tx: Connection, kind: str, node_id: str) -> set[Node]:
+    """The nodes that are neither memories nor events at the other ends of a node's edges."""
+    rows = tx.execute(
+        "SELECT to_kind, to_id FROM edges WHERE from_kind = ?1 AND from_id = ?2"
+        " UNION SELECT from_kind, from_id FROM edges WHERE to_kind = ?1 AND to_id = ?2",
+        (kind, node_id),
+    )
+    return {(str(k), str(i)) for k, i in rows if k not in ("summary", "event")}
+
+
+def drop_orphan_nodes(tx: Connection, nodes: Iterable[Node]) -> None:
+    """Drop the edges of those of these nodes that no memory and no event is linked with any more."""
+    for kind, node_id in nodes:
+        is_linked = tx.execute(
+            "SELECT EXISTS (SELECT 1 FROM edges WHERE from_kind = ?1 AND from_id = ?2"
+            " AND to_kind IN ('summary', 'event')) OR EXISTS (SELECT 1 FROM edges"
+            " WHERE to_kind = ?1 AND to_id = ?2 AND +from_kind IN ('summary', 'event'))",
+            (kind, node_id),
+        ).get
+        if not is_linked:
+            drop_node(tx, kind, node_id)
+
+
+def put_entities(tx: Connection, summary_id: int, entities: Iterable[tuple[str, str]]) -> None:
+    """Replace the (name, kind) of each entity that a summary names."""
     tx.execute("DELETE FROM entities WHERE summary_id = ?", (summary_id,))
     tx.executemany(
         "INSERT OR IGNORE INTO entities (summary_id, name, kind) VALUES (?, ?, ?)",
-        [(summary_id, storable(name), kind) for name, kind in named],
+        [(summary_id, storable(name), kind) for name, kind in entities],
     )
 
 
-def entities_of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
-    """The names in these summaries by id; one that names nothing is left out."""
+def entities_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
+    """The entities that these summaries name, by id; a summary that names none is left out."""
     found: dict[int, set[str]] = {}
     for number, name in tx.execute(
-        "SELECT summary_id, name FROM entities"
-        f" WHERE summary_id IN ({','.join('?' * len(summary_ids))})",
+        f"SELECT summary_id, name FROM entities WHERE summary_id IN ({marks(summary_ids)})",
         tuple(summary_ids),
     ):
         found.setdefault(int(number), set()).add(name)

@@ -1,4 +1,9 @@
-"""Numbered migrations."""
+"""Numbered migrations, from whatever version a vault has to ours, each in one transaction.
+
+A vault has `application_id` "memd" and `user_version`, the number of its last migration. Both are in
+the first hundred bytes of the file, so a foreign, damaged or newer file is refused after a plain
+read: opening it with SQLite might already change it.
+"""
 
 import functools
 import struct
@@ -13,21 +18,23 @@ import numpy as np
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
 from memd.store.fulltext import POSTING, pack_postings
 
-# MERGED from memd.store.recoding:
-# MERGED What a migration does to data that SQL alone cannot: postings from six bytes each to two.
-
-
-_BLOCK = 1_000
+APPLICATION_ID = int.from_bytes(b"memd", "big")
+_MAGIC = b"SQLite format 3\x00"
+_HEADER_BYTES = 100
+_QUICK_CHECK_BYTES_MAX = 64 * 1024 * 1024
+"""A larger file is checked by `memd doctor` instead of at every start."""
+_BLOCK_PASSAGES = 1_000
+"""Passages that are repacked at a time."""
 
 
 def repack_postings(connection: apsw.Connection) -> None:
-    """Write the postings of every passage anew. 100,000 passages take some three seconds."""
+    """Rewrite the postings of every passage, from six bytes each to about two."""
     last = 0
     while True:
         rows = connection.execute(
             "SELECT id, postings FROM passages WHERE id > ? ORDER BY id", (last,)
         )
-        block = list(islice(rows, _BLOCK))
+        block = list(islice(rows, _BLOCK_PASSAGES))
         if not block:
             return
         last = block[-1][0]
@@ -41,23 +48,8 @@ def repack_postings(connection: apsw.Connection) -> None:
         )
 
 
-# MERGED from memd.store.migrate:
-# MERGED From whatever version a vault has to ours, or a clear refusal. Numbered SQL, one transaction each.
-# MERGED
-# MERGED A vault carries `application_id` "memd" and `user_version`, the number of its last migration. Both
-# MERGED stand in the first hundred bytes of the file, so that a file which is foreign, damaged or newer is
-# MERGED refused from a plain read: opening it with SQLite might already have changed it.
-
-
-APPLICATION_ID = int.from_bytes(b"memd", "big")
-_MAGIC = b"SQLite format 3\x00"
-_HEADER_BYTES = 100
-_QUICK_CHECK_MAX = 64 * 1024 * 1024
-"""Bytes. A larger file is checked by `memd doctor`, not on every start."""
-
-
-_BESIDE: Mapping[int, Callable[[apsw.Connection], None]] = {5: repack_postings}
-"""What a migration does beyond its SQL, in the same transaction."""
+_PYTHON_STEPS: Mapping[int, Callable[[apsw.Connection], None]] = {5: repack_postings}
+"""What a migration does after its SQL, in the same transaction."""
 
 
 @functools.cache
@@ -69,7 +61,7 @@ def migrations() -> tuple[str, ...]:
 
 
 def check_header(path: str) -> None:
-    """Refuse a file that is not a vault we can open. Reads, never writes.
+    """Refuse a file that is not a vault we can open, without writing.
 
     Raises VaultForeign, VaultNewer or VaultCorrupt. A file that is missing or empty is fine.
     """
@@ -86,18 +78,15 @@ def check_header(path: str) -> None:
         )
     (version,) = struct.unpack_from(">I", header, 60)
     (application,) = struct.unpack_from(">I", header, 68)
-    if application != APPLICATION_ID and not _first_start_was_cut_short(path, application):
+    # A crash in the very first transaction leaves an id of 0, and the rest in the log.
+    was_interrupted = application == 0 and Path(path + "-wal").exists()
+    if application != APPLICATION_ID and not was_interrupted:
         raise VaultForeign(f"{path} is a database of another program. Nothing was changed.")
     if version > len(migrations()):
         raise VaultNewer(
             f"{path} has schema {version}; this memd knows {len(migrations())}. "
             "Nothing was changed; update memd."
         )
-
-
-def _first_start_was_cut_short(path: str, application: int) -> bool:
-    """A crash in our very first transaction leaves an id of 0, and the rest in the log."""
-    return application == 0 and Path(path + "-wal").exists()
 
 
 def migrate(connection: apsw.Connection, now: int) -> None:
@@ -109,13 +98,13 @@ def migrate(connection: apsw.Connection, now: int) -> None:
         raise VaultForeign
     if version > len(migrations()):
         raise VaultNewer
-    _check(connection)
+    _quick_check(connection)
     for number, sql in enumerate(migrations()[version:], start=version + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
             connection.execute(sql)
-            if number in _BESIDE:
-                _BESIDE[number](connection)
+            if number in _PYTHON_STEPS:
+                _PYTHON_STEPS[number](connection)
             connection.pragma("application_id", APPLICATION_ID)
             connection.pragma("user_version", number)
             _check_references(connection, number)
@@ -125,7 +114,7 @@ def migrate(connection: apsw.Connection, now: int) -> None:
                 connection.execute("ROLLBACK")
             raise
     if version < len(migrations()):
-        # So that the header tells the truth to whoever reads it next.
+        # `check_header` reads the file, not the write-ahead log.
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     connection.execute("INSERT OR IGNORE INTO meta VALUES ('created_at', ?)", (str(now),))
 
@@ -135,11 +124,11 @@ def _check_references(connection: apsw.Connection, number: int) -> None:
         raise VaultCorrupt(f"migration {number} would break references; the vault is unchanged")
 
 
-def _check(connection: apsw.Connection) -> None:
-    pages = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
-    if pages > _QUICK_CHECK_MAX:
+def _quick_check(connection: apsw.Connection) -> None:
+    size = int(connection.pragma("page_count")) * int(connection.pragma("page_size"))
+    if size > _QUICK_CHECK_BYTES_MAX:
         return
     verdict = connection.execute("PRAGMA quick_check(1)").get
     if verdict != "ok":
-        said = " ".join(str(verdict).split())
-        raise VaultCorrupt(f"SQLite found damage: {said}. Nothing was changed.")
+        finding = " ".join(str(verdict).split())
+        raise VaultCorrupt(f"SQLite found damage: {finding}. Nothing was changed.")

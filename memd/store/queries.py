@@ -1,59 +1,19 @@
-"""Rows found and written by their names: what every kind of record that arrives needs. No decisions."""
+"""Small queries and writes that every table needs."""
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sized
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any
 
-from memd.store.database import Connection
+from apsw import Connection
 
-_NAMED = {
+_NAME_COLUMNS = {
     "summary": ("summaries", "uid"),
     "session": ("sessions", "uid"),
     "event": ("events", "key"),
 }
+"""Kind of row → its table, and the column that names it in every vault."""
 
-
-def row_id(tx: Connection, kind: str, name: str) -> int | None:
-    """The number of the summary, session or event with this uid or key; None if there is none."""
-    table, column = _NAMED[kind]
-    found = tx.execute(f"SELECT id FROM {table} WHERE {column} = ?", (name,)).get
-    return None if found is None else int(found)
-
-
-def has_row(tx: Connection, table: str, columns: str, values: tuple[object, ...]) -> bool:
-    """Whether a row of this table has these values in these columns, which are ours."""
-    query = f"SELECT EXISTS (SELECT 1 FROM {table} WHERE ({columns}) = ({marks(values)}))"
-    return bool(tx.execute(query, values).get)
-
-
-def superseder_of(tx: Connection, summary_id: int) -> int | None:
-    """The number of the summary that hides this one now."""
-    found = tx.execute(
-        "SELECT newer_id FROM supersessions WHERE older_id = ? AND undone_at IS NULL",
-        (summary_id,),
-    ).get
-    return None if found is None else int(found)
-
-
-def insert_row(
-    tx: Connection, table: str, row: Mapping[str, object], *, or_leave: bool
-) -> bool:
-    """Write a row; with `or_leave`, False if another one stands in its way."""
-    verb = "INSERT OR IGNORE" if or_leave else "INSERT"
-    sql = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({marks(row)})"
-    tx.execute(sql, tuple(row.values()))
-    return tx.changes() > 0
-
-
-def last_id(tx: Connection, table: str) -> int:
-    """The highest number of a table; 0 if it is empty."""
-    return int(tx.execute(f"SELECT coalesce(max(id), 0) FROM {table}").get)
-
-
-def json_text(value: object, separators: tuple[str, str] | None = None) -> str:
-    """A JSON value as the store keeps it."""
-    return json.dumps(value, ensure_ascii=False, separators=separators)
+Values = Sequence[object]
 
 
 def marks(values: Sized) -> str:
@@ -61,28 +21,59 @@ def marks(values: Sized) -> str:
     return ", ".join("?" * len(values))
 
 
-class SeenRows:
-    """Which rows that have no name of their own, and can be undone, were spoken of before."""
+def join_bounds(*bounds: tuple[str, object]) -> tuple[str, tuple[Any, ...]]:
+    """The condition that all (comparison, value) hold, and its values; without a value there is no bound."""
+    given = [(comparison, value) for comparison, value in bounds if value is not None]
+    condition = " AND ".join(["1", *(f"{comparison} ?" for comparison, _ in given)])
+    return condition, tuple(value for _, value in given)
 
-    def __init__(self, tx: Connection) -> None:
-        self._tx = tx
-        self._spoken: Counter[tuple[object, ...]] = Counter()
 
-    def is_here(
-        self, table: str, columns: str, values: tuple[object, ...], undone_at: int | None
-    ) -> bool:
-        """Whether the row with these values is here: the first that is spoken of is the first that is here.
+def fetch_ids(tx: Connection, sql: str, values: Values = ()) -> list[int]:
+    """The first column of each row."""
+    return [int(row[0]) for row in tx.execute(sql, tuple(values))]
 
-        Within one millisecond the same can be said, undone and said again, so a row may look like the
-        next. It is here as well if so many are that were undone just then (None: hold): the first of
-        its like may have been left out.
-        """
-        query = (
-            f"SELECT count(*), count(*) FILTER (WHERE undone_at IS ?) FROM {table}"
-            f" WHERE ({columns}) = ({marks(values)})"
-        )
-        alike, same = (table, values), (table, values, undone_at)
-        self._spoken.update((alike, same))
-        found: list[tuple[Any, ...]] = self._tx.execute(query, (undone_at, *values)).fetchall()
-        here, just_so = found[0]
-        return bool(self._spoken[alike] <= here or self._spoken[same] <= just_so)
+
+def fetch_int(tx: Connection, sql: str, values: Values = ()) -> int | None:
+    """The first column of the first row; None without a row, or if it is NULL."""
+    found = tx.execute(sql, tuple(values)).get
+    return None if found is None else int(found)
+
+
+def count_rows(tx: Connection, source: str, values: Values = ()) -> int:
+    """How many rows there are in `source`: a table, and what may follow it in a query."""
+    return int(tx.execute(f"SELECT count(*) FROM {source}", tuple(values)).get)
+
+
+def has_rows(tx: Connection, source: str, values: Values = ()) -> bool:
+    """Whether there is any row in `source`: a table, and what may follow it in a query."""
+    return bool(tx.execute(f"SELECT EXISTS (SELECT 1 FROM {source})", tuple(values)).get)
+
+
+def row_id(tx: Connection, kind: str, name: str) -> int | None:
+    """The id of the summary, session or event with this uid or key; None if there is none."""
+    table, column = _NAME_COLUMNS[kind]
+    return fetch_int(tx, f"SELECT id FROM {table} WHERE {column} = ?", (name,))
+
+
+def last_id(tx: Connection, table: str) -> int:
+    """The highest id in a table; 0 if it is empty."""
+    return fetch_int(tx, f"SELECT max(id) FROM {table}") or 0
+
+
+def insert_row(
+    tx: Connection, table: str, row: Mapping[str, object], *, or_ignore: bool = False
+) -> bool:
+    """Insert a row; with `or_ignore`, return False if it conflicts with another row."""
+    verb = "INSERT OR IGNORE" if or_ignore else "INSERT"
+    sql = f"{verb} INTO {table} ({', '.join(row)}) VALUES ({marks(row)})"
+    tx.execute(sql, tuple(row.values()))
+    return tx.changes() > 0
+
+
+def json_text(value: object) -> str:
+    """A JSON value as the vault stores lists and details."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+compact_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+"""A JSON value as the vault stores payloads."""

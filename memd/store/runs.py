@@ -1,15 +1,19 @@
-"""Rounds of consolidation that changed something, so that one can be looked at and taken back."""
+"""Consolidation runs that changed something, so that they can be inspected and undone."""
 
 from dataclasses import dataclass
 
-import apsw
+from apsw import Connection
 
 from memd.models import Supersession
+from memd.store.links import SUPERSESSION_COLUMNS
+
+_COLUMNS = "id, at, examined, pairs, superseded, contradicts, similar, undone_at"
+"""In the order of the fields of Run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One round and the rows that it changed. Times: UTC milliseconds."""
+    """One consolidation run and how many rows it changed. Times are UTC milliseconds."""
 
     id: int
     at: int
@@ -21,11 +25,8 @@ class Run:
     undone_at: int | None = None
 
 
-_RUN = "id, at, examined, pairs, superseded, contradicts, similar, undone_at"
-
-
-def begin_run(tx: apsw.Connection, at: int) -> int:
-    """A new round; its number."""
+def begin_run(tx: Connection, at: int) -> int:
+    """Start a run; its id."""
     return int(
         tx.execute(
             "INSERT INTO runs (at, examined, pairs, superseded, contradicts, similar)"
@@ -35,8 +36,8 @@ def begin_run(tx: apsw.Connection, at: int) -> int:
     )
 
 
-def finish_run(tx: apsw.Connection, run: Run) -> None:
-    """Write down what a round changed; one that changed nothing leaves no row."""
+def finish_run(tx: Connection, run: Run) -> None:
+    """Store what a run changed; a run that changed nothing leaves no row."""
     if not (run.superseded or run.contradicts or run.similar):
         tx.execute("DELETE FROM runs WHERE id = ?", (run.id,))
         return
@@ -46,37 +47,34 @@ def finish_run(tx: apsw.Connection, run: Run) -> None:
     )
 
 
-def mark_run_undone(tx: apsw.Connection, run_id: int, at: int) -> None:
-    """The whole round was taken back."""
+def mark_run_undone(tx: Connection, run_id: int, at: int) -> None:
+    """Mark the whole run as undone."""
     tx.execute("UPDATE runs SET undone_at = ? WHERE id = ?", (at, run_id))
 
 
-def get_run(tx: apsw.Connection, run_id: int) -> Run | None:
-    """One round, or None."""
-    row = tx.execute(f"SELECT {_RUN} FROM runs WHERE id = ?", (run_id,)).fetchone()
+def get_run(tx: Connection, run_id: int) -> Run | None:
+    """One run, or None."""
+    row = tx.execute(f"SELECT {_COLUMNS} FROM runs WHERE id = ?", (run_id,)).fetchone()
     return Run(*row) if row else None
 
 
-def latest_runs(tx: apsw.Connection, limit: int) -> list[Run]:
-    """The latest rounds, the last one first."""
-    return [
-        Run(*row)
-        for row in tx.execute(f"SELECT {_RUN} FROM runs ORDER BY id DESC LIMIT ?", (limit,))
-    ]
+def latest_runs(tx: Connection, limit: int) -> list[Run]:
+    """The latest runs, newest first."""
+    rows = tx.execute(f"SELECT {_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,))
+    return [Run(*row) for row in rows]
 
 
-def run_supersessions(tx: apsw.Connection, run_id: int) -> list[Supersession]:
-    """What a round has hidden and is still hidden by it."""
+def run_supersessions(tx: Connection, run_id: int) -> list[Supersession]:
+    """The supersessions that a run made and that still hold."""
     rows = tx.execute(
-        "SELECT id, newer_id, older_id, rule, cosine, guard, at, undone_at FROM supersessions"
-        " WHERE run = ? AND undone_at IS NULL ORDER BY id",
+        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE run = ? AND undone_at IS NULL ORDER BY id",
         (run_id,),
     )
     return [Supersession(*row) for row in rows]
 
 
-def run_contradictions(tx: apsw.Connection, run_id: int) -> list[tuple[int, int]]:
-    """(newer, older) of the pairs that a round has found to contradict each other."""
+def run_contradictions(tx: Connection, run_id: int) -> list[tuple[int, int]]:
+    """(newer, older) of each pair that a run found to contradict each other."""
     rows = tx.execute(
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges"
         " WHERE rule = 'near-duplicate' AND detail ->> '$.run' = ? AND type = 'contradicts' ORDER BY id",
@@ -85,6 +83,6 @@ def run_contradictions(tx: apsw.Connection, run_id: int) -> list[tuple[int, int]
     return [(int(newer), int(older)) for newer, older in rows]
 
 
-def assign_to_run(tx: apsw.Connection, supersession_id: int, run_id: int) -> None:
-    """Tell of a supersession that it is the work of that round."""
+def assign_to_run(tx: Connection, supersession_id: int, run_id: int) -> None:
+    """Note which run made a supersession."""
     tx.execute("UPDATE supersessions SET run = ? WHERE id = ?", (run_id, supersession_id))

@@ -1,12 +1,14 @@
-"""What was said, word for word: the verbatim passages of conversations and their full text. Derived.
+"""Full text of what users and agents said, word for word.
 
 A turn is an event that carries words: a prompt, an answer, a subagent's answer, the summary at a
-compaction. Triggers keep the full text in step with the events, so a forgotten event has no turn.
+compaction. Triggers keep the full text equal to the events, so a forgotten event has no turn.
 """
 
 from dataclasses import dataclass
 
-import apsw
+from apsw import Connection
+
+from memd.store.queries import join_bounds, marks
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,55 +33,44 @@ class TurnFilter:
     since: int | None = None
     until: int | None = None
 
+    def condition(self) -> tuple[str, tuple[int, ...]]:
+        """The condition on an event `e` of a session `s` in SQL, and its values."""
+        condition, values = join_bounds(
+            ("e.session_id =", self.session_id),
+            ("e.at >=", self.since),
+            ("e.at <=", self.until),
+        )
+        if self.project_ids is not None:
+            condition += f" AND s.project_id IN ({marks(self.project_ids)})"
+            values += self.project_ids
+        return condition, values
+
 
 def match_turns(
-    tx: apsw.Connection, expression: str, where: TurnFilter, limit: int
+    tx: Connection, expression: str, where: TurnFilter, limit: int
 ) -> list[SpokenTurn]:
-    """The turns that fit an FTS5 expression that `recall` has quoted; best first, then the newer."""
-    clauses, values = _bounds(where)
-    # The best are found first, so that only theirs of many long texts are read out of the events.
+    """The turns that match an FTS5 expression, which `recall` has quoted; best first, then newer ones."""
+    condition, values = where.condition()
+    # Rank first, so that only the texts of the best turns are read from the events.
     rows = tx.execute(
         "WITH best (id, score) AS MATERIALIZED (SELECT e.id, bm25(turns_fts) FROM turns_fts"
         " CROSS JOIN events e ON e.id = turns_fts.rowid JOIN sessions s ON s.id = e.session_id"
-        f" WHERE turns_fts MATCH ? {clauses}"
+        f" WHERE turns_fts MATCH ? AND {condition}"
         " ORDER BY bm25(turns_fts), e.at DESC, e.id DESC LIMIT ?)"
-        " SELECT t.id, e.session_id, s.title, t.kind, e.at, t.text FROM best"
-        " JOIN turns t ON t.id = best.id JOIN events e ON e.id = best.id"
+        " SELECT t.id, e.session_id, s.title, iif(t.kind = 'prompt', 'user', 'assistant'), e.at, t.text"
+        " FROM best JOIN turns t ON t.id = best.id JOIN events e ON e.id = best.id"
         " JOIN sessions s ON s.id = e.session_id ORDER BY best.score, e.at DESC, e.id DESC",
         (expression, *values, limit),
     )
-    return [
-        SpokenTurn(
-            int(event_id), int(session_id), title, "user" if kind == "prompt" else "assistant",
-            int(at), text,
-        )
-        for event_id, session_id, title, kind, at, text in rows
-    ]  # fmt: skip
+    return [SpokenTurn(*row) for row in rows]
 
 
-def _bounds(where: TurnFilter) -> tuple[str, tuple[int, ...]]:
-    clauses = ""
-    values: list[int] = []
-    if where.project_ids is not None:
-        clauses += f" AND s.project_id IN ({','.join('?' * len(where.project_ids))})"
-        values += where.project_ids
-    for column, bound in (
-        ("e.session_id =", where.session_id),
-        ("e.at >=", where.since),
-        ("e.at <=", where.until),
-    ):
-        if bound is not None:
-            clauses += f" AND {column} ?"
-            values.append(bound)
-    return clauses, tuple(values)
-
-
-def rebuild_turns(tx: apsw.Connection) -> None:
-    """Make the full text anew from the events."""
+def rebuild_turns(tx: Connection) -> None:
+    """Build the full text again from the events."""
     tx.execute("INSERT INTO turns_fts (turns_fts) VALUES ('delete-all')")
     tx.execute("INSERT INTO turns_fts (rowid, text) SELECT id, text FROM turns ORDER BY id")
 
 
-def purge_turns(tx: apsw.Connection) -> None:
-    """Merge FTS5's segments, so that nothing of a deleted turn stays in them."""
+def purge_turns(tx: Connection) -> None:
+    """Merge FTS5's segments, so that they hold nothing of deleted turns."""
     tx.execute("INSERT INTO turns_fts (turns_fts) VALUES ('optimize')")

@@ -1,13 +1,16 @@
-"""Rows as values: what the index writes and loads, and how memories are used. Pure."""
+"""Row types that the store shares with index and recall."""
 
 from dataclasses import dataclass
 
 from memd.models import Kind
 
+SummaryPair = tuple[int, int]
+"""Two summary ids, the lower one first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Posting:
-    """One term of one passage, with how often it stands in the title and in the body."""
+    """One term of one passage, with how often it occurs in the title and in the body."""
 
     term: str
     in_title: int
@@ -29,7 +32,7 @@ class NewPassage:
 
     @property
     def length(self) -> int:
-        """Terms, repeated as often as they stand there, title and body together."""
+        """Number of terms in title and body, repeated ones included."""
         return sum(p.in_title + p.in_body for p in self.postings)
 
 
@@ -46,7 +49,7 @@ class StoredPassage:
 
 @dataclass(frozen=True, slots=True)
 class IndexRow:
-    """What the index knows of a summary beside its words. Lengths are in characters."""
+    """What the index knows of a summary besides its text. Lengths are in characters."""
 
     summary_id: int
     project_id: int
@@ -76,13 +79,9 @@ class SummaryUse:
     last_at: int
 
 
-SummaryPair = tuple[int, int]
-"""Two summary ids, the lower one first."""
-
-
 @dataclass(frozen=True, slots=True)
 class ContextCandidate:
-    """What an index says of a memory, and what its place there is decided by. Times: UTC ms."""
+    """A memory that may go into a session's context. Times are UTC milliseconds."""
 
     id: int
     project_id: int
@@ -93,6 +92,6 @@ class ContextCandidate:
     created_at: int
     is_pinned: bool = False
     repeats: int = 0
-    """How often it was said again or revised."""
+    """How often it was repeated or revised."""
     uses: int = 0
-    """How often an answer returned it to somebody who had asked."""
+    """How often an answer to a question returned it."""

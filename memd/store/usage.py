@@ -1,19 +1,17 @@
-"""uses, co-activations, injections."""
+"""How often answers returned each memory and which ones together, and what was injected into sessions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import apsw
+from apsw import Connection
 
+from memd.store.queries import marks
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
 
-# MERGED from memd.store.uses:
-# MERGED How often answers returned a memory, and which ones together. Nothing of it is what was asked.
-
 
 def record_uses(
-    tx: apsw.Connection, uses: Mapping[int, SummaryUse], pairs: Mapping[SummaryPair, int]
+    tx: Connection, uses: Mapping[int, SummaryUse], pairs: Mapping[SummaryPair, int]
 ) -> None:
     """Add to the counts. A memory that was forgotten meanwhile is left out."""
     tx.executemany(
@@ -30,36 +28,32 @@ def record_uses(
     )
 
 
-def uses_of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[int, SummaryUse]:
+def uses_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, SummaryUse]:
     """The uses of these memories by id; one that was never returned is left out."""
     rows = tx.execute(
-        "SELECT summary_id, count, last_at FROM uses"
-        f" WHERE summary_id IN ({','.join('?' * len(summary_ids))})",
+        f"SELECT summary_id, count, last_at FROM uses WHERE summary_id IN ({marks(summary_ids)})",
         tuple(summary_ids),
     )
-    return {
-        int(number): SummaryUse(int(count), int(last_at)) for number, count, last_at in rows
-    }
+    return {int(number): SummaryUse(count, last_at) for number, count, last_at in rows}
 
 
-def coactivations_of(tx: apsw.Connection, summary_ids: Sequence[int]) -> dict[SummaryPair, int]:
+def coactivations_of(tx: Connection, summary_ids: Sequence[int]) -> dict[SummaryPair, int]:
     """How often any two of these memories were returned by one answer."""
-    marks = ",".join("?" * len(summary_ids))
+    places = marks(summary_ids)
     rows = tx.execute(
         "SELECT low_id, high_id, count FROM coactivations"
-        f" WHERE low_id IN ({marks}) AND high_id IN ({marks})",
+        f" WHERE low_id IN ({places}) AND high_id IN ({places})",
         (*summary_ids, *summary_ids),
     )
     return {(int(low), int(high)): int(count) for low, high, count in rows}
 
 
-# MERGED from memd.store.injections:
-# MERGED What an agent was shown unasked, so that it is never shown the same twice. Says nothing of use.
+# ── Injections: what was shown to an agent unasked, so that it is not shown the same twice ─────
 
 
 @dataclass(frozen=True, slots=True)
 class NewInjection:
-    """One memory that was put before a session. `at` is UTC milliseconds."""
+    """One memory that was injected into a session. `at` is UTC milliseconds."""
 
     session_id: int
     summary_id: int
@@ -67,12 +61,12 @@ class NewInjection:
     """`startup`, `resume`, `clear`, `compact` or `prompt`."""
     at: int
     reason: str
-    """Why this one, in words."""
+    """Why this memory, in words."""
 
 
 @dataclass(frozen=True, slots=True)
 class Injection:
-    """A row with what the memory is called."""
+    """A stored injection with the kind and title of its memory."""
 
     summary_id: int
     kind: str
@@ -82,17 +76,17 @@ class Injection:
     reason: str
 
 
-def record_injections(tx: apsw.Connection, shown: Sequence[NewInjection]) -> None:
-    """Write down what was shown. What was forgotten meanwhile is left out."""
+def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
+    """Store injections. A memory that was forgotten meanwhile is left out."""
     tx.executemany(
         "INSERT INTO injections (session_id, summary_id, moment, at, reason)"
         " SELECT n.id, s.id, ?3, ?4, ?5 FROM summaries s, sessions n WHERE s.id = ?2 AND n.id = ?1",
-        [(s.session_id, s.summary_id, s.moment, s.at, storable(s.reason)) for s in shown],
+        [(i.session_id, i.summary_id, i.moment, i.at, storable(i.reason)) for i in injected],
     )
 
 
-def last_injected(tx: apsw.Connection, session_id: int) -> dict[int, int]:
-    """Summary id → when it was last shown to this session."""
+def last_injected(tx: Connection, session_id: int) -> dict[int, int]:
+    """Summary id → when it was last injected into this session."""
     rows = tx.execute(
         "SELECT summary_id, max(at) FROM injections WHERE session_id = ? GROUP BY summary_id",
         (session_id,),
@@ -100,10 +94,8 @@ def last_injected(tx: apsw.Connection, session_id: int) -> dict[int, int]:
     return {int(number): int(at) for number, at in rows}
 
 
-def session_injections(
-    tx: apsw.Connection, session_id: int, limit: int = 1_000
-) -> list[Injection]:
-    """What a session was shown, oldest first; of more than `limit`, the latest."""
+def session_injections(tx: Connection, session_id: int, limit: int = 1_000) -> list[Injection]:
+    """What was injected into a session, oldest first; of more than `limit`, the latest."""
     rows = tx.execute(
         "SELECT i.summary_id, s.kind, s.title, i.moment, i.at, i.reason FROM injections i"
         " JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
@@ -113,8 +105,8 @@ def session_injections(
     return [Injection(*row) for row in reversed(rows)]
 
 
-def summary_injections(tx: apsw.Connection, summary_id: int, limit: int) -> list[NewInjection]:
-    """The last times when a memory was shown, the latest first."""
+def summary_injections(tx: Connection, summary_id: int, limit: int) -> list[NewInjection]:
+    """The last injections of a memory, newest first."""
     rows = tx.execute(
         "SELECT session_id, summary_id, moment, at, reason FROM injections WHERE summary_id = ?"
         " ORDER BY at DESC, id DESC LIMIT ?",
@@ -123,10 +115,10 @@ def summary_injections(tx: apsw.Connection, summary_id: int, limit: int) -> list
     return [NewInjection(*row) for row in rows]
 
 
-def count_injections(tx: apsw.Connection, summary_id: int) -> tuple[int, int]:
-    """How often a memory was shown, and to how many sessions."""
-    row = tx.execute(
+def count_injections(tx: Connection, summary_id: int) -> tuple[int, int]:
+    """How often a memory was injected, and into how many sessions."""
+    ((times, sessions),) = tx.execute(
         "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ?",
         (summary_id,),
-    ).fetchone()
-    return (int(row[0]), int(row[1])) if row else (0, 0)
+    )
+    return int(times), int(sessions)

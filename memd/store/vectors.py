@@ -1,27 +1,30 @@
-"""spaces, vectors."""
+"""Vector spaces, and the vectors that models made in them.
+
+Only the index knows what a vector's bytes mean. Vectors of the hashing space are not stored,
+because they can be computed from the text at any time.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import apsw
+from apsw import Connection
 
 from memd.models import Space
-
-# MERGED from memd.store.vectors:
-# MERGED Spaces, and the vectors that models have made in them: dear, so they are kept. Derived.
-# MERGED
-# MERGED What a vector's bytes mean, the index knows. Vectors of a local space are computed from the texts when
-# MERGED they are wanted and are not here. A space's vectors lie together, in order of passage, in pages that
-# MERGED hold five of 768 dimensions each: no index is needed, and none would pay.
-
+from memd.store.queries import fetch_int, has_rows, marks
 
 STRIDE = 2**40
-"""Between the ids of two spaces' vectors: there is no such passage."""
+"""Distance between the ids of two spaces' vectors, in ids: greater than any passage id.
+
+The vectors of one space lie side by side in order of passage, so they need no index.
+"""
+_OF_SPACE = f"v.id > s.id * {STRIDE} AND v.id < (s.id + 1) * {STRIDE}"
+_ROW_BYTES = 14
+"""Bytes that a vector takes beyond its own: its row, and its share of a page's unused end."""
 
 
-def ensure_space(tx: apsw.Connection, space: Space) -> int:
-    """The id of this space; made if it is new."""
-    found = space_id(tx, space.name)
+def ensure_space(tx: Connection, space: Space) -> int:
+    """The id of this space; created if it is new."""
+    found = _space_id(tx, space.name)
     if found is not None:
         return found
     return int(
@@ -34,15 +37,11 @@ def ensure_space(tx: apsw.Connection, space: Space) -> int:
     )  # fmt: skip
 
 
-def space_id(tx: apsw.Connection, name: str) -> int | None:
-    """The id of the space of this name, or None."""
-    found = tx.execute("SELECT id FROM spaces WHERE name = ?", (name,)).get
-    return None if found is None else int(found)
+def _space_id(tx: Connection, name: str) -> int | None:
+    return fetch_int(tx, "SELECT id FROM spaces WHERE name = ?", (name,))
 
 
-def put_vectors(
-    tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
-) -> None:
+def put_vectors(tx: Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]) -> None:
     """Store (passage id, vector) pairs; a vector that is there is replaced."""
     tx.executemany(
         "INSERT OR REPLACE INTO vectors (id, vector) VALUES (?, ?)",
@@ -51,46 +50,31 @@ def put_vectors(
 
 
 def put_existing_vectors(
-    tx: apsw.Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
+    tx: Connection, space_id: int, vectors: Iterable[tuple[int, bytes]]
 ) -> list[int]:
-    """Store (passage id, vector) pairs of the passages that are still there; which those are."""
+    """Store (passage id, vector) pairs of the passages that still exist; the ids of those."""
     pairs = dict(vectors)
-    there = [
-        passage_id
-        for passage_id in pairs
-        if tx.execute("SELECT 1 FROM passages WHERE id = ?", (passage_id,)).get
-    ]
-    put_vectors(tx, space_id, ((passage_id, pairs[passage_id]) for passage_id in there))
-    return there
+    existing = [number for number in pairs if has_rows(tx, "passages WHERE id = ?", (number,))]
+    put_vectors(tx, space_id, ((number, pairs[number]) for number in existing))
+    return existing
 
 
-def vectors_of(
-    tx: apsw.Connection, space_name: str, passage_ids: Sequence[int]
-) -> dict[int, bytes]:
-    """Passage id → vector, of those of these that have one in a space."""
-    number = space_id(tx, space_name)
-    if number is None:
+def vectors_of(tx: Connection, space_name: str, passage_ids: Sequence[int]) -> dict[int, bytes]:
+    """Passage id → vector in this space; passages without one are left out."""
+    space_id = _space_id(tx, space_name)
+    if space_id is None:
         return {}
-    first = number * STRIDE
+    first = space_id * STRIDE
     rows = tx.execute(
-        f"SELECT id, vector FROM vectors WHERE id IN ({','.join('?' * len(passage_ids))})",
+        f"SELECT id, vector FROM vectors WHERE id IN ({marks(passage_ids)})",
         [first + passage_id for passage_id in passage_ids],
     )
     return {int(found) - first: blob for found, blob in rows}
 
 
-# MERGED from memd.store.spaces:
-# MERGED What the spaces of a vault weigh, and how one that nobody asks any more goes. Vectors: vectors.py.
-
-
-_ROW_BYTES = 14
-"""What a vector costs beside itself: its row, and its part of a page that it does not fill."""
-_OF = f"v.id > s.id * {STRIDE} AND v.id < (s.id + 1) * {STRIDE}"
-
-
 @dataclass(frozen=True, slots=True)
 class SpaceSize:
-    """A space, and how much is in it."""
+    """A space, how many vectors it has, and how many bytes they take."""
 
     id: int
     name: str
@@ -99,32 +83,32 @@ class SpaceSize:
     bytes: int
 
 
-def measure_spaces(tx: apsw.Connection) -> list[SpaceSize]:
+def measure_spaces(tx: Connection) -> list[SpaceSize]:
     """Every space that was ever used, oldest first."""
     rows = tx.execute(
         "SELECT s.id, s.name, s.provider, count(v.id), coalesce(sum(length(v.vector) + ?), 0)"
-        f" FROM spaces s LEFT JOIN vectors v ON {_OF} GROUP BY s.id ORDER BY s.id",
+        f" FROM spaces s LEFT JOIN vectors v ON {_OF_SPACE} GROUP BY s.id ORDER BY s.id",
         (_ROW_BYTES,),
     )
     return [SpaceSize(*row) for row in rows]
 
 
-def drop_vectors(tx: apsw.Connection, name: str, limit: int) -> int:
-    """Drop up to `limit` vectors of a space; how many there were to drop."""
+def drop_vectors(tx: Connection, name: str, limit: int) -> int:
+    """Drop up to `limit` vectors of a space (all with -1); how many were dropped."""
     tx.execute(
         "DELETE FROM vectors WHERE id IN (SELECT v.id FROM spaces s CROSS JOIN vectors v"
-        f" WHERE s.name = ? AND {_OF} LIMIT ?)",
+        f" WHERE s.name = ? AND {_OF_SPACE} LIMIT ?)",
         (name, limit),
     )
     return int(tx.changes())
 
 
-def drop_space(tx: apsw.Connection, name: str) -> None:
-    """Forget a space, with what is left in it."""
+def drop_space(tx: Connection, name: str) -> None:
+    """Drop a space and its remaining vectors."""
     drop_vectors(tx, name, -1)
     tx.execute("DELETE FROM spaces WHERE name = ?", (name,))
 
 
-def free_bytes(tx: apsw.Connection) -> int:
-    """What the file holds and does not use."""
+def free_bytes(tx: Connection) -> int:
+    """Bytes of the file's unused pages."""
     return int(tx.pragma("freelist_count")) * int(tx.pragma("page_size"))

@@ -4,6 +4,7 @@ import pytest
 
 from memd.models import EventKind, Kind
 from memd.store import erasure, events, projects, summaries, turns
+from memd.store.queries import compact_json
 from tests.factories import make_draft, make_new_event
 
 WORDLESS = {
@@ -83,9 +84,7 @@ def test_rows_are_read_in_order_and_only_behind_a_number(db):
 @pytest.mark.usefixtures("filled")
 def test_a_rewritten_event_is_found_by_its_new_words_alone(db):
     (row,) = db.read_now(lambda tx: erasure.read_texts(tx, table("events"), 0, 10))
-    payload = erasure.compact_json(
-        {**json.loads(row.texts["payload"]), "prompt": "the okapi runs"}
-    )
+    payload = compact_json({**json.loads(row.texts["payload"]), "prompt": "the okapi runs"})
     db.write_now(lambda tx: erasure.write_texts(tx, table("events"), row, {"payload": payload}))
 
     def found(word):

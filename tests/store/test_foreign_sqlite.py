@@ -36,7 +36,7 @@ def test_tables_and_rows_are_read_as_text(path):
 
 
 def test_more_rows_than_a_page_come_in_order(path, owner, monkeypatch):
-    monkeypatch.setattr(foreign_sqlite, "_PAGE", 10)
+    monkeypatch.setattr(foreign_sqlite, "_PAGE_ROWS", 10)
     owner.executemany("INSERT INTO things (id) VALUES (?)", [(n,) for n in range(-5, 95, 10)])
     owner.executemany("INSERT INTO things (id) VALUES (?)", [(n,) for n in range(100, 130)])
     with open_foreign(str(path)) as file:
@@ -96,7 +96,7 @@ def test_a_locked_file_is_told_as_such(path, owner, monkeypatch):
 def test_what_is_no_database_is_told_as_such(tmp_path, path, owner):
     (tmp_path / "a.db").write_text("SQLite, they say")
     with (
-        pytest.raises(BadRequest, match="no SQLite database"),
+        pytest.raises(BadRequest, match="is not an SQLite database"),
         open_foreign(str(tmp_path / "a.db")),
     ):
         pass

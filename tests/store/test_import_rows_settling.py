@@ -1,6 +1,6 @@
 import pytest
 
-from memd.store.import_rows import RULE, RecordImporter, resolve_imported
+from memd.store.import_rows import IMPORT_RULE, RecordImporter, resolve_imported
 from tests.export_records import AT, in_order, project, session, summary
 
 
@@ -36,7 +36,7 @@ def value(uid, at, **fields):
 def test_of_two_values_of_one_slot_the_newest_holds_whichever_vault_it_came_from(db, arrive):
     arrive(project(), session("s1"), value("here", 5))
     assert arrive(value("older", 1), value("newer", 9)) == (2, 0)
-    assert hidden(db) == [("here", "older", RULE), ("newer", "here", RULE)]
+    assert hidden(db) == [("here", "older", IMPORT_RULE), ("newer", "here", IMPORT_RULE)]
 
 
 def test_values_that_came_together_are_left_as_they_were(db, arrive):
