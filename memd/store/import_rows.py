@@ -128,10 +128,10 @@ class RecordImporter:
     def _import_summary(self, new: Fields) -> ImportOutcome:
         if ledger.is_forgotten(self._tx, new["uid"]):
             return "forgotten"
+        new = self._with_project_id(new)
         session = new.pop("session")
-        session_id = None if session is None else self._find("session", session, "summary")
-        new = self._with_project_id(new) | {
-            "session_id": session_id,
+        new |= {
+            "session_id": session and self._find("session", session, "summary"),
             "tags": json_text(new["tags"]),
             "files": json_text(new["files"]),
         }
