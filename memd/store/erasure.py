@@ -11,8 +11,8 @@ from apsw import Connection
 from memd.models import Kind
 from memd.store import fulltext, ledger, summaries, turns
 from memd.store.database import Database
-from memd.store.filter import NOT_SUPERSEDED
-from memd.store.queries import fetch_ids, fetch_int, has_rows, join_bounds, marks
+from memd.store.filter import NOT_SUPERSEDED, join_bounds, marks
+from memd.store.queries import fetch_ids, fetch_int, has_rows
 from memd.text import PRIVATE, storable
 
 # ── Secure deletion ────────────────────────────────────────────────────────────────────────────

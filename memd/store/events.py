@@ -7,7 +7,8 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import Event, EventKind, NewEvent
-from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows, marks
+from memd.store.filter import marks
+from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows
 from memd.text import storable
 
 _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"

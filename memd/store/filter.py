@@ -1,6 +1,9 @@
-"""Which memories a question may see: one `Filter`, as masks over the index, for one memory, and in SQL."""
+"""Which memories a question may see: one `Filter`, as masks over the index, for one memory, and in SQL.
 
-from collections.abc import Iterable
+Nothing here reads a vault, so recall and server can import it without SQLite.
+"""
+
+from collections.abc import Iterable, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -8,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.models import Kind, Summary
-from memd.store.queries import join_bounds, marks
 
 Mask = NDArray[np.bool_]
 
@@ -16,6 +18,18 @@ NOT_SUPERSEDED = (
     "NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL)"
 )
 """The condition in SQL that nothing supersedes a summary `s`."""
+
+
+def marks(values: Sized) -> str:
+    """A question mark for each value."""
+    return ", ".join("?" * len(values))
+
+
+def join_bounds(*bounds: tuple[str, object]) -> tuple[str, tuple[Any, ...]]:
+    """The condition that all (comparison, value) hold, and its values; without a value there is no bound."""
+    given = [(comparison, value) for comparison, value in bounds if value is not None]
+    condition = " AND ".join(["1", *(f"{comparison} ?" for comparison, _ in given)])
+    return condition, tuple(value for _, value in given)
 
 
 class FilterColumns(Protocol):

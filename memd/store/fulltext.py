@@ -13,8 +13,8 @@ import numpy as np
 from apsw import Connection
 from numpy.typing import NDArray
 
-from memd.store.filter import NOT_SUPERSEDED
-from memd.store.queries import count_rows, fetch_ids, fetch_int, has_rows, marks
+from memd.store.filter import NOT_SUPERSEDED, marks
+from memd.store.queries import count_rows, fetch_ids, fetch_int, has_rows
 from memd.store.types import IndexRow, NewPassage, StoredPassage
 
 # ── Packed postings ────────────────────────────────────────────────────────────────────────────

@@ -20,15 +20,8 @@ from memd.models import EdgeType, Kind
 from memd.store import judgments, ledger, links, migrate, projects, summaries
 from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, Fields
-from memd.store.queries import (
-    compact_json,
-    has_rows,
-    insert_row,
-    json_text,
-    last_id,
-    marks,
-    row_id,
-)
+from memd.store.filter import marks
+from memd.store.queries import compact_json, has_rows, insert_row, json_text, last_id, row_id
 
 ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
 """`left`: it conflicts with what is here, such as a second memory that hides the same one."""

@@ -12,8 +12,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import Judgment, Stance
-from memd.store.filter import NOT_SUPERSEDED
-from memd.store.queries import marks
+from memd.store.filter import NOT_SUPERSEDED, marks
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
 """Source of an explicit memory → its confidence at first."""

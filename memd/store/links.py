@@ -9,7 +9,8 @@ from apsw import Connection
 
 from memd.models import Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
-from memd.store.queries import fetch_ids, fetch_int, has_rows, json_text, marks
+from memd.store.filter import marks
+from memd.store.queries import fetch_ids, fetch_int, has_rows, json_text
 from memd.text import storable
 
 SUPERSESSION_COLUMNS = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"

@@ -12,7 +12,8 @@ from apsw import Connection
 
 from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Project, Session, SessionRef
 from memd.store import ledger
-from memd.store.queries import fetch_int, has_rows, marks
+from memd.store.filter import marks
+from memd.store.queries import fetch_int, has_rows
 from memd.text import digest, storable
 
 _PROJECT_COLUMNS = "id, key, name, reason"

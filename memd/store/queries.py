@@ -1,10 +1,11 @@
 """Small queries and writes that every table needs."""
 
 import json
-from collections.abc import Mapping, Sequence, Sized
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from apsw import Connection
+
+from memd.store.filter import marks
 
 _NAME_COLUMNS = {
     "summary": ("summaries", "uid"),
@@ -14,18 +15,6 @@ _NAME_COLUMNS = {
 """Kind of row → its table, and the column that names it in every vault."""
 
 Values = Sequence[object]
-
-
-def marks(values: Sized) -> str:
-    """A question mark for each value."""
-    return ", ".join("?" * len(values))
-
-
-def join_bounds(*bounds: tuple[str, object]) -> tuple[str, tuple[Any, ...]]:
-    """The condition that all (comparison, value) hold, and its values; without a value there is no bound."""
-    given = [(comparison, value) for comparison, value in bounds if value is not None]
-    condition = " AND ".join(["1", *(f"{comparison} ?" for comparison, _ in given)])
-    return condition, tuple(value for _, value in given)
 
 
 def fetch_ids(tx: Connection, sql: str, values: Values = ()) -> list[int]:

@@ -10,9 +10,8 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session
-from memd.store.filter import Filter
+from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
-from memd.store.queries import marks
 from memd.store.types import ContextCandidate
 
 SESSIONS_EXAMINED_MAX = 10

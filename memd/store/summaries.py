@@ -13,8 +13,8 @@ from apsw import Connection
 
 from memd.models import Draft, Kind, Summary, Tier
 from memd.store import judgments, ledger
-from memd.store.filter import NOT_SUPERSEDED, Filter
-from memd.store.queries import count_rows, fetch_ids, json_text, marks
+from memd.store.filter import NOT_SUPERSEDED, Filter, marks
+from memd.store.queries import count_rows, fetch_ids, json_text
 from memd.text import content_stems, digest, normalised, storable
 
 _COLUMNS = (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from apsw import Connection
 
-from memd.store.queries import join_bounds, marks
+from memd.store.filter import join_bounds, marks
 
 
 @dataclass(frozen=True, slots=True)

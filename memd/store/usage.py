@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from apsw import Connection
 
-from memd.store.queries import marks
+from memd.store.filter import marks
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
 

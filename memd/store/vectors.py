@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from apsw import Connection
 
 from memd.models import Space
-from memd.store.queries import fetch_int, has_rows, marks
+from memd.store.filter import marks
+from memd.store.queries import fetch_int, has_rows
 
 STRIDE = 2**40
 """Distance between the ids of two spaces' vectors, in ids: greater than any passage id.

@@ -1,4 +1,5 @@
 from memd.store import queries
+from memd.store.filter import join_bounds, marks
 
 
 def test_a_row_is_found_by_its_name_and_inserted_once(db):
@@ -33,11 +34,11 @@ def test_a_missing_row_and_null_are_no_number(db):
 
 
 def test_bounds_without_a_value_do_not_bound():
-    assert queries.join_bounds(("a =", 0), ("b <", None)) == ("1 AND a = ?", (0,))
-    assert queries.join_bounds(("a =", None)) == ("1", ())
+    assert join_bounds(("a =", 0), ("b <", None)) == ("1 AND a = ?", (0,))
+    assert join_bounds(("a =", None)) == ("1", ())
 
 
 def test_json_is_stored_with_its_characters_as_they_are():
     assert queries.compact_json({"ü": [1]}) == '{"ü":[1]}'
     assert queries.json_text(["ü", 1]) == '["ü", 1]'
-    assert queries.marks("abc") == "?, ?, ?"
+    assert marks("abc") == "?, ?, ?"
