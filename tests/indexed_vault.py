@@ -98,7 +98,7 @@ class IndexedVault:
         owners = [known[number] for number in columns.summary_id[rows].tolist()]
         vectors = await self.learned.documents([f"{one.title}\n{one.body}" for one in owners])
         self.index.fill(space.name, columns.passage_id[rows].tolist(), vectors.astype("<f2"))
-        await self.recaller.prepare()
+        await self.recaller.embed_unrelated()
 
     def asked(self, text, **more):
         """The question."""

@@ -1,1 +1,1 @@
-"""Question to answer: legs, fusion, signals, and an explanation that adds up."""
+"""Retrieval: a question becomes an answer whose scores add up to their explanation."""

@@ -1,8 +1,8 @@
-"""Recipes of retrieval as data: which legs, how fused, which signals in which order. Pure.
+"""Ranking profiles as data: which retrievers, how fused, which signals in which order.
 
-A profile fuses what its legs found and then applies its steps one by one; each step is one signal
+A profile fuses what its retrievers found and then applies its steps one by one; each step is one signal
 (signals.py) that is added, multiplied or caps the score. Users copy and change one in config.toml:
-`[profiles.mine] base = "siftcoder"`, then only what differs. Not here: any formula.
+`[profiles.mine] base = "siftcoder"`, then only what differs.
 """
 
 import math
@@ -60,14 +60,14 @@ class ProfileStep(_FrozenModel):
     `<`: the cap itself."""
     shape: Literal["exponential", "hyperbolic", "logarithmic", "half_life"] = "hyperbolic"
     """recency: exp(−age/days), 1/(1 + age/days), 1 − log10(1 + age in days)/10, or 2^(−age/half-life)
-    with a half-life by kind (kinds.py), prolonged by use."""
+    with a half-life by kind (signals.py), prolonged by use."""
     days: Days = 365.0
     previous: Weight = 0.4
     next: Weight = 0.2
     session: Weight = 0.5
     """context: how much of the neighbours' and the whole session's lexical score counts."""
     rerank: bool = False
-    """Whether it belongs to a second stage: left out if what it needs cannot be looked up."""
+    """Whether it belongs to a second stage: left out if the vault cannot be read for it."""
 
 
 class RerankSettings(_FrozenModel):
@@ -82,24 +82,24 @@ class RerankSettings(_FrozenModel):
 
 
 class LearnedSettings(_FrozenModel):
-    """What a learned space adds to every candidate's score, where there is one; see meaning.py.
+    """What a learned space adds to every candidate's score, where there is one; see semantic.py.
 
-    Once it leads, it takes the place of the `vector` leg; while it is being filled, it stands beside it.
+    Once it leads, it replaces the `vector` retriever; while it is being filled, it stands beside it.
     """
 
     weight: Weight = 0.9
-    """Of the nearest; the mean of what may be seen gets 0."""
+    """The worth of the nearest memory; the mean of those that may be seen gets 0."""
     context: Weight = 0.8
-    """Where there is a `context` step: the same of the neighbours, beside what their words count there."""
+    """With a `context` step: the same for the neighbours, beside the worth of their words."""
     floor: Number = 1.5
-    """How far, in deviations, a memory must stand out to come in with no word in common."""
+    """How far, in deviations, a memory must stand out to match with no word in common."""
 
 
 class DiversitySettings(_FrozenModel):
     """What keeps one story from filling the answer."""
 
     per_episode: Annotated[int, Field(ge=1)] | None = None
-    """So many hits of one turn first; the rest of it comes after everything else."""
+    """Hits of one turn that come first; the rest of the turn comes after everything else."""
     jaccard: Annotated[float, Field(gt=0, le=1)] | None = None
     """A hit whose word pairs overlap a better one's by more than this is demoted, not removed."""
 
@@ -112,10 +112,10 @@ class Profile(_FrozenModel):
     squared: weight × cosine² by meaning, weight/(1 + 0.2 · (rank − 1)) by words."""
     rrf_k: Annotated[int, Field(ge=1)] = 60
     cosine_floor: Annotated[float, Field(ge=-1, le=1)] = -1.0
-    """The vector leg returns nothing below it: an empty answer is better than a padded one."""
+    """The vector retriever returns nothing below it: an empty answer is better than a padded one."""
     legs: Mapping[RetrieverName, Weight]
     learned: LearnedSettings | None = None
-    """None: a learned space that leads is the `vector` leg, fused as the hashing one is."""
+    """None: a learned space that leads is the `vector` retriever, fused as the hashing one is."""
     scale: Weight = 1.0
     """What the fused score is multiplied by before the steps."""
     lexical: LexicalSettings = LexicalSettings()
@@ -123,7 +123,7 @@ class Profile(_FrozenModel):
     when_recent: Mapping[str, Any] | None = None
     """What differs when the question asks for the latest."""
     rerank: Literal["none", "terms", "model"] = "none"
-    """A second look after all steps. terms: a formula over the words of every candidate. model: the
+    """A second stage after all steps. terms: a formula over the words of every candidate. model: the
     scores of a language model, if there is one and it answers in time; else the order stays."""
     reranking: RerankSettings = RerankSettings()
     diversity: DiversitySettings = DiversitySettings()
@@ -131,7 +131,7 @@ class Profile(_FrozenModel):
     k: Annotated[int, Field(ge=1, le=100)] = 5
 
     @model_validator(mode="after")
-    def _has_a_leg(self) -> "Profile":
+    def _require_a_retriever(self) -> "Profile":
         if not any(weight > 0 for weight in self.legs.values()):
             raise ValueError("at least one leg must have a weight above 0")
         return self
@@ -251,7 +251,7 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
     },
 }  # fmt: skip
 """The recipes that come with memd. Five are published ones, to be measured and not improved: they keep
-their faults. All of them stand on memd's legs, so words are joined by OR and filters come before the
+their faults. All of them use memd's retrievers, so words are joined by OR and filters come before the
 pool is cut, also where the original did neither."""
 
 
@@ -266,12 +266,12 @@ def resolve_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> Profile:
 
 
 def resolve_profiles(own: Mapping[str, Mapping[str, Any]]) -> dict[str, Profile]:
-    """Every profile there is, so that a mistake shows at the start and not at a question."""
+    """Every profile, so that a mistake shows at the start and not with a question."""
     return {name: resolve_profile(name, own) for name in (*PUBLISHED, *own)}
 
 
 def check_default_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ConfigError if the settings choose a profile that is not there or not valid."""
+    """Raise ConfigError if the default profile does not exist or is not valid."""
     if name not in PUBLISHED and name not in own:
         raise ConfigError(f"recall.profile: {_explain_unknown_profile(name, own)}")
     resolve_profile(name, own)
@@ -287,7 +287,7 @@ def _merge_bases(
 ) -> dict[str, Any]:
     if name in via:
         raise ConfigError(
-            f"profiles.{via[0]}.base: goes round in a circle: {' → '.join((*via, name))}"
+            f"profiles.{via[0]}.base: the profiles form a circle: {' → '.join((*via, name))}"
         )
     data = own.get(name) or PUBLISHED.get(name)
     if data is None:
@@ -304,7 +304,7 @@ def _merge_bases(
 
 
 def overlay_tables(base: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    """`base` with `change` on top: tables are merged, everything else is replaced."""
+    """`base` overlaid with `change`: tables are merged, everything else is replaced."""
     result = dict(base)
     for key, value in change.items():
         old = result.get(key)

@@ -1,4 +1,14 @@
-"""Is a prompt worth a search; which hits are good enough to inject."""
+"""Which prompts are worth a search, and which hits are good enough to inject or return.
+
+Most prompts steer (`yes`, `go on`, `/clear`): a search could only find what the agent does not need. So
+the prompt gate reads the content words of a prompt: no stop words, no courtesies, no bare numbers. Of a
+long paste it reads the first and the last sentences, because people say there what they want.
+
+A score compares the hits of one answer and says nothing by itself, so the relevance gate has two limits. The
+floor is on *coverage*, the share of the question that a hit has, each word weighed by how rare it is among the
+rows that may be seen: 0 to 1 in any vault and with any profile. The ratio is on scores, below the best one. A
+hit by its meaning alone has coverage 0 and is never injected: injected context must rather be missing than wrong.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,33 +17,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from memd.index import entities
-from memd.index.memory_index import MemoryIndex
-from memd.index.postings import TermStatistics, idf
+from memd.index.postings import idf
 from memd.models import Summary
-from memd.recall.retrievers import Floats, IndexedTerms, Rows, is_among
+from memd.recall.retrievers import Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.types import Answer, Hit, RelevanceGate
 from memd.text import WORD, fold, is_stop_word, normalised, terms, words
 
-# MERGED from memd.recall.worth:
-# MERGED Whether a prompt is worth a look at what is known, and what to look for. Pure.
-# MERGED
-# MERGED Most prompts steer (`yes`, `go on`, `/clear`): to look anything up for them can only show what nobody
-# MERGED needs. What is worth it is read by its content words: no stop words, no courtesies, no bare numbers.
-# MERGED Of a long paste only what stands at its ends is looked for, since that is where people say what they
-# MERGED want of it. Not here: what is found, and whether that is good enough (offer.py).
-
-
 WORDS_MIN = 2
-"""Content words that a prompt must have, and that must stand in a hit."""
+"""Content words that a prompt must have, and that a hit must share with it."""
 PROMPT_CHARACTERS_LONG = 1_500
-"""Of a longer prompt only the first and last sentences are looked for."""
+"""Of a longer prompt only the first and last sentences are searched for."""
 PROMPT_END_CHARACTERS_MAX = 20_000
-"""Of a huge prompt so many from each end are read at all."""
-_GIST_CHARACTERS = 500
+"""Of a huge prompt only this much from each end is read at all."""
+QUESTION_WORDS_MAX = 8
+"""Coverage counts the rarest words of a question up to this number, or the mere length of a text would sink it."""
+VAULT_ROWS_MIN = 50
+"""A young vault counts its words as if it had this many rows; else one unknown word would outweigh all
+known ones."""
+_COMPARED_CHARACTERS = 500
+"""Two prompts are the same if they agree on this much at each end."""
 _END_SENTENCES = 2
-_END_CHARACTERS = 400
+_SENTENCE_CHARACTERS_MAX = 400
 _COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)|(?:!|#\s)[^\n]*\Z")
-"""`# Task` with more below it is somebody's document, and `#12` a number."""
+"""`# Task` with more below it is a document, and `#12` a number."""
 _REDACTED = re.compile(r"\[REDACTED:[\w#-]*\]")
 _CODE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
 _PASTED = re.compile(
@@ -43,13 +49,13 @@ _PASTED = re.compile(
 _SENTENCE = re.compile(r"\S.*?(?:[.!?]+(?=\s)|$)", re.MULTILINE)
 _TOPIC = re.compile(r"(?<![\w./-])[a-z][\w-]*(?:\.[a-z][\w-]*)+(?![\w/.(-])")
 _TOPICS_MAX = 5
-_NAMED = frozenset({"file", "symbol", "identifier"})
+_NAME_KINDS = frozenset({"file", "symbol", "identifier"})
 _COURTESIES = frozenset(
     """yes yep yeah yup ok okay nope thanks thank thx ty cheers please pls hi hello hey morning afternoon
     evening lgtm awesome claude bye""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
-"""Words that are for the agent and not about anything: never looked for."""
-_ELSEWHERE = frozenset(
+"""Words that address the agent and are about nothing: never searched for."""
+_FOREIGN_COURTESIES = frozenset(
     map(
         fold,
         """hallo guten morgen abend danke schön vielen dank bitte mach mache weiter weitermachen ja nein genau
@@ -59,79 +65,77 @@ _ELSEWHERE = frozenset(
         続けて お願いします""".split(),  # noqa: SIM905  # as above
     )
 )
-"""The same in other languages: looked for beside other words, for they may mean something there."""
+"""The same in other languages: searched for beside other words, since in English they may have a meaning."""
 _STEERING = (
     _COURTESIES
-    | _ELSEWHERE
+    | _FOREIGN_COURTESIES
     | frozenset(
         """k sure go going ahead continue proceed keep carry next night great perfect nice cool good fine looks
     sounds right correct exactly agreed try retry stop wait never mind lot much well ship make want need
     way thing things back work works""".split()  # noqa: SIM905  # as above
     )
 )
-"""Words that steer, beside the stop words: they alone are no reason to look."""
+"""Words that steer the agent, beside the stop words: they alone are no reason to search."""
 
 ContentWord = frozenset[str]
-"""One content word as the index would have it; its parts too if it is an identifier."""
+"""The index terms of one content word, with those of its parts if it is an identifier."""
+
+
+# ── The prompt gate ──────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class PromptQuery:
-    """What to look for, or why not to look."""
+    """What to search for, or why not to search."""
 
     text: str
-    """Empty if it is not worth a look."""
+    """Empty if the prompt is not worth a search."""
     reason: str
-    units: tuple[ContentWord, ...] = ()
+    words: tuple[ContentWord, ...] = ()
     """The content words, once each."""
     names: tuple[str, ...] = ()
-    """Files, symbols and identifiers in it, folded."""
+    """The files, symbols and identifiers in the prompt, folded."""
     topics: tuple[str, ...] = ()
-    """What may be the key of a topic."""
+    """What may be a topic key."""
 
 
 def read_prompt(prompt: str) -> PromptQuery:
-    """Read a prompt whose private parts were taken out."""
+    """Read a prompt from which the private parts were removed."""
     bare = _REDACTED.sub(" ", prompt).strip()
     if not bare:
-        return PromptQuery(
-            "", "nothing of it is to be seen" if prompt.strip() else "it is empty"
-        )
+        return PromptQuery("", "all of it is private" if prompt.strip() else "it is empty")
     if _COMMAND.match(bare):
         return PromptQuery("", "a command to the client")
     text = shorten_prompt(bare) if len(bare) > PROMPT_CHARACTERS_LONG else bare
     found = content_words(text)
     if len(found) < WORDS_MIN:
         return PromptQuery("", f"it has fewer than {WORDS_MIN} words that say what it is about")
+    # As words that no memory has, courtesies would make every memory cover less.
+    query = WORD.sub(lambda word: "" if fold(word[0]) in _COURTESIES else word[0], text)
     names = tuple(
-        dict.fromkeys(n for n, kind in entities.entities_of_text(text) if kind in _NAMED)
+        dict.fromkeys(n for n, kind in entities.entities_of_text(text) if kind in _NAME_KINDS)
     )
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
-    return PromptQuery(_without_courtesies(text), "worth a look", found, names, topics)
-
-
-def _without_courtesies(text: str) -> str:
-    """As words that no memory has, they would make every memory cover less."""
-    return WORD.sub(lambda word: "" if fold(word[0]) in _COURTESIES else word[0], text)
+    return PromptQuery(query, "worth a search", found, names, topics)
 
 
 def is_repeated(prompt: str, earlier: Iterable[str]) -> bool:
     """Whether the same was asked before, but for case, spacing and punctuation."""
-    said = _gist(prompt)
-    return any(_gist(one) == said for one in earlier)
+    ends = _normalise_ends(prompt)
+    return any(_normalise_ends(one) == ends for one in earlier)
 
 
-def _gist(prompt: str) -> tuple[str, str]:
-    return normalised(prompt[:_GIST_CHARACTERS]), normalised(prompt[-_GIST_CHARACTERS:])
+def _normalise_ends(prompt: str) -> tuple[str, str]:
+    return normalised(prompt[:_COMPARED_CHARACTERS]), normalised(prompt[-_COMPARED_CHARACTERS:])
 
 
 def shorten_prompt(text: str) -> str:
     """The first and the last sentences of a long text, without code and logs, each cut."""
     lines = _CODE.sub("\n", text).split("\n")
-    own = "\n".join("" if _PASTED.match(line) else line for line in lines)
-    found = [s[:_END_CHARACTERS] for s in _SENTENCE.findall(own) if s.strip()]
+    prose = "\n".join("" if _PASTED.match(line) else line for line in lines)
+    found = [s[:_SENTENCE_CHARACTERS_MAX] for s in _SENTENCE.findall(prose) if s.strip()]
     if len(found) <= 2 * _END_SENTENCES:
-        return "\n".join(found) or text[:_END_CHARACTERS]
+        return "\n".join(found) or text[:_SENTENCE_CHARACTERS_MAX]
     return "\n".join((*found[:_END_SENTENCES], *found[-_END_SENTENCES:]))
 
 
@@ -144,191 +148,166 @@ def content_words(text: str) -> tuple[ContentWord, ...]:
             continue
         parts = terms(token)
         if not token.isascii() and "_" not in token and len(parts) > 1:
-            found.update({frozenset({part}): None for part in parts})  # no spaces: pairs
+            # Text without spaces: its terms are pairs of characters.
+            found.update({frozenset({part}): None for part in parts})
         elif parts and len(folded) > 1:
             found[frozenset(parts)] = None
     return tuple(found)
 
 
-def count_words_found(worth: PromptQuery, summary: Summary) -> tuple[int, bool]:
-    """How many of its content words stand in a memory, and whether one of its names does."""
-    text = "\n".join((summary.title, summary.body, *summary.files, *summary.tags))
-    # Stemming is what costs here, and a stem begins as its word does, or as a part of it.
-    begins = {term[:2] for unit in worth.units for term in unit}
-    there = {
-        term
-        for token in dict.fromkeys(words(text))
-        if token[:2].lower() in begins or not (token.isascii() and token[1:].islower())
-        for term in terms(token)
-    }
-    count = sum(bool(unit <= there) for unit in worth.units)
-    folded = fold(text) if worth.names else ""
-    return count, any(name in folded for name in worth.names)
-
-
-# MERGED from memd.recall.surface:
-# MERGED What is worth showing unasked: hits near to the best one, and none if even the best is weak. Pure.
-# MERGED
-# MERGED A score compares the hits of one answer and says nothing by itself: it depends on the profile and on
-# MERGED the vault. So the floor is on *coverage*, the share of what was asked that stands in a hit, each word
-# MERGED weighed by how rare it is among what is seen; 0 is nothing of it, 1 all of it, in any vault and with
-# MERGED any profile. Cosine is not used: what is near differs from space to space. So a hit by its meaning
-# MERGED alone has coverage 0 and is not shown unasked; who injects memories nobody asked for must rather be
-# MERGED silent than wrong. Of a long text only the eight rarest words count as asked, lest its length alone
-# MERGED sink everything. The ratio is on the scores.
-
-
-ASKED_MAX = 8
-ROWS_MIN = 50
-"""A young vault counts its words as if it had so many rows; else one word that it does not know would
-weigh more than all that it does."""
-
-
-def compute_coverage(
-    index: MemoryIndex, rows: Rows, terms: IndexedTerms, unknown: int, among: TermStatistics
-) -> Floats:
-    """The share of what was asked that stands in each of `rows`, shape (m,), 0 to 1.
-
-    Σ idf of the words that stand there / Σ idf of the eight rarest that were asked, at most 1.
-    `unknown` of the words stand nowhere in the vault and are the rarest of all. A phrase or prefix
-    counts like a word.
-    """
-    count = max(among.count, ROWS_MIN)
-    having = [among.df(number) for number in terms.numbers]
-    having += [int(np.count_nonzero(among.mask[group])) for group in terms.groups]
-    weights = [idf(count, number) for number in having]
-    standing = [index.postings.contains(number, rows) for number in terms.numbers]
-    standing += [is_among(rows, group) for group in terms.groups]
-    found = np.zeros(len(rows))
-    for weight, stands in zip(weights, standing, strict=True):
-        found += weight * stands
-    asked = sorted([*weights, *[idf(count, 0)] * unknown], reverse=True)
-    most = sum(asked[:ASKED_MAX])
-    return np.minimum(found / most, 1.0) if most > 0 else found
-
-
-def keep_relevant_hits(
-    hits: Sequence[Hit], *, floor: float, ratio: float, limit: int
-) -> list[Hit]:
-    """The hits, best first, whose score is at least `ratio` of the best one's; at most `limit`.
-
-    None if none of these has a coverage of `floor`. A hit by topic key was asked for by name and
-    covers everything. For scores below zero the distance counts alike: best − (1 − ratio) · |best|.
-    """
-    if not hits:
-        return []
-    best = hits[0].score
-    kept = [hit for hit in hits if hit.score >= best - (1.0 - ratio) * abs(best)][:limit]
-    strongest = max((coverage_of(hit) for hit in kept), default=0.0)
-    return kept if strongest >= floor else []
-
-
-def coverage_of(hit: Hit) -> float:
-    """How much of the question a hit covers, 0 to 1."""
-    return 1.0 if hit.topic_rank is not None else hit.coverage or 0.0
-
-
-def keep_relevant(answer: Answer, wanted: RelevanceGate, limit: int) -> Answer:
-    """The answer with only those hits, the others counted and, in the trace, told."""
-    kept = keep_relevant_hits(answer.hits, floor=wanted.floor, ratio=wanted.ratio, limit=limit)
-    weak = len(answer.hits) - len(kept)
-    if not weak:
-        return answer
-    why = "weak: too far below the best" if kept else "weak: even the best covers too little"
-    shown = {hit.summary.id for hit in kept}
-    return replace(
-        answer,
-        hits=tuple(kept),
-        suppressed={**answer.suppressed, "weak": weak},
-        trace=tuple(
-            replace(one, verdict=why) if one.is_hit and one.summary_id not in shown else one
-            for one in answer.trace
-        ),
-    )
-
-
-# MERGED from memd.recall.offer:
-# MERGED Which of the hits for a prompt are shown unasked, and why each of the others is not. Pure.
-# MERGED
-# MERGED Three things must hold: the best of all covers enough of the prompt (the floor, see surface.py), a
-# MERGED hit is not too far below it (the ratio), and two of the prompt's content words stand in the hit, or
-# MERGED one name, or it was named by its topic key. What the agent sees already is not shown again, but still
-# MERGED is what the others are measured by: the second best of a good answer is no better for it.
-
-
-@dataclass(frozen=True, slots=True)
-class InjectionLimits:
-    """What a hit must be; see InjectConfig."""
-
-    floor: float
-    ratio: float
-    hits: int
+# ── The relevance gate ───────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class GatedHit:
-    """A candidate, whether it is shown, and in words why."""
+    """A hit for a prompt, whether it is injected, and in words why."""
 
     hit: Hit
     is_shown: bool
     why: str
     is_close_to_best: bool = True
-    """Whether it is not too far below the best, and that one covers enough."""
+    """Whether it passes the relevance gate."""
+
+
+def compute_coverage(query: IndexedQuery, rows: Rows) -> Floats:
+    """The share of the question that each of `rows` has, shape (m,), 0 to 1.
+
+    Σ idf of the words that a row has / Σ idf of the eight rarest of the question, at most 1. Words that
+    the vault does not have are the rarest of all. A phrase or prefix counts like a word.
+    """
+    among, found_terms = query.visible.evidence.among, query.terms
+    count = max(among.count, VAULT_ROWS_MIN)
+    having = [among.df(number) for number in found_terms.numbers]
+    having += [int(np.count_nonzero(among.mask[group])) for group in found_terms.groups]
+    weights = [idf(count, number) for number in having]
+    presence = [query.index.postings.contains(number, rows) for number in found_terms.numbers]
+    presence += [contains_rows(group, rows) for group in found_terms.groups]
+    found = np.zeros(len(rows))
+    for weight, is_present in zip(weights, presence, strict=True):
+        found += weight * is_present
+    unknown = len(query.parsed.terms.weights) - len(found_terms.numbers)
+    asked = sorted([*weights, *[idf(count, 0)] * unknown], reverse=True)
+    total = sum(asked[:QUESTION_WORDS_MAX])
+    return np.minimum(found / total, 1.0) if total > 0 else found
+
+
+def coverage_of(hit: Hit) -> float:
+    """The share of the question that a hit covers; a hit by topic key was asked for by name: 1."""
+    return 1.0 if hit.topic_rank is not None else hit.coverage or 0.0
+
+
+def keep_relevant(answer: Answer, gate: RelevanceGate, limit: int) -> Answer:
+    """The answer with only the hits that pass; the others are counted, and explained in the trace."""
+    passing = keep_relevant_hits(answer.hits, gate, limit)
+    weak = len(answer.hits) - len(passing)
+    if not weak:
+        return answer
+    why = "weak: too far below the best" if passing else "weak: even the best covers too little"
+    ids = {hit.summary.id for hit in passing}
+    return replace(
+        answer,
+        hits=tuple(passing),
+        suppressed={**answer.suppressed, "weak": weak},
+        trace=tuple(
+            replace(one, verdict=why) if one.is_hit and one.summary_id not in ids else one
+            for one in answer.trace
+        ),
+    )
+
+
+def keep_relevant_hits(hits: Sequence[Hit], gate: RelevanceGate, limit: int) -> list[Hit]:
+    """At most `limit` hits close enough to the best; none if none of these covers enough."""
+    score_floor = _score_floor(hits, gate)
+    close = [hit for hit in hits if hit.score >= score_floor][:limit]
+    return close if _best_coverage(close) >= gate.floor else []
 
 
 def gate_hits(
-    hits: Sequence[Hit], worth: PromptQuery, seen: Mapping[int, str], limits: InjectionLimits
+    hits: Sequence[Hit],
+    prompt: PromptQuery,
+    seen: Mapping[int, str],
+    gate: RelevanceGate,
+    limit: int,
 ) -> list[GatedHit]:
-    """A verdict for each hit, best first. `seen`: summary id → why the agent has it before it already."""
+    """Decide for each hit, best first, whether it is injected; at most `limit` are.
+
+    A hit must pass the relevance gate, and it must have two of the prompt's content words or one of its
+    names, unless the prompt gives its topic key. `seen`: summary id → why the agent has it already. Such a
+    hit is not injected again, but the others are still compared with it.
+    """
     if not hits:
         return []
-    best = hits[0].score
-    bound = best - (1.0 - limits.ratio) * abs(best)
-    near = [hit for hit in hits if hit.score >= bound]
-    strongest = max((coverage_of(hit) for hit in near[: limits.hits]), default=0.0)
-    if strongest < limits.floor:
-        why = f"below the floor: {strongest:.2f} of the prompt is covered, {limits.floor:.2f} is asked"
+    score_floor = _score_floor(hits, gate)
+    close = [hit for hit in hits if hit.score >= score_floor]
+    coverage = _best_coverage(close[:limit])
+    if coverage < gate.floor:
+        why = f"below the floor: {coverage:.2f} of the prompt is covered, {gate.floor:.2f} is required"
         return [GatedHit(hit, False, why, is_close_to_best=False) for hit in hits]
-    offers: list[GatedHit] = []
+    gated: list[GatedHit] = []
     chosen: list[Hit] = []
     for hit in hits:
-        far = _far(hit, bound)
-        why_not = far or seen.get(hit.summary.id)
-        if why_not is None and len(chosen) >= limits.hits:
-            why_not = "there were enough better ones"
-        why_not = why_not or _told(hit, chosen) or _thin(hit, worth)
-        offers.append(
-            GatedHit(hit, why_not is None, why_not or _why(hit), is_close_to_best=far is None)
+        is_close = hit.score >= score_floor
+        objection = seen.get(hit.summary.id)
+        if not is_close:
+            objection = (
+                f"too far below the best: {hit.score:.3g}, {score_floor:.3g} is required"
+            )
+        if objection is None and len(chosen) >= limit:
+            objection = "there were enough better ones"
+        objection = (
+            objection or _find_same_turn(hit, chosen) or _find_too_few_words(hit, prompt)
         )
-        chosen += [hit] if why_not is None else []
-    return offers
+        gated.append(GatedHit(hit, objection is None, objection or _explain_hit(hit), is_close))
+        if objection is None:
+            chosen.append(hit)
+    return gated
 
 
-def _far(hit: Hit, bound: float) -> str | None:
-    if hit.score >= bound:
-        return None
-    return f"too far below the best: {hit.score:.3g}, {bound:.3g} is asked"
+def _score_floor(hits: Sequence[Hit], gate: RelevanceGate) -> float:
+    """The least score that is close to the best; below zero the distance counts alike."""
+    best = hits[0].score if hits else 0.0
+    return best - (1.0 - gate.ratio) * abs(best)
 
 
-def _told(hit: Hit, chosen: Sequence[Hit]) -> str | None:
-    """Of one turn one memory is enough: the others tell the same story."""
-    mine = (hit.summary.session_id, hit.summary.episode)
+def _best_coverage(hits: Sequence[Hit]) -> float:
+    return max(map(coverage_of, hits), default=0.0)
+
+
+def _find_same_turn(hit: Hit, chosen: Sequence[Hit]) -> str | None:
+    """One memory of a turn is enough: the others tell the same story."""
+    turn = (hit.summary.session_id, hit.summary.episode)
     for other in chosen:
-        if None not in mine and mine == (other.summary.session_id, other.summary.episode):
+        if None not in turn and turn == (other.summary.session_id, other.summary.episode):
             return f"from the same turn as #{other.summary.id}"
     return None
 
 
-def _thin(hit: Hit, worth: PromptQuery) -> str | None:
+def _find_too_few_words(hit: Hit, prompt: PromptQuery) -> str | None:
     if hit.topic_rank is not None:
         return None
-    count, is_named = count_words_found(worth, hit.summary)
+    count, is_named = count_words_found(prompt, hit.summary)
     if count < WORDS_MIN and not is_named:
-        return f"{count} of the prompt's words stands in it, {WORDS_MIN} are asked"
+        return f"it has {count} of the prompt's words, {WORDS_MIN} are required"
     return None
 
 
-def _why(hit: Hit) -> str:
+def count_words_found(prompt: PromptQuery, summary: Summary) -> tuple[int, bool]:
+    """How many of the prompt's content words a memory has, and whether it has one of its names."""
+    text = "\n".join((summary.title, summary.body, *summary.files, *summary.tags))
+    # Stemming is slow, and a stem begins as its word does, or as a part of it.
+    begins = {term[:2] for word in prompt.words for term in word}
+    found = {
+        term
+        for token in dict.fromkeys(words(text))
+        if token[:2].lower() in begins or not (token.isascii() and token[1:].islower())
+        for term in terms(token)
+    }
+    count = sum(word <= found for word in prompt.words)
+    folded = fold(text) if prompt.names else ""
+    return count, any(name in folded for name in prompt.names)
+
+
+def _explain_hit(hit: Hit) -> str:
     if hit.topic_rank is not None:
         return "the prompt names its topic"
     return f"covers {coverage_of(hit):.2f} of the prompt, score {hit.score:.3g}"

@@ -1,5 +1,13 @@
-"""Query syntax, intent, parsed query."""
+"""A question, parsed: its terms, what kind of memory it asks for, its profile and its vectors.
 
+Nothing that can be typed is a syntax error. Words are joined by OR, because demanding every word finds
+too little. `"a phrase"` is one term whose words must follow each other, `prefix*` is any word with this
+beginning; everything else is words. Stop words are dropped unless nothing else is left.
+
+An intent adds a little to memories that match anyway; it never hides one.
+"""
+
+import itertools
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -13,16 +21,8 @@ from memd.recall.profiles import Profile
 from memd.recall.types import Question
 from memd.text import content_stems, fold, is_stop_word, words
 
-# MERGED from memd.recall.query:
-# MERGED What somebody typed, as terms for the legs. Nothing that can be typed is a syntax error. Pure.
-# MERGED
-# MERGED Words are joined by OR: demanding every word is the classic failure of this field. `"a phrase"` is
-# MERGED one term that must stand like that, `prefix*` any word that begins so, and `OR` between words is
-# MERGED what happens anyway. Everything else is taken for words. Stop words are dropped unless nothing
-# MERGED else is left.
-
-
 QUERY_CHARACTERS_MAX = 4_000
+"""Longer queries are cut here."""
 _TERMS_MAX = 64
 _PHRASES_MAX = 8
 _PHRASE = re.compile(r'"([^"]*)"')
@@ -32,25 +32,26 @@ _OPERATORS = re.compile(r"\b(?:OR|AND|NOT|NEAR)\b")
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """The terms of a question. All are folded; `terms` and the words of `phrases` are stems."""
+    """The terms of a question."""
 
     text: str
-    terms: Mapping[str, float] = field(default_factory=dict)
-    """Term → weight: how often it was said."""
+    weights: Mapping[str, float] = field(default_factory=dict)
+    """Stem → how often the question has it."""
     phrases: tuple[tuple[str, ...], ...] = ()
-    """Raw words, as FTS5 shall look for them side by side."""
+    """The raw words of each phrase, in the order in which FTS5 must find them."""
     prefixes: tuple[str, ...] = ()
+    """Folded."""
     words: tuple[str, ...] = ()
-    """The folded words that are not stop words, for whoever compares with a title."""
+    """The folded words that are not stop words, to compare with a title."""
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to look for."""
-        return not (self.terms or self.phrases or self.prefixes)
+        """Whether it has no term at all."""
+        return not (self.weights or self.phrases or self.prefixes)
 
 
 def parse_terms(text: str) -> QueryTerms:
-    """Read a query of any content; what is beyond 4,000 characters is not read."""
+    """Split a query of any content into its terms."""
     text = text[:QUERY_CHARACTERS_MAX].replace("\x00", " ")
     phrases = [tuple(words(inner)) for inner in _PHRASE.findall(text)]
     rest = _PHRASE.sub(" ", text)
@@ -60,49 +61,40 @@ def parse_terms(text: str) -> QueryTerms:
     plain = " ".join([rest, *singles])
     counted = Counter(content_stems(plain) if plain.strip() else [])
     tokens = words(plain)
-    kept = [token for token in tokens if not is_stop_word(token)] or tokens
+    content = [token for token in tokens if not is_stop_word(token)] or tokens
     return QueryTerms(
         text=text,
-        terms={term: float(n) for term, n in counted.most_common(_TERMS_MAX)},
+        weights={term: float(n) for term, n in counted.most_common(_TERMS_MAX)},
         phrases=tuple(phrase for phrase in phrases if len(phrase) > 1)[:_PHRASES_MAX],
         prefixes=tuple(dict.fromkeys(prefixes))[:_PHRASES_MAX],
-        words=tuple(dict.fromkeys(fold(token) for token in kept))[:_TERMS_MAX],
+        words=tuple(dict.fromkeys(fold(token) for token in content))[:_TERMS_MAX],
     )
 
 
 def fts_expression(query: QueryTerms) -> str:
-    """The query for FTS5: every term quoted, joined by OR; empty if there is nothing to look for."""
-    parts = [_quoted(word) for word in query.words]
-    parts += [_quoted(" ".join(phrase)) for phrase in query.phrases]
-    parts += [_quoted(prefix) + "*" for prefix in query.prefixes]
+    """The query for FTS5, every term quoted and joined by OR; empty if there is no term."""
+    parts = [_quote_for_fts(word) for word in query.words]
+    parts += [_quote_for_fts(" ".join(phrase)) for phrase in query.phrases]
+    parts += [_quote_for_fts(prefix) + "*" for prefix in query.prefixes]
     return " OR ".join(parts)
 
 
 def phrase_expression(phrase: tuple[str, ...]) -> str:
     """One phrase for FTS5."""
-    return _quoted(" ".join(phrase))
+    return _quote_for_fts(" ".join(phrase))
 
 
-def _quoted(text: str) -> str:
+def _quote_for_fts(text: str) -> str:
     return '"' + text.replace('"', " ") + '"'
 
 
-# MERGED from memd.recall.intent:
-# MERGED What kind of memory a question asks for, read from its words. Pure.
-# MERGED
-# MERGED Two intents are told apart. *Recency*: "latest", "last session", "where were we": then the newest
-# MERGED matters more than the best worded. *Kind*: "why did … fail" wants a fix or a failure, "how should
-# MERGED we …" an instruction, "where do we …", "which … did we choose" a decision. An intent only ever adds
-# MERGED a little to what already matches; it hides nothing.
-
-
-_RECENT = re.compile(
+_RECENT_PATTERN = re.compile(
     r"\b(?:latest|newest|most recent(?:ly)?|recent(?:ly)?|just now|yesterday|today|this (?:week|morning)"
     r"|last (?:session|time|night|week|thing|change|commit|prompt)|left off|where (?:was|were) (?:i|we)"
     r"|pick(?:ing)? up where|so far|current(?:ly)?)\b",
     re.IGNORECASE,
 )
-_KINDS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
+_KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
     (
         re.compile(
             r"\b(?:how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
@@ -140,69 +132,62 @@ class Intent:
     """What the words of a question ask for."""
 
     is_recent: bool = False
-    kinds: Mapping[Kind, float] = field(default_factory=dict)
-    """Kind → how much it is asked for, at most 1."""
+    kinds: tuple[Kind, ...] = ()
 
 
 def read_intent(text: str) -> Intent:
     """The intent of a question."""
-    kinds: dict[Kind, float] = {}
-    for pattern, wanted in _KINDS:
-        if pattern.search(text):
-            kinds.update(dict.fromkeys(wanted, 1.0))
-    return Intent(is_recent=bool(_RECENT.search(text)), kinds=kinds)
-
-
-# MERGED from memd.recall.asked:
-# MERGED A question that has been read: its terms, its intent, its profile, its vectors. Pure.
+    found = (kinds for pattern, kinds in _KIND_PATTERNS if pattern.search(text))
+    return Intent(
+        bool(_RECENT_PATTERN.search(text)), tuple(itertools.chain.from_iterable(found))
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """A question's vector, and the name of the space that it belongs to."""
+    """A question's vector in one space."""
 
     space: str
     vector: NDArray[float32]
     unrelated: NDArray[float32] | None = None
-    """Its cosines with what it is not about, if they are known; see meaning.py."""
+    """Its cosines with sentences that no question is about, if they are known; see semantic.py."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A question, read."""
+    """A question with everything that is read from it before the index is searched."""
 
     question: Question
-    query: QueryTerms
+    terms: QueryTerms
     intent: Intent
     profile: Profile
-    """As it is for this question: its legs, its intent."""
+    """As it is for this question: its retrievers, its intent."""
     profile_name: str
     k: int
-    local: QueryVector | None
-    """In the space that is always whole. None: no leg compares vectors, or the other one was brought."""
-    learned: QueryVector | None
-    """In a learned space. None: there is none, or `degraded` says why not."""
+    hashing_vector: QueryVector | None
+    """None: no retriever compares vectors, or the caller gave a vector of the learned space."""
+    learned_vector: QueryVector | None
+    """None: there is no learned space, or `degraded` says why it cannot be used."""
     degraded: Mapping[str, str]
 
     @property
     def now(self) -> int:
-        """From when ages count."""
+        """The time from which ages count, UTC ms."""
         return self.question.now if self.question.as_of is None else self.question.as_of
 
     @property
-    def last(self) -> int:
+    def page_end(self) -> int:
         """The rank after the last hit of the page, from 0."""
         return self.question.offset + self.k
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was read between the lines, in words."""
+        """In words, what was understood from the wording of the question."""
         notes = []
         if self.intent.is_recent and self.profile.when_recent:
             notes.append("the question asks for the latest: recency leads")
         if self.intent.kinds and any(step.signal == "intent" for step in self.profile.steps):
             kinds = " or ".join(self.intent.kinds)
-            notes.append(
-                f"the question asks for {'an' if kinds[0] in 'aeiou' else 'a'} {kinds}"
-            )
+            article = "an" if kinds[0] in "aeiou" else "a"
+            notes.append(f"the question asks for {article} {kinds}")
         return tuple(notes)

@@ -1,68 +1,312 @@
-"""The legs: independent rankings of the index's rows. Filters come first, the pool is keep_highest after. Pure.
+"""The retrievers: each ranks the rows of the index that a question may see, by topic, words or vectors.
 
-Rows are passages; a summary stands where its best passage stands. The caller holds the index's
-lock. Not here: how rankings are fused.
+Rows are passages; a summary ranks where its best passage ranks. Filters apply before the pool is cut.
+What depends on the filter alone is cached until the index changes, so that a filter costs nothing that
+grows with the vault. The caller holds the index's lock.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.index.columns import NEVER, Columns
 from memd.index.memory_index import MemoryIndex
-from memd.index.postings import TermStatistics, idf
+from memd.index.postings import InvertedIndex, TermStatistics, idf
 from memd.index.topk import keep_highest, top_rows
-from memd.recall.filters import VisibleRows
 from memd.recall.profiles import LexicalSettings
-from memd.recall.query import QueryTerms
+from memd.recall.query import ParsedQuery, QueryTerms
+from memd.recall.types import Question
+from memd.store.filter import Filter, Mask
+
+_FEW_SHARE = 0.25
+"""A filter that leaves a smaller share of the rows than this also lists them by number."""
+_READ_AHEAD = 1.25
+"""How many times the rows needed on average are read to find enough that pass the filter."""
+_CACHE_BYTES_MAX = 1 << 23
+"""Bytes of term frequencies by session that are cached."""
+_SESSIONS_PER_POSTING_MAX = 16
+"""A word with fewer postings than one for this many sessions is counted each time, not cached."""
+_CACHED_FREQUENCY_MAX = 255
+"""The highest frequency that fits into a cached byte."""
+_BLOCK_VALUES = 1 << 17
+"""Values of several words that are computed in one step."""
+_BLOCK_ROWS = 1 << 15
+"""Rows whose lengths are summed in one step."""
+_TINY = np.float32(1e-12)
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Scores = NDArray[np.float32]
-Mask = NDArray[np.bool_]
-_WIDER = 1.25
-"""So many more rows than it takes on average are looked at for those that are wanted."""
+_T = TypeVar("_T")
+
+
+# ── What a question may see ──────────────────────────────────────────────────────────────────────
+
+
+class SessionBm25:
+    """BM25 of whole sessions, each scored as one document of the rows that may be seen."""
+
+    def __init__(
+        self, columns: Columns, postings: InvertedIndex, among: TermStatistics
+    ) -> None:
+        self._postings = postings
+        self._session_of_row = columns.session_id
+        self._mask = None if among.is_everything else among.mask
+        self.size = int(self._session_of_row.max(initial=0)) + 1
+        lengths = np.zeros(self.size, np.float32)
+        for first in range(0, columns.n, _BLOCK_ROWS):
+            block = slice(first, first + _BLOCK_ROWS)
+            self._add_to_sessions(lengths, block, columns.length[block].astype(np.float32), 0)
+        lengths[0] = 0
+        self.count = max(int(np.count_nonzero(lengths)), 1)
+        average = float(lengths.sum(dtype=np.float64)) / self.count
+        self._relative_lengths = lengths / np.float32(average or 1.0)
+        self._norms: dict[tuple[float, float], Scores] = {}
+        self._cached: dict[tuple[int, float], NDArray[np.uint8]] = {}
+        self._cache_bytes_free = _CACHE_BYTES_MAX
+
+    def scores(self, terms: Mapping[int, float], lexical: LexicalSettings) -> Scores:
+        """BM25 of each session, shape (largest session id + 1,); 0 for no session."""
+        scores = np.zeros(self.size, np.float32)
+        numbers, step = list(terms), max(1, _BLOCK_VALUES // self.size)
+        for first in range(0, len(numbers), step):
+            block = numbers[first : first + step]
+            tf = self._read_frequencies(block, lexical.title_weight)
+            weights = [
+                terms[term] * idf(self.count, having) * (lexical.k1 + 1)
+                for term, having in zip(
+                    block, np.count_nonzero(tf, axis=1).tolist(), strict=True
+                )
+            ]
+            added = tf * np.array(weights, np.float32)[:, np.newaxis]
+            tf += self._length_norms(lexical.k1, lexical.b)
+            added /= tf
+            scores += added.sum(axis=0)
+        return scores
+
+    def _read_frequencies(self, terms: Sequence[int], title_weight: float) -> Scores:
+        """The tf of each of these words in each session, (len(terms), size)."""
+        found = np.zeros((len(terms), self.size), np.float32)
+        missing = []
+        for place, term in enumerate(terms):
+            cached = self._cached.pop((term, title_weight), None)
+            if cached is None:
+                missing.append(place)
+            else:
+                found[place] = cached
+                self._cached[term, title_weight] = cached
+        if missing:
+            offsets = np.array(missing) * self.size
+            wanted = [terms[place] for place in missing]
+            for portion in self._postings.frequencies(wanted, title_weight):
+                self._add_to_sessions(
+                    found.reshape(-1), portion.rows, portion.tf, portion.spread(offsets)
+                )
+            found[:, 0] = 0
+            for place in missing:
+                self._cache_frequencies(terms[place], title_weight, found[place])
+        return found
+
+    def _add_to_sessions(
+        self,
+        sums: Scores,
+        rows: NDArray[np.intp] | slice,
+        values: Scores,
+        offsets: NDArray[np.intp] | int,
+    ) -> None:
+        """Add the values of visible rows to the sums of their sessions, from the offsets on."""
+        if self._mask is not None:
+            values *= self._mask[rows]
+        places = self._session_of_row[rows].astype(np.intp)
+        places += offsets
+        np.add.at(sums, places, values)
+
+    def _cache_frequencies(self, term: int, title_weight: float, tf: Scores) -> None:
+        if self._postings.size(term) * _SESSIONS_PER_POSTING_MAX < self.size:
+            return
+        if float(title_weight).is_integer() and tf.max() <= _CACHED_FREQUENCY_MAX:
+            self._cached[term, title_weight] = tf.astype(np.uint8)
+            self._cache_bytes_free -= self.size
+        while self._cache_bytes_free < 0:
+            del self._cached[next(iter(self._cached))]
+            self._cache_bytes_free += self.size
+
+    def _length_norms(self, k1: float, b: float) -> Scores:
+        if (k1, b) not in self._norms:
+            norms = np.float32(k1) * (
+                np.float32(1 - b) + np.float32(b) * self._relative_lengths
+            )
+            self._norms[k1, b] = norms + _TINY
+        return self._norms[k1, b]
+
+
+class EvidenceRows:
+    """The rows that may support a memory, and the statistics of their words and sessions."""
+
+    def __init__(self, index: MemoryIndex, mask: Mask) -> None:
+        self._index = index
+        self.mask = mask
+        self.among = TermStatistics(mask, index.postings.df)
+
+    @cached_property
+    def sessions(self) -> SessionBm25:
+        """The sessions of these rows."""
+        return SessionBm25(self._index.columns, self._index.postings, self.among)
+
+
+class HiddenRows:
+    """Rows that a question would see were they not superseded, or not expired."""
+
+    def __init__(self, rows: Rows, summary_ids: NDArray[np.int64]) -> None:
+        self.rows = rows
+        self._summary_ids = summary_ids
+
+    @cached_property
+    def _summary_numbers(self) -> tuple[NDArray[np.int64], int]:
+        """For each row the number of its summary among theirs, and how many summaries there are."""
+        summaries, numbers = np.unique(self._summary_ids, return_inverse=True)
+        return numbers, len(summaries)
+
+    def count_summaries(self, matching: Mask) -> int:
+        """Count the summaries that have at least one `matching` row."""
+        numbers, count = self._summary_numbers
+        is_matching = np.zeros(count, np.bool_)
+        is_matching[numbers[matching]] = True
+        return int(np.count_nonzero(is_matching))
+
+
+@dataclass(frozen=True, slots=True)
+class VisibleRows:
+    """Which rows a question may see; masks have shape (n,)."""
+
+    wanted: Mask
+    """The rows that pass every filter of the question."""
+    share: float
+    """The share of these among all rows."""
+    few: Rows | None
+    """The same as row numbers, where they are few."""
+    evidence: EvidenceRows
+    """The same, but of any kind, tag, source and time."""
+    hidden: Mapping[str, HiddenRows]
+    """What would be wanted, were it not `superseded` or `expired`; without reasons that hide nothing."""
+
+
+def find_visible_rows(index: MemoryIndex, question: Question) -> VisibleRows:
+    """The question's filter as masks over all rows."""
+    # A supersession may be younger than `as_of`: only the vault knows; see Filter.was_superseded.
+    wanted = replace(question.filter, now=_find_last_expiry(index, question.now))
+    support = wanted.evidence
+    evidence = _cache_value(
+        index,
+        ("evidence", support),
+        lambda: EvidenceRows(index, support.mask(index.columns)),
+    )
+    return _cache_value(
+        index, ("visible", wanted), lambda: _compute_visible_rows(index, wanted, evidence)
+    )
+
+
+def _cache_value(index: MemoryIndex, key: Hashable, make: Callable[[], _T]) -> _T:
+    return index.cache.get_or_compute(index.version, key, make)
+
+
+def _find_last_expiry(index: MemoryIndex, now: int) -> int | None:
+    """The last time until `now` at which anything expired: the same rows are hidden ever since."""
+    c = index.columns
+    if now < c.first_expiry:
+        return None
+    times = _cache_value(
+        index, "expiries", lambda: np.unique(c.expires_at[c.expires_at < NEVER])
+    )
+    passed = int(times.searchsorted(now, "right"))
+    return int(times[passed - 1]) if passed else None
+
+
+def _compute_visible_rows(
+    index: MemoryIndex, wanted: Filter, evidence: EvidenceRows
+) -> VisibleRows:
+    chosen, mask = wanted.known(index.columns), evidence.mask
+    for criterion in wanted.chosen(index.columns).values():
+        chosen, mask = chosen & criterion, mask & criterion
+    share = int(np.count_nonzero(mask)) / max(len(mask), 1)
+    hidden = {
+        reason: np.flatnonzero(chosen & rows)
+        for reason, rows in wanted.hidden(index.columns).items()
+    }
+    return VisibleRows(
+        wanted=mask,
+        share=share,
+        few=np.flatnonzero(mask) if share < _FEW_SHARE else None,
+        evidence=evidence,
+        hidden={
+            reason: HiddenRows(rows, index.columns.summary_id[rows])
+            for reason, rows in hidden.items()
+            if len(rows)
+        },
+    )
+
+
+# ── The question in terms of the index ───────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedTerms:
-    """A query in the index's own words."""
+    """A query in the index's own terms."""
 
     numbers: Mapping[int, float]
     """Term number → weight."""
     groups: tuple[Rows, ...] = ()
-    """For each phrase or prefix, the rows where it stands."""
+    """For each phrase or prefix, the rows that have it."""
 
 
-def look_up_terms(
+@dataclass(frozen=True, slots=True)
+class IndexedQuery:
+    """A parsed query, looked up in one version of the index."""
+
+    index: MemoryIndex
+    parsed: ParsedQuery
+    terms: IndexedTerms
+    visible: VisibleRows
+
+
+def look_up_query(
+    index: MemoryIndex, parsed: ParsedQuery, phrase_passages: Sequence[Sequence[int]]
+) -> IndexedQuery:
+    """Look a query up; `phrase_passages` are the ids of the passages that have each phrase."""
+    terms = _look_up_terms(index, parsed.terms, phrase_passages)
+    return IndexedQuery(index, parsed, terms, find_visible_rows(index, parsed.question))
+
+
+def _look_up_terms(
     index: MemoryIndex, query: QueryTerms, phrase_passages: Sequence[Sequence[int]]
 ) -> IndexedTerms:
-    """Look the query up; `phrase_passages` are the passage ids where each phrase stands."""
     numbers = {
         number: weight
-        for term, weight in query.terms.items()
+        for term, weight in query.weights.items()
         if (number := index.vocabulary.number(term)) is not None
     }
     groups = [index.columns.rows_with(passages) for passages in phrase_passages]
-    groups += [_beginning_with(index, prefix) for prefix in query.prefixes]
+    for prefix in query.prefixes:
+        having = np.zeros(index.postings.n, np.bool_)
+        for number in index.vocabulary.expand(prefix):
+            having[index.postings.rows_of(number)] = True
+        groups.append(np.flatnonzero(having))
     return IndexedTerms(numbers, tuple(groups))
 
 
-def _beginning_with(index: MemoryIndex, prefix: str) -> Rows:
-    """The rows with a word that begins so."""
-    having = np.zeros(index.postings.n, np.bool_)
-    for number in index.vocabulary.expand(prefix):
-        having[index.postings.rows_of(number)] = True
-    return np.flatnonzero(having)
+# ── By words ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def score_words(
     index: MemoryIndex, terms: IndexedTerms, lexical: LexicalSettings, among: TermStatistics
 ) -> Scores:
-    """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that are seen.
+    """BM25 of every row, shape (n,), with words as rare as they are `among` the rows that may be seen.
 
-    A phrase or prefix counts like one word that stands there once. The next call writes to the same
+    A phrase or prefix counts like one word that the row has once. The next call writes to the same
     array.
     """
     scores = index.postings.scores(
@@ -74,74 +318,64 @@ def score_words(
         out=index.cache.scratch("scores", index.postings.n),
     )
     for rows in terms.groups:
-        scores[rows] += np.float32(idf_of_rows(among, rows))
+        scores[rows] += np.float32(idf(among.count, int(np.count_nonzero(among.mask[rows]))))
     return scores
 
 
-def idf_of_rows(among: TermStatistics, rows: Rows) -> float:
-    """BM25's idf of a word that stands in `rows`, counted over the rows that are seen."""
-    return idf(among.count, int(np.count_nonzero(among.mask[rows])))
-
-
-def idf_of_terms(
-    index: MemoryIndex, terms: IndexedTerms, among: TermStatistics
-) -> dict[str, float]:
-    """Term → its idf over the rows that are seen, of the words of a query that stand somewhere."""
-    return {index.vocabulary.term(number) or "": among.idf(number) for number in terms.numbers}
-
-
-def is_among(rows: Rows, others: Rows) -> Mask:
-    """Tell of each of `rows`, few, whether it is one of `others`, many and ascending."""
-    if not len(others):
-        return np.zeros(len(rows), np.bool_)
-    places = np.minimum(np.searchsorted(others, rows), len(others) - 1)
-    return np.asarray(others[places] == rows, np.bool_)
-
-
-def best_rows(index: MemoryIndex, scores: Scores, seen: VisibleRows, pool: int) -> Rows:
+def best_rows(index: MemoryIndex, scores: Scores, visible: VisibleRows, pool: int) -> Rows:
     """The best row of each of the `pool` best summaries, best first; ties: the newer one first."""
     take = pool * 4
     while True:
-        rows, is_all = _strongest(scores, seen, take)
-        firsts = first_row_per_summary(index, sort_rows(index, rows, scores))
+        rows, is_all = _take_highest(scores, visible, take)
+        firsts = first_row_per_summary(index, rows[sort_rows(index, rows, scores[rows])])
         if len(firsts) >= pool or is_all:
             return firsts[:pool]
         take *= 4
 
 
-def _strongest(scores: Scores, seen: VisibleRows, take: int) -> tuple[Rows, bool]:
-    """The wanted rows with the `take` best scores above 0, and what ties with the last; whether it is all."""
-    if seen.few is not None:
-        places, is_all = top_rows(scores[seen.few], take)
-        rows = seen.few[places]
+def _take_highest(scores: Scores, visible: VisibleRows, take: int) -> tuple[Rows, bool]:
+    """The wanted rows with the `take` best scores above 0, and ties with the last; whether that is all."""
+    if visible.few is not None:
+        places, is_all = top_rows(scores[visible.few], take)
+        rows = visible.few[places]
     else:
-        rows, is_all = _wanted(scores, seen, take)
-    best_rows = keep_highest(rows, scores, take)
-    return best_rows, is_all and len(best_rows) == len(rows)
+        rows, is_all = _take_highest_of_many(scores, visible, take)
+    taken = keep_highest(rows, scores, take)
+    return taken, is_all and len(taken) == len(rows)
 
 
-def _wanted(scores: Scores, seen: VisibleRows, take: int) -> tuple[Rows, bool]:
-    """As `top_rows`, of the rows that are wanted: many are, so not many of the others are in the way."""
-    wide = take if seen.share == 1 else int(_WIDER * take / seen.share)
+def _take_highest_of_many(scores: Scores, visible: VisibleRows, take: int) -> tuple[Rows, bool]:
+    """As `top_rows`, of the wanted rows only; they are many, so reading a little more finds enough."""
+    count = take if visible.share == 1 else int(_READ_AHEAD * take / visible.share)
     while True:
-        rows, is_all = top_rows(scores, wide)
-        rows = rows[seen.wanted[rows]]
+        rows, is_all = top_rows(scores, count)
+        rows = rows[visible.wanted[rows]]
         if is_all or len(rows) >= take:
             return rows, is_all
-        wide *= 4
+        count *= 4
 
 
-def sort_rows(index: MemoryIndex, rows: Rows, scores: Scores) -> Rows:
-    """Rows by falling score, then by falling event time, then by falling id."""
+def sort_rows(index: MemoryIndex, rows: Rows, scores: Scores | Floats) -> NDArray[np.intp]:
+    """The order of `rows` by falling score, then by falling event time, then by falling id."""
     c = index.columns
-    return rows[np.lexsort((-c.summary_id[rows], -c.at[rows], -scores[rows]))]
+    return np.lexsort((-c.summary_id[rows], -c.at[rows], -scores))
 
 
 def first_row_per_summary(index: MemoryIndex, rows: Rows) -> Rows:
-    """The first row of every summary, the order kept."""
+    """The first row of every summary, in the order given."""
     _, first = np.unique(index.columns.summary_id[rows], return_index=True)
-    kept: Rows = rows[np.sort(first)]
-    return kept
+    return np.asarray(rows[np.sort(first)], np.int64)
+
+
+def contains_rows(haystack: Rows, rows: Rows) -> Mask:
+    """For each of `rows`, few, whether `haystack`, many and ascending, has it."""
+    if not len(haystack):
+        return np.zeros(len(rows), np.bool_)
+    places = np.minimum(np.searchsorted(haystack, rows), len(haystack) - 1)
+    return np.asarray(haystack[places] == rows, np.bool_)
+
+
+# ── By vectors, by topic key ─────────────────────────────────────────────────────────────────────
 
 
 def search_vectors(
@@ -156,20 +390,36 @@ def nearest_summaries(
     index: MemoryIndex, rows: Rows, cosines: Floats, pool: int
 ) -> tuple[Rows, Floats]:
     """The nearest row of each of the `pool` nearest summaries, and its cosine."""
-    c = index.columns
-    order = np.lexsort((-c.summary_id[rows], -c.at[rows], -cosines))
-    _, first = np.unique(c.summary_id[rows[order]], return_index=True)
-    kept = order[np.sort(first)][:pool]
-    return rows[kept], cosines[kept]
+    order = sort_rows(index, rows, cosines)
+    _, first = np.unique(index.columns.summary_id[rows[order]], return_index=True)
+    taken = order[np.sort(first)][:pool]
+    return rows[taken], cosines[taken]
 
 
 def find_topic(index: MemoryIndex, summary_ids: Sequence[int], mask: Mask) -> Rows:
     """The first row of each summary with the topic key, in the order given (newest first)."""
     firsts = [index.columns.rows_of(number)[:1] for number in summary_ids]
-    rows = (
-        np.concatenate([np.asarray(f, dtype=np.int64) for f in firsts])
-        if firsts
-        else np.empty(0, np.int64)
-    )
-    kept: Rows = rows[mask[rows]]
-    return kept
+    rows = np.concatenate([np.empty(0, np.int64), *firsts]).astype(np.int64)
+    return np.asarray(rows[mask[rows]], np.int64)
+
+
+# ── Neighbours in a session ──────────────────────────────────────────────────────────────────────
+
+
+def add_neighbours(index: MemoryIndex, rows: Rows, mask: Mask) -> Rows:
+    """`rows`, then those previous and next rows of theirs that are wanted too."""
+    beside = np.concatenate(index.columns.neighbours(rows)).tolist()
+    others = set(beside).difference(rows.tolist(), (-1,))
+    more = np.array(sorted(others), dtype=np.int64)
+    return np.concatenate((rows, more[mask[more]]))
+
+
+def score_neighbours(
+    index: MemoryIndex, rows: Rows, evidence: Mask, score: Callable[[Rows], Floats]
+) -> tuple[Floats, Floats]:
+    """The scores of the previous and the next row of each of `rows`; 0 where none may be seen."""
+    beside = np.concatenate(index.columns.neighbours(rows)).astype(np.int64)
+    visible = np.flatnonzero((beside >= 0) & evidence[beside])
+    scores = np.zeros(len(beside))
+    scores[visible] = score(beside[visible])
+    return scores[: len(rows)], scores[len(rows) :]

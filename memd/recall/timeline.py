@@ -1,9 +1,8 @@
-"""What happened around a memory, a moment or a session: memories by event time, oldest first.
+"""mem_timeline: memories around a memory, a time or a session, by event time, oldest first.
 
-A superseded memory is part of what happened, so it is shown and names its successor, and one that
-is contradicted names who says otherwise. A pause of an hour or more is told, and where another session
-begins, because what comes after is often something else. Everything is counted in UTC milliseconds, so
-no clock change moves a row. Not here: ranking, and where a day begins.
+A superseded memory is part of what happened, so it is shown with its successor, and a contradicted one with
+those that contradict it. A row says when a pause of an hour or more came before it and where its session
+begins, because the work is often another one then. Times are UTC milliseconds, so no clock change moves a row.
 """
 
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from memd.store.database import Connection, Database
 from memd.store.filter import Filter
 
 GAP_MS = 3_600_000
+"""A pause of at least this is shown."""
 ROWS_MAX = 200
 _FIRST, _LAST = -(2**62), 2**62
 """Before and after everything that can be stored."""
@@ -24,18 +24,18 @@ _INT_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _TimelineCenter:
     """Where to look from, and how many rows to show on each side."""
 
     at: int
     shown_at: int
-    """What the answer calls this place."""
+    """The time that the answer gives for it."""
     before: int
     after: int
     pivot: Summary | None = None
 
 
-async def read_timeline(  # noqa: PLR0913  # the question's own words; each is named by whoever asks
+async def read_timeline(  # noqa: PLR0913  # the question's own words; callers name each
     db: Database,
     *,
     around: int | None,
@@ -50,8 +50,8 @@ async def read_timeline(  # noqa: PLR0913  # the question's own words; each is n
 
     Without any of them: the latest. A session and one of the others: around it, within the session.
     `between` two times, both included: all that happened there, of more than 200 memories the latest;
-    then no memory and no time is to be given, and before and after mean nothing.
-    Times are UTC milliseconds. Raises UnknownId for an id that is not there, or of another project or session.
+    then no memory and no time may be given, and before and after mean nothing.
+    Times are UTC milliseconds. Raises UnknownId for an id that does not exist, or of another project or session.
     """
     if around is not None and at is not None:
         raise BadRequest("give either the id of a memory or a time, not both")
@@ -60,31 +60,39 @@ async def read_timeline(  # noqa: PLR0913  # the question's own words; each is n
     if not (0 <= before <= ROWS_MAX and 0 <= after <= ROWS_MAX):
         raise BadRequest(f"before and after: between 0 and {ROWS_MAX}")
     if at is not None and not _FIRST < at < _LAST:
-        raise BadRequest("at: not a time that memd can tell")
+        raise BadRequest("at: out of range")
 
-    def look(tx: Connection) -> Timeline:
+    def read(tx: Connection) -> Timeline:
         _check_session(tx, wanted)
         if between is not None:
-            return _span(tx, wanted, between)
+            return _read_range(tx, wanted, between)
         if around is not None:
-            pivot = _pivot(tx, wanted, around)
-            return _gather(tx, wanted, _Place(pivot.at, pivot.at, before, after, pivot))
+            pivot = _read_pivot(tx, wanted, around)
+            return _read_around(
+                tx, wanted, _TimelineCenter(pivot.at, pivot.at, before, after, pivot)
+            )
         if at is not None:
-            return _gather(tx, wanted, _Place(at, at, before, after))
+            return _read_around(tx, wanted, _TimelineCenter(at, at, before, after))
         if wanted.session_id is not None:
             first = projects.session(tx, wanted.session_id)
             shown_at = first.started_at if first else now
-            return _gather(tx, wanted, _Place(_FIRST, shown_at, 0, before + after + 1))
-        # What a wrong clock dated ahead would be the latest for years; it is told that there is more.
-        return _gather(tx, wanted, _Place(now + CLOCK_SKEW_MAX_MS, now, before + after + 1, 0))
+            return _read_around(
+                tx, wanted, _TimelineCenter(_FIRST, shown_at, 0, before + after + 1)
+            )
+        # A memory that a wrong clock dated ahead would be the latest for years; it counts as `more_after`.
+        return _read_around(
+            tx, wanted, _TimelineCenter(now + CLOCK_SKEW_MAX_MS, now, before + after + 1, 0)
+        )
 
-    return await db.read(look)
+    return await db.read(read)
 
 
 def _check_session(tx: Connection, wanted: Filter) -> None:
     if wanted.session_id is None:
         return
-    found = projects.session(tx, wanted.session_id) if _can_be(wanted.session_id) else None
+    found = (
+        projects.session(tx, wanted.session_id) if 0 < wanted.session_id <= _INT_MAX else None
+    )
     if found is None:
         raise UnknownId("there is no such session")
     if wanted.project_ids is not None and found.project_id not in wanted.project_ids:
@@ -93,12 +101,8 @@ def _check_session(tx: Connection, wanted: Filter) -> None:
         )
 
 
-def _can_be(number: int) -> bool:
-    return 0 < number <= _INT_MAX
-
-
-def _pivot(tx: Connection, wanted: Filter, summary_id: int) -> Summary:
-    found = summaries.get_summary(tx, summary_id) if _can_be(summary_id) else None
+def _read_pivot(tx: Connection, wanted: Filter, summary_id: int) -> Summary:
+    found = summaries.get_summary(tx, summary_id) if 0 < summary_id <= _INT_MAX else None
     if found is None:
         raise UnknownId(f"there is no memory #{summary_id}")
     if wanted.project_ids is not None and found.project_id not in wanted.project_ids:
@@ -110,31 +114,31 @@ def _pivot(tx: Connection, wanted: Filter, summary_id: int) -> Summary:
     return found
 
 
-def _gather(tx: Connection, wanted: Filter, place: _Place) -> Timeline:
-    """One row more than wanted on each side tells whether there are more."""
-    pivot_id = place.pivot.id if place.pivot else 0
+def _read_around(tx: Connection, wanted: Filter, center: _TimelineCenter) -> Timeline:
+    """Read one row more than wanted on each side, to know whether there are more."""
+    pivot_id = center.pivot.id if center.pivot else 0
     older = summaries.summaries_around(
-        tx, wanted, place.at, before=place.before + 1, after=0, pivot=pivot_id
+        tx, wanted, center.at, before=center.before + 1, after=0, pivot=pivot_id
     )
     newer = summaries.summaries_around(
-        tx, wanted, place.at, before=0, after=place.after + 1, pivot=pivot_id + bool(pivot_id)
+        tx, wanted, center.at, before=0, after=center.after + 1, pivot=pivot_id + bool(pivot_id)
     )
-    shown = older[max(0, len(older) - place.before) :] if place.before else []
-    line = [*shown, *([place.pivot] if place.pivot else []), *newer[: place.after]]
+    shown = older[max(0, len(older) - center.before) :] if center.before else []
+    line = [*shown, *([center.pivot] if center.pivot else []), *newer[: center.after]]
     return Timeline(
-        rows=_rows(tx, wanted, line, pivot_id),
-        pivot_at=place.shown_at,
-        more_before=len(older) > place.before,
-        more_after=len(newer) > place.after,
+        rows=_make_rows(tx, wanted, line, pivot_id),
+        pivot_at=center.shown_at,
+        more_before=len(older) > center.before,
+        more_after=len(newer) > center.after,
     )
 
 
-def _span(tx: Connection, wanted: Filter, between: tuple[int, int]) -> Timeline:
+def _read_range(tx: Connection, wanted: Filter, between: tuple[int, int]) -> Timeline:
     since, until = between
     days = replace(wanted, since=since, until=until)
     line = summaries.summaries_around(tx, days, until + 1, before=ROWS_MAX + 1, after=0)
     return Timeline(
-        rows=_rows(tx, wanted, line[-ROWS_MAX:], 0),
+        rows=_make_rows(tx, wanted, line[-ROWS_MAX:], 0),
         pivot_at=until,
         more_before=len(line) > ROWS_MAX,
         more_after=False,
@@ -142,7 +146,7 @@ def _span(tx: Connection, wanted: Filter, between: tuple[int, int]) -> Timeline:
     )
 
 
-def _rows(
+def _make_rows(
     tx: Connection, wanted: Filter, line: Sequence[Summary], pivot_id: int
 ) -> tuple[TimelineRow, ...]:
     known = projects.sessions(tx, {s.session_id for s in line if s.session_id is not None})

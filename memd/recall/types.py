@@ -1,8 +1,4 @@
-"""What recall is asked and what it answers, as frozen values. Pure.
-
-A score is its parts: apply them in order and the score comes out. `recall` fills these in, `serve`
-and `cli` show them. Not here: any wire format.
-"""
+"""Questions and answers of the package, as frozen values; a score is the sum of its parts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +9,12 @@ from memd.store.filter import Filter
 
 @dataclass(frozen=True, slots=True)
 class RelevanceGate:
-    """What a hit must be to be shown unasked; see surface.py. Both from 0 to 1."""
+    """What a hit must reach not to be left out as weak; see prompt_gate.py. Both from 0 to 1."""
 
     floor: float = 0.4
-    """The coverage that one of the hits must have, else none is shown."""
+    """The coverage that at least one of the hits must have, else all are left out."""
     ratio: float = 0.5
-    """The part of the best score that a hit must have."""
+    """The share of the best score that a hit must have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +24,7 @@ class Question:
     text: str
     now: int
     project_ids: tuple[int, ...] | None = None
-    """None searches every project. `global` is to be among them if it shall be seen."""
+    """None searches every project; else `global` is searched only if it is among them."""
     kinds: tuple[Kind, ...] = ()
     session_id: int | None = None
     source: str | None = None
@@ -38,27 +34,27 @@ class Question:
     topic_key: str | None = None
     include_superseded: bool = False
     as_of: int | None = None
-    """Nothing later is seen, and ages count from here."""
+    """Hides everything later; ages count from here."""
     k: int | None = None
     offset: int = 0
     legs: frozenset[str] | None = None
-    """Of `topic`, `lexical`, `vector`: only these. None: all that the profile has."""
+    """The retrievers to ask, of `topic`, `lexical`, `vector`. None: all that the profile has."""
     profile: str | None = None
     explain: bool = False
     embedding: tuple[float, ...] | None = None
-    """A ready vector of the active space, instead of embedding `text`."""
+    """A vector of the leading space, instead of embedding `text`."""
     include_turns: bool = False
-    """Also search what was said, word for word; see `Answer.turns`."""
+    """Also search conversations verbatim; see `Answer.turns`."""
     focus: tuple[str, ...] = ()
-    """Words and globs of files: what they fit is weighed up; see focus.py."""
+    """Words and globs of files: memories that match them score higher; see rerank.py."""
     relevance_gate: RelevanceGate | None = None
-    """Leave out what is weak, all of it if need be."""
+    """Leave out weak hits, all of them if need be."""
     count_use: bool = True
-    """Whether what is returned counts as used. With `explain` or `as_of` it never does."""
+    """Whether returned memories count as used. With `explain` or `as_of` they never do."""
 
     @property
     def filter(self) -> Filter:
-        """Which memories it may see."""
+        """Which memories the question may see."""
         return Filter(
             project_ids=self.project_ids,
             as_of=self.as_of,
@@ -97,7 +93,7 @@ def apply_parts(parts: Sequence[ScorePart]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A summary with its score and the parts of it. Ranks count from 1; None: not in that leg."""
+    """A summary with its score and the parts of it. Ranks count from 1; None: that retriever missed it."""
 
     summary: Summary
     project: str
@@ -112,12 +108,12 @@ class Hit:
     cosine: float | None = None
     recency: float | None = None
     coverage: float | None = None
-    """The share of the question that stands in it, 0 to 1; counted only for `Question.relevance_gate`."""
+    """The share of the question that it has, 0 to 1; only measured for `Question.relevance_gate`."""
 
 
 @dataclass(frozen=True, slots=True)
 class TracedCandidate:
-    """One candidate of an explained search, whether or not it made the cut."""
+    """One candidate of an explained search, whether or not it is a hit."""
 
     summary_id: int
     title: str
@@ -129,12 +125,12 @@ class TracedCandidate:
     verdict: str
     """`hit`, or why not: `rank`, `diversity: like #n`, `superseded by #n`, `expired`, `filtered: …`.
 
-    `hit; diversity: like #n` was moved down, and is a hit all the same.
+    `hit; diversity: like #n` is a hit that was moved down.
     """
 
     @property
     def is_hit(self) -> bool:
-        """Whether it is among what was answered."""
+        """Whether it is among the hits."""
         return self.verdict.partition(";")[0] == "hit"
 
 
@@ -153,7 +149,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a search found, and what it hid, lacked and used."""
+    """What a search found, and what it hid, missed and used."""
 
     hits: tuple[Hit, ...]
     profile: str
@@ -163,14 +159,14 @@ class Answer:
     suppressed: Mapping[str, int] = field(default_factory=dict)
     """Reason → how many matching memories were hidden for it."""
     degraded: Mapping[str, str] = field(default_factory=dict)
-    """Leg → why it could not answer."""
+    """Retriever → why it could not answer."""
     notes: tuple[str, ...] = ()
-    """In words, what a reader should know: `asked for the latest: recency leads`."""
+    """In words, how the question was understood: `the question asks for the latest: recency leads`."""
     trace: tuple[TracedCandidate, ...] = ()
     turns: tuple[Turn, ...] = ()
-    """What was said about it, word for word; ranked by itself, never among the hits."""
+    """Verbatim passages of conversations, ranked by themselves, never among the hits."""
     contradicted: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """Hit → the memories that say otherwise and that nothing hides."""
+    """Hit → the visible memories that contradict it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,11 +177,11 @@ class TimelineRow:
     session_title: str | None
     is_pivot: bool = False
     gap_ms: int | None = None
-    """Time since the row before, if it is long enough to be told."""
+    """Time since the row before, if it is an hour or more."""
     begins_session: bool = False
-    """Whether it is the first of its session here, or the first again after another one."""
+    """Whether the row before belongs to another session."""
     contradicted_by: tuple[int, ...] = ()
-    """Memories that say otherwise and that nothing hides."""
+    """The visible memories that contradict it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +193,17 @@ class Timeline:
     more_before: bool
     more_after: bool
     is_span: bool = False
-    """Whether it is a stretch of days: the latest rows matter most then, not the middle."""
+    """Whether it is a range of days: then the latest rows matter most, not the middle."""
 
 
 @dataclass(frozen=True, slots=True)
 class TranscriptPosition:
-    """Where an event stands in what its client wrote down; each as far as the event says it."""
+    """Where an event is in its client's transcript; empty where the event does not say."""
 
     transcript: str = ""
     """The path of the session's transcript."""
     session: str = ""
-    """The client's own id of the session."""
+    """The client's id of the session."""
     line: str = ""
     """The `uuid` of the line."""
     prompt: str = ""
@@ -218,7 +214,7 @@ class TranscriptPosition:
 
 @dataclass(frozen=True, slots=True)
 class SourceEvent:
-    """An event that a memory came from, with the words that made it."""
+    """An event that a memory came from, with a quote."""
 
     event: Event
     quote: str
@@ -227,7 +223,7 @@ class SourceEvent:
 
 @dataclass(frozen=True, slots=True)
 class SupersessionLink:
-    """A supersession as seen from one summary: the other one, and which way."""
+    """A supersession as seen from one summary: the other one, and in which direction."""
 
     supersession: Supersession
     other: Summary
@@ -237,7 +233,7 @@ class SupersessionLink:
 
 @dataclass(frozen=True, slots=True)
 class JudgmentLink:
-    """What somebody said of a memory and another one."""
+    """A judgment of a memory and another one."""
 
     judgment: Judgment
     other: Summary
@@ -245,10 +241,10 @@ class JudgmentLink:
 
 @dataclass(frozen=True, slots=True)
 class PastInjection:
-    """A time when an agent was shown a memory unasked. `at` is UTC milliseconds."""
+    """An injection of a memory into a session. `at` is UTC milliseconds."""
 
     session: str
-    """The client's own id of it."""
+    """The client's id of the session."""
     session_title: str | None
     moment: str
     """`startup`, `resume`, `clear`, `compact` or `prompt`."""
@@ -258,17 +254,16 @@ class PastInjection:
 
 @dataclass(frozen=True, slots=True)
 class UsageHistory:
-    """How a memory was used: returned by answers, and shown unasked."""
+    """How a memory was used: returned by answers, and injected."""
 
     returned_count: int = 0
-    """How many answers returned it."""
+    """Answers that returned it."""
     last_returned_at: int | None = None
     injected_count: int = 0
-    """How often it was shown unasked."""
     session_count: int = 0
-    """To how many sessions."""
+    """Sessions that it was injected into."""
     latest: tuple[PastInjection, ...] = ()
-    """The last few of those times, the latest first."""
+    """The last few injections, the latest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,11 +279,11 @@ class Why:
     relations: tuple[SupersessionLink, ...]
     edges: tuple[Edge, ...]
     titles: Mapping[str, str] = field(default_factory=dict)
-    """Node → a title for it, where there is one."""
+    """Node → its title, where it has one."""
     rule: str = ""
-    """In words, by what it was written."""
+    """In words, the rule by which it was written."""
     access: UsageHistory = UsageHistory()
     judgments: tuple[JudgmentLink, ...] = ()
-    """What somebody said of it and others, oldest first; undone ones, too."""
+    """Judgments of it and others, oldest first; undone ones, too."""
     contradicted_by: tuple[int, ...] = ()
-    """Memories that say otherwise and that nothing hides."""
+    """The visible memories that contradict it."""

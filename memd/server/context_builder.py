@@ -219,8 +219,8 @@ class ContextBuilder:
             if (why := here.why_seen(hit.summary.id, hit.summary.session_id, hit.summary.at))
         }
         config = self._config
-        limits = prompt_gate.InjectionLimits(config.floor, config.ratio, config.prompt_hits)
-        return prompt_gate.gate_hits(answer.hits, wanted, seen, limits)
+        gate = RelevanceGate(config.floor, config.ratio)
+        return prompt_gate.gate_hits(answer.hits, wanted, seen, gate, config.prompt_hits)
 
     async def _read_situation(
         self, moment: InjectionMoment, event_id: int | None, recent: RecentInjections
@@ -281,14 +281,22 @@ def _select_index(
         ContextSection(
             headings[group.name],
             tuple(
-                _line_of_card(c.card) for c in choices if c.is_shown and c.group == group.name
+                _line_of_card(c.candidate)
+                for c in choices
+                if c.is_shown and c.group == group.name
             ),
         )
         for group in found.groups
     ]
     candidates = tuple(
         InjectionCandidate(
-            c.card.id, c.card.kind, c.card.title, c.card.at, c.group, c.is_shown, c.why
+            c.candidate.id,
+            c.candidate.kind,
+            c.candidate.title,
+            c.candidate.at,
+            c.group,
+            c.is_shown,
+            c.why,
         )
         for c in (*choices, *found.left_out)
     )

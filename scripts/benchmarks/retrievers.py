@@ -22,7 +22,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.index.postings import POSTING
 from memd.index.vectors import VectorMatrix
 from memd.models import Kind, Tier
-from memd.recall import filters, retrievers
+from memd.recall import retrievers
 from memd.recall.profiles import LexicalSettings
 from memd.recall.types import Question
 from memd.store.types import IndexRow, StoredPassage
@@ -161,7 +161,7 @@ def _shortest(work: Callable[[], object], runs: int) -> float:
 
 def _measure_words(rows: _Rows) -> dict[str, Any]:
     index, db = _index_rows(rows), _fts5_of(rows)
-    seen = filters.find_visible_rows(index, Question(text="", now=0))
+    seen = retrievers.find_visible_rows(index, Question(text="", now=0))
     sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
 
     def search(terms: retrievers.IndexedTerms) -> retrievers.Rows:

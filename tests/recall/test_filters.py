@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import IndexUpdate, MemoryIndex
 from memd.models import Kind, SessionRef
-from memd.recall.filters import find_visible_rows
+from memd.recall.retrievers import find_visible_rows
 from memd.recall.types import Question
 from memd.store import fulltext, projects, summaries
 from memd.store.database import Database
@@ -132,9 +132,9 @@ def test_hidden_rows_are_counted_by_memory():
     ]
     index.apply(IndexUpdate(added=passages, facts=facts))
     (hidden,) = find_visible_rows(index, Question(text="", now=0)).hidden.values()
-    assert hidden.summaries(np.array([True, True, False])) == 1
-    assert hidden.summaries(np.array([True, True, True])) == 2
-    assert hidden.summaries(np.zeros(3, np.bool_)) == 0
+    assert hidden.count_summaries(np.array([True, True, False])) == 1
+    assert hidden.count_summaries(np.array([True, True, True])) == 2
+    assert hidden.count_summaries(np.zeros(3, np.bool_)) == 0
 
 
 def stored(tx, ones):

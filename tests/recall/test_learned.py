@@ -210,7 +210,7 @@ async def test_what_no_question_is_about_is_learnt_behind_the_answers(library, m
     await library.learn()
     library.recaller._unrelated = None
     model.fails = "busy"
-    await library.recaller.prepare()
+    await library.recaller.embed_unrelated()
     model.fails = None
     async with anyio.create_task_group() as group:
         group.start_soon(library.recaller.run)

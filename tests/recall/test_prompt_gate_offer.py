@@ -1,12 +1,12 @@
 import pytest
 
 from memd.recall import prompt_gate
-from memd.recall.prompt_gate import InjectionLimits, gate_hits
-from memd.recall.types import Hit
+from memd.recall.prompt_gate import gate_hits
+from memd.recall.types import Hit, RelevanceGate
 from tests.factories import make_summary
 
 ASKED = prompt_gate.read_prompt("where do the sessions live")
-LIMITS = InjectionLimits(floor=0.4, ratio=0.5, hits=3)
+GATE = RelevanceGate(floor=0.4, ratio=0.5)
 
 
 def hit(number, score, *, coverage=1.0, title="Sessions live in Redis", **more):
@@ -15,22 +15,22 @@ def hit(number, score, *, coverage=1.0, title="Sessions live in Redis", **more):
     return Hit(summary, "p", None, "", score, (), (), coverage=coverage, **ranks)
 
 
-def shown(hits, seen=None, asked=ASKED, limits=LIMITS):
-    return [o.hit.summary.id for o in gate_hits(hits, asked, seen or {}, limits) if o.is_shown]
+def shown(hits, seen=None, asked=ASKED):
+    return [o.hit.summary.id for o in gate_hits(hits, asked, seen or {}, GATE, 3) if o.is_shown]
 
 
 def whys(hits, seen=None, asked=ASKED):
-    return {o.hit.summary.id: o.why for o in gate_hits(hits, asked, seen or {}, LIMITS)}
+    return {o.hit.summary.id: o.why for o in gate_hits(hits, asked, seen or {}, GATE, 3)}
 
 
 def test_nothing_is_offered_where_nothing_was_found():
-    assert gate_hits([], ASKED, {}, LIMITS) == []
+    assert gate_hits([], ASKED, {}, GATE, 3) == []
 
 
 def test_what_covers_too_little_is_not_offered_nor_anything_behind_it():
     hits = [hit(1, 9.0, coverage=0.39), hit(2, 5.0, coverage=0.2)]
     assert shown(hits) == []
-    assert whys(hits)[1] == "below the floor: 0.39 of the prompt is covered, 0.40 is asked"
+    assert whys(hits)[1] == "below the floor: 0.39 of the prompt is covered, 0.40 is required"
     assert shown([hit(1, 9.0, coverage=0.4), hit(2, 5.0, coverage=0.2)]) == [1, 2]
 
 
@@ -57,7 +57,7 @@ def test_what_the_agent_has_already_is_passed_over_and_still_measures_the_others
 def test_one_word_of_the_prompt_is_not_enough():
     hits = [hit(1, 2.0, title="Redis sessions"), hit(2, 2.0)]
     assert shown(hits) == [2]
-    assert whys(hits)[1] == "1 of the prompt's words stands in it, 2 are asked"
+    assert whys(hits)[1] == "it has 1 of the prompt's words, 2 are required"
 
 
 def test_one_name_is_enough():

@@ -18,9 +18,8 @@ def hit(score, coverage=1.0, **more):
     return Hit(summary, "p", None, "", score, (), (), coverage=coverage, **more)
 
 
-def scores(hits, **limits):
-    given = {"floor": 0.3, "ratio": 0.5, "limit": 10, **limits}
-    return [one.score for one in keep_relevant_hits(hits, **given)]
+def scores(hits, *, floor=0.3, ratio=0.5, limit=10):
+    return [one.score for one in keep_relevant_hits(hits, RelevanceGate(floor, ratio), limit)]
 
 
 def test_what_is_within_a_ratio_of_the_best_is_kept():
@@ -56,7 +55,7 @@ def test_below_zero_the_distance_counts_alike():
 )  # fmt: skip
 def test_what_is_kept_is_a_beginning_of_what_was_found(found, floor, ratio, limit):
     hits = [hit(score, share) for score, share in sorted(found, reverse=True)]
-    kept = keep_relevant_hits(hits, floor=floor, ratio=ratio, limit=limit)
+    kept = keep_relevant_hits(hits, RelevanceGate(floor, ratio), limit)
     assert kept == hits[: len(kept)]
     assert len(kept) <= limit
 

@@ -43,19 +43,19 @@ def test_a_path_is_no_command():
     "prompt", ["[REDACTED:private]", " [REDACTED:private]\n[REDACTED:jwt] "]
 )
 def test_a_private_prompt_is_not_worth_a_look(prompt):
-    assert prompt_gate.read_prompt(prompt).reason == "nothing of it is to be seen"
+    assert prompt_gate.read_prompt(prompt).reason == "all of it is private"
     assert prompt_gate.read_prompt("  ").reason == "it is empty"
 
 
 def test_what_is_private_is_not_looked_for():
     judged = prompt_gate.read_prompt("Where do [REDACTED:private] sessions live in staging?")
     assert "REDACTED" not in judged.text
-    assert len(judged.units) == 3
+    assert len(judged.words) == 3
 
 
 def test_content_words_count_once_however_they_are_inflected():
     assert prompt_gate.read_prompt("test the tests, testing tested!").text == ""
-    assert len(prompt_gate.read_prompt("why do the session tests fail").units) == 3
+    assert len(prompt_gate.read_prompt("why do the session tests fail").words) == 3
 
 
 def test_text_without_spaces_has_words_too():

@@ -12,13 +12,13 @@ def test_a_quote_that_was_kept_goes_before_the_event_s_own_words():
 
 def test_the_words_of_a_tool_call_are_what_it_was_given():
     event = make_event(EventKind.TOOL_RESULT, tool_input={"command": "make"}, tool_response={})
-    assert provenance.event_text(event) == "make"
-    assert provenance.event_text(make_event(tool_input="odd", prompt=7)) == ""
+    assert provenance.quote_event("", event) == "make"
+    assert provenance.quote_event("", make_event(tool_input="odd", prompt=7)) == ""
 
 
 def test_words_are_never_long():
     assert (
-        len(provenance.event_text(make_event(prompt="w" * 5_000)))
+        len(provenance.quote_event("", make_event(prompt="w" * 5_000)))
         == provenance.QUOTE_CHARACTERS
     )
 

@@ -9,23 +9,23 @@ from memd.store import fulltext
 
 def test_words_are_stemmed_counted_and_freed_of_stop_words():
     query = parse_terms("why did the logins answer the login")
-    assert query.terms == {"login": 2.0, "answer": 1.0}
+    assert query.weights == {"login": 2.0, "answer": 1.0}
     assert query.words == ("logins", "answer", "login")
 
 
 def test_a_question_of_stop_words_alone_keeps_them():
-    assert set(parse_terms("what was that").terms) == {"what", "was", "that"}
+    assert set(parse_terms("what was that").weights) == {"what", "was", "that"}
 
 
 def test_phrases_prefixes_and_or_are_understood():
     query = parse_terms('"model router" OR conf* OR "single" redis')
     assert query.phrases == (("model", "router"),)
     assert query.prefixes == ("conf",)
-    assert set(query.terms) == {"singl", "redi"}
+    assert set(query.weights) == {"singl", "redi"}
 
 
 def test_identifiers_are_asked_for_whole_and_in_parts():
-    assert set(parse_terms("decode_token").terms) == {"decode_token", "decod", "token"}
+    assert set(parse_terms("decode_token").weights) == {"decode_token", "decod", "token"}
 
 
 @pytest.mark.parametrize("nothing", ["", "   ", "!!!", '""', "*", "\x00", "AND OR NOT"])
@@ -55,8 +55,8 @@ def test_operator_soup_is_taken_for_words(db, soup):
 
 
 def test_what_is_too_long_is_cut_and_not_refused():
-    assert len(parse_terms("word " * 10_000).terms) == 1
-    assert len(parse_terms(" ".join(f"w{i}" for i in range(2_000))).terms) <= 64
+    assert len(parse_terms("word " * 10_000).weights) == 1
+    assert len(parse_terms(" ".join(f"w{i}" for i in range(2_000))).weights) <= 64
 
 
 @given(st.text(max_size=300))

@@ -24,11 +24,11 @@ def test_ages_count_from_the_moment_that_is_asked_about():
 
 
 def test_what_was_read_between_the_lines_is_said_only_if_the_profile_heeds_it():
-    meant = Intent(is_recent=True, kinds={Kind.FIX: 1.0})
+    meant = Intent(is_recent=True, kinds=(Kind.FIX,))
     assert asked(intent=meant).notes[1] == "the question asks for a fix"
-    assert "an instruction" in asked(intent=Intent(kinds={Kind.INSTRUCTION: 1.0})).notes[0]
+    assert "an instruction" in asked(intent=Intent(kinds=(Kind.INSTRUCTION,))).notes[0]
     assert asked(intent=meant, profile="siftcoder").notes == ()
 
 
 def test_the_page_ends_after_its_last_hit():
-    assert asked(offset=10).last == 15
+    assert asked(offset=10).page_end == 15

@@ -1,11 +1,8 @@
 import numpy as np
 import pytest
 
-from memd.recall.filters import find_visible_rows
-from memd.recall.profiles import resolve_profile
-from memd.recall.query import Intent, parse_terms
-from memd.recall.ranking_context import CandidateFacts, RankingContext, RankingQuestion
-from memd.recall.retrievers import IndexedTerms
+from memd.recall.retrievers import look_up_query
+from memd.recall.signals import CandidateFacts, RankingContext
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
@@ -19,29 +16,26 @@ async def library(db):
     return library
 
 
-def view(library, lexical, **background):
-    question = library.asked("kettle")
-    about = RankingQuestion(
-        parse_terms("kettle"), Intent(), IndexedTerms({}), find_visible_rows(library.index, question), NOW,
-        CandidateFacts(**background),
-    )  # fmt: skip
-    rows = np.arange(2)
+async def make_context(library, lexical, **facts):
+    parsed = await library.recaller._parse_question(library.asked("kettle"))
+    query = look_up_query(library.index, parsed, [])
     return RankingContext(
-        library.index, rows, np.array(lexical), resolve_profile("memd", {}), about, np.zeros(2)
+        query, np.arange(2), np.array(lexical), np.zeros(2), CandidateFacts(**facts)
     )
 
 
-async def test_relevance_is_a_part_of_the_best(library):
-    assert view(library, [4.0, 1.0]).relevance.tolist() == [1.0, 0.25]
-    assert view(library, [0.0, 0.0]).relevance.tolist() == [0.0, 0.0]
+async def test_relevance_is_a_share_of_the_best(library):
+    assert (await make_context(library, [4.0, 1.0])).relevance.tolist() == [1.0, 0.25]
+    assert (await make_context(library, [0.0, 0.0])).relevance.tolist() == [0.0, 0.0]
 
 
 async def test_ages_are_days_and_the_future_is_now(library):
-    assert view(library, [1.0, 1.0]).ages.tolist() == [2.0, 0.0]
+    assert (await make_context(library, [1.0, 1.0])).ages.tolist() == [2.0, 0.0]
 
 
-async def test_what_was_never_used_was_not_used_for_ever(library):
-    seen = view(library, [1.0, 1.0], uses={1: SummaryUse(3, NOW - 5 * DAY)})
-    assert seen.ids == [1, 2]
-    assert seen.used.tolist() == [3.0, 0.0]
-    assert seen.unused_for.tolist() == [5.0, np.inf]
+async def test_a_memory_that_was_never_used_has_been_unused_without_end(library):
+    use = SummaryUse(3, NOW - 5 * DAY)
+    context = await make_context(library, [1.0, 1.0], uses={1: use})
+    assert context.ids == [1, 2]
+    assert context.used.tolist() == [3.0, 0.0]
+    assert context.unused_days.tolist() == [5.0, np.inf]

@@ -65,7 +65,7 @@ async def test_once_answers_are_quick_they_are_made_without_a_change_of_thread(
     while not threads or threads[-1] != threading.get_ident():
         assert (await library.ask("redis sessions")).hits
     assert threads[0] != threading.get_ident()
-    library.recaller._pace_s = 2 * recaller.AT_ONCE_S
+    library.recaller._latency_s = 2 * recaller.INLINE_LATENCY_MAX_S
     assert (await library.ask("redis sessions")).hits
     assert threads[-1] != threading.get_ident()
 
@@ -77,7 +77,7 @@ async def test_the_first_answer_after_a_change_which_works_out_much_is_left_to_a
     library.put("Redis is gone")
     threads.clear()
     for _ in range(2):
-        library.recaller._pace_s = 0.0
+        library.recaller._latency_s = 0.0
         await library.ask("redis sessions")
     assert [thread == threading.get_ident() for thread in threads] == [False, True]
 
@@ -85,7 +85,7 @@ async def test_the_first_answer_after_a_change_which_works_out_much_is_left_to_a
 async def test_who_asks_in_the_same_moment_is_answered_in_another_thread(library, threads):
     await library.ask("redis sessions")
     threads.clear()
-    library.recaller._pace_s = 0.0
+    library.recaller._latency_s = 0.0
     async with anyio.create_task_group() as tasks:
         for _ in range(3):
             tasks.start_soon(library.recaller.search, library.asked("redis sessions"))
@@ -97,7 +97,7 @@ async def test_what_takes_long_or_would_have_to_wait_is_left_to_another_thread(
 ):
     await library.ask("redis sessions")
     threads.clear()
-    library.recaller._pace_s = 0.0
+    library.recaller._latency_s = 0.0
     await library.recaller.search(library.asked("redis sessions", explain=True))
     readers = [library.db._readers.get_nowait() for _ in range(database.READERS)]
     async with anyio.create_task_group() as tasks:

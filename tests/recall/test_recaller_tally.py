@@ -1,4 +1,4 @@
-from memd.recall.recaller import ENTRIES_MAX, UseCounter
+from memd.recall.recaller import USE_ENTRIES_MAX, UseCounter
 from memd.store.types import SummaryUse
 
 
@@ -28,6 +28,6 @@ def test_taking_begins_anew_and_what_is_given_back_counts_again():
 
 def test_what_nobody_writes_down_does_not_grow_for_ever():
     tally = UseCounter()
-    for number in range(1, ENTRIES_MAX + 100):
+    for number in range(1, USE_ENTRIES_MAX + 100):
         tally.add([number], 1)
-    assert len(tally.take().uses) == ENTRIES_MAX
+    assert len(tally.take().uses) == USE_ENTRIES_MAX

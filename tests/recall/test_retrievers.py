@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from memd.index import topk
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
-from memd.recall.filters import EvidenceRows, VisibleRows
-from memd.recall.retrievers import best_rows, is_among
+from memd.recall.retrievers import EvidenceRows, VisibleRows, best_rows, contains_rows
 from memd.store.types import StoredPassage
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
@@ -65,8 +64,8 @@ async def test_phrases_must_stand_as_they_are_and_prefixes_may_go_on(library):
 
 def test_membership_in_many_ascending_rows():
     rows = np.array([5, 0, 9, 3])
-    assert is_among(rows, np.array([0, 3, 4, 8])).tolist() == [False, True, False, True]
-    assert is_among(rows, np.array([], np.int64)).tolist() == [False] * 4
+    assert contains_rows(np.array([0, 3, 4, 8]), rows).tolist() == [False, True, False, True]
+    assert contains_rows(np.array([], np.int64), rows).tolist() == [False] * 4
 
 
 @settings(max_examples=60, deadline=None)

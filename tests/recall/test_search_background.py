@@ -1,7 +1,7 @@
 import pytest
 
-from memd.recall.ranking_context import CandidateFacts
 from memd.recall.search import read_facts
+from memd.recall.signals import CandidateFacts
 from memd.store import usage
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
@@ -17,7 +17,7 @@ async def known(library, ids, profile, **more):
     answer = await library.ask("kettle", profile=profile, **more)
     assert answer.hits
     question = library.asked("kettle", profile=profile, **more)
-    asked = await library.recaller._read(question)
+    asked = await library.recaller._parse_question(question)
     return library.db.read_now(lambda tx: read_facts(tx, ids, asked))
 
 

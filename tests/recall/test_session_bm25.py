@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from memd.index.columns import Columns
 from memd.index.postings import POSTING, InvertedIndex, TermStatistics
-from memd.recall import session_bm25
+from memd.recall import retrievers
 from memd.recall.profiles import LexicalSettings
-from memd.recall.session_bm25 import SessionBm25
+from memd.recall.retrievers import SessionBm25
 from memd.store.types import StoredPassage
 
 LEXICAL = LexicalSettings(k1=1.2, b=0.4, title_weight=2.0)
@@ -66,7 +66,7 @@ def test_each_session_is_scored_as_one_document_of_what_may_be_seen(rows, terms)
 
 
 def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
-    monkeypatch.setattr(session_bm25, "_REMEMBERED", 8)
+    monkeypatch.setattr(retrievers, "_CACHE_BYTES_MAX", 8)
     rows = [(session, True, dict.fromkeys(range(1, 6), (0, 1))) for session in (1, 2, 3)]
     columns, postings, mask = made(rows)
     sessions = SessionBm25(columns, postings, TermStatistics(mask, postings.df))
@@ -74,7 +74,7 @@ def test_no_more_is_remembered_than_there_is_room_for(monkeypatch):
         assert sessions.scores({term: 1.0}, LEXICAL)[1:].tolist() == pytest.approx(
             [0.133531] * 3, rel=1e-4
         )
-    assert len(sessions._remembered) == 2
+    assert len(sessions._cached) == 2
 
 
 def test_a_word_too_frequent_for_a_byte_is_counted_right():

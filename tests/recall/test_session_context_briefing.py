@@ -115,12 +115,14 @@ def test_candidates_come_in_groups_and_a_pinned_one_in_its_own(db, library, happ
     happens("compact_start", NOW)
     here = situate(SessionPlace("test", "s1"))
     found = db.read_now(lambda tx: session_context.read_candidates(tx, here, "startup", NOW))
-    groups = {group.name: [card.id for card in group.cards] for group in found.groups}
+    groups = {group.name: [card.id for card in group.candidates] for group in found.groups}
     assert groups[RULES_HEADING] == [noted]
     assert groups["Decisions"] == [chosen, own]
     assert OWN_HEADING not in groups
     after = db.read_now(lambda tx: session_context.read_candidates(tx, here, "compact", NOW))
     leading = {
-        group.name: [card.id for card in group.cards] for group in after.groups if group.leads
+        group.name: [card.id for card in group.candidates]
+        for group in after.groups
+        if group.leads
     }
     assert leading[OWN_HEADING] == [own]

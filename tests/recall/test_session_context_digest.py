@@ -26,7 +26,7 @@ def group(name, *cards, leads=False):
 
 def chosen(groups, room, cost=10, heading=0):
     found = choose_candidates(groups, room, NOW, lambda _: cost, lambda _: heading)
-    return [c.card.id for c in found if c.is_shown]
+    return [c.candidate.id for c in found if c.is_shown]
 
 
 def test_the_recent_the_repeated_and_the_asked_for_are_worth_more():
@@ -85,7 +85,7 @@ def test_what_two_groups_have_stands_in_the_first():
 def test_what_says_the_same_is_told_once():
     cards = card(1, title="It FAILS"), card(2, days=1, title="it  fails!")
     found = choose_candidates([group("a", *cards)], 99, NOW, lambda _: 1, lambda _: 0)
-    assert {c.card.id: c.why for c in found} == {1: "today", 2: "says the same as #1"}
+    assert {c.candidate.id: c.why for c in found} == {1: "today", 2: "says the same as #1"}
 
 
 def test_a_verdict_tells_why():
@@ -109,7 +109,7 @@ def test_the_room_is_never_exceeded_and_nothing_is_lost(sizes, room, heading, le
             CandidateGroup(str(place), tuple(card(n) for n in numbers), leads and place == 1)
         )
     found = choose_candidates(groups, room, NOW, lambda c: costs[c.id], lambda _: heading)
-    assert sorted(c.card.id for c in found) == sorted(costs)
-    used = sum(costs[c.card.id] for c in found if c.is_shown)
+    assert sorted(c.candidate.id for c in found) == sorted(costs)
+    used = sum(costs[c.candidate.id] for c in found if c.is_shown)
     used += heading * len({c.group for c in found if c.is_shown})
     assert used <= room

@@ -64,11 +64,6 @@ def test_clawmems_frequency():
     )
 
 
-def test_a_kind_that_nobody_asks_for_is_worth_nothing():
-    wanted = np.array([0.0, 1.0])
-    assert signals.kind_share(np.array([0, 1, 1], dtype=np.int8), wanted).tolist() == [0, 1, 1]
-
-
 def test_clawmems_recency_halves_and_an_infinite_half_life_never_does():
     # 2^(-60/60) = 0.5; 2^(-90/30) = 0.125; no age: 1; never: 1
     assert signals.half_life_decay(f(60, 90, 0, 9999), f(60, 30, 60, np.inf)) == pytest.approx(

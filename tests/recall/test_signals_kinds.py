@@ -8,8 +8,8 @@ from memd.recall import signals
 
 
 def test_every_kind_is_like_something_that_was_published_and_says_why():
-    assert set(signals.KINDS) == set(Kind)
-    for like in signals.KINDS.values():
+    assert set(signals.KIND_MAPPINGS) == set(Kind)
+    for like in signals.KIND_MAPPINGS.values():
         assert like.clawmem in signals.HALF_LIVES
         assert like.significance in signals.LEVELS
         assert len(like.why) > 5

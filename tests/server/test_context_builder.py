@@ -386,7 +386,7 @@ async def test_a_prompt_gets_the_memories_that_fit_it(vault):
 async def test_private_parts_of_a_prompt_are_not_searched_for(vault):
     vault.put("Sessions live in Redis")
     context = await vault.build("prompt", "<private>sessions live in redis</private>")
-    assert context.reason == "nothing of it is to be seen"
+    assert context.reason == "all of it is private"
 
 
 async def test_a_repeated_prompt_is_not_searched_for_again(vault):
