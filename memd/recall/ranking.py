@@ -9,14 +9,18 @@ Büttcher 2009). `max`: weight × score/best. `zscore`: weight × (score − mea
 own candidates. `squared`, MemU's: weight × cosine² for vectors, else weight/(1 + 0.2 · (rank − 1)).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.index.columns import KIND_CODES, TIER_CODES, Columns
+from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
-from memd.recall import semantic
+from memd.index.postings import idf
+from memd.models import Tier
+from memd.recall import semantic, signals
 from memd.recall.profiles import Profile, ProfileStep
 from memd.recall.retrievers import (
     Floats,
@@ -27,15 +31,99 @@ from memd.recall.retrievers import (
     first_row_per_summary,
     score_neighbours,
 )
-from memd.recall.signals import SIGNALS, CandidateFacts, RankingContext
 from memd.recall.types import ScorePart
+from memd.store.filter import Mask
+from memd.store.types import SummaryPair, SummaryUse
+from memd.text import fold
 
 _SIGNALS_BY_WORD = frozenset({"coverage", "title"})
 """Signals that read for each word of the question which candidates have it."""
 _TINY = 1e-9
+_TOP_SHARE = 0.25
+"""Co-activation lifts what was returned together with this share of the candidates, the best ones."""
+_WORD_EDGES = "\"'`?!.,;:()[]{}*"
 
 ScoreStep = tuple[str, str, Floats]
 """(name, op, value per candidate)."""
+
+
+# ── What a signal may read ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateFacts:
+    """What the vault knows of the candidates and the index does not; empty where no signal asks for it."""
+
+    uses: Mapping[int, SummaryUse] = field(default_factory=dict)
+    """Summary id → how often answers returned it."""
+    together: Mapping[SummaryPair, int] = field(default_factory=dict)
+    """Two summary ids → how often one answer returned both."""
+    entities: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Summary id → the names in it."""
+    titles: Mapping[int, str] = field(default_factory=dict)
+    """Summary id → its title, folded."""
+    failed: str | None = None
+    """Why the vault could not be read; then the steps of the second stage are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class RankingContext:
+    """The candidates, one row each, the question, and what the vault knows of both."""
+
+    query: IndexedQuery
+    rows: Rows
+    lexical_scores: Scores
+    """Of all rows of the index."""
+    fused: Floats
+    """The score of each candidate before any signal."""
+    facts: CandidateFacts = field(default_factory=CandidateFacts)
+    learned: semantic.LearnedEvidence | None = None
+    """The evidence of a learned space, if the profile weighs it."""
+    presence: Mapping[int, tuple[Mask, Mask]] = field(default_factory=dict)
+    """Term → whether each candidate has it, and whether in its title; empty where no signal asks."""
+
+    @property
+    def columns(self) -> Columns:
+        """The columns of the index."""
+        return self.query.index.columns
+
+    @property
+    def profile(self) -> Profile:
+        """The profile of the question."""
+        return self.query.parsed.profile
+
+    @property
+    def ids(self) -> list[int]:
+        """The summary of each candidate."""
+        return [int(number) for number in self.columns.summary_id[self.rows]]
+
+    @property
+    def relevance(self) -> Floats:
+        """Each candidate's lexical score as a share of the best one's."""
+        scores = self.lexical_scores[self.rows].astype(np.float64)
+        best = float(scores.max(initial=0.0))
+        return scores / best if best > 0 else scores
+
+    @property
+    def ages(self) -> Floats:
+        """In days."""
+        return signals.ages_in_days(self.columns.at[self.rows], self.query.parsed.now)
+
+    @property
+    def used(self) -> Floats:
+        """How often answers returned each candidate."""
+        uses = self.facts.uses
+        return np.array([uses[i].count if i in uses else 0 for i in self.ids], np.float64)
+
+    @property
+    def unused_days(self) -> Floats:
+        """The days since an answer last returned each candidate; infinite if none ever did."""
+        uses = self.facts.uses
+        last = np.array([uses[i].last_at if i in uses else -1 for i in self.ids], np.int64)
+        return np.where(last < 0, np.inf, signals.ages_in_days(last, self.query.parsed.now))
+
+
+# ── The order ────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,3 +379,130 @@ def _apply_steps(steps: Sequence[ScoreStep], count: int) -> Floats:
         else:
             total = np.minimum(total, values)
     return total
+
+
+# ── The signals by name ──────────────────────────────────────────────────────────────────────────
+
+
+def _compute_recency(step: ProfileStep, context: RankingContext) -> Floats:
+    if step.shape == "exponential":
+        return signals.exponential_decay(context.ages, step.days)
+    if step.shape == "hyperbolic":
+        return signals.hyperbolic_decay(context.ages, step.days)
+    if step.shape == "logarithmic":
+        return signals.logarithmic_decay(context.ages)
+    # ClawMem's: each kind fades at its own pace, and more slowly while it is in use.
+    days = signals.half_lives()[context.columns.kind[context.rows]]
+    return signals.half_life_decay(
+        context.ages, days * signals.half_life_stretch(context.used, context.unused_days)
+    )
+
+
+def _compute_title(_: ProfileStep, context: RankingContext) -> Floats:
+    found = np.zeros(len(context.rows))
+    for _has, has_in_title in context.presence.values():
+        found += has_in_title
+    return signals.title_share(found, len(context.query.parsed.terms.weights))
+
+
+def _compute_title_all(_: ProfileStep, context: RankingContext) -> Floats:
+    titles = [context.facts.titles.get(number, "") for number in context.ids]
+    return signals.title_has_all_words(
+        titles, split_words_as_typed(context.query.parsed.terms.text)
+    )
+
+
+def split_words_as_typed(text: str) -> tuple[str, ...]:
+    """The words of a question as Covalence compares them: folded, whole, stop words too."""
+    found = (word.strip(_WORD_EDGES) for word in fold(text).split())
+    return tuple(dict.fromkeys(word for word in found if word))
+
+
+def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
+    """Only as far as the words match too: an intent must not lift what has nothing to do with it."""
+    wanted = [KIND_CODES[kind.value] for kind in context.query.parsed.intent.kinds]
+    return np.isin(context.columns.kind[context.rows], wanted) * context.relevance
+
+
+def _compute_coverage(_: ProfileStep, context: RankingContext) -> Floats:
+    """The share of the question that a candidate has, squared, so that most of it counts most."""
+    terms, among = context.query.terms.numbers, context.query.visible.evidence.among
+    # A word that no row has was asked for, too: it is the rarest of all.
+    unknown = len(context.query.parsed.terms.weights) - len(terms)
+    asked = idf(among.count, 0) * unknown
+    found = np.zeros(len(context.rows))
+    for number in terms:
+        weight = among.idf(number)
+        found += weight * context.presence[number][0]
+        asked += weight
+    return np.square(found / asked) if asked > 0 else found
+
+
+def _compute_coactivation(_: ProfileStep, context: RankingContext) -> Floats:
+    """How often answers returned a candidate together with the best quarter of them.
+
+    The published description does not say with which others; the published code takes the best quarter
+    of what the search found, before any metadata, and lifts only candidates outside it.
+    """
+    counts = np.zeros(len(context.rows))
+    together = context.facts.together
+    if together and len(counts) > 1:
+        ids = context.ids
+        order = np.argsort(-context.fused, kind="stable")
+        top = {ids[i] for i in order[: max(1, int(len(ids) * _TOP_SHARE))]}
+        for i, number in enumerate(ids):
+            if number not in top:
+                pairs = ((min(number, other), max(number, other)) for other in top)
+                counts[i] = sum(together.get(pair, 0) for pair in pairs)
+    return signals.coactivation_factor(counts)
+
+
+def _compute_significance(_: ProfileStep, context: RankingContext) -> Floats:
+    """MemU's 1 to 10 as a share. memd has no ratings: pinned is core, else the kind decides."""
+    c = context.columns
+    is_core = c.tier[context.rows] == TIER_CODES[Tier.CORE.value]
+    levels = np.where(
+        is_core, signals.LEVELS["core"], signals.significances()[c.kind[context.rows]]
+    )
+    return np.asarray(levels / 10.0, dtype=np.float64)
+
+
+def _compute_entity(_: ProfileStep, context: RankingContext) -> Floats:
+    names, words = context.facts.entities, frozenset(context.query.parsed.terms.words)
+    named = [any(is_name_in(name, words) for name in names.get(i, ())) for i in context.ids]
+    return signals.entity_factor(np.array(named, dtype=np.float64))
+
+
+def _compute_frequency(_: ProfileStep, context: RankingContext) -> Floats:
+    c, rows = context.columns, context.rows
+    return signals.frequency_factor(
+        c.revisions[rows].astype(np.int64), c.duplicates[rows].astype(np.int64)
+    )
+
+
+SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
+    "recency": _compute_recency,
+    "tier": lambda _, v: signals.tier_share(v.columns.tier[v.rows], v.profile.rrf_k),
+    "title": _compute_title,
+    "title_all": _compute_title_all,
+    "intent": _compute_intent,
+    "coverage": _compute_coverage,
+    "pin": lambda _, v: v.columns.pinned[v.rows].astype(np.float64),
+    "cap": lambda step, v: np.full(len(v.rows), step.weight),
+    # Infinity caps nothing: the cap is for pinned memories alone.
+    "cap_pinned": lambda step, v: np.where(v.columns.pinned[v.rows], step.weight, np.inf),
+    "confidence": lambda _, v: v.columns.confidence[v.rows].astype(np.float64),
+    "quality": lambda _, v: signals.quality_factor(
+        v.columns.quality[v.rows].astype(np.float64)
+    ),
+    "length": lambda _, v: signals.length_factor(
+        v.columns.body_length[v.rows].astype(np.int64)
+    ),
+    "frequency": _compute_frequency,
+    "coactivation": _compute_coactivation,
+    "significance": _compute_significance,
+    # Both saying it again and recalling it reinforce a memory.
+    "reinforcement": lambda _, v: signals.reinforcement(v.columns.duplicates[v.rows] + v.used),
+    "entity": _compute_entity,
+}
+"""The name of a step → its value per candidate. `context` is no single signal; see `_compute_context`."""

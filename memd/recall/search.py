@@ -17,13 +17,13 @@ from memd.recall.profiles import Profile
 from memd.recall.prompt_gate import compute_coverage
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression, phrase_expression
 from memd.recall.ranking import (
+    CandidateFacts,
     Retrieved,
     ScoredCandidates,
     collect_candidates,
     score_candidates,
 )
 from memd.recall.retrievers import Floats, IndexedQuery, Rows
-from memd.recall.signals import CandidateFacts
 from memd.recall.types import Answer, ScorePart, TracedCandidate
 from memd.store import fulltext, links, summaries, usage
 from memd.store.database import Connection, translate_errors

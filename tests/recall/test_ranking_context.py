@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from memd.recall.ranking import CandidateFacts, RankingContext
 from memd.recall.retrievers import look_up_query
-from memd.recall.signals import CandidateFacts, RankingContext
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
 

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.models import Kind
-from memd.recall.signals import split_words_as_typed
+from memd.recall.ranking import split_words_as_typed
 from memd.store import summaries, usage
 from memd.store.types import SummaryUse
 from tests.indexed_vault import NOW, IndexedVault

@@ -1,7 +1,7 @@
 import pytest
 
+from memd.recall.ranking import CandidateFacts
 from memd.recall.search import read_facts
-from memd.recall.signals import CandidateFacts
 from memd.store import usage
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
