@@ -1,9 +1,8 @@
-"""What a text asserts beyond its gist: numbers, names, dates, negations, and what they belong to. Pure.
+"""Parse a text into the claims it makes: numbers, names, dates, negations and content words.
 
-Two texts can share nearly every word and say opposite things; what tells them apart is small and
-exact. So a text is read once into sentences of clauses of tokens, each token with a sort that says
-how much a change of it means. Reading errs towards telling things apart: two spellings that this
-page does not know to be one stay two. Not here: what a difference leads to (guards.py).
+Two texts can share nearly every word and state opposite things. A text becomes sentences of clauses
+of tokens, and the type of a token shows how much a change of it means. Two spellings that this module
+does not know to be one stay two.
 """
 
 import enum
@@ -12,11 +11,11 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memd.text import STOP_WORDS, stem
+from memd.text import STOP_WORDS, one_line, stem
 
 
 class TokenType(enum.StrEnum):
-    """What a token is. The value is the word that a finding uses for it."""
+    """What a token is. The value names the aspect in which two texts differ."""
 
     NUMBER = "number"
     DATE = "date"
@@ -34,16 +33,16 @@ class TokenType(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`key` is equal exactly when two tokens mean the same; `shown` is how it was written."""
+    """`key` is equal exactly when two tokens mean the same; `text` is how it was written."""
 
     key: str
-    shown: str
-    sort: TokenType
+    text: str
+    type: TokenType
 
     @property
     def has_content(self) -> bool:
-        """Whether leaving it out would change what is said."""
-        return self.sort not in {TokenType.STOP, TokenType.MARK}
+        """Whether the text would mean something else without it."""
+        return self.type not in {TokenType.STOP, TokenType.MARK}
 
 
 Clause = tuple[Token, ...]
@@ -52,13 +51,13 @@ Sentence = tuple[Clause, ...]
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """A text as the guards see it."""
+    """A parsed text."""
 
     sentences: tuple[Sentence, ...]
     quoted: frozenset[str]
-    """What stands in backticks, in lower case."""
-    flat: str
-    """The whole text in lower case, on one line, without backticks: where to look quotes up."""
+    """The parts in backticks, in lower case."""
+    flat_text: str
+    """The whole text in lower case, on one line, without backticks: quotes are looked up in it."""
 
     @property
     def clauses(self) -> Iterator[Clause]:
@@ -73,7 +72,29 @@ class Claims:
             yield from clause
 
 
-def _set(words: str) -> frozenset[str]:
+def parse_claims(text: str) -> Claims:
+    """Parse a text; time stamps of log lines are dropped."""
+    text = unicodedata.normalize("NFC", text)
+    quoted = frozenset(_flatten(quote) for quote in _QUOTED.findall(text))
+    bare = _PERFECT.sub(r"\1have", _NO_LONGER.sub("not", text.replace("`", " ")))
+    return Claims(tuple(_split_sentences(bare)), quoted - {""}, _flatten(bare))
+
+
+def word_key(word: str) -> str:
+    """The key of a single word; empty if it has no meaning of its own."""
+    token = _make_word(word, is_first=True)
+    return token.key if token else ""
+
+
+def join_title(title: str, body: str) -> str:
+    """The text of a memory; a title that only repeats the beginning of the body is left out."""
+    begins = one_line(body, len(body)).casefold()
+    return (
+        body if begins.startswith(title.rstrip("…").casefold().strip()) else f"{title}\n{body}"
+    )
+
+
+def _split_words(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
@@ -96,26 +117,26 @@ _NUMERALS = {
     "nine": "9", "ten": "10", "eleven": "11", "twelve": "12", "twenty": "20", "thirty": "30", "sixty": "60",
     "hundred": "100", "thousand": "1000",
 }  # fmt: skip
-_NEGATIONS = _set(
+_NEGATIONS = _split_words(
     """not no never none neither nor without cannot nobody nothing nowhere dont doesnt didnt cant wont
     isnt arent wasnt werent shouldnt couldnt wouldnt hasnt havent hadnt mustnt aint"""
 )
-_QUALIFIERS = _set(
+_QUALIFIERS = _split_words(
     """only until till unless except before after under above below against off out up down over between
     through during should could may might must will would shall can almost
     nearly hardly barely partly partially mostly usually sometimes often rarely seldom probably maybe
     perhaps possibly likely if all any each every few more most same once again
     both other less least he him his she her hers"""
 )
-_QUESTIONS = _set("who whom whose what where why how which")
-"""They ask only at the head of a clause; elsewhere they join."""
-_MARKS = _set("to from into than by")
-CLAUSE_BREAKS = _set("and or but because so while whereas then since")
-FILLER_WORDS = _set(
+_QUESTIONS = _split_words("who whom whose what where why how which")
+"""Words that ask only at the head of a clause; elsewhere they join two clauses."""
+_MARKS = _split_words("to from into than by")
+CLAUSE_BREAKS = _split_words("and or but because so while whereas then since")
+FILLER_WORDS = _split_words(
     """actually basically really simply just also please note fyi btw quite okay ok hi hey hello thanks
     thank now currently well indeed anyway therefore thus hence anymore"""
 )
-_CALENDAR = _set(
+_CALENDAR = _split_words(
     """monday tuesday wednesday thursday friday saturday sunday january february march april june july
     august september october november december today yesterday tomorrow"""
 )
@@ -132,15 +153,17 @@ _SYNONYMS = {
     }.items()
     for other in others.split()
 }  # fmt: skip
-_FILE_ENDINGS = _set(
+_FILE_ENDINGS = _split_words(
     """py pyi js jsx ts tsx json jsonl yaml yml toml ini cfg conf md rst txt html css scss sql sh bash zsh
     rs go java kt c h cc cpp hpp cs rb php lua pl ex swift xml csv db sqlite lock log env service"""
 )
 _ABBREVIATIONS = frozenset({"e.g", "i.e"})
+_SIGN_CATEGORIES = frozenset({"So", "Sc", "Mn", "Mc", "Me"})
+"""Unicode categories of symbols and combining marks."""
 _COMPARISONS = {"≤": "<=", "≥": ">=", "≠": "!="}
-_TAILS = frozenset({"s", "re", "ve", "ll", "m", "d"})
+_CONTRACTIONS = frozenset({"s", "re", "ve", "ll", "m", "d"})
 
-_NAMES = {
+_NAME_TYPES = {
     "date": TokenType.DATE, "ratio": TokenType.NUMBER, "version": TokenType.VERSION, "path": TokenType.PATH,
     "slashed": TokenType.PATH, "flag": TokenType.IDENTIFIER, "mail": TokenType.IDENTIFIER, "language": TokenType.IDENTIFIER,
 }  # fmt: skip
@@ -179,35 +202,35 @@ _TOKEN = re.compile(
     re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
 _QUOTED = re.compile(r"`([^`\n]{1,200})`")
-_REGRET = re.compile(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
+_PERFECT = re.compile(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
 """`should have used` is not `should use`."""
 _NO_LONGER = re.compile(r"\b(?:no longer|not any ?more|can not)\b", re.IGNORECASE)
-_MIXED = re.compile(r"[a-z][A-Z]|[_\d]")
+_MIXED_CASE = re.compile(r"[a-z][A-Z]|[_\d]")
 _ACRONYM = re.compile(r"[A-Z]{2}[a-z]")
 _SPACES = re.compile(r"\s+")
-
-
-def parse_claims(text: str) -> Claims:
-    """The sentences, clauses and tokens of a text; log stamps at the head of a line are dropped."""
-    text = unicodedata.normalize("NFC", text)
-    quoted = frozenset(_flatten(found) for found in _QUOTED.findall(text))
-    bare = _REGRET.sub(r"\1have", _NO_LONGER.sub("not", text.replace("`", " ")))
-    return Claims(tuple(_sentences(bare)), quoted - {""}, _flatten(bare))
+_KNOWN_WORDS = {
+    **{word: (_PERSONS.get(word, word), TokenType.STOP) for word in STOP_WORDS},
+    **{word: (word, TokenType.MARK) for word in _MARKS},
+    **{word: (word, TokenType.QUALIFIER) for word in _QUALIFIERS},
+    **{word: (word, TokenType.DATE) for word in _CALENDAR},
+    **{word: (number, TokenType.NUMBER) for word, number in _NUMERALS.items()},
+}
+"""Folded word → its key and type. Of a word in several tables the last one counts."""
 
 
 def _flatten(text: str) -> str:
     return _SPACES.sub(" ", text).strip().casefold()
 
 
-def _sentences(text: str) -> Iterator[Sentence]:
+def _split_sentences(text: str) -> Iterator[Sentence]:
     clauses: list[Clause] = []
     clause: list[Token] = []
-    is_loud = text.isupper()
+    is_upper = text.isupper()
     for match in _TOKEN.finditer(text):
         group = match.lastgroup or ""
-        token = _token(match, group, is_first=not clause)
-        if match.group() == "A" and clause and not is_loud:
-            # `B depends on A` speaks of a thing.
+        token = _make_token(match, group, is_first=not clause)
+        if match.group() == "A" and clause and not is_upper:
+            # `B depends on A` names a thing.
             token = Token("a", "A", TokenType.IDENTIFIER)
         if token is not None:
             clause.append(token)
@@ -223,30 +246,48 @@ def _sentences(text: str) -> Iterator[Sentence]:
         yield tuple(clauses)
 
 
-def _token(match: re.Match[str], group: str, *, is_first: bool) -> Token | None:
+def _make_token(match: re.Match[str], group: str, *, is_first: bool) -> Token | None:
     raw = match.group()
     if group == "word":
-        return _word(raw, is_first=is_first)
+        return _make_word(raw, is_first=is_first)
     if group == "number":
-        return _number(match.group("value"), match.group("unit"), raw)
+        return _make_number(match.group("value"), match.group("unit"), raw)
     if group == "dotted":
-        return _dotted(raw)
-    return _name(raw, group) if group in _NAMES else _sign(raw, group)
+        return _make_dotted(raw)
+    return _make_name(raw, group) if group in _NAME_TYPES else _make_sign(raw, group)
 
 
-def _name(raw: str, group: str) -> Token:
-    key = raw.casefold()
-    if _NAMES[group] is TokenType.VERSION:
-        key = key.lstrip("v")
-    elif _NAMES[group] is TokenType.PATH:
-        key = key.rstrip("/")
-    elif group == "flag" and len(raw) == 2:  # noqa: PLR2004  # a dash and a letter
-        # `-v` and `-V` are two flags; `--Force` and `--force` hardly ever.
-        key = raw
-    return Token(key, raw, _NAMES[group])
+def _make_word(raw: str, *, is_first: bool) -> Token | None:
+    folded = raw.replace("’", "'").casefold()
+    head, _, tail = folded.rpartition("'")
+    if folded in _NEGATIONS or (tail == "t" and head.endswith("n")):
+        return Token("not", raw, TokenType.NEGATION)
+    folded = head if head and tail in _CONTRACTIONS else folded.replace("'", "")
+    if folded in FILLER_WORDS:
+        return None
+    if is_first and folded in _QUESTIONS:
+        return Token(folded, raw, TokenType.QUALIFIER)
+    key, type_ = _KNOWN_WORDS.get(folded) or _classify_content_word(folded, raw)
+    return Token(key, raw, type_)
 
 
-def _dotted(raw: str) -> Token | None:
+def _classify_content_word(folded: str, raw: str) -> tuple[str, TokenType]:
+    if _MIXED_CASE.search(raw):
+        return folded, TokenType.IDENTIFIER
+    if _ACRONYM.search(raw):
+        return folded, TokenType.WORD
+    stemmed = stem(folded)
+    return _SYNONYMS.get(stemmed, stemmed), TokenType.WORD
+
+
+def _make_number(value: str, unit: str | None, raw: str) -> Token:
+    plain = value.replace(",", "").replace("_", "").replace("−", "-").lstrip("+")
+    # `5m` are minutes or metres, `5M` are millions; in capitals `30 S` are seconds all the same.
+    name = _UNITS.get(unit) or _UNITS_ANY_CASE[unit.casefold()] if unit else ""
+    return Token(f"{plain} {name}".rstrip(), raw, TokenType.NUMBER)
+
+
+def _make_dotted(raw: str) -> Token | None:
     key = raw.casefold().removesuffix("()")
     if key in _ABBREVIATIONS:
         return None
@@ -254,72 +295,29 @@ def _dotted(raw: str) -> Token | None:
     return Token(key, raw, TokenType.PATH if is_file else TokenType.IDENTIFIER)
 
 
-def _sign(raw: str, group: str) -> Token | None:
+def _make_name(raw: str, group: str) -> Token:
+    key = raw.casefold()
+    if group == "version":
+        key = key.lstrip("v")
+    elif _NAME_TYPES[group] is TokenType.PATH:
+        key = key.rstrip("/")
+    elif group == "flag" and len(raw) == 2:  # noqa: PLR2004  # a dash and a letter
+        # `-v` and `-V` are two flags; `--Force` and `--force` hardly ever.
+        key = raw
+    return Token(key, raw, _NAME_TYPES[group])
+
+
+def _make_sign(raw: str, group: str) -> Token | None:
     if group == "arrow":
         return Token("to", raw, TokenType.MARK)
-    if group == "comparison":
-        return Token(_COMPARISONS.get(raw, raw), raw, TokenType.SYMBOL)
-    if group == "box":
-        return Token(raw.casefold(), raw, TokenType.SYMBOL)
     if group == "end" and "?" in raw:
         return Token("?", "?", TokenType.QUALIFIER)
-    # Ticks, crosses, currencies, and the vowel signs that \w leaves out in some scripts.
-    # As in `^4.17`, `~4.17` and `x = y`.
-    if group == "other" and (
-        raw in "^~=" or unicodedata.category(raw) in {"So", "Sc", "Mn", "Mc", "Me"}
-    ):
-        return Token(raw, raw, TokenType.SYMBOL)
-    return None
-
-
-def _number(value: str, unit: str | None, raw: str) -> Token:
-    plain = value.replace(",", "").replace("_", "").replace("−", "-").lstrip("+")
-    # `5m` are minutes or metres, `5M` are millions; a shouted `30 S` are seconds all the same.
-    name = _UNITS.get(unit) or _UNITS_ANY_CASE[unit.casefold()] if unit else ""
-    return Token(f"{plain} {name}".rstrip(), raw, TokenType.NUMBER)
-
-
-def _word(raw: str, *, is_first: bool) -> Token | None:
-    folded = raw.replace("’", "'").casefold()
-    head, _, tail = folded.rpartition("'")
-    if folded in _NEGATIONS or (tail == "t" and head.endswith("n")):
-        return Token("not", raw, TokenType.NEGATION)
-    folded = head if head and tail in _TAILS else folded.replace("'", "")
-    if folded in FILLER_WORDS:
-        return None
-    return (
-        _plain(folded, raw) or _grammar(folded, raw, is_first=is_first) or _content(folded, raw)
-    )
-
-
-def _plain(folded: str, raw: str) -> Token | None:
-    if folded in _NUMERALS:
-        return Token(_NUMERALS[folded], raw, TokenType.NUMBER)
-    return Token(folded, raw, TokenType.DATE) if folded in _CALENDAR else None
-
-
-def _grammar(folded: str, raw: str, *, is_first: bool) -> Token | None:
-    if folded in _QUALIFIERS or (is_first and folded in _QUESTIONS):
-        return Token(folded, raw, TokenType.QUALIFIER)
-    if folded in _MARKS:
-        return Token(folded, raw, TokenType.MARK)
-    return (
-        Token(_PERSONS.get(folded, folded), raw, TokenType.STOP)
-        if folded in STOP_WORDS
-        else None
-    )
-
-
-def _content(folded: str, raw: str) -> Token:
-    if _MIXED.search(raw):
-        return Token(folded, raw, TokenType.IDENTIFIER)
-    if _ACRONYM.search(raw):
-        return Token(folded, raw, TokenType.WORD)
-    stemmed = stem(folded)
-    return Token(_SYNONYMS.get(stemmed, stemmed), raw, TokenType.WORD)
-
-
-def word_key(word: str) -> str:
-    """The key of a single word in a reading; empty if it says nothing."""
-    token = _word(word, is_first=True)
-    return token.key if token else ""
+    key = None
+    if group == "comparison":
+        key = _COMPARISONS.get(raw, raw)
+    elif group == "box":
+        key = raw.casefold()
+    # `^4.17`, `x = y`; ticks, crosses and currencies; the vowel signs that \w leaves out in some scripts.
+    elif group == "other" and (raw in "^~=" or unicodedata.category(raw) in _SIGN_CATEGORIES):
+        key = raw
+    return Token(key, raw, TokenType.SYMBOL) if key else None
