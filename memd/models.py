@@ -245,6 +245,10 @@ class Summary:
     superseded_by: int | None = None
     archived_at: int | None = None
 
+    def is_expired(self, now: int) -> bool:
+        """Whether it holds no longer at this time."""
+        return self.expires_at is not None and self.expires_at <= now
+
 
 @dataclass(frozen=True, slots=True)
 class Edge:

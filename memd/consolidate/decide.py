@@ -1,24 +1,23 @@
-"""What becomes of two memories that look alike: one hides the other, or an edge says how they relate. Pure.
+"""Decide for two similar memories: the newer supersedes the older, or an edge relates them.
 
-A cosine at or above the threshold makes a candidate, never a verdict. The newer supersedes the older
-only if every rule below permits it; else the pair keeps both and gets an edge: `contradicts` when two
-claims about the same thing cannot both hold, `similar_to` otherwise. Pairs of two projects, or of one
-episode, are none of consolidation's business and get nothing.
+A cosine makes a candidate pair, never a decision. The newer supersedes the older only if the texts
+agree and every rule below permits it. Else both stay and get an edge: `contradicts` if they cannot
+both hold, `similar_to` otherwise. Pairs of two projects or of one episode are left alone.
 
-A supersession must never make a memory harder to find than it was, so the newer one must be found
-wherever the older one was: by its kind, its topic key, its trust and for as long.
+A supersession must never make a memory harder to find, so the newer one must be found wherever the
+older one was: by its kind, its topic key, its tier and for as long.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from memd.consolidate.claims import Claims, parse_claims
+from memd.consolidate.claims import Claims, join_title, parse_claims
 from memd.consolidate.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
 from memd.models import EdgeType, Kind, Summary, Tier
-from memd.text import one_line
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
-"""Kinds that say how things are or shall be, so that two of them can contradict each other."""
+"""Kinds that state how things are or shall be, so that two of them can contradict each other."""
 MAY_HIDE: Mapping[Kind, frozenset[Kind]] = {
     kind: frozenset({kind}) | ({Kind.NOTE} if kind in CLAIM_KINDS | {Kind.DISCOVERY} else set())
     for kind in Kind
@@ -26,126 +25,106 @@ MAY_HIDE: Mapping[Kind, frozenset[Kind]] = {
     Kind.INSTRUCTION: frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.NOTE}),
     Kind.PREFERENCE: frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.NOTE}),
 }
-"""The newer one's kind → the kinds it may hide: its own; a note, which is a claim that nobody has typed
-yet; and an instruction and a preference each other, because both tell the user's will and people word
-the one as the other. Anything else would vanish from a search that asks for its kind."""
-_MEASURES = frozenset({"number", "value", "version", "date"})
-_DENIALS = frozenset({"negation", "qualifier"})
-_OPPOSITES = frozenset({"antonym", "direction"})
-_NAMES = frozenset({"path", "identifier"})
-_SAME_SUBJECT = 0.7
-"""Share of content words from which two texts that differ in a value are about the same thing."""
-_SAME_WORDS = 0.9
-"""The same from which a word that only one of them has, such as `not`, is about what both say."""
-_TRUST = {tier: rank for rank, tier in enumerate(Tier)}
-_FOREVER = 2**63
+"""Kind of the newer memory → the kinds that it may hide: its own, and a note, which is a claim without
+a kind. Instruction and preference may hide each other, because people word the one as the other. A
+memory of any other kind would vanish from a search for its kind."""
+_MEASURE_ASPECTS = frozenset({"number", "value", "version", "date"})
+_DENIAL_ASPECTS = frozenset({"negation", "qualifier"})
+_OPPOSITE_ASPECTS = frozenset({"antonym", "direction"})
+_NAME_ASPECTS = frozenset({"path", "identifier"})
+_SAME_SUBJECT_OVERLAP_MIN = 0.7
+"""Share of content words from which two texts that differ in a value have the same subject."""
+_SAME_WORDS_OVERLAP_MIN = 0.9
+"""The same for a word that only one text has, such as `not`: from here it denies what both state."""
+_TIER_RANKS = {tier: rank for rank, tier in enumerate(Tier)}
+_NEVER_MS = 2**63
+_SHOWN_FILES_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CandidatePair:
-    """Two memories that look alike, in any order, and the cosine of their vectors."""
+    """Two similar memories, in any order, and the cosine of their vectors."""
 
     one: Summary
     other: Summary
     cosine: float | None
-    """None: they are of one form, whatever their cosine."""
+    """None if they have one normalised form, whatever their cosine."""
     space: str = ""
-    """Where they look alike, if it is a learned space."""
+    """The learned space of the cosine; empty for the space that is always complete."""
 
 
 @dataclass(frozen=True, slots=True)
-class Supersede:
-    """The newer says all that the older says: hide the older."""
+class Decision:
+    """The newer memory `supersedes` the older one, `contradicts` it, or is `similar_to` it."""
 
     newer_id: int
     older_id: int
-    cosine: float | None
-    guard: str
-    """What the guards found, in words."""
-    space: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Relate:
-    """Both stay. `a` is the newer one, and the edge goes from it."""
-
-    a: int
-    b: int
     type: EdgeType
     cosine: float | None
-    finding: Comparison
+    comparison: Comparison
     space: str = ""
 
-
-Decision = Supersede | Relate
-
-
-def decide(pairs: Iterable[CandidatePair]) -> list[Decision]:
-    """One decision for each pair that is consolidation's business, the newest first."""
-    return list(iterate_decisions(pairs))
+    @property
+    def pair(self) -> tuple[int, int]:
+        """(newer id, older id)."""
+        return self.newer_id, self.older_id
 
 
-def iterate_decisions(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
-    """`decide`, one at a time: each takes about a millisecond.
+def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
+    """Decide about each pair, the newest first; each decision takes about a millisecond.
 
-    An older memory is hidden at most once, by the newest that may. Newer is what happened later, by
-    (time, id).
+    An older memory is superseded at most once, by the newest memory that may. Newer is what happened
+    later, by (time, id).
     """
-    readings: dict[int, Claims] = {}
-    hidden: set[int] = set()
-    for newer, older, pair in _newest_first(pairs):
-        if older.id in hidden:
+    parsed: dict[int, Claims] = {}
+    superseded: set[int] = set()
+    for newer, older, pair in _order_pairs(pairs):
+        if older.id in superseded:
             continue
-        finding = _finding(newer, older, readings)
-        if finding.permits:
-            hidden.add(older.id)
-            yield Supersede(newer.id, older.id, pair.cosine, finding.reason, pair.space)
-            continue
-        type_ = _edge_type(newer, older, finding)
-        # The same words in another relation are not alike for that alone.
-        if pair.cosine is not None or type_ is EdgeType.CONTRADICTS:
-            yield Relate(newer.id, older.id, type_, pair.cosine, finding, pair.space)
+        comparison = _compare_memories(newer, older, parsed)
+        type_ = _edge_type(newer, older, comparison)
+        if type_ is EdgeType.SUPERSEDES:
+            superseded.add(older.id)
+        # The same words in another relation do not make two memories similar.
+        if pair.cosine is not None or type_ is not EdgeType.SIMILAR_TO:
+            yield Decision(newer.id, older.id, type_, pair.cosine, comparison, pair.space)
 
 
-def join_text(title: str, body: str) -> str:
-    """What a memory says: a title that only begins the text says nothing of its own, cut as it is."""
-    begins = (
-        one_line(body, len(body)).casefold().startswith(title.rstrip("…").casefold().strip())
+def count_refusals(decisions: Iterable[Decision]) -> dict[str, int]:
+    """How many pairs each aspect kept from a supersession."""
+    return dict(
+        Counter(
+            aspect
+            for decision in decisions
+            if decision.type is not EdgeType.SUPERSEDES
+            for aspect in decision.comparison.aspects
+        )
     )
-    return body if begins else f"{title}\n{body}"
 
 
-def count_refusals(decisions: Sequence[Decision]) -> dict[str, int]:
-    """Why pairs were kept apart: aspect → how many."""
-    counts: dict[str, int] = {}
-    for decision in decisions:
-        if isinstance(decision, Relate):
-            for aspect in decision.finding.aspects:
-                counts[aspect] = counts.get(aspect, 0) + 1
-    return counts
-
-
-def _newest_first(
+def _order_pairs(
     pairs: Iterable[CandidatePair],
 ) -> list[tuple[Summary, Summary, CandidatePair]]:
     """(newer, older, pair) of the pairs that may be decided, each once."""
     found = {}
     for pair in pairs:
-        older, newer = sorted((pair.one, pair.other), key=_when)
-        if _is_our_business(newer, older):
+        older, newer = sorted((pair.one, pair.other), key=_time_and_id)
+        if _may_decide(newer, older):
             found[newer.id, older.id] = (newer, older, pair)
-    return sorted(found.values(), key=lambda row: (_when(row[0]), _when(row[1])), reverse=True)
+    return sorted(
+        found.values(),
+        key=lambda row: (_time_and_id(row[0]), _time_and_id(row[1])),
+        reverse=True,
+    )
 
 
-def _when(summary: Summary) -> tuple[int, int]:
+def _time_and_id(summary: Summary) -> tuple[int, int]:
     return summary.at, summary.id
 
 
-def _is_our_business(newer: Summary, older: Summary) -> bool:
-    is_one_episode = newer.episode is not None and (newer.session_id, newer.episode) == (
-        older.session_id,
-        older.episode,
-    )
+def _may_decide(newer: Summary, older: Summary) -> bool:
+    episodes = {(one.session_id, one.episode) for one in (newer, older)}
+    is_one_episode = newer.episode is not None and len(episodes) == 1
     return (
         newer.id != older.id
         and newer.project_id == older.project_id
@@ -155,57 +134,61 @@ def _is_our_business(newer: Summary, older: Summary) -> bool:
     )
 
 
-def _finding(newer: Summary, older: Summary, readings: dict[int, Claims]) -> Comparison:
-    """What the guards say of the texts, and the rules below of everything else."""
+def _compare_memories(newer: Summary, older: Summary, parsed: dict[int, Claims]) -> Comparison:
+    """The comparison of the texts, with the objections of the rules below."""
     for summary in (newer, older):
-        if summary.id not in readings:
-            readings[summary.id] = parse_claims(join_text(summary.title, summary.body))
-    finding = compare_claims(readings[older.id], readings[newer.id])
-    objections = _objections(newer, older, finding)
+        if summary.id not in parsed:
+            parsed[summary.id] = parse_claims(join_title(summary.title, summary.body))
+    comparison = compare_claims(parsed[older.id], parsed[newer.id])
+    objections = _find_objections(newer, older, comparison)
     if not objections:
-        return finding
-    return Comparison(
-        Agreement.DIFFERS,
-        (*finding.differences, *objections),
-        finding.lost,
-        finding.gained,
-        finding.overlap,
-    )
+        return comparison
+    differences = (*comparison.differences, *objections)
+    return replace(comparison, agreement=Agreement.DIFFERS, differences=differences)
 
 
-def _objections(newer: Summary, older: Summary, finding: Comparison) -> tuple[Difference, ...]:
-    """Why the newer may not hide the older although the texts would permit it."""
-    files = sorted(set(older.files) - set(newer.files))
+def _find_objections(
+    newer: Summary, older: Summary, comparison: Comparison
+) -> tuple[Difference, ...]:
+    """Why the newer may not hide the older although the texts agree."""
+    files = sorted(set(older.files) - set(newer.files))[:_SHOWN_FILES_MAX]
     checks = (
         (older.pinned_at is not None, Difference("pinned", "", f"#{older.id}")),
         (older.kind not in MAY_HIDE[newer.kind], Difference("kind", older.kind.value, newer.kind.value)),
         (older.topic_key not in {None, newer.topic_key},
          Difference("topic", older.topic_key or "", newer.topic_key or "")),
-        (_TRUST[newer.tier] > _TRUST[older.tier], Difference("tier", older.tier.value, newer.tier.value)),
-        ((newer.expires_at or _FOREVER) < (older.expires_at or _FOREVER),
+        (_TIER_RANKS[newer.tier] > _TIER_RANKS[older.tier],
+         Difference("tier", older.tier.value, newer.tier.value)),
+        ((newer.expires_at or _NEVER_MS) < (older.expires_at or _NEVER_MS),
          Difference("expiry", "", "the newer one expires first")),
-        (bool(files), Difference("path", ", ".join(files[:3]), ", ".join(newer.files[:3]))),
-        (bool(finding.lost), Difference("detail", "", "the older one says more")),
+        (bool(files), Difference("path", ", ".join(files), ", ".join(newer.files[:_SHOWN_FILES_MAX]))),
+        (bool(comparison.lost), Difference("detail", "", "the older one says more")),
     )  # fmt: skip
     return tuple(difference for applies, difference in checks if applies)
 
 
-def _edge_type(newer: Summary, older: Summary, finding: Comparison) -> EdgeType:
-    aspects = set(finding.aspects)
+def _edge_type(newer: Summary, older: Summary, comparison: Comparison) -> EdgeType:
+    if comparison.agrees:
+        return EdgeType.SUPERSEDES
     is_one_topic = newer.topic_key is not None and newer.topic_key == older.topic_key
-    is_one_subject = is_one_topic or (finding.overlap >= _SAME_SUBJECT and not aspects & _NAMES)
-    if {newer.kind, older.kind} <= CLAIM_KINDS and is_one_subject and any(_opposes(finding)):
+    is_one_subject = is_one_topic or (
+        comparison.overlap >= _SAME_SUBJECT_OVERLAP_MIN
+        and _NAME_ASPECTS.isdisjoint(comparison.aspects)
+    )
+    if {newer.kind, older.kind} <= CLAIM_KINDS and is_one_subject and _is_opposed(comparison):
         return EdgeType.CONTRADICTS
     return EdgeType.SIMILAR_TO
 
 
-def _opposes(finding: Comparison) -> Iterator[bool]:
-    """Of each difference, whether both cannot hold. What only one side speaks of may well hold."""
-    for difference in finding.differences:
-        is_one_sided = not (difference.was and difference.now)
-        if difference.aspect in _MEASURES:
-            yield not is_one_sided or difference.now == SWAPPED
-        elif difference.aspect in _DENIALS:
-            yield not is_one_sided or finding.overlap >= _SAME_WORDS
-        else:
-            yield difference.aspect in _OPPOSITES
+def _is_opposed(comparison: Comparison) -> bool:
+    """Whether a difference keeps both from holding; a value that only one text has seldom does."""
+    for difference in comparison.differences:
+        has_both = bool(difference.was and difference.now)
+        is_same_words = comparison.overlap >= _SAME_WORDS_OVERLAP_MIN
+        if (
+            (difference.aspect in _MEASURE_ASPECTS and (has_both or difference.now == SWAPPED))
+            or (difference.aspect in _DENIAL_ASPECTS and (has_both or is_same_words))
+            or difference.aspect in _OPPOSITE_ASPECTS
+        ):
+            return True
+    return False

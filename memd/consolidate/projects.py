@@ -1,22 +1,23 @@
-"""Two projects that are one, and what a project is called: first as a plan, then done.
+"""Merge two projects, or rename one.
 
-A merge moves sessions, memories and switches, and lets the key of what is gone mean what stays, so
-no directory loses its memories. Where both had a value under one topic key and of one kind, the
-newest hides the others; what is pinned stays beside it. Not here: which project a name means.
+A merge moves sessions, memories and switches, and makes the old key an alias, so that no directory
+loses its memories. Where both projects have a value under one topic key and of one kind, the newest
+hides the others, except those that are pinned.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from memd.consolidate.supersede import hide, relate
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, EdgeType, Project, Summary
-from memd.store import links, projects, summaries
+from memd.store import projects, summaries
 from memd.store.database import Connection
 from memd.text import one_line
 
 PROJECT_MERGE_RULE = "project-merge"
-_GUARD = "same topic key in two projects that became one"
-_NAME_CHARACTERS = 100
-_RESERVED = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT, "current", "all"})
+_NAME_CHARACTERS_MAX = 100
+_FIXED_KEYS = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT})
+_RESERVED_NAMES = _FIXED_KEYS | {"current", "all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,126 +39,105 @@ class ProjectMerge:
     memories: int
     events: int
     aliases: tuple[str, ...]
-    """Every key that from then on means `into`, beside its own."""
+    """Every key that then means `into`, beside its own."""
     replaced: tuple[ReplacedMemory, ...]
     pinned: tuple[ReplacedMemory, ...]
-    """What would be hidden too, and stays because it is pinned; an edge says that they differ."""
+    """Memories that stay only because they are pinned; an edge marks the contradiction."""
     switch: str
-    """What becomes of what was switched for `source`, in words; empty if nothing was."""
+    """What happens to the capture and recall switches of `source`, in words; empty if it has none."""
     is_dry_run: bool
 
 
 def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> ProjectMerge:
-    """What merging one project into another would do. BadRequest if it makes no sense."""
-    source, into = _existing(tx, source_key), _existing(tx, into_key)
+    """What merging one project into another would do. BadRequest if they cannot be merged."""
+    source, into = _get_project(tx, source_key), _get_project(tx, into_key)
     if source.id == into.id:
         raise BadRequest(f"project: {source.name} ({source.key}) is that project already")
-    if {source.key, into.key} & {GLOBAL_PROJECT, SCRATCH_PROJECT}:
+    if _FIXED_KEYS & {source.key, into.key}:
         raise BadRequest(
             f"project: {GLOBAL_PROJECT} and {SCRATCH_PROJECT} are no directories; nothing can be"
             " merged with them"
         )
-    tally = projects.count_by_project(tx)[source.id]
-    replaced, pinned = _topics(tx, source, into, now)
+    counts = projects.count_by_project(tx)[source.id]
+    replaced, pinned = _find_replaced(tx, source, into, now)
     return ProjectMerge(
-        source=source,
-        into=into,
-        sessions=tally.sessions,
-        memories=tally.memories,
-        events=tally.events,
+        source=source, into=into,
+        sessions=counts.sessions, memories=counts.memories, events=counts.events,
         aliases=(source.key, *projects.project_aliases(tx).get(source.id, ())),
-        replaced=replaced,
-        pinned=pinned,
-        switch=_switch(tx, source, into),
-        is_dry_run=True,
-    )
-
-
-def apply_merge(tx: Connection, plan: ProjectMerge, now: int) -> None:
-    """Do what was planned in this same transaction."""
-    _move_switch(tx, plan.source, plan.into, now)
-    projects.merge_project(tx, plan.source, plan.into, now)
-    for one in plan.replaced:
-        links.supersede(
-            tx, newer_id=one.newer_id, older_id=one.older_id, rule=PROJECT_MERGE_RULE, cosine=None,
-            guard=_GUARD, at=now,
-        )  # fmt: skip
-    links.add_edges(
-        tx,
-        [
-            links.NewEdge(
-                "summary", str(one.newer_id), EdgeType.CONTRADICTS, "summary",
-                str(one.older_id), PROJECT_MERGE_RULE, now, detail={"finding": "pinned"},
-            )
-            for one in plan.pinned
-        ],
+        replaced=replaced, pinned=pinned,
+        switch=_describe_switch(tx, source, into), is_dry_run=True,
     )  # fmt: skip
 
 
+def merge_projects(tx: Connection, source_key: str, into_key: str, now: int) -> ProjectMerge:
+    """Merge one project into another. BadRequest if they cannot be merged."""
+    plan = plan_merge(tx, source_key, into_key, now)
+    _move_switch(tx, plan.source, plan.into, now)
+    projects.merge_project(tx, plan.source, plan.into, now)
+    guard = "same topic key in two projects that became one"
+    for one in plan.replaced:
+        hide(tx, one.newer_id, one.older_id, PROJECT_MERGE_RULE, guard, now)
+    for one in plan.pinned:
+        relate(
+            tx, one.newer_id, EdgeType.CONTRADICTS, one.older_id, PROJECT_MERGE_RULE, now,
+            finding="pinned",
+        )  # fmt: skip
+    return replace(plan, is_dry_run=False)
+
+
 def rename_project(tx: Connection, key: str, name: str) -> Project:
-    """Call a project something else. BadRequest if it cannot be called that."""
-    project = _existing(tx, key)
-    tidy = one_line(name, _NAME_CHARACTERS + 1)
-    if not tidy or len(tidy) > _NAME_CHARACTERS or "/" in tidy or tidy in _RESERVED:
+    """Give a project another name. BadRequest if it cannot have that name."""
+    project = _get_project(tx, key)
+    tidy = one_line(name, _NAME_CHARACTERS_MAX + 1)
+    if not tidy or len(tidy) > _NAME_CHARACTERS_MAX or "/" in tidy or tidy in _RESERVED_NAMES:
         raise BadRequest(
-            f"name: at most {_NAME_CHARACTERS} characters on one line without /, and none of"
-            f" {', '.join(sorted(_RESERVED))}"
+            f"name: at most {_NAME_CHARACTERS_MAX} characters on one line without /, and none of"
+            f" {', '.join(sorted(_RESERVED_NAMES))}"
         )
-    if project.key in {GLOBAL_PROJECT, SCRATCH_PROJECT}:
+    if project.key in _FIXED_KEYS:
         raise BadRequest(f"project: {project.key} keeps its name")
-    others = [one for one in projects.find_projects(tx, tidy) if one.id != project.id]
-    if others:
-        raise BadRequest(
-            f"name: {others[0].key} is called {tidy!r} already; `memd project merge` makes them one"
-        )
+    for other in projects.find_projects(tx, tidy):
+        if other.id != project.id:
+            raise BadRequest(
+                f"name: {other.key} is called {tidy!r} already; `memd project merge` makes them one"
+            )
     projects.rename_project(tx, project.id, tidy)
     return projects.project(tx, project.id) or project
 
 
-def _existing(tx: Connection, key: str) -> Project:
+def _get_project(tx: Connection, key: str) -> Project:
     found = projects.project_by_key(tx, key)
     if found is None:
         raise BadRequest(f"project: there is no {key!r}")
     return found
 
 
-def _topics(
+def _find_replaced(
     tx: Connection, source: Project, into: Project, now: int
 ) -> tuple[tuple[ReplacedMemory, ...], tuple[ReplacedMemory, ...]]:
-    """(what hides what, what would hide the pinned ones)."""
+    """(memories to hide, memories that only their pin keeps visible)."""
     replaced: list[ReplacedMemory] = []
     pinned: list[ReplacedMemory] = []
     for topic in projects.shared_topics(tx, source.id, into.id):
-        for newest, others in _rivals(tx, topic, (source.id, into.id), now):
-            for other in others:
-                found = replaced if other.pinned_at is None else pinned
-                found.append(ReplacedMemory(newest.id, other.id, topic))
+        newest: dict[str, Summary] = {}
+        for one in summaries.topic_summaries(tx, topic, (source.id, into.id)):
+            if one.superseded_by is not None or one.is_expired(now):
+                continue
+            first = newest.setdefault(one.kind, one)
+            if first is not one:
+                found = replaced if one.pinned_at is None else pinned
+                found.append(ReplacedMemory(first.id, one.id, topic))
     return tuple(replaced), tuple(pinned)
 
 
-def _rivals(
-    tx: Connection, topic: str, project_ids: tuple[int, ...], now: int
-) -> list[tuple[Summary, list[Summary]]]:
-    """For each kind: the newest live value of a topic, and the other live ones."""
-    by_kind: dict[str, list[Summary]] = {}
-    for one in summaries.topic_summaries(tx, topic, project_ids):
-        is_over = one.expires_at is not None and one.expires_at <= now
-        if one.superseded_by is None and not is_over:
-            by_kind.setdefault(one.kind.value, []).append(one)
-    return [(values[0], values[1:]) for values in by_kind.values() if len(values) > 1]
+def _find_switches(tx: Connection, *wanted: Project) -> list[projects.SwitchRow | None]:
+    rows = projects.list_switches(tx)
+    by_key = {one.target: one for one in rows if one.scope == projects.PROJECT_SCOPE}
+    return [by_key.get(one.key) for one in wanted]
 
 
-def _rows(tx: Connection, *wanted: Project) -> list[projects.SwitchRow | None]:
-    said = {
-        one.target: one
-        for one in projects.list_switches(tx)
-        if one.scope == projects.PROJECT_SCOPE
-    }
-    return [said.get(one.key) for one in wanted]
-
-
-def _switch(tx: Connection, source: Project, into: Project) -> str:
-    theirs, ours = _rows(tx, source, into)
+def _describe_switch(tx: Connection, source: Project, into: Project) -> str:
+    theirs, ours = _find_switches(tx, source, into)
     if theirs is None:
         return ""
     words = projects.switch_words(theirs.captures, theirs.recalls)
@@ -167,11 +147,10 @@ def _switch(tx: Connection, source: Project, into: Project) -> str:
 
 
 def _move_switch(tx: Connection, source: Project, into: Project, now: int) -> None:
-    theirs, ours = _rows(tx, source, into)
+    theirs, ours = _find_switches(tx, source, into)
     if theirs is None:
         return
-    projects.drop_switch(tx, projects.PROJECT_SCOPE, source.key)
+    scope = projects.PROJECT_SCOPE
+    projects.drop_switch(tx, scope, source.key)
     if ours is None:
-        projects.put_switch(
-            tx, projects.PROJECT_SCOPE, into.key, theirs.captures, theirs.recalls, now
-        )
+        projects.put_switch(tx, scope, into.key, theirs.captures, theirs.recalls, now)

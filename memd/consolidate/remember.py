@@ -1,10 +1,8 @@
-"""What becomes of something that is said on purpose: a new memory, a stronger one, an old one again.
+"""Write an explicit memory: create it, strengthen an equal one, or revive one that was superseded.
 
-The same thing again strengthens what is there; another value under the same topic key supersedes the
-old one at once; an older value that returns is revived, and what had replaced it gives way. What is
-pinned is never hidden. What was read from a place elsewhere is asked first what that place said before
-(origins.py). Everything here happens in the caller's transaction. Not here: redaction and what is
-refused (curator.py), near-duplicates (decide.py).
+A new value under a topic key supersedes the old one at once, and an old value that returns takes its
+place again. A pinned memory is never hidden. The caller provides the transaction and a redacted,
+checked and titled memory.
 """
 
 from collections.abc import Sequence
@@ -12,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from memd.consolidate import judgments, sources
 from memd.consolidate.compare import Agreement, compare
-from memd.consolidate.judgments import SEPARATING_RELATIONS
 from memd.consolidate.near_duplicates import JudgmentCandidate
-from memd.consolidate.runs import NEAR_DUPLICATE_RULE as NEAR_DUPLICATE
+from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.consolidate.sources import Origin
+from memd.consolidate.supersede import hide_unless_pinned, show
 from memd.models import (
     GLOBAL_PROJECT,
     UNTITLED,
@@ -27,21 +25,21 @@ from memd.models import (
     Supersession,
     Tier,
 )
-from memd.store import judgments as store_judgments
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
+from memd.store.judgments import initial_confidence, stance_between
 from memd.text import digest, normalised, storable
 
 TOPIC_KEY_RULE = "topic-key"
 SAID_AGAIN_RULE = "said-again"
 """The rule by which a value that returns hides what had been judged to replace it."""
 DELIBERATE_SOURCES = frozenset({"agent", "user"})
-"""Who may say again what was forgotten; an import may not bring it back."""
+"""Sources that may bring back what was forgotten; an import may not."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """Something to be remembered as it is said. Times are UTC milliseconds."""
+    """A memory to write. Times are UTC milliseconds."""
 
     text: str
     title: str | None = None
@@ -57,259 +55,246 @@ class NewMemory:
     project_reason: str = ""
     session: SessionRef | None = None
     at: int | None = None
+    """None: now."""
     expires_at: int | None = None
     source: str = "agent"
-    """Who said so: `agent`, `user`, or an importer's name."""
+    """`agent`, `user`, or an importer's name."""
     tier: Tier = Tier.AGENT
     origin: Origin | None = None
-    """Where it was read, if it was; what a place says now is newer than what it said before."""
+    """The part of a file that it was read from; its text now replaces its earlier text."""
+
+    @property
+    def is_deliberate(self) -> bool:
+        """Whether a user or an agent said so, not an import."""
+        return self.source in DELIBERATE_SOURCES
+
+    @property
+    def is_global(self) -> bool:
+        """Whether it holds in every project."""
+        return self.project_key in {None, GLOBAL_PROJECT}
 
 
 @dataclass(frozen=True, slots=True)
 class RememberResult:
-    """What became of a Memory."""
+    """What happened to a new memory."""
 
     id: int
-    """0 if nothing was kept."""
+    """0 if nothing was written."""
     outcome: str
     """`created`, `superseded` (created, and it replaces older values), `duplicate` (it strengthened #id),
-    `revised` (a place elsewhere titles or tags it differently now), `revived`, or `forgotten` (an import
-    may not bring back what was forgotten on purpose)."""
+    `revised` (its origin has another title, tags or files now), `revived`, or `forgotten` (an import may
+    not bring back what was forgotten on purpose)."""
     superseded: tuple[int, ...] = ()
     candidates: tuple[JudgmentCandidate, ...] = ()
-    """What is like it and no rule has decided about: somebody should judge."""
+    """Similar memories that no rule has settled: the caller should judge them."""
 
 
 def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
-    """Write down one memory that is redacted, checked and titled."""
-    if memory.origin is None:
-        return _remember(tx, memory, now)
-    there = sources.find_memory(tx, memory.origin)
-    is_same = there is not None and sources.has_text(there, memory.kind, memory.text)
-    if there is not None and is_same and not memory.origin.moves:
-        # Whichever project would be chosen for it now: it stays where it is.
-        return _revise(tx, there, memory, memory.origin, now)
-    if sources.is_forgotten(tx, memory.origin):
+    """Write one memory."""
+    origin = memory.origin
+    if origin is None:
+        return _write_memory(tx, memory, now)
+    there = sources.find_memory(tx, origin)
+    content = memory.kind, storable(memory.text)
+    if there is not None and (there.kind, there.body) == content and not origin.moves:
+        # It stays in its project, whichever project would be chosen for it now.
+        return _revise_imported(tx, there, memory, origin, now)
+    if sources.is_forgotten(tx, origin):
         return RememberResult(0, "forgotten")
-    kept = _remember(tx, memory, now)
-    mine = summaries.get_summary(tx, kept.id)
-    gone = sources.attach_origin(tx, mine, memory.origin, now) if mine else ()
-    return replace(kept, superseded=tuple(dict.fromkeys((*kept.superseded, *gone))))
+    result = _write_memory(tx, memory, now)
+    mine = summaries.get_summary(tx, result.id)
+    replaced = sources.attach_origin(tx, mine, origin, now) if mine else ()
+    return replace(result, superseded=tuple(dict.fromkeys((*result.superseded, *replaced))))
 
 
-def _revise(
+def _revise_imported(
     tx: Connection, there: Summary, memory: NewMemory, origin: Origin, now: int
 ) -> RememberResult:
-    """Give what a place still says the title, tags and files that it has there now."""
+    """Give the memory of an unchanged text the title, tags and files that it has in its origin now."""
     sources.attach_origin(tx, there, origin, now)
     if (there.title, there.tags, there.files) == (memory.title, memory.tags, memory.files):
         return RememberResult(there.id, "duplicate")
     owner = summaries.SummaryOwner(there.project_id, there.session_id, there.source)
-    draft = _draft(memory, there.at if memory.at is None else memory.at)
+    draft = _make_draft(memory, there.at if memory.at is None else memory.at)
     summaries.put_summary(tx, there.uid, draft, owner, now)
-    _refer(tx, there.id, memory, now)
+    _link_files(tx, there.id, memory, now)
     return RememberResult(there.id, "revised")
 
 
-def _remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
-    keys, project_id = _project(tx, memory, now)
-    uid, known = _recognised(tx, memory, keys)
-    known = known or _same_value(tx, uid, memory, project_id)
+def _write_memory(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
+    keys, project_id = _find_project(tx, memory, now)
+    uid, known = _find_equal(tx, memory, keys)
+    known = known or _find_equal_value(tx, uid, memory, project_id)
     if known is None:
-        return _create(tx, uid, memory, project_id, now)
-    said_at = now if memory.at is None else memory.at
+        return _create_memory(tx, uid, memory, project_id, now)
+    at = now if memory.at is None else memory.at
     if known.superseded_by is None:
-        return _strengthen(tx, known, memory, said_at, now)
-    if memory.source not in DELIBERATE_SOURCES and _is_judged(tx, known):
+        return _strengthen_memory(tx, known, memory, at, now)
+    if not memory.is_deliberate and stance_between(tx, known.id, known.superseded_by):
+        # An import does not know better than a judgment.
         return RememberResult(known.id, "duplicate")
-    if memory.origin is not None and sources.was_replaced(tx, known):
-        return _revive(tx, known, memory, said_at, now)
-    if memory.at is not None and memory.at <= _at(tx, known.superseded_by):
-        # Said before it was superseded: an import tells old news, and the newer value stays.
-        return RememberResult(known.id, "duplicate")
-    return _revive(tx, known, memory, said_at, now)
+    if memory.at is not None and not (memory.origin and sources.was_replaced(tx, known)):
+        newer = summaries.get_summary(tx, known.superseded_by)
+        if newer is not None and memory.at <= newer.at:
+            # It was said before it was superseded: the newer value stays.
+            return RememberResult(known.id, "duplicate")
+    return _revive_memory(tx, known, memory, at, now)
 
 
-def _project(tx: Connection, memory: NewMemory, now: int) -> tuple[Sequence[str], int]:
-    """(the keys that its project is or was known by, its id)."""
-    if memory.project_key in {None, GLOBAL_PROJECT}:
+def _find_project(tx: Connection, memory: NewMemory, now: int) -> tuple[Sequence[str], int]:
+    """(the current and the former keys of the memory's project, its id)."""
+    if memory.is_global:
         return (GLOBAL_PROJECT,), projects.ensure_global(tx, now)
     key = storable(memory.project_key or "")
     name = memory.project_name or key.rstrip("/").rsplit("/", 1)[-1] or key
     reason = memory.project_reason or "named when something was remembered"
     number = projects.ensure_project(tx, key, name, reason, now)
-    whole = projects.project(tx, number)
-    assert whole is not None
-    return (whole.key, *projects.project_aliases(tx).get(number, ())), number
+    project = projects.project(tx, number)
+    assert project is not None
+    return (project.key, *projects.project_aliases(tx).get(number, ())), number
 
 
-def _recognised(
+def _find_equal(
     tx: Connection, memory: NewMemory, keys: Sequence[str]
 ) -> tuple[str, Summary | None]:
-    """The memory's uid, and who has it already.
+    """The memory's uid, and the summary that has it.
 
-    A project that others were merged into has memories, and hashes of forgotten ones, by their keys.
+    A merged project has memories, and hashes of forgotten ones, under each of its keys.
     """
-    found = [_recognised_by(tx, memory, key) for key in keys]
+    found = [_find_by_uid(tx, memory, key) for key in keys]
     return next((f for f in found if f[1] or ledger.is_forgotten(tx, f[0])), found[0])
 
 
-def _recognised_by(tx: Connection, memory: NewMemory, key: str) -> tuple[str, Summary | None]:
-    """The same by one key.
+def _find_by_uid(tx: Connection, memory: NewMemory, key: str) -> tuple[str, Summary | None]:
+    """The same for one project key.
 
-    Texts that differ in case and punctuation alone share a uid; but punctuation can mean something
-    (`> 5`, `< 5`), and then the letter of the text counts.
+    Texts that differ in case and punctuation share a uid, unless the punctuation has a meaning
+    (`> 5`, `< 5`).
     """
     parts = (key, memory.kind.value, memory.topic_key or "")
     uid = digest(*parts, normalised(memory.text))
     known = summaries.summary_by_uid(tx, uid)
-    if known is not None and not compare(known.body, memory.text).permits:
+    if known is not None and not compare(known.body, memory.text).agrees:
         uid = digest(*parts, memory.text)
         known = summaries.summary_by_uid(tx, uid)
     return uid, known
 
 
-def _same_value(tx: Connection, uid: str, memory: NewMemory, project_id: int) -> Summary | None:
-    """The value of this topic that says the same in other letters: filler, spelling, punctuation."""
-    if memory.topic_key is None or memory.source not in DELIBERATE_SOURCES:
+def _find_equal_value(
+    tx: Connection, uid: str, memory: NewMemory, project_id: int
+) -> Summary | None:
+    """The value of this topic with the same meaning in other words or spelling; a visible one first."""
+    if memory.topic_key is None or not memory.is_deliberate or ledger.is_forgotten(tx, uid):
         return None
-    if ledger.is_forgotten(tx, uid):
-        return None
-    known = [
+    equal = [
         one
         for one in summaries.topic_summaries(tx, memory.topic_key, (project_id,))
-        if one.kind is memory.kind and compare(one.body, memory.text).verdict is Agreement.SAME
+        if one.kind is memory.kind
+        and compare(one.body, memory.text).agreement is Agreement.SAME
     ]
-    return next((one for one in known if one.superseded_by is None), next(iter(known), None))
+    return min(equal, key=lambda one: one.superseded_by is not None, default=None)
 
 
-def _is_judged(tx: Connection, known: Summary) -> bool:
-    """Whether somebody said that what hides it does: no import knows better."""
-    above = known.superseded_by
-    return above is not None and store_judgments.stance_between(tx, known.id, above) is not None
-
-
-def _create(
+def _create_memory(
     tx: Connection, uid: str, memory: NewMemory, project_id: int, now: int
 ) -> RememberResult:
     if ledger.is_forgotten(tx, uid):
-        if memory.source not in DELIBERATE_SOURCES:
+        if not memory.is_deliberate:
             return RememberResult(0, "forgotten")
         ledger.remove_forgotten(tx, uid)
     at = now if memory.at is None else memory.at
-    owner = summaries.SummaryOwner(
-        project_id, _session(tx, memory, project_id, at), storable(memory.source)
-    )
-    number, _ = summaries.put_summary(tx, uid, _draft(memory, at), owner, now)
-    _refer(tx, number, memory, at)
-    gone = _take_topic(tx, number, memory, now)
+    session_id = _find_session(tx, memory, project_id, at)
+    owner = summaries.SummaryOwner(project_id, session_id, storable(memory.source))
+    number, _ = summaries.put_summary(tx, uid, _make_draft(memory, at), owner, now)
+    _link_files(tx, number, memory, at)
+    replaced = _settle_topic(tx, number, memory, now)
     # An import counts what it replaced beside what was new.
-    replaces = bool(gone) and memory.source in DELIBERATE_SOURCES
-    return RememberResult(number, "superseded" if replaces else "created", gone)
+    outcome = "superseded" if replaced and memory.is_deliberate else "created"
+    return RememberResult(number, outcome, replaced)
 
 
-def _refer(tx: Connection, number: int, memory: NewMemory, at: int) -> None:
-    links.add_edges(
-        tx,
-        [
-            links.NewEdge(
-                "summary", str(number), EdgeType.REFERENCES, "file", file, "remembered", at
-            )
-            for file in memory.files
-        ],
-    )
+def _link_files(tx: Connection, number: int, memory: NewMemory, at: int) -> None:
+    start = ("summary", str(number), EdgeType.REFERENCES, "file")
+    edges = [links.NewEdge(*start, file, "remembered", at) for file in memory.files]
+    links.add_edges(tx, edges)
 
 
-def _session(tx: Connection, memory: NewMemory, project_id: int, at: int) -> int | None:
-    if memory.session is None:
-        return None
+def _find_session(tx: Connection, memory: NewMemory, project_id: int, at: int) -> int | None:
     ref = memory.session
-    if memory.project_key in {None, GLOBAL_PROJECT}:
-        # What holds everywhere says nothing about where its session runs: never make one from it.
+    if ref is None:
+        return None
+    if memory.is_global:
+        # A global memory does not show in which project its session runs, so it creates none.
         found = projects.find_sessions(tx, storable(ref.key))
         return next((s.id for s in found if (s.client, s.key) == (ref.client, ref.key)), None)
     return projects.ensure_session(tx, ref, project_id, at)
 
 
-def _draft(memory: NewMemory, at: int) -> Draft:
-    return Draft(
-        slot="memory",
-        kind=memory.kind,
-        title=memory.title or "",
-        body=memory.text,
-        at=at,
-        rule=_rule(memory),
-        sources=(),
-        tier=memory.tier,
-        tags=memory.tags,
-        files=memory.files,
-        topic_key=memory.topic_key,
-        expires_at=memory.expires_at,
-        confidence=store_judgments.initial_confidence(memory.source),
-    )
-
-
-def _rule(memory: NewMemory) -> str:
+def _make_draft(memory: NewMemory, at: int) -> Draft:
+    rule = "remembered"
     if not memory.is_titled:
-        return UNTITLED
-    if memory.origin is None:
-        return "remembered"
-    return sources.IMPORTED_FILE if memory.tier is Tier.FILE else sources.IMPORTED
+        rule = UNTITLED
+    elif memory.origin is not None:
+        rule = sources.IMPORTED_FILE if memory.tier is Tier.FILE else sources.IMPORTED
+    return Draft(
+        slot="memory", kind=memory.kind, title=memory.title or "", body=memory.text, at=at,
+        rule=rule, sources=(), tier=memory.tier, tags=memory.tags, files=memory.files,
+        topic_key=memory.topic_key, expires_at=memory.expires_at,
+        confidence=initial_confidence(memory.source),
+    )  # fmt: skip
 
 
-def _strengthen(
+def _strengthen_memory(
     tx: Connection, known: Summary, memory: NewMemory, at: int, now: int
 ) -> RememberResult:
-    if memory.source in DELIBERATE_SOURCES or (at > known.at and memory.origin is None):
-        # The same line of the same import again is no second voice.
+    if memory.is_deliberate or (at > known.at and memory.origin is None):
+        # The same line of the same import again is no repetition.
         summaries.strengthen_summary(tx, known.id, now)
-    is_over = known.expires_at is not None and known.expires_at <= now
     if known.expires_at != memory.expires_at and (at >= known.at or memory.origin is not None):
-        summaries.renew_summary(
-            tx, known.id, at=at if is_over else known.at, expires_at=memory.expires_at, now=now
-        )
-    return RememberResult(known.id, "duplicate", _take_topic(tx, known.id, memory, now))
+        at = at if known.is_expired(now) else known.at
+        summaries.renew_summary(tx, known.id, at=at, expires_at=memory.expires_at, now=now)
+    return RememberResult(known.id, "duplicate", _settle_topic(tx, known.id, memory, now))
 
 
-def _revive(
+def _revive_memory(
     tx: Connection, known: Summary, memory: NewMemory, at: int, now: int
 ) -> RememberResult:
-    hidden_by = [
-        one
-        for one in links.supersessions_of(tx, known.id)
-        if one.older_id == known.id and one.undone_at is None
-    ]
-    for one in hidden_by:
-        links.undo_supersession(tx, one.id, now)
+    undone = show(tx, known.id, now)
+    for one in undone:
         judgments.drop_judgment(tx, one.newer_id, known.id, now)
     summaries.strengthen_summary(tx, known.id, now)
-    summaries.renew_summary(
-        tx, known.id, at=max(at, known.at), expires_at=memory.expires_at, now=now
+    at = max(at, known.at)
+    summaries.renew_summary(tx, known.id, at=at, expires_at=memory.expires_at, now=now)
+    replaced = (
+        *_settle_topic(tx, known.id, memory, now),
+        *_hide_replacements(tx, known.id, undone, now),
     )
-    gone = (*_take_topic(tx, known.id, memory, now), *_take_place(tx, known.id, hidden_by, now))
-    return RememberResult(known.id, "revived", gone)
+    return RememberResult(known.id, "revived", replaced)
 
 
-def _take_place(
-    tx: Connection, summary_id: int, hidden_by: Sequence[Supersession], now: int
+def _hide_replacements(
+    tx: Connection, summary_id: int, undone: Sequence[Supersession], now: int
 ) -> tuple[int, ...]:
-    """Hide what had hidden this one because only one of the two holds: this one was said last."""
-    alike = [one.newer_id for one in hidden_by if one.rule == NEAR_DUPLICATE]
-    judged = [
-        one.newer_id
-        for one in hidden_by
-        if one.rule in {judgments.JUDGED_RULE, SAID_AGAIN_RULE}
-    ]
-    return (
-        *_hide(tx, summary_id, alike, NEAR_DUPLICATE, "said again", now),
-        *_hide(tx, summary_id, judged, SAID_AGAIN_RULE, "said again", now),
+    """Hide what had hidden this memory because only one of the two holds."""
+    rules = {
+        NEAR_DUPLICATE_RULE: NEAR_DUPLICATE_RULE,
+        judgments.JUDGED_RULE: SAID_AGAIN_RULE,
+        SAID_AGAIN_RULE: SAID_AGAIN_RULE,
+    }
+    return tuple(
+        number
+        for one in undone
+        if one.rule in rules
+        for number in _hide_all(
+            tx, summary_id, [one.newer_id], rules[one.rule], "said again", now
+        )
     )
 
 
-def _take_topic(
+def _settle_topic(
     tx: Connection, summary_id: int, memory: NewMemory, now: int
 ) -> tuple[int, ...]:
-    """Let the newest value of this topic hide the others; those that this one hides.
+    """Let the newest value of this topic hide the others; the ids that this memory hides.
 
     Newest is what was said last, and what is said now is newer than anything.
     """
@@ -317,45 +302,29 @@ def _take_topic(
         return ()
     mine = summaries.get_summary(tx, summary_id)
     assert mine is not None
-    rivals = [
+    others = [
         other
         for other in summaries.topic_summaries(tx, memory.topic_key, (mine.project_id,))
         if other.id != mine.id and other.kind is mine.kind and other.superseded_by is None
-        if store_judgments.stance_between(tx, mine.id, other.id) not in SEPARATING_RELATIONS
+        if stance_between(tx, mine.id, other.id) not in judgments.SEPARATING_RELATIONS
     ]
-    newer = [r for r in rivals if memory.at is not None and (r.at, r.id) > (memory.at, mine.id)]
-    if newer:
-        _hide(tx, newer[0].id, [mine.id], TOPIC_KEY_RULE, "same topic key", now)
-        return ()
-    return _hide(tx, mine.id, [r.id for r in rivals], TOPIC_KEY_RULE, "same topic key", now)
+    guard = "same topic key"
+    if memory.at is not None:
+        for other in others:
+            if (other.at, other.id) > (memory.at, mine.id):
+                _hide_all(tx, other.id, [mine.id], TOPIC_KEY_RULE, guard, now)
+                return ()
+    return _hide_all(tx, mine.id, [one.id for one in others], TOPIC_KEY_RULE, guard, now)
 
 
-def _hide(
+def _hide_all(
     tx: Connection, newer_id: int, older_ids: Sequence[int], rule: str, guard: str, now: int
 ) -> tuple[int, ...]:
-    """Hide these, but not what is pinned: it stays, beside an edge that says so."""
-    hidden = []
-    for older in summaries.summaries_by_ids(tx, older_ids).values() if older_ids else ():
-        if older.pinned_at is not None:
-            type_ = EdgeType.CONTRADICTS if rule == TOPIC_KEY_RULE else EdgeType.SIMILAR_TO
-            links.add_edges(
-                tx,
-                [links.NewEdge("summary", str(newer_id), type_, "summary", str(older.id), rule, now,
-                               detail={"finding": "pinned"})],
-            )  # fmt: skip
-        elif links.supersede(
-            tx,
-            newer_id=newer_id,
-            older_id=older.id,
-            rule=rule,
-            cosine=None,
-            guard=guard,
-            at=now,
-        ):
-            hidden.append(older.id)
-    return tuple(hidden)
-
-
-def _at(tx: Connection, summary_id: int) -> int:
-    summary = summaries.get_summary(tx, summary_id)
-    return summary.at if summary else 0
+    """Hide these memories, except pinned ones; the ids that were hidden."""
+    otherwise = EdgeType.CONTRADICTS if rule == TOPIC_KEY_RULE else EdgeType.SIMILAR_TO
+    found = summaries.summaries_by_ids(tx, older_ids) if older_ids else {}
+    return tuple(
+        older.id
+        for older in found.values()
+        if hide_unless_pinned(tx, newer_id, older, rule, guard, now, otherwise=otherwise)
+    )

@@ -1,13 +1,18 @@
-"""Age-based compaction and expiry."""
+"""Background worker: compact old tool events, delete memories that expired long ago, archive idle ones.
 
-import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+It works once a day in small transactions. A preview is displayed for a day before the first round that
+would change anything, and again when the settings change. After a jump of the clock it is displayed for
+a week, because what the clock calls old may not be old.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import anyio
 import anyio.to_thread
+from pydantic import TypeAdapter
 
 from memd import log
 from memd.config import RetentionConfig
@@ -18,128 +23,77 @@ from memd.store.queries import compact_json
 from memd.text import digest
 from memd.wakeup import AutoResetEvent
 
-# MERGED from memd.consolidate.compacting:
-# MERGED What is left of an event once its memories are old: what they cite, and what tells what it was. Pure.
-# MERGED
-# MERGED What a person or an agent said stays whole: prompts, closing messages, compaction summaries. Of what a
-# MERGED tool was given and answered, short values and the beginnings of telling ones stay. Compacting twice is
-# MERGED compacting once. Not here: which events are old enough (retention.py).
-
-
 SPOKEN_KINDS = frozenset(
     {EventKind.PROMPT, EventKind.STOP, EventKind.SUBAGENT_STOP, EventKind.COMPACT_END}
 )
-"""Kinds that are never compacted."""
+"""Kinds of events that are never compacted: the words of users and agents."""
 CITED_KEY = "cited"
-"""The key under which what memories cite is kept."""
-_SHORT = 200
-_TELLING = frozenset(
+"""The key of the quotes in a compacted payload."""
+_SHORT_CHARACTERS_MAX = 200
+_TELLING_KEYS = frozenset(
     {"command", "description", "error", "file_path", "message", "pattern", "url"}
 )
-_TELLING_CHARACTERS = 400
-_DEPTH = 3
-
-
-def compact_payload(payload: Mapping[str, Any], quotes: Sequence[str]) -> dict[str, Any]:
-    """The payload cut down, with those quotes that would else be lost from it."""
-    kept = {
-        name: short
-        for name, value in payload.items()
-        if (short := _shortened(name, value, _DEPTH)) is not None
-    }
-    had = list(payload.get(CITED_KEY, ()))
-    whole = "\n".join(_texts(kept))
-    cited = [quote for quote in dict.fromkeys((*had, *quotes)) if quote and quote not in whole]
-    if cited:
-        kept[CITED_KEY] = cited
-    return kept
-
-
-def _shortened(name: str, value: Any, depth: int) -> Any:
-    """The value if it is short; None if nothing of it stays."""
-    if name == CITED_KEY:
-        return None
-    if isinstance(value, str):
-        if name in _TELLING:
-            return value[:_TELLING_CHARACTERS]
-        return value if len(value) <= _SHORT else None
-    if isinstance(value, Mapping) and depth:
-        inner = {
-            key: short
-            for key, one in value.items()
-            if (short := _shortened(key, one, depth - 1)) is not None
-        }
-        return inner or None
-    return value if isinstance(value, bool | int | float) else None
-
-
-def _texts(value: Any) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, Mapping):
-        return [text for inner in value.values() for text in _texts(inner)]
-    return []
-
-
-# MERGED from memd.consolidate.retention:
-# MERGED Keeps the vault from growing without end, and loses nothing that a person would miss.
-# MERGED
-# MERGED Once a day: events whose memories are old are cut down to what these cite, memories that expired long
-# MERGED ago go, and, if the settings want it, what no answer ever returned is put away. Before the first time
-# MERGED that this would change anything there is a day in which only a preview is shown; so it is again when
-# MERGED the settings change. When the clock has leapt there is a week of it: what it calls old may not be. Work is
-# MERGED done in small transactions. Not here: what is left of an event (compacting.py).
-
+"""Keys of which the beginning stays, even of a long value."""
+_TELLING_CHARACTERS_MAX = 400
+_DEPTH_MAX = 3
 
 DAY_MS = 86_400_000
-_LOOK_S = 600.0
-_SLICE = 50
+_WEEK_MS = 7 * DAY_MS
+_CLOCK_JUMP_MS = 14 * DAY_MS
+"""If the last round was so long ago, the machine was off or its clock is wrong."""
+_CHECK_INTERVAL_S = 600.0
+_ROWS_PER_TRANSACTION = 50
 _PAUSE_S = 0.01
-"""Between two transactions: others want to write, too."""
-_SPARED_DAYS = 14
-"""Even over the ceiling, younger events stay whole."""
-_WARN_FROM = 0.8
-_WEEK = 7 * DAY_MS
-_LEAP = 14 * DAY_MS
-"""If so long has gone by unseen, the machine was off, or its clock is wrong."""
+"""Pause between two transactions, for other writers."""
+_OVERSIZE_EVENTS_DAYS = 14
+"""Events younger than this stay whole, even in a vault that is larger than its limit."""
+_WARN_SHARE = 0.8
+"""Share of the size limit from which `memd status` warns."""
 _NOTE = "retention"
-_KINDS = tuple(sorted(kind.value for kind in SPOKEN_KINDS))
+_SPOKEN_NAMES = tuple(sorted(kind.value for kind in SPOKEN_KINDS))
 
 
 @dataclass(frozen=True, slots=True)
 class RetentionRound:
-    """What a round did, or would do. Times: UTC milliseconds."""
+    """What a round did, or would do. Times are UTC milliseconds."""
 
     at: int
     is_dry_run: bool
     compacted: int = 0
-    """Events cut down to what is cited of them."""
+    """Events compacted."""
     bytes: int = 0
-    """How many that takes out of them."""
+    """Bytes removed from them."""
     expired: int = 0
     archived: int = 0
     days: int = 0
-    """Events older than this are meant; fewer than the settings say if the ceiling is reached."""
+    """Older events are compacted; fewer days than configured if the vault is larger than its limit."""
 
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to do."""
         return not (self.compacted or self.expired or self.archived)
 
+    def is_within(self, span_ms: int, now: int) -> bool:
+        """Whether it was less than this span ago, by a clock that has not gone back since."""
+        return 0 <= now - self.at < span_ms
+
 
 @dataclass(frozen=True, slots=True)
 class RetentionState:
-    """What the vault notes of it: for which settings a preview was made, when, and the last round."""
+    """What the vault records: the settings of the preview, the preview and the last round."""
 
     settings: str = ""
     preview: RetentionRound | None = None
     has_run: bool = False
-    """Whether a round by these settings has changed something."""
+    """Whether a round with these settings has changed something."""
     last: RetentionRound | None = None
 
 
+_STATE = TypeAdapter(RetentionState)
+
+
 class Retention:
-    """Looks every few minutes whether a round is due."""
+    """Checks every few minutes whether a round is due."""
 
     name = "retention"
 
@@ -157,115 +111,119 @@ class Retention:
         self._settings = digest("retention", config.model_dump_json())[:16]
         self._lock = anyio.Lock()
         self._wakeup = AutoResetEvent()
-        self._used = 0
+        self._used_bytes = 0
         self._state = RetentionState(self._settings)
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Check until cancelled."""
         while True:
             await self.run_due()
-            await self._wakeup.wait(_LOOK_S)
+            await self._wakeup.wait(_CHECK_INTERVAL_S)
 
     async def run_due(self) -> None:
         """Do what is due now: nothing, a preview, or a round."""
-        self._state = await self._db.read(partial(_noted, settings=self._settings))
-        self._used = await self._db.read(self._measure)
+        self._state = await self._db.read(partial(_read_state, settings=self._settings))
+        self._used_bytes = await self._db.read(self._measure_vault)
         if not self._config.enabled:
             return
-        now, state = self._clock(), self._state
-        if state.preview is not None and not 0 <= now - state.preview.at < _LEAP:
-            state = replace(state, preview=None)
-            await self._keep(state)
-        if state.last is not None and 0 <= now - state.last.at < DAY_MS:
+        now, last, preview = self._clock(), self._state.last, self._state.preview
+        if preview is not None and not preview.is_within(_CLOCK_JUMP_MS, now):
+            preview = None
+            self._state = replace(self._state, preview=None)
+        if last is not None and last.is_within(DAY_MS, now):
             return
-        preview, is_first = state.preview, not state.has_run
-        if not is_first and state.last is not None and 0 <= now - state.last.at < _LEAP:
+        is_first = not self._state.has_run
+        if not is_first and last is not None and last.is_within(_CLOCK_JUMP_MS, now):
             await self.apply()
         elif preview is None:
-            await self._keep(replace(state, preview=await self.preview()))
-        elif now - preview.at >= (DAY_MS if is_first else _WEEK):
+            await self._save_state(replace(self._state, preview=await self.preview()))
+        elif not preview.is_within(DAY_MS if is_first else _WEEK_MS, now):
             if is_first and preview.is_empty:
-                await self._keep(replace(state, preview=await self.preview()))
+                await self._save_state(replace(self._state, preview=await self.preview()))
             else:
                 await self.apply()
 
     async def preview(self) -> RetentionRound:
-        """What a round would do now. Changes nothing."""
-        return await self._round(is_dry_run=True)
+        """What a round would do now, without changing anything."""
+        return await self._run_round(is_dry_run=True)
 
     async def apply(self) -> RetentionRound:
         """Do a round now."""
         async with self._lock:
-            done = await self._round(is_dry_run=False)
+            done = await self._run_round(is_dry_run=False)
             if not done.is_empty:
                 await self._db.truncate_wal()
                 self._on_written()
-                counts = done.compacted + done.expired + done.archived
-                log.get(self.name).info("round_ended", count=counts)
+                log.get(self.name).info(
+                    "round_ended", count=done.compacted + done.expired + done.archived
+                )
             has_run = self._state.has_run or not done.is_empty
-            await self._keep(replace(self._state, last=done, has_run=has_run, preview=None))
+            state = replace(self._state, last=done, has_run=has_run, preview=None)
+            await self._save_state(state)
         return done
 
     def status(self) -> dict[str, object]:
-        """The `size` with `used` bytes and `ceiling`, `preview` and `last` as rounds.
-
-        `why` is what a person should know of it.
-        """
+        """The `size` with `used` bytes and `ceiling`, `preview` and `last` as rounds, `why` in words."""
         return {
-            "size": {"used": self._used, "ceiling": self._config.size_bytes},
+            "size": {"used": self._used_bytes, "ceiling": self._config.size_bytes},
             "preview": self._state.preview and asdict(self._state.preview),
             "last": self._state.last and asdict(self._state.last),
-            "why": "; ".join(self._told()),
+            "why": "; ".join(self._list_notices()),
         }
 
-    def _told(self) -> list[str]:
-        told = []
-        ceiling = self._config.size_bytes
-        if ceiling and self._used >= _WARN_FROM * ceiling:
-            told.append(
-                f"the vault fills {self._used / ceiling:.0%} of its ceiling"
+    def _list_notices(self) -> Iterator[str]:
+        limit = self._config.size_bytes
+        if limit and self._used_bytes >= _WARN_SHARE * limit:
+            yield (
+                f"the vault fills {self._used_bytes / limit:.0%} of its ceiling"
                 " (retention.size_bytes); `memd vacuum --dry-run` shows what can go"
             )
         preview = self._state.preview
         if preview is not None and not preview.is_empty:
-            comes = (
-                "the next round after so long a pause comes a week"
-                if self._state.has_run
-                else "the first round comes a day"
-            )
-            told.append(
-                f"{comes} after its preview: {preview.compacted:,} events"
+            when = "the first round comes a day"
+            if self._state.has_run:
+                when = "the next round after so long a pause comes a week"
+            yield (
+                f"{when} after its preview: {preview.compacted:,} events"
                 f" compacted ({preview.bytes:,} bytes), {preview.expired:,} expired memories"
                 f" dropped, {preview.archived:,} put away; `memd vacuum --dry-run` shows it,"
                 " retention.enabled = false keeps it from happening"
             )
-        return told
 
-    async def _keep(self, state: RetentionState) -> None:
+    async def _save_state(self, state: RetentionState) -> None:
         self._state = state
-        work = partial(ledger.write_note, key=_NOTE, value=json.dumps(asdict(state)))
-        await self._db.write(work)
+        value = _STATE.dump_json(state).decode()
+        await self._db.write(partial(ledger.write_note, key=_NOTE, value=value))
 
-    def _measure(self, tx: Connection) -> int:
+    def _measure_vault(self, tx: Connection) -> int:
         return max(0, self._db.size() - vectors.free_bytes(tx))
 
-    async def _round(self, *, is_dry_run: bool) -> RetentionRound:
-        now = self._clock()
-        used = await self._db.read(self._measure)
-        days = self._config.events_days
-        if self._config.size_bytes and used > self._config.size_bytes:
-            days = min(days or _SPARED_DAYS, _SPARED_DAYS)
+    async def _run_round(self, *, is_dry_run: bool) -> RetentionRound:
+        config, now = self._config, self._clock()
+        days = config.events_days
+        if config.size_bytes and await self._db.read(self._measure_vault) > config.size_bytes:
+            days = min(days or _OVERSIZE_EVENTS_DAYS, _OVERSIZE_EVENTS_DAYS)
         done = RetentionRound(now, is_dry_run, days=days)
         if days:
-            done = await self._compact(done, now - days * DAY_MS)
-        return await self._memories(done, now)
+            done = await self._compact_events(done, now - days * DAY_MS)
+        if config.expired_days:
+            before = now - config.expired_days * DAY_MS
+            find = partial(erasure.expired_summaries, before=before)
+            count = await self._change_all(find, erasure.delete_expired, is_dry_run)
+            done = replace(done, expired=count)
+        if config.archive_days:
+            before = now - config.archive_days * DAY_MS
+            idle = erasure.IdleCriteria(before, config.archive_quality)
+            find = partial(erasure.idle_summaries, idle=idle)
+            archive = partial(erasure.archive_summaries, now=now)
+            count = await self._change_all(find, archive, is_dry_run)
+            done = replace(done, archived=count)
+        return done
 
-    async def _compact(self, done: RetentionRound, before: int) -> RetentionRound:
+    async def _compact_events(self, done: RetentionRound, before: int) -> RetentionRound:
         after = 0
         run = self._db.read if done.is_dry_run else self._db.write
-        while (
-            last := await self._db.read(partial(erasure.next_window, after=after))
-        ) is not None:
+        while last := await self._db.read(partial(erasure.next_window, after=after)):
             while after < last:
                 work = partial(_compact_some, window=(after, last), before=before, round_=done)
                 after, count, size = await run(work)
@@ -273,73 +231,80 @@ class Retention:
                 await anyio.sleep(_PAUSE_S if count else 0)
         return done
 
-    async def _memories(self, done: RetentionRound, now: int) -> RetentionRound:
-        config = self._config
-        if config.expired_days:
-            expired = partial(
-                erasure.expired_summaries, before=now - config.expired_days * DAY_MS
-            )
-            count = await self._each(expired, erasure.delete_expired, done.is_dry_run)
-            done = replace(done, expired=count)
-        if config.archive_days:
-            which = erasure.IdleCriteria(
-                now - config.archive_days * DAY_MS, config.archive_quality
-            )
-            archive = partial(erasure.archive_summaries, now=now)
-            count = await self._each(
-                partial(erasure.idle_summaries, idle=which), archive, done.is_dry_run
-            )
-            done = replace(done, archived=count)
-        return done
-
-    async def _each(
+    async def _change_all(
         self,
         find: Callable[..., list[int]],
         change: Callable[[Connection, list[int]], None],
         is_dry_run: bool,
     ) -> int:
-        """How many there are; without a dry run they are changed, some at a time."""
+        """Change all that is found, some at a time; a dry run counts them only."""
         if is_dry_run:
             return len(await self._db.read(partial(find, limit=-1)))
 
-        def some(tx: Connection) -> int:
-            found = find(tx, limit=_SLICE)
+        def change_some(tx: Connection) -> int:
+            found = find(tx, limit=_ROWS_PER_TRANSACTION)
             change(tx, found)
             return len(found)
 
         total = 0
-        while count := await self._db.write(some):
+        while count := await self._db.write(change_some):
             total += count
             self._on_written()
             await anyio.sleep(_PAUSE_S)
         return total
 
 
+def _read_state(tx: Connection, settings: str) -> RetentionState:
+    """The recorded state; after a change of the settings only its last round."""
+    state = _STATE.validate_json(ledger.read_note(tx, _NOTE) or "{}")
+    return state if state.settings == settings else RetentionState(settings, last=state.last)
+
+
 def _compact_some(
     tx: Connection, window: tuple[int, int], before: int, round_: RetentionRound
 ) -> tuple[int, int, int]:
-    """(looked at up to this id, events cut down, bytes that went). Reads what it writes over."""
-    found = erasure.events_to_compact(tx, window, before, _KINDS, _SLICE)
+    """(last id looked at, events compacted, bytes removed)."""
+    found = erasure.events_to_compact(tx, window, before, _SPOKEN_NAMES, _ROWS_PER_TRANSACTION)
     count = size = 0
     for old in found:
         text = compact_json(compact_payload(old.payload, old.quotes))
-        gone = old.bytes - len(text.encode())
-        count, size = count + (gone > 0), size + max(0, gone)
+        removed = max(0, old.bytes - len(text.encode()))
+        count, size = count + (removed > 0), size + removed
         if not round_.is_dry_run:
             erasure.compact_event(tx, old, text, round_.at)
-    return (found[-1].id if len(found) == _SLICE else window[1]), count, size
+    return (found[-1].id if len(found) == _ROWS_PER_TRANSACTION else window[1]), count, size
 
 
-def _noted(tx: Connection, settings: str) -> RetentionState:
-    """What is noted for these settings; for others only when the last round was."""
-    said = json.loads(ledger.read_note(tx, _NOTE) or "{}")
-    known = {field.name for field in fields(RetentionRound)}
-    preview, last = (
-        RetentionRound(**{key: value for key, value in said[name].items() if key in known})
-        if said.get(name)
-        else None
-        for name in ("preview", "last")
-    )
-    if said.get("settings") != settings:
-        return RetentionState(settings, last=last)
-    return RetentionState(settings, preview, bool(said.get("has_run")), last)
+def compact_payload(payload: Mapping[str, Any], quotes: Sequence[str]) -> dict[str, Any]:
+    """The short values of a payload, the beginnings of telling ones, and quotes that are in neither.
+
+    Compacting twice is the same as compacting once.
+    """
+    compacted = _shorten_value("", payload, _DEPTH_MAX + 1) or {}
+    text = "\n".join(_list_texts(compacted))
+    wanted = dict.fromkeys((*payload.get(CITED_KEY, ()), *quotes))
+    cited = [quote for quote in wanted if quote and quote not in text]
+    return {**compacted, CITED_KEY: cited} if cited else compacted
+
+
+def _shorten_value(key: str, value: Any, depth: int) -> Any:
+    """The value if it is short; None if nothing of it stays."""
+    if isinstance(value, str) and key in _TELLING_KEYS:
+        return value[:_TELLING_CHARACTERS_MAX]
+    if isinstance(value, str):
+        return value if len(value) <= _SHORT_CHARACTERS_MAX else None
+    if isinstance(value, Mapping) and depth:
+        inner = {
+            name: short
+            for name, one in value.items()
+            if name != CITED_KEY
+            if (short := _shorten_value(name, one, depth - 1)) is not None
+        }
+        return inner or None
+    return value if isinstance(value, bool | int | float) else None
+
+
+def _list_texts(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        return [text for inner in value.values() for text in _list_texts(inner)]
+    return [value] if isinstance(value, str) else []

@@ -1,32 +1,32 @@
-"""Verdicts of consolidation, written down and taken back.
+"""Apply the decisions of a consolidation run, and undo them.
 
-Every verdict carries the round that gave it, so that a pair, a memory or a whole round can be undone.
-What was undone is not done again: the row stays, marked; an undone contradiction is judged compatible.
-Not here: which verdict it is (decide.py).
+Each applied decision carries its run, so that a pair, a memory or a whole run can be undone. An undone
+decision is not applied again: its supersession stays, marked as undone, and an undone contradiction
+becomes a judgment that both are compatible.
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from memd.consolidate.decide import Decision, Relate, Supersede
+from memd.consolidate.decide import Decision
+from memd.consolidate.supersede import active_supersessions, drop_contradiction, relate
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance, Supersession
 from memd.store import judgments, links, runs, summaries
 from memd.store.database import Connection
 
 NEAR_DUPLICATE_RULE = "near-duplicate"
-"""The rule by which a supersession of this room is known, and can be undone."""
+"""The rule of the supersessions and edges that consolidation writes and can undo."""
 _TARGET = re.compile(
     r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
 )
-_REASON = "undone by hand: `memd consolidate --undo`"
-_SHOWN = 5
+_UNDO_REASON = "undone by hand: `memd consolidate --undo`"
+_SHOWN_IDS_MAX = 5
 
 
 @dataclass(frozen=True, slots=True)
 class UndoTarget:
-    """What is to be undone: a round, what hides one memory, or what two memories were found to be."""
+    """What to undo: a run, the supersession that hides `one`, or the decision about `one` and `other`."""
 
     run: int | None = None
     one: int | None = None
@@ -35,13 +35,13 @@ class UndoTarget:
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What was taken back; pairs are (newer, older)."""
+    """What was undone; pairs are (newer, older)."""
 
     run: int | None
     shown: tuple[tuple[int, int], ...]
-    """The older one of each shows again."""
+    """The older one of each is no longer hidden."""
     compatible: tuple[tuple[int, int], ...]
-    """They do not count as contradicting each other any more."""
+    """Pairs that no longer count as contradicting each other."""
     is_dry_run: bool = False
 
 
@@ -50,14 +50,16 @@ def parse_undo_target(text: str) -> UndoTarget:
     found = _TARGET.fullmatch(text.replace(" ", "").casefold())
     if found is None:
         raise BadRequest(
-            "undo: say a run (r7), the memory that was hidden (#12) or a pair (12,15);"
+            "undo: name a run (r7), the memory that was hidden (#12) or a pair (12,15);"
             " `memd consolidate --runs` lists the runs"
         )
-    return UndoTarget(**{name: int(said) for name, said in found.groupdict().items() if said})
+    return UndoTarget(
+        **{name: int(number) for name, number in found.groupdict().items() if number}
+    )
 
 
 def is_settled(tx: Connection, one: int, other: int) -> bool:
-    """Whether somebody has judged these two, or has undone what a round said of them."""
+    """Whether this pair was judged, or a decision about it was undone."""
     if judgments.stance_between(tx, one, other) is not None:
         return True
     return any(
@@ -67,63 +69,51 @@ def is_settled(tx: Connection, one: int, other: int) -> bool:
 
 
 def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bool:
-    """Whether a row was written."""
-    if isinstance(decision, Supersede):
-        return _supersede(tx, decision, run, now)
-    if is_settled(tx, decision.a, decision.b):
+    """Apply a decision; False if the pair is settled or nothing changed."""
+    if is_settled(tx, *decision.pair):
         return False
-    detail: dict[str, object] = {"finding": decision.finding.reason, "run": run}
-    if decision.cosine is not None:
-        detail["cosine"] = round(decision.cosine, 4)
-    if decision.space:
-        detail["space"] = decision.space
-    edge = links.NewEdge(
-        "summary", str(decision.a), decision.type, "summary", str(decision.b), NEAR_DUPLICATE_RULE, now,
-        confidence=1.0 if decision.cosine is None else round(decision.cosine, 4), detail=detail,
+    reason, cosine, space = decision.comparison.reason, decision.cosine, decision.space
+    if decision.type is EdgeType.SUPERSEDES:
+        number = links.supersede(
+            tx, newer_id=decision.newer_id, older_id=decision.older_id, rule=NEAR_DUPLICATE_RULE,
+            cosine=cosine, guard=reason + (f"; alike in {space}" if space else ""), at=now,
+        )  # fmt: skip
+        if number is not None:
+            runs.assign_to_run(tx, number, run)
+        return number is not None
+    detail: dict[str, object] = {"finding": reason, "run": run}
+    if cosine is not None:
+        detail["cosine"] = cosine = round(cosine, 4)
+    if space:
+        detail["space"] = space
+    return relate(
+        tx, decision.newer_id, decision.type, decision.older_id, NEAR_DUPLICATE_RULE, now,
+        confidence=1.0 if cosine is None else cosine, **detail,
     )  # fmt: skip
-    return links.add_edges(tx, [edge]) > 0
-
-
-def _supersede(tx: Connection, decision: Supersede, run: int, now: int) -> bool:
-    if is_settled(tx, decision.newer_id, decision.older_id):
-        return False
-    number = links.supersede(
-        tx,
-        newer_id=decision.newer_id,
-        older_id=decision.older_id,
-        rule=NEAR_DUPLICATE_RULE,
-        cosine=decision.cosine,
-        guard=decision.guard + (f"; alike in {decision.space}" if decision.space else ""),
-        at=now,
-    )
-    if number is not None:
-        runs.assign_to_run(tx, number, run)
-    return number is not None
 
 
 def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False) -> UndoResult:
-    """Take back. BadRequest if there is nothing to take back, UnknownId if there is no such memory."""
+    """Undo decisions. BadRequest if there is nothing to undo, UnknownId if there is no such memory."""
     if target.run is not None:
-        hidden, opposed = _of_run(tx, target.run)
+        hidden, opposed = _find_decisions_of_run(tx, target.run)
     else:
-        hidden, opposed = _of_memory(tx, target.one or 0, target.other)
+        hidden, opposed = _find_decisions_about(tx, target.one or 0, target.other)
     if not dry_run:
         for past in hidden:
             links.undo_supersession(tx, past.id, now)
         for newer, older in opposed:
-            _reconcile(tx, newer, older, now)
+            _judge_compatible(tx, newer, older, now)
         if target.run is not None:
             runs.mark_run_undone(tx, target.run, now)
     pairs = tuple((past.newer_id, past.older_id) for past in hidden)
     return UndoResult(target.run, pairs, tuple(opposed), dry_run)
 
 
-Found = tuple[list[Supersession], list[tuple[int, int]]]
-
-
-def _of_run(tx: Connection, number: int) -> Found:
-    run = runs.get_run(tx, number)
-    if run is None:
+def _find_decisions_of_run(
+    tx: Connection, number: int
+) -> tuple[list[Supersession], list[tuple[int, int]]]:
+    """(the supersessions that hold, the pairs that contradict each other)."""
+    if runs.get_run(tx, number) is None:
         raise BadRequest(
             f"undo: there is no run r{number}; `memd consolidate --runs` lists them"
         )
@@ -133,32 +123,34 @@ def _of_run(tx: Connection, number: int) -> Found:
     return hidden, opposed
 
 
-def _of_memory(tx: Connection, one: int, other: int | None) -> Found:
+def _find_decisions_about(
+    tx: Connection, one: int, other: int | None
+) -> tuple[list[Supersession], list[tuple[int, int]]]:
+    """The same for the supersession that hides a memory, or for a pair."""
     wanted = [one] if other is None else [one, other]
     known = summaries.summaries_by_ids(tx, wanted)
     for number in wanted:
         if number not in known:
             raise UnknownId(f"there is no memory #{number}")
-    past = [x for x in links.supersessions_of(tx, one) if x.undone_at is None]
+    active = active_supersessions(tx, one)
     if other is None:
-        hidden = [x for x in past if x.older_id == one]
-        opposed: list[tuple[int, int]] = []
+        hidden, opposed = [past for past in active if past.older_id == one], []
     else:
-        hidden = [x for x in past if {x.older_id, x.newer_id} == {one, other}]
-        opposed = _opposed(tx, one, other)
-    foreign = [x for x in hidden if x.rule != NEAR_DUPLICATE_RULE]
-    if foreign:
-        raise BadRequest(
-            f"undo: #{foreign[0].newer_id} hides #{foreign[0].older_id} by the rule {foreign[0].rule},"
-            f" not by consolidation; undo that with mem_judge, or `memd judge {foreign[0].newer_id}"
-            f" {foreign[0].older_id} --undo`"
-        )
+        hidden = [past for past in active if {past.older_id, past.newer_id} == {one, other}]
+        opposed = _find_contradictions(tx, one, other)
+    for past in hidden:
+        if past.rule != NEAR_DUPLICATE_RULE:
+            raise BadRequest(
+                f"undo: #{past.newer_id} hides #{past.older_id} by the rule {past.rule}, not by"
+                " consolidation; undo that with mem_judge, or"
+                f" `memd judge {past.newer_id} {past.older_id} --undo`"
+            )
     if not hidden and not opposed:
-        raise BadRequest(f"undo: {_nothing(past, one, other)}")
+        raise BadRequest(f"undo: {_explain_nothing_found(active, one, other)}")
     return hidden, opposed
 
 
-def _opposed(tx: Connection, one: int, other: int) -> list[tuple[int, int]]:
+def _find_contradictions(tx: Connection, one: int, other: int) -> list[tuple[int, int]]:
     return [
         (int(edge.from_id), int(edge.to_id))
         for edge in links.edges_at(tx, "summary", str(one))
@@ -169,32 +161,19 @@ def _opposed(tx: Connection, one: int, other: int) -> list[tuple[int, int]]:
     ]
 
 
-def _nothing(past: Iterable[Supersession], one: int, other: int | None) -> str:
+def _explain_nothing_found(active: list[Supersession], one: int, other: int | None) -> str:
     if other is not None:
-        return f"consolidation says nothing of #{one} and #{other}"
-    below = [f"#{x.older_id}" for x in past][:_SHOWN]
-    hides = f"; it hides {', '.join(below)}: name one of those" if below else ""
-    return f"nothing hides #{one}{hides}"
-
-
-def _reconcile(tx: Connection, newer: int, older: int, now: int) -> None:
-    links.drop_edge(
-        tx,
-        ("summary", str(newer)),
-        EdgeType.CONTRADICTS,
-        ("summary", str(older)),
-        NEAR_DUPLICATE_RULE,
+        return f"consolidation decided nothing about #{one} and #{other}"
+    hidden = ", ".join(f"#{past.older_id}" for past in active[:_SHOWN_IDS_MAX])
+    return f"nothing hides #{one}" + (
+        f"; it hides {hidden}: name one of those" if hidden else ""
     )
+
+
+def _judge_compatible(tx: Connection, newer: int, older: int, now: int) -> None:
+    drop_contradiction(tx, newer, older, NEAR_DUPLICATE_RULE)
     if judgments.stance_between(tx, newer, older) is None:
         judgments.put_judgment(
-            tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE, reason=_REASON,
+            tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE, reason=_UNDO_REASON,
             who="user", at=now,
         )  # fmt: skip
-
-
-def count(decisions: Iterable[Decision], type_: EdgeType) -> int:
-    """How many of these are of this type; `supersedes` counts the supersessions."""
-    return sum(
-        (decision.type if isinstance(decision, Relate) else EdgeType.SUPERSEDES) is type_
-        for decision in decisions
-    )

@@ -1,7 +1,7 @@
-"""What a scrub finds and puts in its place: by a pattern, or by the present rules of redaction.
+"""Find and replace text in everything stored, by a pattern or by the current rules of redaction.
 
-Counts and places are reported, never what was found. The placeholder of an earlier redaction is left as
-it is, so that scrubbing twice is scrubbing once.
+Reports contain counts and row ids, never the text that was found. Placeholders of earlier redactions are
+left alone, so that scrubbing twice is the same as scrubbing once.
 """
 
 import json
@@ -24,24 +24,24 @@ from memd.store.queries import compact_json
 from memd.text import digest
 
 PLACEHOLDER = "[REDACTED:scrub]"
-PATTERN_CHARACTERS_MAX = 1_000
-PATTERN_TIME_MAX_S = 5.0
-"""For a few hundred texts, which take milliseconds."""
+_PATTERN_CHARACTERS_MAX = 1_000
+_PATTERN_TIME_MAX_S = 5.0
+"""For a few hundred texts, which normally take milliseconds."""
 _STEPS_MAX = 20_000
-"""A compiled pattern has at most so many steps: each takes some 500 bytes, and a repetition copies them."""
+"""Steps of a compiled pattern: each takes some 500 bytes, and a repetition copies the steps within."""
 _PIECE = re.compile(
     r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\(\??)|(?P<close>\))"
     r"|(?P<repeat>[*+?]|\{(?!\})(?P<least>\d*)(?:,\d*)?\})[?+]?|(?P<brace>\{)|.",
     re.DOTALL,
 )
-"""What a pattern consists of, roughly: escapes, classes, groups, repetitions, characters."""
-_PLACEHOLDER = re.compile(r"\[REDACTED:[^\]\n]{1,60}\]")
-_IDS_SHOWN = 10
+"""The pieces of a pattern, roughly: escapes, classes, groups, repetitions, characters."""
+_ANY_PLACEHOLDER = re.compile(r"\[REDACTED:[^\]\n]{1,60}\]")
+_SHOWN_IDS_MAX = 10
 
 
 @dataclass(frozen=True, slots=True)
 class ScrubRule:
-    """What to scrub. `name` is the pattern, or the option of the command line that stands for it."""
+    """What to scrub. `name` is the pattern, or `--secrets` for the rules of redaction."""
 
     name: str
     clean: Callable[[Sequence[Any]], Sequence[Any]]
@@ -53,30 +53,30 @@ class ScrubRule:
 
     @property
     def digest(self) -> str:
-        """What the vault calls it: a pattern may itself be a secret."""
+        """Its name in the vault: a pattern may itself be a secret."""
         return digest("scrub", self.name)[:16]
 
 
-def make_pattern_rule(pattern: str, time_max_s: float = PATTERN_TIME_MAX_S) -> ScrubRule:
-    """The rule that replaces what a pattern finds. `clean` may take `time_max_s`, then it is refused.
+def make_pattern_rule(pattern: str, time_max_s: float = _PATTERN_TIME_MAX_S) -> ScrubRule:
+    """The rule that replaces the matches of a pattern. `clean` raises BadRequest after `time_max_s`.
 
-    BadRequest if it is no regular expression, or fits an empty text. `regex` lets other threads run
-    while it searches, and stops in time; `re` does neither, and could search for years.
+    BadRequest if the pattern is no regular expression, or matches an empty text. `regex` lets other
+    threads run while it searches, and stops in time; `re` does neither, and could search for years.
     """
-    if not 0 < len(pattern) <= PATTERN_CHARACTERS_MAX:
-        raise BadRequest(f"pattern: between 1 and {PATTERN_CHARACTERS_MAX} characters")
+    if not 0 < len(pattern) <= _PATTERN_CHARACTERS_MAX:
+        raise BadRequest(f"pattern: between 1 and {_PATTERN_CHARACTERS_MAX} characters")
     try:
-        compiled = _compile(pattern)
-        fits_nothing = compiled.search("", timeout=time_max_s) is not None
+        compiled = _compile_pattern(pattern)
+        matches_nothing = compiled.search("", timeout=time_max_s) is not None
     except (re.error, regex.error, OverflowError, RecursionError) as error:
         raise BadRequest(f"pattern: not a regular expression ({error})") from error
-    if fits_nothing:
+    if matches_nothing:
         raise BadRequest("pattern: it fits an empty text, so it would be found everywhere")
 
     def clean(values: Sequence[Any]) -> list[Any]:
-        deadline = time.monotonic() + time_max_s
+        change = partial(_replace_matches, compiled, time.monotonic() + time_max_s)
         try:
-            return [_map_strings(v, partial(_replace, compiled, deadline)) for v in values]
+            return [_map_strings(value, change) for value in values]
         except TimeoutError as error:
             raise BadRequest(
                 f"pattern: it searches longer than {time_max_s:g} seconds in some of the texts."
@@ -98,8 +98,8 @@ def make_redaction_rule(
     )
 
 
-def _compile(pattern: str) -> "regex.Pattern[str]":
-    """A pattern in the dialect of `re`: what `regex` adds to it, such as recursion, can eat all memory."""
+def _compile_pattern(pattern: str) -> "regex.Pattern[str]":
+    """A pattern in the dialect of `re`: additions of `regex`, such as recursion, can eat all memory."""
     re.compile(pattern)
     pieces = list(_PIECE.finditer(pattern))
     if _count_steps(pieces) > _STEPS_MAX:
@@ -125,10 +125,10 @@ def _count_steps(pieces: Sequence[re.Match[str]]) -> int:
     return sum(map(sum, groups))
 
 
-def _replace(pattern: "regex.Pattern[str]", deadline: float, text: str) -> str:
-    """The text without what the pattern finds between placeholders. TimeoutError after the deadline."""
+def _replace_matches(pattern: "regex.Pattern[str]", deadline: float, text: str) -> str:
+    """Replace the matches between placeholders. TimeoutError after the deadline."""
     parts, done = [], 0
-    for placeholder in [*_PLACEHOLDER.finditer(text), None]:
+    for placeholder in [*_ANY_PLACEHOLDER.finditer(text), None]:
         end = len(text) if placeholder is None else placeholder.start()
         left_s = deadline - time.monotonic()
         if left_s <= 0:
@@ -153,55 +153,40 @@ def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class ScrubResult:
-    """What a scrub rewrote, or would rewrite. `rule` is for the caller, who knows it."""
+    """What a scrub rewrote, or would rewrite. `rule` is for the caller, which knows it."""
 
     rule: str
     is_dry_run: bool
     rows: Mapping[str, int] = field(default_factory=dict)
-    """Table (or `log`) → rows in which something was found."""
+    """Table (or `log`) → number of rows with a match."""
     ids: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Table → the first of these rows."""
     found: Mapping[str, int] = field(default_factory=dict)
-    """What stands there instead → how often."""
+    """Placeholder → how often it was inserted."""
     stays: Mapping[str, int] = field(default_factory=dict)
-    """Names that cannot be changed, by table and column → in how many it stands."""
+    """Table and column of names that cannot be changed → number of rows with a match."""
     backups: tuple[str, ...] = ()
 
-    def with_rows(self, table: str, hits: Mapping[int, Counter[str]]) -> "ScrubResult":
-        """With these rows of a table: row → what was put there."""
-        if not hits:
+    def with_rows(self, table: str, replaced: Mapping[int, Counter[str]]) -> "ScrubResult":
+        """With these rows of a table: row id → the placeholders inserted."""
+        if not replaced:
             return self
-        shown = (*self.ids.get(table, ()), *hits)[:_IDS_SHOWN]
-        total = Counter(self.found)
-        for put in hits.values():
-            total.update(put)
-        more = self.with_count(table, len(hits))
-        return replace(more, ids={**self.ids, table: shown}, found=dict(total))
+        shown = (*self.ids.get(table, ()), *replaced)[:_SHOWN_IDS_MAX]
+        total = dict(sum(replaced.values(), Counter(self.found)))
+        more = self.with_count(table, len(replaced))
+        return replace(more, ids={**self.ids, table: shown}, found=total)
 
     def with_count(self, where: str, count: int) -> "ScrubResult":
-        """With `count` more rows or lines of one place."""
+        """With `count` more rows or lines."""
         if not count:
             return self
         return replace(self, rows={**self.rows, where: self.rows.get(where, 0) + count})
 
 
-def count_replacements(
-    rule: ScrubRule, table: TextTable, rows: Sequence[TextRow]
-) -> dict[int, Counter[str]]:
-    """Those of these rows in which the rule finds something: row → what it puts there."""
-    return {
-        row.id: sum(
-            (_put(row.texts[column], text) for column, text in new.items()), Counter[str]()
-        )
-        for row, new in zip(rows, rewrite_rows(rule, table, rows), strict=True)
-        if new
-    }
-
-
 def rewrite_rows(
     rule: ScrubRule, table: TextTable, rows: Sequence[TextRow]
 ) -> list[dict[str, str]]:
-    """Of each row: column → its new text, of those that change."""
+    """For each row: column → new text, where it changes."""
     cells = [
         (number, column, json.loads(text) if column in table.json else text)
         for number, row in enumerate(rows)
@@ -216,23 +201,29 @@ def rewrite_rows(
     return new
 
 
+def count_replacements(
+    rule: ScrubRule, table: TextTable, rows: Sequence[TextRow]
+) -> dict[int, Counter[str]]:
+    """For each row that the rule changes: its id → the placeholders inserted."""
+    found: dict[int, Counter[str]] = {}
+    for row, new in zip(rows, rewrite_rows(rule, table, rows), strict=True):
+        for column, text in new.items():
+            inserted = Counter(_ANY_PLACEHOLDER.findall(text))
+            inserted -= Counter(_ANY_PLACEHOLDER.findall(row.texts[column]))
+            found[row.id] = found.get(row.id, Counter()) + inserted
+    return found
+
+
 def find_unchangeable(tx: Connection, rule: ScrubRule) -> dict[str, int]:
-    """Names that cannot be changed in which the rule finds something, by table and column."""
+    """Names that cannot be changed: table and column → number of rows with a match."""
     names = list(erasure.lookup_names(tx))
     cleaned = rule.clean([text for _, text in names])
-    return dict(
-        Counter(where for (where, text), new in zip(names, cleaned, strict=True) if new != text)
-    )
+    matches = (where for (where, text), new in zip(names, cleaned, strict=True) if new != text)
+    return dict(Counter(matches))
 
 
-def scrub_log(
-    path: str, rule: Callable[[str], str], change: Callable[[str], str] | None
-) -> int:
-    """How many lines of the log the rule changes; with `change` they are changed."""
-    if change is not None:
-        return log.rewrite(path, change)
-    return sum(rule(line) != line for line in log.lines(path))
-
-
-def _put(before: str, after: str) -> Counter[str]:
-    return Counter(_PLACEHOLDER.findall(after)) - Counter(_PLACEHOLDER.findall(before))
+def scrub_log(path: str, rule: Callable[[str], str], *, dry_run: bool) -> int:
+    """Change the lines of the log, or only count those that would change."""
+    if dry_run:
+        return sum(rule(line) != line for line in log.lines(path))
+    return log.rewrite(path, rule)

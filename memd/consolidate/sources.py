@@ -1,164 +1,133 @@
-"""Places elsewhere that memories were read from, and what a place says now.
+"""Link imported memories to the part of a file that they were read from.
 
-A place is a part of a file: a section of notes, a row of another program's database. A memory derives
-from the place that says it. When the place says something else, the new memory hides the old one,
-which refers to the place from then on; when the place is gone, its memory expires, and a place that
-comes back revives it. What was forgotten keeps its place from speaking again. Everything here happens
-in the caller's transaction. Not here: reading places (exchange/).
+A memory derives from its origin: a section of notes, a row of another program's database. When the
+origin has another text, the new memory supersedes the old one, which then only refers to the origin.
+When the origin is removed, its memory expires; when it returns, the memory holds again. An origin whose
+memory was forgotten on purpose imports nothing more. The caller provides the transaction.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from memd.models import Edge, EdgeType, Kind, Summary
+from memd.consolidate.supersede import active_supersessions, hide_unless_pinned
+from memd.models import Edge, EdgeType, Summary
 from memd.store import ledger, links, summaries
 from memd.store.database import Connection
 from memd.text import digest, storable
 
 READ_AGAIN_RULE = "read-again"
-"""A supersession by this rule: the place that said the older one says the newer one now."""
+"""The rule of a supersession of what an origin said by what it says now."""
 IMPORTED = "imported"
+"""The rule of an imported memory."""
 IMPORTED_FILE = "imported:file"
-"""The rules of memories that come from elsewhere; the second are parts of a person's own files."""
+"""The rule of a memory imported from a file that the user wrote."""
 ORIGIN_NODE = "origin"
+_EDGES_MAX = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A place: the file, what names the part of it for good, and the line where that was, if known."""
+    """Part of a file: its path, the lasting name of the part, and the line where it was, if known."""
 
     path: str
     part: str = ""
     line: int | None = None
     moves: bool = False
-    """Whether the caller chose the project, so that a memory of another one gives way."""
+    """Whether the caller chose the project, so that a memory of another project is superseded."""
 
     @property
     def node(self) -> str:
-        """The place as a node of the graph."""
-        return f"{_stem(self.path)}{storable(self.part)}"
+        """The id of its node in the graph of edges."""
+        return f"{_node_prefix(self.path)}{storable(self.part)}"
 
     @property
     def rule(self) -> str:
-        """The rule of the edge to it, for people."""
+        """The rule of the edge to it, which is displayed."""
         return IMPORTED if self.line is None else f"{IMPORTED}, line {self.line}"
 
 
 def find_memory(tx: Connection, origin: Origin) -> Summary | None:
-    """The memory that this place says, if it says one."""
-    edges = _held(tx, origin.node)
+    """The memory that derives from this origin."""
+    edges = _derived_edges(links.edges_at(tx, ORIGIN_NODE, origin.node))
     return summaries.get_summary(tx, int(edges[-1].from_id)) if edges else None
 
 
 def is_forgotten(tx: Connection, origin: Origin) -> bool:
-    """Whether what this place said was forgotten on purpose."""
-    return ledger.is_forgotten(tx, _key(origin.node))
+    """Whether the memory of this origin was forgotten on purpose."""
+    return ledger.is_forgotten(tx, digest(ORIGIN_NODE, origin.node))
 
 
 def forget_origins(tx: Connection, summary_id: int, now: int) -> None:
-    """Keep the places that say this memory, which is about to go, from saying it in other words."""
-    for edge in _places(tx, summary_id):
-        ledger.record_forgotten(tx, _key(edge.to_id), now)
+    """Import nothing more from the origins of a memory that is about to be forgotten."""
+    for edge in _find_origins(tx, summary_id):
+        ledger.record_forgotten(tx, digest(ORIGIN_NODE, edge.to_id), now)
 
 
 def was_replaced(tx: Connection, summary: Summary) -> bool:
-    """Whether a memory is hidden because its place said something else."""
+    """Whether a memory is hidden because its origin has another text."""
     return any(
-        one.older_id == summary.id and one.undone_at is None and one.rule == READ_AGAIN_RULE
-        for one in links.supersessions_of(tx, summary.id)
+        one.older_id == summary.id and one.rule == READ_AGAIN_RULE
+        for one in active_supersessions(tx, summary.id)
     )
 
 
 def attach_origin(
     tx: Connection, summary: Summary, origin: Origin, now: int
 ) -> tuple[int, ...]:
-    """Note that this place says this memory now; the ids of those that it said before and hides."""
+    """Let a memory derive from this origin; the ids of the memories that it therefore hides."""
     hidden = []
-    for edge in _held(tx, origin.node):
-        _let_go(tx, edge, now)
+    for edge in _derived_edges(links.edges_at(tx, ORIGIN_NODE, origin.node)):
+        _detach_origin(tx, edge, now)
         older = summaries.get_summary(tx, int(edge.from_id))
-        if older is not None and older.id != summary.id and _gives_way(tx, older, summary, now):
+        if older is None or older.id == summary.id or _find_origins(tx, older.id):
+            continue
+        guard = "its origin has another text now"
+        if hide_unless_pinned(tx, summary.id, older, READ_AGAIN_RULE, guard, now):
             hidden.append(older.id)
-    me = ("summary", str(summary.id))
-    links.drop_edge(tx, me, EdgeType.REFERENCES, (ORIGIN_NODE, origin.node))
-    links.add_edges(
-        tx,
-        [links.NewEdge(*me, EdgeType.DERIVES_FROM, ORIGIN_NODE, origin.node, origin.rule, now)],
-    )
+    start, end = ("summary", str(summary.id)), (ORIGIN_NODE, origin.node)
+    links.drop_edge(tx, start, EdgeType.REFERENCES, end)
+    links.add_edges(tx, [links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, origin.rule, now)])
     return tuple(hidden)
 
 
 def expire_missing(
     tx: Connection, path: str, staying: Collection[int], now: int
 ) -> tuple[int, ...]:
-    """The memories of this file that it does not say any more, but for these; they expire now."""
-    gone = []
-    for edge in links.edges_below(tx, ORIGIN_NODE, _stem(path)):
+    """Let the memories of this file expire, except for those that it still says; their ids."""
+    expired = []
+    for edge in _derived_edges(links.edges_below(tx, ORIGIN_NODE, _node_prefix(path))):
         number = int(edge.from_id)
-        if edge.type is not EdgeType.DERIVES_FROM or number in staying:
+        if number in staying:
             continue
-        _let_go(tx, edge, now)
+        _detach_origin(tx, edge, now)
         summary = summaries.get_summary(tx, number)
-        if summary is None or summary.pinned_at is not None or _places(tx, number):
-            continue
-        if summary.superseded_by is None:
+        if (
+            summary is not None
+            and summary.pinned_at is None
+            and summary.superseded_by is None
+            and not _find_origins(tx, number)
+        ):
             summaries.renew_summary(tx, number, at=summary.at, expires_at=now, now=now)
-            gone.append(number)
-    return tuple(gone)
+            expired.append(number)
+    return tuple(expired)
 
 
-def has_text(summary: Summary, kind: Kind, text: str) -> bool:
-    """Whether a memory is this, letter by letter."""
-    return summary.kind is kind and summary.body == storable(text)
+def _detach_origin(tx: Connection, edge: Edge, now: int) -> None:
+    """Turn `derives_from` into `references`."""
+    start, end = (edge.from_kind, edge.from_id), (edge.to_kind, edge.to_id)
+    links.drop_edge(tx, start, edge.type, end)
+    past = links.NewEdge(*start, EdgeType.REFERENCES, *end, "imported before", now)
+    links.add_edges(tx, [past])
 
 
-def _gives_way(tx: Connection, older: Summary, newer: Summary, now: int) -> bool:
-    """Hide what a place does not say any more, unless another place does, or it is pinned."""
-    if _places(tx, older.id):
-        return False
-    if older.pinned_at is not None:
-        ends = ("summary", str(newer.id), EdgeType.CONTRADICTS, "summary", str(older.id))
-        links.add_edges(
-            tx, [links.NewEdge(*ends, READ_AGAIN_RULE, now, detail={"finding": "pinned"})]
-        )
-        return False
-    hidden = links.supersede(
-        tx,
-        newer_id=newer.id,
-        older_id=older.id,
-        rule=READ_AGAIN_RULE,
-        cosine=None,
-        guard="the place where it was read says otherwise now",
-        at=now,
-    )
-    return hidden is not None
-
-
-def _let_go(tx: Connection, edge: Edge, now: int) -> None:
-    """Turn `derives_from` into `references`: the place said it once."""
-    ends = ((edge.from_kind, edge.from_id), (edge.to_kind, edge.to_id))
-    links.drop_edge(tx, ends[0], edge.type, ends[1])
-    once = links.NewEdge(*ends[0], EdgeType.REFERENCES, *ends[1], "said there before", now)
-    links.add_edges(tx, [once])
-
-
-def _held(tx: Connection, node: str) -> list[Edge]:
-    edges = links.edges_at(tx, ORIGIN_NODE, node)
+def _derived_edges(edges: Iterable[Edge]) -> list[Edge]:
     return [edge for edge in edges if edge.type is EdgeType.DERIVES_FROM]
 
 
-def _places(tx: Connection, summary_id: int) -> list[Edge]:
-    edges = links.edges_at(tx, "summary", str(summary_id), limit=1_000)
-    return [
-        edge
-        for edge in edges
-        if edge.type is EdgeType.DERIVES_FROM and edge.to_kind == ORIGIN_NODE
-    ]
+def _find_origins(tx: Connection, summary_id: int) -> list[Edge]:
+    edges = links.edges_at(tx, "summary", str(summary_id), limit=_EDGES_MAX)
+    return [edge for edge in _derived_edges(edges) if edge.to_kind == ORIGIN_NODE]
 
 
-def _stem(path: str) -> str:
+def _node_prefix(path: str) -> str:
     return f"{storable(path)}#"
-
-
-def _key(node: str) -> str:
-    return digest(ORIGIN_NODE, node)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks import corpus, harness, metrics, minilm
 from memd.config import Config
-from memd.consolidate.decide import CandidatePair, Relate, Supersede, decide
+from memd.consolidate.decide import CandidatePair, decide
 from memd.consolidate.near_duplicates import hash_form
 from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Kind, Summary, Tier
@@ -183,12 +183,8 @@ def _decide(pair: dict[str, str], cosine: float, threshold: float) -> str:
         return "none"
     older = _fact(1, pair["a"], 1)
     newer = _fact(2, pair["b"], 2 if pair["class"] == "project" else 1)
-    for move in decide([CandidatePair(newer, older, cosine if cosine >= threshold else None)]):
-        if isinstance(move, Supersede):
-            return "supersedes"
-        if isinstance(move, Relate):
-            return move.type.value
-    return "none"
+    pair = CandidatePair(newer, older, cosine if cosine >= threshold else None)
+    return next((decision.type.value for decision in decide([pair])), "none")
 
 
 def _fact(number: int, text: str, project_id: int) -> Summary:

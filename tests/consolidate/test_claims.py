@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from memd.consolidate.claims import TokenType, parse_claims, word_key
 
 
-def tokens(text, sort):
-    return [token.key for token in parse_claims(text).tokens if token.sort is sort]
+def tokens(text, type_):
+    return [token.key for token in parse_claims(text).tokens if token.type is type_]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_a_number_carries_its_unit_however_it_is_written(text, keys):
 
 
 @pytest.mark.parametrize(
-    ("text", "sort", "keys"),
+    ("text", "type_", "keys"),
     [
         ("see src/app/auth.py.", TokenType.PATH, ["src/app/auth.py"]),
         ("at https://a.example/x?y=1, then", TokenType.PATH, ["https://a.example/x?y=1"]),
@@ -45,8 +45,8 @@ def test_a_number_carries_its_unit_however_it_is_written(text, keys):
         ("it doesn’t, can't, never and no longer", TokenType.NEGATION, ["not"] * 4),
     ],
 )
-def test_names_and_values_are_told_apart(text, sort, keys):
-    assert tokens(text, sort) == keys
+def test_names_and_values_are_told_apart(text, type_, keys):
+    assert tokens(text, type_) == keys
 
 
 def test_a_log_stamp_at_the_head_of_a_line_says_nothing():
@@ -57,7 +57,7 @@ def test_a_log_stamp_at_the_head_of_a_line_says_nothing():
 def test_a_text_falls_into_sentences_and_clauses():
     reading = parse_claims("Use Redis, not SQLite. It is quick\nand small.")
     said = [
-        [" ".join(t.shown for t in clause) for clause in sentence]
+        [" ".join(t.text for t in clause) for clause in sentence]
         for sentence in reading.sentences
     ]
     assert said == [["Use Redis", "not SQLite"], ["It is quick and", "small"]]
@@ -71,7 +71,7 @@ def test_a_word_is_known_by_its_stem_and_a_few_synonyms():
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text):
-    assert all(token.key and token.shown for token in parse_claims(text).tokens)
+    assert all(token.key and token.text for token in parse_claims(text).tokens)
 
 
 @pytest.mark.parametrize("piece", ["-", "a-", "\n", "/", "1,", "`a` ", "a.", "~/", "@", "["])

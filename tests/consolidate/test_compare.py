@@ -2,7 +2,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memd.consolidate.compare import Agreement, compare
+from memd.consolidate.claims import parse_claims
+from memd.consolidate.compare import Agreement, compare, is_phrase_moved, is_reordered
 
 DIFFERENT = [
     (
@@ -106,17 +107,17 @@ RESTATED = [
 
 @pytest.mark.parametrize(("older", "newer", "aspect"), DIFFERENT)
 def test_what_differs_is_refused_and_named(older, newer, aspect):
-    finding = compare(older, newer)
-    assert finding.verdict is Agreement.DIFFERS
-    assert aspect in finding.aspects, finding.reason
-    assert not compare(newer, older).permits
+    comparison = compare(older, newer)
+    assert comparison.agreement is Agreement.DIFFERS
+    assert aspect in comparison.aspects, comparison.reason
+    assert not compare(newer, older).agrees
 
 
 @pytest.mark.parametrize(("older", "newer"), RESTATED)
 def test_what_only_sounds_different_is_permitted(older, newer):
-    finding = compare(older, newer)
-    assert finding.permits, finding.reason
-    assert compare(newer, older).permits
+    comparison = compare(older, newer)
+    assert comparison.agrees, comparison.reason
+    assert compare(newer, older).agrees
 
 
 def test_the_reason_is_told_in_words():
@@ -126,8 +127,8 @@ def test_the_reason_is_told_in_words():
 
 
 def test_a_sentence_more_is_an_elaboration_and_told_so():
-    finding = compare("Use pytest.", "Use pytest. It needs a database.")
-    assert (finding.verdict, finding.gained, finding.lost) == (
+    comparison = compare("Use pytest.", "Use pytest. It needs a database.")
+    assert (comparison.agreement, comparison.gained, comparison.lost) == (
         Agreement.RESTATED,
         ("It needs a database",),
         (),
@@ -140,7 +141,7 @@ def test_a_sentence_more_is_an_elaboration_and_told_so():
 def test_a_title_that_repeats_the_body_is_not_a_difference():
     assert compare(
         "Use Redis\nUse Redis for sessions.", "Use Redis for sessions\nUse Redis for sessions."
-    ).permits
+    ).agrees
 
 
 VOCABULARY = (
@@ -153,12 +154,12 @@ TEXTS = st.lists(WORDS, max_size=12).map(" ".join)
 
 @given(st.text(max_size=200) | TEXTS)
 def test_every_text_is_the_same_as_itself(text):
-    assert compare(text, text).verdict is Agreement.SAME
+    assert compare(text, text).agreement is Agreement.SAME
 
 
 @given(TEXTS, TEXTS)
 def test_refusing_does_not_depend_on_who_is_newer(one, other):
-    assert compare(one, other).permits == compare(other, one).permits
+    assert compare(one, other).agrees == compare(other, one).agrees
 
 
 @given(TEXTS, st.integers(0, 10**6), st.integers(0, 10**6), TEXTS)
@@ -168,14 +169,12 @@ def test_a_changed_number_always_refuses(head, was, now, tail):
     assume(not {was, now} & numbers)
     assert not compare(
         f"{head} wait {was} ticks {tail}", f"{head} wait {now} ticks {tail}"
-    ).permits
+    ).agrees
 
 
 @given(TEXTS)
 def test_a_denied_text_never_merges_with_itself_affirmed(text):
-    assert not compare(
-        f"{text}. We cache profiles", f"{text}. We do not cache profiles"
-    ).permits
+    assert not compare(f"{text}. We cache profiles", f"{text}. We do not cache profiles").agrees
 
 
 @given(
@@ -188,4 +187,56 @@ def test_a_denied_text_never_merges_with_itself_affirmed(text):
 def test_the_order_of_sentences_does_not_matter(sentences, random):
     shuffled = list(sentences)
     random.shuffle(shuffled)
-    assert compare(". ".join(sentences), ". ".join(shuffled).upper()).permits
+    assert compare(". ".join(sentences), ". ".join(shuffled).upper()).agrees
+
+
+def moved(one, other):
+    found = is_phrase_moved(parse_claims(one), parse_claims(other))
+    assert is_phrase_moved(parse_claims(other), parse_claims(one)) is found
+    return found
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            "It retries failed requests with backoff and jitter, because the service is slow",
+            "With backoff and jitter it retries failed requests, because the service is slow",
+        ),
+        ("Lint everything in CI and on laptops", "In CI and on laptops, lint everything"),
+        ("After the review, deploy to production", "Deploy to production after the review"),
+    ],
+)
+def test_a_phrase_that_says_its_part_may_move(one, other):
+    assert moved(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Use Redis", "Use Redis"),
+        ("Use Redis here", "Use Redis"),
+        ("Use Redis", "Use Postgres"),
+        ("Diff old file and new file", "Diff new file and old file"),
+        ("Run test on Linux, run build on Mac", "On Linux run build, on Mac run test"),
+        ("Run tests, run builds on Mac", "On Mac run tests, run builds"),
+        ("Unit tests pass and builds break on Mac", "On Mac unit tests pass and builds break"),
+        ("Move it from Redis to Postgres", "Move it from Postgres to Redis"),
+        ("", ""),
+    ],
+)
+def test_what_would_then_belong_to_something_else_may_not(one, other):
+    assert not moved(one, other)
+
+
+def test_circumstances_in_another_order_may_belong_to_something_else():
+    one = parse_claims("In CI, debug is on; in staging, it is off")
+    assert is_reordered(one, parse_claims("In staging, debug is on; in CI, it is off"))
+    assert not is_reordered(one, one)
+    assert not is_reordered(parse_claims("In CI, it is on"), parse_claims("It is on, in CI"))
+
+
+def test_what_comes_then_comes_then():
+    one = parse_claims("Build the docs, then deploy the site")
+    assert is_reordered(one, parse_claims("Deploy the site, then build the docs"))
+    assert not is_reordered(one, parse_claims("Build the docs then deploy the site"))

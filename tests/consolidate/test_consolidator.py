@@ -154,14 +154,14 @@ async def test_a_memory_that_changes_while_it_is_looked_at_is_left(
     old = vault.put(LONG.format(30))
     vault.put(LONG.format(30))
     await vault.indexer.settle()
-    planned = consolidator._plan
+    planned = consolidator._plan_tick
 
     async def then_changed(now):
         plan = await planned(now)
         vault.db.write_now(lambda tx: summaries.strengthen_summary(tx, old, clock() + 1))
         return plan
 
-    monkeypatch.setattr(consolidator, "_plan", then_changed)
+    monkeypatch.setattr(consolidator, "_plan_tick", then_changed)
     tick = await consolidator.tick()
     assert (tick.examined, tick.waiting, tick.superseded) == (0, 2, 0)
     monkeypatch.undo()
@@ -282,7 +282,7 @@ async def test_two_restatements_of_one_batch_find_each_other(vault, clock, rung)
 async def test_what_was_looked_at_before_there_were_forms_gets_its_form(
     vault, clock, rung, monkeypatch
 ):
-    monkeypatch.setattr(consolidate_consolidator, "_EARLIER", 2)
+    monkeypatch.setattr(consolidate_consolidator, "_BACKFILLED_FORMS_MAX", 2)
     old = [vault.put(f"the {word} is cached") for word in ("menu", "cart", "page")]
     await vault.indexer.settle()
     await make(vault, clock, rung, threshold=1.0).tick()
@@ -434,4 +434,4 @@ async def test_a_memory_waits_one_tick_for_its_learned_vector_and_no_longer(
     assert (await consolidator.tick()).waiting == 1
     await learn(vault)
     assert (await consolidator.tick()).waiting == 0
-    assert consolidator._waited == set()
+    assert consolidator._waiting_for_vector == set()

@@ -2,43 +2,45 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate.decide import (
-    MAY_HIDE,
-    CandidatePair,
-    Relate,
-    Supersede,
-    count_refusals,
-    decide,
-    join_text,
-)
+from memd.consolidate.claims import join_title
+from memd.consolidate.decide import MAY_HIDE, CandidatePair, count_refusals, decide
 from memd.models import EdgeType, Kind, Summary, Tier
 
 OLD = Summary(
     id=1, uid="u", project_id=1, session_id=1, kind=Kind.DECISION, tier=Tier.CAPTURED, source="claude-code",
     title="Cache", body="We cache user profiles for 30 seconds", at=100, created_at=1, updated_at=1, rule="r",
 )  # fmt: skip
+SUPERSEDES = EdgeType.SUPERSEDES
 
 
-def like(number, **change):
+def old(**change):
+    return dataclasses.replace(OLD, **change)
+
+
+def new(number=2, **change):
     return dataclasses.replace(
         OLD, id=number, uid=f"u{number}", **{"at": 100 + number, **change}
     )
 
 
-def verdict(newer, older=OLD):
-    found = decide([CandidatePair(newer, older, 0.97)])
-    return found[0] if found else None
+def decide_pair(newer, older=OLD, cosine=0.97):
+    """The decision, or None if there is none."""
+    return next(decide([CandidatePair(newer, older, cosine)]), None)
+
+
+def decide_type(newer, older=OLD):
+    return decide_pair(newer, older).type
 
 
 def test_a_restatement_supersedes_the_older_one():
-    assert verdict(like(2, body="we cache user profiles for 30s")) == Supersede(
-        2, 1, 0.97, "same"
-    )
+    decision = decide_pair(new(body="we cache user profiles for 30s"))
+    assert (decision.type, decision.pair, decision.cosine) == (SUPERSEDES, (2, 1), 0.97)
+    assert decision.comparison.reason == "same"
 
 
 def test_the_one_that_happened_later_is_the_newer_whatever_its_id():
-    assert verdict(like(2, at=50)) == Supersede(1, 2, 0.97, "same")
-    assert verdict(like(2, at=100)) == Supersede(2, 1, 0.97, "same")
+    assert decide_pair(new(at=50)).pair == (1, 2)
+    assert decide_pair(new(at=100)).pair == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -46,26 +48,19 @@ def test_the_one_that_happened_later_is_the_newer_whatever_its_id():
     ["We cache user profiles for 60 seconds", "We do not cache user profiles for 30 seconds"],
 )
 def test_two_claims_that_cannot_both_hold_contradict(body):
-    found = verdict(like(2, body=body))
-    assert isinstance(found, Relate)
-    assert (found.a, found.b, found.type) == (2, 1, EdgeType.CONTRADICTS)
+    decision = decide_pair(new(body=body))
+    assert (decision.pair, decision.type) == ((2, 1), EdgeType.CONTRADICTS)
 
 
 def test_only_claims_contradict():
-    older = dataclasses.replace(OLD, kind=Kind.CHANGE)
-    found = verdict(
-        like(2, kind=Kind.CHANGE, body="We cache user profiles for 60 seconds"), older
-    )
-    assert found.type is EdgeType.SIMILAR_TO
+    newer = new(kind=Kind.CHANGE, body="We cache user profiles for 60 seconds")
+    assert decide_type(newer, old(kind=Kind.CHANGE)) is EdgeType.SIMILAR_TO
 
 
 def test_another_file_is_another_subject():
-    older = dataclasses.replace(OLD, body="We cache in a.py for 30 s")
-    assert verdict(like(2, body="We cache in b.py for 60 s"), older).type is EdgeType.SIMILAR_TO
-    assert (
-        verdict(like(2, files=("b.py",)), dataclasses.replace(OLD, files=("a.py",))).type
-        is EdgeType.SIMILAR_TO
-    )
+    newer = new(body="We cache in b.py for 60 s")
+    assert decide_type(newer, old(body="We cache in a.py for 30 s")) is EdgeType.SIMILAR_TO
+    assert decide_type(new(files=("b.py",)), old(files=("a.py",))) is EdgeType.SIMILAR_TO
 
 
 @pytest.mark.parametrize(
@@ -79,91 +74,83 @@ def test_another_file_is_another_subject():
         ({"body": f"{OLD.body}. It saves a query."}, {}, "detail"),
     ],
 )
-def test_nothing_is_hidden_that_would_then_be_harder_to_find(older, newer, aspect):
-    found = verdict(like(2, **newer), dataclasses.replace(OLD, **older))
-    assert isinstance(found, Relate)
-    assert aspect in found.finding.aspects
+def test_no_memory_is_hidden_that_would_then_be_harder_to_find(older, newer, aspect):
+    decision = decide_pair(new(**newer), old(**older))
+    assert decision.type is not SUPERSEDES
+    assert aspect in decision.comparison.aspects
 
 
-def test_a_note_may_be_hidden_by_the_claim_that_it_was_and_not_the_other_way_round():
-    assert isinstance(verdict(like(2), dataclasses.replace(OLD, kind=Kind.NOTE)), Supersede)
+def test_a_claim_may_hide_a_note_but_a_note_no_claim():
+    assert decide_type(new(), old(kind=Kind.NOTE)) is SUPERSEDES
     assert Kind.DECISION not in MAY_HIDE[Kind.NOTE]
     assert all(kind in MAY_HIDE[kind] for kind in Kind)
     assert Kind.FAILURE not in MAY_HIDE[Kind.FIX]
 
 
 @pytest.mark.parametrize("change", [{"project_id": 2}, {"superseded_by": 9}])
-def test_another_project_and_what_is_hidden_are_left_alone(change):
-    assert verdict(like(2, **change)) is None
+def test_another_project_and_hidden_memories_are_left_alone(change):
+    assert decide_pair(new(**change)) is None
 
 
 def test_two_summaries_of_one_episode_are_left_alone():
-    older = dataclasses.replace(OLD, episode="e")
-    assert verdict(like(2, episode="e"), older) is None
-    assert isinstance(verdict(like(2, episode="e", session_id=2), older), Supersede)
-    assert isinstance(verdict(like(2, episode="f"), older), Supersede)
+    older = old(episode="e")
+    assert decide_pair(new(episode="e"), older) is None
+    assert decide_type(new(episode="e", session_id=2), older) is SUPERSEDES
+    assert decide_type(new(episode="f"), older) is SUPERSEDES
 
 
 def test_of_several_copies_each_is_hidden_once_by_the_newest():
-    a, b, c = OLD, like(2), like(3)
-    found = decide(
-        [
-            CandidatePair(a, b, 0.99),
-            CandidatePair(c, a, 0.98),
-            CandidatePair(b, c, 0.97),
-            CandidatePair(c, b, 0.97),
-        ]
+    a, b, c = OLD, new(2), new(3)
+    pairs = [(a, b, 0.99), (c, a, 0.98), (b, c, 0.97), (c, b, 0.97)]
+    decisions = decide(CandidatePair(*pair) for pair in pairs)
+    assert [(one.pair, one.cosine) for one in decisions] == [((3, 2), 0.97), ((3, 1), 0.98)]
+
+
+def test_refusals_are_counted_by_aspect():
+    other = new(body="We cache user profiles for 60 seconds")
+    pairs = [CandidatePair(OLD, other, 0.96), CandidatePair(other, new(3), 0.99)]
+    assert count_refusals(decide(pairs)) == {"number": 2}
+
+
+def test_two_texts_of_one_form_are_decided_without_a_cosine():
+    assert decide_pair(new(), cosine=None).type is SUPERSEDES
+    decision = decide_pair(
+        new(body="We do not cache user profiles for 30 seconds"), cosine=None
     )
-    assert found == [Supersede(3, 2, 0.97, "same"), Supersede(3, 1, 0.98, "same")]
+    assert (decision.type, decision.cosine) == (EdgeType.CONTRADICTS, None)
 
 
-def test_refusals_are_counted_by_what_differed():
-    other = like(2, body="We cache user profiles for 60 seconds")
-    assert count_refusals(
-        decide([CandidatePair(OLD, other, 0.96), CandidatePair(other, like(3), 0.99)])
-    ) == {"number": 2}
+def test_the_same_words_in_another_relation_do_not_make_two_memories_similar():
+    older = old(kind=Kind.CHANGE, body="The worker calls the gateway")
+    newer = new(kind=Kind.CHANGE, body="The gateway calls the worker")
+    assert decide_pair(newer, older, cosine=None) is None
+    assert decide_pair(newer, older, cosine=0.99).type is EdgeType.SIMILAR_TO
 
 
-def test_two_of_one_form_are_decided_without_a_cosine():
-    assert decide([CandidatePair(OLD, like(2), None)]) == [Supersede(2, 1, None, "same")]
-    (opposed,) = decide(
-        [CandidatePair(OLD, like(2, body="We do not cache user profiles for 30 seconds"), None)]
-    )
-    assert (opposed.type, opposed.cosine) == (EdgeType.CONTRADICTS, None)
+@pytest.mark.parametrize(
+    "more",
+    [
+        ", in 64 MB",
+        ". It does not help much with avatars, orders or invoices.",
+    ],
+)
+def test_a_detail_that_only_one_text_has_is_no_contradiction(more):
+    assert decide_type(new(body=OLD.body + more)) is EdgeType.SIMILAR_TO
 
 
-def test_the_same_words_in_another_relation_are_not_alike_for_that_alone():
-    older = dataclasses.replace(OLD, kind=Kind.CHANGE, body="The worker calls the gateway")
-    newer = like(2, kind=Kind.CHANGE, body="The gateway calls the worker")
-    assert decide([CandidatePair(older, newer, None)]) == []
-    assert len(decide([CandidatePair(older, newer, 0.99)])) == 1
-
-
-def test_what_only_one_of_them_speaks_of_is_no_contradiction():
-    for body in (
-        "We cache user profiles for 30 seconds, in 64 MB",
-        "We cache user profiles for 30 seconds. It does not help much with avatars, orders or invoices.",
-    ):
-        found = verdict(like(2, body=body))
-        assert isinstance(found, Relate)
-        assert found.type is EdgeType.SIMILAR_TO
-
-
-def test_a_title_that_only_begins_the_text_says_nothing_of_its_own():
-    older = dataclasses.replace(
-        OLD,
+def test_a_title_that_only_begins_the_text_is_ignored():
+    older = old(
         title="Use Redis for sessions, because…",
         body="Use Redis for sessions, because it expires",
     )
-    newer = like(
-        2, title="Because it expires, use…", body="Because it expires, use Redis for sessions"
+    newer = new(
+        title="Because it expires, use…", body="Because it expires, use Redis for sessions"
     )
-    assert isinstance(verdict(newer, older), Supersede)
-    assert join_text("A title", "a body") == "A title\na body"
-    assert join_text("", "a body") == "a body"
+    assert decide_type(newer, older) is SUPERSEDES
+    assert join_title("A title", "a body") == "A title\na body"
+    assert join_title("", "a body") == "a body"
 
 
 def test_numbers_that_are_swapped_contradict():
-    older = dataclasses.replace(OLD, body="10 retries and 30 seconds")
-    found = verdict(like(2, body="30 retries and 10 seconds"), older)
-    assert found.type is EdgeType.CONTRADICTS
+    older = old(body="10 retries and 30 seconds")
+    assert decide_type(new(body="30 retries and 10 seconds"), older) is EdgeType.CONTRADICTS

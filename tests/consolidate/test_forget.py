@@ -1,18 +1,26 @@
 import pytest
 
-from memd.consolidate import forget as consolidate_forget
+from memd.consolidate.forget import ForgetSelection, apply_plan, plan_selection
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, EventKind, NewEvent, SessionRef
 from memd.store import events, fulltext, ledger, links, projects, summaries
 
 
+def plan_ids(tx, ids):
+    return plan_selection(tx, ForgetSelection(ids))
+
+
 @pytest.fixture
 def forget(vault, clock):
-    return lambda *ids: vault.db.write_now(
-        lambda tx: consolidate_forget.apply_plan(
-            tx, consolidate_forget.plan_ids(tx, ids), clock()
-        )
-    )
+    def forget(*ids):
+        def work(tx):
+            plan = plan_ids(tx, ids)
+            apply_plan(tx, plan, clock())
+            return plan.report(is_dry_run=False)
+
+        return vault.db.write_now(work)
+
+    return forget
 
 
 async def test_with_a_memory_go_its_text_vectors_edges_and_events(vault, forget):
@@ -110,6 +118,6 @@ def test_unknown_ids_are_told_and_are_an_error_only_if_all_are(vault, forget):
 
 def test_a_plan_changes_nothing(vault):
     number = vault.put("x")
-    plan = vault.db.read_now(lambda tx: consolidate_forget.plan_ids(tx, [number]))
+    plan = vault.db.read_now(lambda tx: plan_ids(tx, (number,)))
     assert plan.report(is_dry_run=True).is_dry_run
     assert vault.db.read_now(summaries.summary_counts)["summaries"] == 1

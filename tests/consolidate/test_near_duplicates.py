@@ -4,9 +4,19 @@ import numpy as np
 import pytest
 
 from memd.consolidate import near_duplicates
-from memd.consolidate.near_duplicates import PAIRS_PER_MEMORY_MAX, VectorRows
+from memd.consolidate.near_duplicates import (
+    CANDIDATES_MAX,
+    LEARNED_COSINE_MIN,
+    PAIRS_PER_MEMORY_MAX,
+    Neighbour,
+    VectorRows,
+    hash_form,
+    select_candidates,
+)
 from memd.index.memory_index import MemoryIndex
 from memd.index.vectors import VectorMatrix
+from memd.models import Kind
+from tests.factories import AT, make_summary
 
 
 def unit(*values):
@@ -30,37 +40,39 @@ def rows(*given):
 
 
 def test_a_new_memory_meets_what_is_like_it_in_its_project():
-    found = rows((1, 1, 0, NEAR), (2, 1, 0, NEARER), (3, 2, 0, NEARER), (4, 1, 0, FAR)).pairs(
-        [2], 0.95
-    )
+    found = rows(
+        (1, 1, 0, NEAR), (2, 1, 0, NEARER), (3, 2, 0, NEARER), (4, 1, 0, FAR)
+    ).find_pairs([2], 0.95)
     assert [(a, b) for a, b, _ in found] == [(1, 2)]
     assert found[0][2] == pytest.approx(0.995, abs=1e-3)
 
 
 def test_two_new_memories_make_one_pair():
-    assert len(rows((1, 1, 0, NEAR), (2, 1, 0, NEARER)).pairs([1, 2], 0.95)) == 1
+    assert len(rows((1, 1, 0, NEAR), (2, 1, 0, NEARER)).find_pairs([1, 2], 0.95)) == 1
 
 
 def test_what_is_hidden_or_dead_is_no_neighbour():
-    assert rows((1, 1, 0, NEAR, False), (2, 1, 0, NEARER)).pairs([2], 0.95) == []
+    assert rows((1, 1, 0, NEAR, False), (2, 1, 0, NEARER)).find_pairs([2], 0.95) == []
 
 
 def test_the_least_alike_passages_count():
     one = ((1, 1, 0, NEARER), (1, 1, 1, NEARER))
-    assert rows(*one, (2, 1, 0, NEARER), (2, 1, 1, NEAR)).pairs([2], 0.9)[0][
+    assert rows(*one, (2, 1, 0, NEARER), (2, 1, 1, NEAR)).find_pairs([2], 0.9)[0][
         2
     ] == pytest.approx(0.995, abs=1e-3)
-    assert rows(*one, (2, 1, 0, NEARER), (2, 1, 1, FAR)).pairs([2], 0.9) == []
+    assert rows(*one, (2, 1, 0, NEARER), (2, 1, 1, FAR)).find_pairs([2], 0.9) == []
 
 
 def test_another_number_of_passages_is_another_memory():
-    assert rows((1, 1, 0, NEARER), (1, 1, 1, NEARER), (2, 1, 0, NEARER)).pairs([2], 0.9) == []
+    assert (
+        rows((1, 1, 0, NEARER), (1, 1, 1, NEARER), (2, 1, 0, NEARER)).find_pairs([2], 0.9) == []
+    )
 
 
 def test_of_very_many_copies_each_new_one_meets_a_few():
     many = rows(*[(number, 1, 0, NEARER) for number in range(1, 101)])
-    assert len(many.pairs([100], 0.95)) == PAIRS_PER_MEMORY_MAX
-    assert len(many.pairs(list(range(1, 101)), 0.95)) <= 100 * PAIRS_PER_MEMORY_MAX
+    assert len(many.find_pairs([100], 0.95)) == PAIRS_PER_MEMORY_MAX
+    assert len(many.find_pairs(list(range(1, 101)), 0.95)) <= 100 * PAIRS_PER_MEMORY_MAX
 
 
 def test_slices_and_blocks_change_nothing(monkeypatch):
@@ -69,10 +81,10 @@ def test_slices_and_blocks_change_nothing(monkeypatch):
     given = rows(
         *[(number, number % 2, 0, vector) for number, vector in enumerate(vectors, start=1)]
     )
-    whole = given.pairs(list(range(1, 61)), 0.97)
+    whole = given.find_pairs(list(range(1, 61)), 0.97)
     monkeypatch.setattr(near_duplicates, "_SLICE_ROWS", 7)
     monkeypatch.setattr(near_duplicates, "_BLOCK_ROWS", 5)
-    sliced = given.pairs(list(range(1, 61)), 0.97)
+    sliced = given.find_pairs(list(range(1, 61)), 0.97)
     assert [(a, b) for a, b, _ in sorted(sliced)] == [(a, b) for a, b, _ in sorted(whole)]
     assert whole
 
@@ -80,8 +92,8 @@ def test_slices_and_blocks_change_nothing(monkeypatch):
 def test_only_what_has_all_its_vectors_can_be_compared():
     none = np.zeros(2, np.float32)
     given = rows((1, 1, 0, NEAR), (2, 1, 0, NEAR), (2, 1, 1, none), (3, 1, 0, none))
-    assert given.indexed([1, 2, 3, 4]) == {1}
-    assert given.pairs([3], 0.0) == []
+    assert given.find_comparable([1, 2, 3, 4]) == {1}
+    assert given.find_pairs([3], 0.0) == []
 
 
 def test_an_index_that_is_not_loaded_has_no_rows():
@@ -100,7 +112,7 @@ def test_a_tick_needs_little_memory_however_many_rows_there_are():
     ones = np.ones(count, np.int32)
     given = VectorRows(numbers, ones, 0 * ones, ones.astype(np.bool_), matrix.vectors)
     tracemalloc.start()
-    assert given.pairs(list(range(1, 301)), 0.9) == []
+    assert given.find_pairs(list(range(1, 301)), 0.9) == []
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 3_000_000
@@ -109,7 +121,104 @@ def test_a_tick_needs_little_memory_however_many_rows_there_are():
 def test_looking_goes_in_steps_of_which_the_last_tells_all(monkeypatch):
     monkeypatch.setattr(near_duplicates, "_SLICE_ROWS", 10)
     given = rows(*[(number, 1, 0, NEARER) for number in range(1, 41)])
-    *steps, found = given.looking([40], 0.95)
+    *steps, found = given.search_pairs([40], 0.95)
     assert steps == [[]] * 5
     assert len(found) == PAIRS_PER_MEMORY_MAX
-    assert list(given.looking([], 0.95)) == [[]]
+    assert list(given.search_pairs([], 0.95)) == [[]]
+
+
+def of(text):
+    return hash_form("", text)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "USE REDIS FOR SESSIONS",
+        "for sessions, use `redis`!",
+        "Basically just use Redis for sessions, please.",
+        "2026-01-02T10:11:12Z Use Redis for sessions",
+        "[10:11:12] Use Redis for sessions",
+        "Nov 21 10:11:12 Use Redis for sessions",
+    ],
+)
+def test_dress_changes_no_form(other):
+    assert of("Use Redis for sessions.") == of(other)
+
+
+@pytest.mark.parametrize(
+    "other", ["Use Postgres for sessions", "Use Redis for 30 sessions", ""]
+)
+def test_another_word_is_another_form(other):
+    assert of("Use Redis for sessions") != of(other)
+
+
+def test_a_title_that_begins_the_body_changes_no_form():
+    assert hash_form("Use Redis", "Use Redis for sessions") == of("use redis for sessions")
+
+
+def test_a_form_fits_into_sixty_four_bits():
+    assert all(-(2**63) <= of(str(number)) < 2**63 for number in range(100))
+
+
+NOW = AT + 1
+
+
+def said(text, number=1, *, kind=Kind.FACT, **more):
+    return make_summary(text, text, id=number, kind=kind, **more)
+
+
+MINE = said("The retry limit of the gateway is 5")
+
+
+def ask(*near, judged=(), mine=MINE):
+    return select_candidates(mine, near, judged, NOW)
+
+
+def test_what_is_alike_is_told_with_what_differs():
+    (one,) = ask(Neighbour(said("The retry limit of the gateway is 3", 2), 0.8))
+    assert (one.id, one.kind, one.likeness) == (2, Kind.FACT, pytest.approx(0.8))
+    assert one.finding == "number: 3 → 5"
+
+
+def test_shared_words_are_enough_and_so_is_a_learned_model():
+    assert ask(Neighbour(said("Its retry limit of the gateway is small", 2), 0.5))
+    other = said("Requests are attempted again at most thrice", 2)
+    assert not ask(Neighbour(other, 0.1, LEARNED_COSINE_MIN - 0.01))
+    assert ask(Neighbour(other, 0.1, LEARNED_COSINE_MIN))
+
+
+def test_what_has_little_in_common_is_not_asked_about():
+    assert not ask(Neighbour(said("The docs are built with Sphinx", 2), 0.46))
+
+
+def test_what_a_rule_decides_is_not_asked_about():
+    assert not ask(Neighbour(said("the retry limit, of the gateway: is 5!", 2), 0.99))
+    assert not ask(
+        Neighbour(said("The retry limit of the gateway is 3", 2, superseded_by=7), 0.9)
+    )
+    assert not ask(
+        Neighbour(said("The retry limit of the gateway is 3", 2, expires_at=NOW), 0.9)
+    )
+    assert not ask(Neighbour(MINE, 1.0))
+
+
+def test_what_somebody_has_judged_is_not_asked_about_again():
+    assert not ask(Neighbour(said("The retry limit of the gateway is 3", 2), 0.9), judged={2})
+
+
+def test_what_happened_in_a_turn_competes_with_nothing():
+    text = "The retry limit of the gateway is 3"
+    assert not ask(Neighbour(said(text, 2, kind=Kind.CHANGE), 0.9))
+    change = said(text, 1, kind=Kind.CHANGE)
+    assert not ask(Neighbour(said("The retry limit of the gateway is 5", 2), 0.9), mine=change)
+
+
+def test_only_the_most_alike_few_are_told_best_first():
+    near = [
+        Neighbour(said(f"The retry limit of the gateway is {n}", n), n / 100)
+        for n in range(70, 80)
+    ]
+    found = ask(*near)
+    assert len(found) == CANDIDATES_MAX
+    assert [one.likeness for one in found] == sorted((o.likeness for o in found), reverse=True)

@@ -1,8 +1,8 @@
 import pytest
 
 from memd.consolidate import runs
-from memd.consolidate.compare import compare
-from memd.consolidate.decide import Relate, Supersede
+from memd.consolidate.compare import Agreement, Comparison, compare
+from memd.consolidate.decide import Decision
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE, UndoTarget, parse_undo_target
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
@@ -28,12 +28,13 @@ def undo(vault, what, **options):
 
 
 def same(newer, older):
-    return Supersede(newer, older, 0.97, "same")
+    comparison = Comparison(Agreement.SAME)
+    return Decision(newer, older, EdgeType.SUPERSEDES, 0.97, comparison)
 
 
 def opposed(newer, older):
-    finding = compare("wait 30 s", "wait 60 s")
-    return Relate(newer, older, EdgeType.CONTRADICTS, 0.96, finding)
+    comparison = compare("wait 30 s", "wait 60 s")
+    return Decision(newer, older, EdgeType.CONTRADICTS, 0.96, comparison)
 
 
 @pytest.mark.parametrize(

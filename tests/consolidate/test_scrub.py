@@ -1,5 +1,6 @@
 import json
 import threading
+from collections import Counter
 
 import pytest
 from hypothesis import given
@@ -55,7 +56,7 @@ def test_the_report_names_the_first_rows_and_counts_all():
     found = scrub.ScrubResult("x", is_dry_run=True)
     for start in (0, 8):
         found = found.with_rows(
-            "events", {n: {"[REDACTED:scrub]": 2} for n in range(start, start + 8)}
+            "events", {n: Counter({"[REDACTED:scrub]": 2}) for n in range(start, start + 8)}
         )
     assert (found.rows, len(found.ids["events"])) == ({"events": 16}, 10)
     assert found.found == {"[REDACTED:scrub]": 32}
@@ -72,10 +73,10 @@ def test_the_log_is_counted_and_then_changed(tmp_path):
     path = tmp_path / "memd.log"
     path.write_text('{"a": 1}\n{"error": "zebra"}\n')
     rule = make_pattern_rule("zebra")
-    assert scrub.scrub_log(str(path), rule.text, None) == 1
-    assert scrub.scrub_log(str(path), rule.text, rule.text) == 1
+    assert scrub.scrub_log(str(path), rule.text, dry_run=True) == 1
+    assert scrub.scrub_log(str(path), rule.text, dry_run=False) == 1
     assert list(log.lines(str(path)))[1] == '{"error": "[REDACTED:scrub]"}'
-    assert scrub.scrub_log(str(path), rule.text, rule.text) == 0
+    assert scrub.scrub_log(str(path), rule.text, dry_run=False) == 0
 
 
 def test_a_pattern_is_replaced_in_texts_and_values():

@@ -2,7 +2,8 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate import forget, sources
+from memd.consolidate import sources
+from memd.consolidate.forget import ForgetSelection, apply_plan, plan_selection
 from memd.consolidate.remember import NewMemory, remember
 from memd.consolidate.sources import Origin
 from memd.models import EdgeType, Kind, Tier
@@ -32,7 +33,18 @@ def withdraw(vault, clock):
     )
 
 
-def places(vault, number):
+@pytest.fixture
+def forget(vault, clock):
+    def forget(number):
+        def work(tx):
+            apply_plan(tx, plan_selection(tx, ForgetSelection((number,))), clock())
+
+        vault.db.write_now(work)
+
+    return forget
+
+
+def list_origins(vault, number):
     return [
         (edge.type.value, edge.to_id)
         for edge in vault.edges(number)
@@ -65,8 +77,8 @@ def test_what_a_place_says_now_replaces_what_it_said(vault, say):
     assert (new.outcome, new.superseded) == ("created", (old.id,))
     (one,) = vault.supersessions(old.id)
     assert (one.newer_id, one.rule) == (new.id, sources.READ_AGAIN_RULE)
-    assert places(vault, old.id) == [("references", "/n/a.md#Install")]
-    assert places(vault, new.id) == [("derives_from", "/n/a.md#Install")]
+    assert list_origins(vault, old.id) == [("references", "/n/a.md#Install")]
+    assert list_origins(vault, new.id) == [("derives_from", "/n/a.md#Install")]
 
 
 @pytest.mark.parametrize("at", [50, 100, 150])
@@ -75,7 +87,7 @@ def test_a_place_that_goes_back_revives_what_it_said_whatever_time_it_gives(vaul
     back = say(at=at)
     assert (back.id, back.outcome, back.superseded) == (old.id, "revived", (new.id,))
     assert vault.live() == [old.id]
-    assert places(vault, old.id) == [("derives_from", "/n/a.md#Install")]
+    assert list_origins(vault, old.id) == [("derives_from", "/n/a.md#Install")]
     assert say("Run just").superseded == (old.id,)
     assert vault.live() == [new.id]
 
@@ -144,18 +156,18 @@ def test_what_is_pinned_or_said_elsewhere_or_hidden_is_not_withdrawn(vault, say,
     assert withdraw() == ()
 
 
-def test_what_was_forgotten_does_not_come_back_from_its_place_in_any_words(vault, say, clock):
+def test_what_was_forgotten_does_not_come_back_from_its_place_in_any_words(say, forget):
     number = say().id
-    vault.db.write_now(lambda tx: forget.apply_plan(tx, forget.plan_ids(tx, [number]), clock()))
+    forget(number)
     assert (say().id, say().outcome) == (0, "forgotten")
     assert say("Run make, and more").outcome == "forgotten"
     assert say(origin=Origin("/n/moved.md")).outcome == "forgotten"
     assert say("Something else", origin=Origin("/n/moved.md")).outcome == "created"
 
 
-def test_forgetting_what_a_place_said_before_does_not_silence_it(vault, say, clock):
+def test_forgetting_what_a_place_said_before_does_not_silence_it(say, forget):
     old = say().id
     say("Run just")
-    vault.db.write_now(lambda tx: forget.apply_plan(tx, forget.plan_ids(tx, [old]), clock()))
+    forget(old)
     assert say("Run a third thing").outcome == "created"
     assert say().outcome == "forgotten"
