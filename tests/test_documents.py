@@ -50,7 +50,11 @@ def test_the_readme_quotes_real_output(played):
     assert {key for key in keys if key not in real} == set()
 
 
-FILES = [str(path.relative_to(ROOT / "memd")) for path in (ROOT / "memd").rglob("*.py")]
+FILES = [
+    str(path.relative_to(ROOT))
+    for folder in ("memd", "scripts", "tests")
+    for path in (ROOT / folder).rglob("*.py")
+]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
