@@ -49,9 +49,9 @@ def run_serve(
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
-    starter = systemd.take_from_environment(os.environ, os.getpid(), paths.socket)
+    manager = systemd.take_from_environment(os.environ, os.getpid(), paths.socket)
     settings = config.load_config(paths.config_file)
-    if starter.door is not None:
+    if manager.listening_socket is not None:
         # The manager's socket has taken the place of the one that a daemon started by hand listens
         # at: nobody reaches that daemon any more, and it keeps this one out.
         process.kill_daemon(paths.lock)
@@ -64,7 +64,7 @@ def run_serve(
     sys.setswitchinterval(SWITCH_S)
     gc.freeze()
     try:
-        anyio.run(partial(app.serve, settings, paths, starter=starter))
+        anyio.run(partial(app.serve, settings, paths, manager=manager))
     except VaultError as error:
         # For `memd status`, where this terminal is closed by then.
         process.log_start_failure(paths.log, error.message)

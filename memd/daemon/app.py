@@ -1,18 +1,15 @@
-"""The table of contents: every room, in the order in which a memory passes through them.
+"""The composition root: every worker of the daemon, in the order in which an event becomes an answer.
 
-This is the one file that knows them all, and the one place where the clock is read. Events become
-summaries, summaries become the index, the index becomes answers; consolidation tidies behind them.
-When a worker finishes something, it wakes the next one. Not here: any work.
+Events become summaries, summaries become the index, the index answers questions. This is the one place
+where the clock is read.
 """
 
 import os
 import random
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import anyio
 
@@ -29,13 +26,7 @@ from memd.consolidate.retention import Retention
 from memd.consolidate.scrub import make_redaction_rule
 from memd.daemon import backup, doctor, process
 from memd.daemon.doctor import VaultDoctor
-from memd.daemon.status import (
-    DaemonFacts,
-    EmbedderTracker,
-    VaultCounter,
-    collect_status,
-    worker_report,
-)
+from memd.daemon.status import EmbedderTracker, StatusReporter
 from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
 from memd.distill.distiller import Distiller
@@ -43,7 +34,7 @@ from memd.distill.writer import TurnWriter
 from memd.embeddings.base import Reranker
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
-from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
+from memd.embeddings.remote import make_remote_embedder
 from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
@@ -57,7 +48,8 @@ from memd.server.service import App
 from memd.store import import_rows
 from memd.store.database import Database
 
-_EVERYTHING = 2**62
+_LAST_EVENT_ID = 2**62
+"""Greater than the id of any event."""
 
 
 def utc_now_ms() -> int:
@@ -69,9 +61,9 @@ async def serve(
     config: Config,
     paths: Paths,
     clock: Callable[[], int] = utc_now_ms,
-    starter: ServiceManager = NO_MANAGER,
+    manager: ServiceManager = NO_MANAGER,
 ) -> None:
-    """Serve one vault until asked to leave. Raises AlreadyRunning, or a VaultError."""
+    """Serve one vault until a shutdown is requested. Raises AlreadyRunning or a VaultError."""
     malloc.limit_arenas()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
@@ -83,186 +75,150 @@ async def serve(
             max_bytes=config.daemon.log_bytes,
             redact=redact,
         )
-        leave = Shutdown(config.daemon.stop_s)
+        shutdown = Shutdown(config.daemon.stop_s)
         log.get("daemon").info("daemon_started", vault=paths.vault, pid=os.getpid())
-        async with anyio.create_task_group() as signals, supervise(redact) as house:
-            signals.start_soon(leave.heed_signals)
-            listener = furnish(house, config, paths, db, clock, leave, starter=starter)
-            await leave.wait()
-            starter.tell("STOPPING=1", "STATUS=leaves")
-            log.get("daemon").info("daemon_asked_to_leave", pid=os.getpid())
-            # First the door: answers in flight leave while every other room still works.
-            await house.stop(listener)
+        async with anyio.create_task_group() as signals, supervise(redact) as supervisor:
+            signals.start_soon(shutdown.watch_signals)
+            daemon = Daemon(config, paths, db, clock, shutdown, supervisor, manager=manager)
+            for worker in daemon.workers:
+                supervisor.start(worker)
+            await shutdown.wait()
+            manager.notify("STOPPING=1", "STATUS=stopping")
+            log.get("daemon").info("shutdown_requested", pid=os.getpid())
+            # The listener first: answers in flight are sent while every other worker still runs.
+            await supervisor.stop(daemon.listener)
             signals.cancel_scope.cancel()
-    leave.done()
+    shutdown.complete()
     log.get("daemon").info("daemon_stopped", pid=os.getpid())
 
 
-def furnish(  # noqa: PLR0913  # what all rooms have in common
-    house: Supervisor,
-    config: Config,
-    paths: Paths,
-    db: Database,
-    clock: Callable[[], int],
-    leave: Shutdown,
-    *,
-    starter: ServiceManager,
-) -> Listener:
-    """Put every room into the house, and return the one at the door."""
-    embedders = (HashingEmbedder(),)
-    space = embedders[0].space.name
-    index = MemoryIndex(config.engines.active_from)
-    learned, backfill = _learning(config, db, index, clock)
+class Daemon:
+    """The workers of one vault. Each wakes the next one when it has written something."""
 
-    # Events → summaries → index → answers. Each room rings the next; so they are made from the end.
-    filled = backfill.nudge if backfill else None
-    indexer = Indexer(db, embedders, index, config.index, on_indexed=filled)
-    rewriter = _rewriter(config, db, clock, indexer.nudge)
-    distilled = partial(_nudge, indexer, *rewriter)
-    distiller = Distiller(db, config.distill, clock, distilled)
-    overrides = ProjectOverrides(paths.projects_file, str(Path.home()))
-    ingestor = _make_ingestor(config, paths, db, clock, distiller.nudge, overrides)
-    recaller = Recaller(
-        db, embedders, index, config.recall, config.profiles, _reranker(config), learned=learned
-    )
+    def __init__(  # noqa: PLR0913  # what all workers share, and what started and stops them
+        self,
+        config: Config,
+        paths: Paths,
+        db: Database,
+        clock: Callable[[], int],
+        shutdown: Shutdown,
+        supervisor: Supervisor,
+        *,
+        manager: ServiceManager,
+    ) -> None:
+        self._config, self._paths, self._db, self._clock = config, paths, db, clock
+        embedders = (HashingEmbedder(),)
+        space = embedders[0].space.name
+        index = MemoryIndex(config.engines.active_from)
+        overrides = ProjectOverrides(paths.projects_file, str(Path.home()))
 
-    # Summaries → fewer, better summaries: by rule, and by a person's word.
-    consolidator = Consolidator(db, index, space, config.consolidate, clock, indexer.nudge)
-    bring_in = partial(_bring_in, ingestor, distiller)
-    curator = _curator(config, paths, db, clock, indexer, bring_in)
-    judge = JudgmentService(db, redact, clock, indexer.nudge, index, space)
+        # Events → summaries.
+        self.ingestor = Ingestor(
+            db, config.capture, clock, paths.spool_dir, self._wake_distiller,
+            spool_fallbacks=paths.spool_fallbacks, projects=ProjectResolver(clock, overrides),
+        )  # fmt: skip
+        self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
+        self.writer = self._make_turn_writer()
 
-    # What is old, cut down to what is cited.
-    retention = Retention(db, config.retention, clock, indexer.nudge)
+        # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
+        model = make_remote_embedder(config.engines, os.environ, clock, random.random)
+        backfill = Backfill(db, model, index, config.engines, clock) if model else None
+        wake_backfill = backfill.nudge if backfill else None
+        if model and wake_backfill:
+            model.on_ready(wake_backfill)
+        self.indexer = Indexer(db, embedders, index, config.index, on_indexed=wake_backfill)
 
-    # Answers → agents, unasked.
-    builder = ContextBuilder(db, recaller, distiller, config.inject, clock, overrides)
-    injector = Injector(db, builder, config.inject, clock)
+        # Index → answers, and the context that agents are given unasked.
+        recaller = Recaller(
+            db, embedders, index, config.recall, config.profiles, _make_reranker(config),
+            learned=model,
+        )  # fmt: skip
+        builder = ContextBuilder(db, recaller, self.distiller, config.inject, clock, overrides)
+        injector = Injector(db, builder, config.inject, clock)
 
-    # The outside.
-    lead = EmbedderTracker(config.engines.embedder, space, clock())
-    about = DaemonFacts(
-        paths, clock(), lead.told(space, {}, {}, clock()), starter.by, house.seconds()
-    )
-    status = partial(_status, VaultCounter(db), house, about, clock, lead, index)
-    app = App(
-        db, ingestor, recaller, curator, indexer, distiller, consolidator, status, leave.ask, clock,
-        overrides, injector=injector, vector_maintenance=VectorMaintenance(db, embedders, learned, backfill), retention=retention,
-        judge=judge, checkup=VaultDoctor(db, indexer, ingestor, config.index.passage_tokens, clock),
-    )  # fmt: skip
-    listener = Listener(app, config.serve, paths.socket, clock=clock, passed=starter.door)
+        # Summaries → fewer, truer ones: by rule, by age, and by the user's word.
+        consolidator = Consolidator(
+            db, index, space, config.consolidate, clock, self._wake_indexer
+        )
+        retention = Retention(db, config.retention, clock, self._wake_indexer)
+        judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
+        curator = self._make_curator()
 
-    herald = (
-        ManagerNotifier(starter, listener.listening, indexer.loaded)
-        if starter.address
-        else None
-    )
-    rooms: tuple[Worker | None, ...] = (
-        ingestor, distiller, indexer, recaller, injector, consolidator, retention, listener,
-        learned, backfill, *rewriter, herald,
-    )  # fmt: skip
-    for room in filter(None, rooms):
-        house.keep(room)
-    return listener
+        # All of it for clients, on the socket.
+        tracker = EmbedderTracker(config.engines.embedder, space, clock())
+        status = StatusReporter(
+            db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by
+        )
+        vault_doctor = VaultDoctor(
+            db, self.indexer, self.ingestor, config.index.passage_tokens, clock
+        )
+        app = App(
+            db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
+            status.report, shutdown.request, clock, injector=injector, retention=retention,
+            vector_maintenance=VectorMaintenance(db, embedders, model, backfill),
+            judge=judgments, checkup=vault_doctor, overrides=overrides,
+        )  # fmt: skip
+        self.listener = Listener(
+            app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket
+        )
+        notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
+        workers: tuple[Worker | None, ...] = (
+            self.ingestor, self.distiller, self.indexer, recaller, injector, consolidator,
+            retention, self.listener, model, backfill, self.writer,
+            notifier if manager.notify_address else None,
+        )  # fmt: skip
+        self.workers = [worker for worker in workers if worker is not None]
+
+    def _make_turn_writer(self) -> TurnWriter | None:
+        """Make the worker that has a model rewrite summaries; None unless the settings name one."""
+        config = self._config.distill
+        if config.writer == "none":
+            return None
+        chat = OllamaChat(self._config.engines, config.writer_model, config.writer_s)
+        return TurnWriter(self._db, chat, config, self._clock, self._wake_indexer)
+
+    def _make_curator(self) -> Curator:
+        """Make what remembers, forgets and scrubs by hand, in the log and the backups too."""
+        files = RelatedFiles(self._paths.log, partial(_backup_times, self._paths))
+        eraser = Eraser(
+            self._db,
+            self._clock,
+            self._wake_indexer,
+            files,
+            self._distill_all,
+            self.indexer.settle,
+        )
+        entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
+        rule = make_redaction_rule(
+            partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
+        )
+        return Curator(
+            self._db, redact, self._clock, self._wake_indexer, eraser, rule, task_days=task_days
+        )
+
+    async def _distill_all(self) -> None:
+        """Make memories of the spool and of open turns, so that they can be forgotten."""
+        await self.ingestor.drain()
+        await self.distiller.settle(_LAST_EVENT_ID)
+
+    def _wake_distiller(self) -> None:
+        self.distiller.nudge()
+
+    def _wake_indexer(self) -> None:
+        self.indexer.nudge()
+
+    def _wake_indexer_and_writer(self) -> None:
+        self.indexer.nudge()
+        if self.writer is not None:
+            self.writer.nudge()
 
 
-def _make_ingestor(
-    config: Config,
-    paths: Paths,
-    db: Database,
-    clock: Callable[[], int],
-    on_stored: Callable[[], None],
-    overrides: ProjectOverrides,
-) -> Ingestor:
-    """Make the room that takes events in."""
-    return Ingestor(
-        db,
-        config.capture,
-        clock,
-        paths.spool_dir,
-        on_stored,
-        spool_fallbacks=paths.spool_fallbacks,
-        projects=ProjectResolver(clock, overrides),
-    )
-
-
-def _learning(
-    config: Config, db: Database, index: MemoryIndex, clock: Callable[[], int]
-) -> tuple[RemoteEmbedder | None, Backfill | None]:
-    """Make the rooms of the learned model and of its space; neither if the settings want none."""
-    learned = make_remote_embedder(config.engines, os.environ, clock, random.random)
-    if learned is None:
-        return None, None
-    backfill = Backfill(db, learned, index, config.engines, clock)
-    learned.on_ready(backfill.nudge)
-    return learned, backfill
-
-
-def _rewriter(
-    config: Config, db: Database, clock: Callable[[], int], on_written: Callable[[], None]
-) -> tuple[TurnWriter, ...]:
-    """Make the room that has a model write; none unless a person asked for it."""
-    if config.distill.writer == "none":
-        return ()
-    chat = OllamaChat(config.engines, config.distill.writer_model, config.distill.writer_s)
-    return (TurnWriter(db, chat, config.distill, clock, on_written),)
-
-
-def _reranker(config: Config) -> Reranker | None:
+def _make_reranker(config: Config) -> Reranker | None:
     if not config.recall.rerank_model:
         return None
     return OllamaChat(config.engines, config.recall.rerank_model, config.recall.rerank_s)
 
 
-def _curator(
-    config: Config,
-    paths: Paths,
-    db: Database,
-    clock: Callable[[], int],
-    indexer: Indexer,
-    bring_in: Callable[[], Awaitable[None]],
-) -> Curator:
-    """Make the room of a person's word, which also erases: from the log, too, and by today's redaction."""
-    places = RelatedFiles(paths.log, partial(_backups, paths))
-    eraser = Eraser(db, clock, indexer.nudge, places, bring_in, indexer.settle)
-    entropy = config.capture.entropy
-    present = make_redaction_rule(
-        partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
-    )
-    return Curator(
-        db, redact, clock, indexer.nudge, eraser, present, task_days=config.distill.task_days
-    )
-
-
-def _backups(paths: Paths) -> dict[str, int]:
-    return {
-        one.path: one.at for one in backup.list_backups(backup.backup_dir(paths), paths.vault)
-    }
-
-
-async def _bring_in(ingestor: Ingestor, distiller: Distiller) -> None:
-    """Let what waits in the spool and in open turns become memories, so that it can be forgotten."""
-    await ingestor.drain()
-    await distiller.settle(_EVERYTHING)
-
-
-def _nudge(*rooms: Indexer | TurnWriter) -> None:
-    for room in rooms:
-        room.nudge()
-
-
-async def _status(
-    gauge: VaultCounter,
-    house: Supervisor,
-    about: DaemonFacts,
-    clock: Callable[[], int],
-    lead: EmbedderTracker,
-    index: MemoryIndex,
-) -> dict[str, Any]:
-    now = clock()
-    said, filled = (
-        worker_report(house.rooms, "embedder"),
-        worker_report(house.rooms, "backfill"),
-    )
-    embedder = lead.told(index.active, said, filled, now)
-    return await collect_status(gauge, house, replace(about, embedder=embedder), now)
+def _backup_times(paths: Paths) -> dict[str, int]:
+    found = backup.list_backups(backup.backup_dir(paths), paths.vault)
+    return {one.path: one.at for one in found}

@@ -1,4 +1,4 @@
-"""The whole house in one process: every room made, rung and closed in order."""
+"""The whole daemon in this process: every worker is made, started and stopped in order."""
 
 import signal
 from pathlib import Path
@@ -18,20 +18,20 @@ from tests.fakes.ollama import Ollama
 from .conftest import close_log
 
 PROMPT = {
-    "session_id": "wiring",
+    "session_id": "whole-daemon",
     "prompt_id": "p1",
     "hook_event_name": "UserPromptSubmit",
     "prompt": "From now on always use tabs in the ledger.",
 }
 STOP = {
-    "session_id": "wiring",
+    "session_id": "whole-daemon",
     "prompt_id": "p1",
     "hook_event_name": "Stop",
     "last_assistant_message": "I will always use tabs in the ledger.",
 }
 
 NO_MODEL = EnginesConfig(url="http://127.0.0.1:9")
-"""The default, whatever runs on the machine of whoever runs the tests."""
+"""The default settings, with no model even if the machine runs Ollama."""
 
 
 @pytest.fixture
@@ -41,8 +41,8 @@ def paths(tmp_path):
 
 
 @pytest.fixture
-async def house(paths):
-    """A daemon in this very process; gives the means to call it."""
+async def call_daemon(paths):
+    """A daemon in this process, and a function that calls it."""
 
     async def call(method, **params):
         def ask():
@@ -58,23 +58,23 @@ async def house(paths):
         await call("memd/shutdown")
 
 
-async def test_an_event_becomes_an_answer_on_its_way_through_every_room(house):
+async def test_an_event_becomes_an_answer(call_daemon):
     events = [
         {"client": "claude-code", "payload": payload, "directory": "/home/dev/ledger"}
         for payload in (PROMPT, STOP)
     ]
-    receipts = (await house("memd/capture", events=events))["receipts"]
-    found = await house(
+    receipts = (await call_daemon("memd/capture", events=events))["receipts"]
+    found = await call_daemon(
         "memd/search", query="tabs", min_event=receipts[-1]["seq"], project="all"
     )
     assert "waited" not in found
     assert "tabs" in found["hits"][0]["title"]
 
 
-async def test_every_room_is_kept_and_healthy(house):
-    status = await house("memd/status")
+async def test_every_worker_runs_and_is_healthy(call_daemon):
+    status = await call_daemon("memd/status")
     assert status["health"] == "healthy"
-    assert {room["name"]: room["state"] for room in status["rooms"]} == dict.fromkeys(
+    assert {worker["name"]: worker["state"] for worker in status["rooms"]} == dict.fromkeys(
         [
             "intake", "distiller", "indexer", "recaller", "injector", "consolidator", "listener",
             "embedder", "backfill", "retention",
@@ -85,13 +85,13 @@ async def test_every_room_is_kept_and_healthy(house):
     assert status["embedder"]["learned"]["state"] == "absent"
 
 
-async def test_a_second_house_on_the_same_vault_is_refused(house, paths):
+async def test_a_second_daemon_on_the_same_vault_is_refused(call_daemon, paths):
     with pytest.raises(AlreadyRunning):
         await app.serve(Config(), paths)
-    assert (await house("memd/ping"))["pid"]
+    assert (await call_daemon("memd/ping"))["pid"]
 
 
-async def test_leaving_closes_the_vault_and_takes_the_socket_away(paths):
+async def test_a_shutdown_closes_the_vault_and_removes_the_socket(paths):
     async with anyio.create_task_group() as group:
         group.start_soon(app.serve, Config(), paths)
         assert await anyio.to_thread.run_sync(wait_until, Path(paths.socket).exists, 20)
@@ -101,7 +101,7 @@ async def test_leaving_closes_the_vault_and_takes_the_socket_away(paths):
     assert process.find_lock_holder(paths.lock) is None
 
 
-async def test_a_socket_path_that_no_system_takes_ends_it_with_a_reason(tmp_path):
+async def test_a_socket_path_that_is_too_long_ends_the_daemon_with_the_reason(tmp_path):
     deep = Paths({"MEMD_HOME": str(tmp_path / ("d" * 100))})
     with pytest.RaisesGroup(ConfigError, flatten_subgroups=True):
         await app.serve(Config(), deep)
@@ -112,20 +112,20 @@ def test_the_clock_is_in_utc_milliseconds():
     assert 1_700_000_000_000 < app.utc_now_ms() < 4_000_000_000_000
 
 
-async def test_a_learned_model_is_found_its_space_is_filled_and_then_it_leads(paths):
+async def test_a_model_answers_questions_once_its_space_is_filled(paths):
     def ask(method, **params):
         with Client(paths.socket, 10) as client:
             return client.call(method, params)
 
     def work(server):
         assert wait_until(Path(paths.socket).exists, 20)
-        told = {"directory": "/home/dev/ledger"}
+        place = {"directory": "/home/dev/ledger"}
         texts = ["The automobile is repaired on Monday.", "Invoices are sent as PDF."]
         for number, text in enumerate(texts):
             payload = PROMPT | {"prompt_id": f"p{number}", "prompt": f"Remember that: {text}"}
-            ask("memd/capture", events=[{"client": "claude-code", "payload": payload} | told])
+            ask("memd/capture", events=[{"client": "claude-code", "payload": payload} | place])
             payload = STOP | {"prompt_id": f"p{number}", "last_assistant_message": text}
-            ask("memd/capture", events=[{"client": "claude-code", "payload": payload} | told])
+            ask("memd/capture", events=[{"client": "claude-code", "payload": payload} | place])
 
         def is_filled():
             status = ask("memd/status")
@@ -159,7 +159,7 @@ async def test_a_learned_model_is_found_its_space_is_filled_and_then_it_leads(pa
     assert "engines.embedder is ollama, but nothing answers" in found["status"]["reasons"][0]
 
 
-async def test_no_room_asks_for_vectors_if_the_settings_want_no_model(paths):
+async def test_no_worker_asks_for_vectors_if_the_settings_want_no_model(paths):
     def work():
         assert wait_until(Path(paths.socket).exists, 20)
         with Client(paths.socket, 10) as client:
@@ -174,10 +174,10 @@ async def test_no_room_asks_for_vectors_if_the_settings_want_no_model(paths):
             await anyio.to_thread.run_sync(work)
         assert server.requests == []
     assert found["embedder"]["learned"] is None
-    assert {"embedder", "backfill"}.isdisjoint(room["name"] for room in found["rooms"])
+    assert {"embedder", "backfill"}.isdisjoint(one["name"] for one in found["rooms"])
 
 
-async def test_a_model_on_another_machine_ends_it_with_the_name_of_the_setting(paths):
+async def test_a_model_on_another_machine_ends_the_daemon_with_the_name_of_the_setting(paths):
     config = Config(engines=EnginesConfig(url="http://models.example:11434"))
     with pytest.RaisesGroup(
         pytest.RaisesExc(ConfigError, match=r"engines\.remote"), flatten_subgroups=True
@@ -189,8 +189,8 @@ CHAT_MODEL = "qwen2.5:3b"
 WRITTEN = '{"title": "Tabs in the ledger", "facts": ["Tabs are used in the ledger, always."]}'
 
 
-async def lead(paths, config, found, until):
-    """Serve with these settings, let a turn happen, and wait until the search satisfies."""
+async def serve_one_turn(paths, config, found, until):
+    """Serve with these settings, capture a turn, and wait until a search finds what `until` accepts."""
 
     def ask(method, **params):
         with Client(paths.socket, 10) as client:
@@ -205,11 +205,11 @@ async def lead(paths, config, found, until):
         seq = ask("memd/capture", events=events)["receipts"][-1]["seq"]
         search = {"query": "tabs ledger", "min_event": seq, "project": "all", "k": 10}
 
-        def looked():
+        def is_found():
             found["hits"] = ask("memd/search", **search)["hits"]
             return until(found["hits"])
 
-        assert wait_until(looked, 20)
+        assert wait_until(is_found, 20)
         found["status"] = ask("memd/status")
         ask("memd/shutdown")
 
@@ -222,17 +222,17 @@ def titles(hits):
     return [hit["title"] for hit in hits]
 
 
-async def test_no_chat_model_is_asked_unless_a_person_said_so(paths):
+async def test_no_chat_model_is_asked_unless_the_settings_name_one(paths):
     found = {}
     with Ollama() as server:
         server.pull(CHAT_MODEL)
         engines = server.engines(embedder="hashing")
-        await lead(paths, Config(engines=engines), found, lambda hits: hits)
+        await serve_one_turn(paths, Config(engines=engines), found, lambda hits: hits)
         assert server.requests == []
-    assert "rewriter" not in [room["name"] for room in found["status"]["rooms"]]
+    assert "rewriter" not in [worker["name"] for worker in found["status"]["rooms"]]
 
 
-async def test_a_chat_model_writes_a_turn_up_behind_the_rules(paths):
+async def test_a_chat_model_rewrites_the_summary_of_a_turn(paths):
     found = {}
     with Ollama() as server:
         server.pull(CHAT_MODEL)
@@ -240,13 +240,15 @@ async def test_a_chat_model_writes_a_turn_up_behind_the_rules(paths):
         config = Config(
             engines=server.engines(embedder="hashing"), distill=DistillConfig(writer="ollama")
         )
-        await lead(paths, config, found, lambda hits: "Tabs in the ledger" in titles(hits))
-    rooms = {room["name"]: room for room in found["status"]["rooms"]}
-    assert (rooms["rewriter"]["written"], rooms["rewriter"]["left_today"]) == (1, 199)
-    assert rooms["rewriter"]["model"] == "ollama/qwen2.5:3b"
+        await serve_one_turn(
+            paths, config, found, lambda hits: "Tabs in the ledger" in titles(hits)
+        )
+    workers = {worker["name"]: worker for worker in found["status"]["rooms"]}
+    assert (workers["rewriter"]["written"], workers["rewriter"]["left_today"]) == (1, 199)
+    assert workers["rewriter"]["model"] == "ollama/qwen2.5:3b"
 
 
-async def test_a_profile_with_a_model_asks_the_one_that_is_set(paths):
+async def test_a_profile_that_reranks_with_a_model_asks_the_configured_one(paths):
     found = {}
     with Ollama() as server:
         server.pull(CHAT_MODEL)
@@ -256,5 +258,5 @@ async def test_a_profile_with_a_model_asks_the_one_that_is_set(paths):
             recall=RecallConfig(profile="rated", rerank_model=CHAT_MODEL),
             profiles={"rated": {"base": "memd", "rerank": "model"}},
         )
-        await lead(paths, config, found, lambda hits: hits)
+        await serve_one_turn(paths, config, found, lambda hits: hits)
         assert server.calls("/api/chat")

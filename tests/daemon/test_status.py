@@ -4,38 +4,47 @@ import os
 
 import pytest
 
-from memd.daemon import status
 from memd.daemon.status import (
-    DaemonFacts,
-    EmbedderStatus,
+    EmbedderTracker,
     LedgerStatus,
     SpoolStatus,
-    VaultCounter,
+    StatusReporter,
     WorkerError,
-    collect_status,
+    degraded_reasons,
+    measure_spools,
 )
 from memd.daemon.supervisor import SupervisedWorker, supervise
 from memd.errors import VaultCorrupt
 from memd.paths import Paths
 from memd.store import ledger
 
-NOTHING_SPOOLED = SpoolStatus(bytes=0, files=0, oldest_at=None)
+EMPTY_SPOOL = SpoolStatus(bytes=0, files=0, oldest_at=None)
+HASHING = "hashing/words-ngrams/1/768"
+SPACE = "ollama/nomic-embed-text/1/768/abc"
+READY = {
+    "provider": "ollama", "model": "nomic-embed-text", "space": SPACE, "state": "ready",
+    "since": 5, "why_not": "", "asked": 3, "failed": 1, "timeouts": 1, "p50_ms": 12.5,
+    "trouble": None,
+}  # fmt: skip
+ABSENT = READY | {"state": "absent", "why_not": "nothing answers: start Ollama", "space": None}
 
 
-class Room:
-    def __init__(self, name, /, **said):
+class IdleWorker:
+    """A worker that does nothing and reports what the test says."""
+
+    def __init__(self, name, /, **report):
         self.name = name
-        self.said = said
+        self.report = report
 
     async def run(self):
         """Nothing to do."""
 
     def status(self):
-        return self.said
+        return self.report
 
 
-class Stumbling:
-    """A vault whose file was damaged under it."""
+class UnreadableVault:
+    """A vault whose file was damaged while it was open."""
 
     damage = None
 
@@ -46,73 +55,77 @@ class Stumbling:
         raise VaultCorrupt("it is damaged")
 
 
-def kept(name, state="running", last_error=None):
-    return SupervisedWorker(Room(name), state=state, last_error=last_error)
+def supervised(name, state="running", last_error=None, **report):
+    return SupervisedWorker(IdleWorker(name, **report), state=state, last_error=last_error)
 
 
-def balanced(*, balanced=True):
-    return LedgerStatus(
-        received=1, stored=1, duplicate=0, filtered=0, refused=0, balanced=balanced, reasons={}
-    )
+def reasons(workers, spool=EMPTY_SPOOL, crashes=(), now=0):
+    return degraded_reasons(workers, LedgerStatus(), spool, crashes, now)
 
 
 @pytest.fixture
-def about(tmp_path):
-    return DaemonFacts(
-        paths=Paths({"MEMD_HOME": str(tmp_path)}),
-        started_at=1_000,
-        embedder=EmbedderStatus(
-            configured="auto", active="hashing", space="hashing/1", why="none other"
-        ),
-        born=100.0,
-    )
+def make_reporter(tmp_path, clock):
+    def make(db, supervisor):
+        paths = Paths({"MEMD_HOME": str(tmp_path)})
+        tracker = EmbedderTracker("auto", HASHING, clock())
+        return StatusReporter(db, supervisor, paths, clock, tracker)
+
+    return make
 
 
-async def test_a_new_vault_is_healthy_and_its_status_is_plain_json(db, about):
-    async with supervise(str, seconds=lambda: 105.5) as house:
-        # The wall's clock was set back meanwhile.
-        shown = await collect_status(VaultCounter(db), house, about, now=500)
-    assert json.loads(json.dumps(shown)) == shown
-    assert (shown["health"], shown["reasons"], shown["running"]) == ("healthy", [], True)
-    assert shown["uptime_s"] == 5.5
-    assert shown["pid"] == os.getpid()
-    assert shown["started_by"] == "hand"
-    assert shown["vault"]["schema"] >= 1
-    assert shown["vault"]["bytes"] > 0
-    assert shown["books"]["balanced"]
-    assert shown["versions"]["sqlite"].startswith("3.")
+@pytest.fixture
+def report_once(make_reporter):
+    async def report(db):
+        async with supervise(str) as supervisor:
+            return await make_reporter(db, supervisor).report()
+
+    return report
 
 
-async def test_the_books_are_shown_with_the_reasons_for_what_was_not_stored(db, about):
+async def test_a_new_vault_is_healthy_and_its_status_is_plain_json(db, make_reporter, clock):
+    seconds = iter([100.0, 100.1, 100.2, 105.4, 105.5])
+    async with supervise(str, seconds=lambda: next(seconds)) as supervisor:
+        reporter = make_reporter(db, supervisor)
+        clock.advance(s=-500)  # the wall clock was set back
+        status = await reporter.report()
+    assert json.loads(json.dumps(status)) == status
+    assert (status["health"], status["reasons"], status["running"]) == ("healthy", [], True)
+    assert status["uptime_s"] == 5.5
+    assert status["pid"] == os.getpid()
+    assert status["started_by"] == "hand"
+    assert status["vault"]["schema"] >= 1
+    assert status["vault"]["bytes"] > 0
+    assert status["books"]["balanced"]
+    assert status["versions"]["sqlite"].startswith("3.")
+
+
+async def test_the_ledger_has_the_reasons_for_what_was_not_stored(db, report_once):
     entries = {
         ("received", ""): 5, ("stored", ""): 2, ("duplicate", ""): 1,
         ("filtered", "ignored path"): 1, ("refused", "not an object"): 1,
     }  # fmt: skip
     await db.write(lambda tx: ledger.record_receipts(tx, "live", entries))
-    async with supervise(str) as house:
-        shown = (await collect_status(VaultCounter(db), house, about, now=1))["books"]
-    assert shown["balanced"]
-    assert shown["reasons"] == {
+    books = (await report_once(db))["books"]
+    assert books["balanced"]
+    assert books["reasons"] == {
         "filtered": {"ignored path": 1},
         "refused": {"not an object": 1},
     }
 
 
-async def test_books_that_do_not_balance_are_a_reason(db, about):
+async def test_a_ledger_that_does_not_balance_is_a_reason(db, report_once):
     await db.write(lambda tx: ledger.record_receipts(tx, "live", {("received", ""): 1}))
-    async with supervise(str) as house:
-        shown = await collect_status(VaultCounter(db), house, about, now=1)
-    assert (shown["health"], shown["books"]["balanced"]) == ("degraded", False)
-    assert "balance" in shown["reasons"][0]
+    status = await report_once(db)
+    assert (status["health"], status["books"]["balanced"]) == ("degraded", False)
+    assert "balance" in status["reasons"][0]
 
 
-async def test_what_a_room_says_of_itself_stands_beside_how_it_fares(db, about):
-    async with supervise(str) as house:
-        house.rooms.append(
-            SupervisedWorker(Room("consolidator", last_run_at=7, name="an impostor"))
-        )
-        shown = await collect_status(VaultCounter(db), house, about, now=1)
-    assert shown["rooms"] == [
+async def test_what_a_worker_reports_stands_beside_its_state(db, make_reporter):
+    async with supervise(str) as supervisor:
+        worker = IdleWorker("consolidator", last_run_at=7, name="an impostor")
+        supervisor.workers.append(SupervisedWorker(worker))
+        status = await make_reporter(db, supervisor).report()
+    assert status["rooms"] == [
         {
             "name": "consolidator",
             "state": "running",
@@ -121,96 +134,131 @@ async def test_what_a_room_says_of_itself_stands_beside_how_it_fares(db, about):
             "last_run_at": 7,
         }
     ]
-    assert shown["consolidator"]["last_run_at"] == 7
+    assert status["consolidator"]["last_run_at"] == 7
 
 
-async def test_a_slow_count_is_kept_for_a_moment_and_a_quick_one_is_not(db):
-    times = iter([0.0, 0.001, 0.1, 0.2, 0.3, 3.0, 3.001])
-    gauge = VaultCounter(db, seconds=lambda: next(times))
-    quick = await gauge.counts()
-    slow = await gauge.counts()
-    assert slow is not quick
-    assert await gauge.counts() is slow
-    assert await gauge.counts() is not slow
+@pytest.mark.parametrize(("read_s", "shown"), [(0.001, 1), (0.1, 0)])
+async def test_only_counts_that_were_slow_to_read_are_cached(db, make_reporter, read_s, shown):
+    seconds = itertools.count(step=read_s)
+    async with supervise(str, seconds=lambda: next(seconds)) as supervisor:
+        reporter = make_reporter(db, supervisor)
+        await reporter.report()
+        await db.write(lambda tx: ledger.record_receipts(tx, "live", {("received", ""): 1}))
+        assert (await reporter.report())["books"]["received"] == shown
 
 
-async def test_a_vault_that_cannot_be_read_is_told_and_its_daemon_is_not_called_dead(db, about):
-    gauge = VaultCounter(
-        db, seconds=itertools.count(step=10).__next__
-    )  # nothing is kept for long
-    async with supervise(str) as house:
-        await collect_status(gauge, house, about, now=1)
-        gauge.db = Stumbling(db)
-        shown = await collect_status(gauge, house, about, now=1)
-        assert (shown["health"], shown["running"]) == ("degraded", True)
-        assert shown["reasons"] == ["the vault cannot be read: it is damaged"]
-        gauge.db = db
-        assert (await collect_status(gauge, house, about, now=1))["health"] == "healthy"
+async def test_a_vault_that_becomes_unreadable_degrades_the_daemon(db, make_reporter):
+    seconds = itertools.count(step=10)  # no count is cached for that long
+    async with supervise(str, seconds=lambda: next(seconds)) as supervisor:
+        reporter = make_reporter(db, supervisor)
+        await reporter.report()
+        reporter.db = UnreadableVault(db)
+        status = await reporter.report()
+        assert (status["health"], status["running"]) == ("degraded", True)
+        assert status["reasons"] == ["the vault cannot be read: it is damaged"]
+        reporter.db = db
+        assert (await reporter.report())["health"] == "healthy"
 
 
-async def test_a_vault_that_could_never_be_read_is_told_without_counts(db, about):
-    async with supervise(str) as house:
-        shown = await collect_status(VaultCounter(Stumbling(db)), house, about, now=1)
-    assert shown["reasons"] == ["the vault cannot be read: it is damaged"]
-    assert shown["events"]["count"] == 0
+async def test_a_vault_that_was_never_readable_has_no_counts(db, report_once):
+    status = await report_once(UnreadableVault(db))
+    assert status["reasons"] == ["the vault cannot be read: it is damaged"]
+    assert status["events"]["count"] == 0
 
 
 @pytest.mark.parametrize("state", ["backing off", "stopped"])
-def test_a_room_that_does_not_run_is_a_reason(state):
-    rooms = [kept("intake"), kept("indexer", state, "ValueError: no")]
-    (reason,) = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
-    assert reason == f"indexer is {state}: ValueError: no"
+def test_a_worker_that_does_not_run_is_a_reason(state):
+    workers = [supervised("intake"), supervised("indexer", state, "ValueError: no")]
+    assert reasons(workers) == [f"indexer is {state}: ValueError: no"]
 
 
-def test_a_room_that_runs_and_cannot_write_is_a_reason():
-    """What agents say is refused or spooled meanwhile: no health check may call that healthy."""
-    rooms = [
-        SupervisedWorker(Room("intake", failing="VaultBusy")),
-        SupervisedWorker(Room("indexer", failing=None)),
-    ]
-    (reason,) = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
-    assert reason == "intake cannot write: VaultBusy"
+def test_a_worker_that_runs_and_cannot_write_is_a_reason():
+    """Events are refused or spooled meanwhile: no health check may call that healthy."""
+    workers = [supervised("intake", failing="VaultBusy"), supervised("indexer", failing=None)]
+    assert reasons(workers) == ["intake cannot write: VaultBusy"]
 
 
-def test_a_recent_crash_is_a_reason_and_an_old_one_is_history():
-    errors = [WorkerError(room="intake", error="OSError: full", ago_s=ago) for ago in (3, 61)]
-    (reason,) = status.degraded_reasons(
-        [kept("intake")], balanced(), NOTHING_SPOOLED, errors, 0
-    )
-    assert reason == "intake crashed 3 s ago: OSError: full"
+def test_a_worker_that_cannot_write_says_why():
+    why = "the disk is full; make room"
+    workers = [supervised("intake", failing="VaultFull", why_failing=why)]
+    assert reasons(workers) == [f"intake cannot write: {why}"]
 
 
-def test_a_room_that_cannot_write_says_why_in_words():
-    rooms = [
-        SupervisedWorker(
-            Room("intake", failing="VaultFull", why_failing="the disk is full; make room")
-        )
-    ]
-    (reason,) = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
-    assert reason == "intake cannot write: the disk is full; make room"
+def test_a_recent_crash_is_a_reason_and_an_old_one_is_not():
+    crashes = [WorkerError(room="intake", error="OSError: full", ago_s=ago) for ago in (3, 61)]
+    found = reasons([supervised("intake")], crashes=crashes)
+    assert found == ["intake crashed 3 s ago: OSError: full"]
 
 
-def test_a_spool_that_nobody_empties_is_a_reason():
+def test_a_spool_that_is_not_drained_is_a_reason():
     spool = SpoolStatus(bytes=10, files=2, oldest_at=0)
-    assert not status.degraded_reasons([], balanced(), spool, [], 59_000)
-    (reason,) = status.degraded_reasons([], balanced(), spool, [], 61_000)
+    assert not reasons([], spool, now=59_000)
+    (reason,) = reasons([], spool, now=61_000)
     assert "2 files" in reason
 
 
-def test_the_spool_is_weighed_without_its_empty_files(tmp_path):
+def test_the_spool_is_measured_without_its_empty_files(tmp_path):
     (tmp_path / "a.jsonl").write_bytes(b"12345")
     (tmp_path / "b.jsonl").write_bytes(b"")
     os.utime(tmp_path / "a.jsonl", (5, 5))
-    assert status.measure_spool(str(tmp_path)) == SpoolStatus(bytes=5, files=1, oldest_at=5_000)
-    assert status.measure_spool(str(tmp_path / "none")) == NOTHING_SPOOLED
-    everywhere = status.measure_spools([str(tmp_path), str(tmp_path / "none"), str(tmp_path)])
+    assert measure_spools([str(tmp_path / "none")]) == EMPTY_SPOOL
+    everywhere = measure_spools([str(tmp_path), str(tmp_path / "none"), str(tmp_path)])
     assert everywhere == SpoolStatus(bytes=10, files=2, oldest_at=5_000)
 
 
-def test_what_is_wrong_with_a_persons_own_file_is_a_reason():
-    rooms = [
-        SupervisedWorker(Room("intake", trouble="projects.toml is not used: no")),
-        kept("indexer"),
-    ]
-    found = status.degraded_reasons(rooms, balanced(), NOTHING_SPOOLED, [], 0)
-    assert found == ["projects.toml is not used: no"]
+def test_a_broken_file_of_the_users_is_a_reason():
+    trouble = "projects.toml is not used: no"
+    assert reasons([supervised("intake", trouble=trouble), supervised("indexer")]) == [trouble]
+
+
+def test_without_a_model_hashing_is_active_since_the_start():
+    status = EmbedderTracker("hashing", HASHING, 1_000).describe("", {}, {}, 2_000)
+    assert (status.active, status.space, status.since, status.learned) == (
+        "hashing",
+        HASHING,
+        1_000,
+        None,
+    )
+    assert status.why == "the settings want no model"
+
+
+def test_hashing_is_active_while_the_model_is_absent():
+    status = EmbedderTracker("auto", HASHING, 0).describe(
+        HASHING, ABSENT, {"done": 0, "missing": 7}, 1
+    )
+    assert (status.active, status.why) == ("hashing", "nothing answers: start Ollama")
+    assert (status.learned.state, status.learned.coverage, status.learned.missing) == (
+        "absent",
+        0.0,
+        7,
+    )
+
+
+def test_hashing_is_active_while_the_space_of_the_model_is_filled():
+    status = EmbedderTracker("auto", HASHING, 0).describe(
+        HASHING, READY, {"done": 1_000, "missing": 3_000}, 1
+    )
+    assert status.active == "hashing"
+    assert status.why == "nomic-embed-text answers, and 3,000 passages wait for their vectors"
+    assert status.learned.coverage == 0.25
+
+
+def test_the_provider_is_active_since_its_space_answers():
+    tracker = EmbedderTracker("auto", HASHING, 0)
+    tracker.describe(HASHING, READY, {"done": 1, "missing": 3}, 10)
+    first = tracker.describe(SPACE, READY, {"done": 4, "missing": 0}, 20)
+    later = tracker.describe(SPACE, READY, {"done": 4, "missing": 0}, 30)
+    assert (first.active, first.space, first.why) == (
+        "ollama",
+        SPACE,
+        "nomic-embed-text answers",
+    )
+    assert (first.since, later.since) == (20, 20)
+    assert later.learned.coverage == 1.0
+
+
+def test_an_active_model_that_does_not_answer_is_reported_with_its_replacement():
+    status = EmbedderTracker("auto", HASHING, 0).describe(
+        SPACE, ABSENT, {"done": 4, "missing": 0}, 1
+    )
+    assert status.why == "nothing answers: start Ollama; hashing answers alone until then"

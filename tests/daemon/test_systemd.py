@@ -1,4 +1,4 @@
-"""The daemon under service managers: real sockets, real processes, and a manager played by the test."""
+"""The daemon under a service manager: real sockets, real processes, and a manager played by the test."""
 
 import contextlib
 import json
@@ -38,10 +38,10 @@ SERVE = [sys.executable, "-P", "-m", "memd", "serve"]
 
 
 @pytest.fixture
-def mailbox(tmp_path):
-    """Where news arrives, as a manager has it."""
+def manager_socket(tmp_path):
+    """The socket where a service manager reads messages."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
-        box.bind(str(tmp_path / "news"))
+        box.bind(str(tmp_path / "notify"))
         box.settimeout(60)
         yield box
 
@@ -68,7 +68,7 @@ def passing(monkeypatch):
 
 
 @pytest.fixture
-def door(tmp_path):
+def vault_socket(tmp_path):
     """A socket that listens, and its path."""
     path = str(tmp_path / "memd.sock")
     with listener(path) as listening:
@@ -76,7 +76,7 @@ def door(tmp_path):
 
 
 def listener(path):
-    """Listen there as systemd does: in the place of whoever did before."""
+    """Listen there as systemd does: in the place of what listened before."""
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     with contextlib.suppress(FileNotFoundError):
         Path(path).unlink()
@@ -85,49 +85,52 @@ def listener(path):
     return listening
 
 
-# ── What was passed ──────────────────────────────────────────────────────────────────────────────
+# ── What the manager passed ──────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_daemon_that_nobody_manages_was_started_by_hand():
+def test_without_variables_of_a_manager_the_daemon_was_started_by_hand():
     assert take_from_environment({"PATH": "/bin"}, os.getpid(), "/nowhere") == NO_MANAGER
 
 
-def test_the_passed_socket_is_taken_and_no_child_will_take_it_again(passing, door):
-    environ = {"PATH": "/bin", "NOTIFY_SOCKET": "/news", "WATCHDOG_USEC": "3000000"}
-    environ |= passing(door[0])
-    starter = take_from_environment(environ, os.getpid(), door[1])
-    with starter.door as taken:
-        assert taken.getsockname() == door[1]
+def test_a_passed_socket_is_used_and_not_inherited_by_children(passing, vault_socket):
+    environ = {"PATH": "/bin", "NOTIFY_SOCKET": "/notify", "WATCHDOG_USEC": "3000000"}
+    environ |= passing(vault_socket[0])
+    manager = take_from_environment(environ, os.getpid(), vault_socket[1])
+    with manager.listening_socket as taken:
+        assert taken.getsockname() == vault_socket[1]
         assert not taken.get_inheritable()
         assert not taken.getblocking()
-    assert (starter.by, starter.address, starter.watchdog_s) == ("systemd socket", "/news", 3.0)
+    assert (manager.started_by, manager.notify_address) == ("systemd socket", "/notify")
+    assert manager.watchdog_s == 3.0
     assert environ == {"PATH": "/bin"}
 
 
-def test_what_is_meant_for_another_process_is_not_taken():
+def test_variables_of_another_process_are_ignored_and_removed():
     environ = {
         "LISTEN_PID": "1", "LISTEN_FDS": "1", "WATCHDOG_PID": "1", "WATCHDOG_USEC": "9",
-        "SYSTEMD_EXEC_PID": "1", "NOTIFY_SOCKET": "/news",
+        "SYSTEMD_EXEC_PID": "1", "NOTIFY_SOCKET": "/notify",
     }  # fmt: skip
     assert take_from_environment(environ, os.getpid(), "/nowhere") == NO_MANAGER
     assert environ == {}
 
 
 @pytest.mark.parametrize("count", ["", "many", "-1"])
-def test_nonsense_for_a_number_of_sockets_is_none(count):
+def test_a_malformed_number_of_sockets_counts_as_none(count):
     environ = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": count, "WATCHDOG_USEC": count}
     assert take_from_environment(environ, os.getpid(), "/nowhere") == NO_MANAGER
 
 
-def test_a_socket_of_another_vault_is_refused_by_its_path(passing, door):
+def test_a_socket_of_another_vault_is_refused_by_its_path(passing, vault_socket):
     with pytest.raises(ConfigError, match=r"memd listens at .*memd\.sock"):
-        take_from_environment(passing(door[0]), os.getpid(), "/run/other.sock")
+        take_from_environment(passing(vault_socket[0]), os.getpid(), "/run/other.sock")
 
 
-def test_what_cannot_be_the_door_is_refused_with_the_reason(passing, mailbox, tmp_path):
+def test_a_descriptor_that_is_not_the_vaults_socket_is_refused_with_the_reason(
+    passing, manager_socket, tmp_path
+):
     with socket.socket(socket.AF_UNIX) as silent, (tmp_path / "file").open("wb") as file:
         silent.bind(str(tmp_path / "silent"))
-        environ = passing(mailbox, silent, file, names="a:b")
+        environ = passing(manager_socket, silent, file, names="a:b")
         with pytest.raises(ConfigError) as refused:
             take_from_environment(environ, os.getpid(), str(tmp_path / "silent"))
     assert "a is no Unix stream socket" in str(refused.value)
@@ -136,53 +139,61 @@ def test_what_cannot_be_the_door_is_refused_with_the_reason(passing, mailbox, tm
 
 
 def test_systemd_without_a_socket_and_launchd_are_told_apart():
-    assert take_from_environment({"NOTIFY_SOCKET": "/news"}, 7, "/s").by == "systemd"
+    assert take_from_environment({"NOTIFY_SOCKET": "/notify"}, 7, "/s").started_by == "systemd"
     assert (
-        take_from_environment({"XPC_SERVICE_NAME": service.LAUNCHD_LABEL + ".work"}, 7, "/s").by
+        take_from_environment(
+            {"XPC_SERVICE_NAME": service.LAUNCHD_LABEL + ".work"}, 7, "/s"
+        ).started_by
         == "launchd"
     )
     assert (
-        take_from_environment({"XPC_SERVICE_NAME": "application.terminal"}, 7, "/s").by
+        take_from_environment({"XPC_SERVICE_NAME": "application.terminal"}, 7, "/s").started_by
         == "hand"
     )
 
 
-# ── News ─────────────────────────────────────────────────────────────────────────────────────────
+# ── Messages to the manager ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_news_is_sent_in_one_letter(mailbox):
-    ServiceManager(address=mailbox.getsockname()).tell("READY=1", "STATUS=answers")
-    assert mailbox.recv(100) == b"READY=1\nSTATUS=answers"
+def test_assignments_are_sent_in_one_message(manager_socket):
+    ServiceManager(notify_address=manager_socket.getsockname()).notify(
+        "READY=1", "STATUS=answers"
+    )
+    assert manager_socket.recv(100) == b"READY=1\nSTATUS=answers"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract sockets")
-def test_an_address_that_is_no_file_is_understood():
+def test_an_abstract_address_is_supported():
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as box:
         box.bind(f"\0memd-test-{os.getpid()}")
-        ServiceManager(address=f"@memd-test-{os.getpid()}").tell("READY=1")
+        ServiceManager(notify_address=f"@memd-test-{os.getpid()}").notify("READY=1")
         assert box.recv(100) == b"READY=1"
 
 
-def test_news_that_nobody_takes_harms_nobody(tmp_path):
-    ServiceManager(address=str(tmp_path / "nobody")).tell("READY=1")
-    NO_MANAGER.tell("READY=1")
+def test_a_message_that_nothing_reads_is_dropped(tmp_path):
+    ServiceManager(notify_address=str(tmp_path / "nothing")).notify("READY=1")
+    NO_MANAGER.notify("READY=1")
 
 
-async def test_ready_is_said_once_it_listens_and_the_index_is_read(mailbox, eventually_told):
-    listening, read = anyio.Event(), anyio.Event()
-    herald = ManagerNotifier(ServiceManager(address=mailbox.getsockname()), listening, read)
+async def test_ready_is_sent_once_the_daemon_listens_and_the_index_is_loaded(
+    manager_socket, next_message
+):
+    listening, loaded = anyio.Event(), anyio.Event()
+    notifier = ManagerNotifier(
+        ServiceManager(notify_address=manager_socket.getsockname()), listening, loaded
+    )
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(herald.run)
+        tasks.start_soon(notifier.run)
         listening.set()
         await anyio.wait_all_tasks_blocked()
-        assert herald.status() == {"ready": False, "beats": 0}
-        read.set()
-        assert await eventually_told() == b"READY=1\nSTATUS=answers"
+        assert notifier.status() == {"ready": False, "beats": 0}
+        loaded.set()
+        assert await next_message() == b"READY=1\nSTATUS=answers"
         tasks.cancel_scope.cancel()
 
 
-async def test_an_index_that_takes_long_is_said_and_not_waited_for(
-    mailbox, eventually_told, monkeypatch
+async def test_ready_is_sent_while_a_slow_index_still_loads(
+    manager_socket, next_message, monkeypatch
 ):
     monkeypatch.setattr(systemd, "INDEX_WAIT_S", 0.01)
     listening = anyio.Event()
@@ -190,32 +201,32 @@ async def test_an_index_that_takes_long_is_said_and_not_waited_for(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(
             ManagerNotifier(
-                ServiceManager(address=mailbox.getsockname()), listening, anyio.Event()
+                ServiceManager(notify_address=manager_socket.getsockname()),
+                listening,
+                anyio.Event(),
             ).run
         )
-        assert b"READY=1\nSTATUS=answers; the index is still" in await eventually_told()
+        assert b"READY=1\nSTATUS=answers; the index is still" in await next_message()
         tasks.cancel_scope.cancel()
 
 
-async def test_the_watchdog_is_fed_twice_a_period(mailbox, eventually_told):
-    starter = ServiceManager(address=mailbox.getsockname(), watchdog_s=0.04)
-    herald = ManagerNotifier(starter, anyio.Event(), anyio.Event())
+async def test_watchdog_messages_are_sent_twice_a_period(manager_socket, next_message):
+    manager = ServiceManager(notify_address=manager_socket.getsockname(), watchdog_s=0.04)
+    notifier = ManagerNotifier(manager, anyio.Event(), anyio.Event())
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(herald.run)
-        began = anyio.current_time()
-        assert [await eventually_told() for _ in range(4)] == [b"WATCHDOG=1"] * 4
-        assert anyio.current_time() - began >= 3 * 0.02
+        tasks.start_soon(notifier.run)
+        assert [await next_message() for _ in range(4)] == [b"WATCHDOG=1"] * 4
         tasks.cancel_scope.cancel()
 
 
 @pytest.fixture
-def eventually_told(mailbox):
-    async def told():
+def next_message(manager_socket):
+    async def receive():
         with anyio.fail_after(60):
-            await anyio.wait_readable(mailbox)
-        return mailbox.recv(100)
+            await anyio.wait_readable(manager_socket)
+        return manager_socket.recv(100)
 
-    return told
+    return receive
 
 
 # ── Real daemons ─────────────────────────────────────────────────────────────────────────────────
@@ -245,8 +256,8 @@ def started():
 
 def environ_of(tmp_path, **more):
     carried = ("PATH", "COVERAGE_PROCESS_START")
-    kept = {name: os.environ[name] for name in carried if name in os.environ}
-    return {**kept, "HOME": str(tmp_path), "MEMD_HOME": str(tmp_path), **more}
+    inherited = {name: os.environ[name] for name in carried if name in os.environ}
+    return {**inherited, "HOME": str(tmp_path), "MEMD_HOME": str(tmp_path), **more}
 
 
 def ask(connection):
@@ -271,10 +282,12 @@ def connect(paths):
     shutil.which("systemd-socket-activate") is None, reason="there is no systemd here"
 )
 def test_the_first_connection_starts_the_daemon_and_is_answered(
-    tmp_path, paths, mailbox, started
+    tmp_path, paths, manager_socket, started
 ):
-    told = environ_of(tmp_path, NOTIFY_SOCKET=mailbox.getsockname(), WATCHDOG_USEC="400000")
-    passed_on = [word for name, value in told.items() for word in ("-E", f"{name}={value}")]
+    environ = environ_of(
+        tmp_path, NOTIFY_SOCKET=manager_socket.getsockname(), WATCHDOG_USEC="400000"
+    )
+    passed_on = [word for name, value in environ.items() for word in ("-E", f"{name}={value}")]
     manager = started(
         ["systemd-socket-activate", "-l", paths.socket, "--fdname=memd", *passed_on, *SERVE],
         stderr=subprocess.DEVNULL,
@@ -284,18 +297,18 @@ def test_the_first_connection_starts_the_daemon_and_is_answered(
     with connect(paths) as first:
         status = ask(first)
     assert (status["health"], status["started_by"]) == ("healthy", "systemd socket")
-    news = [mailbox.recv(100) for _ in range(4)]
-    assert news.count(b"READY=1\nSTATUS=answers") == 1
-    assert news.count(b"WATCHDOG=1") == 3
+    messages = [manager_socket.recv(100) for _ in range(4)]
+    assert messages.count(b"READY=1\nSTATUS=answers") == 1
+    assert messages.count(b"WATCHDOG=1") == 3
     manager.send_signal(signal.SIGTERM)
-    while (letter := mailbox.recv(100)) == b"WATCHDOG=1":
+    while (message := manager_socket.recv(100)) == b"WATCHDOG=1":
         pass
-    assert letter.startswith(b"STOPPING=1")
+    assert message.startswith(b"STOPPING=1")
     assert manager.wait(60) == 0
     assert Path(paths.socket).exists()
 
 
-def test_the_managers_daemon_takes_over_and_its_socket_outlives_every_daemon(
+def test_the_managers_daemon_replaces_one_started_by_hand_and_the_socket_outlives_both(
     tmp_path, paths, started
 ):
     environ = environ_of(tmp_path)
@@ -303,10 +316,10 @@ def test_the_managers_daemon_takes_over_and_its_socket_outlives_every_daemon(
     assert wait_until(Path(paths.socket).exists, 20)
     with connect(paths) as first:
         assert ask(first)["pid"] == by_hand.pid
-    with listener(paths.socket) as door:
+    with listener(paths.socket) as listening:
 
         def activate():
-            number = door.fileno()
+            number = listening.fileno()
             command = [sys.executable, "-c", _PASS, str(number), *SERVE]
             return started(command, env=environ, pass_fds=[number])
 
