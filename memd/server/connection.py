@@ -9,7 +9,7 @@ import select
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import anyio
@@ -21,14 +21,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from memd.server import jsonrpc
 from memd.server.control import PREFIX, Control
-from memd.server.jsonrpc import (
-    Call,
-    ClientResponse,
-    InvalidLine,
-    LineSplitter,
-    Message,
-    Preface,
-)
+from memd.server.jsonrpc import Call, InvalidLine, LineSplitter, Message, Preface
 from memd.server.scope import Caller
 
 REQUESTS_MAX = 16
@@ -82,7 +75,7 @@ class ConnectionLimits:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """Who answers calls: the MCP server or memd's control calls."""
+    """What answers calls: the MCP server, and memd's control calls."""
 
     mcp: Server[Any]
     control: Control
@@ -238,10 +231,9 @@ class SocketStream:
 
     def send_last(self, data: bytes) -> None:
         """Send what the kernel takes of a last line, unless half a line was sent before it."""
-        if not self._has_sent_part:
-            self._has_sent_part = True
-            with contextlib.suppress(OSError):
-                self._socket.send(data)
+        with contextlib.suppress(OSError):
+            self.send_at_once(data)
+        self._has_sent_part = True
 
     def is_closed_by_client(self) -> bool:
         """Whether the client has closed both directions, not only its sending side."""
@@ -358,7 +350,14 @@ class Connection:
     async def serve(self) -> None:
         """Read until the client is done, then let open requests be answered. An OSError if it broke."""
         try:
-            await self._serve()
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                with self._reading:
+                    await self._read_lines()
+                await self._wait_for_requests()
+                tasks.cancel_scope.deadline = anyio.current_time() + LINGER_S
+                if self._session is not None:
+                    self._session.close()
         finally:
             self._splitter.take_rest()
             while self._heavy_count:
@@ -367,16 +366,6 @@ class Connection:
             self._scheduler.outgoing.hold(self.drop, 0)
         if self._is_dropped:
             await anyio.sleep(DROPPED_S)
-
-    async def _serve(self) -> None:
-        async with anyio.create_task_group() as tasks:
-            self._tasks = tasks
-            with self._reading:
-                await self._read_lines()
-            await self._drain()
-            tasks.cancel_scope.deadline = anyio.current_time() + LINGER_S
-            if self._session is not None:
-                self._session.close()
 
     def drop(self, reason: str) -> None:
         """End now, with an error line if one can still be sent."""
@@ -392,7 +381,7 @@ class Connection:
 
     async def _read_lines(self) -> None:
         splitter = self._splitter
-        while chunk := await self._receive():
+        while chunk := await self._receive_chunk():
             lines = splitter.feed(chunk)
             for number, line in enumerate(lines, 1):
                 self._is_last_line = number == len(lines)
@@ -406,7 +395,7 @@ class Connection:
                 return
         await self._handle_line(splitter.take_rest())
 
-    async def _receive(self) -> bytes:
+    async def _receive_chunk(self) -> bytes:
         is_sending_much = self._stream.unpaused_bytes > UNPAUSED_BYTES
         if is_sending_much or self._splitter.held > UNFINISHED_BYTES:
             await self._stream.wait_readable()
@@ -418,52 +407,53 @@ class Connection:
             message = await self._scheduler.parse_long_line(line)
         else:
             message = jsonrpc.parse_line(line)
-        if message is not None:
-            await self._handle_message(message)
-            self._is_first_line = False
-
-    async def _handle_message(self, message: Message) -> None:
         match message:
+            case None:
+                return
             case Call():
                 await self._handle_call(message)
             case Preface() if self._is_first_line:
-                self._caller = replace(
-                    self._caller,
-                    cwd=message.cwd,
-                    project=message.project,
-                    session=message.session,
-                    client=message.client,
-                )
+                self._caller = replace(self._caller, **asdict(message))
             case Preface():
-                await self._send_error(
-                    InvalidLine(jsonrpc.INVALID_REQUEST, "a preface may only be the first line")
-                )
+                await self._send_error("a preface may only be the first line")
             case InvalidLine():
-                await self._send_error(message)
-            case ClientResponse():
-                pass
+                await self._send_error(message.message, message.code, message.id)
+        self._is_first_line = False
 
     async def _handle_call(self, call: Call) -> None:
+        assert self._tasks is not None  # made by `serve`
+        control = self._handlers.control
         if self._session is None and not self._is_control:
-            self._choose_handler(call)
-        if self._is_foreign(call.method):
-            await self._reject_method(call)
+            self._is_control = call.method.startswith(PREFIX)
+            if not self._is_control:
+                self._session = McpSession(
+                    self._handlers.mcp, self._caller, self._send, self._end_request
+                )
+                self._tasks.start_soon(self._session.run)
+        if self._is_control and call.method not in control.methods:
+            names = ", ".join(control.methods)
+            await self._reject_method(
+                call, f"there is no method {call.method[:60]!r}; there are {names}"
+            )
+            return
+        if not self._is_control and call.method.startswith(PREFIX):
+            await self._reject_method(
+                call, "this connection speaks MCP; open another one for memd's own calls"
+            )
             return
         if call.id is not None or self._is_control:
             await self._begin_request(is_heavy=self._is_heavy(call))
         if self._session is not None:
             await self._session.handle(call)
-            return
-        if self._is_last_line and self._handlers.control.is_capture(call):
+        elif self._is_last_line and control.is_capture(call):
             # Nothing else is waiting for this client: a task would cost as much as the call.
             with anyio.CancelScope(shield=True):
                 await self._answer_control_call(call)
-            return
-        assert self._tasks is not None  # made by `_serve`
-        self._tasks.start_soon(self._answer_control_call, call)
+        else:
+            self._tasks.start_soon(self._answer_control_call, call)
 
     async def _begin_request(self, *, is_heavy: bool) -> None:
-        """Wait for this client's turn and for room, then count the request as running."""
+        """Wait for this client's turn and for a slot, then count the request as running."""
         has_others = self._slots.value < REQUESTS_MAX
         if has_others or (is_heavy and self._scheduler.is_running(self._client)):
             await self._scheduler.wait_turn()
@@ -481,24 +471,8 @@ class Connection:
             self._heavy_count -= 1
             self._scheduler.end(self._client)
 
-    def _choose_handler(self, call: Call) -> None:
-        if call.method.startswith(PREFIX):
-            self._is_control = True
-            return
-        assert self._tasks is not None  # made by `_serve`
-        self._session = McpSession(
-            self._handlers.mcp, self._caller, self._send, self._end_request
-        )
-        self._tasks.start_soon(self._session.run)
-
     def _is_heavy(self, call: Call) -> bool:
         return not (self._is_control and self._handlers.control.is_light(call))
-
-    def _is_foreign(self, method: str) -> bool:
-        """Whether this method belongs to the other handler, or to none."""
-        if self._is_control:
-            return method not in self._handlers.control.methods
-        return method.startswith(PREFIX)
 
     async def _answer_control_call(self, call: Call) -> None:
         try:
@@ -508,30 +482,27 @@ class Connection:
         finally:
             self._end_request(is_heavy=self._is_heavy(call))
 
-    async def _reject_method(self, call: Call) -> None:
-        if call.id is None:
-            return
-        if self._is_control:
-            await self._send(self._handlers.control.unknown_method_line(call))
-            return
-        message = "this connection speaks MCP; open another one for memd's own calls"
-        await self._send_error(InvalidLine(jsonrpc.METHOD_NOT_FOUND, message, call.id))
+    async def _reject_method(self, call: Call, message: str) -> None:
+        if call.id is not None:
+            await self._send_error(message, jsonrpc.METHOD_NOT_FOUND, call.id)
 
     async def _reject_long_line(self) -> None:
         """Send the error, then read and drop the rest of the line for a moment."""
         limit = self._limits.line_bytes
         await self._send_error(
-            InvalidLine(
-                jsonrpc.INVALID_REQUEST,
-                f"a line may have {limit} bytes at most; send less at once, in several calls",
-            )
+            f"a line may have {limit} bytes at most; send less at once, in several calls"
         )
         with anyio.move_on_after(DISCARD_S):
-            while await self._receive():
+            while await self._receive_chunk():
                 pass
 
-    async def _send_error(self, error: InvalidLine) -> None:
-        await self._send(jsonrpc.error_line(error.id, error.code, error.message))
+    async def _send_error(
+        self,
+        message: str,
+        code: int = jsonrpc.INVALID_REQUEST,
+        call_id: jsonrpc.Id | None = None,
+    ) -> None:
+        await self._send(jsonrpc.error_line(call_id, code, message))
 
     async def _send(self, line: bytes) -> None:
         """Send one line. A TimeoutError, which ends the connection, if the client does not read it."""
@@ -550,7 +521,7 @@ class Connection:
         self._unread_bytes += size
         self._scheduler.outgoing.hold(self.drop, self._unread_bytes)
 
-    async def _drain(self) -> None:
+    async def _wait_for_requests(self) -> None:
         """Wait for open requests, unless no client is left to read the answers."""
         if self._session is not None and self._stream.is_closed_by_client():
             return

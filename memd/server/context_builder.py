@@ -18,12 +18,12 @@ from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session
+from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session, Summary
 from memd.recall import prompt_gate, session_context
 from memd.recall.prompt_gate import GatedHit, PromptQuery
 from memd.recall.recaller import Recaller
 from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
-from memd.recall.types import Answer, Question, RelevanceGate
+from memd.recall.types import Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.server.scope import identify_project
 from memd.server.time_expressions import format_time
@@ -119,31 +119,25 @@ class ContextBuilder:
         self._overrides = overrides
 
     async def build(
-        self,
-        moment: InjectionMoment,
-        event_id: int | None,
-        recent: RecentInjections,
-        *,
-        explain: bool = False,
+        self, moment: InjectionMoment, recent: RecentInjections, *, explain: bool = False
     ) -> InjectedContext:
-        """What to inject now. `event_id` is the moment's event, if it was stored.
-
-        Raises a VaultError. With `explain`, every candidate that is left out is listed too.
-        """
-        if moment.name == "prompt":
-            return await self._build_hits(moment, event_id, recent, explain=explain)
-        return await self._build_index(moment, event_id, recent)
+        """What to inject now; with `explain`, with every candidate. Raises a VaultError."""
+        is_prompt = moment.name == "prompt"
+        if not (self._config.prompt if is_prompt else self._config.session_start):
+            setting = "inject.prompt" if is_prompt else "inject.session_start"
+            return InjectedContext(f"switched off in config.toml: {setting}")
+        if is_prompt:
+            return await self._build_hits(moment, recent, explain=explain)
+        return await self._build_index(moment, recent)
 
     async def _build_index(
-        self, moment: InjectionMoment, event_id: int | None, recent: RecentInjections
+        self, moment: InjectionMoment, recent: RecentInjections
     ) -> InjectedContext:
-        if not self._config.session_start:
-            return InjectedContext("switched off in config.toml: inject.session_start")
-        if moment.name == "compact" and event_id is not None:
+        if moment.name == "compact" and moment.event_id is not None:
             with anyio.move_on_after(SETTLE_S):
-                await self._distiller.settle(event_id)
+                await self._distiller.settle(moment.event_id)
         now = self._clock()
-        here = await self._read_situation(moment, event_id, recent)
+        here = await self._read_session_state(moment, recent)
         if moment.name in ("compact", "clear"):
             here = replace(here, context_lost_at=now)
         if not here.switch.recalls:
@@ -154,27 +148,22 @@ class ContextBuilder:
         return _select_index(here.name, found, self._config.tokens, now)
 
     async def _build_hits(
-        self,
-        moment: InjectionMoment,
-        event_id: int | None,
-        recent: RecentInjections,
-        *,
-        explain: bool,
+        self, moment: InjectionMoment, recent: RecentInjections, *, explain: bool
     ) -> InjectedContext:
-        if not self._config.prompt:
-            return InjectedContext("switched off in config.toml: inject.prompt")
         prompt = _redact_prompt(moment.prompt)
         wanted = prompt_gate.read_prompt(prompt)
         if not wanted.text:
             return InjectedContext(wanted.reason)
-        here = await self._read_situation(moment, event_id, recent)
+        here = await self._read_session_state(moment, recent)
         if not here.switch.recalls:
             return InjectedContext(here.switch.reason, project=here.name)
         if prompt_gate.is_repeated(prompt, here.prompts):
             reason = "the same was asked before in this session"
             return InjectedContext(reason, project=here.name)
         offers = await self._search(wanted, here, explain=explain)
-        candidates = tuple(map(_candidate_of_offer, offers))
+        candidates = tuple(
+            _make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
+        )
         chosen = [one for one in offers if one.is_shown]
         if not chosen:
             reason = offers[0].why if offers else "nothing known fits it"
@@ -190,10 +179,11 @@ class ContextBuilder:
     ) -> list[GatedHit]:
         topics = wanted.topics
         topic = await self._db.read(lambda tx: _find_topic(tx, topics)) if topics else None
-        limit = self._config.prompt_hits
+        config = self._config
+        gate = RelevanceGate(config.floor, config.ratio)
         offers: list[GatedHit] = []
         # The first few hits decide most often, and the text of each further one must be read.
-        for k in (_HITS_MAX,) if explain else (limit + _SPARE_HITS, _HITS_MAX):
+        for k in (_HITS_MAX,) if explain else (config.prompt_hits + _SPARE_HITS, _HITS_MAX):
             question = Question(
                 text=wanted.text,
                 now=self._clock(),
@@ -204,31 +194,26 @@ class ContextBuilder:
                 # An injected memory was not asked for. If it counted as used, it would rise by itself.
                 count_use=False,
             )
-            offers = self._choose(wanted, here, await self._recaller.search(question))
-            is_enough = sum(one.is_shown for one in offers) >= limit
+            hits = (await self._recaller.search(question)).hits
+            seen = {
+                one.id: why
+                for one in (hit.summary for hit in hits)
+                if (why := here.why_seen(one.id, one.session_id, one.at))
+            }
+            offers = prompt_gate.gate_hits(hits, wanted, seen, gate, config.prompt_hits)
+            is_enough = sum(one.is_shown for one in offers) >= config.prompt_hits
             if len(offers) < k or is_enough or not offers[-1].is_close_to_best:
                 break
         return offers
 
-    def _choose(
-        self, wanted: PromptQuery, here: SessionState, answer: Answer
-    ) -> list[GatedHit]:
-        seen = {
-            hit.summary.id: why
-            for hit in answer.hits
-            if (why := here.why_seen(hit.summary.id, hit.summary.session_id, hit.summary.at))
-        }
-        config = self._config
-        gate = RelevanceGate(config.floor, config.ratio)
-        return prompt_gate.gate_hits(answer.hits, wanted, seen, gate, config.prompt_hits)
-
-    async def _read_situation(
-        self, moment: InjectionMoment, event_id: int | None, recent: RecentInjections
+    async def _read_session_state(
+        self, moment: InjectionMoment, recent: RecentInjections
     ) -> SessionState:
         place = SessionPlace(moment.client, moment.session or None)
-        is_prompt = moment.name == "prompt"
         read = partial(
-            session_context.read_session_state, event_id=event_id, with_prompts=is_prompt
+            session_context.read_session_state,
+            event_id=moment.event_id,
+            with_prompts=moment.name == "prompt",
         )
         here = await self._db.read(partial(read, place=place))
         if here.session is None and moment.directory:
@@ -289,16 +274,8 @@ def _select_index(
         for group in found.groups
     ]
     candidates = tuple(
-        InjectionCandidate(
-            c.candidate.id,
-            c.candidate.kind,
-            c.candidate.title,
-            c.candidate.at,
-            c.group,
-            c.is_shown,
-            c.why,
-        )
-        for c in (*choices, *found.left_out)
+        _make_candidate(one.candidate, one.group, one.is_shown, one.why)
+        for one in (*choices, *found.left_out)
     )
     count = sum(len(section.lines) for section in sections)
     if not count:
@@ -337,11 +314,11 @@ def _line_of_offer(one: GatedHit, replaced: Mapping[int, Sequence[int]]) -> Cont
     )
 
 
-def _candidate_of_offer(one: GatedHit) -> InjectionCandidate:
-    summary = one.hit.summary
-    return InjectionCandidate(
-        summary.id, summary.kind, summary.title, summary.at, "", one.is_shown, one.why
-    )
+def _make_candidate(
+    memory: Summary | ContextCandidate, group: str, is_shown: bool, why: str
+) -> InjectionCandidate:
+    one = memory
+    return InjectionCandidate(one.id, one.kind, one.title, one.at, group, is_shown, why)
 
 
 def index_capacity(tokens: int, project: str) -> int:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,43 +13,10 @@ from memd.capture.prepare import CaptureRequest
 from memd.capture.write import Receipt
 from memd.errors import BadRequest, MemdError
 from memd.models import Session
-from memd.server import context_builder, injection_types, json_format, jsonrpc
+from memd.server import context_builder, injection_types, json_format, jsonrpc, requests
 from memd.server.control_projects import ProjectControl
 from memd.server.injection_types import InjectionMoment
 from memd.server.jsonrpc import Call
-from memd.server.requests import (
-    CaptureBatchRequest,
-    CaptureEventRequest,
-    ConsolidateRequest,
-    ConsolidationRunsRequest,
-    ContextRequest,
-    DoctorRequest,
-    EmptyRequest,
-    ForgetRequest,
-    GetRequest,
-    ImportMarkRequest,
-    ImportVaultRequest,
-    InjectedRequest,
-    JudgeRequest,
-    MergeProjectsRequest,
-    PinRequest,
-    ProjectRequest,
-    ReindexRequest,
-    RememberBatchRequest,
-    RememberRequest,
-    RenameProjectRequest,
-    Request,
-    ScrubRequest,
-    SearchRequest,
-    StatusRequest,
-    SwitchRequest,
-    TimelineRequest,
-    UndoConsolidationRequest,
-    VacuumRequest,
-    WhyRequest,
-    WithdrawRequest,
-    parse,
-)
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
 from memd.store import ledger, projects
@@ -61,9 +29,9 @@ Handler = Callable[[Any, Caller], Awaitable[object]]
 """Takes the request and the caller; returns anything that `encode_json` writes."""
 _CAPTURE = "memd/capture"
 _LIGHT = frozenset({"memd/ping", _CAPTURE, "memd/remember"})
-BATCHES: dict[str, tuple[str, type[Request]]] = {
-    _CAPTURE: ("events", CaptureBatchRequest),
-    "memd/remember": ("memories", RememberBatchRequest),
+BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
+    _CAPTURE: ("events", requests.CaptureBatchRequest),
+    "memd/remember": ("memories", requests.RememberBatchRequest),
 }
 """Method → the parameter that makes a call of it a batch, and the batch's model."""
 _IN_ALL_PROJECTS = frozenset({"memd/why", "memd/get", "memd/forget", "memd/pin", "memd/judge"})
@@ -80,37 +48,40 @@ class Control:
         self._log = log.get("serve")
         self.calls = 0
         self.failures = 0
-        self.methods: dict[str, tuple[type[Request], Handler]] = {
-            "memd/ping": (EmptyRequest, self._ping),
-            _CAPTURE: (CaptureEventRequest, self._capture),
-            "memd/context": (ContextRequest, self._preview_context),
-            "memd/injected": (InjectedRequest, self._list_injections),
-            "memd/status": (StatusRequest, self._report_status),
-            "memd/search": (SearchRequest, self._search),
-            "memd/timeline": (TimelineRequest, self._show_timeline),
-            "memd/why": (WhyRequest, service.why),
-            "memd/get": (GetRequest, self._get_memories),
-            "memd/remember": (RememberRequest, self._remember),
-            "memd/forget": (ForgetRequest, self._forget),
-            "memd/scrub": (ScrubRequest, self._scrub),
-            "memd/pin": (PinRequest, service.pin),
-            "memd/judge": (JudgeRequest, partial(service.judge, by="user")),
-            "memd/project": (ProjectRequest, self._projects.show),
-            "memd/projects": (EmptyRequest, self._projects.list_all),
-            "memd/project/merge": (MergeProjectsRequest, self._projects.merge),
-            "memd/project/rename": (RenameProjectRequest, self._projects.rename),
-            "memd/switch": (SwitchRequest, self._projects.switch),
-            "memd/imports": (EmptyRequest, self._list_imports),
-            "memd/imports/mark": (ImportMarkRequest, self._mark_imported),
-            "memd/imports/withdraw": (WithdrawRequest, self._withdraw),
-            "memd/import/vault": (ImportVaultRequest, self._import_vault),
-            "memd/reindex": (ReindexRequest, self._reindex),
-            "memd/vacuum": (VacuumRequest, self._vacuum),
-            "memd/doctor": (DoctorRequest, self._examine),
-            "memd/consolidate": (ConsolidateRequest, self._consolidate),
-            "memd/consolidate/undo": (UndoConsolidationRequest, self._undo_consolidation),
-            "memd/consolidate/runs": (ConsolidationRunsRequest, self._list_runs),
-            "memd/shutdown": (EmptyRequest, self._shut_down),
+        self.methods: dict[str, tuple[type[requests.Request], Handler]] = {
+            "memd/ping": (requests.EmptyRequest, self._ping),
+            _CAPTURE: (requests.CaptureEventRequest, self._capture),
+            "memd/context": (requests.ContextRequest, self._preview_context),
+            "memd/injected": (requests.InjectedRequest, self._list_injections),
+            "memd/status": (requests.StatusRequest, self._report_status),
+            "memd/search": (requests.SearchRequest, self._search),
+            "memd/timeline": (requests.TimelineRequest, self._show_timeline),
+            "memd/why": (requests.WhyRequest, service.why),
+            "memd/get": (requests.GetRequest, self._get_memories),
+            "memd/remember": (requests.RememberRequest, self._remember),
+            "memd/forget": (requests.ForgetRequest, self._forget),
+            "memd/scrub": (requests.ScrubRequest, self._scrub),
+            "memd/pin": (requests.PinRequest, service.pin),
+            "memd/judge": (requests.JudgeRequest, partial(service.judge, by="user")),
+            "memd/project": (requests.ProjectRequest, self._projects.show),
+            "memd/projects": (requests.EmptyRequest, self._projects.list_all),
+            "memd/project/merge": (requests.MergeProjectsRequest, self._projects.merge),
+            "memd/project/rename": (requests.RenameProjectRequest, self._projects.rename),
+            "memd/switch": (requests.SwitchRequest, self._projects.switch),
+            "memd/imports": (requests.EmptyRequest, self._list_imports),
+            "memd/imports/mark": (requests.ImportMarkRequest, self._mark_imported),
+            "memd/imports/withdraw": (requests.WithdrawRequest, self._withdraw),
+            "memd/import/vault": (requests.ImportVaultRequest, self._import_vault),
+            "memd/reindex": (requests.ReindexRequest, self._reindex),
+            "memd/vacuum": (requests.VacuumRequest, self._vacuum),
+            "memd/doctor": (requests.DoctorRequest, self._examine),
+            "memd/consolidate": (requests.ConsolidateRequest, self._consolidate),
+            "memd/consolidate/undo": (
+                requests.UndoConsolidationRequest,
+                self._undo_consolidation,
+            ),
+            "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
+            "memd/shutdown": (requests.EmptyRequest, self._shut_down),
         }
 
     async def reply(self, call: Call, caller: Caller) -> bytes | None:
@@ -123,10 +94,7 @@ class Control:
             if not isinstance(error, BadRequest):
                 self.failures += 1
                 self._log.exception("control_failed", method=call.method)
-            if call.id is None:
-                return None
-            sent = jsonrpc.error_object(error)
-            return jsonrpc.error_line(call.id, sent.code, sent.message, sent.data)
+            return None if call.id is None else jsonrpc.failure_line(call.id, error)
 
     def is_light(self, call: Call) -> bool:
         """Whether it costs so little that several of one connection may run at a time."""
@@ -136,39 +104,37 @@ class Control:
         """Whether it captures one event."""
         return call.method == _CAPTURE and not _is_batch(call)
 
-    def unknown_method_line(self, call: Call) -> bytes:
-        """The error for a method that does not exist."""
-        names = ", ".join(self.methods)
-        message = f"there is no method {call.method[:60]!r}; there are {names}"
-        return jsonrpc.error_line(call.id, jsonrpc.METHOD_NOT_FOUND, message)
-
     async def _run(self, call: Call, caller: Caller) -> object:
         model, handler = self.methods[call.method]
         if _is_batch(call):
             model = BATCHES[call.method][1]
         defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
-        return await handler(parse(model, {**defaults, **call.params}), caller)
+        return await handler(requests.parse(model, {**defaults, **call.params}), caller)
 
-    async def _ping(self, _: EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def _ping(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         return {"memd": __version__, "pid": os.getpid(), "protocol": jsonrpc.PREFACE_VERSION}
 
-    async def _report_status(self, request: StatusRequest, _: Caller) -> dict[str, Any]:
+    async def _report_status(
+        self, request: requests.StatusRequest, _: Caller
+    ) -> dict[str, Any]:
         status = await self._app.status()
         if request.directory is None:
             return status
         return {**status, "here": await self._projects.describe(request.directory)}
 
-    async def _shut_down(self, _: EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def _shut_down(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         self._app.shutdown()
         return {"leaving": True}
 
     # ── Capture and injection ────────────────────────────────────────────────────────────────────
 
     async def _capture(
-        self, request: CaptureEventRequest | CaptureBatchRequest, caller: Caller
+        self,
+        request: requests.CaptureEventRequest | requests.CaptureBatchRequest,
+        caller: Caller,
     ) -> dict[str, Any]:
         ingestor = self._app.ingestor
-        if isinstance(request, CaptureEventRequest):
+        if isinstance(request, requests.CaptureEventRequest):
             (receipt,) = await ingestor.capture([_to_capture(request, caller)])
             output = await self._inject(request, receipt, caller)
             return _format_receipt(receipt) | output
@@ -177,7 +143,7 @@ class Control:
         return {"receipts": [_format_receipt(receipt) for receipt in receipts]}
 
     async def _inject(
-        self, request: CaptureEventRequest, receipt: Receipt, caller: Caller
+        self, request: requests.CaptureEventRequest, receipt: Receipt, caller: Caller
     ) -> dict[str, Any]:
         """The `output` for the agent, as its client wants it; empty if there is none.
 
@@ -190,10 +156,12 @@ class Control:
         moment = injection_types.read_moment(request.client, request.payload, directory)
         if moment is None:
             return {}
-        text = await self._app.injector.offer(moment, receipt.seq)
+        text = await self._app.injector.offer(replace(moment, event_id=receipt.seq))
         return {} if text is None else {"output": injection_types.hook_output(moment, text)}
 
-    async def _preview_context(self, request: ContextRequest, caller: Caller) -> dict[str, Any]:
+    async def _preview_context(
+        self, request: requests.ContextRequest, caller: Caller
+    ) -> dict[str, Any]:
         name = request.moment or ("prompt" if request.prompt else "startup")
         if name == "prompt" and not request.prompt.strip():
             raise BadRequest("prompt: say what would be asked")
@@ -211,23 +179,12 @@ class Control:
             "text": context.text,
             "reason": context.reason,
             "tokens": context_builder.estimate_tokens(context.text or ""),
-            "memories": [
-                {
-                    "id": one.id,
-                    "kind": one.kind,
-                    "title": one.title,
-                    "at": one.at,
-                    "group": one.group,
-                    "shown": one.is_shown,
-                    "why": one.reason,
-                }
-                for one in (context.candidates if request.explain else context.shown)
-            ],
+            "memories": context.candidates if request.explain else context.shown,
             "took_ms": round((anyio.current_time() - started) * 1000, 2),
         }
 
     async def _list_injections(
-        self, request: InjectedRequest, caller: Caller
+        self, request: requests.InjectedRequest, caller: Caller
     ) -> dict[str, Any]:
         session = await self._find_injected_session(request, caller)
         rows = json_format.to_plain(await self._app.injector.list_injections(session.id))
@@ -237,7 +194,9 @@ class Control:
             "injections": [{"id": row.pop("summary_id"), **row} for row in rows],
         }
 
-    async def _find_injected_session(self, request: InjectedRequest, caller: Caller) -> Session:
+    async def _find_injected_session(
+        self, request: requests.InjectedRequest, caller: Caller
+    ) -> Session:
         if request.session is not None:
             return await self._service.scopes.find_session(request.session, caller)
         directory = request.directory or caller.directory
@@ -258,7 +217,7 @@ class Control:
 
     # ── Memories ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _search(self, request: SearchRequest, caller: Caller) -> dict[str, Any]:
+    async def _search(self, request: requests.SearchRequest, caller: Caller) -> dict[str, Any]:
         found = await self._service.search(request, caller)
         result = json_format.format_answer(
             found.answer, waited=found.waited, note=found.scope.note
@@ -267,7 +226,9 @@ class Control:
             await self._name_other_projects(result["hits"], request.directory, caller)
         return result
 
-    async def _show_timeline(self, request: TimelineRequest, caller: Caller) -> dict[str, Any]:
+    async def _show_timeline(
+        self, request: requests.TimelineRequest, caller: Caller
+    ) -> dict[str, Any]:
         timeline, scope = await self._service.timeline(request, caller)
         result = json_format.to_plain(timeline)
         if scope.project_ids is None:
@@ -275,7 +236,9 @@ class Control:
             await self._name_other_projects(memories, request.directory, caller)
         return {**result, "note": scope.note}
 
-    async def _get_memories(self, request: GetRequest, caller: Caller) -> dict[str, Any]:
+    async def _get_memories(
+        self, request: requests.GetRequest, caller: Caller
+    ) -> dict[str, Any]:
         read = await self._service.get(request, caller)
         memories = [
             {
@@ -289,15 +252,15 @@ class Control:
         return {"memories": memories, "unknown": read.unknown}
 
     async def _remember(
-        self, request: RememberRequest | RememberBatchRequest, caller: Caller
+        self, request: requests.RememberRequest | requests.RememberBatchRequest, caller: Caller
     ) -> dict[str, Any]:
-        if isinstance(request, RememberBatchRequest):
+        if isinstance(request, requests.RememberBatchRequest):
             stored = await self._service.remember(request.memories, caller, "user")
             return {"remembered": stored}
         (one,) = await self._service.remember([request], caller, "user")
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
-    async def _forget(self, request: ForgetRequest, caller: Caller) -> dict[str, Any]:
+    async def _forget(self, request: requests.ForgetRequest, caller: Caller) -> dict[str, Any]:
         forgotten = await self._service.forget(request, caller)
         result: dict[str, Any] = json_format.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
@@ -312,7 +275,7 @@ class Control:
         for memory in memories:
             memory["elsewhere"] = names.get(memory["project_id"])
 
-    async def _scrub(self, request: ScrubRequest, _: Caller) -> object:
+    async def _scrub(self, request: requests.ScrubRequest, _: Caller) -> object:
         if (request.pattern is None) is not request.secrets:
             raise BadRequest("pattern: give a pattern, or secrets: true")
         report = await self._app.curator.scrub(request.pattern, dry_run=request.dry_run)
@@ -322,21 +285,23 @@ class Control:
 
     # ── Imports ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _list_imports(self, _: EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def _list_imports(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         return {"imports": await self._app.db.read(ledger.imported_files)}
 
-    async def _mark_imported(self, request: ImportMarkRequest, _: Caller) -> dict[str, Any]:
+    async def _mark_imported(
+        self, request: requests.ImportMarkRequest, _: Caller
+    ) -> dict[str, Any]:
         mark = (request.path, request.size, request.modified_at, self._app.clock())
         await self._app.db.write(lambda tx: ledger.mark_imported(tx, *mark))
         return {"marked": request.path}
 
-    async def _withdraw(self, request: WithdrawRequest, _: Caller) -> dict[str, Any]:
+    async def _withdraw(self, request: requests.WithdrawRequest, _: Caller) -> dict[str, Any]:
         staying = frozenset(request.staying)
         withdrawn = await self._app.curator.withdraw(request.path, staying)
         await self._app.indexer.settle()
         return {"withdrawn": withdrawn}
 
-    async def _import_vault(self, request: ImportVaultRequest, _: Caller) -> object:
+    async def _import_vault(self, request: requests.ImportVaultRequest, _: Caller) -> object:
         """Merge a staged vault in one transaction; meanwhile new events wait in the spool."""
         db = self._app.db
         path = staged_path(db.path, request.staged)
@@ -348,7 +313,7 @@ class Control:
 
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 
-    async def _reindex(self, request: ReindexRequest, _: Caller) -> dict[str, Any]:
+    async def _reindex(self, request: requests.ReindexRequest, _: Caller) -> dict[str, Any]:
         rebuild: Callable[[], Awaitable[object]] = (
             self._app.vector_maintenance.reembed
             if request.embeddings
@@ -356,17 +321,19 @@ class Control:
         )
         return {"report": await rebuild()}
 
-    async def _vacuum(self, request: VacuumRequest, _: Caller) -> dict[str, Any]:
+    async def _vacuum(self, request: requests.VacuumRequest, _: Caller) -> dict[str, Any]:
         retention = self._app.retention
         aged = await (retention.preview() if request.dry_run else retention.apply())
         vacuumed = await self._app.vector_maintenance.vacuum(dry_run=request.dry_run)
         return {"report": {**json_format.to_plain(vacuumed), "retention": aged}}
 
-    async def _examine(self, request: DoctorRequest, _: Caller) -> dict[str, Any]:
+    async def _examine(self, request: requests.DoctorRequest, _: Caller) -> dict[str, Any]:
         mended = await self._app.checkup.mend() if request.fix else []
         return {"mended": mended, "findings": await self._app.checkup.examine()}
 
-    async def _consolidate(self, request: ConsolidateRequest, _: Caller) -> dict[str, Any]:
+    async def _consolidate(
+        self, request: requests.ConsolidateRequest, _: Caller
+    ) -> dict[str, Any]:
         consolidator = self._app.consolidator
         run: Callable[[], Awaitable[object]] = (
             consolidator.preview_tick if request.dry_run else consolidator.tick
@@ -374,14 +341,16 @@ class Control:
         return {"dry_run": request.dry_run, "report": await run()}
 
     async def _undo_consolidation(
-        self, request: UndoConsolidationRequest, _: Caller
+        self, request: requests.UndoConsolidationRequest, _: Caller
     ) -> dict[str, Any]:
         undone = await self._app.consolidator.undo(request.what, dry_run=request.dry_run)
         if not request.dry_run:
             await self._app.indexer.settle()
         return {"report": undone}
 
-    async def _list_runs(self, request: ConsolidationRunsRequest, _: Caller) -> dict[str, Any]:
+    async def _list_runs(
+        self, request: requests.ConsolidationRunsRequest, _: Caller
+    ) -> dict[str, Any]:
         return {"runs": await self._app.consolidator.runs(request.limit)}
 
 
@@ -389,7 +358,7 @@ def _is_batch(call: Call) -> bool:
     return call.method in BATCHES and BATCHES[call.method][0] in call.params
 
 
-def _to_capture(event: CaptureEventRequest, caller: Caller) -> CaptureRequest:
+def _to_capture(event: requests.CaptureEventRequest, caller: Caller) -> CaptureRequest:
     return CaptureRequest(
         client=event.client,
         payload=event.payload,

@@ -10,14 +10,8 @@ from typing import Any
 from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
 from memd.models import Project
+from memd.server import requests
 from memd.server.json_format import to_plain
-from memd.server.requests import (
-    EmptyRequest,
-    MergeProjectsRequest,
-    ProjectRequest,
-    RenameProjectRequest,
-    SwitchRequest,
-)
 from memd.server.scope import CURRENT, Caller, ScopeResolver, identify_project
 from memd.server.service import MemoryService
 from memd.store import projects
@@ -47,7 +41,7 @@ class ProjectControl:
         found = await self._scopes.identify(directory)
         return await self._app.db.read(lambda tx: _describe_project(tx, found))
 
-    async def show(self, request: ProjectRequest, caller: Caller) -> dict[str, Any]:
+    async def show(self, request: requests.ProjectRequest, caller: Caller) -> dict[str, Any]:
         """One project with its aliases, counts and switch.
 
         `before` is the key of the project that projects.toml took the directory from, and `trouble` is
@@ -76,7 +70,7 @@ class ProjectControl:
 
         return await self._app.db.read(read)
 
-    async def list_all(self, _: EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def list_all(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         """Every project with its aliases, counts and switch."""
 
         def read(tx: Connection) -> list[dict[str, Any]]:
@@ -93,7 +87,7 @@ class ProjectControl:
 
         return {"projects": await self._app.db.read(read)}
 
-    async def merge(self, request: MergeProjectsRequest, _: Caller) -> object:
+    async def merge(self, request: requests.MergeProjectsRequest, _: Caller) -> object:
         """Move all that one project has to another, or say what would move."""
         source = await self._scopes.find_project(request.project)
         into = await self._scopes.find_project(request.into)
@@ -105,12 +99,12 @@ class ProjectControl:
             await self._app.indexer.settle()
         return merged
 
-    async def rename(self, request: RenameProjectRequest, _: Caller) -> Project:
+    async def rename(self, request: requests.RenameProjectRequest, _: Caller) -> Project:
         """Give a project another name."""
         known = await self._scopes.find_project(request.project)
         return await self._app.curator.rename(known.key, request.name)
 
-    async def switch(self, request: SwitchRequest, caller: Caller) -> dict[str, Any]:
+    async def switch(self, request: requests.SwitchRequest, caller: Caller) -> dict[str, Any]:
         """Switch a session or a project, and return what holds there now; without a state, list all."""
         if request.state is None:
             return {"switches": await self._app.db.read(projects.list_switches)}
@@ -157,7 +151,7 @@ class ProjectControl:
             return session
 
     async def _find_project(
-        self, request: ProjectRequest | SwitchRequest, caller: Caller
+        self, request: requests.ProjectRequest | requests.SwitchRequest, caller: Caller
     ) -> tuple[ProjectIdentity, str | None]:
         """The project, and its directory if one was given: then the project may be unknown yet."""
         directory = request.project if request.project.startswith("/") else None

@@ -23,6 +23,8 @@ class InjectionMoment:
     """The client's own name of the event."""
     prompt: str = ""
     directory: str | None = None
+    event_id: int | None = None
+    """The event of this moment, if it was stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +36,8 @@ class InjectionCandidate:
     title: str
     at: int
     group: str
-    is_shown: bool
-    reason: str
+    shown: bool
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ class InjectedContext:
     @property
     def shown(self) -> tuple[InjectionCandidate, ...]:
         """The memories in the text."""
-        return tuple(one for one in self.candidates if one.is_shown)
+        return tuple(one for one in self.candidates if one.shown)
 
 
 def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMoment | None:

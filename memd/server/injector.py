@@ -102,13 +102,13 @@ class Injector:
         """
         return {**self._counts, "pending": len(self._pending), "failing": self._failing}
 
-    async def offer(self, moment: InjectionMoment, event_id: int | None) -> str | None:
+    async def offer(self, moment: InjectionMoment) -> str | None:
         """The text to inject, within the deadline; None if there is none, or if building it failed."""
         if self._tasks is None or self._builds >= BUILDS_MAX:
             return None
         self._counts["asked"] += 1
         build = _Build()
-        self._tasks.start_soon(self._build_context, moment, event_id, build)
+        self._tasks.start_soon(self._build_context, moment, build)
         limit_s = self._config.prompt_s if moment.name == "prompt" else self._config.session_s
         with anyio.move_on_after(limit_s):
             await build.done.wait()
@@ -126,9 +126,7 @@ class Injector:
 
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """What would be injected. Has no deadline and records nothing."""
-        return await self._builder.build(
-            moment, None, self._get_recent(moment), explain=explain
-        )
+        return await self._builder.build(moment, self._get_recent(moment), explain=explain)
 
     async def flush(self) -> None:
         """Write the injections so far. If that fails, they stay pending and a VaultError is raised."""
@@ -157,15 +155,13 @@ class Injector:
         except MemdError as error:
             log.get(self.name).warning("injections_not_written", error=error.message)
 
-    async def _build_context(
-        self, moment: InjectionMoment, event_id: int | None, build: _Build
-    ) -> None:
+    async def _build_context(self, moment: InjectionMoment, build: _Build) -> None:
         self._builds += 1
         try:
             async with self._locks.setdefault(_session_key(moment), anyio.Lock()):
                 if build.is_awaited:
                     recent = self._get_recent(moment)
-                    context = await self._builder.build(moment, event_id, recent)
+                    context = await self._builder.build(moment, recent)
                     if build.is_awaited:
                         build.context = context
                         self._remember(moment, context)
@@ -198,7 +194,7 @@ class Injector:
             del self._recent[next(iter(self._recent))]
         self._counts["shown"] += len(context.shown)
         for one in context.shown:
-            reason = f"{one.group}: {one.reason}" if one.group else one.reason
+            reason = f"{one.group}: {one.why}" if one.group else one.why
             self._pending.append((key, NewInjection(0, one.id, moment.name, now, reason)))
         self._wakeup.set()
 

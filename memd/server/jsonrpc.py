@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeGuard
+from typing import Any
 
 from memd.errors import BadRequest, Broken, MemdError
 from memd.server.json_format import encode_json
@@ -38,8 +38,6 @@ UNEXPECTED_ERRORS = (
 )
 """Bugs and outages that cost one answer; they never end the daemon."""
 _COSTLY = (b",", b"[", b"{", b"\\ud", b"\\uD")
-_JOIN_BYTES = 65_536
-"""Bytes of an unfinished line that are collected before they are set aside as one piece."""
 _PREFACE_FIELDS = ("cwd", "project", "session", "client")
 _PREFACE_CHARACTERS_MAX = 4_096
 _BOM = b"\xef\xbb\xbf"
@@ -55,11 +53,6 @@ class Call:
     id: Id | None
     method: str
     params: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ClientResponse:
-    """A response from the client. memd sends no requests, so it answers nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +74,7 @@ class InvalidLine:
     id: Id | None = None
 
 
-Message = Call | ClientResponse | Preface | InvalidLine
-
-
-@dataclass(frozen=True, slots=True)
-class ErrorObject:
-    """A JSON-RPC error. `data` names memd's error class, so that a client can raise it again."""
-
-    code: int
-    message: str
-    data: dict[str, str]
+Message = Call | Preface | InvalidLine
 
 
 class LineSplitter:
@@ -99,9 +83,6 @@ class LineSplitter:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._rest = bytearray()
-        # A long line is joined once; growing it chunk by chunk would fragment the heap.
-        self._pieces: list[bytes] = []
-        self._pieces_bytes = 0
         self.is_overfull = False
         """A line is longer than the limit. That line and everything after it is dropped."""
 
@@ -115,10 +96,6 @@ class LineSplitter:
         if others:
             lines = [self.take_rest(), *others[:-1]]
             self._rest += others[-1]
-        elif len(self._rest) >= _JOIN_BYTES:
-            self._pieces.append(bytes(self._rest))
-            self._pieces_bytes += len(self._rest)
-            self._rest = bytearray()
         too_long = next((i for i, line in enumerate(lines) if len(line) > self._limit), None)
         if too_long is not None or self.held > self._limit:
             self.is_overfull = True
@@ -128,19 +105,16 @@ class LineSplitter:
     @property
     def held(self) -> int:
         """Bytes of the unfinished line."""
-        return self._pieces_bytes + len(self._rest)
+        return len(self._rest)
 
     def take_rest(self) -> bytes:
         """Remove and return the unfinished line."""
-        rest = b"".join([*self._pieces, self._rest])
-        self._rest = bytearray()
-        self._pieces.clear()
-        self._pieces_bytes = 0
+        rest, self._rest = bytes(self._rest), bytearray()
         return rest
 
 
 def parse_line(line: bytes) -> Message | None:
-    """The message on a line; None for an empty line."""
+    """The message on a line; None for an empty line, and for a response, as memd sends no requests."""
     text = line.removeprefix(_BOM).strip()
     if not text:
         return None
@@ -208,7 +182,7 @@ def _replace_lone_surrogates(text: bytes, value: Any) -> Any:
     return json.loads(clean.decode("utf-16", "replace"))
 
 
-def _classify_value(value: Any) -> Message:
+def _classify_value(value: Any) -> Message | None:
     if not isinstance(value, dict):
         what = (
             "a batch: send one message a line"
@@ -223,7 +197,7 @@ def _classify_value(value: Any) -> Message:
     if value.get("jsonrpc") != "2.0":
         return InvalidLine(INVALID_REQUEST, 'the message lacks "jsonrpc": "2.0"', known)
     if "method" not in value and ("result" in value or "error" in value):
-        return ClientResponse()
+        return None
     return _read_call(value, known)
 
 
@@ -244,12 +218,14 @@ def _read_preface(value: dict[str, Any]) -> Preface | InvalidLine:
             INVALID_REQUEST, f"memd: this daemon speaks version {PREFACE_VERSION} only"
         )
     given = {name: value.get(name) for name in _PREFACE_FIELDS}
-    return Preface(**{name: text for name, text in given.items() if _is_usable(text)})
-
-
-def _is_usable(text: object) -> TypeGuard[str]:
-    return (
-        isinstance(text, str) and 0 < len(text) <= _PREFACE_CHARACTERS_MAX and "\0" not in text
+    return Preface(
+        **{
+            name: text
+            for name, text in given.items()
+            if isinstance(text, str)
+            and 0 < len(text) <= _PREFACE_CHARACTERS_MAX
+            and "\0" not in text
+        }
     )
 
 
@@ -266,9 +242,13 @@ def error_line(call_id: Id | None, code: int, message: str, data: object = None)
     return encode_json({"jsonrpc": "2.0", "id": call_id, "error": error}) + b"\n"
 
 
-def error_object(error: BaseException) -> ErrorObject:
-    """What a caller is told: a MemdError's own words; of any other error only that the log has it."""
-    if not isinstance(error, MemdError):
-        return ErrorObject(SERVER_ERROR, INTERNAL_ERROR_MESSAGE, {"error": Broken.__name__})
+def failure_line(call_id: Id | None, error: BaseException) -> bytes:
+    """The error that answers a failed request. Its `data` names memd's error class for the client."""
     code = INVALID_PARAMS if isinstance(error, BadRequest) else SERVER_ERROR
-    return ErrorObject(code, error.message, {"error": type(error).__name__})
+    kind = type(error) if isinstance(error, MemdError) else Broken
+    return error_line(call_id, code, public_message(error), {"error": kind.__name__})
+
+
+def public_message(error: BaseException) -> str:
+    """The message of a MemdError; of any other error only that the log has it."""
+    return error.message if isinstance(error, MemdError) else INTERNAL_ERROR_MESSAGE

@@ -14,7 +14,7 @@ import socket
 import stat
 import struct
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -70,8 +70,26 @@ class SocketFile:
         self._identity: tuple[int, int] | None = None
 
     def bind(self) -> socket.socket:
-        """Listen there; ConfigError or Broken if that is impossible."""
-        listening = _bind_socket(self._path)
+        """Listen there, with mode 0600 from the first moment. ConfigError or Broken if that fails."""
+        raw = os.fsencode(self._path)
+        if len(raw) > SOCKET_PATH_MAX:
+            raise ConfigError(
+                f"the socket's path has {len(raw)} bytes, more than the {SOCKET_PATH_MAX} that the"
+                f" system takes: {self._path}. Set MEMD_HOME or XDG_RUNTIME_DIR to a shorter directory."
+            )
+        try:
+            _clear_path(self._path)
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            umask = os.umask(0o177)
+            try:
+                listening.bind(self._path)
+            finally:
+                os.umask(umask)
+            listening.listen(_BACKLOG)
+            listening.setblocking(False)
+        except OSError as error:
+            reason = os.strerror(error.errno or 0)
+            raise Broken(f"memd cannot listen at {self._path}: {reason}") from error
         self._identity = _file_identity(self._path)
         return listening
 
@@ -241,27 +259,21 @@ class Listener:
         return None
 
     async def _serve_connection(self, connection: Connection, stream: SocketStream) -> None:
+        """Serve one connection, and keep its failure from the others."""
         # Shielded: at shutdown `finish` ends it, after its responses were sent.
         with anyio.CancelScope(shield=True):
             try:
-                with self._containing_failure():
-                    await connection.serve()
+                await connection.serve()
+            except* OSError as lost:
+                # The client closed the connection or did not read, which is no error of memd's.
+                self._log.debug("connection_lost", reason=type(lost.exceptions[0]).__name__)
+            except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                self._log.debug("connection_lost", reason="the session ended")
+            except* jsonrpc.UNEXPECTED_ERRORS:
+                self._log.exception("connection_failed")
             finally:
                 stream.close()
                 self._open.discard(connection)
-
-    @contextlib.contextmanager
-    def _containing_failure(self) -> Iterator[None]:
-        """Keep the failure of one connection from the others."""
-        try:
-            yield
-        except* OSError as lost:
-            # The client went away or did not read: that is its right.
-            self._log.debug("connection_lost", reason=type(lost.exceptions[0]).__name__)
-        except* (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            self._log.debug("connection_lost", reason="the session ended")
-        except* jsonrpc.UNEXPECTED_ERRORS:
-            self._log.exception("connection_failed")
 
 
 def peer_credentials(sock: socket.socket) -> tuple[int | None, int | None]:
@@ -295,31 +307,6 @@ def raise_descriptor_limit(connections: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
     return max(1, min(connections, soft - DESCRIPTORS_RESERVED))
-
-
-def _bind_socket(path: str) -> socket.socket:
-    """Listen at `path`, with mode 0600 from the first moment."""
-    raw = os.fsencode(path)
-    if len(raw) > SOCKET_PATH_MAX:
-        raise ConfigError(
-            f"the socket's path has {len(raw)} bytes, more than the {SOCKET_PATH_MAX} that the system"
-            f" takes: {path}. Set MEMD_HOME or XDG_RUNTIME_DIR to a shorter directory."
-        )
-    try:
-        _clear_path(path)
-        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        umask = os.umask(0o177)
-        try:
-            listening.bind(path)
-        finally:
-            os.umask(umask)
-        listening.listen(_BACKLOG)
-        listening.setblocking(False)
-    except OSError as error:
-        raise Broken(
-            f"memd cannot listen at {path}: {os.strerror(error.errno or 0)}"
-        ) from error
-    return listening
 
 
 def _clear_path(path: str) -> None:

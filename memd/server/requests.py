@@ -1,7 +1,7 @@
-"""What callers may ask for: one model per call, for agents over MCP and for control calls alike. Pure.
+"""The parameters of every call: one model a call, for the MCP tools and the control calls alike. Pure.
 
-The input schemas of the MCP tools are made from these models, and the docstrings of the fields are
-what an agent reads there. `AgentLimit` marks what agents may not pass, or only less of.
+The input schemas of the MCP tools are made from these models, with the fields' docstrings as descriptions.
+`AgentLimit` marks what agents may not pass, or only less of.
 """
 
 import functools
@@ -45,27 +45,27 @@ _CONTROL_ONLY = AgentLimit(0)
 
 
 def _to_integer(value: object) -> object:
-    # 5.0 is an integer in JSON Schema, and some clients write numbers so.
+    # 5.0 is an integer in JSON Schema, and some clients write integers like that.
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _time(description: str) -> Any:
+def _time_field(description: str) -> Any:
     forms = "ISO 8601 (UTC if no zone), epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week"
     return says(f"{description}: {forms}.")
 
 
-WHOLE = BeforeValidator(_to_integer)
-Id = Annotated[int, Field(ge=1, le=ID_MAX), WHOLE]
+WHOLE_NUMBER = BeforeValidator(_to_integer)
+Id = Annotated[int, Field(ge=1, le=ID_MAX), WHOLE_NUMBER]
 MemoryId = Annotated[Id, says("A memory's number, as in #12.")]
-Number = Annotated[int, Field(ge=0, le=ID_MAX), WHOLE]
+Number = Annotated[int, Field(ge=0, le=ID_MAX), WHOLE_NUMBER]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
 Directory = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
-# Nothing is said twice: an empty title or reason counts as none, and agents are told to leave it out.
+# An empty title or reason counts as none; the schema asks agents to leave it out instead.
 OptionalName = Annotated[
     str, Field(max_length=NAME_CHARACTERS, json_schema_extra={"minLength": 1})
 ]
 KindName = Annotated[Kind, Field(strict=False)]
-Time = Annotated[str, Field(max_length=100)] | Annotated[int, WHOLE]
+Time = Annotated[str, Field(max_length=100)] | Annotated[int, WHOLE_NUMBER]
 Tags = list[Annotated[Name, says("A tag.")]]
 KindFilter = Annotated[
     list[KindName], Field(max_length=len(Kind), description="Only these kinds.")
@@ -82,13 +82,20 @@ MemoryIds = Annotated[
     AgentLimit(IDS_MAX),
 ]
 CallerDirectory = Annotated[Directory | None, _CONTROL_ONLY]
-Neighbours = Annotated[int, Field(ge=0, le=AROUND_MAX), WHOLE]
+Neighbours = Annotated[int, Field(ge=0, le=AROUND_MAX), WHOLE_NUMBER]
 
 
 class Request(BaseModel):
     """The parameters of one call."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+
+
+class ScopedRequest(Request):
+    """The parameters of a call that sees the memories of one project, or of all."""
+
+    project: ProjectFilter = "current"
+    directory: CallerDirectory = None
 
 
 class EmptyRequest(Request):
@@ -139,26 +146,25 @@ class RelevanceRequest(Request):
     ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
 
 
-class SearchRequest(Request):
+class SearchRequest(ScopedRequest):
     """`mem_search` and `memd/search`."""
 
     query: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""
     """What you want to know, in plain words, with names and identifiers as they are.
     "phrases", prefix* and OR work. May be left out only if topic_key is given."""
-    k: Annotated[Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE] | None, AgentLimit(K_MAX)] = (
-        None
-    )
+    k: Annotated[
+        Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] | None, AgentLimit(K_MAX)
+    ] = None
     """How many hits; 5 if left out."""
-    offset: Annotated[int, Field(ge=0, le=10000), WHOLE] = 0
+    offset: Annotated[int, Field(ge=0, le=10000), WHOLE_NUMBER] = 0
     """Skip so many hits: the next page."""
-    project: ProjectFilter = "current"
     kinds: KindFilter = []
     session: Name | None = None
     """Only this session: the beginning of its id, or 'current'."""
     source: Name | None = None
     """Only what came from there: claude-code, agent, user, or an importer's name."""
-    since: Annotated[Time | None, _time("Only what happened at or after")] = None
-    until: Annotated[Time | None, _time("Only what happened at or before")] = None
+    since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
+    until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
     tags: Annotated[Tags, Field(max_length=20)] = []
     """Only memories with all of these tags."""
     topic_key: Name | None = None
@@ -179,7 +185,7 @@ class SearchRequest(Request):
     explain: bool = False
     """Also show every candidate and why it missed the cut."""
     as_of: Annotated[
-        Time | None, _time("See only what was known then, and count ages from there")
+        Time | None, _time_field("See only what was known then, and count ages from there")
     ] = None
     min_event: Number | None = None
     """Wait (at most 2 s) until the event with this sequence number is searchable."""
@@ -187,10 +193,9 @@ class SearchRequest(Request):
         Annotated[list[float], Field(max_length=8_192)] | None, _CONTROL_ONLY
     ] = None
     surface: Annotated[RelevanceRequest | None, _CONTROL_ONLY] = None
-    directory: CallerDirectory = None
 
 
-class TimelineRequest(Request):
+class TimelineRequest(ScopedRequest):
     """`mem_timeline` and `memd/timeline`: around an id or a time, within a session or not.
 
     Around now if none is given. With `days`, all of so many days up to that of `at`, or today. Control
@@ -199,7 +204,7 @@ class TimelineRequest(Request):
 
     id: Id | None = None
     """Around this memory."""
-    at: Annotated[Time | None, _time("Around this time")] = None
+    at: Annotated[Time | None, _time_field("Around this time")] = None
     session: Name | None = None
     """Only of this session: the beginning of its id, or 'current'; from its start, or around
     id or at."""
@@ -207,33 +212,27 @@ class TimelineRequest(Request):
     """So many memories before."""
     after: Neighbours = 5
     """So many memories after."""
-    days: Annotated[int, Field(ge=1, le=DAYS_MAX), WHOLE] | None = None
+    days: Annotated[int, Field(ge=1, le=DAYS_MAX), WHOLE_NUMBER] | None = None
     """Instead: everything of so many days (UTC), up to the day of `at`, or today. 1 is that
     day alone."""
     kinds: KindFilter = []
-    project: ProjectFilter = "current"
     since: Annotated[Time | None, _CONTROL_ONLY] = None
     until: Annotated[Time | None, _CONTROL_ONLY] = None
-    directory: CallerDirectory = None
 
 
-class WhyRequest(Request):
+class WhyRequest(ScopedRequest):
     """`mem_why` and `memd/why`."""
 
     id: Id | Name
     """A memory (12 or "#12"), or another node: "file:/a/b.py", "event:7"."""
-    depth: Annotated[int, Field(ge=1, le=DEPTH_MAX), WHOLE] = 2
+    depth: Annotated[int, Field(ge=1, le=DEPTH_MAX), WHOLE_NUMBER] = 2
     """How many steps of edges around it."""
-    project: ProjectFilter = "current"
-    directory: CallerDirectory = None
 
 
-class GetRequest(Request):
+class GetRequest(ScopedRequest):
     """`mem_get` and `memd/get`."""
 
     ids: MemoryIds
-    project: ProjectFilter = "current"
-    directory: CallerDirectory = None
 
 
 class OriginRequest(Request):
@@ -282,7 +281,7 @@ class RememberBatchRequest(Request):
     memories: Annotated[list[RememberRequest], Field(max_length=BATCH_MAX)]
 
 
-class ForgetRequest(Request):
+class ForgetRequest(ScopedRequest):
     """`mem_forget` and `memd/forget`: these ids, or all that fits a query, session, project and time."""
 
     ids: MemoryIds = []
@@ -293,14 +292,12 @@ class ForgetRequest(Request):
     """Instead of ids: every memory in which all of these words stand."""
     session: Name | None = None
     """All of this session: the beginning of its id, or 'current'."""
-    since: Annotated[Time | None, _time("Only what happened at or after")] = None
-    until: Annotated[Time | None, _time("Only what happened at or before")] = None
+    since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
+    until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
     dry_run: bool = True
     """Only say what would go. Pass false to erase for good."""
     token: Name | None = None
     """What the dry run returned: then nothing else goes than what it told."""
-    project: ProjectFilter = "current"
-    directory: CallerDirectory = None
 
 
 class ScrubRequest(Request):
@@ -311,17 +308,15 @@ class ScrubRequest(Request):
     dry_run: bool = True
 
 
-class PinRequest(Request):
+class PinRequest(ScopedRequest):
     """`mem_pin` and `memd/pin`."""
 
     id: MemoryId
     pinned: bool = True
     """false unpins."""
-    project: ProjectFilter = "current"
-    directory: CallerDirectory = None
 
 
-class JudgeRequest(Request):
+class JudgeRequest(ScopedRequest):
     """`mem_judge` and `memd/judge`: `id` is `relation` to `other`; with `undo`, take that back."""
 
     id: MemoryId
@@ -335,8 +330,6 @@ class JudgeRequest(Request):
     """Why, in a few words; shown by mem_why."""
     undo: bool = False
     """Take back what holds between the two instead: a judgment, or what memd decided itself."""
-    project: ProjectFilter = "current"
-    directory: CallerDirectory = None
 
 
 class CaptureEventRequest(Request):
@@ -416,7 +409,7 @@ class UndoConsolidationRequest(Request):
 class ConsolidationRunsRequest(Request):
     """`memd/consolidate/runs`: the latest runs."""
 
-    limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE] = 20
+    limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] = 20
 
 
 class ContextRequest(Request):
@@ -441,7 +434,7 @@ def parse(model: type[R], given: Mapping[str, Any]) -> R:
     try:
         return model.model_validate(dict(given))
     except ValidationError as error:
-        raise _bad_request(error, list(model.model_fields)) from error
+        raise _bad_request(error, _field_names(model)) from error
 
 
 def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:
@@ -451,8 +444,11 @@ def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:
         limit = limits.get(name, 0)
         if limit == 0:
             raise BadRequest(_unknown_field(name, [one for one in limits if limits[one] != 0]))
-        if limit is not None:
-            _check_limit(name, value, limit)
+        if limit and isinstance(value, list) and len(value) > limit:
+            raise BadRequest(f"{name}: more than {limit} items")
+        if limit and isinstance(value, int | float) and value > limit:
+            message = f"{_show_value(value)} is greater than the maximum of {limit}"
+            raise BadRequest(f"{name}: {message}")
     request = parse(model, given)
     for name, value in given.items():
         if value is None:
@@ -463,17 +459,18 @@ def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:
 @functools.cache
 def _agent_limits(model: type[Request]) -> dict[str, int | None]:
     """Each field with the most that agents may pass in it; None: what its type says."""
+    fields = model.model_fields
     return {
-        name: next((one.most for one in field.metadata if isinstance(one, AgentLimit)), None)
-        for name, field in model.model_fields.items()
+        name: next(
+            (one.most for one in fields[name].metadata if isinstance(one, AgentLimit)), None
+        )
+        for name in _field_names(model)
     }
 
 
-def _check_limit(name: str, value: object, limit: int) -> None:
-    if isinstance(value, list) and len(value) > limit:
-        raise BadRequest(f"{name}: more than {limit} items")
-    if isinstance(value, int | float) and value > limit:
-        raise BadRequest(f"{name}: {_show(value)} is greater than the maximum of {limit}")
+def _field_names(model: type[Request]) -> list[str]:
+    """The fields of a model, those of every scoped request last."""
+    return sorted(model.model_fields, key=ScopedRequest.model_fields.__contains__)
 
 
 _TYPE_NAMES = {
@@ -506,9 +503,9 @@ def _bad_request(error: ValidationError, known: list[str]) -> BadRequest:
     same = [one for one in problems if _field_path(one) == where]
     bound = next((one for one in same if one["type"] not in _TYPE_NAMES), None)
     if bound is not None:
-        return BadRequest(f"{where}: {_describe(bound)}")
+        return BadRequest(f"{where}: {_describe_problem(bound)}")
     wanted = " or ".join(dict.fromkeys(_TYPE_NAMES[one["type"]] for one in same))
-    return BadRequest(f"{where}: {_show(first['input'])} is not {wanted}")
+    return BadRequest(f"{where}: {_show_value(first['input'])} is not {wanted}")
 
 
 def _unknown_field(name: str, known: list[str]) -> str:
@@ -525,8 +522,8 @@ def _field_path(problem: ErrorDetails) -> str:
     )
 
 
-def _describe(problem: ErrorDetails) -> str:
-    values = {**problem.get("ctx", {}), "value": _show(problem["input"])}
+def _describe_problem(problem: ErrorDetails) -> str:
+    values = {**problem.get("ctx", {}), "value": _show_value(problem["input"])}
     if "expected" in values:
         values["expected"] = values["expected"].replace("'", "").replace(" or ", ", ")
     complaint = _COMPLAINTS.get(problem["type"])
@@ -536,7 +533,7 @@ def _describe(problem: ErrorDetails) -> str:
     return f"{message[:1].lower()}{message[1:]}"
 
 
-def _show(value: object) -> str:
+def _show_value(value: object) -> str:
     """A short value as it is, else only what it is."""
     if value is None:
         return "null"
@@ -547,13 +544,13 @@ def _show(value: object) -> str:
 
 
 def input_schema(model: type[Request]) -> JsonSchema:
-    """The JSON schema of what a tool takes: what agents may pass, and no more of it than they may."""
+    """The JSON schema of a tool's arguments, with the limits for agents."""
     schema = plain_schema(model.model_json_schema(), field_docstrings(__name__))
-    properties = schema["properties"]
-    for name, limit in _agent_limits(model).items():
-        if limit == 0:
-            del properties[name]
-        elif limit is not None:
-            bound = "maxItems" if properties[name]["type"] == "array" else "maximum"
-            properties[name][bound] = limit
+    limits = _agent_limits(model)
+    schema["properties"] = {
+        name: schema["properties"][name] for name, limit in limits.items() if limit != 0
+    }
+    for name, field in schema["properties"].items():
+        if (limit := limits[name]) is not None:
+            field["maxItems" if field["type"] == "array" else "maximum"] = limit
     return schema

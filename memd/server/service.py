@@ -29,17 +29,8 @@ from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
+from memd.server import requests
 from memd.server.injector import Injector
-from memd.server.requests import (
-    ForgetRequest,
-    GetRequest,
-    JudgeRequest,
-    PinRequest,
-    RememberRequest,
-    SearchRequest,
-    TimelineRequest,
-    WhyRequest,
-)
 from memd.server.scope import (
     ALL,
     CURRENT,
@@ -56,15 +47,6 @@ from memd.store.filter import Filter
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""
-_ScopedRequest = (
-    SearchRequest
-    | TimelineRequest
-    | WhyRequest
-    | GetRequest
-    | ForgetRequest
-    | PinRequest
-    | JudgeRequest
-)
 _MEMORY_NODE = re.compile(r"#?(\d{1,15})|summary:(\d{1,15})")
 _OTHER_NODE = re.compile(r"(file|event|summary|origin):(.+)", re.DOTALL)
 _FOCUS_MS = 24 * 3_600_000
@@ -138,7 +120,7 @@ class MemoryService:
         self._focuses: dict[str, tuple[tuple[str, ...], int]] = {}
         """Session → its focus, and since when. Held in memory only: a focus is no memory."""
 
-    async def search(self, request: SearchRequest, caller: Caller) -> SearchOutcome:
+    async def search(self, request: requests.SearchRequest, caller: Caller) -> SearchOutcome:
         """Answer a question; BadRequest if there is none in it."""
         if not (request.query.strip() or request.topic_key or request.embedding):
             raise BadRequest("query: say what to look for, or give a topic_key")
@@ -148,7 +130,7 @@ class MemoryService:
         return SearchOutcome(await self.app.recaller.search(question), scope, waited)
 
     async def timeline(
-        self, request: TimelineRequest, caller: Caller
+        self, request: requests.TimelineRequest, caller: Caller
     ) -> tuple[Timeline, ProjectScope]:
         """The neighbourhood of a memory, a time or a session; of now if none is given."""
         now = self.app.clock()
@@ -174,7 +156,7 @@ class MemoryService:
         )
         return shown, scope
 
-    async def why(self, request: WhyRequest, caller: Caller) -> Why:
+    async def why(self, request: requests.WhyRequest, caller: Caller) -> Why:
         """Why a memory, or another node of the graph, is as it is."""
         kind, node = _parse_node(request.id)
         scope = await self._find_scope(request, caller)
@@ -187,7 +169,7 @@ class MemoryService:
             now=self.app.clock(),
         )
 
-    async def get(self, request: GetRequest, caller: Caller) -> WholeMemories:
+    async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""
         scope = await self._find_scope(request, caller)
 
@@ -208,18 +190,18 @@ class MemoryService:
         return await self.app.db.read(read)
 
     async def remember(
-        self, requests: Sequence[RememberRequest], caller: Caller, by: CallerKind
+        self, memories: Sequence[requests.RememberRequest], caller: Caller, by: CallerKind
     ) -> list[RememberResult]:
         """Store memories, and return once a search finds them."""
-        memories = [await self._make_memory(request, caller, by) for request in requests]
-        stored = await self.app.curator.remember_many(memories)
+        new = [await self._make_memory(request, caller, by) for request in memories]
+        stored = await self.app.curator.remember_many(new)
         await self.app.indexer.settle()
-        if len(stored) == 1 and memories[0].source in DELIBERATE_SOURCES:
+        if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
             candidates = await self.app.judge.candidates(stored[0].id)
             return [replace(stored[0], candidates=candidates)]
         return stored
 
-    async def forget(self, request: ForgetRequest, caller: Caller) -> ForgetResult:
+    async def forget(self, request: requests.ForgetRequest, caller: Caller) -> ForgetResult:
         """Erase memories, or say which would go."""
         selection = await self.select_memories(request, caller)
         forgotten = await self.app.curator.forget(
@@ -229,7 +211,9 @@ class MemoryService:
             await self.app.indexer.settle()
         return forgotten
 
-    async def select_memories(self, request: ForgetRequest, caller: Caller) -> ForgetSelection:
+    async def select_memories(
+        self, request: requests.ForgetRequest, caller: Caller
+    ) -> ForgetSelection:
         """What to forget. BadRequest if that is nothing, everything, or two things at once."""
         criteria = ("query", "session", "since", "until")
         given = [name for name in criteria if getattr(request, name) is not None]
@@ -259,7 +243,7 @@ class MemoryService:
         )
         return ForgetSelection(words=words, bounds=bounds)
 
-    async def pin(self, request: PinRequest, caller: Caller) -> Summary:
+    async def pin(self, request: requests.PinRequest, caller: Caller) -> Summary:
         """Pin a memory, or unpin it."""
         await self._require_visible(request, caller, [request.id])
         pinned = await self.app.curator.pin(request.id, pinned=request.pinned)
@@ -267,7 +251,7 @@ class MemoryService:
         return pinned
 
     async def judge(
-        self, request: JudgeRequest, caller: Caller, by: CallerKind
+        self, request: requests.JudgeRequest, caller: Caller, by: CallerKind
     ) -> JudgmentResult:
         """Settle how two memories relate, or take back what holds between them."""
         if request.relation is None and not request.undo:
@@ -283,7 +267,9 @@ class MemoryService:
         await self.app.indexer.settle()
         return judged
 
-    async def _find_scope(self, request: _ScopedRequest, caller: Caller) -> ProjectScope:
+    async def _find_scope(
+        self, request: requests.ScopedRequest, caller: Caller
+    ) -> ProjectScope:
         # A session that is named is meant, whichever project it belongs to.
         has_session = getattr(request, "session", None) is not None
         is_project_given = "project" in request.model_fields_set
@@ -294,7 +280,7 @@ class MemoryService:
         return None if name is None else (await self.scopes.find_session(name, caller)).id
 
     async def _find_project_to_forget(
-        self, request: ForgetRequest, caller: Caller
+        self, request: requests.ForgetRequest, caller: Caller
     ) -> int | None:
         """The one project, without `global`; None for every project."""
         is_given = "project" in request.model_fields_set
@@ -316,13 +302,13 @@ class MemoryService:
         return found.id
 
     async def _require_visible(
-        self, request: _ScopedRequest, caller: Caller, ids: list[int]
+        self, request: requests.ScopedRequest, caller: Caller, ids: list[int]
     ) -> None:
         scope = await self._find_scope(request, caller)
         await self.app.db.read(lambda tx: _require_known(visible_memories(tx, ids, scope)[1]))
 
     async def _make_question(
-        self, request: SearchRequest, caller: Caller, scope: ProjectScope
+        self, request: requests.SearchRequest, caller: Caller, scope: ProjectScope
     ) -> Question:
         now = self.app.clock()
         relevance = request.surface
@@ -353,7 +339,7 @@ class MemoryService:
         )
 
     def _choose_focus(
-        self, request: SearchRequest, caller: Caller, now: int
+        self, request: requests.SearchRequest, caller: Caller, now: int
     ) -> tuple[str, ...]:
         """The focus of this request, or else of its session; an empty list ends that of the session."""
         if caller.session is None:
@@ -377,7 +363,7 @@ class MemoryService:
         return f"timed out after {self._min_event_s:g} s; the newest events may be missing"
 
     async def _make_memory(
-        self, request: RememberRequest, caller: Caller, by: CallerKind
+        self, request: requests.RememberRequest, caller: Caller, by: CallerKind
     ) -> NewMemory:
         now = self.app.clock()
         key, name, reason = await self._choose_project(request, caller, by)
@@ -402,7 +388,7 @@ class MemoryService:
         )
 
     async def _choose_project(
-        self, request: RememberRequest, caller: Caller, by: CallerKind
+        self, request: requests.RememberRequest, caller: Caller, by: CallerKind
     ) -> tuple[str | None, str, str]:
         """Key, name and reason of the project that a memory is for; no key for `global`."""
         name = request.project
@@ -431,7 +417,7 @@ def _to_ms(
     return None if value is None else parse(value, now, *name)
 
 
-def _read_span(request: TimelineRequest, now: int) -> tuple[int, int] | None:
+def _read_span(request: requests.TimelineRequest, now: int) -> tuple[int, int] | None:
     """The first and the last millisecond of the days asked for; None if no days are."""
     if request.since is not None or request.until is not None:
         since = _to_ms(parse_start, request.since, now)
@@ -448,7 +434,7 @@ def _require_known(unknown: list[int]) -> None:
         raise UnknownId(f"there is no memory {', '.join(f'#{number}' for number in unknown)}")
 
 
-def _choose_session(request: RememberRequest, caller: Caller) -> SessionRef | None:
+def _choose_session(request: requests.RememberRequest, caller: Caller) -> SessionRef | None:
     if request.session is not None:
         return SessionRef(request.client or request.source or "user", request.session)
     if caller.session is None or caller.client is None:

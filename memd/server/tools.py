@@ -15,33 +15,8 @@ from mcp.shared.exceptions import MCPError
 
 from memd import __version__, log
 from memd.errors import BadRequest, MemdError
-from memd.server import jsonrpc, mcp_format, mcp_history
+from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
 from memd.server.json_format import encode_json
-from memd.server.requests import (
-    ForgetRequest,
-    GetRequest,
-    JudgeRequest,
-    PinRequest,
-    RememberRequest,
-    Request,
-    SearchRequest,
-    TimelineRequest,
-    WhyRequest,
-    input_schema,
-    parse_tool_arguments,
-)
-from memd.server.responses import (
-    ForgetResponse,
-    GetResponse,
-    JudgeResponse,
-    PinResponse,
-    RememberResponse,
-    SearchResponse,
-    TimelineResponse,
-    WhyResponse,
-    check_response,
-    output_schema,
-)
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
 
@@ -78,7 +53,7 @@ class Tool:
     name: str
     title: str
     description: str
-    request: type[Request]
+    request: type[requests.Request]
     response: type[Any]
     is_read_only: bool = True
     is_destructive: bool = False
@@ -92,8 +67,8 @@ class Tool:
             name=self.name,
             title=self.title,
             description=self.description,
-            input_schema=input_schema(self.request),
-            output_schema=output_schema(self.response),
+            input_schema=requests.input_schema(self.request),
+            output_schema=responses.output_schema(self.response),
             annotations=t.ToolAnnotations(
                 title=self.title,
                 read_only_hint=self.is_read_only,
@@ -116,8 +91,8 @@ TOOLS = {
             " preferences and instructions of earlier sessions by words and by meaning. Each hit has a number,"
             " a title, a snippet, its date and age, its ranks, and the parts of its score. An empty list means"
             " that nothing is known.",
-            SearchRequest,
-            SearchResponse,
+            requests.SearchRequest,
+            responses.SearchResponse,
         ),
         Tool(
             "mem_timeline",
@@ -125,8 +100,8 @@ TOOLS = {
             "Call this when a hit of mem_search needs its context: what was done just before and after, in order"
             " of time. Takes a memory's id, a time or a session; without any of them, the latest. With days:"
             " all of those days. Pauses and new sessions are marked, and what was superseded or contradicted.",
-            TimelineRequest,
-            TimelineResponse,
+            requests.TimelineRequest,
+            responses.TimelineResponse,
         ),
         Tool(
             "mem_why",
@@ -135,15 +110,15 @@ TOOLS = {
             " still holds, which events it comes from (with quotes and their place in the transcript), what"
             " superseded it or what it superseded and by which rule, who judged it, how it was used, and what is"
             " linked to it. Also takes a file (file:/path): what changed it, what imports it.",
-            WhyRequest,
-            WhyResponse,
+            requests.WhyRequest,
+            responses.WhyResponse,
         ),
         Tool(
             "mem_get",
             "Read whole memories",
             "Call this when a snippet of mem_search is not enough: gives the full text of memories by number.",
-            GetRequest,
-            GetResponse,
+            requests.GetRequest,
+            responses.GetResponse,
             search_hint="full text of memories by number",
         ),
         Tool(
@@ -153,8 +128,8 @@ TOOLS = {
             " reason. With a topic_key the new value replaces the old one; saying the same again only"
             " strengthens it. With judgment_required in the result, call mem_judge for each of the candidates:"
             " memories like the new one that no rule could decide about.",
-            RememberRequest,
-            RememberResponse,
+            requests.RememberRequest,
+            responses.RememberResponse,
             is_read_only=False,
             search_hint="remember save note a decision preference fact",
         ),
@@ -163,8 +138,8 @@ TOOLS = {
             "Forget",
             "Call this only when the user asks to forget something: erases memories and the events behind them"
             " for good. Without dry_run: false it only says what would go; show that to the user first.",
-            ForgetRequest,
-            ForgetResponse,
+            requests.ForgetRequest,
+            responses.ForgetResponse,
             is_read_only=False,
             is_destructive=True,
             search_hint="forget erase delete memories",
@@ -173,8 +148,8 @@ TOOLS = {
             "mem_pin",
             "Pin a memory",
             "Call this when the user wants a memory to stay on top and never be tidied away, or no longer.",
-            PinRequest,
-            PinResponse,
+            requests.PinRequest,
+            responses.PinResponse,
             is_read_only=False,
             search_hint="pin unpin keep a memory on top",
         ),
@@ -185,8 +160,8 @@ TOOLS = {
             " know which holds, or when memd has hidden the wrong one: says what one memory is to another"
             " (supersedes, duplicate, contradicts, compatible, unrelated) and why. Nothing is erased; undo: true"
             " takes back a judgment, or what memd decided itself.",
-            JudgeRequest,
-            JudgeResponse,
+            requests.JudgeRequest,
+            responses.JudgeResponse,
             is_read_only=False,
             search_hint="judge two memories supersedes contradicts duplicate compatible undo",
         ),
@@ -256,7 +231,7 @@ class ToolHandlers:
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             self.failures += 1
             self._log.exception("tool_failed", tool=params.name)
-            return _make_failure(jsonrpc.error_object(error).message)
+            return _make_failure(jsonrpc.public_message(error))
         # Older clients read only the text, newer ones only the structure: both get the same JSON.
         text = t.TextContent(type="text", text=encode_json(result).decode())
         return t.CallToolResult(content=[text], structured_content=result)
@@ -264,40 +239,48 @@ class ToolHandlers:
     async def _run(
         self, tool: Tool, arguments: Mapping[str, Any], caller: Caller
     ) -> dict[str, Any]:
-        request = parse_tool_arguments(tool.request, arguments)
+        request = requests.parse_tool_arguments(tool.request, arguments)
         result = await self._handlers[tool.name](request, caller)
-        check_response(tool.response, result)
+        responses.check_response(tool.response, result)
         return result
 
-    async def _search(self, request: SearchRequest, caller: Caller) -> dict[str, Any]:
+    async def _search(self, request: requests.SearchRequest, caller: Caller) -> dict[str, Any]:
         found = await self._service.search(request, caller)
         return mcp_format.format_search(found, self._clock(), explain=request.explain)
 
-    async def _show_timeline(self, request: TimelineRequest, caller: Caller) -> dict[str, Any]:
+    async def _show_timeline(
+        self, request: requests.TimelineRequest, caller: Caller
+    ) -> dict[str, Any]:
         timeline, scope = await self._service.timeline(request, caller)
         return mcp_history.format_timeline(timeline, scope.note, self._clock())
 
-    async def _explain(self, request: WhyRequest, caller: Caller) -> dict[str, Any]:
+    async def _explain(self, request: requests.WhyRequest, caller: Caller) -> dict[str, Any]:
         return mcp_history.format_why(await self._service.why(request, caller), self._clock())
 
-    async def _get_memories(self, request: GetRequest, caller: Caller) -> dict[str, Any]:
+    async def _get_memories(
+        self, request: requests.GetRequest, caller: Caller
+    ) -> dict[str, Any]:
         return mcp_format.format_memories(
             await self._service.get(request, caller), self._clock()
         )
 
-    async def _remember(self, request: RememberRequest, caller: Caller) -> dict[str, Any]:
+    async def _remember(
+        self, request: requests.RememberRequest, caller: Caller
+    ) -> dict[str, Any]:
         (stored,) = await self._service.remember([request], caller, "agent")
-        read = await self._service.get(GetRequest(ids=[stored.id], project=ALL), caller)
+        read = await self._service.get(
+            requests.GetRequest(ids=[stored.id], project=ALL), caller
+        )
         project = read.project_names[read.memories[0].project_id]
         return mcp_format.format_remembered(stored, project, self._clock())
 
-    async def _forget(self, request: ForgetRequest, caller: Caller) -> dict[str, Any]:
+    async def _forget(self, request: requests.ForgetRequest, caller: Caller) -> dict[str, Any]:
         return mcp_format.format_forgotten(await self._service.forget(request, caller))
 
-    async def _pin(self, request: PinRequest, caller: Caller) -> dict[str, Any]:
+    async def _pin(self, request: requests.PinRequest, caller: Caller) -> dict[str, Any]:
         return mcp_format.format_pinned(await self._service.pin(request, caller))
 
-    async def _judge(self, request: JudgeRequest, caller: Caller) -> dict[str, Any]:
+    async def _judge(self, request: requests.JudgeRequest, caller: Caller) -> dict[str, Any]:
         return mcp_format.format_judged(await self._service.judge(request, caller, "agent"))
 
 

@@ -138,12 +138,12 @@ class FakeInjector:
     text: str | None = None
     moments: list = field(default_factory=list)
 
-    async def offer(self, moment, event_id):
-        self.moments.append((moment, event_id))
+    async def offer(self, moment):
+        self.moments.append(moment)
         return self.text
 
-    async def preview(self, moment, *, explain):
-        self.moments.append((moment, explain))
+    async def preview(self, moment, *, explain):  # noqa: ARG002  # as Injector's
+        self.moments.append(moment)
         return InjectedContext("fake", self.text, "demo")
 
     async def list_injections(self, session_id):

@@ -195,17 +195,15 @@ class Fixture:
             InjectConfig(**config, **({off: False} if off else {})),
             lambda: self.now,
         )
-        wanted = InjectionMoment("test", session, moment, "E", prompt, "/a")
-        return await builder.build(
-            wanted, event, recent or RecentInjections({}), explain=explain
-        )
+        wanted = InjectionMoment("test", session, moment, "E", prompt, "/a", event)
+        return await builder.build(wanted, recent or RecentInjections({}), explain=explain)
 
     async def ids(self, *arguments, **named):
         return [one.id for one in (await self.build(*arguments, **named)).shown]
 
     async def why(self, number, *arguments, **named):
         found = await self.build(*arguments, explain=True, **named)
-        return next(one.reason for one in found.candidates if one.id == number)
+        return next(one.why for one in found.candidates if one.id == number)
 
     def happens(self, kind, at, session="s1", **payload):
         def write(tx):

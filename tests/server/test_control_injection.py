@@ -34,8 +34,8 @@ async def test_an_event_is_answered_with_the_context_to_inject(server, connect):
         # A second copy of the hook sends it again: the agent has the context already.
         again = (await client.call("memd/capture", captured()))["result"]
         assert (again["outcome"], "output" in again) == ("duplicate", False)
-    ((moment, seq),) = server.injector.moments
-    assert (moment.session, moment.name, moment.prompt, seq) == (
+    (moment,) = server.injector.moments
+    assert (moment.session, moment.name, moment.prompt, moment.event_id) == (
         "s1",
         "prompt",
         PROMPT["prompt"],

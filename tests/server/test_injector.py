@@ -24,7 +24,7 @@ class FakeBuilder:
     def __init__(self):
         self.fails_with, self.gate, self.recent = None, None, []
 
-    async def build(self, _moment, _event_id, recent, *, explain=False):  # noqa: ARG002  # as ContextBuilder's
+    async def build(self, _moment, recent, *, explain=False):  # noqa: ARG002  # as ContextBuilder's
         self.recent.append(recent)
         if self.gate is not None:
             await self.gate.wait()
@@ -86,8 +86,8 @@ def logged(caplog, event):
 
 async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     begin(db)
-    assert await injector.offer(START, 1) == "the text"
-    assert await injector.offer(PROMPT, 2) is None
+    assert await injector.offer(START) == "the text"
+    assert await injector.offer(PROMPT) is None
     assert builder.recent[1].shown == {1: 1_800_000_000_000}
     (row,) = await injector.list_injections(1)
     assert (row.summary_id, row.moment, row.reason) == (1, "startup", "Group: pinned")
@@ -99,7 +99,7 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
 async def test_an_injection_is_recorded_before_the_reply(db, patient):
     """Otherwise a daemon that is killed right after it would inject the same again."""
     begin(db)
-    assert await patient.offer(START, 1) == "the text"
+    assert await patient.offer(START) == "the text"
     assert len(rows(db)) == 1
 
 
@@ -108,7 +108,7 @@ async def test_two_hooks_at_a_time_do_not_get_the_same_memories(patient, builder
     texts = []
 
     async def ask(moment):
-        texts.append(await patient.offer(moment, 1))
+        texts.append(await patient.offer(moment))
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask, START)
@@ -122,14 +122,14 @@ async def test_a_busy_vault_does_not_hold_up_the_reply(db, injector):
     begin(db)
     async with injector._writing:  # as while an import commits
         with anyio.fail_after(60):
-            assert await injector.offer(START, 1) == "the text"
+            assert await injector.offer(START) == "the text"
     assert [row.summary_id for row in await injector.list_injections(1)] == [1]
 
 
 async def test_injections_into_an_unknown_session_are_recorded_once_it_is_known(db, injector):
-    assert await injector.offer(START, None) == "the text"
+    assert await injector.offer(START) == "the text"
     await injector.flush()
-    assert await injector.offer(START, None) is None
+    assert await injector.offer(START) is None
     begin(db)
     assert [row.summary_id for row in await injector.list_injections(1)] == [1]
 
@@ -137,13 +137,13 @@ async def test_injections_into_an_unknown_session_are_recorded_once_it_is_known(
 async def test_what_comes_late_is_dropped_and_told_once(injector, builder, caplog):
     builder.gate = anyio.Event()
     with anyio.fail_after(60):
-        assert await injector.offer(START, 1) is None
-        assert await injector.offer(PROMPT, 2) is None
+        assert await injector.offer(START) is None
+        assert await injector.offer(PROMPT) is None
     assert len(logged(caplog, "context_left_out")) == 1
     builder.gate.set()
     await anyio.wait_all_tasks_blocked()
     # The late context was dropped, so its memories may still be injected.
-    assert await injector.offer(START, 3) == "the text"
+    assert await injector.offer(START) == "the text"
     assert injector.status()["late"] == 2
     assert injector.status()["failing"] is None
 
@@ -152,13 +152,13 @@ async def test_what_comes_late_is_dropped_and_told_once(injector, builder, caplo
 async def test_a_failure_is_told_once_until_it_works_again(injector, builder, caplog, error):
     builder.fails_with = error
     for _ in range(3):
-        assert await injector.offer(START, 1) is None
+        assert await injector.offer(START) is None
     assert len(logged(caplog, "context_left_out")) == 1
     assert injector.status()["failed"] == 3
     builder.fails_with = None
-    assert await injector.offer(START, 1) == "the text"
+    assert await injector.offer(START) == "the text"
     builder.fails_with = error
-    assert await injector.offer(PROMPT, 1) is None
+    assert await injector.offer(PROMPT) is None
     assert len(logged(caplog, "context_left_out")) == 2
 
 
@@ -166,9 +166,9 @@ async def test_while_all_builds_are_stuck_no_hook_waits(injector, builder):
     builder.gate = anyio.Event()
     async with anyio.create_task_group() as tasks:
         for _ in range(BUILDS_MAX):
-            tasks.start_soon(injector.offer, START, 1)
+            tasks.start_soon(injector.offer, START)
         await anyio.wait_all_tasks_blocked()
-        assert await injector.offer(PROMPT, 1) is None
+        assert await injector.offer(PROMPT) is None
     assert injector.status()["asked"] == BUILDS_MAX
     builder.gate.set()
 
@@ -183,9 +183,9 @@ async def test_a_vault_that_cannot_be_written_does_not_prevent_injection(
 
     with monkeypatch.context() as patch:
         patch.setattr(db, "write", refuses)
-        assert await injector.offer(START, 1) == "the text"
+        assert await injector.offer(START) == "the text"
         await anyio.wait_all_tasks_blocked()
-        assert await injector.offer(START, 1) is None
+        assert await injector.offer(START) is None
         assert injector.status()["pending"] == 1
     await injector.flush()
     assert len(rows(db)) == 1
@@ -193,7 +193,7 @@ async def test_a_vault_that_cannot_be_written_does_not_prevent_injection(
 
 async def test_an_injector_that_does_not_run_injects_nothing(db, clock, builder):
     injector = Injector(db, builder, InjectConfig(), clock)
-    assert await injector.offer(START, 1) is None
+    assert await injector.offer(START) is None
 
 
 async def test_a_preview_records_nothing(db, injector):
@@ -204,11 +204,11 @@ async def test_a_preview_records_nothing(db, injector):
 
 
 async def test_a_compaction_resets_what_the_session_has_seen(injector, builder, clock):
-    await injector.offer(START, 1)
+    await injector.offer(START)
     clock.advance(s=1)
     builder.fails_with = None
     compacted = InjectionMoment("test", "s2", "compact", "SessionStart")
-    await injector.offer(compacted, 2)
-    await injector.offer(InjectionMoment("test", "s2", "prompt", "UserPromptSubmit", "x"), 3)
+    await injector.offer(compacted)
+    await injector.offer(InjectionMoment("test", "s2", "prompt", "UserPromptSubmit", "x"))
     assert builder.recent[-1].reset_at == clock()
     assert builder.recent[0].reset_at is None

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from memd import errors
 from memd.server import jsonrpc
-from memd.server.jsonrpc import Call, ClientResponse, InvalidLine, LineSplitter, Preface
+from memd.server.jsonrpc import Call, InvalidLine, LineSplitter, Preface
 
 
 def read(value):
@@ -117,7 +117,7 @@ def test_half_a_surrogate_pair_becomes_a_replacement_and_a_whole_one_stays():
 
 
 def test_an_answer_to_nothing_is_recognised():
-    assert read({"jsonrpc": "2.0", "id": 1, "result": {}}) == ClientResponse()
+    assert read({"jsonrpc": "2.0", "id": 1, "result": {}}) is None
 
 
 def test_a_preface_keeps_what_makes_sense():
@@ -205,12 +205,15 @@ def test_it_is_known_how_much_of_a_line_has_come():
     assert lines.held == 0
 
 
+def failure(error):
+    return json.loads(jsonrpc.failure_line(1, error))["error"]
+
+
 def test_an_error_of_memd_s_is_sent_in_its_own_words():
-    error = jsonrpc.error_object(errors.UnknownId("there is no memory #9"))
-    assert (error.code, error.message, error.data) == (
-        jsonrpc.INVALID_PARAMS, "there is no memory #9", {"error": "UnknownId"},
-    )  # fmt: skip
-    assert jsonrpc.error_object(errors.VaultFull()).code == jsonrpc.SERVER_ERROR
+    assert failure(errors.UnknownId("there is no memory #9")) == {
+        "code": jsonrpc.INVALID_PARAMS, "message": "there is no memory #9", "data": {"error": "UnknownId"},
+    }  # fmt: skip
+    assert failure(errors.VaultFull())["code"] == jsonrpc.SERVER_ERROR
 
 
 @pytest.mark.parametrize(
@@ -224,5 +227,7 @@ def test_an_error_of_memd_s_is_sent_in_its_own_words():
 )
 def test_any_other_error_is_sent_without_its_words(fault):
     assert isinstance(fault, jsonrpc.UNEXPECTED_ERRORS)
-    error = jsonrpc.error_object(fault)
-    assert error.message == "memd could not do this; see the log"
+    assert failure(fault) == {
+        "code": jsonrpc.SERVER_ERROR, "message": "memd could not do this; see the log",
+        "data": {"error": "Broken"},
+    }  # fmt: skip
