@@ -177,7 +177,7 @@ def salvage(paths: Paths, file: str | None, now: int) -> SalvageResult:
         store_backup.remove_vault_file(damaged)
         store_backup.remove_vault_file(partial)
     _flush_directory(paths.data_dir)
-    return SalvageResult(aside, found.kept, found.lost)
+    return SalvageResult(aside, found.copied, found.lost)
 
 
 def require_damaged(paths: Paths, file: str | None) -> None:

@@ -87,7 +87,7 @@ def _difference(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) 
         *(number for _, number in fulltext.pending_changes(tx, -1)),
     ]
     mine = columns.passage_id[columns.live & ~np.isin(columns.summary_id, newer)]
-    owners = np.array(list(fulltext.all_passage_owners(tx)), np.int64).reshape(-1, 2)
+    owners = np.array(list(fulltext.passage_owners(tx).items()), np.int64).reshape(-1, 2)
     theirs = owners[~np.isin(owners[:, 1], newer), 0]
     if not np.array_equal(np.sort(mine), theirs):
         return (

@@ -56,13 +56,13 @@ _FAILING = (
     "The disk fails under the vault. See the system's log, and have a backup on another disk:"
     " `memd backup --to DIR`."
 )
-_TRANSLATIONS: tuple[tuple[type[apsw.Error], type[VaultError]], ...] = (
-    (apsw.BusyError, VaultBusy),
-    (apsw.LockedError, VaultBusy),
-    (apsw.FullError, VaultFull),
-    (apsw.CorruptError, VaultCorrupt),
-    (apsw.NotADBError, VaultCorrupt),
-)
+_TRANSLATIONS: dict[type[apsw.Error], type[VaultError]] = {
+    apsw.BusyError: VaultBusy,
+    apsw.LockedError: VaultBusy,
+    apsw.FullError: VaultFull,
+    apsw.CorruptError: VaultCorrupt,
+    apsw.NotADBError: VaultCorrupt,
+}
 
 
 class Database:
@@ -288,9 +288,8 @@ def translate_errors(connection: Connection | None = None) -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:
-        for theirs, ours in _TRANSLATIONS:
-            if isinstance(error, theirs):
-                raise ours(f"{ours.__doc__} ({error})") from error
+        if ours := _TRANSLATIONS.get(type(error)):
+            raise ours(f"{ours.__doc__} ({error})") from error
         code = connection.system_errno if connection is not None else 0
         raise _disk_error(error, code) from error
 

@@ -30,16 +30,13 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
         found = fetch_int(tx, "SELECT id FROM events WHERE key = ?", (former,))
         if found is not None:
             return found, False
-    turn, tool, agent = (
-        None if text is None else storable(text)
-        for text in (event.turn, event.tool, event.agent)
-    )
     row = tx.execute(
         "INSERT INTO events (key, session_id, kind, name, at, source, turn, tool, agent, payload)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO NOTHING RETURNING id",
         (
             event.key, session_id, event.kind.value, storable(event.name), event.at, event.source,
-            turn, tool, agent, storable(compact_json(event.payload)),
+            event.turn and storable(event.turn), event.tool and storable(event.tool),
+            event.agent and storable(event.agent), storable(compact_json(event.payload)),
         ),
     ).get  # fmt: skip
     if row is not None:

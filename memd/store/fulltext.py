@@ -296,16 +296,10 @@ def passage_spans(tx: Connection, passage_ids: Sequence[int]) -> dict[int, tuple
     return {int(number): (int(start), int(stop)) for number, start, stop in rows}
 
 
-def passage_owners(tx: Connection, passage_ids: Sequence[int]) -> dict[int, int]:
-    """Passage id → summary id."""
+def passage_owners(tx: Connection, passage_ids: Sequence[int] | None = None) -> dict[int, int]:
+    """Passage id → summary id, of every passage or of these, in order of passage."""
     where, values = _only("id", passage_ids)
-    rows = tx.execute(f"SELECT id, summary_id FROM passages{where}", values)
-    return {int(number): int(summary_id) for number, summary_id in rows}
-
-
-def all_passage_owners(tx: Connection) -> Iterator[tuple[int, int]]:
-    """(passage id, summary id) of every passage, in order of passage."""
-    yield from tx.execute("SELECT id, summary_id FROM passages ORDER BY id")
+    return dict(tx.execute(f"SELECT id, summary_id FROM passages{where} ORDER BY id", values))
 
 
 def terms_of(tx: Connection, passage_ids: Sequence[int]) -> dict[int, list[int]]:

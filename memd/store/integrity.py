@@ -23,7 +23,7 @@ RESTORE = (
     "`memd restore` brings back the last backup, `memd restore --salvage` takes what can be read;"
     " the damaged file is kept"
 )
-_REINDEX = "`memd doctor --fix` or `memd reindex` computes it anew"
+_REINDEX = "`memd doctor --fix` or `memd reindex` computes it again"
 
 _UNINDEXED_SUMMARIES = (
     "summaries s WHERE NOT EXISTS (SELECT 1 FROM passages p WHERE p.summary_id = s.id)"
@@ -76,19 +76,13 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         _check_edges(tx),
         _check_changes(tx, is_served=is_served),
         _check_passages(tx),
-        _check_texts(
-            tx, "full text", (_PASSAGES_WITHOUT_TEXT, "passages have no full text"),
-            (_TEXTS_WITHOUT_PASSAGE, "rows of it no passage"), "as many rows as passages",
-        ),
-        _check_texts(
-            tx, "turns", (_TURNS_WITHOUT_TEXT, "turns have no full text"),
-            (_TEXTS_WITHOUT_TURN, "rows of it no turn"), "all that was said can be found",
-        ),
+        _check_fulltext(tx),
+        _check_turns(tx),
         _check_vectors(tx),
         _check_ledger(tx),
         _check_clock(tx, now),
         _check_capture(tx, now),
-    ]  # fmt: skip
+    ]
 
 
 def find_damage(tx: Connection) -> list[str]:
@@ -109,25 +103,27 @@ def _check_database(tx: Connection) -> Finding:
     return Finding("database", "problem", f"SQLite finds damage: {words}", RESTORE)
 
 
+def _problem(name: str, words: str, remedy: str = _REINDEX) -> Finding:
+    return Finding(name, "problem", words, remedy, fixable=True)
+
+
 def _check_references(tx: Connection) -> Finding:
     broken = broken_references(tx)
     if not broken:
         return Finding("references", "ok", "every row refers to one that is there")
     counts = ", ".join(f"{count} of {table}" for (table, _), count in sorted(broken.items()))
     words = f"rows refer to what is not there: {counts}"
-    if all(find_reference(tx, *one).cascades for one in broken):
-        remedy = "`memd doctor --fix` deletes the rows, which say nothing any more"
-        return Finding("references", "problem", words, remedy, fixable=True)
-    return Finding("references", "problem", words, RESTORE)
+    if not all(find_reference(tx, *one).cascades for one in broken):
+        return Finding("references", "problem", words, RESTORE)
+    remedy = "`memd doctor --fix` deletes the rows, which say nothing any more"
+    return _problem("references", words, remedy)
 
 
 def _check_edges(tx: Connection) -> Finding:
-    lost = count_rows(tx, _LOST_EDGES)
-    if not lost:
-        return Finding("provenance", "ok", "every edge has both its ends")
-    remedy = "`memd doctor --fix` deletes the edges"
-    words = f"{lost} edges begin or end at what is not there"
-    return Finding("provenance", "problem", words, remedy, fixable=True)
+    if lost := count_rows(tx, _LOST_EDGES):
+        words = f"{lost} edges begin or end at what is not there"
+        return _problem("provenance", words, "`memd doctor --fix` deletes the edges")
+    return Finding("provenance", "ok", "every edge has both its ends")
 
 
 def _check_changes(tx: Connection, *, is_served: bool) -> Finding:
@@ -143,39 +139,41 @@ def _check_changes(tx: Connection, *, is_served: bool) -> Finding:
 
 def _check_passages(tx: Connection) -> Finding:
     lacking, extra = count_rows(tx, _UNINDEXED_SUMMARIES), count_rows(tx, _ORPHAN_PASSAGES)
-    counted = fetch_int(tx, "SELECT sum(passages) FROM terms") or 0
-    words = ""
     if lacking or extra:
         words = f"{lacking} memories have no passage, {extra} passages have no memory"
-    else:
-        try:
-            there = fulltext.count_term_uses(tx).total()
-            if counted != there:
-                words = f"the vocabulary counts {counted} postings of {there}"
-        except ValueError:
-            words = "the postings of some passages cannot be read"
-    if words:
-        return Finding("passages", "problem", words, _REINDEX, fixable=True)
+        return _problem("passages", words)
+    try:
+        there = fulltext.count_term_uses(tx).total()
+    except ValueError:
+        return _problem("passages", "the postings of some passages cannot be read")
+    counted = fetch_int(tx, "SELECT sum(passages) FROM terms") or 0
+    if counted != there:
+        return _problem("passages", f"the vocabulary counts {counted} postings of {there}")
     return Finding("passages", "ok", f"{fulltext.count_passages(tx)} for every memory there is")
 
 
-def _check_texts(
-    tx: Connection, name: str, lacking: tuple[str, str], extra: tuple[str, str], ok: str
-) -> Finding:
-    """Compare a full text with its rows; `lacking` and `extra` are (rows, what they are in words)."""
-    counts = [(count_rows(tx, source), words) for source, words in (lacking, extra)]
-    if not any(count for count, _ in counts):
-        return Finding(name, "ok", ok)
-    words = ", ".join(f"{count} {words}" for count, words in counts)
-    return Finding(name, "problem", words, _REINDEX, fixable=True)
+def _check_fulltext(tx: Connection) -> Finding:
+    lacking = count_rows(tx, _PASSAGES_WITHOUT_TEXT)
+    extra = count_rows(tx, _TEXTS_WITHOUT_PASSAGE)
+    if lacking or extra:
+        words = f"{lacking} passages have no full text, {extra} rows of it no passage"
+        return _problem("full text", words)
+    return Finding("full text", "ok", "as many rows as passages")
+
+
+def _check_turns(tx: Connection) -> Finding:
+    lacking, extra = count_rows(tx, _TURNS_WITHOUT_TEXT), count_rows(tx, _TEXTS_WITHOUT_TURN)
+    if lacking or extra:
+        words = f"{lacking} turns have no full text, {extra} rows of it no turn"
+        return _problem("turns", words)
+    return Finding("turns", "ok", "all that was said can be found")
 
 
 def _check_vectors(tx: Connection) -> Finding:
-    wrong = count_rows(tx, _WRONG_VECTORS)
-    if wrong:
+    if wrong := count_rows(tx, _WRONG_VECTORS):
         words = f"{wrong} vectors are of no passage, or not of their space"
         remedy = "`memd doctor --fix` deletes them; the model makes them again"
-        return Finding("vectors", "problem", words, remedy, fixable=True)
+        return _problem("vectors", words, remedy)
     sizes = ", ".join(f"{one.name} {one.vectors}" for one in vectors.measure_spaces(tx))
     return Finding("vectors", "ok", sizes or "no model has made any")
 
@@ -192,16 +190,14 @@ def _check_ledger(tx: Connection) -> Finding:
 
 
 def _check_clock(tx: Connection, now: int) -> Finding:
-    ((ahead, last),) = tx.execute(
-        "SELECT count(*), coalesce(max(at), 0) FROM events WHERE at > ?",
-        (now + _CLOCK_SLACK_MS,),
-    )
+    latest = now + _CLOCK_SLACK_MS
+    ahead = count_rows(tx, "events WHERE at > ?", (latest,))
     if ahead:
-        minutes = (int(last) - now) / 60_000
-        words = f"{ahead} events lie in the future, by up to {minutes:,.0f} min"
+        last = fetch_int(tx, "SELECT max(at) FROM events") or 0
+        words = f"{ahead} events lie in the future, by up to {(last - now) / 60_000:,.0f} min"
         remedy = "see that this machine's clock is right; what it dated a week ahead or more counts as old"
         return Finding("clock", "warning", words, remedy)
-    if int(ledger.read_note(tx, "created_at") or 0) > now + _CLOCK_SLACK_MS:
+    if int(ledger.read_note(tx, "created_at") or 0) > latest:
         words = "the vault was made in the future: the clock was set back"
         return Finding("clock", "warning", words, "see that this machine's clock is right")
     return Finding("clock", "ok", "no event lies in the future")

@@ -13,7 +13,7 @@ from apsw import Connection
 from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Project, Session, SessionRef
 from memd.store import ledger
 from memd.store.filter import marks
-from memd.store.queries import fetch_int, has_rows
+from memd.store.queries import fetch_int, has_rows, insert_returning_id, last_id
 from memd.text import digest, storable
 
 _PROJECT_COLUMNS = "id, key, name, reason"
@@ -22,6 +22,7 @@ _SESSION_COLUMNS = (
     "id, uid, client, key, project_id, directory, title, started_at, last_event_at"
 )
 """In the order of the fields of Session."""
+_LAST_SESSION_NOTE = "sessions_last"
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 
@@ -54,12 +55,8 @@ def ensure_project(tx: Connection, key: str, name: str, reason: str, now: int) -
     key, name = storable(key), storable(name)
     if (found := project_by_key(tx, key)) is not None:
         return found.id
-    return int(
-        tx.execute(
-            "INSERT INTO projects (key, name, reason, created_at) VALUES (?, ?, ?, ?) RETURNING id",
-            (key, name, reason, now),
-        ).get
-    )
+    row = {"key": key, "name": name, "reason": reason, "created_at": now}
+    return insert_returning_id(tx, "projects", row)
 
 
 def ensure_global(tx: Connection, now: int) -> int:
@@ -188,15 +185,20 @@ def ensure_session(tx: Connection, ref: SessionRef, project_id: int, at: int) ->
         return found
     uid, directory = digest(client, key), ref.directory and storable(ref.directory)
     ledger.remove_forgotten(tx, uid)
-    return int(
-        tx.execute(
-            "INSERT INTO sessions (id, uid, client, key, project_id, directory, started_at, last_event_at)"
-            " SELECT 1 + max(coalesce((SELECT max(id) FROM sessions), 0), coalesce((SELECT"
-            " CAST(value AS INTEGER) FROM meta WHERE key = 'sessions_last'), 0)),"
-            " ?, ?, ?, ?, ?, ?, ? RETURNING id",
-            (uid, client, key, project_id, directory, at, at),
-        ).get
-    )
+    return insert_returning_id(
+        tx,
+        "sessions",
+        {
+            "id": _last_session_id(tx) + 1, "uid": uid, "client": client, "key": key,
+            "project_id": project_id, "directory": directory, "started_at": at, "last_event_at": at,
+        },
+    )  # fmt: skip
+
+
+def _last_session_id(tx: Connection) -> int:
+    """The highest id that a session has had. An id is not used again, because caches may hold it."""
+    noted = ledger.read_note(tx, _LAST_SESSION_NOTE)
+    return max(last_id(tx, "sessions"), int(noted or 0))
 
 
 def session_and_project(tx: Connection, ref: SessionRef) -> tuple[int, str] | None:
@@ -229,11 +231,7 @@ def forget_session(tx: Connection, session_id: int) -> bool:
     """Erase a session's own text, and delete its row if nothing belongs to it; whether it was deleted."""
     tx.execute("DELETE FROM injections WHERE session_id = ?", (session_id,))
     tx.execute("UPDATE sessions SET title = NULL, directory = NULL WHERE id = ?", (session_id,))
-    # The id must not be used again: caches may still hold it.
-    tx.execute(
-        "INSERT OR REPLACE INTO meta SELECT 'sessions_last', max(id) FROM (SELECT id FROM sessions"
-        " UNION SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'sessions_last')"
-    )
+    ledger.write_note(tx, _LAST_SESSION_NOTE, str(_last_session_id(tx)))
     tx.execute(
         "DELETE FROM sessions WHERE id = ?1"
         " AND NOT EXISTS (SELECT 1 FROM events WHERE session_id = ?1)"

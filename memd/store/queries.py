@@ -59,6 +59,12 @@ def insert_row(
     return tx.changes() > 0
 
 
+def insert_returning_id(tx: Connection, table: str, row: Mapping[str, object]) -> int:
+    """Insert a row that conflicts with no other; its id."""
+    sql = f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks(row)}) RETURNING id"
+    return int(tx.execute(sql, tuple(row.values())).get)
+
+
 def json_text(value: object) -> str:
     """A JSON value as the vault stores lists and details."""
     return json.dumps(value, ensure_ascii=False)

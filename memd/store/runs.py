@@ -6,6 +6,7 @@ from apsw import Connection
 
 from memd.models import Supersession
 from memd.store.links import SUPERSESSION_COLUMNS
+from memd.store.queries import insert_returning_id
 
 _COLUMNS = "id, at, examined, pairs, superseded, contradicts, similar, undone_at"
 """In the order of the fields of Run."""
@@ -27,13 +28,8 @@ class Run:
 
 def begin_run(tx: Connection, at: int) -> int:
     """Start a run; its id."""
-    return int(
-        tx.execute(
-            "INSERT INTO runs (at, examined, pairs, superseded, contradicts, similar)"
-            " VALUES (?, 0, 0, 0, 0, 0) RETURNING id",
-            (at,),
-        ).get
-    )
+    counts = dict.fromkeys(("examined", "pairs", "superseded", "contradicts", "similar"), 0)
+    return insert_returning_id(tx, "runs", {"at": at, **counts})
 
 
 def finish_run(tx: Connection, run: Run) -> None:

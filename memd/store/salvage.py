@@ -15,6 +15,7 @@ from memd.errors import VaultCorrupt
 from memd.models import EdgeType, EventKind, Kind, Tier
 from memd.store import backup, integrity, ledger
 from memd.store.database import Connection, Database, translate_errors
+from memd.store.queries import count_rows, insert_row
 
 NUMBERED = (
     "projects", "sessions", "events", "summaries", "runs", "supersessions", "edges", "judgments",
@@ -51,7 +52,7 @@ _LOST_SESSIONS = (
 class Salvaged:
     """Table → rows. `lost` counts what is known to be missing."""
 
-    kept: dict[str, int]
+    copied: dict[str, int]
     lost: dict[str, int]
 
 
@@ -72,7 +73,7 @@ def salvage(damaged: str, target: str, now: int) -> Salvaged:
     except BaseException:
         backup.remove_vault_file(target)
         raise
-    if not any(made.kept[name] for name in ("events", "summaries", "receipts")):
+    if not any(made.copied[name] for name in ("events", "summaries", "receipts")):
         backup.remove_vault_file(target)
         raise VaultCorrupt(
             f"{damaged}: nothing of it can be read; `memd restore FILE` takes a backup"
@@ -116,9 +117,9 @@ def _copy_tables(source: Connection, into: Connection, now: int) -> Salvaged:
         )
     into.execute("COMMIT")
     into.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-    kept = {table: _count_rows(into, table) for table in expected}
-    lost = {table: count - kept[table] for table, count in expected.items()}
-    return Salvaged(kept, {table: count for table, count in lost.items() if count > 0})
+    copied = {table: count_rows(into, table) for table in expected}
+    lost = {table: count - copied[table] for table, count in expected.items()}
+    return Salvaged(copied, {table: count for table, count in lost.items() if count > 0})
 
 
 def _copy_rows(source: Connection, into: Connection, table: str) -> int:
@@ -129,22 +130,20 @@ def _copy_rows(source: Connection, into: Connection, table: str) -> int:
     names = [row[1] for row in into.execute(f"PRAGMA table_info({table})") if row[1] in theirs]
     if not names:  # an earlier schema, or nothing that names the table
         return 0
-    columns, places = ", ".join(names), ", ".join("?" * len(names))
+    columns = ", ".join(names)
     has_gap = False
     for row in _read_rows(source, table, columns):
         try:
             if row:
-                into.execute(
-                    f"INSERT OR IGNORE INTO {table} ({columns}) VALUES ({places})", row
-                )
+                insert_row(into, table, dict(zip(names, row, strict=True)), or_ignore=True)
             else:
                 has_gap = True
         except apsw.Error:  # a value that does not fit its column
             has_gap = True
-    found = _count_rows(into, table) + has_gap
+    found = count_rows(into, table) + has_gap
     with contextlib.suppress(*_UNREADABLE):
         # An index may be whole where its table is not.
-        return max(found, _count_rows(source, table))
+        return max(found, count_rows(source, table))
     return found
 
 
@@ -173,15 +172,11 @@ def _read_rows(source: Connection, table: str, columns: str) -> Iterator[tuple[A
             return
 
 
-def _count_rows(connection: Connection, table: str) -> int:
-    return int(connection.execute(f"SELECT count(*) FROM {table}").get)
-
-
 def _replace_lost_parents(into: Connection, now: int) -> None:
     """Give each project and session that is lost but referred to a row of which only the id is true."""
     for table in ("sessions", "summaries", "aliases"):
         into.execute(_LOST_PROJECTS.format(table=table), (now,))
-    if not _count_rows(into, "projects"):
+    if not count_rows(into, "projects"):
         into.execute(
             "INSERT INTO projects VALUES (1, 'global', 'global', 'salvaged', ?)", (now,)
         )

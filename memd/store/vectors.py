@@ -5,13 +5,13 @@ because they can be computed from the text at any time.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from apsw import Connection
 
 from memd.models import Space
 from memd.store.filter import marks
-from memd.store.queries import fetch_int, has_rows
+from memd.store.queries import fetch_int, has_rows, insert_returning_id
 
 STRIDE = 2**40
 """Distance between the ids of two spaces' vectors, in ids: greater than any passage id.
@@ -28,14 +28,7 @@ def ensure_space(tx: Connection, space: Space) -> int:
     found = _space_id(tx, space.name)
     if found is not None:
         return found
-    return int(
-        tx.execute(
-            "INSERT INTO spaces (name, provider, model, version, digest, dimensions, document_prefix, query_prefix)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
-            (space.name, space.provider, space.model, space.version, space.digest, space.dimensions,
-             space.document_prefix, space.query_prefix),
-        ).get
-    )  # fmt: skip
+    return insert_returning_id(tx, "spaces", {"name": space.name, **asdict(space)})
 
 
 def _space_id(tx: Connection, name: str) -> int | None:

@@ -82,7 +82,7 @@ def pages_of(path, table):
 def test_of_a_whole_vault_everything_is_kept_and_proved(damaged, target):
     made = salvage.salvage(damaged, target, AT)
     assert made.lost == {}
-    assert (made.kept["events"], made.kept["summaries"]) == (EVENTS, SUMMARIES)
+    assert (made.copied["events"], made.copied["summaries"]) == (EVENTS, SUMMARIES)
     rows = backup.verify_vault(target)
     assert (rows["events"], rows["sessions"], rows["forgotten"]) == (EVENTS, SESSIONS, 1)
     assert rows["changes"] == SUMMARIES
@@ -95,8 +95,8 @@ def test_a_page_that_is_gone_takes_its_rows_along_and_no_others(damaged, target)
         over(damaged, (page - 1) * PAGE, noise(page, PAGE))
     made = salvage.salvage(damaged, target, AT)
     assert 0 < made.lost["events"] <= len(gone) * 12
-    assert made.kept["events"] == EVENTS - made.lost["events"]
-    assert made.kept["summaries"] == SUMMARIES
+    assert made.copied["events"] == EVENTS - made.lost["events"]
+    assert made.copied["summaries"] == SUMMARIES
     backup.verify_vault(target)
 
 
@@ -105,7 +105,7 @@ def test_what_a_lost_row_was_referred_to_by_gets_a_stand_in(damaged, target):
         for page in pages_of(damaged, table):
             over(damaged, (page - 1) * PAGE, bytes(PAGE))
     made = salvage.salvage(damaged, target, AT)
-    assert (made.kept["events"], made.kept["summaries"]) == (EVENTS, SUMMARIES)
+    assert (made.copied["events"], made.copied["summaries"]) == (EVENTS, SUMMARIES)
     rows = backup.verify_vault(target)
     assert (rows["projects"], rows["sessions"]) == (1, SESSIONS)
 
@@ -115,8 +115,8 @@ def test_of_a_file_that_was_cut_what_is_left_is_kept_and_no_number_is_given_twic
 ):
     os.truncate(damaged, Path(damaged).stat().st_size // 2 + 123)
     made = salvage.salvage(damaged, target, AT)
-    assert 0 < made.kept["events"] < EVENTS
-    assert made.kept["events"] + made.lost["events"] <= EVENTS
+    assert 0 < made.copied["events"] < EVENTS
+    assert made.copied["events"] + made.lost["events"] <= EVENTS
     db = Database(target, AT)
     sequence = "SELECT seq FROM sqlite_sequence WHERE name = 'events'"
     assert db.read_now(lambda tx: tx.execute(sequence).get) == EVENTS
@@ -157,7 +157,7 @@ def test_a_row_that_makes_no_sense_is_none(damaged, target):
     connection.execute("UPDATE summaries SET kind = 'x' WHERE id = 2")
     connection.close()
     made = salvage.salvage(damaged, target, AT)
-    assert (made.kept["events"], made.lost) == (EVENTS - 3, {"events": 3, "summaries": 2})
+    assert (made.copied["events"], made.lost) == (EVENTS - 3, {"events": 3, "summaries": 2})
 
 
 def test_every_table_is_either_salvaged_or_made_anew(whole):
