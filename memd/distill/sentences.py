@@ -35,7 +35,8 @@ _PASTED_LINE = re.compile(
     r"|\s*[-+]{3} [ab]/|@@ )"
 )
 _HEADING = re.compile(r"^#{1,6} \S")
-_QUOTES = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]{0,2000}”|«[^»\n]{0,2000}»")
+_QUOTES = re.compile(r"`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
+"""Quoted text. A quotation contains no mark that opens one, so a search for its end never starts over."""
 _PLACEHOLDER = re.compile(
     r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
     re.IGNORECASE,
@@ -81,7 +82,7 @@ _NAME_PATTERN = re.compile(
     r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
 )
 _STRUCTURE_PATTERN = re.compile(
-    r"^(?:#{1,6} |\s*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
+    r"^(?:#{1,6} |[^\S\n]*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
 )
 _REASON_PATTERN = re.compile(
     r"\b(?:because|since|due to|so that|decided|decision|chose|chosen|rather than|instead of|trade-?offs?"
@@ -220,7 +221,7 @@ def clip_quote(text: str) -> str:
 
 
 def score_quality(body: str) -> float:
-    """The quality of a body, 0 to 1, by the formula above."""
+    """The quality of a body, 0 to 1, by its length, names, structure and reasons."""
     score = 0.15 + 0.25 * min(1.0, len(words(body)) / _FULL_SCORE_WORDS)
     score += 0.15 if _FILE_PATTERN.search(body) else 0.0
     score += 0.10 if _NAME_PATTERN.search(body) else 0.0

@@ -140,9 +140,21 @@ def test_quality_is_between_nothing_and_one(text):
     assert 0 <= sentences.score_quality(text) <= 1
 
 
-@pytest.mark.parametrize("piece", ["OR", "-1", "a_", "a-", "a/"])
-def test_a_long_word_is_read_once(piece):
+@pytest.mark.parametrize("piece", ["OR", "-1", "a_", "a-", "a/", "\n"])
+def test_a_long_word_or_many_blank_lines_are_read_once(piece):
+    # Read once for each character, this would run into the suite's timeout.
     sentences.score_quality(piece * 200_000)
+
+
+@pytest.mark.parametrize("mark", ["“", "«"])
+def test_many_quotation_marks_that_are_never_closed_are_read_once(mark):
+    text = mark * 6_000_000
+    assert sentences.blank_quotes(text) == text
+
+
+def test_of_nested_quotations_the_inner_one_is_blanked():
+    assert sentences.blank_quotes("say “a “b” c") == "say “a     c"
+    assert sentences.blank_quotes("say “a «b» c”") == "say          "
 
 
 @pytest.mark.parametrize(
