@@ -19,6 +19,7 @@ from memd.consolidate.curator import Curator
 from memd.consolidate.forget import Eraser
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.remember import NewMemory
+from memd.consolidate.scrub import make_redaction_rule
 from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import check, snapshot
@@ -129,7 +130,8 @@ class WholeVault:
         eraser = Eraser(
             db, clock, self.indexer.nudge, bring_in=self._settle, indexed=self.indexer.settle
         )
-        self.curator = Curator(db, redact, clock, self.indexer.nudge, eraser)
+        secrets = make_redaction_rule(redact)
+        self.curator = Curator(db, redact, clock, self.indexer.nudge, eraser, secrets)
         self.judge = JudgmentService(
             db, redact, clock, self.indexer.nudge, self.index, self.space
         )

@@ -20,15 +20,10 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import ConsolidateConfig
-from memd.consolidate import runs
+from memd.consolidate import near_duplicates, runs
 from memd.consolidate.claims import join_title
 from memd.consolidate.decide import CandidatePair, Decision, count_refusals, decide
-from memd.consolidate.near_duplicates import (
-    PAIRS_PER_MEMORY_MAX,
-    CosinePair,
-    hash_form,
-    read_vector_rows,
-)
+from memd.consolidate.near_duplicates import CosinePair, hash_form
 from memd.consolidate.runs import UndoResult
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
@@ -109,42 +104,34 @@ class PreviewedDecision:
     older: str
 
 
+@dataclass(eq=False)
 class Consolidator:
     """Consolidates near-duplicates, a batch at a time. One tick runs at a time."""
 
-    name = "consolidator"
-
-    def __init__(
-        self,
-        db: Database,
-        index: MemoryIndex,
-        space_name: str,
-        config: ConsolidateConfig,
-        clock: Callable[[], int],
-        on_written: Callable[[], None],
-    ) -> None:
-        self._db = db
-        self._index = index
-        self._space_name = space_name
-        self._config = config
-        self._clock = clock
-        self._on_written = on_written
-        self._wakeup = AutoResetEvent()
-        self._lock = anyio.Lock()
-        self._after = 0
-        """The last id of this round's batches; memories that wait must not block those after them."""
-        self._waiting_for_vector: set[int] = set()
-        """Memories that have waited one tick for their learned vector."""
-        self._formless_below = 2**62
-        """Every memory from this id on has a form, or waits to be examined."""
-        self._last: Tick | None = None
-        self._superseded = 0
+    name: str = field(default="consolidator", init=False)
+    db: Database
+    index: MemoryIndex
+    space_name: str
+    """The space that is always complete."""
+    config: ConsolidateConfig
+    clock: Callable[[], int]
+    on_written: Callable[[], None]
+    _wakeup: AutoResetEvent = field(default_factory=AutoResetEvent, init=False)
+    _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    _after: int = field(default=0, init=False)
+    """The last id of this round's batches; memories that wait must not block those after them."""
+    _waiting_for_vector: set[int] = field(default_factory=set, init=False)
+    """Memories that have waited one tick for their learned vector."""
+    _formless_below: int = field(default=2**62, init=False)
+    """Every memory from this id on has a form, or waits to be examined."""
+    _last: Tick | None = field(default=None, init=False)
+    _superseded: int = field(default=0, init=False)
 
     async def run(self) -> None:
         """Tick at once, then every interval, and sooner while there is a backlog."""
-        while self._config.enabled:
+        while self.config.enabled:
             tick = await self.tick()
-            pause_s = _BACKLOG_INTERVAL_S if tick.has_more else self._config.interval_s
+            pause_s = _BACKLOG_INTERVAL_S if tick.has_more else self.config.interval_s
             await self._wakeup.wait(pause_s)
         await anyio.sleep_forever()
 
@@ -155,8 +142,8 @@ class Consolidator:
     def status(self) -> dict[str, object]:
         """`enabled`, `interval_s`, `superseded` since the start, and the last tick's counts or None."""
         return {
-            "enabled": self._config.enabled,
-            "interval_s": self._config.interval_s,
+            "enabled": self.config.enabled,
+            "interval_s": self.config.interval_s,
             "superseded": self._superseded,
             "last": asdict(self._last) if self._last else None,
         }
@@ -164,12 +151,12 @@ class Consolidator:
     async def tick(self) -> Tick:
         """Examine one batch and apply the decisions."""
         async with self._lock:
-            started, began = self._clock(), anyio.current_time()
+            started, began = self.clock(), anyio.current_time()
             plan = await self._plan_tick(started)
             tick = Tick(started)
             if plan.batch or plan.backfilled_forms:
-                tick = await self._db.write(lambda tx: _apply_plan(tx, plan, started))
-            self._after = plan.batch[-1].id if len(plan.batch) == self._config.batch else 0
+                tick = await self.db.write(lambda tx: _apply_plan(tx, plan, started))
+            self._after = plan.batch[-1].id if len(plan.batch) == self.config.batch else 0
             has_more = self._after > 0 or self._formless_below > 0
             took_ms = round(1000 * (anyio.current_time() - began))
             self._last = replace(tick, took_ms=took_ms, has_more=has_more)
@@ -177,7 +164,7 @@ class Consolidator:
         if plan.batch:
             await anyio.to_thread.run_sync(trim_heap)
         if tick.superseded or tick.contradicts:
-            self._on_written()
+            self.on_written()
             log.get(self.name).info(
                 "memories_consolidated",
                 run=tick.run, count=tick.superseded, contradicts=tick.contradicts, took_ms=took_ms,
@@ -188,13 +175,13 @@ class Consolidator:
         """The decisions of the next tick, without applying them."""
         async with self._lock:
             below = self._formless_below
-            plan = await self._plan_tick(self._clock())
+            plan = await self._plan_tick(self.clock())
             self._formless_below = below
 
         def find_open(tx: Connection) -> list[Decision]:
             return [one for one in plan.decisions if not runs.is_settled(tx, *one.pair)]
 
-        return [_preview(one, plan.seen) for one in await self._db.read(find_open)]
+        return [_preview(one, plan.seen) for one in await self.db.read(find_open)]
 
     async def undo(self, what: str, *, dry_run: bool) -> UndoResult:
         """Undo a run (`r7`), what hides a memory (`#12`) or the decision about a pair (`12,15`).
@@ -203,16 +190,16 @@ class Consolidator:
         """
         target = runs.parse_undo_target(what)
         if dry_run:
-            return await self._db.read(lambda tx: runs.undo(tx, target, 0, dry_run=True))
+            return await self.db.read(lambda tx: runs.undo(tx, target, 0, dry_run=True))
         async with self._lock:
-            now = self._clock()
-            undone = await self._db.write(lambda tx: runs.undo(tx, target, now))
-        self._on_written()
+            now = self.clock()
+            undone = await self.db.write(lambda tx: runs.undo(tx, target, now))
+        self.on_written()
         return undone
 
     async def runs(self, limit: int) -> list[store_runs.Run]:
         """The latest runs that changed something, the last one first."""
-        return await self._db.read(lambda tx: store_runs.latest_runs(tx, limit))
+        return await self.db.read(lambda tx: store_runs.latest_runs(tx, limit))
 
     async def _plan_tick(self, now: int) -> TickPlan:
         batch = await self._read_batch()
@@ -228,9 +215,7 @@ class Consolidator:
         twins = await self._find_twins(ready_now, forms)
         pairs = {**dict.fromkeys(twins, (None, "")), **similar}
         ids = sorted({number for pair in pairs for number in pair})
-        seen = (
-            await self._db.read(lambda tx: summaries.summaries_by_ids(tx, ids)) if ids else {}
-        )
+        seen = await self.db.read(lambda tx: summaries.summaries_by_ids(tx, ids)) if ids else {}
         seen = {number: s for number, s in seen.items() if not s.is_expired(now)}
         candidates = [
             CandidatePair(seen[a], seen[b], cosine, space)
@@ -244,9 +229,9 @@ class Consolidator:
     async def _read_batch(self) -> list[Summary]:
         batch: list[Summary] = []
         after = self._after
-        while (size := min(_READ_BATCH, self._config.batch - len(batch))) > 0:
+        while (size := min(_READ_BATCH, self.config.batch - len(batch))) > 0:
             read = functools.partial(summaries.to_consolidate, limit=size, after=after)
-            part = await self._db.read(read)
+            part = await self.db.read(read)
             batch += part
             if len(part) < size:
                 break
@@ -259,8 +244,10 @@ class Consolidator:
     ) -> set[tuple[int, int]]:
         """Pairs of one form, within the batch and with memories examined before."""
         wanted = [(s.id, s.project_id, forms[s.id]) for s in examined]
-        found = await self._db.read(
-            lambda tx: summaries.pairs_of_equal_form(tx, wanted, PAIRS_PER_MEMORY_MAX)
+        found = await self.db.read(
+            lambda tx: summaries.pairs_of_equal_form(
+                tx, wanted, near_duplicates.PAIRS_PER_MEMORY_MAX
+            )
         )
         last: dict[tuple[int, ...], int] = {}
         for number, *key in wanted:
@@ -274,7 +261,7 @@ class Consolidator:
         if not self._formless_below:
             return {}
         below = self._formless_below
-        texts = await self._db.read(
+        texts = await self.db.read(
             lambda tx: summaries.summaries_without_form(tx, below, _BACKFILLED_FORMS_MAX)
         )
         self._formless_below = texts[-1][0] if len(texts) == _BACKFILLED_FORMS_MAX else 0
@@ -283,10 +270,10 @@ class Consolidator:
 
     async def _find_similar(self, summary_ids: Sequence[int]) -> tuple[set[int], _SimilarPairs]:
         """(memories that could be compared, their pairs in either space)."""
-        ready, found = await self._find_pairs(self._space_name, summary_ids)
+        ready, found = await self._find_pairs(self.space_name, summary_ids)
         similar: _SimilarPairs = {(one, other): (cosine, "") for one, other, cosine in found}
-        with self._index.lock:
-            learned = self._index.learned if self._index.active == self._index.learned else None
+        with self.index.lock:
+            learned = self.index.learned if self.index.active == self.index.learned else None
         if learned is not None:
             has_vector, found = await self._find_pairs(learned, sorted(ready))
             ready -= self._wait_for_vectors(ready - has_vector, ready)
@@ -296,11 +283,11 @@ class Consolidator:
     async def _find_pairs(
         self, space: str, summary_ids: Sequence[int]
     ) -> tuple[set[int], list[CosinePair]]:
-        rows = read_vector_rows(self._index, space)
+        rows = near_duplicates.read_vector_rows(self.index, space)
         if rows is None or not summary_ids:
             return set(), []
         ready = await anyio.to_thread.run_sync(rows.find_comparable, summary_ids)
-        steps = rows.search_pairs(sorted(ready), self._config.threshold)
+        steps = rows.search_pairs(sorted(ready), self.config.threshold)
         *_, pairs = await _work_in_bursts(steps, _SLICES_PER_BURST)
         return (ready, pairs) if rows.is_current() else (set(), [])
 

@@ -5,21 +5,15 @@ Input is redacted and checked before a transaction begins, so that no writer wai
 
 import re
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import anyio
 import anyio.to_thread
 
-from memd.consolidate import forget, projects, sources
+from memd.consolidate import forget, projects, scrub, sources
 from memd.consolidate.forget import Eraser, ForgetResult, ForgetSelection
 from memd.consolidate.projects import ProjectMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
-from memd.consolidate.scrub import (
-    ScrubResult,
-    ScrubRule,
-    make_pattern_rule,
-    make_redaction_rule,
-)
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, Project, Summary
 from memd.store import summaries
@@ -35,33 +29,19 @@ _DAY_MS = 86_400_000
 _SENTENCE = re.compile(r".+?[.!?](?=\s+[^\Wa-z_])")
 
 
+@dataclass(eq=False)
 class Curator:
     """Changes memories on request."""
 
-    name = "curator"
-
-    def __init__(  # noqa: PLR0913  # its collaborators, and one setting
-        self,
-        db: Database,
-        redact: Callable[[str], str],
-        clock: Callable[[], int],
-        on_written: Callable[[], None],
-        eraser: Eraser | None = None,
-        secrets: ScrubRule | None = None,
-        *,
-        task_days: int = 0,
-    ) -> None:
-        """`secrets` scrubs what redaction finds today; `task_days` is how long a task holds by default.
-
-        With 0 days, a task without an end holds until it is forgotten.
-        """
-        self._db = db
-        self._redact = redact
-        self._clock = clock
-        self._on_written = on_written
-        self._task_ms = task_days * _DAY_MS
-        self._eraser = eraser or Eraser(db, clock, on_written)
-        self._secrets = secrets or make_redaction_rule(redact)
+    db: Database
+    redact: Callable[[str], str]
+    clock: Callable[[], int]
+    on_written: Callable[[], None]
+    eraser: Eraser
+    secrets: scrub.ScrubRule
+    """Scrubs what redaction finds today."""
+    task_days: int = 0
+    """How long a task without an end holds; 0: until it is forgotten."""
 
     async def remember(self, memory: NewMemory) -> RememberResult:
         """Write one memory. Raises BadRequest, with what to do."""
@@ -71,20 +51,18 @@ class Curator:
         """Write all of these, in order, or none of them if one is refused with a BadRequest."""
         # Redaction of a long text takes a while: it happens before the transaction, in a thread.
         ready = await anyio.to_thread.run_sync(self._prepare_memories, memories)
-        now = self._clock()
-        results = await self._db.write(lambda tx: [remember(tx, one, now) for one in ready])
+        now = self.clock()
+        results = await self.db.write(lambda tx: [remember(tx, one, now) for one in ready])
         if results:
-            self._on_written()
+            self.on_written()
         return results
 
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
         """Let the memories that were read from a file expire, except for those that it still says."""
-        now = self._clock()
-        expired = await self._db.write(
-            lambda tx: sources.expire_missing(tx, path, staying, now)
-        )
+        now = self.clock()
+        expired = await self.db.write(lambda tx: sources.expire_missing(tx, path, staying, now))
         if expired:
-            self._on_written()
+            self.on_written()
         return expired
 
     async def forget(
@@ -92,39 +70,37 @@ class Curator:
     ) -> ForgetResult:
         """Erase memories, or report what would go. UnknownId if none of them exists."""
         selection = what if isinstance(what, ForgetSelection) else ForgetSelection(tuple(what))
-        return await self._eraser.forget(selection, dry_run=dry_run, token=token)
+        return await self.eraser.forget(selection, dry_run=dry_run, token=token)
 
-    async def scrub(self, pattern: str | None, *, dry_run: bool) -> ScrubResult:
+    async def scrub(self, pattern: str | None, *, dry_run: bool) -> scrub.ScrubResult:
         """Replace a pattern, or with None what redaction finds today, in everything stored."""
-        rule = self._secrets
+        rule = self.secrets
         if pattern is not None:
-            rule = await anyio.to_thread.run_sync(make_pattern_rule, pattern)
-        return await self._eraser.scrub(rule, dry_run=dry_run)
+            rule = await anyio.to_thread.run_sync(scrub.make_pattern_rule, pattern)
+        return await self.eraser.scrub(rule, dry_run=dry_run)
 
     async def pin(self, summary_id: int, pinned: bool) -> Summary:
         """Pin or unpin a memory; pinned again, it keeps its time. UnknownId if there is none."""
-        now = self._clock()
-        summary = await self._db.write(lambda tx: _pin_memory(tx, summary_id, pinned, now))
-        self._on_written()
+        now = self.clock()
+        summary = await self.db.write(lambda tx: _pin_memory(tx, summary_id, pinned, now))
+        self.on_written()
         return summary
 
     async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> ProjectMerge:
         """Merge two projects, or report what would move. BadRequest if they cannot be merged."""
-        now = self._clock()
+        now = self.clock()
         if dry_run:
-            return await self._db.read(
-                lambda tx: projects.plan_merge(tx, source_key, into_key, now)
-            )
-        merged = await self._db.write(
-            lambda tx: projects.merge_projects(tx, source_key, into_key, now)
-        )
-        self._on_written()
+            plan = projects.plan_merge
+            return await self.db.read(lambda tx: plan(tx, source_key, into_key, now))
+        merge = projects.merge_projects
+        merged = await self.db.write(lambda tx: merge(tx, source_key, into_key, now))
+        self.on_written()
         return merged
 
     async def rename(self, key: str, name: str) -> Project:
         """Rename a project. BadRequest if it cannot have that name."""
         tidy = self._redact_text(name)
-        return await self._db.write(lambda tx: projects.rename_project(tx, key, tidy))
+        return await self.db.write(lambda tx: projects.rename_project(tx, key, tidy))
 
     def _prepare_memories(self, memories: Sequence[NewMemory]) -> list[NewMemory]:
         prepared = []
@@ -149,8 +125,8 @@ class Curator:
         title = one_line(self._redact_text(memory.title or ""), _TITLE_CHARACTERS_MAX)
         expires_at = memory.expires_at
         is_task = memory.kind is Kind.TASK and memory.is_deliberate
-        if is_task and expires_at is None and self._task_ms:
-            expires_at = self._clock() + self._task_ms
+        if is_task and expires_at is None and self.task_days:
+            expires_at = self.clock() + self.task_days * _DAY_MS
         origin = memory.origin
         if origin is not None and (part := self._redact_text(origin.part)) != origin.part:
             # Redacted, two origins would be one.
@@ -171,7 +147,7 @@ class Curator:
     def _check_topic_key(self, key: str) -> str:
         tidy = storable(key).replace("\0", "").strip()
         # Redacted, the keys of two secrets are one, and the second value would hide the first.
-        if self._redact(tidy) != tidy:
+        if self.redact(tidy) != tidy:
             raise BadRequest("topic_key: it looks like a secret; name the thing, not its value")
         if len(tidy) > _TOPIC_KEY_CHARACTERS_MAX or any(c.isspace() for c in tidy):
             raise BadRequest(
@@ -181,7 +157,7 @@ class Curator:
         return tidy
 
     def _redact_text(self, text: str) -> str:
-        return self._redact(storable(text).replace("\0", "")).strip()
+        return self.redact(storable(text).replace("\0", "")).strip()
 
 
 def _first_sentence(text: str) -> str:

@@ -10,22 +10,8 @@ from dataclasses import dataclass, replace
 
 import anyio.to_thread
 
-from memd.consolidate import forget
-from memd.consolidate.near_duplicates import (
-    COSINE_MIN,
-    LEARNED_COSINE_MIN,
-    JudgmentCandidate,
-    Neighbour,
-    read_vector_rows,
-    select_candidates,
-)
-from memd.consolidate.supersede import (
-    active_supersessions,
-    drop_contradiction,
-    hide,
-    relate,
-    show,
-)
+from memd.consolidate import forget, near_duplicates, supersede
+from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.errors import BadRequest, UnknownId
 from memd.index.memory_index import MemoryIndex
 from memd.models import GLOBAL_PROJECT, EdgeType, Judgment, Stance, Summary, Supersession
@@ -113,15 +99,17 @@ class JudgmentService:
         return await self.db.read(lambda tx: _read_candidates(tx, summary_id, cosines, now))
 
     def _find_similar(self, summary_id: int) -> _Cosines:
-        complete = self._find_cosines(self.space_name, summary_id, COSINE_MIN)
+        complete = self._find_cosines(self.space_name, summary_id, near_duplicates.COSINE_MIN)
         with self.index.lock:
             learned = self.index.learned if self.index.active == self.index.learned else None
         if learned is None:
             return complete, {}
-        return complete, self._find_cosines(learned, summary_id, LEARNED_COSINE_MIN)
+        return complete, self._find_cosines(
+            learned, summary_id, near_duplicates.LEARNED_COSINE_MIN
+        )
 
     def _find_cosines(self, space: str, summary_id: int, threshold: float) -> dict[int, float]:
-        rows = read_vector_rows(self.index, space)
+        rows = near_duplicates.read_vector_rows(self.index, space)
         if rows is None or summary_id not in rows.find_comparable([summary_id]):
             return {}
         pairs = rows.find_pairs([summary_id], threshold)
@@ -181,7 +169,9 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     )  # fmt: skip
     if relation is Stance.CONTRADICTS:
         finding = f"said by {judgment.who}"
-        relate(tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=finding)
+        supersede.relate(
+            tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=finding
+        )
     elif relation is Stance.DUPLICATE:
         summaries.strengthen_summary(tx, one.id, now)
     return _describe_result(tx, one, other, "judged", was)
@@ -209,7 +199,7 @@ def drop_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> None:
     before = judgments.judgment_between(tx, one_id, other_id)
     if before is not None:
         judgments.undo_judgment(tx, before, now)
-        drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
+        supersede.drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
 
 
 def _get_pair(tx: Connection, one_id: int, other_id: int) -> tuple[Summary, Summary]:
@@ -233,19 +223,19 @@ def _find_unused_time(tx: Connection, pair: tuple[int, int], now: int) -> int:
 
 def _hide_behind(tx: Connection, one: int, other: int, relation: Stance, now: int) -> None:
     """Let one hide the other, and show it first if the other hides it, directly or through others."""
-    show(tx, other, now)
+    supersede.show(tx, other, now)
     current = summaries.get_summary(tx, one)
     while current is not None and current.superseded_by is not None:
         if current.superseded_by == other:
-            show(tx, one, now)
+            supersede.show(tx, one, now)
             break
         current = summaries.get_summary(tx, current.superseded_by)
-    written = hide(tx, one, other, JUDGED_RULE, relation.value, now)
+    written = supersede.hide(tx, one, other, JUDGED_RULE, relation.value, now)
     assert written is not None
 
 
 def _find_supersessions_between(tx: Connection, one: int, other: int) -> list[Supersession]:
-    active = active_supersessions(tx, one)
+    active = supersede.active_supersessions(tx, one)
     return [past for past in active if {past.newer_id, past.older_id} == {one, other}]
 
 
@@ -266,7 +256,7 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
     for past in _find_supersessions_between(tx, before.newer_id, before.older_id):
         if past.rule == JUDGED_RULE and past.newer_id == before.newer_id:
             links.undo_supersession(tx, past.id, now)
-    drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
+    supersede.drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
     if before.relation is Stance.DUPLICATE:
         summaries.strengthen_summary(tx, before.newer_id, now, times=-1)
     for number in (before.newer_id, before.older_id):
@@ -293,20 +283,15 @@ def _may_hold_again(tx: Connection, past: Supersession) -> bool:
 def _describe_result(
     tx: Connection, one: Summary, other: Summary, outcome: str, was: str | None
 ) -> JudgmentResult:
-    now = summaries.summaries_by_ids(tx, (one.id, other.id))
-    hidden, shown, stays = [], [], []
-    for before in (one, other):
-        hidden_by = now[before.id].superseded_by
-        if hidden_by is not None:
-            hidden.append(before.id)
-            if hidden_by == before.superseded_by:
-                stays.append((before.id, hidden_by))
-        elif before.superseded_by is not None:
-            shown.append(before.id)
-    relation = judgments.stance_between(tx, one.id, other.id)
+    before = {summary.id: summary.superseded_by for summary in (one, other)}
+    now = {s.id: s.superseded_by for s in summaries.summaries_by_ids(tx, list(before)).values()}
+    hidden = {number: by for number in before if (by := now[number]) is not None}
+    shown = (number for number, by in before.items() if by is not None and number not in hidden)
     return JudgmentResult(
-        one.id, other.id, outcome, relation, tuple(hidden), tuple(shown), was, tuple(stays)
-    )
+        one.id, other.id, outcome, judgments.stance_between(tx, one.id, other.id),
+        tuple(hidden), tuple(shown), was,
+        tuple(pair for pair in hidden.items() if pair in before.items()),
+    )  # fmt: skip
 
 
 def _read_candidates(
@@ -321,7 +306,7 @@ def _read_candidates(
         number for pair in judgments.stances_of_pairs(tx, [summary_id]) for number in pair
     }
     near = [
-        Neighbour(one, complete.get(number, 0.0), learned.get(number, 0.0))
+        near_duplicates.Neighbour(one, complete.get(number, 0.0), learned.get(number, 0.0))
         for number, one in summaries.summaries_by_ids(tx, ids).items()
     ]
-    return select_candidates(mine, near, judged, now)
+    return near_duplicates.select_candidates(mine, near, judged, now)

@@ -6,7 +6,7 @@ a week, because what the clock calls old may not be old.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -92,27 +92,19 @@ class RetentionState:
 _STATE = TypeAdapter(RetentionState)
 
 
+@dataclass(eq=False)
 class Retention:
     """Checks every few minutes whether a round is due."""
 
-    name = "retention"
-
-    def __init__(
-        self,
-        db: Database,
-        config: RetentionConfig,
-        clock: Callable[[], int],
-        on_written: Callable[[], None],
-    ) -> None:
-        self._db = db
-        self._config = config
-        self._clock = clock
-        self._on_written = on_written
-        self._settings = digest("retention", config.model_dump_json())[:16]
-        self._lock = anyio.Lock()
-        self._wakeup = AutoResetEvent()
-        self._used_bytes = 0
-        self._state = RetentionState(self._settings)
+    name: str = field(default="retention", init=False)
+    db: Database
+    config: RetentionConfig
+    clock: Callable[[], int]
+    on_written: Callable[[], None]
+    _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
+    _wakeup: AutoResetEvent = field(default_factory=AutoResetEvent, init=False)
+    _used_bytes: int = field(default=0, init=False)
+    _state: RetentionState = field(default_factory=RetentionState, init=False)
 
     async def run(self) -> None:
         """Check until cancelled."""
@@ -122,11 +114,12 @@ class Retention:
 
     async def run_due(self) -> None:
         """Do what is due now: nothing, a preview, or a round."""
-        self._state = await self._db.read(partial(_read_state, settings=self._settings))
-        self._used_bytes = await self._db.read(self._measure_vault)
-        if not self._config.enabled:
+        settings = self._digest_settings()
+        self._state = await self.db.read(partial(_read_state, settings=settings))
+        self._used_bytes = await self.db.read(self._measure_vault)
+        if not self.config.enabled:
             return
-        now, last, preview = self._clock(), self._state.last, self._state.preview
+        now, last, preview = self.clock(), self._state.last, self._state.preview
         if preview is not None and not preview.is_within(_CLOCK_JUMP_MS, now):
             preview = None
             self._state = replace(self._state, preview=None)
@@ -152,8 +145,8 @@ class Retention:
         async with self._lock:
             done = await self._run_round(is_dry_run=False)
             if not done.is_empty:
-                await self._db.truncate_wal()
-                self._on_written()
+                await self.db.truncate_wal()
+                self.on_written()
                 log.get(self.name).info(
                     "round_ended", count=done.compacted + done.expired + done.archived
                 )
@@ -165,14 +158,14 @@ class Retention:
     def status(self) -> dict[str, object]:
         """The `size` with `used` bytes and `ceiling`, `preview` and `last` as rounds, `why` in words."""
         return {
-            "size": {"used": self._used_bytes, "ceiling": self._config.size_bytes},
+            "size": {"used": self._used_bytes, "ceiling": self.config.size_bytes},
             "preview": self._state.preview and asdict(self._state.preview),
             "last": self._state.last and asdict(self._state.last),
             "why": "; ".join(self._list_notices()),
         }
 
     def _list_notices(self) -> Iterator[str]:
-        limit = self._config.size_bytes
+        limit = self.config.size_bytes
         if limit and self._used_bytes >= _WARN_SHARE * limit:
             yield (
                 f"the vault fills {self._used_bytes / limit:.0%} of its ceiling"
@@ -190,18 +183,21 @@ class Retention:
                 " retention.enabled = false keeps it from happening"
             )
 
+    def _digest_settings(self) -> str:
+        return digest("retention", self.config.model_dump_json())[:16]
+
     async def _save_state(self, state: RetentionState) -> None:
-        self._state = state
-        value = _STATE.dump_json(state).decode()
-        await self._db.write(partial(ledger.write_note, key=_NOTE, value=value))
+        self._state = replace(state, settings=self._digest_settings())
+        value = _STATE.dump_json(self._state).decode()
+        await self.db.write(partial(ledger.write_note, key=_NOTE, value=value))
 
     def _measure_vault(self, tx: Connection) -> int:
-        return max(0, self._db.size() - vectors.free_bytes(tx))
+        return max(0, self.db.size() - vectors.free_bytes(tx))
 
     async def _run_round(self, *, is_dry_run: bool) -> RetentionRound:
-        config, now = self._config, self._clock()
+        config, now = self.config, self.clock()
         days = config.events_days
-        if config.size_bytes and await self._db.read(self._measure_vault) > config.size_bytes:
+        if config.size_bytes and await self.db.read(self._measure_vault) > config.size_bytes:
             days = min(days or _OVERSIZE_EVENTS_DAYS, _OVERSIZE_EVENTS_DAYS)
         done = RetentionRound(now, is_dry_run, days=days)
         if days:
@@ -222,8 +218,8 @@ class Retention:
 
     async def _compact_events(self, done: RetentionRound, before: int) -> RetentionRound:
         after = 0
-        run = self._db.read if done.is_dry_run else self._db.write
-        while last := await self._db.read(partial(erasure.next_window, after=after)):
+        run = self.db.read if done.is_dry_run else self.db.write
+        while last := await self.db.read(partial(erasure.next_window, after=after)):
             while after < last:
                 work = partial(_compact_some, window=(after, last), before=before, round_=done)
                 after, count, size = await run(work)
@@ -239,7 +235,7 @@ class Retention:
     ) -> int:
         """Change all that is found, some at a time; a dry run counts them only."""
         if is_dry_run:
-            return len(await self._db.read(partial(find, limit=-1)))
+            return len(await self.db.read(partial(find, limit=-1)))
 
         def change_some(tx: Connection) -> int:
             found = find(tx, limit=_ROWS_PER_TRANSACTION)
@@ -247,9 +243,9 @@ class Retention:
             return len(found)
 
         total = 0
-        while count := await self._db.write(change_some):
+        while count := await self.db.write(change_some):
             total += count
-            self._on_written()
+            self.on_written()
             await anyio.sleep(_PAUSE_S)
         return total
 

@@ -5,6 +5,9 @@ import itertools
 import pytest
 
 from memd.config import IndexConfig
+from memd.consolidate.curator import Curator
+from memd.consolidate.forget import Eraser
+from memd.consolidate.scrub import make_redaction_rule
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
@@ -108,6 +111,12 @@ class Vault:
             lambda tx: summaries.live_summaries(tx, project_id or self.project_id)
         )
         return sorted(summary.id for summary in found)
+
+
+def make_curator(vault, on_written, redact=str, task_days=0):
+    eraser = Eraser(vault.db, vault.clock, on_written)
+    secrets = make_redaction_rule(redact)
+    return Curator(vault.db, redact, vault.clock, on_written, eraser, secrets, task_days)
 
 
 @pytest.fixture

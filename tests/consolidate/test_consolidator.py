@@ -388,7 +388,7 @@ async def test_a_guard_refuses_another_number_in_any_space(vault, consolidator):
     old = vault.put(f"{ONE}; it waited for 30 seconds")
     vault.put(f"{OTHER}; it waited for 60 seconds")
     await learn(vault)
-    consolidator._config = consolidator._config.model_copy(update={"threshold": 0.9})
+    consolidator.config = consolidator.config.model_copy(update={"threshold": 0.9})
     tick = await consolidator.tick()
     assert (tick.pairs, tick.superseded) == (1, 0)
     assert tick.refused["number"] == 1

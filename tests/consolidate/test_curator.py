@@ -2,12 +2,12 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate.curator import Curator
 from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
 from memd.models import UNTITLED, EdgeType, Kind, SessionRef, Tier
 from memd.store import events, links, projects, summaries
+from tests.consolidate.conftest import make_curator
 from tests.factories import make_draft, make_new_event
 
 NOTE = NewMemory(
@@ -21,11 +21,11 @@ def rung():
 
 
 @pytest.fixture
-def curator(vault, clock, rung):
+def curator(vault, rung):
     def redact(text):
         return text.replace("hunter2", "[REDACTED]")
 
-    return Curator(vault.db, redact, clock, lambda: rung.append(1))
+    return make_curator(vault, lambda: rung.append(1), redact)
 
 
 async def test_what_is_said_is_kept_and_titled_by_its_first_sentence(vault, curator, rung):
@@ -202,7 +202,7 @@ async def test_what_a_file_does_not_say_any_more_is_withdrawn_and_the_index_told
 
 
 async def test_a_task_that_is_said_on_purpose_ends_some_day(vault, clock):
-    curator = Curator(vault.db, str, clock, lambda: None, task_days=30)
+    curator = make_curator(vault, lambda: None, task_days=30)
     month = clock() + 30 * 86_400_000
 
     async def end(text, **fields):
@@ -215,6 +215,6 @@ async def test_a_task_that_is_said_on_purpose_ends_some_day(vault, clock):
     assert await end("Call the mayor", source="import:elsewhere") is None
     clock.advance(s=60)
     assert await end("Call the harbour") == month + 60_000
-    endless = Curator(vault.db, str, clock, lambda: None)
+    endless = make_curator(vault, lambda: None)
     kept = await endless.remember(NewMemory("Call the priest", kind=Kind.TASK))
     assert vault.get(kept.id).expires_at is None

@@ -2,12 +2,12 @@
 
 import pytest
 
-from memd.consolidate.curator import Curator
 from memd.consolidate.projects import PROJECT_MERGE_RULE, ReplacedMemory
 from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
 from memd.models import EdgeType, Kind
 from memd.store import fulltext, ledger, projects, summaries
+from tests.consolidate.conftest import make_curator
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def rings():
 
 
 @pytest.fixture
-def curator(db, clock, rings):
-    return Curator(db, str, clock, lambda: rings.append(1))
+def curator(vault, rings):
+    return make_curator(vault, lambda: rings.append(1))
 
 
 @pytest.fixture

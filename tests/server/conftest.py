@@ -12,7 +12,9 @@ from memd.capture.ingest import Ingestor
 from memd.capture.redact import redact
 from memd.config import CaptureConfig, ServeConfig
 from memd.consolidate.curator import Curator
+from memd.consolidate.forget import Eraser
 from memd.consolidate.judgments import JudgmentService
+from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
@@ -77,7 +79,8 @@ class RecordingCurator(Curator):
     """The real curator, which also records the memories it is given."""
 
     def __init__(self, db, clock):
-        super().__init__(db, redact, clock, lambda: None)
+        eraser, secrets = Eraser(db, clock, lambda: None), make_redaction_rule(redact)
+        super().__init__(db, redact, clock, lambda: None, eraser, secrets)
         self.memories = []
 
     async def remember_many(self, memories):
