@@ -262,7 +262,7 @@ class McpSession:
     ) -> None:
         self._server = server
         self._caller = caller
-        self._send = send
+        self._send_line = send
         self._end_request = end_request
         self._input, self._server_reads = anyio.create_memory_object_stream[
             SessionMessage | Exception
@@ -310,7 +310,7 @@ class McpSession:
             async for outgoing in self._output:
                 message = outgoing.message
                 line = message.model_dump_json(by_alias=True, exclude_unset=True)
-                await self._send(line.encode("utf-8") + b"\n")
+                await self._send_line(line.encode("utf-8") + b"\n")
                 if isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
                     self._end_request()
 
@@ -427,7 +427,7 @@ class Connection:
             self._is_control = call.method.startswith(PREFIX)
             if not self._is_control:
                 self._session = McpSession(
-                    self._handlers.mcp, self._caller, self._send, self._end_request
+                    self._handlers.mcp, self._caller, self._send_line, self._end_request
                 )
                 self._tasks.start_soon(self._session.run)
         if self._is_control and call.method not in control.methods:
@@ -478,7 +478,7 @@ class Connection:
         try:
             line = await self._handlers.control.reply(call, self._caller)
             if line is not None:
-                await self._send(line)
+                await self._send_line(line)
         finally:
             self._end_request(is_heavy=self._is_heavy(call))
 
@@ -502,9 +502,9 @@ class Connection:
         code: int = jsonrpc.INVALID_REQUEST,
         call_id: jsonrpc.Id | None = None,
     ) -> None:
-        await self._send(jsonrpc.error_line(call_id, code, message))
+        await self._send_line(jsonrpc.error_line(call_id, code, message))
 
-    async def _send(self, line: bytes) -> None:
+    async def _send_line(self, line: bytes) -> None:
         """Send one line. A TimeoutError, which ends the connection, if the client does not read it."""
         rest = line if self._sending.locked() else self._stream.send_at_once(line)
         if not rest:

@@ -160,7 +160,7 @@ class ContextBuilder:
         if prompt_gate.is_repeated(prompt, here.prompts):
             reason = "the same was asked before in this session"
             return InjectedContext(reason, project=here.name)
-        offers = await self._search(wanted, here, explain=explain)
+        offers = await self._search_hits(wanted, here, explain=explain)
         candidates = tuple(
             _make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
         )
@@ -174,7 +174,7 @@ class ContextBuilder:
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
-    async def _search(
+    async def _search_hits(
         self, wanted: PromptQuery, here: SessionState, *, explain: bool
     ) -> list[GatedHit]:
         topics = wanted.topics
@@ -323,7 +323,7 @@ def _make_candidate(
 
 def index_capacity(tokens: int, project: str) -> int:
     """The characters that a budget of tokens leaves for the headings and lines of an index."""
-    frame = utf16_length(_fence(project, _INDEX_INTRO, []))
+    frame = utf16_length(_fence_lines(project, _INDEX_INTRO, []))
     return max(0, min(tokens * TOKEN_CHARACTERS, CHARACTERS_MAX) - frame)
 
 
@@ -344,7 +344,7 @@ def format_index(project: str, sections: Iterable[ContextSection], capacity: int
         if section.lines and section.heading:
             body.append(f"{clean_text(section.heading, _TITLE_CHARACTERS)}:")
         body += [_format_line(line, _title_limit(capacity)) for line in section.lines]
-    return _fence(project, _INDEX_INTRO, body)
+    return _fence_lines(project, _INDEX_INTRO, body)
 
 
 def format_hits(project: str, lines: Iterable[ContextLine]) -> str:
@@ -354,10 +354,10 @@ def format_hits(project: str, lines: Iterable[ContextLine]) -> str:
         first = _format_line(line, _TITLE_CHARACTERS)
         snippet = clean_text(line.snippet, HIT_CHARACTERS - utf16_length(first) - 4)
         body += [first, f"  {snippet}"] if snippet else [first]
-    return _fence(project, _HITS_INTRO, body)
+    return _fence_lines(project, _HITS_INTRO, body)
 
 
-def _fence(project: str, intro: str, body: Sequence[str]) -> str:
+def _fence_lines(project: str, intro: str, body: Sequence[str]) -> str:
     name = re.sub(r'["&>]', "'", clean_text(project, _PROJECT_CHARACTERS))
     return "\n".join(
         (f'{INJECTED_OPENING} project="{name}">', intro, *body, _FOOTER, INJECTED_CLOSING)

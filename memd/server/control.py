@@ -49,18 +49,18 @@ class Control:
         self.calls = 0
         self.failures = 0
         self.methods: dict[str, tuple[type[requests.Request], Handler]] = {
-            "memd/ping": (requests.EmptyRequest, self._ping),
-            _CAPTURE: (requests.CaptureEventRequest, self._capture),
+            "memd/ping": (requests.EmptyRequest, self._answer_ping),
+            _CAPTURE: (requests.CaptureEventRequest, self._capture_events),
             "memd/context": (requests.ContextRequest, self._preview_context),
             "memd/injected": (requests.InjectedRequest, self._list_injections),
             "memd/status": (requests.StatusRequest, self._report_status),
-            "memd/search": (requests.SearchRequest, self._search),
+            "memd/search": (requests.SearchRequest, self._search_memories),
             "memd/timeline": (requests.TimelineRequest, self._show_timeline),
             "memd/why": (requests.WhyRequest, service.why),
             "memd/get": (requests.GetRequest, self._get_memories),
-            "memd/remember": (requests.RememberRequest, self._remember),
-            "memd/forget": (requests.ForgetRequest, self._forget),
-            "memd/scrub": (requests.ScrubRequest, self._scrub),
+            "memd/remember": (requests.RememberRequest, self._remember_texts),
+            "memd/forget": (requests.ForgetRequest, self._forget_memories),
+            "memd/scrub": (requests.ScrubRequest, self._scrub_vault),
             "memd/pin": (requests.PinRequest, service.pin),
             "memd/judge": (requests.JudgeRequest, partial(service.judge, by="user")),
             "memd/project": (requests.ProjectRequest, self._projects.show),
@@ -70,12 +70,12 @@ class Control:
             "memd/switch": (requests.SwitchRequest, self._projects.switch),
             "memd/imports": (requests.EmptyRequest, self._list_imports),
             "memd/imports/mark": (requests.ImportMarkRequest, self._mark_imported),
-            "memd/imports/withdraw": (requests.WithdrawRequest, self._withdraw),
+            "memd/imports/withdraw": (requests.WithdrawRequest, self._withdraw_memories),
             "memd/import/vault": (requests.ImportVaultRequest, self._import_vault),
-            "memd/reindex": (requests.ReindexRequest, self._reindex),
-            "memd/vacuum": (requests.VacuumRequest, self._vacuum),
-            "memd/doctor": (requests.DoctorRequest, self._examine),
-            "memd/consolidate": (requests.ConsolidateRequest, self._consolidate),
+            "memd/reindex": (requests.ReindexRequest, self._rebuild_index),
+            "memd/vacuum": (requests.DryRunRequest, self._vacuum_vault),
+            "memd/doctor": (requests.DoctorRequest, self._examine_vault),
+            "memd/consolidate": (requests.DryRunRequest, self._consolidate_memories),
             "memd/consolidate/undo": (
                 requests.UndoConsolidationRequest,
                 self._undo_consolidation,
@@ -88,7 +88,7 @@ class Control:
         """The line that answers this call; None for a notification."""
         self.calls += 1
         try:
-            result = await self._run(call, caller)
+            result = await self._run_method(call, caller)
             return None if call.id is None else jsonrpc.result_line(call.id, result)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             if not isinstance(error, BadRequest):
@@ -104,14 +104,14 @@ class Control:
         """Whether it captures one event."""
         return call.method == _CAPTURE and not _is_batch(call)
 
-    async def _run(self, call: Call, caller: Caller) -> object:
+    async def _run_method(self, call: Call, caller: Caller) -> object:
         model, handler = self.methods[call.method]
         if _is_batch(call):
             model = BATCHES[call.method][1]
         defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
         return await handler(requests.parse(model, {**defaults, **call.params}), caller)
 
-    async def _ping(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def _answer_ping(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
         return {"memd": __version__, "pid": os.getpid(), "protocol": jsonrpc.PREFACE_VERSION}
 
     async def _report_status(
@@ -128,7 +128,7 @@ class Control:
 
     # ── Capture and injection ────────────────────────────────────────────────────────────────────
 
-    async def _capture(
+    async def _capture_events(
         self,
         request: requests.CaptureEventRequest | requests.CaptureBatchRequest,
         caller: Caller,
@@ -136,13 +136,13 @@ class Control:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
             (receipt,) = await ingestor.capture([_to_capture(request, caller)])
-            output = await self._inject(request, receipt, caller)
+            output = await self._inject_context(request, receipt, caller)
             return _format_receipt(receipt) | output
         capture = ingestor.rehearse if request.dry_run else ingestor.capture
         receipts = await capture([_to_capture(event, caller) for event in request.events])
         return {"receipts": [_format_receipt(receipt) for receipt in receipts]}
 
-    async def _inject(
+    async def _inject_context(
         self, request: requests.CaptureEventRequest, receipt: Receipt, caller: Caller
     ) -> dict[str, Any]:
         """The `output` for the agent, as its client wants it; empty if there is none.
@@ -217,7 +217,9 @@ class Control:
 
     # ── Memories ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _search(self, request: requests.SearchRequest, caller: Caller) -> dict[str, Any]:
+    async def _search_memories(
+        self, request: requests.SearchRequest, caller: Caller
+    ) -> dict[str, Any]:
         found = await self._service.search(request, caller)
         result = json_format.format_answer(
             found.answer, waited=found.waited, note=found.scope.note
@@ -251,7 +253,7 @@ class Control:
         ]
         return {"memories": memories, "unknown": read.unknown}
 
-    async def _remember(
+    async def _remember_texts(
         self, request: requests.RememberRequest | requests.RememberBatchRequest, caller: Caller
     ) -> dict[str, Any]:
         if isinstance(request, requests.RememberBatchRequest):
@@ -260,7 +262,9 @@ class Control:
         (one,) = await self._service.remember([request], caller, "user")
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
-    async def _forget(self, request: requests.ForgetRequest, caller: Caller) -> dict[str, Any]:
+    async def _forget_memories(
+        self, request: requests.ForgetRequest, caller: Caller
+    ) -> dict[str, Any]:
         forgotten = await self._service.forget(request, caller)
         result: dict[str, Any] = json_format.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
@@ -275,7 +279,7 @@ class Control:
         for memory in memories:
             memory["elsewhere"] = names.get(memory["project_id"])
 
-    async def _scrub(self, request: requests.ScrubRequest, _: Caller) -> object:
+    async def _scrub_vault(self, request: requests.ScrubRequest, _: Caller) -> object:
         if (request.pattern is None) is not request.secrets:
             raise BadRequest("pattern: give a pattern, or secrets: true")
         report = await self._app.curator.scrub(request.pattern, dry_run=request.dry_run)
@@ -295,7 +299,9 @@ class Control:
         await self._app.db.write(lambda tx: ledger.mark_imported(tx, *mark))
         return {"marked": request.path}
 
-    async def _withdraw(self, request: requests.WithdrawRequest, _: Caller) -> dict[str, Any]:
+    async def _withdraw_memories(
+        self, request: requests.WithdrawRequest, _: Caller
+    ) -> dict[str, Any]:
         staying = frozenset(request.staying)
         withdrawn = await self._app.curator.withdraw(request.path, staying)
         await self._app.indexer.settle()
@@ -313,7 +319,9 @@ class Control:
 
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 
-    async def _reindex(self, request: requests.ReindexRequest, _: Caller) -> dict[str, Any]:
+    async def _rebuild_index(
+        self, request: requests.ReindexRequest, _: Caller
+    ) -> dict[str, Any]:
         rebuild: Callable[[], Awaitable[object]] = (
             self._app.vector_maintenance.reembed
             if request.embeddings
@@ -321,18 +329,20 @@ class Control:
         )
         return {"report": await rebuild()}
 
-    async def _vacuum(self, request: requests.VacuumRequest, _: Caller) -> dict[str, Any]:
+    async def _vacuum_vault(self, request: requests.DryRunRequest, _: Caller) -> dict[str, Any]:
         retention = self._app.retention
         aged = await (retention.preview() if request.dry_run else retention.apply())
         vacuumed = await self._app.vector_maintenance.vacuum(dry_run=request.dry_run)
         return {"report": {**json_format.to_plain(vacuumed), "retention": aged}}
 
-    async def _examine(self, request: requests.DoctorRequest, _: Caller) -> dict[str, Any]:
+    async def _examine_vault(
+        self, request: requests.DoctorRequest, _: Caller
+    ) -> dict[str, Any]:
         mended = await self._app.checkup.mend() if request.fix else []
         return {"mended": mended, "findings": await self._app.checkup.examine()}
 
-    async def _consolidate(
-        self, request: requests.ConsolidateRequest, _: Caller
+    async def _consolidate_memories(
+        self, request: requests.DryRunRequest, _: Caller
     ) -> dict[str, Any]:
         consolidator = self._app.consolidator
         run: Callable[[], Awaitable[object]] = (

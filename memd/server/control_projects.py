@@ -12,7 +12,7 @@ from memd.errors import BadRequest
 from memd.models import Project
 from memd.server import requests
 from memd.server.json_format import to_plain
-from memd.server.scope import CURRENT, Caller, ScopeResolver, identify_project
+from memd.server.scope import Caller, ScopeResolver, identify_project
 from memd.server.service import MemoryService
 from memd.store import projects
 from memd.store.database import Connection
@@ -153,16 +153,8 @@ class ProjectControl:
     async def _find_project(
         self, request: requests.ProjectRequest | requests.SwitchRequest, caller: Caller
     ) -> tuple[ProjectIdentity, str | None]:
-        """The project, and its directory if one was given: then the project may be unknown yet."""
-        directory = request.project if request.project.startswith("/") else None
-        if request.project == CURRENT:
-            directory = request.directory or caller.directory
-            if directory is None:
-                raise BadRequest("project: say which; this call comes from no directory")
-        if directory is not None:
-            return await self._scopes.identify(directory), directory
-        one = await self._scopes.find_project(request.project)
-        return ProjectIdentity(one.key, one.name, one.reason), None
+        directory = request.directory or caller.directory
+        return await self._scopes.find_identity(request.project, directory)
 
 
 def _find_project_key(tx: Connection, session_key: str) -> str | None:

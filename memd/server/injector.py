@@ -44,9 +44,8 @@ _PendingInjection = tuple[_SessionKey, NewInjection]
 class _Build:
     """One context in progress."""
 
-    done: anyio.Event = field(default_factory=anyio.Event)
-    written: anyio.Event = field(default_factory=anyio.Event)
-    """Set once the injections are written, or could not be."""
+    finished: anyio.Event = field(default_factory=anyio.Event)
+    """Set once the context is built and its injections are written, or either has failed."""
     context: InjectedContext | None = None
     error: str | None = None
     is_awaited: bool = True
@@ -111,8 +110,7 @@ class Injector:
         self._tasks.start_soon(self._build_context, moment, build)
         limit_s = self._config.prompt_s if moment.name == "prompt" else self._config.session_s
         with anyio.move_on_after(limit_s):
-            await build.done.wait()
-            await build.written.wait()
+            await build.finished.wait()
         build.is_awaited = False
         if build.context is not None:
             self._failing = None
@@ -164,7 +162,7 @@ class Injector:
                     context = await self._builder.build(moment, recent)
                     if build.is_awaited:
                         build.context = context
-                        self._remember(moment, context)
+                        self._remember_injections(moment, context)
         except MemdError as error:
             build.error = error.message
         except jsonrpc.UNEXPECTED_ERRORS as error:
@@ -172,15 +170,14 @@ class Injector:
             log.get(self.name).exception("context_failed")
         finally:
             self._builds -= 1
-            build.done.set()
         if build.context is not None and build.context.text is not None:
             await self._try_to_flush()
-        build.written.set()
+        build.finished.set()
 
     def _get_recent(self, moment: InjectionMoment) -> RecentInjections:
         return self._recent.get(_session_key(moment), RecentInjections({}))
 
-    def _remember(self, moment: InjectionMoment, context: InjectedContext) -> None:
+    def _remember_injections(self, moment: InjectionMoment, context: InjectedContext) -> None:
         """Count what is injected as shown to this session from now on."""
         if context.text is None:
             return

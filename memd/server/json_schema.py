@@ -46,12 +46,12 @@ def _documented_fields(of: ast.ClassDef) -> Iterator[tuple[str, str]]:
 
 def plain_schema(schema: JsonSchema, docstrings: Docstrings) -> JsonSchema:
     """Pydantic's schema without references, choices, nulls and titles, and with descriptions."""
-    plain = _plain(schema, schema.get("$defs", {}), docstrings)
+    plain = _simplify_node(schema, schema.get("$defs", {}), docstrings)
     plain.pop("description", None)  # the class's own docstring
     return plain
 
 
-def _plain(
+def _simplify_node(
     node: JsonSchema, definitions: Mapping[str, JsonSchema], docstrings: Docstrings
 ) -> JsonSchema:
     if "$ref" in node:
@@ -59,7 +59,7 @@ def _plain(
         definition.pop("description", None)
         node = {**definition, **node}
     options = [
-        _plain(one, definitions, docstrings)
+        _simplify_node(one, definitions, docstrings)
         for one in node.get("anyOf", ())
         if one != {"type": "null"}
     ]
@@ -78,12 +78,12 @@ def _plain(
     if "properties" in plain:
         described = docstrings.get(node.get("title", ""), {})
         plain["properties"] = {
-            name: _plain(inner, definitions, docstrings)
+            name: _simplify_node(inner, definitions, docstrings)
             | ({"description": described[name]} if name in described else {})
             for name, inner in plain["properties"].items()
         }
         plain.setdefault("required", [])
     for key in ("items", "additionalProperties"):
         if isinstance(plain.get(key), dict):
-            plain[key] = _plain(plain[key], definitions, docstrings)
+            plain[key] = _simplify_node(plain[key], definitions, docstrings)
     return plain

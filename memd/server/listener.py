@@ -189,7 +189,7 @@ class Listener:
     async def _accept_while_reachable(
         self, listening: socket.socket, tasks: anyio.abc.TaskGroup
     ) -> None:
-        """Accept connections until the socket file is gone."""
+        """Accept connections until the socket file was removed."""
         with anyio.CancelScope() as accepting:
             tasks.start_soon(self._watch_file, accepting)
             try:
@@ -197,10 +197,10 @@ class Listener:
             finally:
                 accepting.cancel()
         if self._app.db.is_file_lost():
-            self._log.error("vault_gone", path=self._app.db.path)
+            self._log.error("vault_removed", path=self._app.db.path)
             self._app.shutdown()
             await anyio.sleep_forever()
-        self._log.warning("socket_gone", path=self._path)
+        self._log.warning("socket_removed", path=self._path)
 
     async def _watch_file(self, accepting: anyio.CancelScope) -> None:
         while self._passed is None and not accepting.cancel_called:

@@ -12,7 +12,7 @@ from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
-from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
+from memd.recall.types import Hit, ScorePart, TracedCandidate, Turn
 from memd.server.json_format import encode_json
 from memd.server.service import SearchOutcome, WholeMemories
 from memd.server.time_expressions import format_age, format_time
@@ -105,9 +105,13 @@ def round_number(value: float | None, digits: int = 4) -> float | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded  # noqa: PLR2004
 
 
-def drop_empty(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields that have a value: not None, not an empty text or list."""
-    return {name: value for name, value in fields.items() if value not in (None, "", [])}
+def drop_empty(**fields: Any) -> dict[str, Any]:
+    """The fields that have a value: not None, False, nor an empty text, list or object."""
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value is not False and value not in ("", [], {})
+    }
 
 
 def format_date(at: int, now: int) -> dict[str, str]:
@@ -144,27 +148,17 @@ def format_search(found: SearchOutcome, now: int, *, explain: bool = False) -> d
 
 def _format_frame(found: SearchOutcome, *, explain: bool) -> dict[str, Any]:
     answer = found.answer
-    notes = [*answer.notes, *([found.scope.note] if found.scope.note else [])]
+    notes = [fit_text(note, LINE_BYTES) for note in (*answer.notes, found.scope.note) if note]
     has_profile = explain or bool(answer.degraded)
-    lines = fit_items([fit_text(note, LINE_BYTES) for note in notes], 3 * LINE_BYTES)[0]
-    return {
-        **({"notes": lines} if notes else {}),
-        **({"suppressed": dict(answer.suppressed)} if answer.suppressed else {}),
-        **({"degraded": _format_degraded(answer)} if answer.degraded else {}),
-        **drop_empty(
-            {
-                "waited": found.waited,
-                "profile": answer.profile if has_profile else None,
-                "space": answer.space if has_profile else None,
-            }
-        ),
-        "took_ms": round_number(answer.took_ms, 3),
-        "note": NOTE,
-    }
-
-
-def _format_degraded(answer: Answer) -> dict[str, str]:
-    return {leg: fit_text(reason, LINE_BYTES) for leg, reason in answer.degraded.items()}
+    fields = drop_empty(
+        notes=fit_items(notes, 3 * LINE_BYTES)[0],
+        suppressed=dict(answer.suppressed),
+        degraded={leg: fit_text(why, LINE_BYTES) for leg, why in answer.degraded.items()},
+        waited=found.waited,
+        profile=answer.profile if has_profile else None,
+        space=answer.space if has_profile else None,
+    )
+    return {**fields, "took_ms": round_number(answer.took_ms, 3), "note": NOTE}
 
 
 def _format_hits(found: SearchOutcome, now: int, limit: int) -> list[dict[str, Any]]:
@@ -180,24 +174,25 @@ def _format_hits(found: SearchOutcome, now: int, limit: int) -> list[dict[str, A
 def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> dict[str, Any]:
     summary = hit.summary
     is_elsewhere = hit.project != found.scope.name
-    optional = {
-        "lexical": hit.lexical_rank,
-        "vector": hit.vector_rank,
-        "topic": hit.topic_rank,
-        "cosine": round_number(hit.cosine, 3),
-        "recency": round_number(hit.recency, 3),
-        "parts": format_parts(hit.parts),
-        "superseded_by": summary.superseded_by,
-        "contradicted_by": _list_contradictions(summary, found.answer.contradicted),
-        "project": fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
-    }
     return {
         "id": summary.id,
         "title": fit_text(summary.title, title_bytes),
         "kind": summary.kind.value,
         **format_date(summary.at, now),
         "score": round_number(hit.score),
-        **drop_empty(optional),
+        **drop_empty(
+            lexical=hit.lexical_rank,
+            vector=hit.vector_rank,
+            topic=hit.topic_rank,
+            cosine=round_number(hit.cosine, 3),
+            recency=round_number(hit.recency, 3),
+        ),
+        "parts": format_parts(hit.parts),
+        **drop_empty(
+            superseded_by=summary.superseded_by,
+            contradicted_by=_list_contradictions(summary, found.answer.contradicted),
+            project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
+        ),
     }
 
 
@@ -244,7 +239,7 @@ def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> dict[str, Any]
                 **format_date(turn.at, now),
                 "rank": turn.rank,
                 "snippet": fit_text(turn.snippet, QUOTE_BYTES),
-                **drop_empty({"session": session}),
+                **drop_empty(session=session),
             }
         )
     rows, left_out = fit_items(rows, limit - _COUNT_BYTES)
@@ -260,7 +255,7 @@ def _format_trace(trace: Sequence[TracedCandidate], limit: int) -> dict[str, Any
             "score": round_number(one.score),
             "verdict": one.verdict,
             "ranks": dict(one.ranks),
-            **drop_empty({"cosine": round_number(one.cosine, 3)}),
+            **drop_empty(cosine=round_number(one.cosine, 3)),
             "parts": format_parts(one.parts),
         }
         for one in trace
@@ -276,7 +271,7 @@ def _format_trace(trace: Sequence[TracedCandidate], limit: int) -> dict[str, Any
 def format_memories(read: WholeMemories, now: int) -> dict[str, Any]:
     """Whole texts, as far as they fit together; what is left out of each is counted."""
     rows = [_format_memory(summary, read, now) for summary in read.memories]
-    frame = {"note": NOTE, **drop_empty({"unknown": list(read.unknown)})}
+    frame = {"note": NOTE, **drop_empty(unknown=list(read.unknown))}
     limit = RESULT_BYTES - count_bytes({"memories": rows, **frame})
     advice = "; ask for fewer ids at once" if len(rows) > 1 else ""
     for position, (row, summary) in enumerate(zip(rows, read.memories, strict=True)):
@@ -292,23 +287,21 @@ def _format_memory(summary: Summary, read: WholeMemories, now: int) -> dict[str,
     session = read.session_titles.get(summary.session_id or 0, "")
     expires_at = summary.expires_at
     return drop_empty(
-        {
-            "id": summary.id,
-            "title": fit_text(summary.title, LINE_BYTES),
-            "kind": summary.kind.value,
-            "tier": summary.tier.value,
-            "source": summary.source,
-            **format_date(summary.at, now),
-            "project": read.project_names.get(summary.project_id),
-            "session": fit_text(session, SESSION_BYTES),
-            "topic_key": summary.topic_key,
-            "tags": fit_items(summary.tags, LINE_BYTES)[0],
-            "files": fit_items(summary.files, 2 * LINE_BYTES)[0],
-            "expires": None if expires_at is None else format_time(expires_at),
-            "pinned": summary.pinned_at is not None or None,
-            "superseded_by": summary.superseded_by,
-            "contradicted_by": _list_contradictions(summary, read.contradicted),
-        }
+        id=summary.id,
+        title=fit_text(summary.title, LINE_BYTES),
+        kind=summary.kind.value,
+        tier=summary.tier.value,
+        source=summary.source,
+        **format_date(summary.at, now),
+        project=read.project_names.get(summary.project_id),
+        session=fit_text(session, SESSION_BYTES),
+        topic_key=summary.topic_key,
+        tags=fit_items(summary.tags, LINE_BYTES)[0],
+        files=fit_items(summary.files, 2 * LINE_BYTES)[0],
+        expires=None if expires_at is None else format_time(expires_at),
+        pinned=summary.pinned_at is not None,
+        superseded_by=summary.superseded_by,
+        contradicted_by=_list_contradictions(summary, read.contradicted),
     )
 
 
@@ -334,51 +327,40 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> dict[st
         }
         for one in stored.candidates
     ]
-    return {
-        "id": stored.id,
-        "outcome": stored.outcome,
-        "project": project,
-        **drop_empty(
-            {
-                "superseded": list(stored.superseded),
-                "candidates": candidates,
-                "judgment_required": bool(candidates) or None,
-            }
-        ),
-    }
+    fields = drop_empty(
+        superseded=list(stored.superseded),
+        candidates=candidates,
+        judgment_required=bool(candidates),
+    )
+    return {"id": stored.id, "outcome": stored.outcome, "project": project, **fields}
 
 
 def format_forgotten(forgotten: ForgetResult) -> dict[str, Any]:
     """`mem_forget`: what went, or would go, and how that changes other memories."""
+
+    def fit(values: Iterable[object]) -> list[object]:
+        return fit_items(values, _WRITE_BYTES // 8)[0]
+
     rows = [{"id": one.id, "title": fit_text(one.title, 100)} for one in forgotten.summaries]
-    sessions = [fit_text(title, 100) for title in forgotten.sessions]
-    lists = {
-        "sessions": sessions,
-        "revived": forgotten.revived,
-        "also_in": forgotten.also_in,
-        "unknown": forgotten.unknown,
-    }
+    key = "would_forget" if forgotten.is_dry_run else "forgot"
     result = {
         "dry_run": forgotten.is_dry_run,
-        "would_forget" if forgotten.is_dry_run else "forgot": fit_items(
-            rows, _WRITE_BYTES // 2
-        )[0],
+        key: fit_items(rows, _WRITE_BYTES // 2)[0],
         "events": forgotten.events,
         **drop_empty(
-            {
-                "memories": forgotten.count if forgotten.count > len(rows) else None,
-                "kept_events": forgotten.kept_events or None,
-                "backups": len(forgotten.backups) or None,
-                **{name: fit_items(one, _WRITE_BYTES // 8)[0] for name, one in lists.items()},
-            }
+            memories=forgotten.count if forgotten.count > len(rows) else None,
+            kept_events=forgotten.kept_events or None,
+            backups=len(forgotten.backups) or None,
+            sessions=fit(fit_text(title, 100) for title in forgotten.sessions),
+            revived=fit(forgotten.revived),
+            also_in=fit(forgotten.also_in),
+            unknown=fit(forgotten.unknown),
         ),
     }
     if forgotten.is_dry_run:
-        token = forgotten.token
-        advice = "nothing was erased; repeat with dry_run: false"
-        result |= (
-            {"token": token, "next": f"{advice} and this token"} if token else {"next": advice}
-        )
+        token, advice = forgotten.token, "nothing was erased; repeat with dry_run: false"
+        advice = f"{advice} and this token" if token else advice
+        result |= drop_empty(token=token, next=advice)
     return result
 
 
@@ -394,11 +376,10 @@ def format_pinned(summary: Summary) -> dict[str, Any]:
 
 def format_judged(judged: JudgmentResult) -> dict[str, Any]:
     """`mem_judge`: what holds of the two memories now, and which of them that hides or shows."""
-    optional = {
-        "relation": judged.relation and judged.relation.value,
-        "hidden": list(judged.hidden),
-        "shown": list(judged.shown),
-        "was": judged.was,
-    }
-    required = {"id": judged.id, "other": judged.other, "outcome": judged.outcome}
-    return {**required, **drop_empty(optional)}
+    fields = drop_empty(
+        relation=judged.relation and judged.relation.value,
+        hidden=list(judged.hidden),
+        shown=list(judged.shown),
+        was=judged.was,
+    )
+    return {"id": judged.id, "other": judged.other, "outcome": judged.outcome, **fields}

@@ -1,9 +1,8 @@
 """Results of `mem_timeline` and `mem_why`, small enough for a model to read. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from memd.models import Edge
 from memd.recall.types import (
     JudgmentLink,
     SourceEvent,
@@ -14,19 +13,14 @@ from memd.recall.types import (
     UsageHistory,
     Why,
 )
+from memd.server import mcp_format
 from memd.server.mcp_format import (
-    CONTRADICTIONS_MAX,
     LINE_BYTES,
-    NOTE,
-    QUOTE_BYTES,
-    RESULT_BYTES,
-    SESSION_BYTES,
     count_bytes,
     drop_empty,
     fit_items,
     fit_text,
     format_date,
-    round_number,
 )
 from memd.server.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS, format_time
 
@@ -45,11 +39,12 @@ def format_timeline(timeline: Timeline, note: str | None, now: int) -> dict[str,
     after = "after" if timeline.more_after else ""
     frame = {
         "around": format_time(timeline.pivot_at),
-        **drop_empty({"more": " and ".join(filter(None, (before, after)))}),
-        **({"notes": [note]} if note else {}),
-        "note": NOTE,
+        **drop_empty(
+            more=" and ".join(filter(None, (before, after))), notes=[note] if note else []
+        ),
+        "note": mcp_format.NOTE,
     }
-    limit = RESULT_BYTES - count_bytes(frame) - 100
+    limit = mcp_format.RESULT_BYTES - count_bytes(frame) - 100
     if timeline.is_span:
         fitting, left_out = fit_items(reversed(rows), limit)
         fitting.reverse()
@@ -73,20 +68,19 @@ def _add_days(rows: list[dict[str, Any]]) -> None:
 
 def _format_row(row: TimelineRow, now: int) -> dict[str, Any]:
     summary = row.summary
-    optional = {
-        "gap": None if row.gap_ms is None else format_pause(row.gap_ms),
-        "superseded_by": summary.superseded_by,
-        "contradicted_by": list(row.contradicted_by)[-CONTRADICTIONS_MAX:],
-        "session": fit_text(row.session_title or "", SESSION_BYTES),
-        "new_session": row.begins_session or None,
-        "pivot": row.is_pivot or None,
-    }
     return {
         "id": summary.id,
         "title": fit_text(summary.title, 120),
         "kind": summary.kind.value,
         **format_date(summary.at, now),
-        **drop_empty(optional),
+        **drop_empty(
+            gap=None if row.gap_ms is None else format_pause(row.gap_ms),
+            superseded_by=summary.superseded_by,
+            contradicted_by=list(row.contradicted_by)[-mcp_format.CONTRADICTIONS_MAX :],
+            session=fit_text(row.session_title or "", mcp_format.SESSION_BYTES),
+            new_session=row.begins_session,
+            pivot=row.is_pivot,
+        ),
     }
 
 
@@ -108,12 +102,12 @@ def format_why(why: Why, now: int) -> dict[str, Any]:
             "rule": why.summary.rule,
         }
     result |= {
-        **drop_empty({"because": why.rule}),
+        **drop_empty(because=why.rule),
         "verdict": why.verdict,
-        **drop_empty({"contradicted_by": list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:]}),
+        **drop_empty(contradicted_by=list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:]),
         **_format_access(why.access),
     }
-    limit = RESULT_BYTES - count_bytes(result) - 500
+    limit = mcp_format.RESULT_BYTES - count_bytes(result) - 500
     lists = {
         "relations": [_format_relation(one, now) for one in why.relations],
         "judgments": [_format_judgment(one) for one in why.judgments],
@@ -127,7 +121,7 @@ def format_why(why: Why, now: int) -> dict[str, Any]:
         limit -= count_bytes(fitting)
         if left_out:
             result[f"{name}_left_out"] = f"{left_out} more; ask with a smaller depth"
-    return {**result, "note": NOTE}
+    return {**result, "note": mcp_format.NOTE}
 
 
 def _format_node(name: str) -> str:
@@ -148,7 +142,7 @@ def _format_access(access: UsageHistory) -> dict[str, Any]:
             {
                 "at": format_time(one.at),
                 "moment": one.moment,
-                "session": fit_text(one.session_title or one.session, SESSION_BYTES),
+                "session": fit_text(one.session_title or one.session, mcp_format.SESSION_BYTES),
                 "reason": fit_text(one.reason, LINE_BYTES // 2),
             }
             for one in access.latest[:_INJECTIONS_MAX]
@@ -160,33 +154,31 @@ def _format_access(access: UsageHistory) -> dict[str, Any]:
 
 def _format_relation(relation: SupersessionLink, now: int) -> dict[str, Any]:
     one, other = relation.supersession, relation.other
-    return drop_empty(
-        {
-            "id": other.id,
-            "is": "superseded by" if relation.is_newer else "supersedes",
-            "title": fit_text(other.title, LINE_BYTES),
+    return {
+        "id": other.id,
+        "is": "superseded by" if relation.is_newer else "supersedes",
+        **drop_empty(
+            title=fit_text(other.title, LINE_BYTES),
             **format_date(other.at, now),
-            "rule": one.rule,
-            "guard": fit_text(one.guard, LINE_BYTES),
-            "cosine": round_number(one.cosine, 3),
-            "undone_at": None if one.undone_at is None else format_time(one.undone_at),
-        }
-    )
+            rule=one.rule,
+            guard=fit_text(one.guard, LINE_BYTES),
+            cosine=mcp_format.round_number(one.cosine, 3),
+            undone_at=None if one.undone_at is None else format_time(one.undone_at),
+        ),
+    }
 
 
 def _format_judgment(judged: JudgmentLink) -> dict[str, Any]:
     one = judged.judgment
     return drop_empty(
-        {
-            "id": one.newer_id,
-            "relation": one.relation.value,
-            "other": one.older_id,
-            "title": fit_text(judged.other.title, LINE_BYTES),
-            "reason": fit_text(one.reason, 2 * LINE_BYTES),
-            "who": one.who,
-            "at": format_time(one.at),
-            "undone_at": None if one.undone_at is None else format_time(one.undone_at),
-        }
+        id=one.newer_id,
+        relation=one.relation.value,
+        other=one.older_id,
+        title=fit_text(judged.other.title, LINE_BYTES),
+        reason=fit_text(one.reason, 2 * LINE_BYTES),
+        who=one.who,
+        at=format_time(one.at),
+        undone_at=None if one.undone_at is None else format_time(one.undone_at),
     )
 
 
@@ -196,15 +188,15 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[dict[str, 
     for source in sources:
         event, at = source.event, source.position
         transcript = at.transcript or (f"session {at.session}" if at.session else "")
-        row = {
-            "event": event.id,
-            "what": event.tool or event.kind.value,
+        row = drop_empty(
+            event=event.id,
+            what=event.tool or event.kind.value,
             **format_date(event.at, now),
-            "quote": fit_text(source.quote, QUOTE_BYTES),
-            "place": fit_text(_format_position(at), LINE_BYTES),
-            "transcript": fit_text(transcript, 2 * LINE_BYTES) if transcript != last else "",
-        }
-        rows.append(drop_empty(row))
+            quote=fit_text(source.quote, mcp_format.QUOTE_BYTES),
+            place=fit_text(_format_position(at), LINE_BYTES),
+            transcript=fit_text(transcript, 2 * LINE_BYTES) if transcript != last else "",
+        )
+        rows.append(row)
         last = transcript
     return rows
 
@@ -220,29 +212,13 @@ def _format_edges(why: Why) -> list[dict[str, Any]]:
     titles = {name: title for name, title in why.titles.items() if name != why.node}
     rows = []
     for edge in why.edges:
-        rows.append(_format_edge(edge, titles))
-        titles.pop(_start_of(edge), None)
-        titles.pop(_end_of(edge), None)
+        start, end = f"{edge.from_kind}:{edge.from_id}", f"{edge.to_kind}:{edge.to_id}"
+        fields = drop_empty(
+            type=edge.type.value,
+            to=fit_text(_format_node(end), LINE_BYTES),
+            rule=edge.rule,
+            from_title=fit_text(titles.pop(start, ""), LINE_BYTES // 2),
+            to_title=fit_text(titles.pop(end, ""), LINE_BYTES // 2),
+        )
+        rows.append({"from": fit_text(_format_node(start), LINE_BYTES), **fields})
     return rows
-
-
-def _format_edge(edge: Edge, titles: Mapping[str, str]) -> dict[str, Any]:
-    start, end = _start_of(edge), _end_of(edge)
-    return drop_empty(
-        {
-            "from": fit_text(_format_node(start), LINE_BYTES),
-            "type": edge.type.value,
-            "to": fit_text(_format_node(end), LINE_BYTES),
-            "rule": edge.rule,
-            "from_title": fit_text(titles.get(start, ""), LINE_BYTES // 2),
-            "to_title": fit_text(titles.get(end, ""), LINE_BYTES // 2),
-        }
-    )
-
-
-def _start_of(edge: Edge) -> str:
-    return f"{edge.from_kind}:{edge.from_id}"
-
-
-def _end_of(edge: Edge) -> str:
-    return f"{edge.to_kind}:{edge.to_id}"

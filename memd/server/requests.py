@@ -381,20 +381,14 @@ class ReindexRequest(Request):
     embeddings: bool = False
 
 
-class VacuumRequest(Request):
-    """`memd/vacuum`."""
-
-    dry_run: bool = False
-
-
 class DoctorRequest(Request):
     """`memd/doctor`; with `fix`, repair first what can be repaired safely."""
 
     fix: bool = False
 
 
-class ConsolidateRequest(Request):
-    """`memd/consolidate`."""
+class DryRunRequest(Request):
+    """`memd/vacuum` and `memd/consolidate`: do it, or say what would be done."""
 
     dry_run: bool = False
 

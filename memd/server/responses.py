@@ -419,19 +419,19 @@ class JudgeResponse(Strict):
 
 
 @functools.cache
-def _adapter(response: Any) -> TypeAdapter[Any]:
+def _make_adapter(response: Any) -> TypeAdapter[Any]:
     return TypeAdapter(response)
 
 
 def output_schema(response: Any) -> JsonSchema:
     """The JSON schema of what a tool answers."""
-    return plain_schema(_adapter(response).json_schema(), field_docstrings(__name__))
+    return plain_schema(_make_adapter(response).json_schema(), field_docstrings(__name__))
 
 
 def check_response(response: Any, result: Mapping[str, Any]) -> None:
     """Raise Broken if memd itself does not keep its promise."""
     try:
-        _adapter(response).validate_python(result)
+        _make_adapter(response).validate_python(result)
     except ValidationError as error:
         where = ".".join(map(str, error.errors(include_url=False)[0]["loc"]))
         raise Broken(f"memd made a result that breaks its own schema at {where}") from error

@@ -80,6 +80,19 @@ class ScopeResolver:
         key = await self._resolve_key(name)
         return await self.db.read(lambda tx: _find_one_project(tx, name, key))
 
+    async def find_identity(
+        self, project: str, directory: str | None
+    ) -> tuple[ProjectIdentity, str | None]:
+        """The identity of one project, and its directory if one was given: then it may be unknown."""
+        if project == CURRENT:
+            if directory is None:
+                raise BadRequest("project: say which; this call comes from no directory")
+            return await self.identify(directory), directory
+        if project.startswith("/"):
+            return await self.identify(project), project
+        one = await self.find_project(project)
+        return ProjectIdentity(one.key, one.name, one.reason), None
+
     async def find_other_projects(self, directory: str | None) -> dict[int, str]:
         """Project → its name, of every project but that of the directory."""
         key = "" if directory is None else (await self.identify(directory)).key

@@ -24,7 +24,7 @@ from memd.distill.distiller import Distiller
 from memd.errors import BadRequest, UnknownId
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
-from memd.models import GLOBAL_PROJECT, Finding, Project, SessionRef, Stance, Summary, Tier
+from memd.models import GLOBAL_PROJECT, Finding, SessionRef, Stance, Summary, Tier
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
@@ -286,15 +286,9 @@ class MemoryService:
         is_given = "project" in request.model_fields_set
         if request.project == ALL or (request.session is not None and not is_given):
             return None
-        if request.project != CURRENT:
-            return (await self.scopes.find_project(request.project)).id
         directory = request.directory or caller.directory
-        if directory is None:
-            raise BadRequest("project: say which; this call comes from no directory")
-        here = await self.scopes.identify(directory)
-        found: Project | None = await self.app.db.read(
-            lambda tx: projects.project_by_key(tx, here.key)
-        )
+        here, _ = await self.scopes.find_identity(request.project, directory)
+        found = await self.app.db.read(lambda tx: projects.project_by_key(tx, here.key))
         if found is None:
             raise BadRequest(
                 f"project: nothing is known of {here.name}; say another, or {ALL} for every one"

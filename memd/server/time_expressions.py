@@ -63,9 +63,11 @@ def parse_duration(text: str, name: str) -> int:
     """Milliseconds of `30d`, `2 weeks`. A BadRequest names `name`."""
     length = _parse_length(text.strip().lower())
     if length is None:
-        raise BadRequest(f"{name}: {_quote(text)} is no duration; write 30d, 12h or 2w")
+        raise BadRequest(f"{name}: {_quote_text(text)} is no duration; write 30d, 12h or 2w")
     if not 0 < length <= DURATION_MAX_MS:
-        raise BadRequest(f"{name}: {_quote(text)} is not between a second and a thousand years")
+        raise BadRequest(
+            f"{name}: {_quote_text(text)} is not between a second and a thousand years"
+        )
     return length
 
 
@@ -97,7 +99,7 @@ def _parse_span(value: str | int, now: int, name: str) -> Span:
     except (ValueError, OverflowError):
         span = None
     if span is None:
-        raise BadRequest(f"{name}: {_quote(text)} is no time; write {FORMS}")
+        raise BadRequest(f"{name}: {_quote_text(text)} is no time; write {FORMS}")
     return span
 
 
@@ -170,5 +172,5 @@ def _day_ms(day: date) -> int:
     return (day - date(1970, 1, 1)).days * DAY_MS
 
 
-def _quote(text: str) -> str:
+def _quote_text(text: str) -> str:
     return repr(text if len(text) <= 40 else text[:40] + "…")  # noqa: PLR2004  # enough to recognise it

@@ -180,14 +180,14 @@ class ToolHandlers:
         self.calls = 0
         self.failures = 0
         self._handlers: dict[str, Callable[[Any, Caller], Awaitable[dict[str, Any]]]] = {
-            "mem_search": self._search,
+            "mem_search": self._search_memories,
             "mem_timeline": self._show_timeline,
-            "mem_why": self._explain,
+            "mem_why": self._explain_node,
             "mem_get": self._get_memories,
-            "mem_remember": self._remember,
-            "mem_forget": self._forget,
-            "mem_pin": self._pin,
-            "mem_judge": self._judge,
+            "mem_remember": self._remember_text,
+            "mem_forget": self._forget_memories,
+            "mem_pin": self._pin_memory,
+            "mem_judge": self._judge_memories,
         }
 
     def make_server(self) -> Server[Any]:
@@ -225,7 +225,7 @@ class ToolHandlers:
         caller = context.request if isinstance(context.request, Caller) else Caller()
         self.calls += 1
         try:
-            result = await self._run(tool, params.arguments or {}, caller)
+            result = await self._run_tool(tool, params.arguments or {}, caller)
         except BadRequest as error:
             return _make_failure(error.message)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
@@ -236,7 +236,7 @@ class ToolHandlers:
         text = t.TextContent(type="text", text=encode_json(result).decode())
         return t.CallToolResult(content=[text], structured_content=result)
 
-    async def _run(
+    async def _run_tool(
         self, tool: Tool, arguments: Mapping[str, Any], caller: Caller
     ) -> dict[str, Any]:
         request = requests.parse_tool_arguments(tool.request, arguments)
@@ -244,7 +244,9 @@ class ToolHandlers:
         responses.check_response(tool.response, result)
         return result
 
-    async def _search(self, request: requests.SearchRequest, caller: Caller) -> dict[str, Any]:
+    async def _search_memories(
+        self, request: requests.SearchRequest, caller: Caller
+    ) -> dict[str, Any]:
         found = await self._service.search(request, caller)
         return mcp_format.format_search(found, self._clock(), explain=request.explain)
 
@@ -254,7 +256,9 @@ class ToolHandlers:
         timeline, scope = await self._service.timeline(request, caller)
         return mcp_history.format_timeline(timeline, scope.note, self._clock())
 
-    async def _explain(self, request: requests.WhyRequest, caller: Caller) -> dict[str, Any]:
+    async def _explain_node(
+        self, request: requests.WhyRequest, caller: Caller
+    ) -> dict[str, Any]:
         return mcp_history.format_why(await self._service.why(request, caller), self._clock())
 
     async def _get_memories(
@@ -264,7 +268,7 @@ class ToolHandlers:
             await self._service.get(request, caller), self._clock()
         )
 
-    async def _remember(
+    async def _remember_text(
         self, request: requests.RememberRequest, caller: Caller
     ) -> dict[str, Any]:
         (stored,) = await self._service.remember([request], caller, "agent")
@@ -274,13 +278,17 @@ class ToolHandlers:
         project = read.project_names[read.memories[0].project_id]
         return mcp_format.format_remembered(stored, project, self._clock())
 
-    async def _forget(self, request: requests.ForgetRequest, caller: Caller) -> dict[str, Any]:
+    async def _forget_memories(
+        self, request: requests.ForgetRequest, caller: Caller
+    ) -> dict[str, Any]:
         return mcp_format.format_forgotten(await self._service.forget(request, caller))
 
-    async def _pin(self, request: requests.PinRequest, caller: Caller) -> dict[str, Any]:
+    async def _pin_memory(self, request: requests.PinRequest, caller: Caller) -> dict[str, Any]:
         return mcp_format.format_pinned(await self._service.pin(request, caller))
 
-    async def _judge(self, request: requests.JudgeRequest, caller: Caller) -> dict[str, Any]:
+    async def _judge_memories(
+        self, request: requests.JudgeRequest, caller: Caller
+    ) -> dict[str, Any]:
         return mcp_format.format_judged(await self._service.judge(request, caller, "agent"))
 
 

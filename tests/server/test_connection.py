@@ -27,8 +27,8 @@ async def test_a_malformed_line_costs_an_error_and_nothing_else(server, connect)
             (b"\x00\xff\n", -32700),
         ):
             await client.send(bad)
-            told = await client.answer()
-            assert (told["error"]["code"], told["id"]) == (code, None)
+            reply = await client.answer()
+            assert (reply["error"]["code"], reply["id"]) == (code, None)
         await client.send(b"\n\r\n   \n")
         await client.send(
             b"\xef\xbb\xbf"
@@ -52,14 +52,14 @@ async def test_the_vocabulary_is_chosen_once(server, connect):
     async with server.open():
         async with connect() as client:
             await client.initialize()
-            told = await client.call("memd/status", number=2)
-            assert told["error"]["code"] == -32601
-            assert "MCP" in told["error"]["message"]
+            reply = await client.call("memd/status", number=2)
+            assert reply["error"]["code"] == -32601
+            assert "MCP" in reply["error"]["message"]
         async with connect() as client:
             await client.call("memd/ping")
-            told = await client.call("tools/list", number=2)
-            assert told["error"]["code"] == -32601
-            assert "memd/search" in told["error"]["message"]
+            reply = await client.call("tools/list", number=2)
+            assert reply["error"]["code"] == -32601
+            assert "memd/search" in reply["error"]["message"]
 
 
 async def test_a_client_that_floods_one_connection_gets_every_answer(server, connect):
@@ -138,8 +138,8 @@ async def test_an_answer_of_the_clients_own_is_no_harm(server, connect):
 
 async def test_a_big_line_is_read_as_well(server, connect):
     async with server.open(), connect() as client:
-        told = await client.call("memd/search", {"query": "x" * 400_000})
-        assert told["error"]["message"].startswith("query: longer than 4000 characters")
+        reply = await client.call("memd/search", {"query": "x" * 400_000})
+        assert reply["error"]["message"].startswith("query: longer than 4000 characters")
 
 
 async def test_a_client_that_floods_one_connection_does_not_hold_up_another(server, connect):
@@ -196,9 +196,9 @@ async def test_too_many_unfinished_lines_end_the_connection_that_has_one_longest
         await slow.send(b"x" * 200_000)
         await eventually(lambda: opened.listener._scheduler.incoming.total == 200_000)
         await quick.send(b"y" * 200_000)
-        told = await slow.answer()
-        assert "too many long lines" in told["error"]["message"]
-        assert told["error"]["code"] == -32000
+        reply = await slow.answer()
+        assert "too many long lines" in reply["error"]["message"]
+        assert reply["error"]["code"] == -32000
         assert await slow.answer() is None
         await quick.send(b"\n")
         assert (await quick.answer())["error"]["code"] == -32700
@@ -292,7 +292,7 @@ async def test_the_first_in_the_queue_begins_after_patience_s_and_then_the_next(
     assert anyio.current_time() - began >= 3 * 0.02
 
 
-async def test_a_cancelled_wait_makes_room_for_the_next(order, wait):
+async def test_a_cancelled_wait_lets_the_next_call_begin(order, wait):
     scheduler = FairScheduler(patience_s=10)
     scheduler.begin(ALICE)
     async with anyio.create_task_group() as tasks:
@@ -470,7 +470,7 @@ def test_a_closed_client_differs_from_one_that_has_only_closed_its_sending_side(
     assert stream.is_closed_by_client()
 
 
-async def test_what_is_sent_arrives_whole_even_if_the_reader_is_slow(ends):
+async def test_a_line_arrives_whole_at_a_slow_reader(ends):
     stream, there = ends
     data = os.urandom(2_000_000)
 
@@ -486,7 +486,7 @@ async def test_what_is_sent_arrives_whole_even_if_the_reader_is_slow(ends):
         await stream.send(data)
 
 
-async def test_what_comes_is_received_until_the_end(ends):
+async def test_bytes_are_received_until_the_client_closes(ends):
     stream, there = ends
     there.send(b"hello")
     assert await stream.receive() == b"hello"
@@ -502,7 +502,7 @@ async def test_nothing_follows_half_a_line(ends):
         await stream.send(b"more\n")
 
 
-async def test_it_counts_what_comes_without_a_pause(ends):
+async def test_bytes_received_without_a_pause_are_counted(ends):
     stream, there = ends
     there.send(b"x" * 100_000)
     await stream.wait_readable()

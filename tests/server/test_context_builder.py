@@ -55,7 +55,7 @@ def test_an_index_is_fenced_dated_and_labelled_as_data():
     ]
 
 
-def test_a_hit_has_a_snippet_and_what_it_replaces():
+def test_a_hit_has_a_snippet_and_names_the_memory_that_it_replaces():
     shown = context_builder.format_hits(
         "ledger", [line("We chose Redis", note="replaces #7", snippet="Three\nhosts.")]
     )
@@ -403,7 +403,7 @@ async def test_a_topic_key_is_enough(vault):
     assert await vault.ids("prompt", "run build.command in the shed") == [number]
 
 
-async def test_what_a_hit_replaces_is_told(vault):
+async def test_a_hit_from_a_search_names_the_memory_that_it_replaces(vault):
     old, new = vault.put("Sessions live in SQLite"), vault.put("Sessions live in Redis")
     vault.db.write_now(
         lambda tx: links.supersede(
@@ -429,7 +429,7 @@ async def test_to_be_shown_unasked_is_not_to_be_used(vault):
         ("prompt", "redis sessions", "prompt"),
     ],
 )
-async def test_what_is_configured_away_is_not_shown(vault, moment, prompt, setting):
+async def test_nothing_is_injected_that_the_config_switches_off(vault, moment, prompt, setting):
     vault.put("Sessions live in Redis", kind=Kind.DECISION)
     context = await vault.build(moment, prompt, off=setting)
     assert context.text is None

@@ -39,11 +39,11 @@ async def test_a_captured_event_is_acknowledged_with_its_number(server, ask):
 
 async def test_a_batch_gets_a_receipt_for_each(server, ask):
     async with server.open():
-        told = (
+        reply = (
             await ask("memd/capture", {"events": [EVENT, {"client": "nobody", "payload": 7}]})
         )["result"]
-        assert [one["outcome"] for one in told["receipts"]] == ["stored", "refused"]
-        assert told["receipts"][1]["reason"]
+        assert [one["outcome"] for one in reply["receipts"]] == ["stored", "refused"]
+        assert reply["receipts"][1]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -147,8 +147,8 @@ async def test_an_importer_gives_time_project_and_source(server, ask):
         {"text": "three", "title": ""},
     ]
     async with server.open():
-        told = (await ask("memd/remember", {"memories": memories}))["result"]["remembered"]
-        assert [one["outcome"] for one in told] == ["created"] * 3
+        reply = (await ask("memd/remember", {"memories": memories}))["result"]["remembered"]
+        assert [one["outcome"] for one in reply] == ["created"] * 3
         one, two, three = server.curator.memories
         assert (one.project_key, one.at, one.source) == ("corpus", 1_700_000_000_000, "bench")
         assert (one.session.client, one.session.key) == ("bench", "s")
@@ -161,7 +161,7 @@ async def test_an_importer_gives_time_project_and_source(server, ask):
         assert server.curator.memories[3].project_key == "corpus"
 
 
-async def test_the_other_calls_do_what_they_say(server, ask):
+async def test_status_imports_reindex_vacuum_pin_forget_and_shutdown_answer(server, ask):
     number = server.remember("login")
     async with server.open():
         assert (await ask("memd/status"))["result"] == {"healthy": True}
@@ -214,8 +214,8 @@ async def test_an_imported_memory_has_its_origin_and_can_be_withdrawn(server, as
             "Install",
             3,
         )
-        told = await ask("memd/why", {"id": "origin:/n/a.md#Install"})
-        assert told["result"]["edges"][0]["from_id"] == str(kept["id"])
+        reply = await ask("memd/why", {"id": "origin:/n/a.md#Install"})
+        assert reply["result"]["edges"][0]["from_id"] == str(kept["id"])
         gone = await ask("memd/imports/withdraw", {"path": "/n/a.md", "staying": []})
         assert gone["result"] == {"withdrawn": [kept["id"]]}
         wrong = await ask("memd/remember", {**memory, "origin": {"path": ""}})
@@ -263,8 +263,8 @@ def merge(server, connect):
 
     async def merge(name):
         async with server.open(), connect() as client:
-            told = await client.call("memd/import/vault", {"staged": name})
-            return told["result"] if "result" in told else told["error"]["message"]
+            reply = await client.call("memd/import/vault", {"staged": name})
+            return reply["result"] if "result" in reply else reply["error"]["message"]
 
     return merge
 
@@ -281,9 +281,14 @@ def staged(server, tmp_path):
 
 
 async def test_a_staged_vault_is_merged(server, merge, staged):
-    told = await merge(staged)
-    assert (told["created"]["summary"], told["created"]["event"]) == (3, 2)
-    assert (told["known"], told["forgotten"], told["left"], told["hidden"]) == ({}, {}, {}, 0)
+    reply = await merge(staged)
+    assert (reply["created"]["summary"], reply["created"]["event"]) == (3, 2)
+    assert (reply["known"], reply["forgotten"], reply["left"], reply["hidden"]) == (
+        {},
+        {},
+        {},
+        0,
+    )
     found = server.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM summaries").get)
     assert found == 3
     assert (await merge(staged))["created"] == {}

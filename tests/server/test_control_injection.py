@@ -25,9 +25,9 @@ def captured(**fields):
 async def test_an_event_is_answered_with_the_context_to_inject(server, connect):
     server.injector.text = "the text"
     async with server.open(), connect() as client:
-        told = (await client.call("memd/capture", captured()))["result"]
-        assert told["outcome"] == "stored"
-        assert told["output"]["hookSpecificOutput"] == {
+        reply = (await client.call("memd/capture", captured()))["result"]
+        assert reply["outcome"] == "stored"
+        assert reply["output"]["hookSpecificOutput"] == {
             "hookEventName": "UserPromptSubmit",
             "additionalContext": "the text",
         }
@@ -45,8 +45,8 @@ async def test_an_event_is_answered_with_the_context_to_inject(server, connect):
 
 async def test_without_context_there_is_no_output(server, connect):
     async with server.open(), connect() as client:
-        told = (await client.call("memd/capture", captured()))["result"]
-    assert told == {"outcome": "stored", "seq": 1, "reason": None}
+        reply = (await client.call("memd/capture", captured()))["result"]
+    assert reply == {"outcome": "stored", "seq": 1, "reason": None}
 
 
 @pytest.mark.parametrize(
@@ -58,26 +58,26 @@ async def test_without_context_there_is_no_output(server, connect):
 async def test_no_context_is_built_that_cannot_be_shown(server, connect, fields):
     server.injector.text = "the text"
     async with server.open(), connect() as client:
-        told = (await client.call("memd/capture", captured(**fields)))["result"]
-    assert "output" not in told
+        reply = (await client.call("memd/capture", captured(**fields)))["result"]
+    assert "output" not in reply
     assert server.injector.moments == []
 
 
 async def test_context_is_injected_into_a_session_that_is_not_captured(server, connect):
     server.injector.text = "the text"
     async with server.open(), connect() as client:
-        told = (await client.call("memd/capture", captured(capture=False)))["result"]
-    assert (told["outcome"], told["seq"]) == ("filtered", None)
-    assert "output" in told
+        reply = (await client.call("memd/capture", captured(capture=False)))["result"]
+    assert (reply["outcome"], reply["seq"]) == ("filtered", None)
+    assert "output" in reply
 
 
 async def test_memd_context_previews_the_context(server, connect):
     server.injector.text = "the text"
     async with server.open(), connect() as client:
-        told = (await client.call("memd/context", {"directory": "/p"}))["result"]
-        assert (told["moment"], told["text"], told["tokens"]) == ("startup", "the text", 2)
-        told = (await client.call("memd/context", {"prompt": "why"}))["result"]
-        assert told["moment"] == "prompt"
+        reply = (await client.call("memd/context", {"directory": "/p"}))["result"]
+        assert (reply["moment"], reply["text"], reply["tokens"]) == ("startup", "the text", 2)
+        reply = (await client.call("memd/context", {"prompt": "why"}))["result"]
+        assert reply["moment"] == "prompt"
         refused = await client.call("memd/context", {"moment": "prompt"})
         assert "prompt: say what" in refused["error"]["message"]
         refused = await client.call("memd/context", {"session": "unknown"})
@@ -87,9 +87,9 @@ async def test_memd_context_previews_the_context(server, connect):
 async def test_memd_injected_lists_injections_by_the_beginning_of_the_session(server, connect):
     async with server.open(), connect() as client:
         await client.call("memd/capture", captured())
-        told = (await client.call("memd/injected", {"session": "s"}))["result"]
-    assert (told["session"], told["title"]) == ("s1", PROMPT["prompt"])
-    assert told["injections"][0]["reason"] == "fake"
+        reply = (await client.call("memd/injected", {"session": "s"}))["result"]
+    assert (reply["session"], reply["title"]) == ("s1", PROMPT["prompt"])
+    assert reply["injections"][0]["reason"] == "fake"
 
 
 class FailingBuilder:
@@ -115,7 +115,7 @@ async def test_an_event_is_acknowledged_though_building_the_context_is_slow_or_f
         tasks.start_soon(injector.run)
         await anyio.wait_all_tasks_blocked()
         with anyio.fail_after(60):
-            told = (await client.call("memd/capture", captured()))["result"]
+            reply = (await client.call("memd/capture", captured()))["result"]
         tasks.cancel_scope.cancel()
-    assert told == {"outcome": "stored", "seq": 1, "reason": None}
+    assert reply == {"outcome": "stored", "seq": 1, "reason": None}
     assert injector.status()["late" if error is None else "failed"] == 1

@@ -13,8 +13,8 @@ def say(server, connect):
 
     async def said(method, **params):
         async with server.open(), connect() as client:
-            told = await client.call(f"memd/{method}", params)
-            return told["result"] if "result" in told else told["error"]["message"]
+            reply = await client.call(f"memd/{method}", params)
+            return reply["result"] if "result" in reply else reply["error"]["message"]
 
     return said
 
@@ -40,44 +40,46 @@ def effective(server, key, session_key=None):
     return found.captures, found.recalls
 
 
-async def test_a_project_is_told_by_directory_name_and_key(say, shop):
+async def test_a_project_is_found_by_directory_name_and_key(say, shop):
     for asked in ({"directory": shop}, {"project": shop}):
-        told = await say("project", **asked)
-        assert (told["key"], told["is_known"], told["memories"]) == (shop, True, 1)
-        assert told["reason"] == "the git repository's top level"
-        assert (told["aliases"], told["before"]) == ([], None)
-        assert told["switch"]["reason"] == "on everywhere"
+        reply = await say("project", **asked)
+        assert (reply["key"], reply["is_known"], reply["memories"]) == (shop, True, 1)
+        assert reply["reason"] == "the git repository's top level"
+        assert (reply["aliases"], reply["before"]) == ([], None)
+        assert reply["switch"]["reason"] == "on everywhere"
     assert (await say("project", project="global")).startswith("project: there is no")
     assert "comes from no directory" in await say("project")
 
 
-async def test_a_directory_that_nothing_is_known_of_is_told_too(say, tmp_path):
-    told = await say("project", directory=str(tmp_path / "new"))
-    assert (told["name"], told["is_known"], told["sessions"]) == ("new", False, 0)
-    assert told["last_event_at"] is None
+async def test_an_unknown_directory_is_described_too(say, tmp_path):
+    reply = await say("project", directory=str(tmp_path / "new"))
+    assert (reply["name"], reply["is_known"], reply["sessions"]) == ("new", False, 0)
+    assert reply["last_event_at"] is None
 
 
-async def test_what_projects_toml_took_a_directory_from_is_told(server, say, shop, tmp_path):
+async def test_the_project_that_projects_toml_took_a_directory_from_is_named(
+    server, say, shop, tmp_path
+):
     file = tmp_path / "projects.toml"
     file.write_text('[projects]\n"~/shop" = "mine"')
     server.app = server.app.__class__(
         **{name: getattr(server.app, name) for name in server.app.__dataclass_fields__}
         | {"overrides": ProjectOverrides(str(file), str(tmp_path))}
     )
-    told = await say("project", directory=shop)
-    assert (told["key"], told["before"], told["memories"]) == ("mine", shop, 0)
+    reply = await say("project", directory=shop)
+    assert (reply["key"], reply["before"], reply["memories"]) == ("mine", shop, 0)
     await say("remember", text="Told by hand.", directory=shop)
     assert (await say("project", directory=shop))["memories"] == 1
     assert (await say("project", project="mine"))["memories"] == 1
-    merged = await say("project/merge", project=told["before"], into="mine", dry_run=False)
+    merged = await say("project/merge", project=reply["before"], into="mine", dry_run=False)
     assert merged["aliases"] == [shop]
-    told = await say("project", directory=shop)
-    assert (told["before"], told["memories"]) == (None, 2)
+    reply = await say("project", directory=shop)
+    assert (reply["before"], reply["memories"]) == (None, 2)
     again = await say("project/merge", project=shop, into="mine", dry_run=False)
     assert "is that project already" in again
 
 
-async def test_two_projects_become_one_and_each_is_found_by_either_name(server, say, tmp_path):
+async def test_merged_projects_are_found_by_either_name(server, say, tmp_path):
     one, other = str(tmp_path / "one"), str(tmp_path / "other")
     for key in (one, other):
         server.remember(f"In {key}", project=key)
@@ -86,9 +88,9 @@ async def test_two_projects_become_one_and_each_is_found_by_either_name(server, 
     done = await say("project/merge", project=one, into=other, dry_run=False)
     assert (done["is_dry_run"], done["aliases"]) == (False, [one])
     assert server.worker.settled
-    told = await say("project", directory=one)
-    assert (told["key"], told["aliases"], told["memories"]) == (other, [one], 2)
-    assert told["reason"].endswith(f"{one} was merged into it")
+    reply = await say("project", directory=one)
+    assert (reply["key"], reply["aliases"], reply["memories"]) == (other, [one], 2)
+    assert reply["reason"].endswith(f"{one} was merged into it")
     hits = (await say("search", query="in", directory=one))["hits"]
     assert len(hits) == 2
 
@@ -120,8 +122,8 @@ async def test_the_project_of_a_directory_is_switched_before_anything_is_known_o
     server, say, tmp_path
 ):
     new = str(tmp_path / "new")
-    told = await say("switch", state="off", directory=new)
-    assert told["here"]["switch"]["reason"] == "switched off for project new"
+    reply = await say("switch", state="off", directory=new)
+    assert reply["here"]["switch"]["reason"] == "switched off for project new"
     assert effective(server, new) == (False, False)
     (row,) = (await say("switch"))["switches"]
     assert (row["scope"], row["target"], row["name"]) == ("project", new, "new")
@@ -137,8 +139,8 @@ async def test_the_project_of_a_directory_is_switched_before_anything_is_known_o
 
 async def test_a_session_is_switched_by_the_beginning_of_its_id(server, say, shop):
     session(server, "abcdef", shop)
-    told = await say("switch", state="off", session="abc")
-    assert told["session"] == "abcdef"
+    reply = await say("switch", state="off", session="abc")
+    assert reply["session"] == "abcdef"
     assert effective(server, shop, "abcdef") == (False, False)
     assert effective(server, shop, "other") == (True, True)
     await say("switch", state="on", session="abc")
@@ -156,15 +158,15 @@ async def test_a_session_that_has_not_begun_is_switched_by_its_whole_id(server, 
     assert "there is no 'typo'" in await say("switch", state="off", session="typo")
 
 
-async def test_who_asks_is_answered_where_memd_is_switched_off(say, shop):
+async def test_searches_are_answered_where_memd_is_switched_off(say, shop):
     await say("switch", state="off", directory=shop)
     assert (await say("search", query="memory", directory=shop))["hits"]
     kept = await say("remember", text="Said by hand.", directory=shop)
     assert kept["outcome"] == "created"
 
 
-async def test_status_tells_where_one_stands(say, shop):
+async def test_status_describes_the_project_of_a_directory(say, shop):
     assert "here" not in await say("status")
-    told = (await say("status", directory=shop))["here"]
-    assert (told["key"], told["is_known"]) == (shop, True)
-    assert "memories" not in told
+    reply = (await say("status", directory=shop))["here"]
+    assert (reply["key"], reply["is_known"]) == (shop, True)
+    assert "memories" not in reply

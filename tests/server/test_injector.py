@@ -134,7 +134,7 @@ async def test_injections_into_an_unknown_session_are_recorded_once_it_is_known(
     assert [row.summary_id for row in await injector.list_injections(1)] == [1]
 
 
-async def test_what_comes_late_is_dropped_and_told_once(injector, builder, caplog):
+async def test_a_late_context_is_dropped_and_logged_once(injector, builder, caplog):
     builder.gate = anyio.Event()
     with anyio.fail_after(60):
         assert await injector.offer(START) is None
@@ -149,7 +149,9 @@ async def test_what_comes_late_is_dropped_and_told_once(injector, builder, caplo
 
 
 @pytest.mark.parametrize("error", [VaultBusy("busy"), KeyError("a mistake of ours")], ids=str)
-async def test_a_failure_is_told_once_until_it_works_again(injector, builder, caplog, error):
+async def test_a_failure_is_logged_once_until_a_context_is_built_again(
+    injector, builder, caplog, error
+):
     builder.fails_with = error
     for _ in range(3):
         assert await injector.offer(START) is None

@@ -18,10 +18,10 @@ def test_an_answer_has_the_fields_of_each_memory_beside_its_score():
         waited=None,
         note="unknown project",
     )
-    (told,) = shown["hits"]
-    assert told["contradicted_by"] == [4]
-    assert (told["id"], told["kind"], told["tags"], told["snippet"]) == (1, "fix", ["x"], "b")
-    assert told["parts"] == [{"name": "a", "value": 0.5, "op": "+"}]
+    (row,) = shown["hits"]
+    assert row["contradicted_by"] == [4]
+    assert (row["id"], row["kind"], row["tags"], row["snippet"]) == (1, "fix", ["x"], "b")
+    assert row["parts"] == [{"name": "a", "value": 0.5, "op": "+"}]
     assert shown["notes"] == ["n", "unknown project"]
     assert json.loads(json.dumps(shown)) == shown
 

@@ -13,7 +13,7 @@ def read(value):
     return jsonrpc.parse_line(value if isinstance(value, bytes) else json.dumps(value).encode())
 
 
-def test_lines_come_out_whole_however_the_bytes_arrive():
+def test_lines_are_whole_however_the_bytes_arrive():
     whole = LineSplitter(100)
     byte_by_byte = LineSplitter(100)
     text = b'one\r\n\ntwo "\xc3\xa4"\nthr'
@@ -69,7 +69,7 @@ def test_an_empty_line_is_nothing(line):
         b'{"a":1}}',
     ],
 )
-def test_what_is_no_json_is_a_parse_error_without_an_id(line):
+def test_malformed_json_is_a_parse_error_without_an_id(line):
     refused = read(line)
     assert (refused.code, refused.id) == (jsonrpc.PARSE_ERROR, None)
 
@@ -109,7 +109,7 @@ def test_many_brackets_side_by_side_are_not_deep():
     )
 
 
-def test_half_a_surrogate_pair_becomes_a_replacement_and_a_whole_one_stays():
+def test_only_lone_surrogates_are_replaced():
     line = (
         rb'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"x\ud83dy","b":"\ud83d\ude00"}}'
     )
@@ -120,15 +120,15 @@ def test_an_answer_to_nothing_is_recognised():
     assert read({"jsonrpc": "2.0", "id": 1, "result": {}}) is None
 
 
-def test_a_preface_keeps_what_makes_sense():
-    told = read(
+def test_a_preface_drops_malformed_fields():
+    reply = read(
         {"memd": 1, "cwd": "/a", "project": None, "session": 7, "client": "x" * 5000, "new": 1}
     )
-    assert told == Preface(cwd="/a")
+    assert reply == Preface(cwd="/a")
     assert isinstance(read({"memd": 2}), InvalidLine)
 
 
-def test_answers_are_one_line_each():
+def test_each_response_is_one_line():
     line = jsonrpc.result_line("a", {"text": "two\nlines ä"})
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"jsonrpc": "2.0", "id": "a", "result": {"text": "two\nlines ä"}}
@@ -197,7 +197,7 @@ def test_a_long_text_is_not_taken_for_many_values():
     assert call.params == {"p": text}
 
 
-def test_it_is_known_how_much_of_a_line_has_come():
+def test_the_bytes_of_an_unfinished_line_are_counted():
     lines = LineSplitter(100)
     lines.feed(b"one\ntwo")
     assert lines.held == 3

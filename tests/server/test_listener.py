@@ -157,9 +157,7 @@ async def test_one_connection_too_many_gets_an_error_line(server, connect):
         assert "result" in await first.call("memd/ping")
 
 
-async def test_fewer_come_in_where_the_system_has_no_room_for_more(
-    server, connect, monkeypatch
-):
+async def test_a_low_limit_of_open_files_admits_fewer_connections(server, connect, monkeypatch):
     monkeypatch.setattr(server_listener, "raise_descriptor_limit", lambda _: 1)
     async with server.open(connections=10), connect() as first:
         assert "result" in await first.call("memd/ping")
@@ -291,7 +289,9 @@ async def test_no_bytes_on_the_wire_stop_the_next_request(server, lines):
                 seen += await stream.receive()
 
 
-async def test_a_fault_in_one_connection_stays_there(server, connect, monkeypatch):
+async def test_a_failure_in_one_connection_does_not_reach_the_others(
+    server, connect, monkeypatch
+):
     parse_line = jsonrpc.parse_line
 
     def faulty(line):

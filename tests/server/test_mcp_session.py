@@ -98,9 +98,9 @@ async def test_a_client_of_the_stateless_era_finds_and_reads(server, tmp_path, w
         assert [tool.name for tool in (await client.list_tools()).tools] == TOOLS
         found = await client.call_tool("mem_search", {"query": "why did login answer 500"})
         assert found.structured_content["hits"][0]["id"] == number
-        told = await client.call_tool("mem_search", {"query": "x", "k": 0})
-        assert told.is_error
-        assert told.content[0].text == "k: 0 is less than the minimum of 1"
+        reply = await client.call_tool("mem_search", {"query": "x", "k": 0})
+        assert reply.is_error
+        assert reply.content[0].text == "k: 0 is less than the minimum of 1"
 
 
 def modern(method, params, number):
@@ -193,12 +193,12 @@ async def test_a_call_before_the_handshake_is_an_error_and_the_handshake_still_w
     server, connect
 ):
     async with server.open(), connect() as client:
-        told = await client.call("tools/list")
-        assert told["error"]["code"] == -32602
+        reply = await client.call("tools/list")
+        assert reply["error"]["code"] == -32602
         assert (await client.initialize())["result"]["protocolVersion"] == "2025-11-25"
 
 
-async def test_an_unknown_version_is_answered_with_one_that_we_speak(server, connect):
+async def test_an_unknown_protocol_version_is_answered_with_a_supported_one(server, connect):
     async with server.open(), connect() as client:
         assert (await client.initialize("1999-01-01"))["result"][
             "protocolVersion"

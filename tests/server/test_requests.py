@@ -50,7 +50,7 @@ TOOLS = [
         ({"q" * 5000: "x"}, "qqqqq"),
     ],
 )
-def test_what_is_wrong_is_named_with_what_to_do_and_no_long_value(arguments, message):
+def test_a_wrong_argument_is_named_without_its_long_value(arguments, message):
     with pytest.raises(BadRequest) as error:
         parse_tool_arguments(SearchRequest, arguments)
     assert error.value.message.startswith(message)
@@ -74,13 +74,13 @@ def test_what_is_wrong_is_named_with_what_to_do_and_no_long_value(arguments, mes
         (CaptureBatchRequest, {"events": [{"client": "", "payload": 1}]}, "events.0.client: "),
     ],
 )
-def test_a_control_call_is_told_the_same_way_at_any_depth(model, given, message):
+def test_wrong_parameters_of_control_calls_are_named_at_any_depth(model, given, message):
     with pytest.raises(BadRequest) as error:
         parse(model, given)
     assert error.value.message.startswith(message)
 
 
-def test_what_is_right_passes():
+def test_valid_arguments_pass():
     request = parse_tool_arguments(
         SearchRequest,
         {"query": "x", "k": 5, "kinds": ["fix"], "since": "7d", "until": 1_700_000_000_000},

@@ -27,7 +27,7 @@ def described(schema):
 
 
 @pytest.mark.parametrize("response", TOOLS)
-def test_a_result_is_an_object_with_what_is_always_there(response):
+def test_a_result_schema_lists_its_required_fields(response):
     schema = output_schema(response)
     assert schema["type"] == "object"
     assert set(schema["required"]) <= set(schema["properties"])
@@ -51,7 +51,7 @@ def test_a_result_is_held_to_its_own_schema():
         )
 
 
-def test_what_stands_beside_the_known_fields_and_half_a_character_do_not_matter():
+def test_unknown_fields_and_lone_surrogates_pass_the_check():
     check_response(PinResponse, {"id": 1, "pinned": True, "new": None, "title": "\ud800"})
 
 

@@ -215,7 +215,7 @@ async def test_days_are_whole_days_up_to_the_last(server, rows, clock):
     assert await rows(since=midnight) == [today]
 
 
-async def test_a_session_narrows_what_is_around_a_memory(server, rows):
+async def test_a_session_narrows_the_timeline_around_a_memory(server, rows):
     number = server.remember("a")
     session = server.db.write_now(
         lambda tx: projects.ensure_session(tx, SessionRef("claude-code", "s1"), 1, 1)

@@ -79,12 +79,12 @@ def test_a_point_in_time_is_itself_from_both_sides(text, at):
         "²",
     ],
 )
-def test_what_is_no_time_is_told_with_what_would_be(text):
+def test_an_unreadable_time_is_answered_with_the_known_forms(text):
     with pytest.raises(BadRequest, match=r"^since: "):
         time_expressions.parse_start(text, NOW)
 
 
-def test_seconds_are_told_apart_from_milliseconds():
+def test_seconds_are_refused_as_epoch_milliseconds():
     with pytest.raises(BadRequest, match="looks like seconds"):
         time_expressions.parse_start(1_700_000_000, NOW)
 
@@ -110,7 +110,7 @@ def test_a_duration_that_ends_at_once_or_never_is_refused(text):
         (-7 * DAY_MS, time_expressions.AHEAD), (-4_000 * DAY_MS, time_expressions.AHEAD),
     ],
 )  # fmt: skip
-def test_ages_have_one_unit(length, age):
+def test_an_age_has_one_unit(length, age):
     assert time_expressions.format_age(NOW - length, NOW) == age
 
 

@@ -43,12 +43,12 @@ async def test_structure_and_text_say_the_same(server, connect):
         assert not found.get("isError")
 
 
-async def test_an_unknown_tool_is_told_which_there_are(server, connect):
+async def test_an_unknown_tool_is_answered_with_the_known_ones(server, connect):
     async with server.open(), connect() as client:
         await client.initialize()
-        told = await client.call("tools/call", {"name": "mem_dance", "arguments": {}})
-        assert "mem_dance" in told["error"]["message"]
-        assert "mem_search, mem_timeline" in told["error"]["message"]
+        reply = await client.call("tools/call", {"name": "mem_dance", "arguments": {}})
+        assert "mem_dance" in reply["error"]["message"]
+        assert "mem_search, mem_timeline" in reply["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -96,10 +96,10 @@ async def test_a_bad_request_is_a_readable_failure_and_the_next_one_works(
     server.remember("login")
     async with server.open(), connect() as client:
         await client.initialize()
-        told = await client.tool(name, arguments)
-        assert told["isError"] is True
-        assert told["content"][0]["text"].startswith(message)
-        assert "structuredContent" not in told
+        reply = await client.tool(name, arguments)
+        assert reply["isError"] is True
+        assert reply["content"][0]["text"].startswith(message)
+        assert "structuredContent" not in reply
         assert not (await client.tool("mem_search", {"query": "login"}, 2)).get("isError")
 
 
@@ -116,13 +116,13 @@ async def test_a_bad_request_is_a_readable_failure_and_the_next_one_works(
         (TimeoutError("internal"), "memd could not do this; see the log"),
     ],
 )
-async def test_a_failure_inside_is_told_without_its_insides(server, connect, error, message):
+async def test_an_internal_failure_shows_no_details(server, connect, error, message):
     server.recaller.fails_with = error
     async with server.open(), connect() as client:
         await client.initialize()
-        told = await client.tool("mem_search", {"query": "x"})
-        assert told["isError"] is True
-        assert told["content"][0]["text"] == message
+        reply = await client.tool("mem_search", {"query": "x"})
+        assert reply["isError"] is True
+        assert reply["content"][0]["text"] == message
 
 
 async def test_surrogates_and_nul_are_only_letters(server, connect):
@@ -155,7 +155,7 @@ async def test_a_search_that_waited_in_vain_says_so(server, connect):
         assert waited == "timed out after 0.05 s; the newest events may be missing"
 
 
-async def test_an_agent_sees_its_project_and_what_holds_everywhere(server, connect, tmp_path):
+async def test_an_agent_sees_its_project_and_global(server, connect, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     (here / ".git").mkdir(parents=True)
     (here / "deep").mkdir()
@@ -173,8 +173,8 @@ async def test_an_agent_sees_its_project_and_what_holds_everywhere(server, conne
         assert await ids() == {ours, everywhere}
         assert await ids(project="all") == {ours, other, everywhere}
         assert await ids(project=str(there)) == {other, everywhere}
-        told = await client.tool("mem_get", {"ids": [other]})
-        assert "belongs to" in told["content"][0]["text"]
+        reply = await client.tool("mem_get", {"ids": [other]})
+        assert "belongs to" in reply["content"][0]["text"]
         assert not (await client.tool("mem_get", {"ids": [other], "project": "all"})).get(
             "isError"
         )
@@ -192,7 +192,7 @@ async def test_the_clients_own_idea_of_the_project_wins_over_its_directory(
         assert [hit["id"] for hit in found["structuredContent"]["hits"]] == [ours]
 
 
-async def test_a_project_that_nothing_is_known_of_is_told(server, connect, tmp_path):
+async def test_an_unknown_project_is_noted_in_the_result(server, connect, tmp_path):
     async with server.open(), connect({"cwd": str(tmp_path)}) as client:
         await client.initialize()
         found = await client.tool("mem_search", {"query": "login"})
@@ -200,7 +200,7 @@ async def test_a_project_that_nothing_is_known_of_is_told(server, connect, tmp_p
         assert "nothing is known of" in found["structuredContent"]["notes"][0]
 
 
-async def test_what_is_remembered_is_read_pinned_and_forgotten(server, connect, tmp_path):
+async def test_a_remembered_memory_is_read_pinned_and_forgotten(server, connect, tmp_path):
     async with (
         server.open(),
         connect({"cwd": str(tmp_path), "session": "s1", "client": "claude-code"}) as client,
@@ -289,6 +289,6 @@ _VALUES = st.recursive(
 async def test_no_arguments_make_a_tool_break(server, connect, name, arguments):
     async with server.open(), connect() as client:
         await client.initialize()
-        told = await client.tool(name, arguments)
-        if told.get("isError"):
-            assert "see the log" not in told["content"][0]["text"]
+        reply = await client.tool(name, arguments)
+        if reply.get("isError"):
+            assert "see the log" not in reply["content"][0]["text"]
