@@ -135,8 +135,8 @@ def test_of_what_is_whole_nothing_is_salvaged_and_of_what_is_not_there_neither(
     machine.run("start")
     pid = alone("status", "--json").json["pid"]
     for words, told in (
-        ((), "the vault is whole; there is nothing to salvage"),
-        ((path,), f"{path} is whole; there is nothing to salvage"),
+        ((), "the vault is intact; there is nothing to salvage"),
+        ((path,), f"{path} is intact; there is nothing to salvage"),
         ((tmp_path / "none.memd",), f"there is no file {tmp_path / 'none.memd'}"),
     ):
         ran = alone("restore", *words, "--salvage", "--yes")

@@ -37,7 +37,7 @@ def names(directory):
     return sorted(path.name for path in Path(directory).iterdir())
 
 
-def test_a_backup_is_dated_private_and_whole(paths):
+def test_a_backup_is_dated_private_and_complete(paths):
     made = make(paths)
     assert made.backup.path == f"{paths.data_dir}/backups/default-20260921T141320Z.memd"
     assert (made.backup.at, made.backup.is_aside, made.pruned) == (AT, False, ())
@@ -47,7 +47,7 @@ def test_a_backup_is_dated_private_and_whole(paths):
     assert made.rows["summaries"] == 3
 
 
-def test_two_backups_in_one_second_are_two(paths):
+def test_two_backups_in_one_second_have_two_names(paths):
     first, second = make(paths), make(paths)
     assert [one.path for one in backup.list_backups(backup.backup_dir(paths), "default")] == [
         second.backup.path, first.backup.path,
@@ -55,7 +55,7 @@ def test_two_backups_in_one_second_are_two(paths):
     assert second.backup.path.endswith("Z-2.memd")
 
 
-def test_the_oldest_go_and_files_of_others_stay(paths, tmp_path):
+def test_the_oldest_backups_are_pruned_and_other_files_stay(paths, tmp_path):
     folder = tmp_path / "disk"
     folder.mkdir(mode=0o755)
     strange = [
@@ -77,7 +77,7 @@ def test_the_oldest_go_and_files_of_others_stay(paths, tmp_path):
     assert Path(folder).stat().st_mode & 0o777 == 0o755
 
 
-def test_what_a_killed_backup_left_behind_goes_and_a_living_one_s_stays(paths):
+def test_partial_files_of_killed_backups_are_removed_and_those_of_running_ones_stay(paths):
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     folder = Path(backup.backup_dir(paths))
@@ -96,7 +96,7 @@ def test_what_a_killed_backup_left_behind_goes_and_a_living_one_s_stays(paths):
     )
 
 
-def test_where_names_cannot_be_doubled_the_file_is_copied(paths, monkeypatch):
+def test_without_hard_links_the_file_is_copied(paths, monkeypatch):
     def refuse(*_):
         raise OSError(errno.EPERM, "no links here")
 
@@ -113,7 +113,7 @@ def test_without_a_vault_there_is_nothing_to_back_up(tmp_path):
     assert backup.list_backups(backup.backup_dir(paths), "default") == []
 
 
-def test_a_restored_vault_is_as_it_was_and_the_other_is_set_aside(paths):
+def test_a_restored_vault_equals_the_backup_and_the_other_is_set_aside(paths):
     made = make(paths)
     then, now = exported(paths.database), None
     db = Database(paths.database, AT)
@@ -129,12 +129,12 @@ def test_a_restored_vault_is_as_it_was_and_the_other_is_set_aside(paths):
     assert [(one.path, one.is_aside) for one in found] == [
         (restored.aside, True), (made.backup.path, False),
     ]  # fmt: skip
-    # And what was set aside can be put back.
+    # A vault that was set aside can be restored.
     backup.restore(paths, restored.aside, AT + DAY, silent)
     assert exported(paths.database) == now
 
 
-def test_what_was_forgotten_since_does_not_come_back(paths):
+def test_a_memory_forgotten_since_the_backup_stays_forgotten(paths):
     made = make(paths)
     db = Database(paths.database, AT)
     db.write_now(lambda tx: tx.execute("DELETE FROM summaries WHERE uid = 'redis'"))
@@ -145,7 +145,7 @@ def test_what_was_forgotten_since_does_not_come_back(paths):
     assert b'"uid":"sqlite"' in exported(paths.database)
 
 
-def test_what_stands_in_the_log_of_a_killed_daemon_is_set_aside_with_its_vault(paths):
+def test_the_write_ahead_log_of_a_killed_daemon_is_set_aside_with_its_vault(paths):
     made = make(paths)
     db = Database(paths.database, AT)
     db.write_now(lambda tx: tx.execute("UPDATE summaries SET title = 'only in the log'"))
@@ -158,7 +158,7 @@ def test_what_stands_in_the_log_of_a_killed_daemon_is_set_aside_with_its_vault(p
     assert b"only in the log" not in exported(paths.database)
 
 
-def test_a_damaged_vault_gives_way_too_and_a_missing_one(paths):
+def test_a_damaged_or_missing_vault_can_be_replaced(paths):
     made = make(paths)
     then = exported(paths.database)
     Path(paths.database).write_bytes(b"garbage" * 1_000)
@@ -172,7 +172,7 @@ def test_a_damaged_vault_gives_way_too_and_a_missing_one(paths):
 
 
 @pytest.mark.parametrize("step", ["upgrade_copy", "fold_wal", "replace", "link"])
-def test_whatever_fails_the_old_vault_stays(paths, monkeypatch, step):
+def test_a_failed_restore_leaves_the_old_vault_in_place(paths, monkeypatch, step):
     made = make(paths)
     db = Database(paths.database, AT)
     db.write_now(lambda tx: tx.execute("UPDATE summaries SET title = 'the old vault'"))
@@ -192,7 +192,7 @@ def test_whatever_fails_the_old_vault_stays(paths, monkeypatch, step):
     assert names(paths.data_dir) == ["backups", "default.db"]
 
 
-def test_a_file_is_checked_before_anything_is_touched(paths, tmp_path):
+def test_a_file_is_checked_before_a_restore(paths, tmp_path):
     with pytest.raises(BadRequest, match="no file"):
         backup.check_backup(paths, str(tmp_path / "none"))
     with pytest.raises(BadRequest, match="is the vault itself"):
@@ -215,7 +215,7 @@ def test_the_backups_of_one_vault_are_not_those_of_another(tmp_path):
     ]
 
 
-def test_a_restored_vault_has_no_copy_of_the_index_of_the_one_before(paths):
+def test_a_restore_removes_the_index_snapshot_of_the_replaced_vault(paths):
     made = make(paths)
     db = Database(paths.database, AT)
     labels = {"sources": [], "tags": []}
@@ -231,7 +231,7 @@ def test_a_restored_vault_has_no_copy_of_the_index_of_the_one_before(paths):
     db.close()
 
 
-def test_backups_of_a_clock_that_stood_ahead_do_not_cost_the_one_just_made(paths):
+def test_backups_with_future_dates_are_pruned_first(paths):
     folder = backup.backup_dir(paths)
     ahead = [make(paths, keep=2, now=AT + days * DAY).backup for days in (4_000, 4_001)]
     assert backup.find_newest_intact(paths, AT + 4_001 * DAY) == ahead[1]
