@@ -48,7 +48,7 @@ def test_a_problem_stands_first_with_its_remedy_below_and_fix_mends_it(memd, dat
     assert second.startswith("                     → `memd doctor --fix`")
     mended = memd("doctor", "--fix")
     assert mended.status == 0
-    assert "mended: computed full text and vectors anew" in mended.out
+    assert "mended: rebuilt full text and vectors" in mended.out
     assert memd("doctor").out.endswith("all is well\n")
 
 
@@ -59,7 +59,7 @@ def test_rows_and_files_are_mended_in_one_go(memd, served, database):
     log.chmod(0o644)
     assert wrong(memd("doctor", "--json")).keys() == {"references", "permissions"}
     mended = memd("doctor", "--fix", "--json").json
-    assert mended["mended"] == [f"closed {log} to others", "took away 1 rows of uses"]
+    assert mended["mended"] == [f"closed {log} to others", "removed 1 rows of uses"]
     assert not wrong(memd("doctor", "--json"))
     assert log.stat().st_mode & 0o777 == 0o600
 
@@ -147,7 +147,7 @@ def test_without_a_daemon_what_a_killed_one_left_and_a_broken_vault_are_mended(m
     assert {"daemon", "lock", "sample"} <= found.keys()
     mended = alone("doctor", "--fix", "--json")
     assert mended.json["mended"] == [
-        "took away what a dead daemon left",
-        "computed full text and vectors anew",
+        "removed what a dead daemon left",
+        "rebuilt full text and vectors",
     ]
     assert (mended.status, wrong(mended).keys()) == (2, {"daemon"})
