@@ -1,4 +1,11 @@
-"""Claude Code hook payloads to events."""
+"""Claude Code hook payloads to events with idempotence keys. Pure; payloads are already truncated and redacted.
+
+A key is made of what the hook and the transcript both contain, so that live capture, a second copy of the hook
+and a later import become one row. A forked or resumed session repeats lines under another session id, so an id
+that is unique in the world identifies its event alone; a weak id is combined with its session. A prompt may end
+more than once (a stop hook that lets the agent continue, two compactions in a long turn), so the words of the
+answer are part of those keys; only the words, because the transcript formats the text differently.
+"""
 
 import json
 import re
@@ -10,37 +17,9 @@ from memd.capture.redact import redact
 from memd.models import EventKind, NewEvent, SessionRef
 from memd.text import digest, normalised
 
-# MERGED from memd.capture.adapters.verdict:
-# MERGED What may become of a payload instead of an event. Pure.
-
-
-@dataclass(frozen=True, slots=True)
-class Ignored:
-    """Understood, and not kept. Counted as filtered."""
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Not understood. Counted as refused."""
-
-    reason: str
-
-
-# MERGED from memd.capture.adapters.claude_code:
-# MERGED Claude Code's hook payloads, as events with their idempotence keys. Pure.
-# MERGED
-# MERGED Keys are made of what the hook and the transcript both say, so that live capture, a second copy of
-# MERGED the hook and a later import converge on one row. A session that is forked or resumed elsewhere takes
-# MERGED its lines along under another session's name, so an id that is like no other in the world names its
-# MERGED event alone; only a weak one needs its session beside it. A prompt may end more than once (a stop hook that
-# MERGED lets the agent go on, two compactions in a long turn), so what was said is part of those keys: its
-# MERGED words alone, for the transcript keeps the text in another dress. Unknown fields and events are kept.
-# MERGED The payload is expected to be clean already (bound.py).
-
-
 CLIENT = "claude-code"
+DRAFT_SESSION = "empty-state-draft"
+"""The session id that an editor which runs Claude Code's hooks sends before its session has begun."""
 
 _KINDS: Mapping[str, EventKind] = {
     "SessionStart": EventKind.SESSION_START,
@@ -56,29 +35,60 @@ _KINDS: Mapping[str, EventKind] = {
     "SessionEnd": EventKind.SESSION_END,
     "Notification": EventKind.NOTIFICATION,
 }
-_NOISE = frozenset({"env", "environ", "environment"})
-DRAFT_SESSION = "empty-state-draft"
-"""What another editor that runs Claude Code's hooks calls the session that it has not begun."""
-_SAID_CHARACTERS = 4_000
-_SAID_WORDS = 100
+_ENVIRONMENT_FIELDS = frozenset({"env", "environ", "environment"})
+_ANSWER_CHARACTERS = 4_000
+"""Characters of an answer, and"""
+_ANSWER_WORDS = 100
+"""words of these, that its event's key is made of."""
 _NAME_CHARACTERS = 200
 _COPIES_MS = 2_000
+"""Milliseconds within which equal payloads without an id are copies of one event."""
 _UNIQUE_ID = re.compile(
     r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?:srv)?toolu_[A-Za-z0-9]{16,}"
     r"|a(?:[a-z_]+-)?[0-9a-f]{16}|id-[0-9a-f]{32}"
 )
-"""Ids of prompts, lines, calls and agents that no two sessions share unless one copied the other's.
-A gateway to other models may number its calls anew in every session; those are not among them."""
-_SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
+"""Ids of prompts, lines, calls and agents that two sessions share only if one copied the other.
+A gateway to other models may restart its call numbers in every session; those do not match."""
+_COMPACT_SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
+
+KeyParts = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """The payload is understood but not stored. Counted as filtered."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The payload is not understood. Counted as refused."""
+
+    reason: str
+
+
+class Adapter(Protocol):
+    """Turns one clean payload of a client into an event, or says why not. `at` is UTC milliseconds."""
+
+    def __call__(
+        self, payload: Any, at: int, *, directory: str | None, source: str
+    ) -> NewEvent | Ignored | Refused:
+        """Convert one payload."""
+
+
+def find_adapter(client: str) -> Adapter | None:
+    """Return the adapter of a client, or None if memd does not know it."""
+    return ADAPTERS.get(client)
 
 
 def adapt_hook_payload(
     payload: Any, at: int, *, directory: str | None, source: str
 ) -> NewEvent | Ignored | Refused:
-    """One hook payload as an event. `directory` is the session's stable root, if it is known."""
+    """Convert one hook payload. `directory` is the session's stable root, if it is known."""
     if not isinstance(payload, Mapping):
         return Refused("the payload is not an object")
-    session, name = _text(payload, "session_id"), _text(payload, "hook_event_name")
+    session, name = _get_text(payload, "session_id"), _get_text(payload, "hook_event_name")
     if session is None:
         raw = set(payload) == {"raw"}
         return Refused("the payload is not JSON" if raw else "the payload has no session_id")
@@ -88,122 +98,95 @@ def adapt_hook_payload(
         return Ignored("a session that has not begun")
     if _is_compaction_agent(name, payload):
         return Ignored("the compaction's own agent")
-    kept = {key: value for key, value in payload.items() if key not in _NOISE}
-    parts = _key(name, kept, at)
-    bound_key = digest(CLIENT, session, name, *parts)
-    is_alone = bool(_UNIQUE_ID.fullmatch(parts[1]))
+    fields = {key: value for key, value in payload.items() if key not in _ENVIRONMENT_FIELDS}
+    parts = _key_parts(name, fields, at)
+    session_key = digest(CLIENT, session, name, *parts)
+    is_unique = bool(_UNIQUE_ID.fullmatch(parts[1]))
     return NewEvent(
-        session=SessionRef(CLIENT, session, directory or _text(payload, "cwd")),
-        key=digest(CLIENT, name, *parts) if is_alone else bound_key,
+        session=SessionRef(CLIENT, session, directory or _get_text(payload, "cwd")),
+        key=digest(CLIENT, name, *parts) if is_unique else session_key,
         kind=_KINDS.get(name, EventKind.OTHER),
         name=name[:_NAME_CHARACTERS],
         at=at,
         source=source,
-        payload=kept,
-        turn=_text(payload, "prompt_id"),
-        tool=_text(payload, "tool_name"),
-        agent=_text(payload, "agent_id"),
-        former_keys=(bound_key,) if is_alone else (),
+        payload=fields,
+        turn=_get_text(payload, "prompt_id"),
+        tool=_get_text(payload, "tool_name"),
+        agent=_get_text(payload, "agent_id"),
+        former_keys=(session_key,) if is_unique else (),
     )
-
-
-def _text(payload: Mapping[str, Any], name: str) -> str | None:
-    value = payload.get(name)
-    return value if isinstance(value, str) and value else None
-
-
-def _is_compaction_agent(name: str, payload: Mapping[str, Any]) -> bool:
-    """Every compaction ends a nameless subagent whose answer PostCompact brings again."""
-    said = payload.get("last_assistant_message")
-    return (
-        name == "SubagentStop"
-        and payload.get("agent_type") == ""
-        and isinstance(said, str)
-        and "<summary>" in said
-    )
-
-
-def _key(name: str, payload: Mapping[str, Any], at: int) -> tuple[str, ...]:
-    """What tells this event from every other one of its session and name."""
-    parts = _PARTS[name](payload) if name in _PARTS else None
-    if parts is not None:
-        return parts
-    # Nothing names it: two copies of one hook say the same within milliseconds.
-    content = json.dumps(payload, sort_keys=True, default=str)
-    return ("copy", digest(content), str(at // _COPIES_MS))
-
-
-def _turn(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
-    turn = _text(payload, "prompt_id") or _text(payload, "uuid")
-    return None if turn is None else ("turn", turn)
-
-
-def _tool(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
-    use = _text(payload, "tool_use_id")
-    return None if use is None else ("tool", use)
-
-
-def _agent(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
-    agent = _text(payload, "agent_id")
-    return None if agent is None else ("agent", agent)
-
-
-def _agent_end(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
-    agent = _agent(payload)
-    return None if agent is None else (*agent, _said(payload.get("last_assistant_message")))
-
-
-def _turn_end(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
-    turn = _turn(payload)
-    return None if turn is None else (*turn, _said(payload.get("last_assistant_message")))
-
-
-def _compaction(payload: Mapping[str, Any]) -> tuple[str, ...] | None:
-    turn = _turn(payload)
-    return None if turn is None else (*turn, _said(payload.get("compact_summary")))
-
-
-def _said(text: Any) -> str:
-    """A name for what was said: its first words, redacted by the full rules whatever is configured."""
-    if not isinstance(text, str):
-        return ""
-    bare = summary.group(1) if (summary := _SUMMARY.search(text)) else text
-    words = normalised(redact(bare.strip()[:_SAID_CHARACTERS])).split()
-    return digest(" ".join(words[:_SAID_WORDS]))
-
-
-_PARTS: Mapping[str, Callable[[Mapping[str, Any]], tuple[str, ...] | None]] = {
-    "UserPromptSubmit": _turn,
-    "PreToolUse": _tool,
-    "PostToolUse": _tool,
-    "PostToolUseFailure": _tool,
-    "SubagentStart": _agent,
-    "SubagentStop": _agent_end,
-    "Stop": _turn_end,
-    "PreCompact": _turn,
-    "PostCompact": _compaction,
-}
-
-
-# MERGED from memd.capture.adapters:
-# MERGED One file per client: its payloads in, memd's events out.
-
-
-__all__ = ["ADAPTERS", "Adapter", "Ignored", "Refused", "find_adapter"]
-
-
-class Adapter(Protocol):
-    """Turns one clean payload of a client into an event, or says why not. `at` is UTC ms."""
-
-    def __call__(
-        self, payload: Any, at: int, *, directory: str | None, source: str
-    ) -> NewEvent | Ignored | Refused:
-        """One payload, as its client sent it."""
 
 
 ADAPTERS: Mapping[str, Adapter] = {CLIENT: adapt_hook_payload}
 
 
-def find_adapter(client: str) -> Adapter | None:
-    """The adapter of a client, or None if memd does not know it."""
-    return ADAPTERS.get(client)
+def _get_text(payload: Mapping[str, Any], name: str) -> str | None:
+    value = payload.get(name)
+    return value if isinstance(value, str) and value else None
+
+
+def _is_compaction_agent(name: str, payload: Mapping[str, Any]) -> bool:
+    """Whether this ends the nameless subagent of a compaction, whose answer PostCompact repeats."""
+    answer = payload.get("last_assistant_message")
+    return (
+        name == "SubagentStop"
+        and payload.get("agent_type") == ""
+        and isinstance(answer, str)
+        and "<summary>" in answer
+    )
+
+
+def _key_parts(name: str, payload: Mapping[str, Any], at: int) -> KeyParts:
+    """Return what distinguishes this event from every other one of its session and name."""
+    parts = _ID_READERS[name](payload) if name in _ID_READERS else None
+    if parts is not None:
+        return parts
+    content = json.dumps(payload, sort_keys=True, default=str)
+    return ("copy", digest(content), str(at // _COPIES_MS))
+
+
+def _turn_id(payload: Mapping[str, Any]) -> KeyParts | None:
+    turn = _get_text(payload, "prompt_id") or _get_text(payload, "uuid")
+    return None if turn is None else ("turn", turn)
+
+
+def _tool_id(payload: Mapping[str, Any]) -> KeyParts | None:
+    use = _get_text(payload, "tool_use_id")
+    return None if use is None else ("tool", use)
+
+
+def _agent_id(payload: Mapping[str, Any]) -> KeyParts | None:
+    agent = _get_text(payload, "agent_id")
+    return None if agent is None else ("agent", agent)
+
+
+def _with_answer(
+    read_id: Callable[[Mapping[str, Any]], KeyParts | None], field: str
+) -> Callable[[Mapping[str, Any]], KeyParts | None]:
+    def read(payload: Mapping[str, Any]) -> KeyParts | None:
+        parts = read_id(payload)
+        return None if parts is None else (*parts, _answer_digest(payload.get(field)))
+
+    return read
+
+
+def _answer_digest(text: Any) -> str:
+    """Digest an answer's first words, redacted by all rules whatever is configured."""
+    if not isinstance(text, str):
+        return ""
+    bare = summary.group(1) if (summary := _COMPACT_SUMMARY.search(text)) else text
+    words = normalised(redact(bare.strip()[:_ANSWER_CHARACTERS])).split()
+    return digest(" ".join(words[:_ANSWER_WORDS]))
+
+
+_ID_READERS: Mapping[str, Callable[[Mapping[str, Any]], KeyParts | None]] = {
+    "UserPromptSubmit": _turn_id,
+    "PreToolUse": _tool_id,
+    "PostToolUse": _tool_id,
+    "PostToolUseFailure": _tool_id,
+    "SubagentStart": _agent_id,
+    "SubagentStop": _with_answer(_agent_id, "last_assistant_message"),
+    "Stop": _with_answer(_turn_id, "last_assistant_message"),
+    "PreCompact": _turn_id,
+    "PostCompact": _with_answer(_turn_id, "compact_summary"),
+}

@@ -1,8 +1,8 @@
-"""Which tool events are dropped: by the path they touch, as .gitignore says it, or by their tool. Pure.
+"""Path and tool filters: which tool events are dropped. Pure.
 
-`*`, `?` and `[…]` stay within one name, `**` crosses names, a leading or inner `/` ties the pattern
-to the session's directory, a trailing `/` means a directory and all in it, `!` keeps what an earlier
-pattern dropped; the last pattern that matches decides. Shell commands are not looked into.
+Paths use .gitignore syntax: `*`, `?` and `[…]` stay within one name, `**` crosses names, a leading or inner `/`
+anchors the pattern at the session's directory, a trailing `/` means a directory and all in it, `!` includes what an
+earlier pattern dropped; the last matching pattern decides. Shell commands are not parsed.
 """
 
 import fnmatch
@@ -16,27 +16,27 @@ from memd import gitignore
 from memd.gitignore import PathPattern
 
 OWN_TOOLS = ("mcp__memd__*", "mcp__plugin_memd_*")
-"""memd never remembers its own answers, whatever the configuration says."""
+"""memd's own tools, dropped whatever the configuration says: its answers must not become memories."""
 _PATH_CHARACTERS_MAX = 4_096
 _TOOLS_CACHED = 256
 _PATH_FIELDS = (("file_path", False), ("notebook_path", False), ("path", True))
-"""Where a tool names its path, and whether that may be a directory."""
+"""(field of a tool's input, whether its path may be a directory)."""
 _DEEP_PREFIX = re.compile(r"(?:(?<=/)|(?<=^)|(?<=^!))\*{2,}(?=[^/*])")
 
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The patterns of one configuration."""
+    """The compiled patterns of one configuration."""
 
     paths: tuple[tuple[str, PathPattern], ...]
-    """Each as it was written, and compiled; the last one first."""
+    """(as written, compiled), the last one first."""
     tools: tuple[str, ...]
 
     def ignored_path(
         self, path: str, directory: str | None, *, may_be_directory: bool = False
     ) -> str | None:
-        """The pattern that drops this path, or None. A relative path is one in `directory`."""
-        parts, is_inside = _relative(path, directory)
+        """Return the pattern that drops this path, or None. A relative path is one in `directory`."""
+        parts, is_inside = _split_below(path, directory)
         name = "/".join(parts)
         for text, pattern in self.paths:
             if (is_inside or not pattern.is_anchored) and pattern.matches(
@@ -46,11 +46,11 @@ class Ignore:
         return None
 
     def ignored_tool(self, name: str) -> str | None:
-        """The pattern that drops this tool, or None."""
-        return _first_matching((*OWN_TOOLS, *self.tools), name)
+        """Return the pattern that drops this tool, or None."""
+        return _find_tool_pattern((*OWN_TOOLS, *self.tools), name)
 
     def reason(self, payload: Any, directory: str | None) -> str | None:
-        """Why a tool event is dropped, or None; also None for what is not a tool event."""
+        """Return why a tool event is dropped, or None; also None for other events."""
         if not isinstance(payload, Mapping) or not isinstance(payload.get("tool_name"), str):
             return None
         if pattern := self.ignored_tool(payload["tool_name"]):
@@ -68,35 +68,34 @@ class Ignore:
 
 
 @functools.lru_cache(maxsize=_TOOLS_CACHED)
-def _first_matching(patterns: tuple[str, ...], name: str) -> str | None:
-    """The first of these patterns that a tool's name fits; an agent has few tools and calls them often."""
+def _find_tool_pattern(patterns: tuple[str, ...], name: str) -> str | None:
     return next((pattern for pattern in patterns if fnmatch.fnmatchcase(name, pattern)), None)
 
 
 def compile_ignore(paths: Iterable[str], tools: Iterable[str]) -> Ignore:
-    """The patterns, compiled. An empty line and one that begins with `#` say nothing."""
+    """Compile the patterns; empty lines, comments and invalid patterns are skipped."""
     patterns = [(text, parse_pattern(text)) for text in paths]
     known = tuple((text, pattern) for text, pattern in patterns if pattern is not None)
     return Ignore(known[::-1], tuple(tools))
 
 
 def parse_pattern(text: str) -> PathPattern | None:
-    """One pattern, in which `**` crosses names also where git wants a `/` behind it: `src/**.js`."""
+    """Parse one pattern; unlike in git, `**` crosses names also without a `/` behind it: `src/**.js`."""
     return gitignore.parse_pattern(_DEEP_PREFIX.sub("**/*", re.sub("/+", "/", text.strip())))
 
 
-def _relative(path: str, directory: str | None) -> tuple[list[str], bool]:
-    """The names of a path below `directory`, or all of its names and False if it lies elsewhere."""
-    parts = _names(path)
+def _split_below(path: str, directory: str | None) -> tuple[list[str], bool]:
+    """Return the names of a path below `directory` and True, or all of its names and False if it lies elsewhere."""
+    parts = _split_path(path)
     if not path.startswith("/"):
         return parts, True
-    root = _names(directory) if directory else []
+    root = _split_path(directory) if directory else []
     if root and parts[: len(root)] == root:
         return parts[len(root) :], True
     return parts, False
 
 
-def _names(path: str) -> list[str]:
+def _split_path(path: str) -> list[str]:
     names: list[str] = []
     for name in path[:_PATH_CHARACTERS_MAX].split("/"):
         if name == "..":

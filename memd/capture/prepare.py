@@ -1,8 +1,4 @@
-"""Makes what a client sent ready to be stored: filtered, cut, redacted, adapted, with its project.
-
-Everything about an event that needs no database, so that a transaction is short. Looks at the disk to
-find a project. Not here: the transaction (record.py), who shares it (sharing.py).
-"""
+"""Filter, truncate, redact and normalise one payload: all that needs no database, so that transactions are short."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -16,6 +12,7 @@ from memd.capture.project import ProjectResolver
 from memd.capture.redact import redact_value
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
+from memd.text import storable
 
 UNEXPECTED = (
     ArithmeticError,
@@ -25,21 +22,21 @@ UNEXPECTED = (
     TypeError,
     ValueError,
 )
-"""What only a mistake of ours raises while a payload is prepared."""
+"""What only a bug in memd raises while a payload is prepared."""
 _SOURCES = frozenset({"live", "spool", "import"})
 _AT_MAX = 253_402_300_800_000
-"""The year 10000: nobody can be shown a later time."""
-_SMALL = 16 * 1024
-"""Characters of a payload that is prepared in a millisecond or two."""
-_MEMBERS = 256
-"""Of a payload that is looked at to see whether it is small."""
+"""UTC milliseconds of the year 10000; later times cannot be displayed."""
+_SMALL_CHARACTERS = 16 * 1024
+"""Characters of a payload that is prepared in one or two milliseconds."""
+_SMALL_MEMBERS = 256
+"""Members of a payload that are visited to see whether it is small."""
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureRequest:
     """One payload as its client sent it. `at` is UTC ms; None: when it arrives.
 
-    `capture=False`: its sender wants it counted and not kept.
+    `capture=False`: its sender wants it counted but not stored.
     """
 
     client: str
@@ -51,7 +48,7 @@ class CaptureRequest:
 
 
 IngestItem = CaptureRequest | Refused
-"""A request, or a line of the spool that is none."""
+"""A request, or a line of the spool that could not be read."""
 
 
 class Preparer:
@@ -72,11 +69,11 @@ class Preparer:
         self._ignore = ignore.compile_ignore(config.ignore_paths, config.ignore_tools)
 
     def prepare_all(self, items: Sequence[IngestItem]) -> list[PreparedItem]:
-        """Each of these, in order; raises what a mistake of ours raises."""
+        """Prepare each item, in order. A bug raises one of `UNEXPECTED`."""
         return [self._prepare_or_refuse(item) for item in items]
 
     def _prepare_or_refuse(self, item: IngestItem) -> PreparedItem:
-        """`_prepare`; a line of the spool that nothing can be made of must not block those behind it."""
+        """Prepare an item; refuse a spool line that memd fails on, so that it does not block those behind it."""
         try:
             return self._prepare(item)
         except UNEXPECTED as error:
@@ -94,7 +91,7 @@ class Preparer:
             return PreparedItem(source, Refused("unknown client"))
         if not item.capture:
             return PreparedItem(source, Ignored("switched off by its sender"))
-        # An import is a person's own act; this is about what comes by itself.
+        # The setting is about automatic capture; a user starts an import.
         if not self._config.enabled and source != "import":
             return PreparedItem(source, Ignored("switched off in config.toml"))
         directory = item.directory or _payload_directory(item.payload)
@@ -103,8 +100,8 @@ class Preparer:
         slim = truncate.trim_tool_response(item.payload, keep_reads=self._config.keep_reads)
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.resolve(directory)
-        shown = None if directory is None else _storable(directory)
-        verdict = adapt(payload, self._event_time(item.at), directory=shown, source=source)
+        stored = None if directory is None else storable(directory)
+        verdict = adapt(payload, self._event_time(item.at), directory=stored, source=source)
         return PreparedItem(source, verdict, project)
 
     def _event_time(self, at: int | None) -> int:
@@ -113,14 +110,14 @@ class Preparer:
 
 
 def is_small(items: Sequence[IngestItem]) -> bool:
-    """Whether preparing these holds nobody up who waits for it too: one request, with little in it."""
+    """Whether preparing these items is quick enough for the thread that commits: one request with little in it."""
     if len(items) != 1:
         return False
     item = items[0]
     if isinstance(item, Refused):
         return True
-    room, due = _SMALL, [item.payload]
-    for _ in range(_MEMBERS):
+    room, due = _SMALL_CHARACTERS, [item.payload]
+    for _ in range(_SMALL_MEMBERS):
         if not due:
             return True
         value = due.pop()
@@ -139,8 +136,3 @@ def is_small(items: Sequence[IngestItem]) -> bool:
 def _payload_directory(payload: Any) -> str | None:
     cwd = payload.get("cwd") if isinstance(payload, dict) else None
     return cwd if isinstance(cwd, str) and cwd else None
-
-
-def _storable(text: str) -> str:
-    """Valid UTF-8: a directory's name may be any bytes."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,11 +1,9 @@
-"""Where events wait while no daemon answers: files of lines, fsynced before they are promised.
+"""Append-only spool for events while no daemon answers; each line is fsynced before `append` returns.
 
-Standard library only, for the hook. Every hook appends to one active file under a lock; whoever
-drains takes that file away under the same lock, so nobody ever writes into a file that is being
-read, and a file that was read may simply be removed. A hook that cannot have the lock in time writes
-a file of its own. A line is one JSON object, already redacted. Beside the directory lies
-a reserve of space, which is given up to the first lines for which there is no room any more. Not here:
-what a line says.
+Every hook appends to one active file under a lock. The daemon renames that file under the same lock before it
+reads it, so a file is never written and read at once and may be deleted once read. A hook that does not get the
+lock in time writes a file of its own. A line is one JSON object, already redacted. A reserve file beside the
+directory is deleted to free space when the disk is full. Standard library only: the hook imports it.
 """
 
 import contextlib
@@ -19,25 +17,28 @@ from typing import NamedTuple
 from memd.paths import private_dir
 
 LINE_BYTES_MAX = 8 * 1024 * 1024
+"""Bytes of a line that is read; a longer one is not ours."""
 SEGMENT_BYTES = 4 * 1024 * 1024
-"""A larger active file is put aside, so that a drain that is interrupted repeats little."""
+"""Bytes from which the active file is closed, so that an interrupted drain repeats little."""
+RESERVE_BYTES = 2 * 1024 * 1024
+"""Bytes of the reserve file."""
 _ACTIVE = "active"
 _LOCK = "lock"
 _SUFFIX = ".jsonl"
-_HOOK_PATIENCE_S = 0.5
-_DRAIN_PATIENCE_S = 5.0
+_HOOK_LOCK_S = 0.5
+_DRAIN_LOCK_S = 5.0
+"""Seconds that a hook, and a drain, wait for the lock."""
 _RETRY_S = 0.005
-_PRIVATE = 0o600
-_KIND, _REGULAR = 0o170_000, 0o100_000
-"""Of a mode. The module `stat` would say the same, at a price."""
-RESERVE_BYTES = 2 * 1024 * 1024
-_AMPLE = 16
-"""A reserve is made where this many times as much is free: it must not be what fills the disk."""
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_FILE_MODE = 0o600
+_TYPE_MASK, _REGULAR_FILE = 0o170_000, 0o100_000
+"""Bits of `st_mode`; importing `stat` for them would cost the hook time."""
+_FREE_FACTOR_MIN = 16
+"""How many times the reserve must be free on the disk before it is made."""
+_FULL_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
-class Measure(NamedTuple):
-    """How much is waiting."""
+class SpoolSize(NamedTuple):
+    """Files, bytes and lines that wait to be drained."""
 
     files: int
     bytes: int
@@ -45,26 +46,26 @@ class Measure(NamedTuple):
 
 
 def append(spool_dir: str, line: bytes) -> None:
-    """Add one line (without its newline) and return once it will survive a power cut."""
+    """Append one line (without its newline) and return once it survives a power failure."""
     try:
-        _append(spool_dir, line)
+        _append_line(spool_dir, line)
     except OSError as error:
-        if error.errno not in _FULL or not give_up_reserve(spool_dir):
+        if error.errno not in _FULL_ERRORS or not give_up_reserve(spool_dir):
             raise
-        _append(spool_dir, line)
+        _append_line(spool_dir, line)
 
 
 def keep_reserve(spool_dir: str) -> bool:
-    """Set space aside for when there is none; whether it is there now. Never raises OSError."""
-    path = _reserve(spool_dir)
+    """Create the reserve file if the disk has space; return whether it exists. Never raises OSError."""
+    path = _reserve_path(spool_dir)
     try:
         if os.path.exists(path):
             return True
         disk = os.statvfs(os.path.dirname(path))
-        if disk.f_bavail * disk.f_frsize < _AMPLE * RESERVE_BYTES:
+        if disk.f_bavail * disk.f_frsize < _FREE_FACTOR_MIN * RESERVE_BYTES:
             return False
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        handle = os.open(path, flags, _PRIVATE)
+        handle = os.open(path, flags, _FILE_MODE)
         try:
             _write_all(handle, bytes(RESERVE_BYTES))
         finally:
@@ -75,25 +76,25 @@ def keep_reserve(spool_dir: str) -> bool:
 
 
 def give_up_reserve(spool_dir: str) -> bool:
-    """Let the reserve go; whether there was one."""
+    """Delete the reserve file; return whether there was one."""
     try:
-        os.unlink(_reserve(spool_dir))
+        os.unlink(_reserve_path(spool_dir))
     except OSError:
         return False
     return True
 
 
-def _reserve(spool_dir: str) -> str:
+def _reserve_path(spool_dir: str) -> str:
     return f"{spool_dir}.reserve"
 
 
-def _append(spool_dir: str, line: bytes) -> None:
+def _append_line(spool_dir: str, line: bytes) -> None:
     if not os.path.isdir(spool_dir):
         private_dir(spool_dir)
         _sync_dir(os.path.dirname(spool_dir))
-    with _locked(spool_dir, _HOOK_PATIENCE_S) as is_locked:
+    with _lock(spool_dir, _HOOK_LOCK_S) as is_locked:
         if not is_locked:
-            _write_alone(spool_dir, line)
+            _write_own_file(spool_dir, line)
             return
         path = os.path.join(spool_dir, _ACTIVE)
         if _write_line(path, line) >= SEGMENT_BYTES:
@@ -102,18 +103,18 @@ def _append(spool_dir: str, line: bytes) -> None:
 
 
 def drainable(spool_dir: str) -> list[str]:
-    """The files to drain, oldest first. The active one is put aside and is the last of them."""
+    """Return the files to drain, oldest first. The active file is closed and becomes the last of them."""
     if not os.path.isdir(spool_dir):
         return []
-    with _locked(spool_dir, _DRAIN_PATIENCE_S) as is_locked:
+    with _lock(spool_dir, _DRAIN_LOCK_S) as is_locked:
         active = os.path.join(spool_dir, _ACTIVE)
-        if is_locked and _size(active) > 0:
+        if is_locked and os.path.exists(active) and os.path.getsize(active):
             os.rename(active, _next_segment(spool_dir))
-        return [os.path.join(spool_dir, name) for name in _segments(spool_dir)]
+        return [os.path.join(spool_dir, name) for name in _list_segments(spool_dir)]
 
 
 def read(path: str) -> Iterator[bytes | None]:
-    """The lines of a file, without newlines; None for one that is longer than any we write."""
+    """Yield the lines of a file, without newlines; None for one longer than `LINE_BYTES_MAX`."""
     with open(path, "rb") as file:
         while line := file.readline(LINE_BYTES_MAX):
             if len(line) < LINE_BYTES_MAX or line.endswith(b"\n"):
@@ -126,17 +127,17 @@ def read(path: str) -> Iterator[bytes | None]:
 
 
 def remove(path: str) -> None:
-    """Let go of a file whose events are committed."""
+    """Delete a file whose events are committed."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     _sync_dir(os.path.dirname(path))
 
 
-def measure(spool_dir: str) -> Measure:
-    """What is waiting, by looking."""
+def measure(spool_dir: str) -> SpoolSize:
+    """Count what waits to be drained."""
     files = total = lines = 0
     if os.path.isdir(spool_dir):
-        for name in (*_segments(spool_dir), _ACTIVE):
+        for name in (*_list_segments(spool_dir), _ACTIVE):
             with (
                 contextlib.suppress(OSError),
                 open(os.path.join(spool_dir, name), "rb") as file,
@@ -148,21 +149,21 @@ def measure(spool_dir: str) -> Measure:
                 total += sum(size for size, _ in counted)
                 lines += sum(count for _, count in counted)
                 files += bool(counted)
-    return Measure(files, total, lines)
+    return SpoolSize(files, total, lines)
 
 
 @contextlib.contextmanager
-def _locked(spool_dir: str, patience_s: float) -> Iterator[bool]:
-    """Hold the spool's lock; False if somebody else held it for all of `patience_s`."""
+def _lock(spool_dir: str, timeout_s: float) -> Iterator[bool]:
+    """Hold the spool's lock; yield False if another process held it for all of `timeout_s`."""
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    handle = os.open(os.path.join(spool_dir, _LOCK), flags, _PRIVATE)
+    handle = os.open(os.path.join(spool_dir, _LOCK), flags, _FILE_MODE)
     try:
-        yield _acquire(handle, time.monotonic() + patience_s)
+        yield _acquire_lock(handle, time.monotonic() + timeout_s)
     finally:
         os.close(handle)
 
 
-def _acquire(handle: int, deadline: float) -> bool:
+def _acquire_lock(handle: int, deadline: float) -> bool:
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -175,13 +176,13 @@ def _acquire(handle: int, deadline: float) -> bool:
 
 
 def _write_line(path: str, line: bytes) -> int:
-    """Append to the active file and fsync it; its size. What fails half-way is taken back."""
+    """Append to the active file, fsync it and return its size. A partial write is undone."""
     is_new = not os.path.exists(path)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    handle = os.open(path, flags, _PRIVATE)
+    handle = os.open(path, flags, _FILE_MODE)
     try:
         before = os.fstat(handle).st_size
-        # A writer that died in mid-line must not take this line down with it.
+        # A writer may have died in the middle of a line; start a new one.
         is_torn = before > 0 and os.pread(handle, 1, before - 1) != b"\n"
         try:
             _write_all(handle, (b"\n" if is_torn else b"") + line + b"\n")
@@ -197,11 +198,11 @@ def _write_line(path: str, line: bytes) -> int:
     return after
 
 
-def _write_alone(spool_dir: str, line: bytes) -> None:
-    """Write a file of one's own, which appears only when it is whole."""
+def _write_own_file(spool_dir: str, line: bytes) -> None:
+    """Write a separate file, renamed into place once it is complete."""
     name = f"own-{time.time_ns():020d}-{os.getpid()}"
     hidden = os.path.join(spool_dir, f".{name}")
-    handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE)
+    handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _FILE_MODE)
     try:
         _write_all(handle, line + b"\n")
         os.fsync(handle)
@@ -217,33 +218,28 @@ def _write_all(handle: int, data: bytes) -> None:
         view = view[os.write(handle, view) :]
 
 
-def _segments(spool_dir: str) -> list[str]:
-    """Names of the files put aside: the numbered ones in order, then those of single hooks."""
+def _list_segments(spool_dir: str) -> list[str]:
+    """Return the names of closed files: the numbered ones in order, then those of single hooks."""
     names = [name for name in os.listdir(spool_dir) if name.endswith(_SUFFIX)]
-    return sorted(name for name in names if _is_file(os.path.join(spool_dir, name)))
+    return sorted(name for name in names if _is_regular_file(os.path.join(spool_dir, name)))
 
 
-def _is_file(path: str) -> bool:
-    """Whether it can be read to its end: no pipe, and no link to what somebody else writes."""
+def _is_regular_file(path: str) -> bool:
+    """Whether this is a regular file: no pipe, no link."""
     try:
-        return os.lstat(path).st_mode & _KIND == _REGULAR
+        return os.lstat(path).st_mode & _TYPE_MASK == _REGULAR_FILE
     except OSError:
         return False
 
 
 def _next_segment(spool_dir: str) -> str:
-    """A name after all that are there. Only under the lock."""
+    """Return a path after all existing ones. Call it under the lock."""
     numbers = [
-        int(stem) for name in _segments(spool_dir) if (stem := name[: -len(_SUFFIX)]).isdigit()
+        int(stem)
+        for name in _list_segments(spool_dir)
+        if (stem := name[: -len(_SUFFIX)]).isdigit()
     ]
     return os.path.join(spool_dir, f"{max(numbers, default=0) + 1:012d}{_SUFFIX}")
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _sync_dir(path: str) -> None:

@@ -1,9 +1,9 @@
-"""How much of a payload is kept, and that none of it is a secret: cut, then redacted, then cut. Pure.
+"""Size limits of a payload: truncate, redact, truncate again. Pure.
 
-A long text keeps its head and its tail. Redacting all of it would hold the agent up, and cutting it
-first could leave half a secret that no pattern knows any more. So spans (`<private>`, PEM) go from
-the whole text in one linear pass; the two ends are taken with a margin to spare, redacted, and then
-lose the margin, in which a secret may have been cut in two. Standard library only: the hook uses it.
+A long text is reduced to its head and tail. Redacting all of it would make the agent wait, and cutting it first
+could leave half a secret that no pattern matches. So blocks (`<private>`, PEM keys) are removed from the whole
+text in one linear pass; both ends are taken with a margin, redacted, and then lose the margin, in which a secret
+may have been cut in two. Standard library only: the hook imports it.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from memd.capture.redact.blocks import redact_blocks
 from memd.import_graph import FileImports, read_imports
 
 RedactValue = Callable[[Any], Any]
-"""Takes and returns a JSON value without secrets; a text stays a text."""
+"""Removes secrets from a JSON value; a text stays a text."""
 
 
 class PayloadLimits(NamedTuple):
-    """How much is kept. Bytes are of UTF-8."""
+    """Limits of one payload. Bytes are of UTF-8."""
 
     field_bytes: int = 32_768
     total_bytes: int = 262_144
@@ -31,21 +31,24 @@ class PayloadLimits(NamedTuple):
 
 PAYLOAD_LIMITS = PayloadLimits()
 MARGIN_CHARACTERS = 16_384
-"""Characters. Longer than any header line or token that a pattern must see whole."""
+"""Characters; more than any header line or token that a pattern must see whole."""
 _KEY_CHARACTERS = 200
-_SMALL = 1_024
-_SNAP = 200
-_NUMBER_MAX = 2**63
+_SMALL_CHARACTERS = 1_024
+"""Characters of a text that is stored even if the payload is over its limit."""
+_WORD_CHARACTERS_MAX = 200
+"""Characters within which a cut text is shortened to a whole word."""
+_INTEGER_MAX = 2**63
 _DEPTH_MARK = "… [nested too deep] …"
 _TOTAL_MARK = "… [payload too large] …"
 
-_READS = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead"})
-_EDITS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
-_REPEATED = {"content": "content", "oldString": "old_string", "newString": "new_string"}
-_MEASURES = frozenset({"path", "bytes", "lines"})
-_IMPORT_KEYS = frozenset((*FileImports._fields, "calls"))
-"""Keys that may follow the measures; earlier versions noted `calls`, too."""
-_IDS = (
+_READ_TOOLS = frozenset({"Read", "Glob", "Grep", "LS", "NotebookRead"})
+_EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_REPEATED_FIELDS = {"content": "content", "oldString": "old_string", "newString": "new_string"}
+"""Field of an edit's response → field of its input that holds the same."""
+_SIZE_FIELDS = frozenset({"path", "bytes", "lines"})
+_IMPORT_FIELDS = frozenset((*FileImports._fields, "calls"))
+"""Fields that may follow the sizes; earlier versions wrote `calls`, too."""
+_ID_FIELDS = (
     "session_id",
     "prompt_id",
     "tool_use_id",
@@ -64,27 +67,28 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def clean_payload(
     payload: Any, limits: PayloadLimits = PAYLOAD_LIMITS, redact: RedactValue = redact_value
 ) -> Any:
-    """A JSON value that may be written down: bounded, redacted, valid UTF-8, finite numbers only.
+    """Return a JSON value that may be stored: bounded, redacted, valid UTF-8, finite numbers only.
 
-    The ids of an object's top level survive the cutting and the redaction (one that looks like a
-    secret becomes its hash): everything else hangs on them.
+    The ids of an object's top level are neither truncated nor redacted, because events are joined by them;
+    one that looks like a secret becomes its hash.
     """
-    room = _PayloadBudget(limits, redact)
+    budget = _PayloadBudget(limits, redact)
     if not isinstance(payload, Mapping):
-        return redact(room.fit(payload, 0))
+        return redact(budget.fit(payload, 0))
     ids = {
-        name: _id(payload[name], redact) for name in _IDS if isinstance(payload.get(name), str)
+        name: _clean_id(payload[name], redact)
+        for name in _ID_FIELDS
+        if isinstance(payload.get(name), str)
     }
     rest = {key: value for key, value in payload.items() if key not in ids}
-    kept = redact(room.fit_object(rest, 0))
-    return {**ids, **kept}
+    return {**ids, **redact(budget.fit_object(rest, 0))}
 
 
 def trim_tool_response(payload: Any, *, keep_reads: bool) -> Any:
-    """The payload of a tool event without what is bulk and no memory.
+    """Return the payload of a tool event without bulk that is not worth remembering.
 
-    What a file was read as becomes its path, its size and the names of what it imports; an edit's
-    answer loses what its input said.
+    The content of a file that was read becomes its path, its size and the names that it imports; the response
+    to an edit loses what its input contains.
     """
     if not isinstance(payload, Mapping) or "tool_response" not in payload:
         return payload
@@ -92,45 +96,45 @@ def trim_tool_response(payload: Any, *, keep_reads: bool) -> Any:
         payload.get(k) for k in ("tool_name", "tool_input", "tool_response")
     )
     given = given if isinstance(given, Mapping) else {}
-    if not isinstance(tool, str):  # it may be a list, which no set can be asked for
+    if not isinstance(tool, str):  # a list could not be looked up in a set
         return payload
-    if tool in _READS and not keep_reads:
-        noted = _named(given, response) if tool == "Read" else {}
-        return {**payload, "tool_response": {**_measured(given, response), **noted}}
-    if tool in _EDITS and isinstance(response, Mapping):
+    if tool in _READ_TOOLS and not keep_reads:
+        imports = _find_imports(given, response) if tool == "Read" else {}
+        return {**payload, "tool_response": {**_measure_response(given, response), **imports}}
+    if tool in _EDIT_TOOLS and isinstance(response, Mapping):
         slim = {k: v for k, v in response.items() if not _is_repeated(k, v, given)}
         return {**payload, "tool_response": slim}
     return payload
 
 
 def truncate_text(text: str, limit: int, redact: RedactValue) -> str:
-    """A text of at most `limit` bytes: head and tail with the cut said, and no half secret in it."""
+    """Shorten a text to `limit` bytes: head, a mark with the number of characters cut, tail; no half secret."""
     text = _SURROGATE.sub("\ufffd", text) if not text.isascii() else text
     if utf8_size(text) <= limit:
         return text
     text = str(redact_blocks(text))
     if utf8_size(text) <= limit:
         return text
-    share = max(limit - _SNAP, _SNAP) // 2
+    share = max(limit - _WORD_CHARACTERS_MAX, _WORD_CHARACTERS_MAX) // 2
     reach = share + MARGIN_CHARACTERS
     if len(text) <= 2 * reach:
-        # Short enough to be redacted whole: then no end of it is a cut one.
+        # Short enough to be redacted as a whole: no secret is cut in two.
         whole = str(redact(text))
         head, tail = whole[:share], whole[-share:]
     else:
-        head = _without_margin(str(redact(text[:reach])))[:share]
-        tail = _without_margin(str(redact(text[-reach:]))[::-1])[:share][::-1]
+        head = _drop_margin(str(redact(text[:reach])))[:share]
+        tail = _drop_margin(str(redact(text[-reach:]))[::-1])[:share][::-1]
     head, tail = _first_bytes(head, share), _last_bytes(tail, share)
     return f"{head}… [{len(text) - len(head) - len(tail):,} characters cut] …{tail}"
 
 
 def utf8_size(text: str) -> int:
-    """Bytes of the text in UTF-8."""
+    """Return the number of bytes of the text in UTF-8."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
 class _PayloadBudget:
-    """What is left of a payload's room while it is being filled."""
+    """The bytes left for the rest of a payload while it is truncated."""
 
     def __init__(self, limits: PayloadLimits, redact: RedactValue) -> None:
         self._limits = limits
@@ -141,7 +145,7 @@ class _PayloadBudget:
         if isinstance(value, str):
             return self._fit_text(value)
         if value is None or isinstance(value, bool | int | float):
-            return _number(value)
+            return _fit_number(value)
         if depth >= self._limits.depth or self._left <= 0:
             return _TOTAL_MARK if self._left <= 0 else _DEPTH_MARK
         if isinstance(value, Mapping):
@@ -149,7 +153,7 @@ class _PayloadBudget:
         return self._fit_list(value, depth) if isinstance(value, Sequence) else str(type(value))
 
     def fit_object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
-        """Small values first, so that a huge one cannot push them out; in the order they came."""
+        """Fit small values first, so that a huge one cannot displace them; return them in their order."""
         items = list(value.items())
         fitted = {
             index: self.fit(item, depth + 1)
@@ -158,12 +162,12 @@ class _PayloadBudget:
                 key=lambda entry: not _is_small(entry[1][1]),
             )
         }
-        kept = {self._name(items[index][0]): fitted[index] for index in sorted(fitted)}
+        kept = {self._fit_key(items[index][0]): fitted[index] for index in sorted(fitted)}
         if len(items) > self._limits.items:
             kept["…"] = f"[{len(items) - self._limits.items:,} more cut]"
         return kept
 
-    def _name(self, key: Any) -> str:
+    def _fit_key(self, key: Any) -> str:
         name = truncate_text(str(key), _KEY_CHARACTERS * 4, self._redact)
         self._left -= len(name)
         return name
@@ -175,17 +179,16 @@ class _PayloadBudget:
         return kept
 
     def _fit_text(self, text: str) -> str:
-        if len(text) > _SMALL and self._left <= 0:
+        if len(text) > _SMALL_CHARACTERS and self._left <= 0:
             return _TOTAL_MARK
-        kept = truncate_text(
-            text, min(self._limits.field_bytes, max(self._left, _SMALL * 4)), self._redact
-        )
+        limit = min(self._limits.field_bytes, max(self._left, _SMALL_CHARACTERS * 4))
+        kept = truncate_text(text, limit, self._redact)
         self._left -= utf8_size(kept)
         return kept
 
 
-def _id(value: str, redact: RedactValue) -> str:
-    # A random id looks like a secret. Two of them redacted would be one, and an event lost.
+def _clean_id(value: str, redact: RedactValue) -> str:
+    # A random id looks like a secret. Two ids redacted to one mark would lose an event.
     if _PLAIN_ID.fullmatch(value) or (len(value) <= _KEY_CHARACTERS and redact(value) == value):
         return _SURROGATE.sub("\ufffd", value)
     raw = value.encode("utf-8", "surrogatepass")
@@ -194,47 +197,40 @@ def _id(value: str, redact: RedactValue) -> str:
 
 def _is_small(value: Any) -> bool:
     if isinstance(value, str):
-        return len(value) <= _SMALL
+        return len(value) <= _SMALL_CHARACTERS
     return not isinstance(value, Mapping | Sequence)
 
 
-def _number(value: Any) -> Any:
-    """A number, truth value or null that JSON and SQLite can hold."""
+def _fit_number(value: Any) -> Any:
+    """Return a number, boolean or null that JSON and SQLite can hold."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return (
-        "… [huge number] …" if isinstance(value, int) and abs(value) >= _NUMBER_MAX else value
+        "… [huge number] …" if isinstance(value, int) and abs(value) >= _INTEGER_MAX else value
     )
 
 
-def _without_margin(piece: str) -> str:
-    """A redacted piece without its last characters, in which a secret may have been cut in two."""
+def _drop_margin(piece: str) -> str:
+    """Drop the last characters of a redacted piece, in which a secret may have been cut in two."""
     kept = piece[:-MARGIN_CHARACTERS] if len(piece) > MARGIN_CHARACTERS else ""
     end = kept.rstrip()
-    space = max(end.rfind(" ", len(end) - _SNAP), end.rfind("\n", len(end) - _SNAP))
+    first = len(end) - _WORD_CHARACTERS_MAX
+    space = max(end.rfind(" ", first), end.rfind("\n", first))
     return kept[: space + 1] if space > 0 else kept
 
 
 def _first_bytes(text: str, limit: int) -> str:
-    raw = text.encode("utf-8", "surrogatepass")
-    end = min(limit, len(raw))
-    while end < len(raw) and raw[end] & 0xC0 == 0x80:  # noqa: PLR2004  # a UTF-8 continuation byte
-        end -= 1
-    return raw[:end].decode("utf-8", "surrogatepass")
+    return text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
 
 
 def _last_bytes(text: str, limit: int) -> str:
-    raw = text.encode("utf-8", "surrogatepass")
-    start = max(len(raw) - limit, 0)
-    while start < len(raw) and raw[start] & 0xC0 == 0x80:  # noqa: PLR2004  # as above
-        start += 1
-    return raw[start:].decode("utf-8", "surrogatepass")
+    return text.encode("utf-8", "surrogatepass")[-limit:].decode("utf-8", "ignore")
 
 
-def _measured(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
-    if isinstance(response, Mapping) and _is_measured(response):
+def _measure_response(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
+    if isinstance(response, Mapping) and _has_sizes_only(response):
         return dict(response)
-    texts = list(_texts(response, 0))
+    texts = _list_texts(response, 0)
     path = next(
         (p for k in ("file_path", "notebook_path", "path") if (p := given.get(k))), None
     )
@@ -245,38 +241,39 @@ def _measured(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
     }
 
 
-def _is_measured(response: Mapping[Any, Any]) -> bool:
-    return _MEASURES <= set(response) <= _MEASURES | _IMPORT_KEYS
+def _has_sizes_only(response: Mapping[Any, Any]) -> bool:
+    return _SIZE_FIELDS <= set(response) <= _SIZE_FIELDS | _IMPORT_FIELDS
 
 
-def _named(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
-    """The names of what a file imports: the graph of files is made of them, and its text is not kept."""
+def _find_imports(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
+    """Return the names that a file imports, for the graph of files; its text is not stored."""
     path = given.get("file_path")
-    if not isinstance(path, str) or (isinstance(response, Mapping) and _is_measured(response)):
+    if not isinstance(path, str) or (
+        isinstance(response, Mapping) and _has_sizes_only(response)
+    ):
         return {}
-    named = read_imports(path, str(redact_blocks("\n".join(_texts(response, 0)))))
+    found = read_imports(path, str(redact_blocks("\n".join(_list_texts(response, 0)))))
     return {
         key: list(value) if isinstance(value, tuple) else value
-        for key, value in named._asdict().items()
+        for key, value in found._asdict().items()
         if value
     }
 
 
-def _texts(value: Any, depth: int) -> Sequence[str]:
-    """What was read: the contents and names in an answer, not its labels."""
+def _list_texts(value: Any, depth: int) -> Sequence[str]:
+    """Return the contents and names in a response, without its labels."""
     if isinstance(value, str):
         return [value]
     if depth > PAYLOAD_LIMITS.depth:
         return []
     if isinstance(value, Mapping):
         inner = [v for k, v in value.items() if k not in ("type", "filePath", "mode")]
-        return [text for item in inner for text in _texts(item, depth + 1)]
+        return [text for item in inner for text in _list_texts(item, depth + 1)]
     if isinstance(value, Sequence):
-        return [text for item in value for text in _texts(item, depth + 1)]
+        return [text for item in value for text in _list_texts(item, depth + 1)]
     return []
 
 
 def _is_repeated(name: str, value: Any, given: Mapping[str, Any]) -> bool:
-    if name == "originalFile":
-        return True
-    return name in _REPEATED and given.get(_REPEATED[name]) == value
+    source = _REPEATED_FIELDS.get(name)
+    return name == "originalFile" or (source is not None and given.get(source) == value)

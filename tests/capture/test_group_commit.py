@@ -191,7 +191,7 @@ async def test_one_that_goes_away_just_when_it_is_to_lead_appoints_the_next(
         await settled()
         group.start_soon(group_commit.enqueue, items("stays"))
         await settled()
-        group_commit._queue[0].call()  # as the first does when it ends
+        group_commit._queue[0].wake()  # as the first does when it ends
         gone.go()
         store.free.set()
     assert [reasons for reasons, _ in store.commits if "stays" in reasons]

@@ -193,7 +193,7 @@ async def test_captures_that_arrive_during_a_commit_share_the_next_one(ingestor,
     async with anyio.create_task_group() as group:
         group.start_soon(db.write, lambda _: free.wait(60))
         group.start_soon(capture, 0)
-        await until(lambda: ingestor._group_commit._is_led)
+        await until(lambda: ingestor._group_commit._has_leader)
         for number in range(1, 17):
             group.start_soon(capture, number)
         await until(lambda: ingestor.status()["pending"] >= 16)
@@ -225,7 +225,7 @@ async def test_a_client_that_goes_away_takes_nobody_with_it(ingestor, db):
     async with anyio.create_task_group() as group:
         group.start_soon(db.write, lambda _: free.wait(60))
         group.start_soon(capture, 0)
-        await until(lambda: ingestor._group_commit._is_led)
+        await until(lambda: ingestor._group_commit._has_leader)
         for number in range(1, 9):
             group.start_soon(capture, number)
         await until(lambda: ingestor.status()["pending"] >= 8)

@@ -136,7 +136,7 @@ def test_the_memory_of_directories_is_bounded(clock):
     resolver = ProjectResolver(clock)
     for number in range(1_000):
         resolver.resolve(f"/nowhere/{number}")
-    assert len(resolver._known) <= 256
+    assert len(resolver._cached) <= 256
 
 
 @pytest.fixture

@@ -60,7 +60,7 @@ def test_a_large_file_is_put_aside_by_the_writer(tmp_path, monkeypatch):
 
 
 def test_a_hook_that_cannot_have_the_lock_writes_a_file_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setattr(spool, "_HOOK_PATIENCE_S", 0.02)
+    monkeypatch.setattr(spool, "_HOOK_LOCK_S", 0.02)
     with (tmp_path / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         spool.append(str(tmp_path), b"alone")

@@ -1,9 +1,9 @@
-"""Redaction: no secret reaches the disk. Pure.
+"""redact(), redact_value(): no secret reaches the disk. Pure.
 
-Four rules in a row: blocks over many lines (`spans`), named secrets (`patterns`, `shapes`), values of names
-that hold secrets (`assignments`), random words (`entropy`). What they find becomes
-`[REDACTED:<name>]`, and the result is fed to them again until it no longer changes, so that redacting
-twice is redacting once. Standard library only: the hook runs this when no daemon answers.
+Four rules in a row: multi-line blocks (`blocks`), secrets known by their form (`tokens`, `formats`), values assigned
+to secret names (`assignments`), random words (`entropy`). A finding becomes `[REDACTED:<name>]`, and the result is
+redacted again until it no longer changes, so redacting twice equals redacting once. Standard library only: the
+hook runs this when no daemon answers.
 """
 
 import functools
@@ -25,13 +25,13 @@ from memd.capture.redact.tokens import ISSUERS, PLACEHOLDER, TOKENS, Pattern, co
 __all__ = ["PATTERNS", "redact", "redact_blocks", "redact_value"]
 
 PATTERNS: tuple[Pattern, ...] = (*TOKENS, *ISSUERS, *FORMATS)
-"""Every named secret, in the order in which they are tried."""
+"""Every secret known by its form, in the order in which they are tried."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def _by_needle(members: Iterable[int]) -> _Needles:
-    """Each needle once, with the places in the table of the patterns that it speaks for."""
+    """Return each needle once, with the indexes of its patterns in `PATTERNS`."""
     table: dict[str, tuple[int, ...]] = {}
     for n in members:
         for needle in PATTERNS[n].needles:
@@ -40,7 +40,7 @@ def _by_needle(members: Iterable[int]) -> _Needles:
 
 
 def _by_gate() -> tuple[tuple[int, str, _Needles], ...]:
-    """(run, gate, needles) of the folded patterns: a look for a needle costs more than either."""
+    """Group the folded patterns as (run, gate, needles): both checks cost less than the search for a needle."""
     groups: dict[tuple[int, str], list[int]] = {}
     for n, pattern in enumerate(PATTERNS):
         if pattern.folded:
@@ -50,27 +50,29 @@ def _by_gate() -> tuple[tuple[int, str, _Needles], ...]:
 
 _GATED_NEEDLES = _by_gate()
 _NEEDLES = _by_needle(n for n, pattern in enumerate(PATTERNS) if not pattern.folded)
-_BARE = [n for n, p in enumerate(PATTERNS) if not p.needles]
+_NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
-_LONG_MIN = 20
-_LONG = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
-_TELLING = re.compile(r"[A-Z0-9]", re.ASCII)
-_HARMLESS_MAX = 4_096
+_LONG_CHARACTERS_MIN = 20
+_LONG_RUN = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
+_CAPITAL_OR_DIGIT = re.compile(r"[A-Z0-9]", re.ASCII)
+_HARMLESS_CACHED_MAX = 4_096
 _HARMLESS_CHARACTERS = 200
-_harmless: set[str] = set()
 _PASSES_MAX = 32
-"""Nearly every text takes two. Secrets of different kinds that nothing parts take one each."""
+"""Nearly every text takes two; adjacent secrets of different kinds take one each."""
 _DEPTH_MAX = 150
-_PLACEHOLDER_MAX = 64
-_Redact = Callable[[str], str]
+_PLACEHOLDER_CHARACTERS_MAX = 64
+_RedactText = Callable[[str], str]
+
+_harmless: set[str] = set()
+"""Long words without a secret, because paths and names recur. A secret is never cached."""
 
 
 def redact(text: str, *, entropy: bool = True) -> str:
-    """The text with every secret replaced by `[REDACTED:<pattern-name>]`; idempotent.
+    """Replace every secret by `[REDACTED:<pattern-name>]`; idempotent.
 
-    `entropy=False` leaves random words without a name or a known shape.
+    `entropy=False` leaves random words without a name or a known form.
     """
-    # Most keys of an object are too short for a token, and have no room for a value.
+    # Most keys of an object are too short for a token or an assigned value.
     if _SHORT_NAME.fullmatch(text):
         return text
     for _ in range(_PASSES_MAX):
@@ -82,10 +84,10 @@ def redact(text: str, *, entropy: bool = True) -> str:
 
 
 def redact_value(value: Any, *, entropy: bool = True) -> Any:
-    """A JSON value with its strings and keys redacted; `entropy` as in `redact`.
+    """Redact the strings and keys of a JSON value; `entropy` as in `redact`.
 
-    A string (or the strings of a list) whose key says it is a secret goes whole, unless it only
-    refers to one. Numbers, booleans and None stay. What lies deeper than 150 levels goes.
+    A string (or the strings of a list) under a secret name is redacted whole, unless it only refers to a
+    secret. Numbers, booleans and None stay. Values nested deeper than 150 levels are redacted.
     """
     clean = redact if entropy else functools.partial(redact, entropy=False)
     return _redact_value(value, _DEPTH_MAX, clean)
@@ -94,33 +96,32 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
 def _redact_once(text: str, *, entropy: bool) -> str:
     text = redact_blocks(text)
     lowered = text.lower()
-    long_words = _long_words(text)
+    long_words = _find_long_words(text)
     fresh = [word for word in long_words if word not in _harmless]
     longest = max(map(len, long_words), default=0)
-    candidates = [*_by_word(fresh), *_by_text(lowered, longest)]
-    for pattern in [PATTERNS[n] for n in sorted(set(candidates))]:
-        text = _replace(text, pattern)
+    candidates = {*_match_words(fresh), *_match_text(lowered, longest)}
+    for n in sorted(candidates):
+        text = _replace_secrets(text, PATTERNS[n])
     text = redact_assignments(text, text.lower())
     return redact_words(text) if entropy and has_random_words(fresh) else text
 
 
-def _long_words(text: str) -> list[str]:
-    """The runs of characters that tokens are made of and as long as one.
+def _find_long_words(text: str) -> list[str]:
+    """Return the runs of token characters that are long enough for a token and not all small letters.
 
-    Most of a text stands in short words, and splitting it costs a third of looking for runs in it.
-    No token is drawn of small letters alone.
+    Most of a text is short words; splitting it first costs a third of searching it for runs.
     """
     return [
         run
         for word in text.split()
-        if len(word) >= _LONG_MIN
-        for run in _LONG.findall(word)
-        if _TELLING.search(run)
+        if len(word) >= _LONG_CHARACTERS_MIN
+        for run in _LONG_RUN.findall(word)
+        if _CAPITAL_OR_DIGIT.search(run)
     ]
 
 
-def _by_text(lowered: str, longest: int) -> list[int]:
-    """Places of the folded patterns that may match: a needle of theirs stands in the text."""
+def _match_text(lowered: str, longest: int) -> list[int]:
+    """Return the indexes of the folded patterns with a needle in the text."""
     return [
         n
         for run, gate, needles in _GATED_NEEDLES
@@ -131,51 +132,46 @@ def _by_text(lowered: str, longest: int) -> list[int]:
     ]
 
 
-def _by_word(words: list[str]) -> list[int]:
-    """Places of the other patterns that may match: a needle of theirs stands in one of these words.
-
-    Words in which there is nothing are remembered, for paths and names come again and again; a secret
-    never is.
-    """
+def _match_words(words: list[str]) -> list[int]:
+    """Return the indexes of the other patterns with a needle in one of these words; cache words without any."""
     if not words:
         return []
     joined = "\n".join(words)
     found = [n for needle, ns in _NEEDLES if needle in joined for n in ns]
-    # No telling letters: a look at the long words costs little.
-    found += [n for n in _BARE if PATTERNS[n].compiled().search(joined)]
+    found += [n for n in _NEEDLELESS if PATTERNS[n].compiled().search(joined)]
     if not found and not has_random_words(words):
-        if len(_harmless) > _HARMLESS_MAX:
+        if len(_harmless) > _HARMLESS_CACHED_MAX:
             _harmless.clear()
         _harmless.update(word for word in words if len(word) <= _HARMLESS_CHARACTERS)
     return found
 
 
-def _matches(text: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
-    """The spans of what the pattern finds; one that begins with a needle is tried there alone."""
+def _find_secrets(text: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
+    """Yield the spans that a pattern matches; one that begins with a needle is tried only there."""
     regex = pattern.compiled()
     lowered = text.lower() if pattern.begins else ""
     done = 0
     if len(lowered) != len(text):  # a few letters grow when lowered
         while found := regex.search(text, done):
-            for span in _in_a_row(text, regex, found):
+            for span in _find_adjacent(text, regex, found):
                 yield span
                 done = span[1]
             done = max(done, found.end(), found.start() + 1)
         return
-    for at in sorted({at for needle in pattern.needles for at in _places(needle, lowered)}):
+    for at in sorted({at for needle in pattern.needles for at in _find_all(needle, lowered)}):
         if at >= done and (found := regex.match(text, at)):
-            for span in _in_a_row(text, regex, found):
+            for span in _find_adjacent(text, regex, found):
                 yield span
                 done = span[1]
             done = max(done, found.end())
 
 
-def _in_a_row(
+def _find_adjacent(
     text: str, regex: re.Pattern[str], first: re.Match[str]
 ) -> Iterator[tuple[int, int]]:
-    """The span of a secret, and of those that begin where the one before it ends.
+    """Yield the span of a secret, and of each that begins where the previous one ends.
 
-    Only what is put in its place parts them: else every pass would find one of a hundred.
+    A pattern needs an edge before a secret; without this every pass would find one of a hundred in a row.
     """
     at, found = 0, first
     while True:
@@ -188,18 +184,18 @@ def _in_a_row(
         at, found = at + end, again
 
 
-def _places(needle: str, lowered: str) -> Iterator[int]:
+def _find_all(needle: str, lowered: str) -> Iterator[int]:
     at = lowered.find(needle)
     while at >= 0:
         yield at
         at = lowered.find(needle, at + 1)
 
 
-def _replace(text: str, pattern: Pattern) -> str:
+def _replace_secrets(text: str, pattern: Pattern) -> str:
     kept: list[str] = []
     done = 0
-    for found in _matches(text, pattern):
-        start, end = _whole(text, *found)
+    for found in _find_secrets(text, pattern):
+        start, end = _widen_to_placeholder(text, *found)
         secret = text[start:end]
         if not compile_regex(PLACEHOLDER).sub("", secret) or (
             pattern.references and is_reference(secret)
@@ -210,9 +206,9 @@ def _replace(text: str, pattern: Pattern) -> str:
     return "".join((*kept, text[done:])) if kept else text
 
 
-def _whole(text: str, start: int, end: int) -> tuple[int, int]:
-    """The span without a part of a placeholder at its beginning, and with all of one at its end."""
-    opened = text.rfind("[REDACTED:", max(0, start - _PLACEHOLDER_MAX), start + 9)
+def _widen_to_placeholder(text: str, start: int, end: int) -> tuple[int, int]:
+    """Exclude part of a placeholder at the span's beginning, and include all of one at its end."""
+    opened = text.rfind("[REDACTED:", max(0, start - _PLACEHOLDER_CHARACTERS_MAX), start + 9)
     if 0 <= opened < start and (before := compile_regex(PLACEHOLDER).match(text, opened)):
         start = max(start, before.end())
     last = text.rfind("[REDACTED:", start, end + 9)
@@ -221,7 +217,7 @@ def _whole(text: str, start: int, end: int) -> tuple[int, int]:
     return start, max(start, end)
 
 
-def _redact_value(value: Any, depth: int, redact: _Redact) -> Any:
+def _redact_value(value: Any, depth: int, redact: _RedactText) -> Any:
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, dict):
@@ -234,23 +230,25 @@ def _redact_value(value: Any, depth: int, redact: _Redact) -> Any:
     return value
 
 
-def _redact_object(members: dict[Any, Any], depth: int, redact: _Redact) -> dict[Any, Any]:
+def _redact_object(members: dict[Any, Any], depth: int, redact: _RedactText) -> dict[Any, Any]:
     # `{"name": "DB_PASSWORD", "value": "…"}` names its secret in a field of its own.
     named = next((members[k] for k in ("name", "key") if isinstance(members.get(k), str)), "")
     clean: dict[Any, Any] = {}
     for key, value in members.items():
         shown = redact(key) if isinstance(key, str) else key
         name = redact(named) if key == "value" else shown
-        clean[_free_key(shown, clean)] = _redact_member(_bare(name), value, depth, redact)
+        clean[_free_key(shown, clean)] = _redact_member(
+            _strip_placeholders(name), value, depth, redact
+        )
     return clean
 
 
-def _bare(name: Any) -> str:
-    """The name that a rule may judge: what was redacted in it says nothing about its value."""
+def _strip_placeholders(name: Any) -> str:
+    """Remove placeholders from a name: a redacted part says nothing about the value."""
     return compile_regex(PLACEHOLDER).sub("", name) if isinstance(name, str) else ""
 
 
-def _redact_member(name: str, value: Any, depth: int, redact: _Redact) -> Any:
+def _redact_member(name: str, value: Any, depth: int, redact: _RedactText) -> Any:
     rule = secret_rule(name)
     if rule is not None and isinstance(value, list | tuple):
         items = [_redact_member(name, item, depth, redact) for item in value]
@@ -263,7 +261,7 @@ def _redact_member(name: str, value: Any, depth: int, redact: _Redact) -> Any:
 
 
 def _free_key(key: Any, taken: dict[Any, Any]) -> Any:
-    """The key, numbered if another secret was redacted to the same: no member is lost."""
+    """Return the key, numbered if another was redacted to the same, so that no member is lost."""
     if key not in taken or not isinstance(key, str):
         return key
     number = 2

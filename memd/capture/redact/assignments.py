@@ -1,17 +1,16 @@
-"""Secrets assigned to names: password=, "token": and the like."""
+"""Secrets assigned to names: `password=`, `"token":` …, in code, settings, JSON and shell. Pure.
+
+A name is judged by its end: `DB_PASSWORD`, `clientSecret` and `x-api-key` hold a secret, `token_count`, `secret_name`
+and `nextPageToken` do not. A value is redacted unless it only refers to a secret (`${VAR}`, `os.environ["X"]`,
+`get_token()`), declares a type (`password: str`) or is a word of prose. `changeme` is redacted: an unchanged default
+is a live password. In ambiguous notations passwords are judged more strictly than tokens, a name with other meanings.
+"""
 
 import functools
 import re
 from typing import NamedTuple
 
 from memd.capture.redact.tokens import PLACEHOLDER, compile_regex
-
-# MERGED from memd.capture.names:
-# MERGED Names that hold secrets, and values that only refer to one. Pure.
-# MERGED
-# MERGED A name is judged by its end: `DB_PASSWORD`, `clientSecret` and `x-api-key` hold a secret, `token_count`,
-# MERGED `secret_name` and `nextPageToken` do not.
-
 
 NAMING_WORDS = (
     "pass",
@@ -63,7 +62,7 @@ _SPARED = (
 _HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+"
 _NAME_MAX = 120
 _NAMES_CACHED = 1_024
-"""The keys of payloads are the same few all the time."""
+"""Names whose rule is cached; the keys of payloads are few."""
 _REFERENCE_MAX = 400
 _REFERENCE = (
     r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\(.*|\$\{\{.*\}\}"
@@ -76,16 +75,16 @@ _REFERENCE = (
 
 
 def secret_rule(name: str) -> str | None:
-    """Which rule says that this name holds a secret: `password`, `token`, …; None if it does not.
+    """Return the rule by which this name holds a secret: `password`, `token`, …; None if it does not.
 
     >>> secret_rule("clientSecret"), secret_rule("token_count")
     ('secret', None)
     """
-    return _judged(name[-_NAME_MAX:])
+    return _find_rule(name[-_NAME_MAX:])
 
 
 @functools.lru_cache(maxsize=_NAMES_CACHED)
-def _judged(name: str) -> str | None:
+def _find_rule(name: str) -> str | None:
     if name == "_auth":  # .npmrc
         return "secret"
     bare = squashed(name)
@@ -115,17 +114,8 @@ def is_reference(value: str) -> bool:
 
 
 def is_working_directory(name: str, value: str) -> bool:
-    """`PWD=/home/dev` is where a shell stands, not a password."""
+    """Whether this is a shell's `PWD=/home/dev`, not a password."""
     return name.lower() in {"pwd", "oldpwd"} and value[:1] in {"/", "~", ".", "$"}
-
-
-# MERGED from memd.capture.assignments:
-# MERGED What is assigned to names that hold secrets, in code, settings, JSON and shell. Pure.
-# MERGED
-# MERGED A value goes unless it only refers to a secret (`${VAR}`, `os.environ["X"]`, `get_token()`), declares a
-# MERGED type (`password: str`), or is a word of prose. `changeme` goes: a default that nobody changed is a
-# MERGED live password, and losing it costs nothing. Where the notation leaves it open, passwords are judged
-# MERGED more strictly than tokens, whose name means other things too.
 
 
 _ANCHORS = ("pass", "pwd", "secret", "token", "key", "auth", "jwt", "mnemonic")
@@ -148,7 +138,7 @@ _NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+-]|is\b|was\b|str))"
 _NAME_CHARACTERS = frozenset(
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
 )
-_NAME_MAX_assignments = 64
+_ASSIGNED_NAME_CHARACTERS = 64
 _QUALIFIED = r"(?i:(?:api|access|secret|private|signing|auth|license)[ ]\Z)"
 # A quote before which another one is open, and after which an expression goes on, ends a text.
 _CLOSES_TEXT = r"\\{0,7}\s*(?:[,)\]};+%:.|]|\Z|[\r\n])"
@@ -194,8 +184,8 @@ payload"""
 _OBJECTS = frozenset(_COMMON_OBJECTS.split())
 
 
-class _Slot(NamedTuple):
-    """A value that is assigned to a secret name, and how it is written there."""
+class _Assignment(NamedTuple):
+    """A value that is assigned to a secret name, and the notation around it."""
 
     start: int
     end: int
@@ -215,26 +205,26 @@ class _Slot(NamedTuple):
 
 
 def redact_assignments(text: str, lowered: str) -> str:
-    """The text without the values that are assigned to secret names. `lowered`: the text's `lower()`."""
+    """Redact the values that are assigned to secret names. `lowered`: the text's `lower()`."""
     if len(lowered) != len(
         text
     ):  # a few letters grow when lowered; then offsets would not agree
         lowered = "".join(c.lower() if c.isascii() else c for c in text)
     kept: list[str] = []
     done = 0
-    for anchor in _anchors(lowered):
+    for anchor in _find_anchors(lowered):
         if anchor < done or not _is_assigned(text, anchor):
             continue
-        slot = _slot(text, anchor)
-        if slot is None or slot.start < done or not _must_go(text, slot):
+        slot = _parse_assignment(text, anchor)
+        if slot is None or slot.start < done or not _is_secret(text, slot):
             continue
         kept += [text[done : slot.start], f"[REDACTED:{slot.rule}]"]
         done = slot.end
     return "".join((*kept, text[done:])) if kept else text
 
 
-def _anchors(lowered: str) -> list[int]:
-    """Where a word begins that secret names are made of."""
+def _find_anchors(lowered: str) -> list[int]:
+    """Return where words begin that secret names contain."""
     found: list[int] = []
     for word in _ANCHORS:
         at = lowered.find(word)
@@ -245,14 +235,14 @@ def _anchors(lowered: str) -> list[int]:
 
 
 def _is_assigned(text: str, anchor: int) -> bool:
-    """Whether it is worth a closer look: a sign of an assignment after the name, or a flag's before it."""
+    """Whether a sign of an assignment follows the name, or a flag's dashes precede it."""
     if compile_regex(_NEAR).match(text, anchor) is not None:
         return True
-    return text.find("--", max(0, anchor - _NAME_MAX_assignments), anchor) >= 0
+    return text.find("--", max(0, anchor - _ASSIGNED_NAME_CHARACTERS), anchor) >= 0
 
 
-def _slot(text: str, anchor: int) -> _Slot | None:
-    """The value that is assigned to the name around an anchor, if that name holds a secret."""
+def _parse_assignment(text: str, anchor: int) -> _Assignment | None:
+    """Return the value that is assigned to the name around an anchor, if that name holds a secret."""
     tail = compile_regex(_TAIL).match(text, anchor)
     if tail is None:
         return None
@@ -269,14 +259,14 @@ def _slot(text: str, anchor: int) -> _Slot | None:
         "cookie",
     }:  # headers have patterns of their own
         return None
-    return _placed(text, tail, begin, notation, rule)
+    return _locate_value(text, tail, begin, notation, rule)
 
 
 def _name_start(text: str, anchor: int) -> int:
     begin = anchor
     while (
         begin > 0
-        and anchor - begin < _NAME_MAX_assignments
+        and anchor - begin < _ASSIGNED_NAME_CHARACTERS
         and text[begin - 1] in _NAME_CHARACTERS
     ):
         begin -= 1
@@ -293,10 +283,10 @@ def _qualified_rule(text: str, begin: int, name: str) -> str | None:
     return "api-key"
 
 
-def _placed(
+def _locate_value(
     text: str, tail: re.Match[str], begin: int, notation: str, rule: str
-) -> _Slot | None:
-    """The slot of a value; None if the quote before it ends a text that the name stands in."""
+) -> _Assignment | None:
+    """Return the assignment; None if the quote before the value ends a string that contains the name."""
     before = text[max(0, begin - _LOOK_BACK) : begin]
     name, opened = text[begin : tail.end("name")], tail["open"]
     if opened and _ends_text(text, begin, tail.end(), opened):
@@ -307,8 +297,8 @@ def _placed(
     setting = line_start and tight and notation == "equals" and name == name.upper()
     is_last = line_start and notation in {"equals", "colon"}
     is_header = notation == "colon" and compile_regex(_HEADER).match(name) is not None
-    start, end = _value(text, tail, setting=setting, is_last=is_last or is_header)
-    return _Slot(
+    start, end = _value_span(text, tail, setting=setting, is_last=is_last or is_header)
+    return _Assignment(
         start,
         end,
         rule,
@@ -331,8 +321,10 @@ def _ends_text(text: str, begin: int, after: int, quote: str) -> bool:
     return len(compile_regex(rf"(?<!\\){re.escape(quote)}").findall(line)) % 2 == 1
 
 
-def _value(text: str, tail: re.Match[str], *, setting: bool, is_last: bool) -> tuple[int, int]:
-    """Where the value begins and ends."""
+def _value_span(
+    text: str, tail: re.Match[str], *, setting: bool, is_last: bool
+) -> tuple[int, int]:
+    """Return where the value begins and ends."""
     start, opened = tail.end(), tail["open"]
     if opened is None:
         return start, _bare_end(text, start, setting=setting, is_last=is_last)
@@ -368,15 +360,15 @@ def _quoted_end(text: str, start: int, opened: str) -> int:
     """Where a quoted value ends: at its own quote, however deeply escaped, or with the line."""
     depth, quote = len(opened) - 1, opened[-1]
     at = text.find(quote, start)
-    while at >= 0 and _is_escaped(_slashes(text, start, at), depth):
+    while at >= 0 and _is_escaped(_count_backslashes(text, start, at), depth):
         at = text.find(quote, at + 1)
     line = text.find("\n", start, at if at >= 0 else len(text))
     if line >= 0:
         return line
-    return at - min(_slashes(text, start, at), depth) if at >= 0 else len(text)
+    return at - min(_count_backslashes(text, start, at), depth) if at >= 0 else len(text)
 
 
-def _slashes(text: str, start: int, at: int) -> int:
+def _count_backslashes(text: str, start: int, at: int) -> int:
     count = 0
     while at - count > start and text[at - count - 1] == "\\":
         count += 1
@@ -388,25 +380,25 @@ def _is_escaped(slashes: int, depth: int) -> bool:
     return slashes > depth and (slashes - depth) // (depth + 1) % 2 == 1
 
 
-def _must_go(text: str, slot: _Slot) -> bool:
-    """Whether what is assigned is a secret itself."""
+def _is_secret(text: str, slot: _Assignment) -> bool:
+    """Whether the assigned value is itself a secret."""
     value = text[slot.start : slot.end]
     if is_reference(value) or is_working_directory(slot.name, value):
         return False
     if slot.quoted or slot.end - slot.start >= _LONG:
-        return _quoted_goes(slot, value)
+        return _is_quoted_secret(slot, value)
     if slot.setting:
         number = slot.rule != "password" and compile_regex(_NUMBER).fullmatch(value)
         return not number and not compile_regex(_CALL).fullmatch(value)
     if slot.notation in {"compared", "listed", "declared"} or _is_code(slot, value):
         return False
     if compile_regex(_PLAIN).fullmatch(value):
-        return _plain_goes(text, slot, value)
-    return _literal_goes(slot, value)
+        return _is_plain_secret(text, slot, value)
+    return _is_literal_secret(slot, value)
 
 
-def _quoted_goes(slot: _Slot, value: str) -> bool:
-    """In quotes everything goes that is not written for people."""
+def _is_quoted_secret(slot: _Assignment, value: str) -> bool:
+    """Whether a quoted value is a secret: everything but text for people."""
     signs = not any(c.isalnum() for c in value) and len(value) < _SIGNS_MAX
     if signs or _is_label(slot.name, value):
         return False
@@ -416,7 +408,7 @@ def _quoted_goes(slot: _Slot, value: str) -> bool:
 
 
 def _is_label(name: str, value: str) -> bool:
-    """A quoted text for people: the name itself, a sentence about it, a header that refers to it."""
+    """Whether a quoted text is for people: the name itself, a sentence about it, a header that refers to it."""
     if squashed(value) == squashed(name):
         return True
     scheme, _, rest = value.partition(" ")
@@ -427,7 +419,7 @@ def _is_label(name: str, value: str) -> bool:
     return all(compile_regex(_SENTENCE_WORD).fullmatch(word) for word in value.split())
 
 
-def _is_code(slot: _Slot, value: str) -> bool:
+def _is_code(slot: _Assignment, value: str) -> bool:
     """An expression, a type or a number rather than a literal."""
     openers = _OPENERS[:3] if compile_regex(_HEADER).match(slot.name) else _OPENERS
     if value[0] in openers or not any(c.isalnum() for c in value):
@@ -444,7 +436,7 @@ def _is_code(slot: _Slot, value: str) -> bool:
     return typed or not any(c.isdigit() for c in value) or value.split(".", 1)[0] in _OBJECTS
 
 
-def _plain_goes(text: str, slot: _Slot, value: str) -> bool:
+def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
     """Letters only: a weak secret in a setting or on a command line, a name in code, a word in prose."""
     if len(value) < _PLAIN_MIN or value.lower() in _STOP or slot.notation == "prose":
         return False
@@ -460,7 +452,7 @@ def _plain_goes(text: str, slot: _Slot, value: str) -> bool:
     return value[0].islower() and value.lower() not in _VARIABLES
 
 
-def _literal_goes(slot: _Slot, value: str) -> bool:
+def _is_literal_secret(slot: _Assignment, value: str) -> bool:
     """With digits or signs: a secret, unless it is as short as a variable's name."""
     if slot.notation == "prose":
         return _is_mixed(value) and len(value) >= _LITERAL_MIN

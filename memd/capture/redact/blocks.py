@@ -1,39 +1,29 @@
-"""<private> blocks, PEM keys, memd's own injected context."""
+"""Multi-line blocks: `<private>`, private keys, memd's own injected context. Pure.
+
+Capture runs this on a whole text before it is reduced to head and tail, so a block that crosses the cut never
+survives. A block without its end reaches to the end of the text, one without its beginning starts where the text
+does. Injected context is recognised by its first line, `<recalled-memory source="memd" …>` and a line break, also
+as JSON or HTML write it; the name alone, in prose or code, is left. Standard library only: the hook imports it.
+"""
 
 from typing import NamedTuple
 
 from memd.capture.redact.tokens import compile_regex
 
-# MERGED from memd.capture.echo:
-# MERGED What memd itself put before an agent, taken out again: nothing recalled becomes a memory anew. Pure.
-# MERGED
-# MERGED A block is known by its first line, `<recalled-memory source="memd" …>` and then the line's end, also
-# MERGED as JSON or HTML write it; that name in somebody's prose or code is left alone. A block that was cut
-# MERGED reaches to the end of the text. Standard library only: the hook runs this when no daemon answers.
-
-
 INJECTED_TAG = "recalled-memory"
 INJECTED_OPENING = f'<{INJECTED_TAG} source="memd"'
 INJECTED_CLOSING = f"</{INJECTED_TAG}>"
-_LESS, _MORE = r"(?:<|&lt;|\\{1,7}u003c)", r"(?:>|&gt;|\\{1,7}u003e)"
+_INJECTED_LESS, _INJECTED_MORE = r"(?:<|&lt;|\\{1,7}u003c)", r"(?:>|&gt;|\\{1,7}u003e)"
 _QUOTE = r"(?:\\{0,7}\"|&quot;|&#34;|\\{1,7}u0022)"
 _BLOCK = (
-    rf"(?si){_LESS}{INJECTED_TAG} source={_QUOTE}memd{_QUOTE}[^<>\n]{{0,200}}?{_MORE}"
-    rf"(?=[ \t]*(?:\r?\n|\\{{1,7}}n)).*?(?:{_LESS}/{INJECTED_TAG}{_MORE}|\Z)"
+    rf"(?si){_INJECTED_LESS}{INJECTED_TAG} source={_QUOTE}memd{_QUOTE}[^<>\n]{{0,200}}?{_INJECTED_MORE}"
+    rf"(?=[ \t]*(?:\r?\n|\\{{1,7}}n)).*?(?:{_INJECTED_LESS}/{INJECTED_TAG}{_INJECTED_MORE}|\Z)"
 )
 
 
 def strip_injected_context(text: str) -> str:
-    """The text without the blocks that memd put in; whatever stood around them stays as it is."""
+    """Remove the context that memd injected, so that no memory is captured again."""
     return compile_regex(_BLOCK).sub("", text) if INJECTED_TAG in text else text
-
-
-# MERGED from memd.capture.spans:
-# MERGED Blocks over many lines: `<private>`, private keys, memd's own echo, found in one walk. Pure.
-# MERGED
-# MERGED Capture runs this on the whole of a text before it is cut to head and tail, so a block that
-# MERGED straddles the cut never survives. A block that was cut already is taken whole: without its end it
-# MERGED reaches to the end of the text, without its beginning it starts where the text does.
 
 
 _OPEN = r"(?:[<＜]|&lt;|\\{1,7}u003c)"
@@ -45,8 +35,8 @@ _QUOTES = "\"'`"
 _NEAR = 200
 
 
-class _Mark(NamedTuple):
-    """Where a block begins or ends."""
+class _BlockMark(NamedTuple):
+    """The beginning or end of a block."""
 
     start: int
     end: int
@@ -55,20 +45,17 @@ class _Mark(NamedTuple):
 
 
 def redact_blocks(text: str) -> str:
-    """The text without `<private>` blocks, private keys and what memd put in; nothing else is touched.
-
-    Linear in the text: one look for each needle, and one walk over the marks if there are any.
-    """
+    """Remove `<private>` blocks, private keys and injected context. Linear in the text."""
     text = strip_injected_context(text)
     if "private" in text or "PRIVATE" in text or "rivate" in text.lower():
-        text = _without(text, _tags(text))
+        text = _replace_blocks(text, _find_private_tags(text))
     if "PRIVATE KEY" in text or "SECRET KEY" in text:
-        text = _without(text, _keys(text))
+        text = _replace_blocks(text, _find_key_lines(text))
     return text
 
 
-def _without(text: str, marks: list[_Mark]) -> str:
-    """The text with everything between balanced marks replaced."""
+def _replace_blocks(text: str, marks: list[_BlockMark]) -> str:
+    """Replace everything between balanced marks."""
     kept: list[str] = []
     done = depth = begun = 0
     name = ""
@@ -76,7 +63,7 @@ def _without(text: str, marks: list[_Mark]) -> str:
         if mark.opens:
             if depth == 0:
                 begun, name = mark.start, mark.name
-            # Keys are not nested: a second beginning is a key whose end was lost.
+            # Keys do not nest: a second beginning follows a key whose end was lost.
             depth = depth + 1 if mark.name == "private" else 1
             continue
         if depth == 0:
@@ -92,18 +79,18 @@ def _without(text: str, marks: list[_Mark]) -> str:
     return "".join((*kept, text[done:]))
 
 
-def _tags(text: str) -> list[_Mark]:
+def _find_private_tags(text: str) -> list[_BlockMark]:
     found = compile_regex(_TAG).finditer(text)
     return [
-        _Mark(m.start(), m.end(), not m[1], "private")
+        _BlockMark(m.start(), m.end(), not m[1], "private")
         for m in found
         if not m[0].rstrip(">").endswith("/")
     ]
 
 
-def _keys(text: str) -> list[_Mark]:
+def _find_key_lines(text: str) -> list[_BlockMark]:
     found = compile_regex(_KEY).finditer(text)
-    marks = [_Mark(m.start(), m.end(), m[1] == "BEGIN", _key_name(m[2])) for m in found]
+    marks = [_BlockMark(m.start(), m.end(), m[1] == "BEGIN", _key_name(m[2])) for m in found]
     return [mark for mark in marks if not _is_mention(text, mark)]
 
 
@@ -113,8 +100,8 @@ def _key_name(words: str) -> str:
     return "ssh2-private-key" if "SSH2" in words else "private-key"
 
 
-def _is_mention(text: str, mark: _Mark) -> bool:
-    """Code that looks for such a line has it in quotes, and no key beside it."""
+def _is_mention(text: str, mark: _BlockMark) -> bool:
+    """Whether this is code that mentions such a line: in quotes, without a key beside it."""
     if mark.opens:
         beside, near = text[mark.end : mark.end + 1], text[mark.end : mark.end + _NEAR]
     else:

@@ -1,8 +1,8 @@
-"""Random words: long runs of characters that no person and no compiler would have written. Pure.
+"""High-entropy strings: long runs of characters that neither people nor compilers write. Pure.
 
-A word counts as random when its letters do not follow each other as they do in words, its kinds of
-character alternate, and its Shannon entropy is high. Hashes, ids, paths, addresses without
-credentials and images are random too and are spared by their shape or by what stands before them.
+A word counts as random when its pairs of letters are unusual in words, its character classes alternate, and its
+Shannon entropy is high. Hashes, ids, paths, URLs without credentials and images are random too; their form or the
+text before them exempts them.
 """
 
 import bisect
@@ -54,7 +54,7 @@ _NAME_MIN = 3
 _BITS_MIN = 3.5
 _PART_MIN = 5
 _LETTERS_A_TURN = 3
-"""Of a name so many stand between two changes of case, or more: MyProject."""
+"""Letters per change of case in a name, at least: MyProject."""
 _DRAWN_MIN = 20
 _DRAWN_SHARE = 0.6
 _MARGIN = 0.15
@@ -78,7 +78,7 @@ would find them in four of ten."""
 
 
 def redact_words(text: str) -> str:
-    """The text with its random words replaced by `[REDACTED:high-entropy]`."""
+    """Replace random words by `[REDACTED:high-entropy]`."""
     kept: list[str] = []
     done = 0
     blocks = _public_blocks(text)
@@ -105,12 +105,12 @@ def _public_blocks(text: str) -> list[tuple[int, int]]:
 
 
 def has_random_words(runs: Iterable[str]) -> bool:
-    """Whether any of these runs of characters has a random word, so that a look at its text is worth the time."""
+    """Whether any of these runs of characters contains a random word."""
     return any(is_random(word) for run in runs for word in _WORD.findall(run))
 
 
 def is_random(word: str) -> bool:
-    """Whether a word of 24 or more characters looks drawn by lot, judged by its first 512.
+    """Whether a word of 24 or more characters looks random, judged by its first 512.
 
     Small letters alone, capitals alone, digits and hexadecimal are no evidence.
     """
@@ -118,10 +118,12 @@ def is_random(word: str) -> bool:
     mixed = _DIGIT.search(sample) is not None or not (sample.islower() or sample.isupper())
     if not mixed or _HEX.fullmatch(sample):
         return False
-    return _is_drawn(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
+    return (
+        _has_random_parts(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
+    )
 
 
-def _is_drawn(sample: str) -> bool:
+def _has_random_parts(sample: str) -> bool:
     """Whether the parts of a word between `-`, `_`, `/` and `+` look drawn.
 
     They are judged one by one; the random ones must make up twenty characters or more, and most of
@@ -129,9 +131,11 @@ def _is_drawn(sample: str) -> bool:
     characters may also be random as a whole.
     """
     parts = [part for part in _SPLIT.split(sample) if part]
-    chances = [_chance(part) for part in parts]
+    chances = [_score_randomness(part) for part in parts]
     drawn = [
-        len(part) for part, chance in zip(parts, chances, strict=True) if _is_lot(part, chance)
+        len(part)
+        for part, chance in zip(parts, chances, strict=True)
+        if _is_random_part(part, chance)
     ]
     if sum(drawn) >= max(_DRAWN_MIN, _DRAWN_SHARE * len(sample)):
         return True
@@ -154,12 +158,12 @@ def _is_alphabet(word: str) -> bool:
     return steps.count(1) + steps.count(-1) > len(word) // 2
 
 
-def _is_lot(part: str, chance: float) -> bool:
+def _is_random_part(part: str, chance: float) -> bool:
     """Whether one part, free of separators, is more like a draw of characters than like words."""
     return len(part) >= _PART_MIN and chance > _MARGIN * len(part) and not _HEX.fullmatch(part)
 
 
-def _chance(part: str) -> float:
+def _score_randomness(part: str) -> float:
     """The evidence that a part was drawn: seams and odd pairs of letters, less the usual pairs.
 
     camelCase is made of words, so a pair of letters across its humps is no evidence of either.
@@ -198,4 +202,6 @@ def _is_name(part: str) -> bool:
     if len(part) < _PART_MIN:
         return part.islower()
     turns = len(_SEAM.findall(part))
-    return turns * _LETTERS_A_TURN <= len(part) and not _is_lot(part, _chance(part))
+    return turns * _LETTERS_A_TURN <= len(part) and not _is_random_part(
+        part, _score_randomness(part)
+    )

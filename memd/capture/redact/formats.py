@@ -1,6 +1,6 @@
-r"""The table of notations that carry a secret: headers, addresses, command lines, wrapped keys. Pure.
+r"""Headers, URLs with credentials, command-line flags and other formats that carry a secret (data).
 
-As in `patterns`, only the last group of a regex goes, so that what stands around a password is kept:
+As in `tokens`, only the last group of a regex is redacted, so that the text around a password stays:
 `postgres://user:[REDACTED:database-url]@host`.
 """
 
@@ -60,7 +60,7 @@ FORMATS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "signed-url",
-        # Whoever has such an address may do what it says, for as long as it says.
+        # Such a URL grants access to anyone until it expires.
         r"(?i:x-(?:amz|goog)-(?:signature|security-token))(?:=|%3[Dd])(?P<s>[A-Za-z0-9%+/_-]{20,}=*)",
         ("x-amz-", "x-goog-"),
         folded=True,
@@ -69,7 +69,7 @@ FORMATS: tuple[Pattern, ...] = (
     ),
     Pattern(
         "password-hash",
-        # As crypt and its kin write them; a weak password is soon read from one.
+        # The formats of crypt(3); a weak password is soon recovered from its hash.
         r"\$(?:[156y7]|2[abxy]?|argon2(?:id?|d))\$(?P<s>[A-Za-z0-9./,=$+]{20,256})",
         ("$1$", "$5$", "$6$", "$7$", "$y$", "$2$", "$2a$", "$2b$", "$2x$", "$2y$", "$argon2"),
         folded=True,
@@ -168,4 +168,4 @@ FORMATS: tuple[Pattern, ...] = (
         references=True,
     ),
 )
-"""Tried after the tokens, which know better what they have found."""
+"""Tried after the tokens, whose names are more specific."""

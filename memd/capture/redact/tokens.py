@@ -1,20 +1,14 @@
-"""Regexes of issued tokens (data)."""
+"""Regexes of issued tokens (data).
+
+A regex is compiled when one of its needles is first seen, so a hook without a daemon compiles few. If a regex has a
+group `s`, only that is redacted, else the whole match. Every regex is bounded or anchored at the edge of a run, so
+that no input makes it scan the same characters repeatedly. Standard library only, without `dataclasses`,
+which would cost the hook 20 ms.
+"""
 
 import functools
 import re
 from typing import NamedTuple
-
-# MERGED from memd.capture.patterns:
-# MERGED The table of issued tokens: what each looks like, and a cheap sign that it may be there. Pure.
-# MERGED
-# MERGED A row says `name`, `regex` and `needles`. A regex is compiled the first time one of its needles is seen,
-# MERGED so that a hook without a daemon pays for none of them. If a regex has a group `s`, only that goes;
-# MERGED otherwise the whole match does. Every regex is bounded or starts at the edge of a run, so that
-# MERGED no input makes it walk the same characters many times. Imports the standard library only, and not
-# MERGED `dataclasses`, which costs 20 ms of a hook's life.
-# MERGED Not here: headers, addresses and other notations (`shapes`), names that hold secrets (`assignments`), blocks over many lines (`spans`), random words
-# MERGED (`entropy`).
-
 
 HEX_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 # Not inside a longer word, except after an escaped line break (`\n` inside a JSON string).
@@ -25,31 +19,31 @@ _VALUE_END = r"(?![A-Za-z0-9/+_.-])"
 
 
 PLACEHOLDER = r"\[REDACTED:[a-z0-9-]{1,40}\](?:#\d{1,9})?"
-"""What stands where a secret stood; `#2` tells two keys of an object apart."""
+"""What replaces a secret; `#2` distinguishes two keys of an object."""
 
 
 @functools.cache
 def compile_regex(regex: str, flags: int = 0) -> re.Pattern[str]:
-    """The regex, compiled the first time it is asked for."""
+    """Compile a regex at its first use."""
     return re.compile(regex, flags)
 
 
 class Pattern(NamedTuple):
-    """One named secret. `needles`: one of them stands in every text that the regex can match."""
+    """One secret known by its form. Every text that the regex matches contains one of the `needles`."""
 
     name: str
     regex: str
     needles: tuple[str, ...]
     folded: bool = False
-    """Needles are looked for in the lower-cased text, not in its long words."""
+    """Search for the needles in the lower-cased text, not in its long words."""
     references: bool = False
-    """Leave a match alone if it only refers to a secret: `${TOKEN}`, `<password>`."""
+    """Leave a match that only refers to a secret: `${TOKEN}`, `<password>`."""
     begins: bool = False
-    """Every match begins with a needle: nowhere else need the regex be tried. Of folded ones."""
+    """Folded only: every match begins with a needle, so the regex is tried only there."""
     run: int = 0
-    """Every match has so many characters of tokens in a row. Of folded ones, whose needles are common."""
+    """Folded only: every match has at least this many token characters in a row."""
     gate: str = ""
-    """Stands in every match, in lower case, and is cheaper to look for than the needles. Of folded ones."""
+    """Folded only: lower-case text in every match that is cheaper to search for than the needles."""
 
     def compiled(self) -> re.Pattern[str]:
         """The regex, compiled once."""
@@ -349,14 +343,6 @@ TOKENS: tuple[Pattern, ...] = (*_CLOUDS, *_FORGES, *_MODELS, *_SERVICES)
 """Secrets that are known by their issuer's prefix or shape."""
 
 
-# MERGED from memd.capture.issuers:
-# MERGED The table of tokens of further issuers, as in `patterns`: what each looks like, and a cheap sign of it. Pure.
-# MERGED
-# MERGED Most of these are a prefix and hexadecimal, an id or small letters, which `entropy` rightly takes for no
-# MERGED evidence: without a row of their own they would be kept. Standard library only.
-# MERGED Not here: what Pattern means (`patterns`), notations (`shapes`).
-
-
 ISSUERS: tuple[Pattern, ...] = (
     Pattern(
         "sourcegraph-token",
@@ -425,4 +411,4 @@ ISSUERS: tuple[Pattern, ...] = (
     Pattern("infracost-key", EDGE + r"ico-[A-Za-z0-9]{32}(?![A-Za-z0-9])", ("ico-",)),
     Pattern("octopus-key", EDGE + r"API-[A-Z0-9]{25,32}(?![A-Za-z0-9])", ("API-",)),
 )
-"""Tried after the tokens of `patterns`."""
+"""Tried after `TOKENS`."""
