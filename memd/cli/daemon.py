@@ -114,8 +114,7 @@ def check_settings() -> None:
     from memd.recall import profiles
 
     settings = config.load_config(daemon_call.paths().config_file)
-    profiles.resolve_profiles(settings.profiles)
-    profiles.check_default_profile(settings.recall.profile, settings.profiles)
+    profiles.resolve_profiles(settings.recall.profile, settings.profiles)
 
 
 def _by_its_manager(paths: Paths) -> str | None:

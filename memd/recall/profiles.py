@@ -9,33 +9,18 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from memd.errors import BadRequest, ConfigError
 
 RetrieverName = Literal["topic", "lexical", "vector"]
 
 
-def _require_finite(value: float) -> float:
-    if not math.isfinite(value):
-        raise ValueError("must be a finite number")
-    return value
-
-
-Number = Annotated[float, AfterValidator(_require_finite)]
-Weight = Annotated[float, Field(ge=0), AfterValidator(_require_finite)]
-Days = Annotated[float, Field(gt=0), AfterValidator(_require_finite)]
+Weight = Annotated[float, Field(ge=0)]
 
 
 class _FrozenModel(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class LexicalSettings(_FrozenModel):
@@ -61,7 +46,7 @@ class ProfileStep(_FrozenModel):
     shape: Literal["exponential", "hyperbolic", "logarithmic", "half_life"] = "hyperbolic"
     """recency: exp(−age/days), 1/(1 + age/days), 1 − log10(1 + age in days)/10, or 2^(−age/half-life)
     with a half-life by kind (signals.py), prolonged by use."""
-    days: Days = 365.0
+    days: Annotated[float, Field(gt=0)] = 365.0
     previous: Weight = 0.4
     next: Weight = 0.2
     session: Weight = 0.5
@@ -91,7 +76,7 @@ class LearnedSettings(_FrozenModel):
     """The worth of the nearest memory; the mean of those that may be seen gets 0."""
     context: Weight = 0.8
     """With a `context` step: the same for the neighbours, beside the worth of their words."""
-    floor: Number = 1.5
+    floor: float = 1.5
     """How far, in deviations, a memory must stand out to match with no word in common."""
 
 
@@ -265,16 +250,12 @@ def resolve_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> Profile:
         raise ConfigError(f"{key}: {first['msg']}") from error
 
 
-def resolve_profiles(own: Mapping[str, Mapping[str, Any]]) -> dict[str, Profile]:
-    """Every profile, so that a mistake shows at the start and not with a question."""
-    return {name: resolve_profile(name, own) for name in (*PUBLISHED, *own)}
-
-
-def check_default_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise ConfigError if the default profile does not exist or is not valid."""
-    if name not in PUBLISHED and name not in own:
-        raise ConfigError(f"recall.profile: {_explain_unknown_profile(name, own)}")
-    resolve_profile(name, own)
+def resolve_profiles(default: str, own: Mapping[str, Mapping[str, Any]]) -> dict[str, Profile]:
+    """Every profile, so that a mistake shows at the start; ConfigError if `default` is none of them."""
+    found = {name: resolve_profile(name, own) for name in (*PUBLISHED, *own)}
+    if default not in found:
+        raise ConfigError(f"recall.profile: {_explain_unknown_profile(default, own)}")
+    return found
 
 
 def _explain_unknown_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> str:
@@ -294,12 +275,12 @@ def _merge_bases(
         if via:
             raise ConfigError(f"profiles.{via[-1]}.base: {_explain_unknown_profile(name, own)}")
         raise BadRequest(f"profile: {_explain_unknown_profile(name, own)}")
-    base = data.get("base")
-    if base is None:
-        return dict(data)
-    inherited = _merge_bases(str(base), own, (*via, name))
-    return overlay_tables(
-        inherited, {key: value for key, value in data.items() if key != "base"}
+    change = dict(data)
+    base = change.pop("base", None)
+    return (
+        change
+        if base is None
+        else overlay_tables(_merge_bases(str(base), own, (*via, name)), change)
     )
 
 

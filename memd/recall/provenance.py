@@ -35,15 +35,7 @@ _CLAIMS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT
 """Kinds that say how things are or should be; the others say what happened, which needs no confirmation."""
 _STATED_FIX = "stated-fix"
 _CONFIRMING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE, Stance.COMPATIBLE})
-_TEXT_KEYS = (
-    "prompt",
-    "last_assistant_message",
-    "message",
-    "error",
-    "command",
-    "file_path",
-    "summary",
-)
+_TEXT_KEYS = ("prompt", "last_assistant_message", "message", "error", "command", "file_path", "summary")  # fmt: skip
 """Where an event's own words are, if no quote of it was stored."""
 
 Node = tuple[str, str]
@@ -82,8 +74,6 @@ class _GraphReader:
     summaries: dict[int, Summary] = field(default_factory=dict)
     events: dict[int, Event] = field(default_factory=dict)
     visible: dict[Node, bool] = field(default_factory=dict)
-    mentioned: dict[Node, bool] = field(default_factory=dict)
-    """For nodes that are neither memories nor events: whether a visible memory has an edge to them."""
 
     def explain(self, node: Node, depth: int, now: int | None) -> Why:
         """Explain a node; UnknownId if the caller may not see it."""
@@ -203,10 +193,7 @@ class _GraphReader:
         """Whether an edge between files begins at a file that a visible memory has an edge to."""
         if self.project_ids is None or {edge.from_kind, edge.to_kind} & {"summary", "event"}:
             return True
-        start = (edge.from_kind, edge.from_id)
-        if start not in self.mentioned:
-            self.mentioned[start] = links.has_edge_to(self.tx, *start, self.project_ids)
-        return self.mentioned[start]
+        return links.has_edge_to(self.tx, edge.from_kind, edge.from_id, self.project_ids)
 
     def _walk_supersessions(self, summary: Summary) -> Iterator[SupersessionLink]:
         """What supersedes it and what it supersedes, directly or not; nearest first.
@@ -396,9 +383,13 @@ _RULES: Mapping[str, str] = {
     "stated-fix": "a check failed, something was changed, and the agent said that it is fixed",
     "unmended": "a check failed and was not fixed in its turn",
     "remembered": "a user or an agent asked to remember it",
-    "remembered:untitled": "a user or an agent asked to remember it",
     "imported": "it was imported",
     "imported:file": "read from a file",
+    "decision": "a sentence that decides something",
+    "instruction": "the user said how to do things from now on",
+    "preference": "the user said what they prefer",
+    "fact": "the user stated a fact to keep in mind",
+    "task": "the user named something to be done later",
     "decision:stated": "a sentence announces a decision",
     "decision:changed-mind": "a sentence says that its speaker changed their mind",
     "decision:decided": "a sentence says that it was decided or agreed",
@@ -421,18 +412,9 @@ _RULES: Mapping[str, str] = {
     "vault-import": "it was like this in the vault that it was imported from",
     "judged": "a user or an agent judged the two",
 }
-_RULE_PREFIXES: Mapping[str, str] = {
-    "decision:": "a sentence that decides something",
-    "instruction:": "the user said how to do things from now on",
-    "preference:": "the user said what they prefer",
-    "fact:": "the user stated a fact to keep in mind",
-    "task:": "the user named something to be done later",
-    "imported": "it was imported",
-}
+"""Rule → its meaning; for any other rule, that of the part before the colon."""
 
 
 def describe_rule(rule: str) -> str:
     """What a rule means; empty for an unknown one."""
-    if rule in _RULES:
-        return _RULES[rule]
-    return next((text for start, text in _RULE_PREFIXES.items() if rule.startswith(start)), "")
+    return _RULES.get(rule) or _RULES.get(rule.partition(":")[0], "")

@@ -95,36 +95,24 @@ _RECENT_PATTERN = re.compile(
     re.IGNORECASE,
 )
 _KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
-    (
-        re.compile(
-            r"\b(?:how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
-            r"|(?:rule|convention|guideline|instruction|policy|style)s?\b|always|never|prefer\w*|supposed to)",
-            re.IGNORECASE,
-        ),
-        (Kind.INSTRUCTION, Kind.PREFERENCE),
-    ),
-    (
-        re.compile(
-            r"\b(?:why (?:did|does|do|is|was|were|are) .*\b(?:fail\w*|crash\w*|break\w*|broke\w*|error\w*|answer\w*|not)\b"
-            r"|[1-5]\d\d\b|\w*(?:Error|Exception)\b|traceback|exception|crash\w*|broken|bug|fix(?:ed)?|fail(?:s|ed|ing|ure)?)",
-        ),
-        (Kind.FIX, Kind.FAILURE),
-    ),
-    (
-        re.compile(
-            r"\b(?:where do we|what do we use|which \w+ (?:do|did|are|should) we|what did we (?:decide|choose|pick|agree)"
-            r"|(?:did|have) we (?:decide|choose|chosen|decided)|decision|decid\w+|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
-            re.IGNORECASE,
-        ),
-        (Kind.DECISION,),
-    ),
-    (
-        re.compile(
-            r"\b(?:todo|to-do|remind\w*|open tasks?|left to do|next steps?)\b", re.IGNORECASE
-        ),
-        (Kind.TASK,),
-    ),
-)
+    (re.compile(
+        r"\b(?:how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
+        r"|(?:rule|convention|guideline|instruction|policy|style)s?\b|always|never|prefer\w*|supposed to)",
+        re.IGNORECASE,
+    ), (Kind.INSTRUCTION, Kind.PREFERENCE)),
+    (re.compile(
+        r"\b(?:why (?:did|does|do|is|was|were|are) .*\b(?:fail\w*|crash\w*|break\w*|broke\w*|error\w*|answer\w*|not)\b"
+        r"|[1-5]\d\d\b|\w*(?:Error|Exception)\b|traceback|exception|crash\w*|broken|bug|fix(?:ed)?|fail(?:s|ed|ing|ure)?)",
+    ), (Kind.FIX, Kind.FAILURE)),
+    (re.compile(
+        r"\b(?:where do we|what do we use|which \w+ (?:do|did|are|should) we|what did we (?:decide|choose|pick|agree)"
+        r"|(?:did|have) we (?:decide|choose|chosen|decided)|decision|decid\w+|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
+        re.IGNORECASE,
+    ), (Kind.DECISION,)),
+    (re.compile(
+        r"\b(?:todo|to-do|remind\w*|open tasks?|left to do|next steps?)\b", re.IGNORECASE
+    ), (Kind.TASK,)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

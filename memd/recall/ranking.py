@@ -20,17 +20,9 @@ from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import idf
 from memd.models import Tier
-from memd.recall import semantic, signals
+from memd.recall import retrievers, semantic, signals
 from memd.recall.profiles import Profile, ProfileStep
-from memd.recall.retrievers import (
-    Floats,
-    IndexedQuery,
-    Rows,
-    Scores,
-    add_neighbours,
-    first_row_per_summary,
-    score_neighbours,
-)
+from memd.recall.retrievers import Floats, IndexedQuery, Rows, Scores
 from memd.recall.types import ScorePart
 from memd.store.filter import Mask
 from memd.store.types import SummaryPair, SummaryUse
@@ -205,9 +197,9 @@ def collect_candidates(query: IndexedQuery, found: Retrieved) -> Rows:
     """The best row of every summary that a retriever, or a neighbour of a lexical hit, brings."""
     lexical, beside = found.lexical, found.learned_beside
     if any(step.signal == "context" for step in query.parsed.profile.steps) and len(lexical):
-        lexical = add_neighbours(query.index, lexical, query.visible.wanted)
+        lexical = retrievers.add_neighbours(query.index, lexical, query.visible.wanted)
     rows = [found.topic, lexical, found.vector, *([] if beside is None else [beside.rows])]
-    return first_row_per_summary(query.index, np.concatenate(rows))
+    return retrievers.first_row_per_summary(query.index, np.concatenate(rows))
 
 
 def score_candidates(
@@ -216,12 +208,11 @@ def score_candidates(
     """Apply the profile to its candidates."""
     index, profile, learned = query.index, query.parsed.profile, found.learned
     rankings = _rank_by_retriever(index, rows, found)
+    weights: dict[str, float] = dict(profile.legs.items())
+    if learned is not None and learned.leads:
+        weights["vector"] = 0.0  # it counts by its shares and not by its ranking
     fused = fuse_rankings(
-        rankings,
-        _weigh_retrievers(profile, learned),
-        fusion=profile.fusion,
-        rrf_k=profile.rrf_k,
-        count=len(rows),
+        rankings, weights, fusion=profile.fusion, rrf_k=profile.rrf_k, count=len(rows)
     )
     presence = {}
     if any(step.signal in _SIGNALS_BY_WORD for step in profile.steps):
@@ -274,16 +265,6 @@ def _rank_by_retriever(
         for name, (own, scores) in results.items()
         if len(own)
     }
-
-
-def _weigh_retrievers(
-    profile: Profile, learned: semantic.LearnedEvidence | None
-) -> dict[str, float]:
-    """The retrievers' weights; a learned space that leads counts by its shares and not by its ranking."""
-    weights: dict[str, float] = dict(profile.legs.items())
-    if learned is not None and learned.leads:
-        weights["vector"] = 0.0
-    return weights
 
 
 def fuse_rankings(
@@ -343,7 +324,7 @@ def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreSt
     query, rows, scores = context.query, context.rows, context.lexical_scores
     evidence, profile = query.visible.evidence, context.profile
     best = float(scores[rows].max(initial=0.0)) or 1.0
-    before, after = score_neighbours(
+    before, after = retrievers.score_neighbours(
         query.index, rows, evidence.mask, lambda others: scores[others].astype(np.float64)
     )
     sessions = evidence.sessions.scores(query.terms.numbers, profile.lexical)
@@ -473,13 +454,6 @@ def _compute_entity(_: ProfileStep, context: RankingContext) -> Floats:
     return signals.entity_factor(np.array(named, dtype=np.float64))
 
 
-def _compute_frequency(_: ProfileStep, context: RankingContext) -> Floats:
-    c, rows = context.columns, context.rows
-    return signals.frequency_factor(
-        c.revisions[rows].astype(np.int64), c.duplicates[rows].astype(np.int64)
-    )
-
-
 SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     "recency": _compute_recency,
     "tier": lambda _, v: signals.tier_share(v.columns.tier[v.rows], v.profile.rrf_k),
@@ -492,13 +466,11 @@ SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     # Infinity caps nothing: the cap is for pinned memories alone.
     "cap_pinned": lambda step, v: np.where(v.columns.pinned[v.rows], step.weight, np.inf),
     "confidence": lambda _, v: v.columns.confidence[v.rows].astype(np.float64),
-    "quality": lambda _, v: signals.quality_factor(
-        v.columns.quality[v.rows].astype(np.float64)
+    "quality": lambda _, v: signals.quality_factor(v.columns.quality[v.rows]),
+    "length": lambda _, v: signals.length_factor(v.columns.body_length[v.rows]),
+    "frequency": lambda _, v: signals.frequency_factor(
+        v.columns.revisions[v.rows], v.columns.duplicates[v.rows]
     ),
-    "length": lambda _, v: signals.length_factor(
-        v.columns.body_length[v.rows].astype(np.int64)
-    ),
-    "frequency": _compute_frequency,
     "coactivation": _compute_coactivation,
     "significance": _compute_significance,
     # Both saying it again and recalling it reinforce a memory.

@@ -7,8 +7,9 @@ is counted in memory and written in the background, so that no answer waits for 
 """
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -21,13 +22,7 @@ from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.memory_index import MemoryIndex
 from memd.recall import rerank, search, semantic
 from memd.recall.hits import find_turns
-from memd.recall.profiles import (
-    Profile,
-    adapt_to_recent,
-    check_default_profile,
-    resolve_profile,
-    resolve_profiles,
-)
+from memd.recall.profiles import Profile, adapt_to_recent, resolve_profile, resolve_profiles
 from memd.recall.prompt_gate import keep_relevant
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.types import Answer, Question
@@ -56,50 +51,31 @@ _LATENCY_SAMPLES = 8
 """The mean latency is that of about this many answers."""
 
 
-@dataclass(frozen=True, slots=True)
-class UseCounts:
-    """What answers returned since it was last written."""
-
-    uses: Mapping[int, SummaryUse]
-    pairs: Mapping[SummaryPair, int]
-
-
+@dataclass(slots=True)
 class UseCounter:
     """Counts what answers return until it is written; bounded, so it may stop counting."""
 
-    def __init__(self) -> None:
-        self._uses: dict[int, SummaryUse] = {}
-        self._pairs: dict[SummaryPair, int] = {}
-        self.pending = 0
-        """Hits counted since the last `take`."""
+    uses: dict[int, SummaryUse] = field(default_factory=dict)
+    pairs: Counter[SummaryPair] = field(default_factory=Counter)
+    pending: int = 0
+    """Hits that are counted and not written."""
 
     def add(self, summary_ids: Sequence[int], at: int) -> None:
         """Count the page of one answer, best first, given at `at` (UTC ms)."""
-        if len(self._uses) + len(self._pairs) >= USE_ENTRIES_MAX:
+        if len(self.uses) + len(self.pairs) >= USE_ENTRIES_MAX:
             return
-        best = sorted(summary_ids[:PAIRED_HITS])
-        self.give_back(
-            UseCounts(
-                {number: SummaryUse(1, at) for number in summary_ids},
-                dict.fromkeys(itertools.combinations(best, 2), 1),
-            )
-        )
+        uses = {number: SummaryUse(1, at) for number in summary_ids}
+        pairs = Counter(itertools.combinations(sorted(summary_ids[:PAIRED_HITS]), 2))
+        self.merge(UseCounter(uses, pairs, len(summary_ids)))
 
-    def take(self) -> UseCounts:
-        """Return everything counted and start from zero."""
-        taken = UseCounts(self._uses, self._pairs)
-        self._uses, self._pairs, self.pending = {}, {}, 0
-        return taken
-
-    def give_back(self, counts: UseCounts) -> None:
-        """Count what was taken and could not be written."""
-        for number, use in counts.uses.items():
-            self.pending += use.count
-            old = self._uses.get(number, SummaryUse(0, use.last_at))
+    def merge(self, other: "UseCounter") -> None:
+        """Add the counts of another counter."""
+        self.pending += other.pending
+        self.pairs.update(other.pairs)
+        for number, use in other.uses.items():
+            old = self.uses.get(number, SummaryUse(0, use.last_at))
             last_at = max(old.last_at, use.last_at)
-            self._uses[number] = SummaryUse(old.count + use.count, last_at)
-        for pair, count in counts.pairs.items():
-            self._pairs[pair] = self._pairs.get(pair, 0) + count
+            self.uses[number] = SummaryUse(old.count + use.count, last_at)
 
 
 class Recaller:
@@ -127,9 +103,8 @@ class Recaller:
         """A learned space, and the sentences that no question is about in it."""
         self._index = index
         self._config = config
-        self._profiles = resolve_profiles(own_profiles)
+        self._profiles = resolve_profiles(config.profile, own_profiles)
         self._own_profiles = own_profiles
-        check_default_profile(config.profile, own_profiles)
         self._answered = 0
         self._uses = UseCounter()
         self._is_work_due, self._is_flush_due = AutoResetEvent(), AutoResetEvent()
@@ -155,15 +130,15 @@ class Recaller:
         """Write what was used; raises a VaultError if that fails, and counts it again."""
         if not self._uses.pending:
             return
-        counts = self._uses.take()
+        counts, self._uses = self._uses, UseCounter()
         try:
-            # A cancellation must not lose what was taken out of the counter.
+            # A cancellation must not lose the counts.
             with anyio.CancelScope(shield=True):
                 await self._db.write(
                     lambda tx: usage.record_uses(tx, counts.uses, counts.pairs)
                 )
         except VaultError:
-            self._uses.give_back(counts)
+            self._uses.merge(counts)
             self._is_work_due.set()
             raise
 

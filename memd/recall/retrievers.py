@@ -18,7 +18,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.index.postings import InvertedIndex, TermStatistics, idf
 from memd.index.topk import keep_highest, top_rows
 from memd.recall.profiles import LexicalSettings
-from memd.recall.query import ParsedQuery, QueryTerms
+from memd.recall.query import ParsedQuery, QueryTerms, QueryVector
 from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
 
@@ -201,9 +201,7 @@ def find_visible_rows(index: MemoryIndex, question: Question) -> VisibleRows:
     wanted = replace(question.filter, now=_find_last_expiry(index, question.now))
     support = wanted.evidence
     evidence = _cache_value(
-        index,
-        ("evidence", support),
-        lambda: EvidenceRows(index, support.mask(index.columns)),
+        index, ("evidence", support), lambda: EvidenceRows(index, support.mask(index.columns))
     )
     return _cache_value(
         index, ("visible", wanted), lambda: _compute_visible_rows(index, wanted, evidence)
@@ -379,10 +377,10 @@ def contains_rows(haystack: Rows, rows: Rows) -> Mask:
 
 
 def search_vectors(
-    index: MemoryIndex, space: str, vector: NDArray[np.float32], mask: Mask, pool: int
+    index: MemoryIndex, query: QueryVector, mask: Mask, pool: int
 ) -> tuple[Rows, Floats]:
-    """The rows nearest to `vector` in one space, and their cosines."""
-    rows, cosines = index.matrices[space].top(vector, pool * 4, mask)
+    """The rows nearest to a vector in its space, and their cosines."""
+    rows, cosines = index.matrices[query.space].top(query.vector, pool * 4, mask)
     return np.asarray(rows, dtype=np.int64), np.asarray(cosines, dtype=np.float64)
 
 

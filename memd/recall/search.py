@@ -10,19 +10,12 @@ import numpy as np
 
 from memd.errors import VaultError
 from memd.index.memory_index import MemoryIndex
-from memd.recall import rerank, retrievers, semantic
+from memd.recall import ranking, rerank, retrievers, semantic
 from memd.recall.explain import find_terms, trace_candidates, trace_near_misses
 from memd.recall.hits import fetch_hits, make_hits, order_candidates
-from memd.recall.profiles import Profile
 from memd.recall.prompt_gate import compute_coverage
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression, phrase_expression
-from memd.recall.ranking import (
-    CandidateFacts,
-    Retrieved,
-    ScoredCandidates,
-    collect_candidates,
-    score_candidates,
-)
+from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import Floats, IndexedQuery, Rows
 from memd.recall.types import Answer, ScorePart, TracedCandidate
 from memd.store import fulltext, links, summaries, usage
@@ -94,9 +87,9 @@ def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
     index, parsed = query.index, query.parsed
     explain = parsed.question.explain
     found, spaces = _ask_retrievers(tx, query)
-    rows = collect_candidates(query, found)
+    rows = ranking.collect_candidates(query, found)
     facts = read_facts(tx, index.columns.summary_id[rows].tolist(), parsed)
-    candidates = score_candidates(query, rows, found, facts)
+    candidates = ranking.score_candidates(query, rows, found, facts)
     candidates = _rerank_by_text(tx, query, candidates)
     if parsed.question.relevance_gate is not None:
         candidates = replace(candidates, coverage=compute_coverage(query, rows))
@@ -137,69 +130,51 @@ def _compare_vectors(
     query: IndexedQuery, pool: int
 ) -> tuple[tuple[Rows, Floats], semantic.LearnedEvidence | None, Sequence[str]]:
     """The vector retriever's rows, the evidence of a learned space, and the spaces compared."""
-    index, parsed, mask = query.index, query.parsed, query.visible.wanted
+    index, profile, mask = query.index, query.parsed.profile, query.visible.wanted
     # A space may have been dropped since the question was parsed: then it is ignored.
-    hashing, learned = (
+    leading, learned = (
         vector if vector is not None and vector.space in index.matrices else None
-        for vector in (parsed.hashing_vector, parsed.learned_vector)
+        for vector in (query.parsed.hashing_vector, query.parsed.learned_vector)
     )
-    settings = parsed.profile.learned
     evidence = None
-    if learned is not None and settings is not None:
-        evidence = semantic.find_learned_evidence(index, learned, mask, settings, pool)
-    if evidence is not None and evidence.leads:
-        return (evidence.rows, evidence.cosines), evidence, [evidence.query.space]
-    leads_plainly = learned is not None and settings is None and learned.space == index.active
-    leading = learned if leads_plainly else hashing
+    if learned is not None and profile.learned is not None:
+        evidence = semantic.find_learned_evidence(index, learned, mask, profile.learned, pool)
+        if evidence is not None and evidence.leads:
+            return (evidence.rows, evidence.cosines), evidence, [learned.space]
+    elif learned is not None and learned.space == index.active:
+        leading = learned
     nearest = _NO_ROWS, _NO_SCORES
-    spaces = []
     if leading is not None:
-        rows, cosines = retrievers.search_vectors(
-            index, leading.space, leading.vector, mask, pool
-        )
-        near = (cosines >= parsed.profile.cosine_floor) & (cosines != 0.0)
+        rows, cosines = retrievers.search_vectors(index, leading, mask, pool)
+        near = (cosines >= profile.cosine_floor) & (cosines != 0.0)
         nearest = retrievers.nearest_summaries(index, rows[near], cosines[near], pool)
-        spaces.append(leading.space)
-    if evidence is not None:
-        spaces.append(evidence.query.space)
-    return nearest, evidence, spaces
+    compared = (leading, None if evidence is None else evidence.query)
+    return nearest, evidence, [vector.space for vector in compared if vector is not None]
 
 
 def read_facts(
     tx: Connection, summary_ids: Sequence[int], parsed: ParsedQuery
 ) -> CandidateFacts:
     """Read what the profile's steps need and the index does not have; a failure is stated in `failed`."""
-    needs = _find_needed_facts(parsed.profile)
-    if not needs or not summary_ids:
+    steps, as_of = parsed.profile.steps, parsed.question.as_of
+    signals = {step.shape if step.signal == "recency" else step.signal for step in steps}
+    if not summary_ids:
         return CandidateFacts()
-    as_of = parsed.question.as_of
     try:
         with translate_errors():
-            uses = usage.uses_of(tx, summary_ids) if "uses" in needs else {}
+            has_uses = signals & {"half_life", "reinforcement"}
+            uses = usage.uses_of(tx, summary_ids) if has_uses else {}
             # When two memories were returned together is not stored: with `as_of` none were.
-            is_together_known = "together" in needs and as_of is None
-            heads = summaries.summary_heads(tx, summary_ids) if "titles" in needs else {}
+            has_pairs = "coactivation" in signals and as_of is None
+            heads = summaries.summary_heads(tx, summary_ids) if "title_all" in signals else {}
             return CandidateFacts(
                 uses={i: u for i, u in uses.items() if as_of is None or u.last_at <= as_of},
-                together=usage.coactivations_of(tx, summary_ids) if is_together_known else {},
-                entities=links.entities_of(tx, summary_ids) if "entities" in needs else {},
+                together=usage.coactivations_of(tx, summary_ids) if has_pairs else {},
+                entities=links.entities_of(tx, summary_ids) if "entity" in signals else {},
                 titles={number: fold(head.title) for number, head in heads.items()},
             )
     except VaultError as error:
         return CandidateFacts(failed=error.message)
-
-
-def _find_needed_facts(profile: Profile) -> set[str]:
-    needs = {
-        "coactivation": "together",
-        "entity": "entities",
-        "reinforcement": "uses",
-        "title_all": "titles",
-    }
-    found = {needs[step.signal] for step in profile.steps if step.signal in needs}
-    if any(step.signal == "recency" and step.shape == "half_life" for step in profile.steps):
-        found.add("uses")
-    return found
 
 
 def _rerank_by_text(

@@ -15,15 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.memory_index import MemoryIndex
+from memd.recall import retrievers
 from memd.recall.profiles import LearnedSettings
 from memd.recall.query import QueryVector
-from memd.recall.retrievers import (
-    Floats,
-    Rows,
-    nearest_summaries,
-    score_neighbours,
-    search_vectors,
-)
+from memd.recall.retrievers import Floats, Rows
 from memd.store.filter import Mask
 
 SAMPLE_ROWS = 1_024
@@ -118,7 +113,7 @@ def find_learned_evidence(
     index: MemoryIndex, query: QueryVector, mask: Mask, learned: LearnedSettings, pool: int
 ) -> LearnedEvidence | None:
     """The evidence from the rows that `mask` lets be seen; None if none of them has a vector."""
-    rows, cosines = search_vectors(index, query.space, query.vector, mask, pool)
+    rows, cosines = retrievers.search_vectors(index, query, mask, pool)
     if not len(rows):
         return None
     visible = np.flatnonzero(mask)
@@ -128,7 +123,7 @@ def find_learned_evidence(
     leads = query.space == index.active
     trust = 1.0 if leads else float(np.count_nonzero(sampled)) / len(sampled)
     matching = cosines >= cosine_floor(query.unrelated, len(visible), learned)
-    nearest = nearest_summaries(index, rows[matching], cosines[matching], pool)
+    nearest = retrievers.nearest_summaries(index, rows[matching], cosines[matching], pool)
     weights = (trust * learned.weight, trust * learned.context)
     return LearnedEvidence(query, leads, *nearest, mean, float(cosines[0]), *weights)
 
@@ -159,7 +154,7 @@ def share_of_neighbours(
     index: MemoryIndex, learned: LearnedEvidence, rows: Rows, evidence: Mask
 ) -> tuple[Floats, Floats]:
     """The shares of the previous and the next row of each of `rows`; 0 where none may be seen."""
-    return score_neighbours(
+    return retrievers.score_neighbours(
         index,
         rows,
         evidence,

@@ -6,7 +6,7 @@ things that memd does not have: KIND_MAPPINGS maps ours to theirs.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,20 +59,21 @@ def title_share(found: Floats, asked: int) -> Floats:
     return np.asarray(np.square(found / max(asked, 1)), dtype=np.float64)
 
 
-def quality_factor(quality: Floats) -> Floats:
+def quality_factor(quality: NDArray[Any]) -> Floats:
     """0.7 + 0.6 · quality: ClawMem's."""
-    return 0.7 + 0.6 * quality
+    return 0.7 + 0.6 * quality.astype(np.float64)
 
 
-def length_factor(body_characters: NDArray[np.int64]) -> Floats:
+def length_factor(body_characters: NDArray[Any]) -> Floats:
     """1/(1 + ½ · log2(max(length/500, 1))), at least 0.3: ClawMem's."""
     penalty = 1.0 / (1.0 + 0.5 * np.log2(np.maximum(body_characters / 500.0, 1.0)))
     return np.asarray(np.maximum(penalty, 0.3), dtype=np.float64)
 
 
-def frequency_factor(revisions: NDArray[np.int64], duplicates: NDArray[np.int64]) -> Floats:
+def frequency_factor(revisions: NDArray[Any], duplicates: NDArray[Any]) -> Floats:
     """1 + min(0.10, 0.03 · ln(1 + 2(revisions − 1) + (duplicates − 1))): ClawMem's."""
-    signal = np.maximum(2 * (revisions - 1) + (duplicates - 1), 0)
+    again = revisions.astype(np.int64) - 1
+    signal = np.maximum(2 * again + (duplicates.astype(np.int64) - 1), 0)
     return np.asarray(1.0 + np.minimum(0.10, 0.03 * np.log1p(signal)), dtype=np.float64)
 
 
@@ -116,17 +117,6 @@ def entity_factor(named: Floats) -> Floats:
 # ── memd's kinds in the words of the published systems ───────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class KindMapping:
-    """The nearest equivalents of a kind in the published systems."""
-
-    clawmem: str
-    """A type of ClawMem's."""
-    significance: str
-    """A level of MemU's."""
-    why: str
-
-
 _NEVER = math.inf
 HALF_LIVES: Mapping[str, float] = {
     "decision": _NEVER, "preference": _NEVER, "antipattern": _NEVER, "hub": _NEVER, "project": 120.0,
@@ -139,38 +129,33 @@ LEVELS: Mapping[str, float] = {"routine": 3, "noteworthy": 5, "important": 8, "c
 """MemU's levels on its scale from 1 to 10. The publication does not say which level is where, only that
 an important fact has 8 and an unrated one gets 5."""
 
-KIND_MAPPINGS: Mapping[Kind, KindMapping] = {
-    Kind.DECISION: KindMapping("decision", "important", "the same word, and it governs later work"),
-    Kind.FIX: KindMapping("problem", "noteworthy", "ClawMem files a bug with its solution as a problem"),
-    Kind.FAILURE: KindMapping(
-        "problem", "noteworthy", "it went wrong once; only a rule against it is an antipattern"
-    ),
-    Kind.CHANGE: KindMapping("progress", "routine", "finished work, overtaken by the next"),
-    Kind.DISCOVERY: KindMapping("research", "noteworthy", "found out by looking"),
-    Kind.PREFERENCE: KindMapping("preference", "important", "the same word"),
-    Kind.INSTRUCTION: KindMapping("preference", "important", "a standing wish, until it is replaced"),
-    Kind.FACT: KindMapping("hub", "noteworthy", "stated on purpose, to be looked up at any time"),
-    Kind.TASK: KindMapping("progress", "routine", "an open end; done or stale after some weeks"),
-    Kind.NOTE: KindMapping("note", "noteworthy", "the same word, and the default of both"),
-    Kind.SESSION: KindMapping("handoff", "routine", "ClawMem writes one when a session stops"),
-}  # fmt: skip
+KIND_MAPPINGS: Mapping[Kind, tuple[str, str]] = {
+    Kind.DECISION: ("decision", "important"),  # the same word, and it governs later work
+    Kind.FIX: ("problem", "noteworthy"),  # ClawMem files a bug with its solution as a problem
+    Kind.FAILURE: ("problem", "noteworthy"),  # only a rule against it is an antipattern
+    Kind.CHANGE: ("progress", "routine"),  # finished work, overtaken by the next
+    Kind.DISCOVERY: ("research", "noteworthy"),  # found out by looking
+    Kind.PREFERENCE: ("preference", "important"),  # the same word
+    Kind.INSTRUCTION: ("preference", "important"),  # a standing wish, until it is replaced
+    Kind.FACT: ("hub", "noteworthy"),  # stated on purpose, to be looked up at any time
+    Kind.TASK: ("progress", "routine"),  # an open end; done or stale after some weeks
+    Kind.NOTE: ("note", "noteworthy"),  # the same word, and the default of both
+    Kind.SESSION: ("handoff", "routine"),  # ClawMem writes one when a session stops
+}
+"""memd's kinds → the nearest type of ClawMem's, and the nearest level of MemU's."""
 
 
-def half_lives() -> NDArray[np.float64]:
+def half_lives() -> Floats:
     """ClawMem's half-life in days by kind code; infinite for what never fades."""
-    return _index_by_kind_code(
-        {kind: HALF_LIVES[like.clawmem] for kind, like in KIND_MAPPINGS.items()}
-    )
+    return _index_by_kind_code({k: HALF_LIVES[like] for k, (like, _) in KIND_MAPPINGS.items()})
 
 
-def significances() -> NDArray[np.float64]:
+def significances() -> Floats:
     """MemU's significance by kind code, 1 to 10."""
-    return _index_by_kind_code(
-        {kind: LEVELS[like.significance] for kind, like in KIND_MAPPINGS.items()}
-    )
+    return _index_by_kind_code({k: LEVELS[level] for k, (_, level) in KIND_MAPPINGS.items()})
 
 
-def _index_by_kind_code(values: Mapping[Kind, float]) -> NDArray[np.float64]:
+def _index_by_kind_code(values: Mapping[Kind, float]) -> Floats:
     row = np.zeros(len(KIND_CODES))
     for kind, value in values.items():
         row[KIND_CODES[kind.value]] = value

@@ -53,6 +53,33 @@ async def read_timeline(  # noqa: PLR0913  # the question's own words; callers n
     then no memory and no time may be given, and before and after mean nothing.
     Times are UTC milliseconds. Raises UnknownId for an id that does not exist, or of another project or session.
     """
+    _check_arguments(around, at, between, before, after)
+
+    def read(tx: Connection) -> Timeline:
+        _check_session(tx, wanted)
+        if between is not None:
+            return _read_range(tx, wanted, between)
+        return _read_around(tx, wanted, find_center(tx))
+
+    def find_center(tx: Connection) -> _TimelineCenter:
+        if around is not None:
+            pivot = _read_pivot(tx, wanted, around)
+            return _TimelineCenter(pivot.at, pivot.at, before, after, pivot)
+        if at is not None:
+            return _TimelineCenter(at, at, before, after)
+        if wanted.session_id is not None:
+            first = projects.session(tx, wanted.session_id)
+            shown_at = first.started_at if first else now
+            return _TimelineCenter(_FIRST, shown_at, 0, before + after + 1)
+        # A memory that a wrong clock dated ahead would be the latest for years; it counts as `more_after`.
+        return _TimelineCenter(now + CLOCK_SKEW_MAX_MS, now, before + after + 1, 0)
+
+    return await db.read(read)
+
+
+def _check_arguments(
+    around: int | None, at: int | None, between: object, before: int, after: int
+) -> None:
     if around is not None and at is not None:
         raise BadRequest("give either the id of a memory or a time, not both")
     if between is not None and (around is not None or at is not None):
@@ -61,30 +88,6 @@ async def read_timeline(  # noqa: PLR0913  # the question's own words; callers n
         raise BadRequest(f"before and after: between 0 and {ROWS_MAX}")
     if at is not None and not _FIRST < at < _LAST:
         raise BadRequest("at: out of range")
-
-    def read(tx: Connection) -> Timeline:
-        _check_session(tx, wanted)
-        if between is not None:
-            return _read_range(tx, wanted, between)
-        if around is not None:
-            pivot = _read_pivot(tx, wanted, around)
-            return _read_around(
-                tx, wanted, _TimelineCenter(pivot.at, pivot.at, before, after, pivot)
-            )
-        if at is not None:
-            return _read_around(tx, wanted, _TimelineCenter(at, at, before, after))
-        if wanted.session_id is not None:
-            first = projects.session(tx, wanted.session_id)
-            shown_at = first.started_at if first else now
-            return _read_around(
-                tx, wanted, _TimelineCenter(_FIRST, shown_at, 0, before + after + 1)
-            )
-        # A memory that a wrong clock dated ahead would be the latest for years; it counts as `more_after`.
-        return _read_around(
-            tx, wanted, _TimelineCenter(now + CLOCK_SKEW_MAX_MS, now, before + after + 1, 0)
-        )
-
-    return await db.read(read)
 
 
 def _check_session(tx: Connection, wanted: Filter) -> None:

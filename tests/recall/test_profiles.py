@@ -4,7 +4,6 @@ from memd.errors import BadRequest, ConfigError
 from memd.recall.profiles import (
     PUBLISHED,
     adapt_to_recent,
-    check_default_profile,
     overlay_tables,
     resolve_profile,
     resolve_profiles,
@@ -59,7 +58,7 @@ def test_bases_are_followed():
 )
 def test_a_mistake_is_told_with_its_key(own, said):
     with pytest.raises(ConfigError, match=said):
-        resolve_profiles(own)
+        resolve_profiles("memd", own)
 
 
 def test_an_unknown_profile_is_the_callers_mistake_and_the_answer_names_what_there_is():
@@ -82,8 +81,8 @@ def test_the_latest_is_asked_for_with_other_weights():
 
 def test_a_choice_in_the_settings_that_is_not_there_names_its_key():
     with pytest.raises(ConfigError, match=r"recall\.profile: there is no profile 'nosuch'"):
-        check_default_profile("nosuch", {})
-    check_default_profile("mine", {"mine": {"base": "memu"}})
+        resolve_profiles("nosuch", {})
+    assert "mine" in resolve_profiles("mine", {"mine": {"base": "memu"}})
 
 
 def test_the_latest_changes_clawmems_three_weights():

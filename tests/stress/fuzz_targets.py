@@ -216,7 +216,7 @@ def _config(said: str) -> None:
     with contextlib.suppress(ConfigError):
         known = config.parse_config(said, "config.toml")
         with contextlib.suppress(ConfigError, BadRequest):
-            profiles.resolve_profiles(known.profiles)
+            profiles.resolve_profiles(known.recall.profile, known.profiles)
         rules = ignore.compile_ignore(known.capture.ignore_paths, known.capture.ignore_tools)
         rules.reason({"tool_name": "Read", "tool_input": {"file_path": "/a/b/c" * 300}}, "/a")
     with contextlib.suppress(ValueError):
