@@ -355,14 +355,14 @@ def read_usage(
 ) -> UsageHistory:
     """The uses of a memory; injections into another project's sessions are only counted."""
     use = usage.uses_of(tx, [summary_id]).get(summary_id)
-    injected, session_count = usage.count_injections(tx, summary_id)
+    shown, sessions = usage.count_injections(tx, summary_id)
     latest = usage.summary_injections(tx, summary_id, LATEST_MAX)
     known = projects.sessions(tx, {one.session_id for one in latest})
     return UsageHistory(
-        returned_count=use.count if use else 0,
-        last_returned_at=use.last_at if use else None,
-        injected_count=injected,
-        session_count=session_count,
+        count=use.count if use else 0,
+        last_at=use.last_at if use else None,
+        shown=shown,
+        sessions=sessions,
         latest=tuple(
             PastInjection(session.key, session.title, one.moment, one.at, one.reason)
             for one in latest

@@ -1,4 +1,7 @@
-"""Questions and answers of the package, as frozen values; a score is the sum of its parts."""
+"""Questions and answers of the package, as frozen values; a score is the sum of its parts.
+
+`memd search --json` and `memd why --json` print Answer and Why as they are: their field names are a contract.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -256,11 +259,12 @@ class PastInjection:
 class UsageHistory:
     """How a memory was used: returned by answers, and injected."""
 
-    returned_count: int = 0
+    count: int = 0
     """Answers that returned it."""
-    last_returned_at: int | None = None
-    injected_count: int = 0
-    session_count: int = 0
+    last_at: int | None = None
+    shown: int = 0
+    """Injections of it."""
+    sessions: int = 0
     """Sessions that it was injected into."""
     latest: tuple[PastInjection, ...] = ()
     """The last few injections, the latest first."""

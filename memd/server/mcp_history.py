@@ -132,12 +132,12 @@ def _format_node(name: str) -> str:
 def _format_access(access: UsageHistory) -> dict[str, Any]:
     """How often the memory was returned and injected; nothing if it never was."""
     result: dict[str, Any] = {}
-    if access.returned_count and access.last_returned_at is not None:
+    if access.count and access.last_at is not None:
         result["used"] = {
-            "count": access.returned_count,
-            "last": format_time(access.last_returned_at),
+            "count": access.count,
+            "last": format_time(access.last_at),
         }
-    if access.injected_count:
+    if access.shown:
         latest = [
             {
                 "at": format_time(one.at),
@@ -147,7 +147,7 @@ def _format_access(access: UsageHistory) -> dict[str, Any]:
             }
             for one in access.latest[:_INJECTIONS_MAX]
         ]
-        counts = {"count": access.injected_count, "sessions": access.session_count}
+        counts = {"count": access.shown, "sessions": access.sessions}
         result["shown_unasked"] = {**counts, "latest": latest}
     return result
 

@@ -301,15 +301,15 @@ async def test_how_it_was_used_is_told_but_not_to_whom_in_another_project(graph)
     graph.db.write_now(use)
     told = (await graph.why(number)).access
     assert (
-        told.returned_count,
-        told.last_returned_at,
-        told.injected_count,
-        told.session_count,
+        told.count,
+        told.last_at,
+        told.shown,
+        told.sessions,
     ) == (3, 70, 2, 2)
     assert [(one.moment, one.at) for one in told.latest] == [("prompt", 80)]
     everywhere = (await graph.why(number, project_ids=None)).access
     assert [one.moment for one in everywhere.latest] == ["startup", "prompt"]
-    assert (await graph.why(graph.summary("y"))).access.returned_count == 0
+    assert (await graph.why(graph.summary("y"))).access.count == 0
 
 
 async def test_edges_between_files_are_seen_by_who_knows_the_file_they_begin_at(graph):

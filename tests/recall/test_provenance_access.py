@@ -17,6 +17,6 @@ def test_the_last_few_times_are_told_and_all_are_counted(db):
 
     number, project = db.write_now(write)
     told = db.read_now(lambda tx: provenance.read_usage(tx, number, (project,)))
-    assert (told.injected_count, told.session_count, told.latest[0].at) == (30, 1, 29)
+    assert (told.shown, told.sessions, told.latest[0].at) == (30, 1, 29)
     assert len(told.latest) == provenance.LATEST_MAX
     assert db.read_now(lambda tx: provenance.read_usage(tx, 999, None)) == UsageHistory()

@@ -1,5 +1,8 @@
+from dataclasses import fields
+
 import pytest
 
+from memd.recall import types
 from memd.recall.types import ScorePart, apply_parts
 
 
@@ -20,3 +23,33 @@ def test_a_score_is_its_parts_in_order():
         [ScorePart("a", 0.5), ScorePart("c", 2.0, "*"), ScorePart("b", 0.3)]
     ) == pytest.approx(1.3)
     assert apply_parts([]) == 0.0
+
+
+JSON_FIELDS = {
+    types.ScorePart: "name value op",
+    types.Hit: (
+        "summary project session_title snippet score parts channels lexical_rank vector_rank topic_rank cosine recency coverage"
+    ),
+    types.TracedCandidate: "summary_id title score parts ranks cosine terms verdict",
+    types.Turn: "event_id session_title role at snippet rank",
+    types.Answer: (
+        "hits profile space took_ms candidates suppressed degraded notes trace turns contradicted"
+    ),
+    types.TimelineRow: ("summary session_title is_pivot gap_ms begins_session contradicted_by"),
+    types.Timeline: "rows pivot_at more_before more_after is_span",
+    types.TranscriptPosition: "transcript session line prompt tool_use",
+    types.SourceEvent: "event quote position",
+    types.SupersessionLink: "supersession other is_newer",
+    types.JudgmentLink: "judgment other",
+    types.PastInjection: "session session_title moment at reason",
+    types.UsageHistory: "count last_at shown sessions latest",
+    types.Why: (
+        "node summary verdict sources relations edges titles rule access judgments contradicted_by"
+    ),
+}
+"""What `--json` and the control calls print of each answer type."""
+
+
+@pytest.mark.parametrize("answer_type", JSON_FIELDS)
+def test_the_field_names_that_json_answers_have_are_a_contract(answer_type):
+    assert " ".join(one.name for one in fields(answer_type)) == JSON_FIELDS[answer_type]
