@@ -1,4 +1,5 @@
 import os
+import random
 import threading
 from pathlib import Path
 
@@ -64,7 +65,7 @@ def test_try_read_now_returns_none_when_every_reader_is_busy(db):
         db._readers.put(reader)
 
 
-async def test_a_glance_changes_the_thread_only_if_every_reader_is_taken(db):
+async def test_read_inline_uses_another_thread_only_if_every_reader_is_busy(db):
     async def thread():
         return await db.read_inline(lambda _: threading.get_ident())
 
@@ -89,7 +90,7 @@ def test_a_reader_cannot_write(db):
         db.read_now(lambda tx: write_note(tx, "a", "1"))
 
 
-def test_errors_of_sqlite_are_told_in_our_words(db):
+def test_errors_of_sqlite_become_vault_errors(db):
     with pytest.raises(VaultError, match="no such table"):
         db.write_now(lambda tx: tx.execute("SELECT * FROM nowhere"))
 
@@ -193,3 +194,60 @@ def test_a_disk_that_was_full_is_full_until_there_is_room_for_more_than_one_writ
     monkeypatch.undo()
     db.write_now(lambda tx: tx.execute("INSERT INTO forgotten VALUES ('a', 1)"))
     db.close()
+
+
+def test_the_index_snapshot_counts_in_the_vault_s_size_and_is_removed_whole(tmp_path):
+    vault = str(tmp_path / "v.db")
+    db = Database(vault, 1)
+    before = db.size()
+    assert database.snapshot_bytes(vault) == 0
+    folder = Path(database.snapshot_directory(vault), "one")
+    folder.mkdir(parents=True)
+    (folder / "a").write_bytes(bytes(100_000))
+    with (folder / "hole").open("wb") as file:
+        file.truncate(10_000_000)
+    assert 100_000 <= db.size() - before < 200_000
+    database.remove_snapshots(vault)
+    assert db.size() == before
+    database.remove_snapshots(vault)
+    db.close()
+
+
+LOCKS = Path("/proc/locks")
+
+
+def noise(path):
+    with Path(path).open("r+b") as file:
+        file.seek(4096)
+        file.write(random.Random(1).randbytes(40_960))  # noqa: S311  # noise, not a secret
+
+
+@pytest.mark.skipif(not LOCKS.exists(), reason="only Linux shows its locks")
+def test_an_intact_vault_is_not_damaged_and_its_locks_stay(tmp_path):
+    db = Database(str(tmp_path / "v.db"), 1)
+    inode = f":{Path(db.path).stat().st_ino} "
+    assert inode in LOCKS.read_text(encoding="ascii")
+    assert not database.is_damaged(db.path)
+    assert inode in LOCKS.read_text(encoding="ascii")
+    db.close()
+
+
+def test_a_vault_with_noise_in_its_pages_is_damaged(tmp_path):
+    db = Database(str(tmp_path / "v.db"), 1)
+    db.write_now(lambda tx: tx.execute("INSERT INTO forgotten VALUES ('a', 1)"))
+    db.close()
+    noise(db.path)
+    assert database.is_damaged(db.path)
+    (tmp_path / "text.db").write_text("no database " * 100)
+    assert database.is_damaged(str(tmp_path / "text.db"))
+
+
+def test_a_file_that_cannot_be_read_is_not_damaged_for_that(tmp_path):
+    assert not database.is_damaged(str(tmp_path / "none.db"))
+    (tmp_path / "directory").mkdir()
+    assert not database.is_damaged(str(tmp_path / "directory"))
+    connection = apsw.Connection(str(tmp_path / "locked.db"))
+    connection.execute("CREATE TABLE a (b)")
+    connection.execute("BEGIN EXCLUSIVE")
+    assert not database.is_damaged(str(tmp_path / "locked.db"))
+    connection.close()

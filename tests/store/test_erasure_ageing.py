@@ -25,7 +25,7 @@ def ids(db):
     return db.write_now(write)
 
 
-def test_windows_go_over_every_event_and_end(db, ids):
+def test_windows_cover_every_event_and_end(db, ids):
     last = db.read_now(lambda tx: erasure.next_window(tx, 0))
     assert last >= ids[-1]
     assert db.read_now(lambda tx: erasure.next_window(tx, last)) is None

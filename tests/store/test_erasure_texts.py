@@ -114,5 +114,5 @@ def test_a_rewritten_summary_waits_to_be_indexed_and_compared_again(db):
 
 
 @pytest.mark.usefixtures("filled")
-def test_the_names_are_told_with_their_place(db):
+def test_lookup_names_come_with_their_table_and_column(db):
     assert ("projects.key", "/a") in db.read_now(lambda tx: list(erasure.lookup_names(tx)))

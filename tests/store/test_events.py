@@ -139,7 +139,7 @@ def test_what_happened_and_was_asked_last_leaves_the_asking_event_out(db):
     assert db.read_now(lambda tx: events.last_time_except(tx, 7, first)) is None
 
 
-def test_what_a_session_was_asked_is_found_by_the_marks_alone(db):
+def test_prompts_of_a_session_are_found_by_the_marks_index_alone(db):
     marks(db, make_new_event(prompt="one"))
     asked = []
 

@@ -45,7 +45,7 @@ def test_more_rows_than_a_page_come_in_order(path, owner, monkeypatch):
     assert len(ids) == 42
 
 
-def test_what_its_owner_has_not_folded_in_yet_is_read_and_the_owner_goes_on(path, owner):
+def test_the_owner_s_write_ahead_log_is_read_and_the_owner_goes_on(path, owner):
     owner.pragma("journal_mode", "wal")
     owner.pragma("wal_autocheckpoint", 0)
     owner.execute("INSERT INTO things (id) VALUES (8)")
@@ -56,7 +56,7 @@ def test_what_its_owner_has_not_folded_in_yet_is_read_and_the_owner_goes_on(path
     assert path.read_bytes() == before
 
 
-def test_a_file_that_nobody_has_open_is_left_as_it_was_with_nothing_beside_it(path, owner):
+def test_an_unopened_file_is_left_as_it_was_with_nothing_beside_it(path, owner):
     owner.pragma("journal_mode", "wal")
     owner.close()
     before = path.read_bytes()
@@ -68,7 +68,7 @@ def test_a_file_that_nobody_has_open_is_left_as_it_was_with_nothing_beside_it(pa
     assert os.listdir(path.parent) == [path.name]  # noqa: PTH208  # the names are the point
 
 
-def test_an_owner_who_comes_while_it_is_read_is_noticed(path, owner):
+def test_a_write_by_the_owner_during_the_read_is_noticed(path, owner):
     owner.pragma("journal_mode", "wal")
     owner.close()
 
@@ -82,7 +82,7 @@ def test_an_owner_who_comes_while_it_is_read_is_noticed(path, owner):
         write_late()
 
 
-def test_a_locked_file_is_told_as_such(path, owner, monkeypatch):
+def test_a_locked_file_is_reported_as_locked(path, owner, monkeypatch):
     monkeypatch.setattr(foreign_sqlite, "BUSY_TIMEOUT_MS", 10)
     owner.execute("BEGIN EXCLUSIVE")
     with (
@@ -93,7 +93,7 @@ def test_a_locked_file_is_told_as_such(path, owner, monkeypatch):
     owner.execute("ROLLBACK")
 
 
-def test_what_is_no_database_is_told_as_such(tmp_path, path, owner):
+def test_a_file_that_is_not_a_database_is_reported(tmp_path, path, owner):
     (tmp_path / "a.db").write_text("SQLite, they say")
     with (
         pytest.raises(BadRequest, match="is not an SQLite database"),

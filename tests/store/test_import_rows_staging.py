@@ -29,7 +29,7 @@ def dead():
     return ended.pid
 
 
-def test_what_is_staged_is_a_vault_for_others_to_read_and_gone_afterwards(vault, tmp_path):
+def test_a_staging_vault_can_be_read_by_others_and_is_removed_afterwards(vault, tmp_path):
     with staging_vault(vault, 1) as (tx, name):
         tx.execute("INSERT INTO forgotten VALUES ('a', 1)")
         commit_staging(tx)
@@ -46,7 +46,9 @@ def test_nothing_stays_of_what_failed(vault, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_process_left_behind_goes_and_a_living_one_s_stays(vault, tmp_path, dead):
+def test_staging_vaults_of_killed_processes_are_removed_and_of_running_ones_stay(
+    vault, tmp_path, dead
+):
     names = {dead: False, os.getppid(): True}
     for pid in names:
         (tmp_path / f"default.db.{pid}.staging").touch()

@@ -1,5 +1,3 @@
-"""Each thing is broken for real, by SQLite directly, and found; see test_sweeping for mending."""
-
 import apsw
 import pytest
 
@@ -69,7 +67,7 @@ async def test_nothing_is_wrong_with_a_whole_vault(vault):
         ("UPDATE meta SET value = '9000000000000' WHERE key = 'created_at'", "clock", False),
     ],
 )
-async def test_what_is_broken_is_found_and_a_remedy_told(vault, statement, name, fixable):
+async def test_each_kind_of_damage_is_found_with_a_remedy(vault, statement, name, fixable):
     break_it(vault, statement)
     found = wrong(vault)[name]
     assert found.fixable is fixable
@@ -104,3 +102,60 @@ async def test_damage_is_found(vault):
 async def test_it_tells_when_a_hook_last_brought_something(vault):
     vault.clock.advance(s=7_200)
     assert "2 h ago" in look(vault)["capture"].words
+
+
+async def test_a_sample_is_spread_over_all_that_is_indexed(vault):
+    for number in range(7):
+        vault.put(f"more {number}")
+    await vault.indexer.settle()
+    waiting = vault.put("not indexed")
+    chosen = vault.db.read_now(lambda tx: integrity.sample_summaries(tx, 4))
+    assert chosen == [1, 4, 7, 10]
+    assert waiting not in vault.db.read_now(lambda tx: integrity.sample_summaries(tx, 99))
+
+
+async def test_indexed_passages_have_their_terms(vault):
+    (one,) = vault.db.read_now(lambda tx: integrity.indexed_passages(tx, 1))
+    assert (one.start, one.stop) == (0, len(vault.get(1).body))
+    assert one.terms["ledger"] == (0, 1)
+    assert sum(map(sum, one.terms.values())) == one.length
+
+
+async def test_a_word_that_is_not_in_the_vocabulary_is_named_by_its_number(vault):
+    break_it(vault, "DELETE FROM terms WHERE term = 'ledger'")
+    (one,) = vault.db.read_now(lambda tx: integrity.indexed_passages(tx, 1))
+    assert "ledger" not in one.terms
+    assert any(term.startswith("#") for term in one.terms)
+
+
+async def test_what_refers_to_nothing_goes_and_nothing_else(vault):
+    rows = vault.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM summaries").get)
+    break_it(
+        vault,
+        "INSERT INTO uses VALUES (99, 1, 1)",
+        "INSERT INTO cues VALUES ('x', 99)",
+        "INSERT INTO passages_fts (rowid, title) VALUES (99, 'x')",
+        "INSERT INTO turns_fts (rowid, text) VALUES (99, 'x')",
+        "UPDATE edges SET to_id = '99' WHERE to_kind = 'event'",
+        "UPDATE terms SET passages = 77",
+    )
+    assert wrong(vault).keys() == {"references", "provenance", "full text", "turns", "passages"}
+    gone = vault.db.write_now(integrity.remove_orphans)
+    assert gone == {"uses": 1, "cues": 1, "edges": 1, "passages_fts": 1, "turns_fts": 1}
+    assert wrong(vault) == {}
+    after = vault.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM summaries").get)
+    assert after == rows
+    assert vault.db.write_now(integrity.remove_orphans) == {}
+
+
+async def test_a_memory_that_nothing_contradicts_any_more_is_trusted_again(vault):
+    before = vault.get(2).confidence
+    break_it(vault, "UPDATE edges SET from_id = '99' WHERE type = 'contradicts'")
+    vault.db.write_now(integrity.remove_orphans)
+    assert vault.get(2).confidence > before
+
+
+async def test_a_reference_that_the_schema_would_keep_is_left(vault):
+    break_it(vault, "UPDATE events SET session_id = 99")
+    assert vault.db.write_now(integrity.remove_orphans) == {}
+    assert wrong(vault)["references"].fixable is False

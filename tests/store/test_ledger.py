@@ -1,7 +1,7 @@
 from memd.store import ledger
 
 
-def test_the_books_add_up_over_all_sources(db):
+def test_the_ledger_balances_over_all_sources(db):
     db.write_now(
         lambda tx: ledger.record_receipts(
             tx, "live", {("received", ""): 3, ("stored", ""): 2, ("filtered", "tool"): 1}

@@ -1,7 +1,8 @@
 import pytest
 
-from memd.models import Draft, EdgeType, Kind
+from memd.models import Draft, EdgeType, Kind, SessionRef
 from memd.store import judgments, links, projects, summaries
+from tests.factories import make_draft
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def supersede(db, newer, older):
     )
 
 
-def test_a_summary_is_superseded_once_and_never_in_a_circle(db, three):
+def test_a_summary_is_superseded_once_and_never_in_a_cycle(db, three):
     a, b, c = three
     assert supersede(db, b, a)
     assert supersede(db, c, a) is None
@@ -38,7 +39,7 @@ def test_a_summary_is_superseded_once_and_never_in_a_circle(db, three):
     assert db.read_now(lambda tx: links.final_superseder(tx, a)) == c
 
 
-def test_who_asks_what_replaced_a_memory_hears_of_the_end_of_the_chain(db, three):
+def test_final_superseder_is_the_end_of_the_chain(db, three):
     a, b, c = three
     supersede(db, b, a)
     supersede(db, c, b)
@@ -136,3 +137,87 @@ def test_no_question_about_the_end_of_an_edge_walks_through_all_edges(db):
     found = [line for line in db.write_now(work) if "edges" in line or " e " in line]
     assert len(found) >= 8
     assert all("_id=?" in line for line in found), found
+
+
+def put_named_summary(db):
+    def write(tx):
+        owner = summaries.SummaryOwner(projects.ensure_global(tx, 1), None, "test")
+        return summaries.put_summary(tx, "u", make_draft(), owner, 1)[0]
+
+    return db.write_now(write)
+
+
+def test_what_a_memory_names_replaces_what_it_named_before(db):
+    one = put_named_summary(db)
+    db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file"), ("anna", "person")]))
+    db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file"), ("a.py", "file")]))
+    assert db.read_now(lambda tx: links.entities_of(tx, [one, 99])) == {
+        one: frozenset({"a.py"})
+    }
+
+
+def test_they_go_with_the_memory(db):
+    one = put_named_summary(db)
+    db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file")]))
+    db.write_now(lambda tx: summaries.delete_summary(tx, one))
+    assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM entities").get) == 0
+
+
+def test_half_a_character_is_no_error(db):
+    one = put_named_summary(db)
+    db.write_now(lambda tx: links.put_entities(tx, one, [("a\ud800.py", "file")]))
+    (name,) = db.read_now(lambda tx: links.entities_of(tx, [one]))[one]
+    assert name.startswith("a")
+
+
+@pytest.fixture
+def put_session_summary(db):
+    def write(title, project="/a", session=None):
+        def work(tx):
+            project_id = projects.ensure_project(tx, project, project, "", 1)
+            session_id = session and projects.ensure_session(
+                tx, SessionRef("c", session), project_id, 1
+            )
+            owner = summaries.SummaryOwner(project_id, session_id, "c")
+            draft = Draft("t", Kind.FACT, title, "", 1, "r", ())
+            return (
+                summaries.put_summary(tx, title, draft, owner, 1)[0],
+                project_id,
+                session_id,
+            )
+
+        return db.write_now(work)
+
+    return write
+
+
+def link_summary(db, number, type_, kind, node):
+    edge = links.NewEdge("summary", str(number), type_, kind, str(node), "r", 1)
+    db.write_now(lambda tx: links.add_edges(tx, [edge]))
+
+
+def test_a_session_knows_the_files_of_its_own_memories_the_latest_first(
+    db, put_session_summary
+):
+    (mine, _, session), (other, _, _) = (
+        put_session_summary("a", session="s"),
+        put_session_summary("b", session="t"),
+    )
+    for number, path in ((mine, "/1"), (mine, "/2"), (other, "/3")):
+        link_summary(db, number, EdgeType.EDITS, "file", path)
+    link_summary(db, mine, EdgeType.DERIVES_FROM, "event", 4)
+    assert db.read_now(lambda tx: links.files_of_session(tx, session)) == ["/2", "/1"]
+    assert db.read_now(lambda tx: links.files_of_session(tx, session, 1)) == ["/2"]
+
+
+def test_has_edge_to_considers_the_memories_of_the_given_projects(db, put_session_summary):
+    (number, project, _), (_, other, _) = (
+        put_session_summary("a"),
+        put_session_summary("b", "/b"),
+    )
+    link_summary(db, number, EdgeType.EDITS, "file", "/1")
+    told = [
+        db.read_now(lambda tx, ids=ids: links.has_edge_to(tx, "file", "/1", ids))
+        for ids in ([project], [other], [other, project], [])
+    ]
+    assert told == [True, False, True, False]

@@ -2,6 +2,7 @@ from importlib import resources
 from pathlib import Path
 
 import apsw
+import numpy as np
 import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
@@ -21,6 +22,7 @@ from memd.store import (
     vectors,
 )
 from memd.store.database import Database
+from memd.store.fulltext import POSTING, unpack_postings
 from memd.store.types import SummaryUse
 from tests.indexed_vault import IndexedVault
 
@@ -261,3 +263,18 @@ async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(version_4)
     assert hit.summary.id == 2
     version_4.write_now(lambda tx: fulltext.remove_passages(tx, 1))
     assert set(version_4.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))) == {2}
+
+
+def test_every_passage_is_packed_and_says_what_it_said():
+    connection = apsw.Connection(":memory:")
+    connection.execute("CREATE TABLE passages (id INTEGER PRIMARY KEY, postings BLOB)")
+    rows = [np.array([(9, 1, 0), (n + 10, 0, 3)][: n % 3], POSTING) for n in range(2_300)]
+    connection.executemany(
+        "INSERT INTO passages (postings) VALUES (?)", [(row.tobytes(),) for row in rows]
+    )
+    migrate.repack_postings(connection)
+    blobs = [b for (b,) in connection.execute("SELECT postings FROM passages ORDER BY id")]
+    assert [unpack_postings([blob])[0].tolist() for blob in blobs[:9]] == [
+        r.tolist() for r in rows[:9]
+    ]
+    assert unpack_postings(blobs)[0].tolist() == np.concatenate(rows).tolist()

@@ -4,7 +4,7 @@ from memd.store import runs
 from memd.store.runs import Run
 
 
-def test_a_run_that_changed_something_is_kept_with_its_counts(db):
+def test_a_run_that_changed_something_is_stored_with_its_counts(db):
     def work(tx):
         number = runs.begin_run(tx, 5)
         run = Run(number, 5, 9, 3, 2, 1, 0)

@@ -79,7 +79,7 @@ def pages_of(path, table):
     return [number for (number,) in found]
 
 
-def test_of_a_whole_vault_everything_is_kept_and_proved(damaged, target):
+def test_everything_is_salvaged_from_an_intact_vault(damaged, target):
     made = salvage.salvage(damaged, target, AT)
     assert made.lost == {}
     assert (made.copied["events"], made.copied["summaries"]) == (EVENTS, SUMMARIES)
@@ -89,7 +89,7 @@ def test_of_a_whole_vault_everything_is_kept_and_proved(damaged, target):
     assert Path(target).stat().st_mode & 0o777 == 0o600
 
 
-def test_a_page_that_is_gone_takes_its_rows_along_and_no_others(damaged, target):
+def test_an_unreadable_page_loses_its_rows_and_no_others(damaged, target):
     gone = pages_of(damaged, "events")[3:40:7]
     for page in gone:
         over(damaged, (page - 1) * PAGE, noise(page, PAGE))
@@ -110,9 +110,7 @@ def test_what_a_lost_row_was_referred_to_by_gets_a_stand_in(damaged, target):
     assert (rows["projects"], rows["sessions"]) == (1, SESSIONS)
 
 
-def test_of_a_file_that_was_cut_what_is_left_is_kept_and_no_number_is_given_twice(
-    damaged, target
-):
+def test_a_truncated_file_yields_its_remaining_rows_and_ids_are_not_reused(damaged, target):
     os.truncate(damaged, Path(damaged).stat().st_size // 2 + 123)
     made = salvage.salvage(damaged, target, AT)
     assert 0 < made.copied["events"] < EVENTS
@@ -123,7 +121,7 @@ def test_of_a_file_that_was_cut_what_is_left_is_kept_and_no_number_is_given_twic
     db.close()
 
 
-def test_books_that_lost_a_page_are_begun_anew_and_balance(damaged, target):
+def test_a_ledger_that_lost_a_page_is_counted_again_and_balances(damaged, target):
     for page in pages_of(damaged, "receipts"):
         over(damaged, (page - 1) * PAGE, bytes(PAGE))
     salvage.salvage(damaged, target, AT)
@@ -160,7 +158,7 @@ def test_a_row_that_makes_no_sense_is_none(damaged, target):
     assert (made.copied["events"], made.lost) == (EVENTS - 3, {"events": 3, "summaries": 2})
 
 
-def test_every_table_is_either_salvaged_or_made_anew(whole):
+def test_every_table_is_either_salvaged_or_derived(whole):
     connection = apsw.Connection(whole, flags=apsw.SQLITE_OPEN_READONLY)
     tables = {
         name

@@ -9,7 +9,7 @@ NOW = 1_000_000
 
 
 @pytest.fixture
-def shelf(db):
+def remember(db):
     """Put memories into projects 1 and 2; their numbers."""
     count = iter(range(1, 1_000))
 
@@ -43,12 +43,12 @@ def hide(db, newer, older):
     )
 
 
-def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, shelf):
-    old, gone = shelf(at=1), shelf(at=2)
-    shelf(at=3, expires_at=NOW)
-    new = shelf(at=4, expires_at=NOW + 1)
-    shelf(at=5, kind=Kind.NOTE)
-    other = shelf(at=6, project="/q")
+def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, remember):
+    old, gone = remember(at=1), remember(at=2)
+    remember(at=3, expires_at=NOW)
+    new = remember(at=4, expires_at=NOW + 1)
+    remember(at=5, kind=Kind.NOTE)
+    other = remember(at=6, project="/q")
     hide(db, new, gone)
     assert ids(db, session_context.newest_candidates, [1], Kind.DECISION, NOW, 9) == [new, old]
     assert ids(db, session_context.newest_candidates, [1, 2], Kind.DECISION, NOW, 1) == [
@@ -58,8 +58,8 @@ def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, shelf):
     assert ids(db, session_context.candidates_by_ids, [old, gone, new], NOW) == [old, new]
 
 
-def test_a_card_says_what_its_worth_is_read_from(db, shelf):
-    number = shelf("We chose Redis", at=7, session="s1")
+def test_a_candidate_has_what_its_rank_depends_on(db, remember):
+    number = remember("We chose Redis", at=7, session="s1")
     db.write_now(lambda tx: summaries.pin_summary(tx, number, NOW))
     db.write_now(lambda tx: summaries.strengthen_summary(tx, number, NOW))
     db.write_now(lambda tx: usage.record_uses(tx, {number: SummaryUse(3, NOW)}, {}))
@@ -70,14 +70,14 @@ def test_a_card_says_what_its_worth_is_read_from(db, shelf):
 
 
 @pytest.mark.parametrize("rule", ["same-command", "same-tool", "stated-fix"])
-def test_a_failure_that_passed_in_its_turn_is_not_open(db, shelf, rule):
-    shelf(kind=Kind.FAILURE, rule=rule)
+def test_a_failure_that_passed_in_its_turn_is_not_open(db, remember, rule):
+    remember(kind=Kind.FAILURE, rule=rule)
     assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == []
 
 
-def test_a_failure_with_a_fix_or_a_later_pass_is_not_open(db, shelf):
+def test_a_failure_with_a_fix_or_a_later_pass_is_not_open(db, remember):
     mended, passed, still, early = (
-        shelf(f"f{n}", kind=Kind.FAILURE, rule="unmended", at=n * 100) for n in (4, 3, 2, 1)
+        remember(f"f{n}", kind=Kind.FAILURE, rule="unmended", at=n * 100) for n in (4, 3, 2, 1)
     )
     edges = [
         links.NewEdge("summary", str(mended), EdgeType.CAUSES, "summary", "9", "r", 1),
@@ -89,20 +89,20 @@ def test_a_failure_with_a_fix_or_a_later_pass_is_not_open(db, shelf):
     assert ids(db, session_context.open_failures, [1], 150, NOW, 9) == [still]
 
 
-def test_of_a_session_only_its_own_and_of_failures_the_open_ones(db, shelf):
-    mine = shelf(session="s1")
-    shelf(session="s2")
-    shelf(session="s1", kind=Kind.NOTE)
-    shelf(session="s1", kind=Kind.FAILURE, rule="same-command")
-    failed = shelf(session="s1", kind=Kind.FAILURE, rule="unmended", at=NOW - 1)
+def test_of_a_session_only_its_own_and_of_failures_the_open_ones(db, remember):
+    mine = remember(session="s1")
+    remember(session="s2")
+    remember(session="s1", kind=Kind.NOTE)
+    remember(session="s1", kind=Kind.FAILURE, rule="same-command")
+    failed = remember(session="s1", kind=Kind.FAILURE, rule="unmended", at=NOW - 1)
     kinds = (Kind.DECISION, Kind.FAILURE)
     assert ids(db, session_context.session_candidates, 1, kinds, NOW, 9) == [mine, failed]
 
 
-def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, shelf):
-    shelf(session="s1", at=10)
-    shelf("earlier", session="s2", at=20)
-    last = shelf("how it ended", session="s2", at=30)
+def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, remember):
+    remember(session="s1", at=10)
+    remember("earlier", session="s2", at=20)
+    last = remember("how it ended", session="s2", at=30)
     db.write_now(
         lambda tx: projects.ensure_session(tx, SessionRef("claude-code", "silent"), 1, 99)
     )
@@ -134,8 +134,8 @@ def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, shel
     ],
     ids=["newest", "open failures", "pinned", "of a session"],
 )
-def test_every_look_goes_by_an_index(db, shelf, read, index):
-    shelf()
+def test_every_look_goes_by_an_index(db, remember, read, index):
+    remember()
     asked = []
 
     def planned(tx):
@@ -153,8 +153,8 @@ def test_every_look_goes_by_an_index(db, shelf, read, index):
     assert "TEMP B-TREE" not in plan
 
 
-def test_a_session_that_a_wrong_clock_dated_ahead_is_the_last_one_only_if_all_are(db, shelf):
-    ahead = [shelf(at=NOW + 10**12 + i, session=f"ahead{i}") for i in range(12)]
+def test_a_session_that_a_wrong_clock_dated_ahead_is_the_last_one_only_if_all_are(db, remember):
+    ahead = [remember(at=NOW + 10**12 + i, session=f"ahead{i}") for i in range(12)]
 
     def last():
         return db.read_now(
@@ -162,5 +162,5 @@ def test_a_session_that_a_wrong_clock_dated_ahead_is_the_last_one_only_if_all_ar
         )
 
     assert last()[1].id == ahead[-1]
-    present = shelf(at=NOW, session="present")
+    present = remember(at=NOW, session="present")
     assert last()[1].id == present

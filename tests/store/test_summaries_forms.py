@@ -11,7 +11,7 @@ def put(tx, uid, project="/a"):
     ]
 
 
-def test_live_memories_of_one_form_and_project_are_twins(db):
+def test_live_memories_of_one_form_and_project_are_paired(db):
     def work(tx):
         a, b, c = (put(tx, uid) for uid in "abc")
         elsewhere = put(tx, "d", "/b")
@@ -26,7 +26,7 @@ def test_live_memories_of_one_form_and_project_are_twins(db):
     db.write_now(work)
 
 
-def test_a_memory_meets_no_more_twins_than_allowed_the_newest_first(db):
+def test_a_memory_is_paired_with_at_most_limit_others_the_newest_first(db):
     def work(tx):
         ids = [put(tx, uid) for uid in "abcd"]
         summaries.put_forms(tx, dict.fromkeys(ids, 7))
@@ -39,7 +39,7 @@ def test_a_memory_meets_no_more_twins_than_allowed_the_newest_first(db):
     db.write_now(work)
 
 
-def test_what_was_looked_at_without_a_form_is_lacking_the_newest_first(db):
+def test_consolidated_summaries_without_a_form_are_listed_newest_first(db):
     def work(tx):
         ids = [put(tx, uid) for uid in "abcd"]
         summaries.mark_consolidated(tx, list(summaries.summaries_by_ids(tx, ids[:3]).values()))

@@ -32,7 +32,7 @@ def titled(db, title, kind=Kind.INSTRUCTION):
     return db.write_now(lambda tx: summaries.ids_with_title(tx, 1, kind, title))
 
 
-def test_a_rule_is_found_by_its_title_whatever_its_dress(db, put):
+def test_a_rule_is_found_by_its_title_in_any_formatting(db, put):
     number = put("Always run make", kind=Kind.INSTRUCTION)
     put("Always run make", kind=Kind.INSTRUCTION, project="/other")
     put("Always run make", kind=Kind.PREFERENCE)
@@ -61,7 +61,7 @@ def test_what_is_superseded_is_not_found(db, put):
     assert sharing(db, "session") == [newer]
 
 
-def test_cues_follow_a_revision_and_go_with_their_memory(db, put):
+def test_lookup_keys_follow_a_revision_and_are_deleted_with_their_memory(db, put):
     number = put("Sessions in SQLite", uid="u")
     assert put("Caches in Redis", uid="u") == number
     assert sharing(db, "session") == []
@@ -73,9 +73,7 @@ def test_cues_follow_a_revision_and_go_with_their_memory(db, put):
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM cues").get) == 0
 
 
-def test_the_memories_of_an_older_vault_get_their_cues_the_first_time_they_are_asked_for(
-    db, put
-):
+def test_the_memories_of_an_older_vault_get_their_lookup_keys_on_first_use(db, put):
     number = put("Sessions in SQLite")
 
     def forget_all(tx):

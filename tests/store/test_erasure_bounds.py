@@ -69,7 +69,7 @@ def test_memories_and_events_within_bounds(db, bounds, wanted):
     ],
 )
 @pytest.mark.usefixtures("two")
-def test_every_word_must_stand_in_a_memory_whatever_its_case(db, words, wanted):
+def test_a_memory_must_contain_every_word_in_any_case(db, words, wanted):
     assert (
         db.read_now(lambda tx: erasure.summaries_containing(tx, ErasureBounds(), words))
         == wanted

@@ -36,7 +36,7 @@ def test_turns_are_found_newest_first_and_not_the_old_ones(db, put):
     assert found(db, AT - 5) == [2, 1]
 
 
-def test_what_is_no_plain_turn_is_never_among_them(db, put):
+def test_only_plain_turns_can_be_rewritten(db, put):
     put("decision", rule="decision:stated")
     put("by hand", session=None)
     put("file", tier=Tier.FILE)
@@ -51,7 +51,7 @@ def test_what_is_no_plain_turn_is_never_among_them(db, put):
     assert found(db) == [newer]
 
 
-def test_a_write_up_is_a_revision_that_says_who_wrote_it_and_is_indexed_again(db, put):
+def test_a_rewritten_turn_is_a_revision_that_names_its_model_and_is_indexed_again(db, put):
     number = put()
     db.write_now(
         lambda tx: fulltext.remove_changes(tx, [s for s, _ in fulltext.pending_changes(tx, 10)])
@@ -78,7 +78,7 @@ def test_a_turn_that_changed_in_the_meantime_stays_as_it_is(db, put, change):
     assert db.read_now(lambda tx: summaries.get_summary(tx, number)) == before
 
 
-def test_what_utf_8_cannot_say_is_written_all_the_same(db, put):
+def test_lone_surrogates_in_a_rewritten_turn_are_replaced(db, put):
     put()
     assert db.write_now(
         lambda tx: summaries.rewrite_turn(tx, replace(NEW, title="half \ud800"), AT)

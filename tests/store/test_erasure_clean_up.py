@@ -35,7 +35,7 @@ def erase(db, seq):
     db.write_now(work)
 
 
-async def test_the_mark_stands_in_the_vault_until_the_bytes_are_gone(db):
+async def test_the_mark_stays_in_the_vault_until_the_bytes_are_overwritten(db):
     seq = db.write_now(lambda tx: put(tx, "the zzyzx road"))
     assert db.read_now(erasure.pending_marks) == {}
     erase(db, seq)
@@ -46,7 +46,7 @@ async def test_the_mark_stands_in_the_vault_until_the_bytes_are_gone(db):
     assert b"zzyzx" not in on_disk(db)
 
 
-async def test_what_is_erased_while_somebody_cleans_up_stays_due(db):
+async def test_what_is_erased_during_a_clean_up_stays_due(db):
     erase(db, 1)
     marks = db.read_now(erasure.pending_marks)
     erase(db, 2)
@@ -54,7 +54,7 @@ async def test_what_is_erased_while_somebody_cleans_up_stays_due(db):
     assert db.read_now(erasure.pending_marks) == {"forgotten": 2}
 
 
-async def test_a_reader_that_keeps_the_log_leaves_it_due(db, monkeypatch):
+async def test_a_reader_that_blocks_the_checkpoint_leaves_the_clean_up_due(db, monkeypatch):
     erase(db, 1)
 
     async def busy():
@@ -66,7 +66,7 @@ async def test_a_reader_that_keeps_the_log_leaves_it_due(db, monkeypatch):
 
 
 @pytest.mark.parametrize(("said", "is_quiet"), [(PRIVATE, False), ("hello", True)])
-def test_what_a_private_prompt_took_out_fades_once_that_prompt_is_distilled(db, said, is_quiet):
+def test_private_text_is_redistilled_once_its_prompt_is_distilled(db, said, is_quiet):
     seq = db.write_now(lambda tx: put(tx, said))
     assert db.read_now(erasure.has_redistilled_private) is is_quiet
     db.write_now(lambda tx: events.mark_distilled(tx, [seq]))

@@ -22,9 +22,9 @@ def put(db):
 
     def put(*records, strict=False):
         def work(tx):
-            taken = RecordImporter(tx, is_strict=strict)
+            importer = RecordImporter(tx, is_strict=strict)
             return [
-                taken.import_record(kind, dict(fields)) for kind, fields in in_order(records)
+                importer.import_record(kind, dict(fields)) for kind, fields in in_order(records)
             ]
 
         return db.write_now(work)
@@ -41,19 +41,19 @@ def test_everything_that_is_new_is_created_and_then_known(put):
     assert set(put(*one_of_each())) == {"known"}
 
 
-def test_a_memory_that_arrives_waits_to_be_indexed_and_has_its_cues(db, put):
+def test_an_imported_memory_is_queued_for_the_index_and_has_its_lookup_keys(db, put):
     put(project(), session("s1"), summary("a", kind="instruction", title="Always run make"))
     assert rows(db, "SELECT count(*) FROM changes") == [(1,)]
     assert rows(db, "SELECT count(*) FROM cues") == [(1,)]
 
 
-def test_beside_memories_that_are_here_it_waits_to_be_compared(db, put):
+def test_beside_existing_memories_an_imported_one_is_consolidated_again(db, put):
     put(project(), session("s1"), summary("a"))
     put(summary("b"))
     assert rows(db, "SELECT uid, consolidated FROM summaries") == [("a", 1), ("b", 0)]
 
 
-def test_a_project_that_was_merged_here_arrives_where_it_went(db, put):
+def test_a_project_that_was_merged_here_is_imported_into_its_successor(db, put):
     put(project(), ("alias", {"key": "/old", "project": "/home/dev/ledger", "at": AT}))
     assert put(project("/old", name="old"), session("s1", project="/old")) == [
         "known",
@@ -72,7 +72,7 @@ def test_a_session_that_both_know_is_as_long_as_both_say(db, put):
     assert rows(db, "SELECT started_at, last_event_at, title FROM sessions") == [(40, 70, None)]
 
 
-def test_a_circle_of_two_vaults_is_left_out(db, put):
+def test_supersessions_that_would_make_a_cycle_are_left_out(db, put):
     put(
         project(),
         session("s1"),
@@ -95,7 +95,7 @@ def test_a_pin_of_this_vault_is_this_vault_s(db, put):
     assert (found.title, found.pinned_at) == ("later", AT)
 
 
-def test_counts_are_never_added_up_twice(db, put):
+def test_importing_counts_twice_does_not_add_them_up(db, put):
     put(project(), session("s1"), summary("a"), summary("b"))
     use = ("use", {"summary": "a", "count": 3, "last_at": 5})
     both = ("together", {"one": "b", "other": "a", "count": 2})
@@ -112,7 +112,7 @@ def test_a_session_that_was_forgotten_and_lives_again_is_known(db, put):
     assert rows(db, "SELECT last_event_at FROM sessions") == [(AT + 70,)]
 
 
-def test_what_speaks_of_what_was_forgotten_is_left_out_too(put):
+def test_records_that_refer_to_forgotten_rows_are_left_out(put):
     gone = [("forgotten", {"key": key, "at": AT}) for key in ("a", "s1", "e1")]
     put(project(), *gone)
     shown = {"session": "s1", "summary": "a", "moment": "startup", "at": AT, "reason": ""}
@@ -128,7 +128,7 @@ def test_what_speaks_of_what_was_forgotten_is_left_out_too(put):
     ]  # fmt: skip
 
 
-def test_a_pair_that_was_judged_here_keeps_its_judgment(put):
+def test_a_pair_that_was_judged_here_retains_its_judgment(put):
     judged = {"newer": "a", "older": "b", "relation": "duplicate", "reason": "", "who": "user"}
     first = ("judgment", judged | {"at": AT, "undone_at": None})
     put(project(), session("s1"), summary("a"), summary("b"), first)
@@ -137,7 +137,7 @@ def test_a_pair_that_was_judged_here_keeps_its_judgment(put):
     assert put(first, other, itself) == ["known", "left", "left"]
 
 
-def test_what_was_said_undone_and_said_again_at_once_arrives_as_often_as_it_was_said(db, put):
+def test_equal_records_of_one_millisecond_are_imported_as_often_as_they_occur(db, put):
     judged = {"newer": "a", "older": "b", "relation": "duplicate", "reason": "", "who": "user"}
     undone, holds = {"undone_at": AT}, {"undone_at": None}
     said = [
@@ -156,7 +156,7 @@ def test_what_was_said_undone_and_said_again_at_once_arrives_as_often_as_it_was_
     assert rows(db, "SELECT undone_at FROM judgments ORDER BY id") == as_said
 
 
-def test_what_was_undone_here_stays_undone_however_often_it_was_said_at_once(db, put):
+def test_what_was_undone_here_stays_undone(db, put):
     said = [supersession("a", "b", undone_at=AT), supersession("a", "b")]
     put(project(), session("s1"), summary("a"), summary("b"), *said)
     db.write_now(lambda tx: tx.execute("UPDATE supersessions SET undone_at = ?", (AT + 5,)))
@@ -164,20 +164,20 @@ def test_what_was_undone_here_stays_undone_however_often_it_was_said_at_once(db,
     assert put(supersession("a", "b")) == ["known"]
 
 
-def test_what_was_left_out_beside_its_like_adds_nothing_the_second_time(put):
+def test_a_second_import_of_equal_records_creates_nothing(put):
     put(project(), session("s1"), *map(summary, "abc"), supersession("c", "b"))
     said = [supersession("a", "b"), supersession("a", "b", undone_at=AT)]
     assert put(*said) == ["left", "created"]
     assert "created" not in put(*said)
 
 
-def test_a_strict_arrival_of_what_is_there_is_refused(put):
+def test_a_strict_import_of_an_existing_row_is_refused(put):
     put(project())
     with pytest.raises(BadRequest, match="this project stands there twice"):
         put(project(), strict=True)
 
 
-def test_a_contradiction_that_arrives_makes_what_was_here_less_certain_once(db, put):
+def test_an_imported_contradiction_lowers_the_confidence_of_existing_memories_once(db, put):
     put(project(), session("s1"), summary("here", confidence=0.5))
     doubt = edge(("summary", "new"), "contradicts", ("summary", "here"))
     judged = {
@@ -196,7 +196,7 @@ def test_a_contradiction_that_arrives_makes_what_was_here_less_certain_once(db, 
     assert rows(db, "SELECT confidence FROM summaries WHERE uid = 'here'") == [(0.5,)]
 
 
-def test_a_chain_without_end_is_refused_before_it_takes_for_ever(put, monkeypatch):
+def test_a_chain_longer_than_the_limit_is_refused(put, monkeypatch):
     monkeypatch.setattr(import_rows, "CHAIN_MAX", 20)
     count = import_rows.CHAIN_MAX + 5
     held = [summary(f"c{n}") for n in range(count)]

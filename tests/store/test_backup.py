@@ -5,8 +5,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from memd.errors import BadRequest, VaultCorrupt, VaultForeign, VaultNewer
+from memd.errors import BadRequest, VaultCorrupt, VaultError, VaultForeign, VaultNewer
 from memd.store import backup, migrate
+from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Database
 from tests.export_records import AT, edge, event, exported, fill, one_of_each, project, session
 
@@ -34,7 +35,7 @@ def test_a_copy_is_one_private_file_with_everything_in_it(vault, target, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["copy", "v.db"]
 
 
-def test_a_copy_comes_to_an_end_while_somebody_writes_and_is_of_one_moment(vault, target):
+def test_a_copy_finishes_while_the_vault_is_written_and_is_of_one_moment(vault, target):
     db = Database(vault, AT)
     filler = (
         "INSERT INTO forgotten SELECT hex(randomblob(400)), 1 FROM events, events b, events c"
@@ -145,7 +146,7 @@ def test_a_session_that_was_forgotten_since_leaves_no_word_in_the_copy(tmp_path)
     assert left == [("s2",)]
 
 
-def test_a_log_is_folded_into_its_file(vault):
+def test_fold_wal_moves_the_log_into_the_file(vault):
     db = Database(vault, AT)
     db.write_now(lambda tx: tx.execute("INSERT INTO forgotten VALUES ('folded', 1)"))
     # As if its process had been killed: what was written stands in the log alone.
@@ -176,3 +177,39 @@ def test_two_copies_at_once_do_not_disturb_each_other(vault, tmp_path):
     for thread in threads:
         thread.join()
     assert exported(names[0]) == exported(names[1]) == exported(vault)
+
+
+def count(connection):
+    return connection.execute("SELECT count(*) FROM projects").get
+
+
+def test_a_snapshot_is_of_one_moment_and_holds_up_no_writer(tmp_path):
+    path = fill(tmp_path / "v.db", [project()])
+    db = Database(path, AT)
+    with read_snapshot(path) as connection:
+        db.write_now(lambda tx: tx.execute("DELETE FROM projects"))
+        assert count(connection) == 1
+    with read_snapshot(path) as connection:
+        assert count(connection) == 0
+    db.close()
+
+
+def test_where_there_is_no_vault_it_says_so_and_makes_none(tmp_path):
+    for path in (tmp_path / "none.db", tmp_path):
+        with pytest.raises(BadRequest, match="there is no vault"), read_snapshot(str(path)):
+            raise AssertionError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_vault_is_refused(tmp_path):
+    (tmp_path / "x.db").write_text("not a database, but long enough to look like one " * 9)
+    with pytest.raises(VaultCorrupt), read_snapshot(str(tmp_path / "x.db")):
+        raise AssertionError
+
+
+def test_errors_on_a_read_snapshot_become_vault_errors(tmp_path):
+    path = fill(tmp_path / "v.db", [])
+    with read_snapshot(path) as connection:
+        require_current_schema(connection)
+    with pytest.raises(VaultError), read_snapshot(path) as connection:
+        connection.execute("SELECT nothing FROM nowhere")

@@ -1,0 +1,186 @@
+import re
+from pathlib import Path
+
+import pytest
+
+from memd.errors import BadRequest
+from memd.store.backup import read_snapshot
+from memd.store.database import Database
+from memd.store.export_rows import (
+    DEPTH_MAX,
+    EXPORT_SCHEMA,
+    VaultRecords,
+    check_record,
+    redact_record,
+)
+from memd.transfer.archive import FORMAT
+from tests.export_records import AT, edge, fill, one_of_each, project, session, summary
+
+ELSEWHERE = {
+    "changes", "compactions", "cues", "entities", "forms", "imports", "labels", "meta", "passages", "receipts", "runs",
+    "saved", "spaces", "sqlite_sequence", "sqlite_stat1", "terms", "unsaved", "vectors",
+}  # fmt: skip
+"""Tables that stay: derived, or about this machine, or numbers that mean nothing elsewhere."""
+TABLES = {
+    "project": "projects", "alias": "aliases", "session": "sessions", "event": "events",
+    "summary": "summaries", "supersession": "supersessions", "edge": "edges", "judgment": "judgments",
+    "use": "uses", "together": "coactivations", "injection": "injections", "switch": "switches",
+    "forgotten": "forgotten",
+}  # fmt: skip
+STAYING = {"supersessions": {"run"}}
+"""Columns that stay: table → names."""
+
+
+@pytest.fixture
+def home(tmp_path):
+    return fill(tmp_path / "home.db", one_of_each())
+
+
+def leaving(path, project_id=None):
+    with read_snapshot(path) as connection:
+        return list(VaultRecords(connection, project_id).records())
+
+
+def test_every_table_and_column_of_truth_is_exported_or_known_not_to_be(db):
+    named = {
+        "id",
+        "project_id",
+        "session_id",
+        "summary_id",
+        "from_id",
+        "to_id",
+        "newer_id",
+        "older_id",
+        "low_id",
+        "high_id",
+    }
+
+    def look(tx):
+        tables = tx.execute(
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE '%\\_fts%' ESCAPE '\\'"
+        )
+        return {
+            table: {row[1] for row in tx.execute(f"PRAGMA table_info({table})")} - named
+            for (table,) in tables.fetchall()
+        }
+
+    found = db.read_now(look)
+    assert found.keys() - ELSEWHERE == set(TABLES.values())
+    for kind, table in TABLES.items():
+        assert found[table] - STAYING.get(table, set()) <= EXPORT_SCHEMA[kind].fields.keys(), (
+            table
+        )
+
+
+def test_every_record_is_exported_in_schema_order_and_counted(home):
+    assert leaving(home) == one_of_each()
+    with read_snapshot(home) as connection:
+        counts = VaultRecords(connection).counts()
+    assert counts == {
+        kind: sum(one[0] == kind for one in one_of_each()) for kind in EXPORT_SCHEMA
+    }
+
+
+def test_an_edge_to_a_deleted_row_is_not_exported(tmp_path):
+    path = fill(tmp_path / "v.db", [project(), session("s1"), summary("a")])
+    db = Database(path, AT)
+    sql = (
+        "INSERT INTO edges (from_kind, from_id, type, to_kind, to_id, rule, at)"
+        " VALUES ('summary', ?, 'edits', 'file', 'x', 'r', 1)"
+    )
+    for gone in ("99", "1x", "01"):
+        db.write_now(lambda tx, gone=gone: tx.execute(sql, (gone,)))
+    db.close()
+    assert [kind for kind, _ in leaving(path)] == ["project", "session", "summary"]
+
+
+def test_the_id_of_a_consolidation_run_is_not_exported(tmp_path):
+    held = [project(), session("s1"), summary("a"), summary("b")]
+    near = edge(
+        ("summary", "a"), "similar_to", ("summary", "b"), detail={"run": 3, "cosine": 0.9}
+    )
+    assert leaving(fill(tmp_path / "v.db", [*held, near]))[-1][1]["detail"] == {"cosine": 0.9}
+
+
+DOCUMENT = Path(__file__).parent.parent.parent / "docs" / "export.md"
+EXAMPLES = dict(one_of_each())
+
+
+def nested(depth):
+    return {"a": nested(depth - 1)} if depth > 1 else {}
+
+
+def test_a_record_of_every_kind_passes():
+    assert EXAMPLES.keys() == EXPORT_SCHEMA.keys()
+    for kind, fields in one_of_each():
+        check_record(kind, fields)
+
+
+@pytest.mark.parametrize("kind", EXPORT_SCHEMA)
+def test_a_field_that_is_missing_or_strange_or_null_is_named(kind):
+    fields = EXAMPLES[kind]
+    with pytest.raises(BadRequest, match="no field 'wish'"):
+        check_record(kind, fields | {"wish": 1})
+    for name in fields:
+        with pytest.raises(BadRequest, match=f"lacks the field '{name}'"):
+            check_record(kind, {k: v for k, v in fields.items() if k != name})
+        if name not in EXPORT_SCHEMA[kind].optional:
+            with pytest.raises(BadRequest, match=f"{name} of this {kind} must be"):
+                check_record(kind, fields | {name: None})
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "values"),
+    [
+        ("summary", "at", [-1, 1.5, "1", True, 2**53 + 1]),
+        ("summary", "confidence", [float("nan"), float("inf"), "1", True, 10**400]),
+        ("summary", "kind", ["wish", "", 1, []]),
+        ("summary", "tags", ["x", [1], {}]),
+        ("summary", "uid", ["", "x" * 5_000, 7]),
+        ("summary", "revisions", [-1, 0.5]),
+        (
+            "event",
+            "payload",
+            [[], "x", nested(DEPTH_MAX + 1), {"a": float("inf")}, {"a": 2**63}],
+        ),
+        ("event", "distilled", [2, -1, True]),
+        ("switch", "scope", ["everywhere"]),
+        ("judgment", "relation", ["loves"]),
+        ("project", "key", ["", 1]),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(kind, field, values):
+    for value in values:
+        with pytest.raises(BadRequest, match=f"{field} of this {kind} must be"):
+            check_record(kind, EXAMPLES[kind] | {field: value})
+    check_record("event", EXAMPLES["event"] | {"payload": nested(DEPTH_MAX)})
+
+
+def test_everything_is_redacted_except_uids_and_keys():
+    seen = []
+
+    def redact(value):
+        seen.append(value)
+        return "clean"
+
+    found = redact_record(
+        "edge", EXAMPLES["edge"] | {"from_kind": "summary", "from": "uid"}, redact
+    )
+    assert (found["from"], found["to"], found["detail"]) == ("uid", "clean", "clean")
+    assert (
+        redact_record("summary", EXAMPLES["summary"], redact)["uid"]
+        == EXAMPLES["summary"]["uid"]
+    )
+    assert EXAMPLES["summary"]["body"] in seen
+
+
+def test_the_documented_format_is_the_one_that_is_read():
+    text = DOCUMENT.read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    told = {row.split("`")[1]: row.split("|")[2] for row in rows}
+    assert [kind for kind in told if kind in EXPORT_SCHEMA] == list(EXPORT_SCHEMA)
+    for kind, kept in EXPORT_SCHEMA.items():
+        named = re.findall(r"`(\w+)`(\?)?", told[kind])
+        assert [name for name, _ in named] == list(kept.fields)
+        assert {name for name, mark in named if mark} == kept.optional
+    assert f"The format, version {FORMAT}" in text
