@@ -1,4 +1,4 @@
-"""Vaults as records, to be moved: one with a record of every kind, and what brings them into files."""
+"""Export records by hand: one of every kind, and helpers that import and export them."""
 
 import io
 
@@ -84,7 +84,7 @@ def edge(start, type_, stop, **fields):
 
 
 def one_of_each():
-    """A vault with a record of every kind, in the order in which they travel."""
+    """A vault with a record of every kind, in the order of an export."""
     return [
         project(),
         project("global", name="global", reason="memories that hold everywhere"),
@@ -124,7 +124,7 @@ def one_of_each():
 
 
 def in_order(records):
-    """The records in the order in which they travel."""
+    """The records in the order of an export."""
     return sorted(records, key=lambda record: list(EXPORT_SCHEMA).index(record[0]))
 
 
@@ -163,7 +163,7 @@ def exported(vault, project=None):
 
 
 def imported(vault, data, redact=plain, now=AT + 100):
-    """Bring an export into a vault; what became of it."""
+    """Import an export into a vault; what became of it."""
     path = str(vault)
     with staging_vault(path, now) as (tx, name):
         archive.stage_export(io.BytesIO(data), tx, redact, lambda _: None)

@@ -1,4 +1,4 @@
-"""A vault with memories, indexed for real: what the tests of recall ask."""
+"""A vault with memories and a real index, for tests that search."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ DAY = 86_400_000
 
 
 class IndexedVault:
-    """Put memories in, ask for them."""
+    """A vault to put memories in and search."""
 
     def __init__(self, db, own_profiles=None, learned=None, **recall):
         self.db = db

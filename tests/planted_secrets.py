@@ -1,4 +1,4 @@
-"""Secrets to plant, and look-alikes to spare: one row a pattern. Drawn anew from a fixed seed, so that
+"""Secrets to plant, and look-alikes to spare: one row a pattern. Drawn from a fixed seed, so that
 no scanner of repositories takes these files for a leak."""
 
 import random

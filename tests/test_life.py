@@ -1,6 +1,6 @@
-"""Whatever is done to a vault, and in whatever order: what holds is found, what is forgotten is gone.
+"""After any sequence of operations on a vault, what holds is found and what was forgotten is erased.
 
-`MEMD_LONG=1000` in the environment tries so many and longer sequences instead of a few.
+`MEMD_LONG=1000` in the environment tries that many and longer sequences instead of a few.
 """
 
 import contextlib
@@ -180,7 +180,7 @@ class Life(RuleBasedStateMachine):
             assert self.vault.found(word)[1]
 
     def _captured(self, session, failing):
-        """The rare words of a turn that nobody has distilled yet."""
+        """The rare words of a turn that is not distilled yet."""
         words = self.word(), self.word(), self.word()
         self.clock.advance(ms=5)
         self.vault.capture(turn(session, f"p{self.drawn}", *words, failing=failing))
@@ -341,7 +341,7 @@ class Life(RuleBasedStateMachine):
 
     @rule()
     def move(self):
-        """Move into a fresh vault, and live on there."""
+        """Export everything into a new vault, and go on with that."""
         self.vault.settle()
         data = self.vault.exported()
         self.exports.append(data)

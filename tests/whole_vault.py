@@ -1,4 +1,4 @@
-"""A whole vault in process: every room over one file, what a property asks of it, and a model of it."""
+"""Every worker of a daemon over one vault in process, questions to it, and a model of it."""
 
 import hashlib
 import io
@@ -37,14 +37,14 @@ EVERYTHING = 2**62
 
 
 def rare(number):
-    """A word that stands nowhere else: ten letters, told by a number, which no stemmer shortens."""
+    """A unique word for each number: ten letters, which no stemmer shortens."""
     drawn = hashlib.sha256(str(number).encode()).digest()
     return "qx" + "".join("bcdfghjklmnpqrtvwz"[byte % 18] for byte in drawn[:8])
 
 
 @dataclass
 class Known:
-    """What the model says of a memory."""
+    """What the model expects of a memory."""
 
     words: tuple[str, ...]
     uid: str
@@ -57,12 +57,12 @@ class Known:
 
 @dataclass
 class Model:
-    """What must be visible, hidden and gone."""
+    """What must be visible, hidden and erased."""
 
     known: dict[int, Known] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
     past: set[str] = field(default_factory=set)
-    """Scrubbed: gone until an older export says it again."""
+    """Scrubbed words, which an older export may bring back."""
 
     def shown(self):
         return {number for number, one in self.known.items() if one.is_shown}
@@ -105,7 +105,7 @@ def turn(session, number, asked, chosen, failed, *, failing):
 
 
 class WholeVault:
-    """The rooms of a daemon over one vault, without its door."""
+    """The workers of a daemon over one vault, without its socket."""
 
     def __init__(self, path, clock):
         self.path, self.clock = str(path), clock
@@ -141,7 +141,7 @@ class WholeVault:
         await self.distiller.settle(EVERYTHING)
 
     def call(self, work, *given, **named):
-        """Run a coroutine function of a room, to its end."""
+        """Run a coroutine function of a worker, to its end."""
         return self._portal.call(partial(work, *given, **named))
 
     def close(self):
@@ -149,7 +149,7 @@ class WholeVault:
         self._portal_made.__exit__(None, None, None)
 
     def restart(self):
-        """Close the vault, and open it with fresh rooms."""
+        """Close the vault, and open it with new workers."""
         self.call(self.recaller.prepare)
         self.db.close()
         self._open()
