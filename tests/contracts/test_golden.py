@@ -1,4 +1,6 @@
-"""What other programs rely on, compared with files in tests/data/golden: MCP tools, status, export, config.
+"""What other programs rely on, compared with files in tests/data/golden.
+
+These are the MCP tools, the keys of status and of control results, the export and the settings.
 
 After a change that is wanted and in the changelog, write the files again and review the difference:
 `MEMD_BLESS=1 python -m pytest tests/contracts/test_golden.py`.
@@ -108,6 +110,27 @@ def test_status_keeps_its_keys(daemon):
 
     status = daemon.wait_for(complete_status)
     check("status_keys.json", sorted(one.lstrip(".") for one in key_paths(status)))
+
+
+def test_control_results_keep_their_keys(daemon):
+    calls = {
+        "memd/search": {"query": "sessions live", "include_turns": True, "explain": True},
+        "memd/timeline": {"since": 0},
+        "memd/why": {"id": 1},
+        "memd/get": {"ids": [1]},
+        "memd/forget": {"ids": [1]},
+        "memd/projects": {},
+        "memd/switch": {},
+        "memd/consolidate/runs": {},
+        "memd/imports": {},
+    }
+    with daemon.client() as client:
+        results = {method: client.call(method, params) for method, params in calls.items()}
+    keys = {
+        method: sorted(one.lstrip(".") for one in key_paths(result))
+        for method, result in results.items()
+    }
+    check("control_keys.json", keys)
 
 
 def test_an_export_that_is_imported_is_exported_as_it_was(daemon):
