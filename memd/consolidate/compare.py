@@ -8,6 +8,7 @@ and whole sentences that only one text has may differ; such sentences are report
 """
 
 import enum
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
@@ -70,6 +71,8 @@ _LEADING_WORDS = _word_keys("with in on at for from to into by because when whil
 _SEQUENCE_WORDS = _word_keys("then next finally afterwards later")
 _ARTICLES = frozenset({"the", "a", "an"})
 _Key = TypeVar("_Key")
+_Uncovered = list[tuple[Sentence, bool]]
+"""Sentences that the other text does not contain, and whether all of the sentence is missing."""
 
 
 class Agreement(enum.StrEnum):
@@ -136,9 +139,15 @@ def compare_claims(older: Claims, newer: Claims) -> Comparison:
     """Compare two parsed texts."""
     ours, theirs = (_texts_by_key(claims, TokenType.WORD).keys() for claims in (older, newer))
     overlap = len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
-    exact = (*_find_antonyms(older, newer), *_find_exact(older, newer),
-             *_find_negations(older, newer), *_find_bindings(older, newer), *_find_tenses(older, newer),
-             *_find_quotes(older, newer), *_find_swaps(older, newer))  # fmt: skip
+    exact = (
+        *_find_antonyms(older, newer),
+        *_find_exact(older, newer),
+        *_find_negations(older, newer),
+        *_diff_keys("qualifier", _find_qualified(older), _find_qualified(newer)),
+        *_find_tenses(older, newer),
+        *_find_quotes(older, newer),
+        *_find_swaps(older, newer),
+    )
     if exact:
         return Comparison(Agreement.DIFFERS, tuple(dict.fromkeys(exact)), overlap=overlap)
     if _list_keys(older) == _list_keys(newer):
@@ -219,11 +228,6 @@ def _find_denied(claims: Claims) -> dict[tuple[str, ...], str]:
     return found
 
 
-def _find_bindings(older: Claims, newer: Claims) -> Iterator[Difference]:
-    """A qualifier of something else."""
-    yield from _diff_keys("qualifier", _find_qualified(older), _find_qualified(newer))
-
-
 def _find_qualified(claims: Claims) -> dict[tuple[str, str], str]:
     """Each binding qualifier with the next content word of its clause → both as text."""
     found = {}
@@ -242,15 +246,12 @@ def _find_qualified(claims: Claims) -> dict[tuple[str, str], str]:
 def _find_tenses(older: Claims, newer: Claims) -> Iterator[Difference]:
     """`Fix the login` is to be done, `fixed the login` is done."""
     for one, other in ((older, newer), (newer, older)):
-        done = {t.key: t.text for t in other.tokens if _is_past(t)}
+        texts = ((t.key, t.text) for t in other.tokens if t.type is TokenType.WORD)
+        done = {key: text for key, text in texts if text.casefold().endswith("ed")}
         asked = _find_imperatives(one)
         for key in sorted(asked.keys() & done.keys() - _find_imperatives(other).keys()):
             was, now = (asked[key], done[key]) if one is older else (done[key], asked[key])
             yield Difference("tense", was, now)
-
-
-def _is_past(token: Token) -> bool:
-    return token.type is TokenType.WORD and token.text.casefold().endswith("ed")
 
 
 def _find_imperatives(claims: Claims) -> dict[str, str]:
@@ -276,13 +277,7 @@ def _find_quotes(older: Claims, newer: Claims) -> Iterator[Difference]:
 
 
 def _has_word(text: str, word: str) -> bool:
-    start = text.find(word)
-    while start >= 0:
-        stop = start + len(word)
-        if not (text[start - 1 : start].isalnum() or text[stop : stop + 1].isalnum()):
-            return True
-        start = text.find(word, start + 1)
-    return False
+    return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text) is not None
 
 
 def _find_swaps(older: Claims, newer: Claims) -> Iterator[Difference]:
@@ -390,8 +385,7 @@ def _list_clauses(clauses: Iterable[Clause]) -> list[frozenset[str]]:
     return [words for words in found if words]
 
 
-def _find_uncovered(ours: Claims, theirs: Claims) -> list[tuple[Sentence, bool]]:
-    """Our sentences that the other text does not contain, and whether all of the sentence is missing."""
+def _find_uncovered(ours: Claims, theirs: Claims) -> _Uncovered:
     mine, other = set(_list_clauses(ours.clauses)), set(_list_clauses(theirs.clauses))
     missing = mine - other
     if len(missing) > _MISSING_CLAUSES_MAX:
@@ -419,10 +413,7 @@ def _unite_parts(whole: frozenset[str], clauses: set[frozenset[str]]) -> frozens
 
 
 def _find_wording(
-    older: Claims,
-    newer: Claims,
-    lost: list[tuple[Sentence, bool]],
-    gained: list[tuple[Sentence, bool]],
+    older: Claims, newer: Claims, lost: _Uncovered, gained: _Uncovered
 ) -> Iterator[Difference]:
     """Content words that were exchanged, added or removed inside a sentence."""
     if not (lost and gained) and all(is_whole for _, is_whole in (*lost, *gained)):
@@ -460,7 +451,7 @@ def _find_triples(claims: Claims) -> dict[tuple[str, str, str], str]:
     return found
 
 
-def _write_sentences(sentences: list[tuple[Sentence, bool]]) -> tuple[str, ...]:
+def _write_sentences(sentences: _Uncovered) -> tuple[str, ...]:
     texts = (
         " ".join(token.text for clause in sentence for token in clause)
         for sentence, _ in sentences

@@ -11,7 +11,7 @@ between, so that searches hardly notice.
 import functools
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar
 
@@ -181,7 +181,7 @@ class Consolidator:
         def find_open(tx: Connection) -> list[Decision]:
             return [one for one in plan.decisions if not runs.is_settled(tx, *one.pair)]
 
-        return [_preview(one, plan.seen) for one in await self.db.read(find_open)]
+        return [_preview_decision(one, plan.seen) for one in await self.db.read(find_open)]
 
     async def undo(self, what: str, *, dry_run: bool) -> UndoResult:
         """Undo a run (`r7`), what hides a memory (`#12`) or the decision about a pair (`12,15`).
@@ -211,7 +211,8 @@ class Consolidator:
         # A text without a word has no vector and never will have one.
         ready_now = [s for s in visible if s.id in ready or not words(f"{s.title} {s.body}")]
         examined = [*hidden, *ready_now]
-        forms = dict(await _work_in_bursts(_hash_forms(examined), _FORMS_PER_BURST))
+        hashed = ((s.id, hash_form(s.title, s.body)) for s in examined)
+        forms = dict(await _work_in_bursts(hashed, _FORMS_PER_BURST))
         twins = await self._find_twins(ready_now, forms)
         pairs = {**dict.fromkeys(twins, (None, "")), **similar}
         ids = sorted({number for pair in pairs for number in pair})
@@ -334,10 +335,6 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
     return tick
 
 
-def _hash_forms(some: Iterable[Summary]) -> Iterator[tuple[int, int]]:
-    return ((s.id, hash_form(s.title, s.body)) for s in some)
-
-
 async def _work_in_bursts(work: Iterator[_T], size: int) -> list[_T]:
     """All of it, `size` items at a time: a search in between waits for no more."""
     done: list[_T] = []
@@ -349,7 +346,7 @@ async def _work_in_bursts(work: Iterator[_T], size: int) -> list[_T]:
         await anyio.sleep(_REST_S)
 
 
-def _preview(decision: Decision, seen: Mapping[int, Summary]) -> PreviewedDecision:
+def _preview_decision(decision: Decision, seen: Mapping[int, Summary]) -> PreviewedDecision:
     newer, older = (
         one_line(join_title(seen[number].title, seen[number].body), _PREVIEW_CHARACTERS_MAX)
         for number in decision.pair

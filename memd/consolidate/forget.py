@@ -7,10 +7,12 @@ in slices that each leave the vault consistent. Backups are named, never rewritt
 """
 
 import json
+import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import anyio.lowlevel
 import anyio.to_thread
 
 from memd import log
@@ -135,11 +137,11 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     if selection.ids:
         plan = _plan_ids(tx, selection.ids)
     elif selection.words:
-        plan = _plan(tx, erasure.summaries_containing(tx, bounds, selection.words), ())
+        plan = _plan_deletion(tx, erasure.summaries_containing(tx, bounds, selection.words), ())
     elif bounds == ErasureBounds():
         raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
     else:
-        plan = _plan(
+        plan = _plan_deletion(
             tx, erasure.summaries_within(tx, bounds), erasure.events_within(tx, bounds)
         )
         sessions = projects.sessions(tx, erasure.sessions_within(tx, bounds))
@@ -160,11 +162,11 @@ def _plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
     if not found:
         numbers = ", ".join(f"#{number}" for number in unknown[:_UNKNOWN_SHOWN_MAX])
         raise UnknownId(f"there is no memory {numbers}")
-    plan = _plan(tx, [number for number in wanted if number in found], ())
+    plan = _plan_deletion(tx, [number for number in wanted if number in found], ())
     return replace(plan, unknown=unknown)
 
 
-def _plan(tx: Connection, ids: Sequence[int], event_ids: Sequence[int]) -> ForgetPlan:
+def _plan_deletion(tx: Connection, ids: Sequence[int], event_ids: Sequence[int]) -> ForgetPlan:
     forgotten = frozenset(ids)
     shown = find_memories(tx, ids[:_SHOWN_MAX])
     erased, kept, also_in = set[int](), set[int](), set[int]()
@@ -266,10 +268,6 @@ class RelatedFiles:
     """Read the backups of the vault from disk: path → when it was begun, UTC milliseconds."""
 
 
-async def _wait_for_nothing() -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Eraser:
     """Erases text from a vault and from its log, by forgetting or by scrubbing."""
@@ -278,9 +276,9 @@ class Eraser:
     clock: Callable[[], int]
     on_written: Callable[[], None]
     files: RelatedFiles = field(default_factory=RelatedFiles)
-    bring_in: Callable[[], Awaitable[None]] = _wait_for_nothing
+    bring_in: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     """Returns when the spool and open turns have become memories, which else would come back later."""
-    indexed: Callable[[], Awaitable[None]] = _wait_for_nothing
+    indexed: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
     """Returns when the index contains everything written."""
 
     async def forget(
@@ -299,12 +297,8 @@ class Eraser:
             await self._clean_up_vault()
             await self._remove_from_log(tuple(one.key for one in plan.sessions))
         # No older one can contain it.
-        since = plan.since
-        named = tuple(
-            path
-            for path, at in backups.items()
-            if since is not None and at + _BACKUP_DURATION_MS >= since
-        )
+        since = math.inf if plan.since is None else plan.since - _BACKUP_DURATION_MS
+        named = tuple(path for path, begun in backups.items() if begun >= since)
         return replace(plan.report(is_dry_run=dry_run), backups=named)
 
     async def scrub(self, rule: ScrubRule, *, dry_run: bool) -> ScrubResult:
@@ -343,13 +337,11 @@ class Eraser:
                 raise BadRequest(
                     "the selection has changed meanwhile; look again at what would go"
                 )
-            if len(plan.split()) == 1:
-                apply_plan(tx, plan, self.clock())
+            apply_plan(tx, plan.split()[0], self.clock())
             return plan
 
         plan = await self.db.write(begin)
-        slices = plan.split()
-        for part in slices if len(slices) > 1 else ():
+        for part in plan.split()[1:]:
             await self.db.write(partial(apply_plan, plan=part, now=self.clock()))
         self.on_written()
         return plan

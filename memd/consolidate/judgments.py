@@ -162,7 +162,7 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     if relation in HIDING_RELATIONS:
         _hide_behind(tx, one.id, other.id, relation, now)
     else:
-        _separate(tx, one.id, other.id, now)
+        _separate_pair(tx, one.id, other.id, now)
     judgments.put_judgment(
         tx, newer_id=one.id, older_id=other.id, relation=relation, reason=judgment.reason,
         who=judgment.who, at=now,
@@ -190,7 +190,7 @@ def undo_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> Judgm
             f"nothing to undo: neither a judgment nor a supersession links #{one.id} and #{other.id};"
             f" ask why of each (mem_why, `memd why {one.id}`)"
         )
-    _separate(tx, one.id, other.id, now)
+    _separate_pair(tx, one.id, other.id, now)
     return _describe_result(tx, one, other, "undone", was)
 
 
@@ -244,7 +244,7 @@ def _find_rule_between(tx: Connection, one: int, other: int) -> str | None:
     return next((past.rule for past in _find_supersessions_between(tx, one, other)), None)
 
 
-def _separate(tx: Connection, one: int, other: int, now: int) -> None:
+def _separate_pair(tx: Connection, one: int, other: int, now: int) -> None:
     """Let neither of the two hide the other."""
     for past in _find_supersessions_between(tx, one, other):
         links.undo_supersession(tx, past.id, now)

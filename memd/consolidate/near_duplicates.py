@@ -30,7 +30,7 @@ CosinePair = tuple[int, int, float]
 
 
 @dataclass(frozen=True, slots=True)
-class VectorRows:
+class SpaceRows:
     """The rows of an index in one space, one per passage, as they were when they were read."""
 
     summary_id: NDArray[np.int64]
@@ -132,7 +132,7 @@ class _BestPairs:
         self.new, self.other, self.cosines = new[best], other[best], cosines[best]
 
 
-def read_vector_rows(index: MemoryIndex, space: str) -> VectorRows | None:
+def read_vector_rows(index: MemoryIndex, space: str) -> SpaceRows | None:
     """The rows of an index in one space; None while the space is being loaded.
 
     The columns are copied; vectors are read on demand, a slice at a time, so that a search never waits
@@ -160,7 +160,7 @@ def read_vector_rows(index: MemoryIndex, space: str) -> VectorRows | None:
                 return index.matrices[space].vectors(rows)
         return np.zeros((len(rows), dimensions), np.float32)
 
-    return VectorRows(summary_id, project_id, seq, live, vectors, is_current)
+    return SpaceRows(summary_id, project_id, seq, live, vectors, is_current)
 
 
 _TIME_STAMP = re.compile(

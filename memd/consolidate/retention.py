@@ -23,9 +23,10 @@ from memd.store.queries import compact_json
 from memd.text import digest
 from memd.wakeup import AutoResetEvent
 
-SPOKEN_KINDS = frozenset(
-    {EventKind.PROMPT, EventKind.STOP, EventKind.SUBAGENT_STOP, EventKind.COMPACT_END}
-)
+_SPOKEN_KINDS = (
+    EventKind.COMPACT_END.value, EventKind.PROMPT.value, EventKind.STOP.value,
+    EventKind.SUBAGENT_STOP.value,
+)  # fmt: skip
 """Kinds of events that are never compacted: the words of users and agents."""
 CITED_KEY = "cited"
 """The key of the quotes in a compacted payload."""
@@ -50,7 +51,6 @@ _OVERSIZE_EVENTS_DAYS = 14
 _WARN_SHARE = 0.8
 """Share of the size limit from which `memd status` warns."""
 _NOTE = "retention"
-_SPOKEN_NAMES = tuple(sorted(kind.value for kind in SPOKEN_KINDS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +260,7 @@ def _compact_some(
     tx: Connection, window: tuple[int, int], before: int, round_: RetentionRound
 ) -> tuple[int, int, int]:
     """(last id looked at, events compacted, bytes removed)."""
-    found = erasure.events_to_compact(tx, window, before, _SPOKEN_NAMES, _ROWS_PER_TRANSACTION)
+    found = erasure.events_to_compact(tx, window, before, _SPOKEN_KINDS, _ROWS_PER_TRANSACTION)
     count = size = 0
     for old in found:
         text = compact_json(compact_payload(old.payload, old.quotes))

@@ -102,17 +102,23 @@ def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False)
         for past in hidden:
             links.undo_supersession(tx, past.id, now)
         for newer, older in opposed:
-            _judge_compatible(tx, newer, older, now)
+            drop_contradiction(tx, newer, older, NEAR_DUPLICATE_RULE)
+            if judgments.stance_between(tx, newer, older) is None:
+                judgments.put_judgment(
+                    tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE,
+                    reason=_UNDO_REASON, who="user", at=now,
+                )  # fmt: skip
         if target.run is not None:
             runs.mark_run_undone(tx, target.run, now)
     pairs = tuple((past.newer_id, past.older_id) for past in hidden)
     return UndoResult(target.run, pairs, tuple(opposed), dry_run)
 
 
-def _find_decisions_of_run(
-    tx: Connection, number: int
-) -> tuple[list[Supersession], list[tuple[int, int]]]:
-    """(the supersessions that hold, the pairs that contradict each other)."""
+_Decisions = tuple[list[Supersession], list[tuple[int, int]]]
+"""(supersessions that hold, pairs that contradict each other)"""
+
+
+def _find_decisions_of_run(tx: Connection, number: int) -> _Decisions:
     if runs.get_run(tx, number) is None:
         raise BadRequest(
             f"undo: there is no run r{number}; `memd consolidate --runs` lists them"
@@ -123,10 +129,8 @@ def _find_decisions_of_run(
     return hidden, opposed
 
 
-def _find_decisions_about(
-    tx: Connection, one: int, other: int | None
-) -> tuple[list[Supersession], list[tuple[int, int]]]:
-    """The same for the supersession that hides a memory, or for a pair."""
+def _find_decisions_about(tx: Connection, one: int, other: int | None) -> _Decisions:
+    """The supersession that hides a memory, or the decision about a pair."""
     wanted = [one] if other is None else [one, other]
     known = summaries.summaries_by_ids(tx, wanted)
     for number in wanted:
@@ -168,12 +172,3 @@ def _explain_nothing_found(active: list[Supersession], one: int, other: int | No
     return f"nothing hides #{one}" + (
         f"; it hides {hidden}: name one of those" if hidden else ""
     )
-
-
-def _judge_compatible(tx: Connection, newer: int, older: int, now: int) -> None:
-    drop_contradiction(tx, newer, older, NEAR_DUPLICATE_RULE)
-    if judgments.stance_between(tx, newer, older) is None:
-        judgments.put_judgment(
-            tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE, reason=_UNDO_REASON,
-            who="user", at=now,
-        )  # fmt: skip

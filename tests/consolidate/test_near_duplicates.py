@@ -9,7 +9,7 @@ from memd.consolidate.near_duplicates import (
     LEARNED_COSINE_MIN,
     PAIRS_PER_MEMORY_MAX,
     Neighbour,
-    VectorRows,
+    SpaceRows,
     hash_form,
     select_candidates,
 )
@@ -30,7 +30,7 @@ NEAR, NEARER, FAR = unit(1, 0.1), unit(1, 0.0), unit(0, 1)
 def rows(*given):
     """(summary, project, seq, vector[, live])"""
     matrix = np.stack([row[3] for row in given])
-    return VectorRows(
+    return SpaceRows(
         np.array([row[0] for row in given]),
         np.array([row[1] for row in given], np.int32),
         np.array([row[2] for row in given], np.int32),
@@ -110,7 +110,7 @@ def test_a_tick_needs_little_memory_however_many_rows_there_are():
         matrix.append(vectors / np.linalg.norm(vectors, axis=1, keepdims=True))
     numbers = np.arange(1, count + 1)
     ones = np.ones(count, np.int32)
-    given = VectorRows(numbers, ones, 0 * ones, ones.astype(np.bool_), matrix.vectors)
+    given = SpaceRows(numbers, ones, 0 * ones, ones.astype(np.bool_), matrix.vectors)
     tracemalloc.start()
     assert given.find_pairs(list(range(1, 301)), 0.9) == []
     _, peak = tracemalloc.get_traced_memory()
