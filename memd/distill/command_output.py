@@ -83,7 +83,7 @@ class CommandError:
     """The telling part of a failed command's output."""
 
     line: str
-    """One line, bounded; empty if the output says nothing."""
+    """One line, bounded; empty if the output has none."""
     files: tuple[str, ...]
     """The project's own files that it blames, the innermost first."""
     has_signature: bool

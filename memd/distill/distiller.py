@@ -1,7 +1,7 @@
 """Background worker: pending episodes to summaries, by rules alone.
 
 It reads what is pending, works through bounded batches of one session each, and sleeps until it is nudged
-or an open turn may have gone idle. An episode is due when it has events that were not distilled yet and has
+or an open turn may have become idle. An episode is due when it has events that were not distilled yet and has
 ended, or when a caller waits for one of them. A turn is always read whole, so distilling it again never sees
 less of it than the first time.
 """
@@ -222,7 +222,7 @@ class Distiller:
         """Distil the episodes that have ended, until cancelled."""
         while True:
             began = anyio.current_time()
-            await self._sweep()
+            await self._distil_ended()
             # A single event is distilled at once; a storm of events is not swept after each.
             sweep_s = anyio.current_time() - began
             await anyio.sleep(min(max(_PAUSE_MIN_S, _PAUSE_SHARE * sweep_s), _PAUSE_MAX_S))
@@ -237,7 +237,7 @@ class Distiller:
 
         It may be cancelled at any time; what it has written by then is whole.
         """
-        await self._drain(through)
+        await self._distil_pending(through)
 
     def status(self) -> dict[str, object]:
         """Return what `memd status` shows of this worker; `pending` is as of the last sweep."""
@@ -250,15 +250,15 @@ class Distiller:
             "last_error": self._last_error,
         }
 
-    async def _sweep(self) -> None:
+    async def _distil_ended(self) -> None:
         try:
-            await self._drain(None)
+            await self._distil_pending(None)
             self._pending = await self._db.read(events.count_pending)
         except MemdError as error:
             self._last_error = error.message
             raise
 
-    async def _drain(self, through: int | None) -> None:
+    async def _distil_pending(self, through: int | None) -> None:
         if through is not None and not await self._db.read(
             partial(events.has_pending_through, event_id=through)
         ):
@@ -277,10 +277,10 @@ class Distiller:
             due = await self._db.read(partial(load_due, request=request))
             if due is None:
                 return False
-            await self._write(due)
+            await self._write_batch(due)
             return True
 
-    async def _write(self, due: DueBatch) -> None:
+    async def _write_batch(self, due: DueBatch) -> None:
         now = self._clock()
         plans = await anyio.to_thread.run_sync(plan_episodes, due)
         if due.loose:
@@ -289,9 +289,9 @@ class Distiller:
             some = plans[start : start + _EPISODES_PER_TRANSACTION]
             work = partial(write_episodes, plans=some, session=due.session, now=now)
             for plan, outcomes in zip(some, await self._db.write(work), strict=True):
-                self._count(outcomes, len(plan.event_ids))
+                self._report_episode(outcomes, len(plan.event_ids))
 
-    def _count(self, outcomes: Mapping[str, int], event_count: int) -> None:
+    def _report_episode(self, outcomes: Mapping[str, int], event_count: int) -> None:
         self._episodes += 1
         self._outcomes.update(outcomes)
         written = {name: outcomes[name] for name in _CHANGES_REPORTED if outcomes.get(name)}

@@ -28,7 +28,7 @@ _REPORTS_MAX = 3
 _ANSWER_CHARACTERS_MIN = 160
 _COMPACTION_CHARACTERS_MIN = 40
 _ASKED_SHARE, _ANSWERED_SHARE = 0.25, 0.5
-"""Of the body's limit, so that the files and commands always have room."""
+"""Of the body's limit, which leaves space for the files and commands."""
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 _FIXED = re.compile(

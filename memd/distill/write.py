@@ -34,7 +34,7 @@ STATEMENT = "statement"
 """The rule of an edge between files: a statement in the one names the other."""
 _REPEATABLE = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT})
 _JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType.SUPERSEDES})
-"""Edges that a person or the consolidator may have written; a revision of the text keeps them."""
+"""Edges that a user or the consolidator may have written; a revision of the text keeps them."""
 _KEPT_RULES = (REPEAT, PASSED_LATER)
 """Rules of edges that other turns have written."""
 _RELATED_MAX = 500
@@ -107,7 +107,7 @@ def _find_newest(
     same = [
         (older, old)
         for older, old in compared
-        if _jaccard(old.subject, subject) >= _SAME_SUBJECT_JACCARD
+        if _jaccard_index(old.subject, subject) >= _SAME_SUBJECT_JACCARD
         and not old.chosen & new.chosen
     ]
     newest = max(same, key=lambda pair: (pair[0].at, pair[0].id), default=None)
@@ -128,7 +128,7 @@ def _explain_contradiction(draft: Draft, new: DecisionChoice, old: DecisionChoic
         return ""
     given_up = draft.reversal.gives_up if draft.reversal else frozenset[str]()
     is_rejected = bool(old.chosen & (new.rejected | given_up))
-    is_same = _jaccard(old.subject, new.subject) >= _SAME_SUBJECT_JACCARD
+    is_same = _jaccard_index(old.subject, new.subject) >= _SAME_SUBJECT_JACCARD
     if is_same and new.chosen:
         return f"both decide about {_list_stems(old.subject & new.subject)}: {_list_stems(old.chosen)} or {_list_stems(new.chosen)}"
     if is_rejected and old.subject & new.subject:
@@ -136,7 +136,7 @@ def _explain_contradiction(draft: Draft, new: DecisionChoice, old: DecisionChoic
     return ""
 
 
-def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
+def _jaccard_index(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(one | other) if one and other else 0.0
 
 
@@ -163,7 +163,7 @@ class EpisodePlan:
 def write_episodes(
     tx: Connection, plans: Sequence[EpisodePlan], session: Session, now: int
 ) -> list[Mapping[str, int]]:
-    """Write several episodes of a session, in order; for each what `record` says."""
+    """Write several episodes of a session, in order; the outcomes of each."""
     return [write_episode(tx, plan, session, now) for plan in plans]
 
 
@@ -219,7 +219,7 @@ def _is_written_up(known: Summary, draft: Draft) -> bool:
 
 
 def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
-    """A live memory of the project that says the same already."""
+    """A live memory of the project with the same kind and title."""
     if draft.kind not in _REPEATABLE:
         return None
     same = summaries.ids_with_title(tx, project_id, draft.kind, draft.title)
@@ -247,22 +247,15 @@ def _delete_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[s
 
 def _drop_own_edges(tx: Connection, summary_id: int) -> None:
     """Drop the edges that the revision writes again; keep verdicts and repeats."""
-    begins = [
-        e
-        for e in links.edges_at(tx, "summary", str(summary_id))
-        if (e.from_kind, e.from_id) == ("summary", str(summary_id))
+    start = ("summary", str(summary_id))
+    staying = [
+        links.NewEdge(*start, e.type, e.to_kind, e.to_id, e.rule, e.at, e.confidence, e.detail)
+        for e in links.edges_at(tx, *start)
+        if (e.from_kind, e.from_id) == start
+        and (e.type in _JUDGMENT_EDGES or e.rule in _KEPT_RULES)
     ]
-    kept = [e for e in begins if e.type in _JUDGMENT_EDGES or e.rule in _KEPT_RULES]
     links.drop_edges_from(tx, summary_id)
-    links.add_edges(
-        tx,
-        [
-            links.NewEdge(
-                e.from_kind, e.from_id, e.type, e.to_kind, e.to_id, e.rule, e.at, e.confidence, e.detail
-            )
-            for e in kept
-        ],
-    )  # fmt: skip
+    links.add_edges(tx, staying)
 
 
 def _make_source_edges(draft: Draft, summary_id: int, rule: str) -> list[links.NewEdge]:
@@ -376,14 +369,8 @@ def close_failures(tx: Connection, runs: Sequence[PassedCheck], project_id: int)
     )
     edges = [
         links.NewEdge(
-            "summary",
-            str(failure.id),
-            EdgeType.REFERENCES,
-            "event",
-            str(run.event_id),
-            PASSED_LATER,
-            run.at,
+            "summary", str(failure.id), EdgeType.REFERENCES, "event", str(run.event_id), PASSED_LATER, run.at
         )
         for failure, run in match_passed_checks(runs, failed)
-    ]
+    ]  # fmt: skip
     return links.add_edges(tx, edges)

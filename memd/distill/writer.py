@@ -192,7 +192,7 @@ class _Proof:
         is_first = True
         for token in line.split():
             bare = _POSSESSIVE.sub("", token.strip(_EDGES))
-            if not self._proves(bare, is_first=is_first):
+            if not self._is_proved(bare, is_first=is_first):
                 yield bare
             is_first = token.rstrip("\"'”»)*").endswith(_SENTENCE_END)
 
@@ -201,7 +201,7 @@ class _Proof:
         wanted = " ".join(fold(text).split())
         return bool(re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", self._folded))
 
-    def _proves(self, bare: str, *, is_first: bool) -> bool:
+    def _is_proved(self, bare: str, *, is_first: bool) -> bool:
         """Whether a word may be said of this record; the first word of a sentence has a capital anyway."""
         folded = fold(bare)
         count = _COUNT_WORDS.get(folded)

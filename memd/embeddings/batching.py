@@ -46,7 +46,7 @@ class BatchEmbedder:
     async def embed_query(self, text: str) -> Vectors:
         """Return the vector of a query, (dimensions,), of length 1. Raises EngineFailed."""
         asked = self._fit_context(text, self.space.query_prefix)
-        while isinstance(found := await self._embed([asked]), TextsRefused):
+        while isinstance(found := await self._embed_batch([asked]), TextsRefused):
             shorter = halve_text(asked, self.space.query_prefix) if found.is_length else None
             if shorter is None:
                 raise EngineFailed(f"the model cannot take this question: {found.reason}")
@@ -60,7 +60,7 @@ class BatchEmbedder:
         Raises EngineFailed if no text is accepted.
         """
         asked = [self._fit_context(text, self.space.document_prefix) for text in texts]
-        found = await self._embed(asked)
+        found = await self._embed_batch(asked)
         if not isinstance(found, TextsRefused):
             return found
         if not found.is_length:
@@ -74,7 +74,7 @@ class BatchEmbedder:
         middle = len(texts) // 2
         parts = []
         for part in (texts[:middle], texts[middle:]):
-            found = await self._embed(part)
+            found = await self._embed_batch(part)
             if isinstance(found, TextsRefused):
                 found = await self._embed_halves(part, found)
             parts.append(found)
@@ -87,7 +87,7 @@ class BatchEmbedder:
                 await self._require_working_server(refused)
                 break
             text = shorter
-            found = await self._embed([text])
+            found = await self._embed_batch([text])
             if not isinstance(found, TextsRefused):
                 return found
             refused = found
@@ -96,10 +96,10 @@ class BatchEmbedder:
     async def _require_working_server(self, refused: TextsRefused) -> None:
         """Raise EngineFailed unless a harmless text is accepted."""
         harmless = self.space.document_prefix + HARMLESS_TEXT
-        if isinstance(await self._embed([harmless]), TextsRefused):
+        if isinstance(await self._embed_batch([harmless]), TextsRefused):
             raise EngineFailed(f"the model gives no usable vectors: {refused.reason}")
 
-    async def _embed(self, texts: Sequence[str]) -> Vectors | TextsRefused:
+    async def _embed_batch(self, texts: Sequence[str]) -> Vectors | TextsRefused:
         raw = await self.provider.embed(texts)
         if isinstance(raw, TextsRefused):
             return raw

@@ -1,7 +1,7 @@
 """Ollama: embeddings and chat over its API, and the prefixes that families of embedding models need.
 
-The digest in /api/tags tells whether a model was replaced, and `remote_host` whether it runs on somebody
-else's machine. What the model accepts comes from /api/show, asked once per digest.
+The digest in /api/tags tells whether a model was replaced, and `remote_host` whether it runs on another
+machine. What the model accepts comes from /api/show, asked once per digest.
 """
 
 import json
@@ -173,7 +173,7 @@ class OllamaChat:
                 "num_predict": CHAT_REPLY_TOKENS,
             },
         }
-        reply = await self._post(body)
+        reply = await self._ask_model(body)
         if reply.status != httpx.codes.OK:
             raise EngineFailed(f"{self.name} did not answer: {reply.reason}")
         message = reply.value.get("message") if isinstance(reply.value, dict) else None
@@ -197,7 +197,7 @@ class OllamaChat:
         )
         return self._parse_scores(reply, count)
 
-    async def _post(self, body: Mapping[str, Any]) -> Reply:
+    async def _ask_model(self, body: Mapping[str, Any]) -> Reply:
         server = self._make_server()
         try:
             with anyio.fail_after(self._deadline_s):

@@ -45,7 +45,7 @@ class Home:
 
     async def distils(self):
         """Let the distiller run until it sleeps."""
-        await self.distiller._sweep()
+        await self.distiller._distil_ended()
 
     async def all(self):
         def read(tx):
