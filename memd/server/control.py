@@ -16,6 +16,7 @@ from memd.models import Session
 from memd.server import context_builder, injection_types, json_format, jsonrpc, requests
 from memd.server.control_projects import ProjectControl
 from memd.server.injection_types import InjectionMoment
+from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
@@ -111,18 +112,16 @@ class Control:
         defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
         return await handler(requests.parse(model, {**defaults, **call.params}), caller)
 
-    async def _answer_ping(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def _answer_ping(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
         return {"memd": __version__, "pid": os.getpid(), "protocol": jsonrpc.PREFACE_VERSION}
 
-    async def _report_status(
-        self, request: requests.StatusRequest, _: Caller
-    ) -> dict[str, Any]:
+    async def _report_status(self, request: requests.StatusRequest, _: Caller) -> JsonObject:
         status = await self._app.status()
         if request.directory is None:
             return status
         return {**status, "here": await self._projects.describe(request.directory)}
 
-    async def _shut_down(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def _shut_down(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
         self._app.shutdown()
         return {"leaving": True}
 
@@ -132,7 +131,7 @@ class Control:
         self,
         request: requests.CaptureEventRequest | requests.CaptureBatchRequest,
         caller: Caller,
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
             (receipt,) = await ingestor.capture([_to_capture(request, caller)])
@@ -144,7 +143,7 @@ class Control:
 
     async def _inject_context(
         self, request: requests.CaptureEventRequest, receipt: Receipt, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         """The `output` for the agent, as its client wants it; empty if there is none.
 
         A duplicate was answered before, and an event from the spool is too late for an answer.
@@ -161,7 +160,7 @@ class Control:
 
     async def _preview_context(
         self, request: requests.ContextRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         name = request.moment or ("prompt" if request.prompt else "startup")
         if name == "prompt" and not request.prompt.strip():
             raise BadRequest("prompt: say what would be asked")
@@ -185,7 +184,7 @@ class Control:
 
     async def _list_injections(
         self, request: requests.InjectedRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         session = await self._find_injected_session(request, caller)
         rows = json_format.to_plain(await self._app.injector.list_injections(session.id))
         return {
@@ -219,7 +218,7 @@ class Control:
 
     async def _search_memories(
         self, request: requests.SearchRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         found = await self._service.search(request, caller)
         result = json_format.format_answer(
             found.answer, waited=found.waited, note=found.scope.note
@@ -230,7 +229,7 @@ class Control:
 
     async def _show_timeline(
         self, request: requests.TimelineRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         timeline, scope = await self._service.timeline(request, caller)
         result = json_format.to_plain(timeline)
         if scope.project_ids is None:
@@ -238,9 +237,7 @@ class Control:
             await self._name_other_projects(memories, request.directory, caller)
         return {**result, "note": scope.note}
 
-    async def _get_memories(
-        self, request: requests.GetRequest, caller: Caller
-    ) -> dict[str, Any]:
+    async def _get_memories(self, request: requests.GetRequest, caller: Caller) -> JsonObject:
         read = await self._service.get(request, caller)
         memories = [
             {
@@ -255,7 +252,7 @@ class Control:
 
     async def _remember_texts(
         self, request: requests.RememberRequest | requests.RememberBatchRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         if isinstance(request, requests.RememberBatchRequest):
             stored = await self._service.remember(request.memories, caller, "user")
             return {"remembered": stored}
@@ -264,14 +261,14 @@ class Control:
 
     async def _forget_memories(
         self, request: requests.ForgetRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         forgotten = await self._service.forget(request, caller)
-        result: dict[str, Any] = json_format.to_plain(forgotten)
+        result: JsonObject = json_format.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
         return result
 
     async def _name_other_projects(
-        self, memories: list[dict[str, Any]], directory: str | None, caller: Caller
+        self, memories: list[JsonObject], directory: str | None, caller: Caller
     ) -> None:
         """Set `elsewhere`: the name of a memory's project, or None for the caller's own project."""
         scopes = self._service.scopes
@@ -289,19 +286,19 @@ class Control:
 
     # ── Imports ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _list_imports(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def _list_imports(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
         return {"imports": await self._app.db.read(ledger.imported_files)}
 
     async def _mark_imported(
         self, request: requests.ImportMarkRequest, _: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         mark = (request.path, request.size, request.modified_at, self._app.clock())
         await self._app.db.write(lambda tx: ledger.mark_imported(tx, *mark))
         return {"marked": request.path}
 
     async def _withdraw_memories(
         self, request: requests.WithdrawRequest, _: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         staying = frozenset(request.staying)
         withdrawn = await self._app.curator.withdraw(request.path, staying)
         await self._app.indexer.settle()
@@ -319,9 +316,7 @@ class Control:
 
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 
-    async def _rebuild_index(
-        self, request: requests.ReindexRequest, _: Caller
-    ) -> dict[str, Any]:
+    async def _rebuild_index(self, request: requests.ReindexRequest, _: Caller) -> JsonObject:
         rebuild: Callable[[], Awaitable[object]] = (
             self._app.vector_maintenance.reembed
             if request.embeddings
@@ -329,21 +324,19 @@ class Control:
         )
         return {"report": await rebuild()}
 
-    async def _vacuum_vault(self, request: requests.DryRunRequest, _: Caller) -> dict[str, Any]:
+    async def _vacuum_vault(self, request: requests.DryRunRequest, _: Caller) -> JsonObject:
         retention = self._app.retention
         aged = await (retention.preview() if request.dry_run else retention.apply())
         vacuumed = await self._app.vector_maintenance.vacuum(dry_run=request.dry_run)
         return {"report": {**json_format.to_plain(vacuumed), "retention": aged}}
 
-    async def _examine_vault(
-        self, request: requests.DoctorRequest, _: Caller
-    ) -> dict[str, Any]:
+    async def _examine_vault(self, request: requests.DoctorRequest, _: Caller) -> JsonObject:
         mended = await self._app.checkup.mend() if request.fix else []
         return {"mended": mended, "findings": await self._app.checkup.examine()}
 
     async def _consolidate_memories(
         self, request: requests.DryRunRequest, _: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         consolidator = self._app.consolidator
         run: Callable[[], Awaitable[object]] = (
             consolidator.preview_tick if request.dry_run else consolidator.tick
@@ -352,7 +345,7 @@ class Control:
 
     async def _undo_consolidation(
         self, request: requests.UndoConsolidationRequest, _: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         undone = await self._app.consolidator.undo(request.what, dry_run=request.dry_run)
         if not request.dry_run:
             await self._app.indexer.settle()
@@ -360,7 +353,7 @@ class Control:
 
     async def _list_runs(
         self, request: requests.ConsolidationRunsRequest, _: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         return {"runs": await self._app.consolidator.runs(request.limit)}
 
 
@@ -379,5 +372,5 @@ def _to_capture(event: requests.CaptureEventRequest, caller: Caller) -> CaptureR
     )
 
 
-def _format_receipt(receipt: Receipt) -> dict[str, Any]:
+def _format_receipt(receipt: Receipt) -> JsonObject:
     return {"outcome": receipt.outcome, "seq": receipt.seq, "reason": receipt.reason}

@@ -5,13 +5,12 @@ what is captured and injected: searches are answered, and explicit memories stor
 """
 
 import re
-from typing import Any
 
 from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
 from memd.models import Project
 from memd.server import requests
-from memd.server.json_format import to_plain
+from memd.server.json_format import JsonObject, to_plain
 from memd.server.scope import Caller, ScopeResolver, identify_project
 from memd.server.service import MemoryService
 from memd.store import projects
@@ -36,12 +35,12 @@ class ProjectControl:
         self._app = service.app
         self._scopes = service.scopes
 
-    async def describe(self, directory: str) -> dict[str, Any]:
+    async def describe(self, directory: str) -> JsonObject:
         """`key`, `name`, `reason` and `switch` of a directory's project. Counts nothing, so it is quick."""
         found = await self._scopes.identify(directory)
         return await self._app.db.read(lambda tx: _describe_project(tx, found))
 
-    async def show(self, request: requests.ProjectRequest, caller: Caller) -> dict[str, Any]:
+    async def show(self, request: requests.ProjectRequest, caller: Caller) -> JsonObject:
         """One project with its aliases, counts and switch.
 
         `before` is the key of the project that projects.toml took the directory from, and `trouble` is
@@ -50,7 +49,7 @@ class ProjectControl:
         found, directory = await self._find_project(request, caller)
         by_git = found if directory is None else await identify_project(directory)
 
-        def read(tx: Connection) -> dict[str, Any]:
+        def read(tx: Connection) -> JsonObject:
             known, earlier = (
                 projects.project_by_key(tx, found.key),
                 projects.project_by_key(tx, by_git.key),
@@ -70,10 +69,10 @@ class ProjectControl:
 
         return await self._app.db.read(read)
 
-    async def list_all(self, _: requests.EmptyRequest, __: Caller) -> dict[str, Any]:
+    async def list_all(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
         """Every project with its aliases, counts and switch."""
 
-        def read(tx: Connection) -> list[dict[str, Any]]:
+        def read(tx: Connection) -> list[JsonObject]:
             tallies, aliases = projects.count_by_project(tx), projects.project_aliases(tx)
             return [
                 {
@@ -104,7 +103,7 @@ class ProjectControl:
         known = await self._scopes.find_project(request.project)
         return await self._app.curator.rename(known.key, request.name)
 
-    async def switch(self, request: requests.SwitchRequest, caller: Caller) -> dict[str, Any]:
+    async def switch(self, request: requests.SwitchRequest, caller: Caller) -> JsonObject:
         """Switch a session or a project, and return what holds there now; without a state, list all."""
         if request.state is None:
             return {"switches": await self._app.db.read(projects.list_switches)}
@@ -114,7 +113,7 @@ class ProjectControl:
         found, _ = await self._find_project(request, caller)
         now = self._app.clock()
 
-        def write(tx: Connection) -> dict[str, Any]:
+        def write(tx: Connection) -> JsonObject:
             if captures and recalls:
                 projects.drop_switch(tx, PROJECT_SCOPE, found.key)
             else:
@@ -125,11 +124,11 @@ class ProjectControl:
 
     async def _switch_session(
         self, session: str, captures: bool, recalls: bool, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         key = await self._find_session_key(session, caller)
         now = self._app.clock()
 
-        def write(tx: Connection) -> dict[str, Any]:
+        def write(tx: Connection) -> JsonObject:
             project = _find_project_key(tx, key)
             projects.drop_switch(tx, SESSION_SCOPE, key)
             holds = projects.effective_switch(tx, project or "", key)
@@ -163,7 +162,7 @@ def _find_project_key(tx: Connection, session_key: str) -> str | None:
     return project.key if project else None
 
 
-def _describe_project(tx: Connection, found: ProjectIdentity) -> dict[str, Any]:
+def _describe_project(tx: Connection, found: ProjectIdentity) -> JsonObject:
     known = projects.project_by_key(tx, found.key)
     reason = found.reason
     if known is not None and known.key != found.key:

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 
 from memd.capture import claude_code
 from memd.models import Kind
+from memd.server.json_format import JsonObject
 
 SessionStart = Literal["startup", "resume", "clear", "compact"]
 MomentName = Literal[SessionStart, "prompt"]
@@ -77,8 +78,6 @@ def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMo
     return None
 
 
-def hook_output(moment: InjectionMoment, text: str) -> dict[str, Any]:
+def hook_output(moment: InjectionMoment, text: str) -> JsonObject:
     """The text as the client's hook prints it."""
-    return {
-        "hookSpecificOutput": {"hookEventName": moment.event, "additionalContext": text},
-    }
+    return {"hookSpecificOutput": {"hookEventName": moment.event, "additionalContext": text}}

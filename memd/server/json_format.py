@@ -8,6 +8,9 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 
 from memd.recall.types import Answer
 
+JsonObject = dict[str, Any]
+"""A JSON object: the result of a call, or a part of one."""
+
 
 def encode_json(value: object) -> bytes:
     """Compact JSON of any value: a dataclass is an object, an enum is its text, a NaN is null."""
@@ -27,9 +30,9 @@ def _convert_other(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def format_answer(answer: Answer, *, waited: str | None, note: str | None) -> dict[str, Any]:
+def format_answer(answer: Answer, *, waited: str | None, note: str | None) -> JsonObject:
     """An answer with the fields of each memory beside its score, and with what contradicts it."""
-    formatted: dict[str, Any] = to_plain(answer)
+    formatted: JsonObject = to_plain(answer)
     contradicted = formatted.pop("contradicted")
     formatted["hits"] = [{**hit.pop("summary"), **hit} for hit in formatted["hits"]]
     for hit in formatted["hits"]:

@@ -13,7 +13,7 @@ from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
 from memd.recall.types import Hit, ScorePart, TracedCandidate, Turn
-from memd.server.json_format import encode_json
+from memd.server.json_format import JsonObject, encode_json
 from memd.server.service import SearchOutcome, WholeMemories
 from memd.server.time_expressions import format_age, format_time
 from memd.text import one_line
@@ -105,7 +105,7 @@ def round_number(value: float | None, digits: int = 4) -> float | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded  # noqa: PLR2004
 
 
-def drop_empty(**fields: Any) -> dict[str, Any]:
+def drop_empty(**fields: Any) -> JsonObject:
     """The fields that have a value: not None, False, nor an empty text, list or object."""
     return {
         name: value
@@ -128,7 +128,7 @@ def _count_text_bytes(value: str) -> int:
 # ── mem_search ───────────────────────────────────────────────────────────────────────────────────
 
 
-def format_search(found: SearchOutcome, now: int, *, explain: bool = False) -> dict[str, Any]:
+def format_search(found: SearchOutcome, now: int, *, explain: bool = False) -> JsonObject:
     """The hits, then what was hidden, what could not answer, and how long it took."""
     answer = found.answer
     limit = min(RESULT_BYTES, max(_SEARCH_BYTES, _HIT_BYTES * len(answer.hits)))
@@ -146,7 +146,7 @@ def format_search(found: SearchOutcome, now: int, *, explain: bool = False) -> d
     return result
 
 
-def _format_frame(found: SearchOutcome, *, explain: bool) -> dict[str, Any]:
+def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
     answer = found.answer
     notes = [fit_text(note, LINE_BYTES) for note in (*answer.notes, found.scope.note) if note]
     has_profile = explain or bool(answer.degraded)
@@ -161,9 +161,9 @@ def _format_frame(found: SearchOutcome, *, explain: bool) -> dict[str, Any]:
     return {**fields, "took_ms": round_number(answer.took_ms, 3), "note": NOTE}
 
 
-def _format_hits(found: SearchOutcome, now: int, limit: int) -> list[dict[str, Any]]:
+def _format_hits(found: SearchOutcome, now: int, limit: int) -> list[JsonObject]:
     """The hits without snippets. Titles are shortened until each snippet gets some bytes."""
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     for title_bytes in _TITLE_BYTES:
         rows = [_format_hit(hit, found, now, title_bytes) for hit in found.answer.hits]
         if count_bytes(rows) + _SNIPPET_BYTES * len(rows) <= limit:
@@ -171,7 +171,7 @@ def _format_hits(found: SearchOutcome, now: int, limit: int) -> list[dict[str, A
     return rows
 
 
-def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> dict[str, Any]:
+def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> JsonObject:
     summary = hit.summary
     is_elsewhere = hit.project != found.scope.name
     return {
@@ -209,7 +209,7 @@ def format_parts(steps: Sequence[ScorePart]) -> dict[str, float | None]:
     return parts
 
 
-def _add_snippets(rows: list[dict[str, Any]], hits: Sequence[Hit], limit: int) -> None:
+def _add_snippets(rows: list[JsonObject], hits: Sequence[Hit], limit: int) -> None:
     """Share the bytes that are left: first snippets, then the titles of sessions."""
     for position, (row, hit) in enumerate(zip(rows, hits, strict=False)):
         share = limit // (len(rows) - position) - _SNIPPET_KEY_BYTES
@@ -225,7 +225,7 @@ def _add_snippets(rows: list[dict[str, Any]], hits: Sequence[Hit], limit: int) -
             limit -= cost
 
 
-def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> dict[str, Any]:
+def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> JsonObject:
     """The verbatim turns that fit beside the hits; nothing if there are none."""
     if not turns:
         return {}
@@ -247,7 +247,7 @@ def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> dict[str, Any]
     return {"turns": rows, **more}
 
 
-def _format_trace(trace: Sequence[TracedCandidate], limit: int) -> dict[str, Any]:
+def _format_trace(trace: Sequence[TracedCandidate], limit: int) -> JsonObject:
     rows = [
         {
             "id": one.summary_id,
@@ -268,7 +268,7 @@ def _format_trace(trace: Sequence[TracedCandidate], limit: int) -> dict[str, Any
 # ── mem_get ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def format_memories(read: WholeMemories, now: int) -> dict[str, Any]:
+def format_memories(read: WholeMemories, now: int) -> JsonObject:
     """Whole texts, as far as they fit together; what is left out of each is counted."""
     rows = [_format_memory(summary, read, now) for summary in read.memories]
     frame = {"note": NOTE, **drop_empty(unknown=list(read.unknown))}
@@ -283,7 +283,7 @@ def format_memories(read: WholeMemories, now: int) -> dict[str, Any]:
     return {"memories": rows, **frame}
 
 
-def _format_memory(summary: Summary, read: WholeMemories, now: int) -> dict[str, Any]:
+def _format_memory(summary: Summary, read: WholeMemories, now: int) -> JsonObject:
     session = read.session_titles.get(summary.session_id or 0, "")
     expires_at = summary.expires_at
     return drop_empty(
@@ -314,7 +314,7 @@ def _list_contradictions(
 # ── Writes ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def format_remembered(stored: RememberResult, project: str, now: int) -> dict[str, Any]:
+def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObject:
     """`mem_remember`: the memory's id, what it replaces, and which memories the agent should judge."""
     candidates = [
         {
@@ -335,7 +335,7 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> dict[st
     return {"id": stored.id, "outcome": stored.outcome, "project": project, **fields}
 
 
-def format_forgotten(forgotten: ForgetResult) -> dict[str, Any]:
+def format_forgotten(forgotten: ForgetResult) -> JsonObject:
     """`mem_forget`: what went, or would go, and how that changes other memories."""
 
     def fit(values: Iterable[object]) -> list[object]:
@@ -364,7 +364,7 @@ def format_forgotten(forgotten: ForgetResult) -> dict[str, Any]:
     return result
 
 
-def format_pinned(summary: Summary) -> dict[str, Any]:
+def format_pinned(summary: Summary) -> JsonObject:
     """`mem_pin`: the memory as it is now."""
     return {
         "id": summary.id,
@@ -374,7 +374,7 @@ def format_pinned(summary: Summary) -> dict[str, Any]:
     }
 
 
-def format_judged(judged: JudgmentResult) -> dict[str, Any]:
+def format_judged(judged: JudgmentResult) -> JsonObject:
     """`mem_judge`: what holds of the two memories now, and which of them that hides or shows."""
     fields = drop_empty(
         relation=judged.relation and judged.relation.value,

@@ -1,7 +1,6 @@
 """Results of `mem_timeline` and `mem_why`, small enough for a model to read. Pure."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from memd.recall.types import (
     JudgmentLink,
@@ -14,6 +13,7 @@ from memd.recall.types import (
     Why,
 )
 from memd.server import mcp_format
+from memd.server.json_format import JsonObject
 from memd.server.mcp_format import (
     LINE_BYTES,
     count_bytes,
@@ -30,7 +30,7 @@ _INJECTIONS_MAX = 5
 _PAUSE_UNITS = (("day", DAY_MS), ("hour", HOUR_MS), ("minute", MINUTE_MS))
 
 
-def format_timeline(timeline: Timeline, note: str | None, now: int) -> dict[str, Any]:
+def format_timeline(timeline: Timeline, note: str | None, now: int) -> JsonObject:
     """One row a memory, oldest first. If a span of days does not fit, its latest rows are returned."""
     rows = [_format_row(row, now) for row in timeline.rows]
     if timeline.is_span:
@@ -56,7 +56,7 @@ def format_timeline(timeline: Timeline, note: str | None, now: int) -> dict[str,
     return {"rows": fitting, **more, **frame}
 
 
-def _add_days(rows: list[dict[str, Any]]) -> None:
+def _add_days(rows: list[JsonObject]) -> None:
     """Put its day on the first row of each day."""
     last = ""
     for row in rows:
@@ -66,7 +66,7 @@ def _add_days(rows: list[dict[str, Any]]) -> None:
         last = day
 
 
-def _format_row(row: TimelineRow, now: int) -> dict[str, Any]:
+def _format_row(row: TimelineRow, now: int) -> JsonObject:
     summary = row.summary
     return {
         "id": summary.id,
@@ -91,9 +91,9 @@ def format_pause(length_ms: int) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'} idle"
 
 
-def format_why(why: Why, now: int) -> dict[str, Any]:
+def format_why(why: Why, now: int) -> JsonObject:
     """Whether a memory still holds, where it comes from, what replaced it, and what is around it."""
-    result: dict[str, Any] = {"node": fit_text(_format_node(why.node), 2 * LINE_BYTES)}
+    result: JsonObject = {"node": fit_text(_format_node(why.node), 2 * LINE_BYTES)}
     if why.summary is not None:
         result |= {
             "title": fit_text(why.summary.title, LINE_BYTES),
@@ -129,14 +129,11 @@ def _format_node(name: str) -> str:
     return "#" + name.removeprefix("summary:") if name.startswith("summary:") else name
 
 
-def _format_access(access: UsageHistory) -> dict[str, Any]:
+def _format_access(access: UsageHistory) -> JsonObject:
     """How often the memory was returned and injected; nothing if it never was."""
-    result: dict[str, Any] = {}
+    result: JsonObject = {}
     if access.count and access.last_at is not None:
-        result["used"] = {
-            "count": access.count,
-            "last": format_time(access.last_at),
-        }
+        result["used"] = {"count": access.count, "last": format_time(access.last_at)}
     if access.shown:
         latest = [
             {
@@ -152,7 +149,7 @@ def _format_access(access: UsageHistory) -> dict[str, Any]:
     return result
 
 
-def _format_relation(relation: SupersessionLink, now: int) -> dict[str, Any]:
+def _format_relation(relation: SupersessionLink, now: int) -> JsonObject:
     one, other = relation.supersession, relation.other
     return {
         "id": other.id,
@@ -168,7 +165,7 @@ def _format_relation(relation: SupersessionLink, now: int) -> dict[str, Any]:
     }
 
 
-def _format_judgment(judged: JudgmentLink) -> dict[str, Any]:
+def _format_judgment(judged: JudgmentLink) -> JsonObject:
     one = judged.judgment
     return drop_empty(
         id=one.newer_id,
@@ -182,7 +179,7 @@ def _format_judgment(judged: JudgmentLink) -> dict[str, Any]:
     )
 
 
-def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[dict[str, Any]]:
+def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject]:
     """The events. A transcript is named where it is another than in the row before."""
     rows, last = [], ""
     for source in sources:
@@ -207,7 +204,7 @@ def _format_position(at: TranscriptPosition) -> str:
     return next((f"{kind} {name}" for kind, name in names if name), "")
 
 
-def _format_edges(why: Why) -> list[dict[str, Any]]:
+def _format_edges(why: Why) -> list[JsonObject]:
     """The edges. A node's title stands in its first row; that of the asked node stands above."""
     titles = {name: title for name, title in why.titles.items() if name != why.node}
     rows = []

@@ -16,7 +16,7 @@ from mcp.shared.exceptions import MCPError
 from memd import __version__, log
 from memd.errors import BadRequest, MemdError
 from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
-from memd.server.json_format import encode_json
+from memd.server.json_format import JsonObject, encode_json
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
 
@@ -179,7 +179,7 @@ class ToolHandlers:
         self._listed: t.ListToolsResult | None = None
         self.calls = 0
         self.failures = 0
-        self._handlers: dict[str, Callable[[Any, Caller], Awaitable[dict[str, Any]]]] = {
+        self._handlers: dict[str, Callable[[Any, Caller], Awaitable[JsonObject]]] = {
             "mem_search": self._search_memories,
             "mem_timeline": self._show_timeline,
             "mem_why": self._explain_node,
@@ -238,7 +238,7 @@ class ToolHandlers:
 
     async def _run_tool(
         self, tool: Tool, arguments: Mapping[str, Any], caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         request = requests.parse_tool_arguments(tool.request, arguments)
         result = await self._handlers[tool.name](request, caller)
         responses.check_response(tool.response, result)
@@ -246,31 +246,27 @@ class ToolHandlers:
 
     async def _search_memories(
         self, request: requests.SearchRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         found = await self._service.search(request, caller)
         return mcp_format.format_search(found, self._clock(), explain=request.explain)
 
     async def _show_timeline(
         self, request: requests.TimelineRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         timeline, scope = await self._service.timeline(request, caller)
         return mcp_history.format_timeline(timeline, scope.note, self._clock())
 
-    async def _explain_node(
-        self, request: requests.WhyRequest, caller: Caller
-    ) -> dict[str, Any]:
+    async def _explain_node(self, request: requests.WhyRequest, caller: Caller) -> JsonObject:
         return mcp_history.format_why(await self._service.why(request, caller), self._clock())
 
-    async def _get_memories(
-        self, request: requests.GetRequest, caller: Caller
-    ) -> dict[str, Any]:
+    async def _get_memories(self, request: requests.GetRequest, caller: Caller) -> JsonObject:
         return mcp_format.format_memories(
             await self._service.get(request, caller), self._clock()
         )
 
     async def _remember_text(
         self, request: requests.RememberRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         (stored,) = await self._service.remember([request], caller, "agent")
         read = await self._service.get(
             requests.GetRequest(ids=[stored.id], project=ALL), caller
@@ -280,15 +276,15 @@ class ToolHandlers:
 
     async def _forget_memories(
         self, request: requests.ForgetRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         return mcp_format.format_forgotten(await self._service.forget(request, caller))
 
-    async def _pin_memory(self, request: requests.PinRequest, caller: Caller) -> dict[str, Any]:
+    async def _pin_memory(self, request: requests.PinRequest, caller: Caller) -> JsonObject:
         return mcp_format.format_pinned(await self._service.pin(request, caller))
 
     async def _judge_memories(
         self, request: requests.JudgeRequest, caller: Caller
-    ) -> dict[str, Any]:
+    ) -> JsonObject:
         return mcp_format.format_judged(await self._service.judge(request, caller, "agent"))
 
 
