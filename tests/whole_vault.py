@@ -150,7 +150,7 @@ class WholeVault:
 
     def restart(self):
         """Close the vault, and open it with new workers."""
-        self.call(self.recaller.prepare)
+        self.call(self.recaller.embed_unrelated)
         self.db.close()
         self._open()
 
