@@ -1,4 +1,4 @@
-"""A vault with an index, and a hand that writes memories into it."""
+"""A vault with an index, and short ways to write memories into it."""
 
 import itertools
 

@@ -45,11 +45,11 @@ def test_a_number_carries_its_unit_however_it_is_written(text, keys):
         ("it doesn’t, can't, never and no longer", TokenType.NEGATION, ["not"] * 4),
     ],
 )
-def test_names_and_values_are_told_apart(text, type_, keys):
+def test_names_and_values_have_types(text, type_, keys):
     assert tokens(text, type_) == keys
 
 
-def test_a_log_stamp_at_the_head_of_a_line_says_nothing():
+def test_a_log_stamp_at_the_head_of_a_line_is_dropped():
     assert tokens("2026-01-02T10:11:12Z build ok\n[10:11:12] done", TokenType.DATE) == []
     assert tokens("the window opens at 2026-01-02T10:11:12Z", TokenType.DATE) != []
 

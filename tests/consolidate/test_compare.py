@@ -106,7 +106,7 @@ RESTATED = [
 
 
 @pytest.mark.parametrize(("older", "newer", "aspect"), DIFFERENT)
-def test_what_differs_is_refused_and_named(older, newer, aspect):
+def test_different_texts_disagree_in_the_named_aspect(older, newer, aspect):
     comparison = compare(older, newer)
     assert comparison.agreement is Agreement.DIFFERS
     assert aspect in comparison.aspects, comparison.reason
@@ -114,19 +114,19 @@ def test_what_differs_is_refused_and_named(older, newer, aspect):
 
 
 @pytest.mark.parametrize(("older", "newer"), RESTATED)
-def test_what_only_sounds_different_is_permitted(older, newer):
+def test_restated_texts_agree(older, newer):
     comparison = compare(older, newer)
     assert comparison.agrees, comparison.reason
     assert compare(newer, older).agrees
 
 
-def test_the_reason_is_told_in_words():
+def test_the_reason_is_written_in_words():
     assert compare("wait 30 s", "wait 60 s").reason == "number: 30 s → 60 s"
     assert compare("Enable it", "Disable it").reason == "antonym: enable/disable"
     assert compare("Decided to cache", "Decided not to cache").reason == "negation: not cache"
 
 
-def test_a_sentence_more_is_an_elaboration_and_told_so():
+def test_an_additional_sentence_is_an_elaboration_and_reported():
     comparison = compare("Use pytest.", "Use pytest. It needs a database.")
     assert (comparison.agreement, comparison.gained, comparison.lost) == (
         Agreement.RESTATED,
@@ -158,7 +158,7 @@ def test_every_text_is_the_same_as_itself(text):
 
 
 @given(TEXTS, TEXTS)
-def test_refusing_does_not_depend_on_who_is_newer(one, other):
+def test_refusing_does_not_depend_on_which_text_is_newer(one, other):
     assert compare(one, other).agrees == compare(other, one).agrees
 
 
@@ -207,7 +207,7 @@ def moved(one, other):
         ("After the review, deploy to production", "Deploy to production after the review"),
     ],
 )
-def test_a_phrase_that_says_its_part_may_move(one, other):
+def test_a_phrase_that_shows_its_role_may_move(one, other):
     assert moved(one, other)
 
 
@@ -225,18 +225,18 @@ def test_a_phrase_that_says_its_part_may_move(one, other):
         ("", ""),
     ],
 )
-def test_what_would_then_belong_to_something_else_may_not(one, other):
+def test_a_phrase_that_would_belong_to_something_else_may_not_move(one, other):
     assert not moved(one, other)
 
 
-def test_circumstances_in_another_order_may_belong_to_something_else():
+def test_reordered_leading_phrases_may_belong_to_something_else():
     one = parse_claims("In CI, debug is on; in staging, it is off")
     assert is_reordered(one, parse_claims("In staging, debug is on; in CI, it is off"))
     assert not is_reordered(one, one)
     assert not is_reordered(parse_claims("In CI, it is on"), parse_claims("It is on, in CI"))
 
 
-def test_what_comes_then_comes_then():
+def test_the_order_of_a_sequence_matters():
     one = parse_claims("Build the docs, then deploy the site")
     assert is_reordered(one, parse_claims("Deploy the site, then build the docs"))
     assert not is_reordered(one, parse_claims("Build the docs then deploy the site"))

@@ -18,23 +18,23 @@ LONG = (
 
 
 @pytest.fixture
-def rung():
+def nudges():
     return []
 
 
 @pytest.fixture
-def consolidator(vault, clock, rung):
-    return make(vault, clock, rung)
+def consolidator(vault, clock, nudges):
+    return make(vault, clock, nudges)
 
 
-def make(vault, clock, rung, **config):
+def make(vault, clock, nudges, **config):
     return Consolidator(
         vault.db,
         vault.index,
         vault.space,
         ConsolidateConfig(**config),
         clock,
-        lambda: rung.append(1),
+        lambda: nudges.append(1),
     )
 
 
@@ -42,8 +42,8 @@ def waiting(vault):
     return [s.id for s in vault.db.read_now(lambda tx: summaries.to_consolidate(tx, 999))]
 
 
-async def test_a_restatement_is_superseded_with_its_cosine_rule_and_guard(
-    vault, consolidator, rung, clock
+async def test_a_restatement_is_superseded_with_its_cosine_rule_and_reason(
+    vault, consolidator, nudges, clock
 ):
     old = vault.put(LONG.format(30))
     clock.advance(s=1)
@@ -55,10 +55,10 @@ async def test_a_restatement_is_superseded_with_its_cosine_rule_and_guard(
     (one,) = vault.supersessions(old)
     assert (one.rule, one.guard, one.at) == (NEAR_DUPLICATE_RULE, "same", clock())
     assert one.cosine > 0.95
-    assert rung == [1]
+    assert nudges == [1]
 
 
-async def test_another_number_contradicts_whatever_the_cosine(vault, consolidator, rung):
+async def test_another_number_contradicts_whatever_the_cosine(vault, consolidator, nudges):
     old = vault.put(LONG.format(30))
     new = vault.put(LONG.format(60))
     await vault.indexer.settle()
@@ -69,7 +69,7 @@ async def test_another_number_contradicts_whatever_the_cosine(vault, consolidato
     assert edge.detail["finding"] == "number: 30 seconds → 60 seconds"
     assert edge.detail["cosine"] >= 0.95
     assert vault.live() == [old, new]
-    assert rung == [1]
+    assert nudges == [1]
 
 
 async def test_a_second_tick_finds_nothing_to_do(vault, consolidator):
@@ -82,7 +82,7 @@ async def test_a_second_tick_finds_nothing_to_do(vault, consolidator):
     assert waiting(vault) == []
 
 
-async def test_what_is_not_indexed_yet_is_left_for_the_next_tick(vault, consolidator):
+async def test_a_memory_that_is_not_indexed_waits_for_the_next_tick(vault, consolidator):
     vault.put(LONG.format(30))
     assert (await consolidator.tick()).waiting == 1
     await vault.indexer.settle()
@@ -93,21 +93,21 @@ async def test_what_is_not_indexed_yet_is_left_for_the_next_tick(vault, consolid
     assert (await consolidator.tick()).superseded == 1
 
 
-async def test_what_waits_does_not_block_what_comes_after_it(vault, clock, rung):
+async def test_a_waiting_memory_does_not_block_those_after_it(vault, clock, nudges):
     for _ in range(3):
         vault.put("not indexed")
-    consolidator = make(vault, clock, rung, batch=2)
+    consolidator = make(vault, clock, nudges, batch=2)
     ticks = [await consolidator.tick() for _ in range(3)]
     assert [(t.waiting, t.has_more) for t in ticks] == [(2, True), (1, False), (2, True)]
 
 
-async def test_a_text_without_a_word_is_looked_at_once(vault, consolidator):
+async def test_a_text_without_a_word_is_examined_once(vault, consolidator):
     vault.put("✅")
     await vault.indexer.settle()
     assert (await consolidator.tick()).examined == 1
 
 
-async def test_projects_do_not_meet(vault, consolidator):
+async def test_memories_of_two_projects_are_not_compared(vault, consolidator):
     vault.put(LONG.format(30))
     vault.put(LONG.format(30), project_id=vault.project("/b"))
     await vault.indexer.settle()
@@ -124,7 +124,7 @@ async def test_a_pinned_memory_is_never_hidden(vault, consolidator, clock):
     assert (tick.superseded, tick.similar, tick.refused) == (0, 1, {"pinned": 1, "tier": 1})
 
 
-async def test_what_has_expired_is_over(vault, consolidator, clock):
+async def test_an_expired_memory_is_not_compared(vault, consolidator, clock):
     vault.put(LONG.format(30), kind=Kind.TASK, expires_at=clock() - 1)
     vault.put(LONG.format(30), kind=Kind.TASK)
     await vault.indexer.settle()
@@ -132,7 +132,7 @@ async def test_what_has_expired_is_over(vault, consolidator, clock):
     assert (tick.examined, tick.pairs) == (2, 0)
 
 
-async def test_a_verdict_that_was_undone_is_not_given_again(vault, consolidator, clock):
+async def test_an_undone_supersession_is_not_repeated(vault, consolidator, clock):
     old = vault.put(LONG.format(30))
     clock.advance(s=1)
     vault.put(LONG.format(30))
@@ -148,7 +148,7 @@ async def test_a_verdict_that_was_undone_is_not_given_again(vault, consolidator,
     assert vault.get(old).superseded_by is None
 
 
-async def test_a_memory_that_changes_while_it_is_looked_at_is_left(
+async def test_a_memory_that_changes_while_it_is_examined_waits(
     vault, consolidator, clock, monkeypatch
 ):
     old = vault.put(LONG.format(30))
@@ -168,7 +168,7 @@ async def test_a_memory_that_changes_while_it_is_looked_at_is_left(
     assert (await consolidator.tick()).superseded == 1
 
 
-async def test_a_rehearsal_decides_and_writes_nothing(vault, consolidator, rung):
+async def test_a_preview_shows_decisions_and_writes_nothing(vault, consolidator, nudges):
     for seconds in (30, 60):
         vault.put(LONG.format(seconds))
     vault.put(LONG.format(60).lower())
@@ -182,7 +182,7 @@ async def test_a_rehearsal_decides_and_writes_nothing(vault, consolidator, rung)
     assert shown[3, 1].older.endswith("…")
     assert len(waiting(vault)) == 3
     assert vault.live() == [1, 2, 3]
-    assert rung == []
+    assert nudges == []
 
 
 async def test_a_chain_of_restatements_ends_at_the_newest(vault, consolidator, clock):
@@ -226,8 +226,8 @@ async def test_it_ticks_at_once_and_when_nudged(vault, clock):
     assert status["last"]["superseded"] == 1
 
 
-async def test_switched_off_it_never_ticks(vault, clock, rung):
-    off = make(vault, clock, rung, enabled=False)
+async def test_switched_off_it_never_ticks(vault, clock, nudges):
+    off = make(vault, clock, nudges, enabled=False)
     with anyio.move_on_after(0.05):
         await off.run()
     assert off.status()["last"] is None
@@ -255,8 +255,8 @@ async def test_a_contradiction_lowers_the_trust_in_both_once(vault, consolidator
         ("2026-01-02T10:11:12Z build works", "2026-02-03T11:12:13Z Build works!"),
     ],
 )
-async def test_a_restatement_is_found_whatever_its_cosine(vault, clock, rung, older, newer):
-    consolidator = make(vault, clock, rung, threshold=1.0)
+async def test_a_restatement_is_found_whatever_its_cosine(vault, clock, nudges, older, newer):
+    consolidator = make(vault, clock, nudges, threshold=1.0)
     old = vault.put(older)
     await vault.indexer.settle()
     await consolidator.tick()
@@ -269,8 +269,8 @@ async def test_a_restatement_is_found_whatever_its_cosine(vault, clock, rung, ol
     assert vault.get(old).superseded_by == new
 
 
-async def test_two_restatements_of_one_batch_find_each_other(vault, clock, rung):
-    consolidator = make(vault, clock, rung, threshold=1.0)
+async def test_two_restatements_of_one_batch_find_each_other(vault, clock, nudges):
+    consolidator = make(vault, clock, nudges, threshold=1.0)
     old = vault.put("Use Redis for sessions.", at=1)
     new = vault.put("for sessions use redis", at=2)
     vault.put("for sessions use redis", at=2, project_id=vault.project("/b"))
@@ -279,15 +279,15 @@ async def test_two_restatements_of_one_batch_find_each_other(vault, clock, rung)
     assert vault.get(old).superseded_by == new
 
 
-async def test_what_was_looked_at_before_there_were_forms_gets_its_form(
-    vault, clock, rung, monkeypatch
+async def test_memories_examined_before_forms_existed_get_their_form(
+    vault, clock, nudges, monkeypatch
 ):
     monkeypatch.setattr(consolidate_consolidator, "_BACKFILLED_FORMS_MAX", 2)
     old = [vault.put(f"the {word} is cached") for word in ("menu", "cart", "page")]
     await vault.indexer.settle()
-    await make(vault, clock, rung, threshold=1.0).tick()
+    await make(vault, clock, nudges, threshold=1.0).tick()
     vault.db.write_now(lambda tx: tx.execute("DELETE FROM forms"))
-    consolidator = make(vault, clock, rung, threshold=1.0)
+    consolidator = make(vault, clock, nudges, threshold=1.0)
     assert [(await consolidator.tick()).has_more for _ in range(2)] == [True, False]
     clock.advance(s=1)
     vault.put("Cached: the menu is")
@@ -296,7 +296,7 @@ async def test_what_was_looked_at_before_there_were_forms_gets_its_form(
     assert vault.live() == [*old[1:], 4]
 
 
-async def test_what_was_judged_is_left_alone(vault, consolidator):
+async def test_a_judged_pair_is_left_alone(vault, consolidator):
     old, new = vault.put(LONG.format(30), at=1), vault.put(LONG.format(30), at=2)
     vault.db.write_now(
         lambda tx: judgments.put_judgment(
@@ -310,7 +310,7 @@ async def test_what_was_judged_is_left_alone(vault, consolidator):
     assert await consolidator.runs(9) == []
 
 
-async def test_a_whole_run_is_taken_back_and_not_done_again(vault, consolidator, clock, rung):
+async def test_a_whole_run_is_undone_and_not_repeated(vault, consolidator, clock, nudges):
     old = [vault.put(LONG.format(30), at=1), vault.put("Use Redis for sessions.", at=1)]
     for text in (LONG.format(30), "for sessions, use redis"):
         vault.put(text, at=2)
@@ -320,9 +320,9 @@ async def test_a_whole_run_is_taken_back_and_not_done_again(vault, consolidator,
     rehearsed = await consolidator.undo("r1", dry_run=True)
     assert sorted(older for _, older in rehearsed.shown) == old
     assert vault.live() == [3, 4]
-    rung.clear()
+    nudges.clear()
     assert sorted((await consolidator.undo("r1", dry_run=False)).shown) == [(3, 1), (4, 2)]
-    assert rung == [1]
+    assert nudges == [1]
     assert vault.live() == [1, 2, 3, 4]
     (run,) = await consolidator.runs(9)
     assert (run.id, run.superseded, run.undone_at) == (1, 2, clock())
@@ -366,9 +366,7 @@ async def test_a_paraphrase_is_a_candidate_in_a_learned_space_that_leads(vault, 
     assert edge.detail["space"] == LEARNED.name
 
 
-async def test_a_supersession_tells_the_learned_space_in_which_both_are_alike(
-    vault, consolidator, clock
-):
+async def test_a_supersession_names_the_learned_space_of_its_cosine(vault, consolidator, clock):
     old = vault.put(ONE)
     clock.advance(s=1)
     new = vault.put(f"{ONE}. The night shift watched it from the control room.")
@@ -384,7 +382,7 @@ async def test_a_supersession_tells_the_learned_space_in_which_both_are_alike(
     assert one.guard.endswith(f"; alike in {LEARNED.name}")
 
 
-async def test_a_guard_refuses_another_number_in_any_space(vault, consolidator):
+async def test_another_number_is_refused_in_any_space(vault, consolidator):
     old = vault.put(f"{ONE}; it waited for 30 seconds")
     vault.put(f"{OTHER}; it waited for 60 seconds")
     await learn(vault)
@@ -407,12 +405,12 @@ async def test_a_pair_that_both_spaces_find_keeps_the_cosine_of_the_complete_one
     assert "space" not in edge.detail
 
 
-async def test_a_learned_space_that_does_not_lead_is_not_asked(vault, clock, rung):
+async def test_a_learned_space_that_does_not_lead_is_not_asked(vault, clock, nudges):
     vault.put(ONE)
     vault.put(OTHER)
     await vault.indexer.settle()
     vault.index.adopt_learned_space(LEARNED)
-    assert (await make(vault, clock, rung).tick()).pairs == 0
+    assert (await make(vault, clock, nudges).tick()).pairs == 0
 
 
 async def test_a_memory_waits_one_tick_for_its_learned_vector_and_no_longer(

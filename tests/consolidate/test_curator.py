@@ -16,21 +16,21 @@ NOTE = NewMemory(
 
 
 @pytest.fixture
-def rung():
+def nudges():
     return []
 
 
 @pytest.fixture
-def curator(vault, rung):
+def curator(vault, nudges):
     def redact(text):
         return text.replace("hunter2", "[REDACTED]")
 
-    return make_curator(vault, lambda: rung.append(1), redact)
+    return make_curator(vault, lambda: nudges.append(1), redact)
 
 
-async def test_what_is_said_is_kept_and_titled_by_its_first_sentence(vault, curator, rung):
+async def test_a_memory_is_titled_by_its_first_sentence(vault, curator, nudges):
     kept = await curator.remember(NOTE)
-    assert (kept.outcome, kept.superseded, rung) == ("created", (), [1])
+    assert (kept.outcome, kept.superseded, nudges) == ("created", (), [1])
     summary = vault.get(kept.id)
     assert (summary.title, summary.body) == ("Deploy with make ship", NOTE.text)
     assert (summary.tier, summary.source, summary.rule) == (Tier.AGENT, "agent", UNTITLED)
@@ -78,14 +78,16 @@ async def test_a_secret_never_reaches_the_vault(vault, curator):
         ({"topic_key": "k.hunter2"}, "topic_key: it looks like a secret"),
     ],
 )
-async def test_what_cannot_be_kept_is_refused_with_advice(vault, curator, rung, change, says):
+async def test_an_invalid_memory_is_refused_with_advice(vault, curator, nudges, change, says):
     with pytest.raises(BadRequest, match=says):
         await curator.remember(dataclasses.replace(NOTE, **change))
     assert vault.live() == []
-    assert rung == []
+    assert nudges == []
 
 
-async def test_of_several_all_are_kept_or_none_and_the_bad_one_is_named(vault, curator):
+async def test_of_several_memories_all_are_written_or_none_and_the_bad_one_is_named(
+    vault, curator
+):
     with pytest.raises(BadRequest, match="memory 2 of 2: text: empty"):
         await curator.remember_many([NOTE, NewMemory("")])
     assert vault.live() == []
@@ -100,7 +102,7 @@ async def test_half_a_character_and_nul_do_no_harm(vault, curator):
     assert vault.get(kept.id).body == "a?bc"
 
 
-async def test_a_pin_makes_it_core_and_keeps_its_time(curator, clock, rung):
+async def test_a_pin_makes_it_core_and_keeps_its_time(curator, clock, nudges):
     number = (await curator.remember(NOTE)).id
     first = clock()
     pinned = await curator.pin(number, True)
@@ -109,7 +111,7 @@ async def test_a_pin_makes_it_core_and_keeps_its_time(curator, clock, rung):
     assert (await curator.pin(number, pinned=True)).pinned_at == first
     unpinned = await curator.pin(number, pinned=False)
     assert (unpinned.tier, unpinned.pinned_at) == (Tier.AGENT, None)
-    assert len(rung) == 4
+    assert len(nudges) == 4
 
 
 @pytest.mark.parametrize("number", [999, 0, -1, 10**30])
@@ -120,16 +122,16 @@ async def test_what_is_not_there_can_be_neither_pinned_nor_forgotten(curator, nu
         await curator.forget([number], dry_run=False)
 
 
-async def test_a_dry_run_forgets_nothing_and_tells_the_same(vault, curator, rung):
+async def test_a_dry_run_forgets_nothing_and_reports_the_same(vault, curator, nudges):
     number = (await curator.remember(NOTE)).id
     await vault.indexer.settle()
-    told = await curator.forget([number, 999], dry_run=True)
+    planned = await curator.forget([number, 999], dry_run=True)
     assert vault.live() == [number]
     done = await curator.forget([number, 999], dry_run=False)
     assert vault.live() == []
-    assert dataclasses.replace(told, is_dry_run=False) == done
+    assert dataclasses.replace(planned, is_dry_run=False) == done
     assert (done.unknown, done.summaries[0].id) == ((999,), number)
-    assert len(rung) == 2
+    assert len(nudges) == 2
 
 
 async def test_nothing_of_a_forgotten_text_stays_in_any_table(vault, curator):
@@ -158,7 +160,7 @@ async def test_nothing_of_a_forgotten_text_stays_in_any_table(vault, curator):
     ]
 
 
-async def test_nothing_of_what_was_said_stays_once_its_memory_is_forgotten(vault, curator):
+async def test_no_word_of_an_event_stays_once_its_memory_is_forgotten(vault, curator):
     def say(tx):
         project = projects.ensure_project(tx, "/a", "a", "", 1)
         session = projects.ensure_session(tx, SessionRef("c", "one"), project, 1)
@@ -179,7 +181,7 @@ async def test_nothing_of_what_was_said_stays_once_its_memory_is_forgotten(vault
     assert b"zzyzx" not in vault.db.read_now(words)
 
 
-async def test_a_place_that_is_named_by_a_secret_keeps_apart_without_it(vault, curator):
+async def test_two_origins_named_by_secrets_stay_apart_when_redacted(vault, curator):
     def note(part, text):
         return dataclasses.replace(NOTE, text=text, title="t", origin=Origin("/a.md", part))
 
@@ -190,18 +192,18 @@ async def test_a_place_that_is_named_by_a_secret_keeps_apart_without_it(vault, c
     assert (await curator.remember(note("pass hunter2", "three"))).superseded == (one.id,)
 
 
-async def test_what_a_file_does_not_say_any_more_is_withdrawn_and_the_index_told(
-    vault, curator, rung
+async def test_memories_missing_from_a_file_expire_and_the_index_is_nudged(
+    vault, curator, nudges
 ):
     kept = await curator.remember(dataclasses.replace(NOTE, origin=Origin("/a.md", "x")))
     assert await curator.withdraw("/a.md", {kept.id}) == ()
-    assert rung == [1]
+    assert nudges == [1]
     assert await curator.withdraw("/a.md", ()) == (kept.id,)
-    assert rung == [1, 1]
+    assert nudges == [1, 1]
     assert vault.get(kept.id).expires_at is not None
 
 
-async def test_a_task_that_is_said_on_purpose_ends_some_day(vault, clock):
+async def test_a_deliberate_task_has_an_end(vault, clock):
     curator = make_curator(vault, lambda: None, task_days=30)
     month = clock() + 30 * 86_400_000
 

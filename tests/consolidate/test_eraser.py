@@ -13,14 +13,14 @@ from tests.whole_vault import rare
 
 
 @pytest.fixture
-def brought():
+def drains():
     return []
 
 
 @pytest.fixture
-def eraser(vault, clock, tmp_path, brought):
+def eraser(vault, clock, tmp_path, drains):
     async def bring_in():
-        brought.append(1)
+        drains.append(1)
 
     places = RelatedFiles(
         str(tmp_path / "memd.log"), lambda: {"/b/one.db": clock() + 1, "/b/older.db": 1}
@@ -42,34 +42,36 @@ def session(vault, clock):
     return number, mine, other, shared
 
 
-async def test_a_session_goes_with_its_title_and_says_what_stays_and_why(
-    vault, eraser, session, brought
+async def test_forgetting_a_session_erases_its_title_and_reports_what_stays(
+    vault, eraser, session, drains
 ):
     number, mine, other, shared = session
     meant = ForgetSelection(bounds=ErasureBounds(session_id=number))
-    told = await eraser.forget(meant, dry_run=True)
-    assert ([one.id for one in told.summaries], told.events) == ([mine], 1)
-    assert (told.kept_events, told.also_in, told.sessions) == (1, (other,), ("zzyzx",))
-    assert told.backups == ("/b/one.db",)
+    planned = await eraser.forget(meant, dry_run=True)
+    assert ([one.id for one in planned.summaries], planned.events) == ([mine], 1)
+    assert (planned.kept_events, planned.also_in, planned.sessions) == (1, (other,), ("zzyzx",))
+    assert planned.backups == ("/b/one.db",)
     assert vault.get(mine) is not None
-    assert await eraser.forget(meant, dry_run=False, token=told.token)
-    assert (vault.get(mine), len(brought)) == (None, 2)
+    assert await eraser.forget(meant, dry_run=False, token=planned.token)
+    assert (vault.get(mine), len(drains)) == (None, 2)
     left = vault.db.read_now(lambda tx: projects.session(tx, number))
     assert (left.title, left.directory) == (None, None)
     assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared]))) == [shared]
 
 
-async def test_where_nothing_goes_no_backup_is_named(eraser):
-    told = await eraser.forget(ForgetSelection(words=("zzyzx",)), dry_run=True)
-    assert (told.count, told.backups) == (0, ())
+async def test_an_empty_plan_names_no_backup(eraser):
+    planned = await eraser.forget(ForgetSelection(words=("zzyzx",)), dry_run=True)
+    assert (planned.count, planned.backups) == (0, ())
 
 
-async def test_what_has_changed_since_it_was_shown_is_not_erased(vault, eraser, session):
+async def test_a_selection_that_has_changed_since_the_dry_run_is_not_erased(
+    vault, eraser, session
+):
     meant = ForgetSelection(bounds=ErasureBounds(session_id=session[0]))
-    told = await eraser.forget(meant, dry_run=True)
+    planned = await eraser.forget(meant, dry_run=True)
     vault.put("one more", session_id=session[0])
     with pytest.raises(BadRequest, match="look again"):
-        await eraser.forget(meant, dry_run=False, token=told.token)
+        await eraser.forget(meant, dry_run=False, token=planned.token)
     assert vault.get(session[1]) is not None
 
 
@@ -104,7 +106,7 @@ async def test_a_time_takes_what_happened_in_it_and_no_session(vault, eraser, cl
     assert vault.db.read_now(lambda tx: events.events_by_ids(tx, [event])) == {}
 
 
-async def test_much_is_forgotten_in_slices_and_told_briefly(vault, eraser):
+async def test_many_memories_are_forgotten_in_slices_and_reported_briefly(vault, eraser):
     ids = [vault.put(f"fact {n}", at=n) for n in range(450)]
     staying = vault.put("stays", at=10**15)
     vault.supersede(ids[0], vault.put("hidden", at=10**15))
@@ -115,14 +117,12 @@ async def test_much_is_forgotten_in_slices_and_told_briefly(vault, eraser):
     assert vault.live() == [staying, *done.revived]
 
 
-async def test_nothing_at_all_is_never_meant(eraser):
+async def test_an_empty_selection_is_refused(eraser):
     with pytest.raises(BadRequest, match="say what"):
         await eraser.forget(ForgetSelection(), dry_run=True)
 
 
-async def test_with_a_forgotten_memory_go_edges_between_files_that_nobody_else_knows(
-    vault, eraser
-):
+async def test_with_a_forgotten_memory_go_edges_between_files_of_no_other_memory(vault, eraser):
     number, other = vault.put("x"), vault.put("y")
     for file in ("/a.py", "/b.py"):
         vault.link(("summary", str(number)), EdgeType.EDITS, ("file", file))
@@ -181,9 +181,7 @@ async def test_nothing_is_left_of_what_was_moved_from_page_to_page_before_it_was
     assert [word for word in words[::2] if word[:8].encode() in held] == []
 
 
-async def test_a_session_that_went_whole_is_known_to_be_forgotten_until_it_goes_on(
-    vault, eraser
-):
+async def test_an_erased_session_counts_as_forgotten_until_it_continues(vault, eraser):
     number = vault.session("one")
     uid = vault.db.read_now(lambda tx: projects.session(tx, number)).uid
 

@@ -30,8 +30,12 @@ async def test_with_a_memory_go_its_text_vectors_edges_and_events(vault, forget)
     vault.link(("event", str(event)), EdgeType.EDITS, ("file", "/a.py"))
     await vault.indexer.settle()
     uid = vault.get(number).uid
-    gone = forget(number)
-    assert ([s.id for s in gone.summaries], gone.events, gone.also_in) == ([number], 1, ())
+    result = forget(number)
+    assert ([s.id for s in result.summaries], result.events, result.also_in) == (
+        [number],
+        1,
+        (),
+    )
     assert vault.get(number) is None
     assert vault.db.read_now(lambda tx: events.events_by_ids(tx, [event])) == {}
     assert vault.db.read_now(fulltext.count_passages) == 0
@@ -45,8 +49,8 @@ def test_an_event_that_another_memory_needs_stays_and_is_named(vault, forget):
     one, other = vault.put("one"), vault.put("other")
     for number, event in ((one, shared), (one, own), (other, shared)):
         vault.derives(number, event)
-    gone = forget(one)
-    assert (gone.events, gone.also_in) == (1, (other,))
+    result = forget(one)
+    assert (result.events, result.also_in) == (1, (other,))
     assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared, own]))) == [
         shared
     ]
@@ -58,8 +62,8 @@ def test_memories_that_share_an_event_take_it_with_them_together(vault, forget):
     one, other = vault.put("one"), vault.put("other")
     for number in (one, other):
         vault.derives(number, shared)
-    gone = forget(one, other)
-    assert (gone.events, gone.also_in) == (1, ())
+    result = forget(one, other)
+    assert (result.events, result.also_in) == (1, ())
 
 
 def test_the_same_event_does_not_come_back(vault, forget):
@@ -107,7 +111,7 @@ def test_forgetting_a_whole_chain_revives_nothing(vault, forget):
     assert vault.live() == []
 
 
-def test_unknown_ids_are_told_and_are_an_error_only_if_all_are(vault, forget):
+def test_unknown_ids_are_reported_and_an_error_only_if_all_are_unknown(vault, forget):
     number = vault.put("x")
     assert forget(number, 999, number, 10**30, -4).unknown == (999, 10**30, -4)
     with pytest.raises(UnknownId, match="#999"):

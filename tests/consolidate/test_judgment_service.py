@@ -9,14 +9,14 @@ from memd.store import judgments
 
 
 @pytest.fixture
-def rung():
+def nudges():
     return []
 
 
 @pytest.fixture
-def judge(vault, clock, rung):
+def judge(vault, clock, nudges):
     return JudgmentService(
-        vault.db, redact, clock, lambda: rung.append(1), vault.index, vault.space
+        vault.db, redact, clock, lambda: nudges.append(1), vault.index, vault.space
     )
 
 
@@ -29,10 +29,10 @@ def ruling(pair, relation=Stance.SUPERSEDES, reason="moved"):
     return NewJudgment(pair[1], pair[0], relation, reason, "agent")
 
 
-async def test_a_judgment_is_written_and_the_index_is_told_once(vault, judge, rung, pair):
+async def test_a_judgment_is_written_and_the_index_is_nudged_once(vault, judge, nudges, pair):
     assert (await judge.judge(ruling(pair))).hidden == (pair[0],)
     assert (await judge.judge(ruling(pair))).outcome == "unchanged"
-    assert rung == [1]
+    assert nudges == [1]
     assert (await judge.undo(*pair)).shown == (pair[0],)
     assert vault.live() == list(pair)
 

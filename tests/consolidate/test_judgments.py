@@ -112,7 +112,7 @@ def test_what_a_rule_had_hidden_shows_when_the_two_hold_beside_each_other(
     assert vault.get(old).superseded_by == new
 
 
-def test_the_verdict_of_a_rule_can_be_undone_without_another(vault, undo, pair):
+def test_the_supersession_of_a_rule_can_be_undone_without_a_judgment(vault, undo, pair):
     old, new = pair
     vault.supersede(new, old)
     done = undo(old, new)
@@ -121,7 +121,7 @@ def test_the_verdict_of_a_rule_can_be_undone_without_another(vault, undo, pair):
         undo(old, new)
 
 
-def test_a_new_judgment_takes_the_place_of_the_last(vault, judge, pair):
+def test_a_new_judgment_replaces_the_last(vault, judge, pair):
     old, new = pair
     judge(new, "duplicate", old)
     done = judge(old, "supersedes", new)
@@ -140,7 +140,7 @@ def test_the_same_judgment_again_changes_nothing(vault, judge, pair):
     assert judge(new, "supersedes", old).outcome == "unchanged"
 
 
-def test_what_is_hidden_already_is_hidden_by_whom_the_judgment_names(vault, judge, undo, pair):
+def test_a_judgment_replaces_what_hides_a_memory(vault, judge, undo, pair):
     old, new = pair
     third = vault.put("Deploys happen at noon")
     vault.supersede(third, old)
@@ -210,7 +210,7 @@ def test_memories_of_two_projects_can_contradict_but_not_hide_each_other(vault, 
     assert judge(here, "contradicts", there).outcome == "judged"
 
 
-def test_what_was_said_again_outdoes_a_judgment_for_good(vault, judge, clock, pair):
+def test_a_dropped_judgment_holds_no_longer(vault, judge, clock, pair):
     old, new = pair
     judge(new, "supersedes", old)
     vault.db.write_now(lambda tx: judgments.drop_judgment(tx, old, new, clock()))
@@ -232,9 +232,7 @@ STEPS = st.lists(
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(STEPS)
-def test_whatever_is_judged_in_whatever_order_no_circle_comes_of_it_and_all_can_be_undone(
-    vault, judge, undo, steps
-):
+def test_judgments_in_any_order_make_no_cycle_and_can_all_be_undone(vault, judge, undo, steps):
     ids = [vault.put(f"value {place}") for place in range(4)]
     began = trust(vault, *ids)
     for one, other, what in steps:
@@ -255,9 +253,7 @@ def test_whatever_is_judged_in_whatever_order_no_circle_comes_of_it_and_all_can_
     assert trust(vault, *ids) == pytest.approx(began, abs=1e-4)
 
 
-def test_what_a_person_had_undone_stays_undone_though_a_judgment_came_and_went_at_once(
-    vault, clock, pair
-):
+def test_what_a_user_undid_stays_undone_after_a_judgment_at_the_same_time(vault, clock, pair):
     old, new = pair
 
     def at_once(tx):

@@ -39,7 +39,7 @@ def rows(*given):
     )
 
 
-def test_a_new_memory_meets_what_is_like_it_in_its_project():
+def test_a_new_memory_is_paired_with_similar_ones_of_its_project():
     found = rows(
         (1, 1, 0, NEAR), (2, 1, 0, NEARER), (3, 2, 0, NEARER), (4, 1, 0, FAR)
     ).find_pairs([2], 0.95)
@@ -51,7 +51,7 @@ def test_two_new_memories_make_one_pair():
     assert len(rows((1, 1, 0, NEAR), (2, 1, 0, NEARER)).find_pairs([1, 2], 0.95)) == 1
 
 
-def test_what_is_hidden_or_dead_is_no_neighbour():
+def test_removed_and_superseded_rows_are_not_paired():
     assert rows((1, 1, 0, NEAR, False), (2, 1, 0, NEARER)).find_pairs([2], 0.95) == []
 
 
@@ -69,13 +69,13 @@ def test_another_number_of_passages_is_another_memory():
     )
 
 
-def test_of_very_many_copies_each_new_one_meets_a_few():
+def test_of_many_copies_each_new_memory_has_a_few_pairs():
     many = rows(*[(number, 1, 0, NEARER) for number in range(1, 101)])
     assert len(many.find_pairs([100], 0.95)) == PAIRS_PER_MEMORY_MAX
     assert len(many.find_pairs(list(range(1, 101)), 0.95)) <= 100 * PAIRS_PER_MEMORY_MAX
 
 
-def test_slices_and_blocks_change_nothing(monkeypatch):
+def test_the_size_of_slices_and_blocks_changes_no_pair(monkeypatch):
     random = np.random.default_rng(7)
     vectors = [unit(*row) for row in random.normal(size=(60, 3))]
     given = rows(
@@ -89,7 +89,7 @@ def test_slices_and_blocks_change_nothing(monkeypatch):
     assert whole
 
 
-def test_only_what_has_all_its_vectors_can_be_compared():
+def test_only_memories_with_all_vectors_are_comparable():
     none = np.zeros(2, np.float32)
     given = rows((1, 1, 0, NEAR), (2, 1, 0, NEAR), (2, 1, 1, none), (3, 1, 0, none))
     assert given.find_comparable([1, 2, 3, 4]) == {1}
@@ -118,7 +118,7 @@ def test_a_tick_needs_little_memory_however_many_rows_there_are():
     assert peak < 3_000_000
 
 
-def test_looking_goes_in_steps_of_which_the_last_tells_all(monkeypatch):
+def test_a_search_goes_in_steps_of_which_the_last_has_all_pairs(monkeypatch):
     monkeypatch.setattr(near_duplicates, "_SLICE_ROWS", 10)
     given = rows(*[(number, 1, 0, NEARER) for number in range(1, 41)])
     *steps, found = given.search_pairs([40], 0.95)
@@ -142,7 +142,7 @@ def of(text):
         "Nov 21 10:11:12 Use Redis for sessions",
     ],
 )
-def test_dress_changes_no_form(other):
+def test_case_punctuation_filler_and_stamps_change_no_form(other):
     assert of("Use Redis for sessions.") == of(other)
 
 
@@ -175,7 +175,7 @@ def ask(*near, judged=(), mine=MINE):
     return select_candidates(mine, near, judged, NOW)
 
 
-def test_what_is_alike_is_told_with_what_differs():
+def test_a_similar_memory_is_a_candidate_with_its_difference():
     (one,) = ask(Neighbour(said("The retry limit of the gateway is 3", 2), 0.8))
     assert (one.id, one.kind, one.likeness) == (2, Kind.FACT, pytest.approx(0.8))
     assert one.finding == "number: 3 → 5"
@@ -188,11 +188,11 @@ def test_shared_words_are_enough_and_so_is_a_learned_model():
     assert ask(Neighbour(other, 0.1, LEARNED_COSINE_MIN))
 
 
-def test_what_has_little_in_common_is_not_asked_about():
+def test_a_memory_with_little_in_common_is_no_candidate():
     assert not ask(Neighbour(said("The docs are built with Sphinx", 2), 0.46))
 
 
-def test_what_a_rule_decides_is_not_asked_about():
+def test_a_pair_that_a_rule_decides_is_no_candidate():
     assert not ask(Neighbour(said("the retry limit, of the gateway: is 5!", 2), 0.99))
     assert not ask(
         Neighbour(said("The retry limit of the gateway is 3", 2, superseded_by=7), 0.9)
@@ -203,7 +203,7 @@ def test_what_a_rule_decides_is_not_asked_about():
     assert not ask(Neighbour(MINE, 1.0))
 
 
-def test_what_somebody_has_judged_is_not_asked_about_again():
+def test_a_judged_pair_is_no_candidate():
     assert not ask(Neighbour(said("The retry limit of the gateway is 3", 2), 0.9), judged={2})
 
 
@@ -214,7 +214,7 @@ def test_what_happened_in_a_turn_competes_with_nothing():
     assert not ask(Neighbour(said("The retry limit of the gateway is 5", 2), 0.9), mine=change)
 
 
-def test_only_the_most_alike_few_are_told_best_first():
+def test_only_the_most_similar_few_are_candidates_best_first():
     near = [
         Neighbour(said(f"The retry limit of the gateway is {n}", n), n / 100)
         for n in range(70, 80)

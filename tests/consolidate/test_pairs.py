@@ -1,7 +1,7 @@
 """The labelled pairs (tests/data/pairs.jsonl), each in a project of its own, through a whole tick.
 
 How they were judged: by hand, by what a reader would lose if the older one (`a`) were hidden. A pair is
-`duplicate` only if whoever reads the newer one (`b`) alone knows everything that the older one said.
+`duplicate` only if a reader of the newer one (`b`) alone knows everything that the older one said.
 Every other value, name, time, scope or direction makes it `different`, and so does another project.
 A stamp of when a line was logged is no claim about a time; a time in a sentence is one.
 """
@@ -32,7 +32,7 @@ FOUND_MIN = 0.80
 
 @pytest.fixture
 async def verdicts(vault, clock):
-    """For each pair, whether the newer one hides the older one after everything was looked at."""
+    """For each pair, whether the newer one hides the older one after everything was examined."""
     ids = []
     for number, pair in enumerate(PAIRS):
         home = vault.project(f"/{number}")

@@ -1,4 +1,4 @@
-"""A merge moves everything, forgets no directory, and lets the newest value of a topic hold."""
+"""A merge moves everything, keeps every directory known, and lets the newest value of a topic hold."""
 
 import pytest
 
@@ -11,13 +11,13 @@ from tests.consolidate.conftest import make_curator
 
 
 @pytest.fixture
-def rings():
+def nudges():
     return []
 
 
 @pytest.fixture
-def curator(vault, rings):
-    return make_curator(vault, lambda: rings.append(1))
+def curator(vault, nudges):
+    return make_curator(vault, lambda: nudges.append(1))
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def known(db):
     return [one.key for one in db.read_now(projects.projects)]
 
 
-async def test_everything_moves_and_the_index_learns_it(vault, db, curator, other, rings):
+async def test_everything_moves_and_is_indexed_again(vault, db, curator, other, nudges):
     session = vault.session("s", vault.project_id)
     vault.event("hello", session)
     number = vault.put("a body", session_id=session)
@@ -46,16 +46,18 @@ async def test_everything_moves_and_the_index_learns_it(vault, db, curator, othe
     assert [n for _, n in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))] == [number]
     waiting = db.read_now(lambda tx: summaries.to_consolidate(tx, 9, 0))
     assert [one.id for one in waiting] == [number]
-    assert rings == [1]
+    assert nudges == [1]
 
 
-async def test_a_dry_run_says_the_same_and_does_nothing(vault, db, curator, other, rings):
+async def test_a_dry_run_reports_the_same_and_changes_nothing(
+    vault, db, curator, other, nudges
+):
     vault.put("old", topic_key="t", at=1)
     vault.put("new", topic_key="t", at=2, project_id=other)
     would = await curator.merge("/a", "/b", dry_run=True)
     assert would.is_dry_run
     assert known(db) == ["/a", "/b"]
-    assert (rings, vault.supersessions(1)) == ([], [])
+    assert (nudges, vault.supersessions(1)) == ([], [])
     did = await curator.merge("/a", "/b", dry_run=False)
     assert (did.replaced, did.memories) == (would.replaced, would.memories)
 
@@ -91,7 +93,7 @@ async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator
 
 
 @pytest.mark.usefixtures("other")
-async def test_what_was_switched_goes_along_unless_the_other_says_something(vault, db, curator):
+async def test_a_switch_moves_along_unless_the_other_project_has_one(vault, db, curator):
     vault.project("/c")
     db.write_now(
         lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/a", False, False, 1)
@@ -108,17 +110,15 @@ async def test_what_was_switched_goes_along_unless_the_other_says_something(vaul
     assert (found.captures, found.recalls) == (True, False)
 
 
-async def test_what_is_said_again_in_a_merged_directory_is_one_memory(
-    vault, db, curator, other
-):
+async def test_the_same_text_in_a_merged_directory_is_one_memory(vault, db, curator, other):
     """Also what was forgotten there stays forgotten, whichever key an import says."""
 
     def said(key, text, source="user"):
         return NewMemory(text, project_key=key, project_name=key, source=source)
 
     first = await curator.remember(said("/a", "The build needs make."))
-    gone = await curator.remember(said("/a", "A lie."))
-    await curator.forget([gone.id], dry_run=False)
+    lie = await curator.remember(said("/a", "A lie."))
+    await curator.forget([lie.id], dry_run=False)
     await curator.merge("/a", "/b", dry_run=False)
     for key in ("/a", "/b"):
         again = await curator.remember(said(key, "The build needs make."))

@@ -68,7 +68,7 @@ def test_an_old_value_that_returns_is_revived(vault, say):
     assert [one.undone_at is None for one in vault.supersessions(old.id)] == [False, True]
 
 
-def test_values_can_take_turns_for_ever(vault, say):
+def test_values_can_alternate(vault, say):
     old, new = say(), say(text="Eats everything")
     for _ in range(3):
         assert say().superseded == (new.id,)
@@ -83,14 +83,14 @@ def test_the_first_of_three_values_revived_hides_only_the_last(vault, say):
     assert vault.get(second.id).superseded_by == third.id
 
 
-def test_what_consolidation_had_hidden_takes_the_place_of_what_hid_it(vault, say):
+def test_a_revived_memory_hides_the_near_duplicate_that_hid_it(vault, say):
     old, new = say(topic_key=None), say(text="He eats no meat", topic_key=None)
     vault.supersede(new.id, old.id)
     back = say(topic_key=None)
     assert (back.outcome, back.superseded) == ("revived", (new.id,))
 
 
-def test_what_a_decision_replaced_comes_back_beside_it(vault, say):
+def test_a_revived_decision_stays_beside_the_one_that_replaced_it(vault, say):
     old, new = say(topic_key=None), say(text="Decided to eat fish", topic_key=None)
     vault.supersede(new.id, old.id, rule="reversal")
     assert say(topic_key=None).superseded == ()
@@ -134,7 +134,7 @@ def test_what_was_forgotten_comes_back_only_on_purpose(vault, say):
     assert vault.get(again.id).uid == uid
 
 
-def test_a_task_that_has_expired_lives_again_when_it_is_said_again(vault, say, clock):
+def test_an_expired_task_is_renewed_when_it_is_repeated(vault, say, clock):
     task = say(kind=Kind.TASK, topic_key=None, expires_at=clock() + 5_000)
     clock.advance(s=60)
     again = say(kind=Kind.TASK, topic_key=None, expires_at=clock() + 9_000)
@@ -150,7 +150,7 @@ def test_files_become_edges(vault, say):
     assert (edge.type, edge.to_kind, edge.to_id) == (EdgeType.REFERENCES, "file", "/a/x.py")
 
 
-def test_a_memory_belongs_to_its_session_and_one_for_everywhere_makes_none(vault, say):
+def test_a_memory_belongs_to_its_session_and_a_global_one_creates_none(vault, say):
     ref = SessionRef("claude-code", "s1", "/a")
     here = say(session=ref)
     session_id = vault.get(here.id).session_id
@@ -172,7 +172,7 @@ def test_a_project_without_a_name_is_named_by_its_directory(vault, say):
     assert (project.name, bool(project.reason)) == ("ledger", True)
 
 
-def test_who_says_it_counts(vault, say):
+def test_a_memory_of_the_user_is_trusted_more_than_one_of_the_agent(vault, say):
     assert (
         vault.get(say(source="user").id).confidence
         > vault.get(say(text="Else").id).confidence
@@ -180,7 +180,7 @@ def test_who_says_it_counts(vault, say):
     )
 
 
-def test_no_circle_comes_of_it(vault, say):
+def test_a_revival_makes_no_cycle(vault, say):
     old, new = say(), say(text="Eats everything")
     say()
     assert vault.db.read_now(lambda tx: links.final_superseder(tx, new.id)) == old.id
@@ -201,7 +201,7 @@ def test_the_same_value_of_a_topic_in_other_letters_is_a_duplicate(vault, say):
     assert (back.id, back.outcome) == (first.id, "revived")
 
 
-def test_an_import_says_what_is_new_and_what_it_replaces_apart(say):
+def test_an_import_reports_what_it_replaces_beside_what_is_new(say):
     old = say(at=5, source="elsewhere")
     new = say(text="Eats everything", at=6, source="elsewhere")
     assert (new.outcome, new.superseded) == ("created", (old.id,))
@@ -214,9 +214,7 @@ def test_a_repetition_is_trusted_more(vault, say):
     assert vault.get(first.id).confidence > before
 
 
-def test_what_was_judged_replaced_takes_its_place_again_when_it_is_said_again(
-    vault, say, clock
-):
+def test_a_repeated_memory_hides_what_was_judged_to_replace_it(vault, say, clock):
     old, new = say(topic_key=None), say(text="Eats fish on Fridays", topic_key=None)
     judge(vault, clock, new.id, "supersedes", old.id)
     back = say(topic_key=None)
@@ -229,11 +227,11 @@ def test_what_was_judged_replaced_takes_its_place_again_when_it_is_said_again(
     assert (again.outcome, again.superseded) == ("revived", (old.id,))
 
 
-def test_an_import_does_not_know_better_than_a_judgment(vault, say, clock):
+def test_an_import_does_not_overrule_a_judgment(vault, say, clock):
     old, new = say(topic_key=None), say(text="Eats fish on Fridays", topic_key=None)
     judge(vault, clock, new.id, "supersedes", old.id)
-    told = say(topic_key=None, source="elsewhere", at=clock() + 60_000)
-    assert (told.id, told.outcome) == (old.id, "duplicate")
+    result = say(topic_key=None, source="elsewhere", at=clock() + 60_000)
+    assert (result.id, result.outcome) == (old.id, "duplicate")
     assert vault.live() == [new.id]
 
 

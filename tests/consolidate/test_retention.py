@@ -46,11 +46,11 @@ async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays
 ):
     prompt, call, number = old
     before = payload(vault, prompt)
-    told = await keep().preview()
-    assert (told.compacted, told.is_dry_run) == (1, True)
+    preview = await keep().preview()
+    assert (preview.compacted, preview.is_dry_run) == (1, True)
     assert "stdout" in payload(vault, call)["tool_response"]
     done = await keep().apply()
-    assert (done.compacted, done.bytes) == (told.compacted, told.bytes)
+    assert (done.compacted, done.bytes) == (preview.compacted, preview.bytes)
     assert done.bytes > len(OUTPUT)
     cut = payload(vault, call)
     assert (cut["cited"], cut["tool_input"]) == (["E: 17 failed"], {"command": "make"})
@@ -60,7 +60,9 @@ async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays
     assert (await keep().apply()).is_empty
 
 
-async def test_what_is_young_pending_or_forever_by_the_settings_stays(vault, keep, clock):
+async def test_young_and_pending_events_and_those_that_the_settings_spare_stay(
+    vault, keep, clock
+):
     young = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     clock.advance(s=100 * 86_400)
     assert (await keep().apply()).is_empty, "it was not distilled"
@@ -72,22 +74,22 @@ async def test_what_is_young_pending_or_forever_by_the_settings_stays(vault, kee
 
 @pytest.mark.usefixtures("old")
 async def test_before_the_first_round_a_preview_is_shown_for_a_day(vault, keep, clock):
-    room = keep()
-    await room.run_due()
-    assert "1 events compacted" in str(room.status()["why"])
-    assert room.status()["last"] is None
+    retention = keep()
+    await retention.run_due()
+    assert "1 events compacted" in str(retention.status()["why"])
+    assert retention.status()["last"] is None
     days(clock, 0.9)
     await keep().run_due()
     assert vault.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM compactions").get) == 0
     days(clock, 0.2)
-    room = keep()
-    await room.run_due()
-    assert room.status()["last"]["compacted"] == 1
-    assert room.status()["why"] == ""
+    retention = keep()
+    await retention.run_due()
+    assert retention.status()["last"]["compacted"] == 1
+    assert retention.status()["why"] == ""
 
 
 @pytest.mark.usefixtures("old")
-async def test_other_settings_are_previewed_anew_and_off_is_off(keep, clock):
+async def test_other_settings_are_previewed_again_and_disabled_does_nothing(keep, clock):
     for _ in range(3):
         await keep(events_days=0).run_due()
         days(clock)
@@ -102,72 +104,72 @@ async def test_other_settings_are_previewed_anew_and_off_is_off(keep, clock):
 
 @pytest.mark.usefixtures("old")
 async def test_a_round_that_has_run_comes_again_daily_without_a_preview(vault, keep, clock):
-    room = keep()
-    await room.apply()
+    retention = keep()
+    await retention.apply()
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
     for _ in range(91):
         assert "stdout" in payload(vault, number)["tool_response"]
         days(clock)
-        await room.run_due()
+        await retention.run_due()
     assert "stdout" not in payload(vault, number).get("tool_response", {})
 
 
 @pytest.mark.usefixtures("old")
 async def test_a_clock_that_leaps_years_ahead_and_back_makes_nothing_old(vault, keep, clock):
-    room = keep()
-    await room.apply()
+    retention = keep()
+    await retention.apply()
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
     present = clock.now
     for ahead in (12 * 365, 13 * 365, 12 * 365 + 8, 13 * 365 + 8):
         days(clock, ahead)
-        await room.run_due()
-        assert "after so long a pause" in str(room.status()["why"])
+        await retention.run_due()
+        assert "after so long a pause" in str(retention.status()["why"])
         clock.now = present
-        await room.run_due()
+        await retention.run_due()
     assert "stdout" in payload(vault, number)["tool_response"]
-    assert room.status()["why"] == ""
+    assert retention.status()["why"] == ""
     for _ in range(91):
         days(clock)
-        await room.run_due()
+        await retention.run_due()
     assert "stdout" not in payload(vault, number).get("tool_response", {}), "its day has come"
 
 
 @pytest.mark.usefixtures("old")
 async def test_a_first_preview_that_a_wrong_clock_made_is_made_again(keep, clock):
     days(clock, 12 * 365)
-    room = keep()
-    await room.run_due()
+    retention = keep()
+    await retention.run_due()
     days(clock, -12 * 365)
-    await room.run_due()
-    assert room.status()["last"] is None
+    await retention.run_due()
+    assert retention.status()["last"] is None
     days(clock)
-    await room.run_due()
-    assert room.status()["last"]["compacted"] == 1
+    await retention.run_due()
+    assert retention.status()["last"]["compacted"] == 1
 
 
 async def test_after_a_long_pause_there_is_a_preview_and_a_week_later_a_round(
     vault, keep, clock
 ):
-    room = keep()
+    retention = keep()
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))
     days(clock, 91)
-    await room.apply()
+    await retention.apply()
     days(clock, 60)
-    await room.run_due()
-    before = room.status()["last"]
+    await retention.run_due()
+    before = retention.status()["last"]
     assert before["compacted"] == 1
     for _ in range(7):
-        assert room.status()["last"] == before
+        assert retention.status()["last"] == before
         days(clock)
-        await room.run_due()
-    assert room.status()["last"]["at"] == clock.now
-    assert room.status()["preview"] is None
+        await retention.run_due()
+    assert retention.status()["last"]["at"] == clock.now
+    assert retention.status()["preview"] is None
 
 
-async def test_a_vault_near_its_ceiling_says_so_and_beyond_it_cuts_younger_events(
+async def test_a_vault_near_its_ceiling_warns_and_beyond_it_compacts_younger_events(
     vault, keep, clock
 ):
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
@@ -184,7 +186,7 @@ async def test_a_vault_near_its_ceiling_says_so_and_beyond_it_cuts_younger_event
     assert (done.compacted, done.days) == (1, 14)
 
 
-async def test_what_expired_long_ago_goes_and_may_be_said_again(vault, keep, clock):
+async def test_a_memory_that_expired_long_ago_is_deleted_and_not_forgotten(vault, keep, clock):
     number = vault.put("buy milk", kind=Kind.TASK, expires_at=clock() + DAY_MS)
     pinned = vault.put("kept", expires_at=clock() + DAY_MS)
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, pinned, 1))
@@ -201,15 +203,15 @@ async def test_what_expired_long_ago_goes_and_may_be_said_again(vault, keep, clo
     assert not vault.db.read_now(lambda tx: ledger.is_forgotten(tx, uid))
 
 
-async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said_again(
+async def test_an_unused_memory_is_archived_only_if_configured_and_shown_when_repeated(
     vault, keep, clock
 ):
     poor, good = vault.put("poor", quality=0.1), vault.put("good", quality=0.9)
     days(clock, 400)
     assert (await keep().apply()).archived == 0
-    room = keep(archive_days=365)
-    assert (await room.preview()).archived == 1
-    assert (await room.apply()).archived == 1
+    retention = keep(archive_days=365)
+    assert (await retention.preview()).archived == 1
+    assert (await retention.apply()).archived == 1
     await vault.indexer.load()
     await vault.indexer.settle()
     columns = vault.index.columns
@@ -224,14 +226,14 @@ async def test_what_was_never_used_is_put_away_only_if_asked_and_shows_when_said
     assert not vault.index.columns.superseded.any()
 
 
-async def test_a_long_vault_is_done_in_small_transactions_and_shrinks(clock, vault, keep):
+async def test_a_large_vault_is_compacted_in_small_transactions_and_shrinks(clock, vault, keep):
     session = vault.session()
     for _ in range(120):
         vault.event(None, session, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, range(1, 121)))
     clock.advance(s=100 * 86_400)
-    room = keep()
-    assert (await room.apply()).compacted == 120
+    retention = keep()
+    assert (await retention.apply()).compacted == 120
     await vault.db.compact()
     assert await anyio.to_thread.run_sync(vault.db.size) < 120 * len(OUTPUT)
 
@@ -239,7 +241,7 @@ async def test_a_long_vault_is_done_in_small_transactions_and_shrinks(clock, vau
 LONG = "x" * 500
 
 
-def test_what_a_tool_was_and_was_told_in_short_stays_and_its_output_goes():
+def test_the_short_values_of_a_tool_call_stay_and_its_output_goes():
     payload = {
         "tool_name": "Bash",
         "tool_input": {"command": "pytest " + LONG, "timeout": 5, "content": LONG},
@@ -252,7 +254,7 @@ def test_what_a_tool_was_and_was_told_in_short_stays_and_its_output_goes():
     }
 
 
-def test_what_memories_cite_stays_unless_it_is_there_anyway():
+def test_cited_quotes_stay_unless_the_payload_has_them():
     payload = {
         "tool_input": {"command": "make test"},
         "tool_response": {"stdout": LONG + "17 failed"},

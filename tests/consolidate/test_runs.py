@@ -53,12 +53,12 @@ def test_a_target_is_read_as_people_write_it(text, target):
 
 
 @pytest.mark.parametrize("text", ["", "x", "r", "12,15,16", "-3"])
-def test_what_names_nothing_is_refused_with_what_to_write(text):
+def test_an_unreadable_target_is_refused_with_examples(text):
     with pytest.raises(BadRequest, match=r"r7.*#12.*12,15"):
         parse_undo_target(text)
 
 
-def test_a_verdict_carries_the_round_that_gave_it(vault):
+def test_a_decision_carries_its_run(vault):
     a, b, c = (vault.put(text) for text in "abc")
     run, written = write(vault, same(b, a), opposed(c, b))
     assert written == [True, True]
@@ -81,7 +81,7 @@ def test_a_hidden_memory_shows_again_and_is_not_hidden_by_the_same_one_again(vau
     assert vault.live() == [a, b]
 
 
-def test_a_contradiction_that_is_taken_back_restores_trust_and_counts_as_judged(vault):
+def test_an_undone_contradiction_restores_confidence_and_counts_as_judged(vault):
     a, b = vault.put("a"), vault.put("b")
     trust = vault.get(a).confidence
     run, _ = write(vault, opposed(b, a))
@@ -95,7 +95,7 @@ def test_a_contradiction_that_is_taken_back_restores_trust_and_counts_as_judged(
         undo(vault, f"r{run}")
 
 
-def test_a_run_is_taken_back_but_for_what_was_undone_before(vault):
+def test_a_run_is_undone_except_for_what_was_undone_before(vault):
     a, b, c, d = (vault.put(text) for text in "abcd")
     run, _ = write(vault, same(b, a), same(d, c))
     undo(vault, str(a))
@@ -103,7 +103,7 @@ def test_a_run_is_taken_back_but_for_what_was_undone_before(vault):
     assert vault.live() == [a, b, c, d]
 
 
-def test_what_cannot_be_undone_says_why(vault):
+def test_a_refused_undo_names_its_reason(vault):
     a, b, c = (vault.put(text) for text in "abc")
     vault.supersede(b, a, rule="topic-key")
     with pytest.raises(BadRequest, match="topic-key"):
@@ -118,7 +118,7 @@ def test_what_cannot_be_undone_says_why(vault):
         undo(vault, "99")
 
 
-def test_a_circle_is_never_written(vault):
+def test_a_cycle_is_never_written(vault):
     a, b, c = (vault.put(text) for text in "abc")
     write(vault, same(b, a), same(c, b))
     assert write(vault, same(a, c))[1] == [False]

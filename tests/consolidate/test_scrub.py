@@ -21,7 +21,7 @@ EVENTS, SUMMARIES, EDGES = (
 )
 
 
-def test_a_pattern_is_replaced_in_keys_and_values_and_twice_is_once():
+def test_scrubbing_keys_and_values_twice_is_scrubbing_once():
     rule = make_pattern_rule(r"zeb\w+")
     row = TextRow(7, {"payload": json.dumps({"zebra": ["a zebra", {"n": 1}], "ok": None})})
     (new,) = scrub.rewrite_rows(rule, EVENTS, [row])
@@ -32,13 +32,13 @@ def test_a_pattern_is_replaced_in_keys_and_values_and_twice_is_once():
     assert scrub.count_replacements(rule, EVENTS, [row]) == {7: {"[REDACTED:scrub]": 2}}
 
 
-def test_a_placeholder_is_never_part_of_what_is_found():
+def test_a_placeholder_is_never_part_of_a_match():
     rule = make_pattern_rule("RED|scrub|:")
     assert rule.text("RED [REDACTED:aws-key] x") == "[REDACTED:scrub] [REDACTED:aws-key] x"
     assert rule.text(rule.text("RED: scrub")) == rule.text("RED: scrub")
 
 
-def test_secrets_that_were_kept_before_a_rule_knew_them_are_redacted_as_today():
+def test_secrets_stored_before_a_rule_existed_are_redacted():
     rule = scrub.make_redaction_rule(redact, redact_value)
     row = TextRow(1, {"payload": json.dumps({"env": {"DB_PASSWORD": "hunter2hunter2"}})})
     assert "hunter2" not in scrub.rewrite_rows(rule, EVENTS, [row])[0]["payload"]
@@ -46,7 +46,7 @@ def test_secrets_that_were_kept_before_a_rule_knew_them_are_redacted_as_today():
     assert [list(new) for new in scrub.rewrite_rows(rule, SUMMARIES, [title])] == [["title"]]
 
 
-def test_the_number_of_a_memory_in_an_edge_is_no_text():
+def test_the_id_of_a_memory_in_an_edge_is_not_scrubbed():
     row = TextRow(1, {"from_id": "12", "to_id": "/src/12.py", "detail": "{}", "rule": "turn"})
     rule = make_pattern_rule("12")
     assert scrub.rewrite_rows(rule, EDGES, [row]) == [{"to_id": "/src/[REDACTED:scrub].py"}]
@@ -63,7 +63,7 @@ def test_the_report_names_the_first_rows_and_counts_all():
     assert found.with_rows("edges", {}) is found
 
 
-def test_names_by_which_something_is_found_are_only_told(db):
+def test_lookup_names_are_only_reported(db):
     db.write_now(lambda tx: projects.ensure_project(tx, "/home/zebra", "z", "", 1))
     rule = make_pattern_rule("zebra")
     assert db.read_now(lambda tx: scrub.find_unchangeable(tx, rule)) == {"projects.key": 1}
@@ -96,7 +96,7 @@ def test_a_pattern_is_replaced_in_texts_and_values():
     ["", "(", "x*", "a" * 1_001, "(?P<", "a{99999999999999}", "(" * 1_000, r"\p{L}", "a(?R)",
      "(" * 20 + "a" + "|b)+" * 20, "(?:(?:ab){500}){500}"],
 )  # fmt: skip
-def test_a_pattern_that_cannot_be_meant_is_refused(pattern):
+def test_an_invalid_pattern_is_refused(pattern):
     with pytest.raises(BadRequest, match="pattern: "):
         make_pattern_rule(pattern)
 
@@ -133,7 +133,7 @@ def test_a_brace_that_repeats_nothing_is_a_character():
     assert make_pattern_rule("x{i}").text("x{i} foo") == f"{PLACEHOLDER} foo"
 
 
-def test_the_time_is_that_of_all_texts_together():
+def test_all_texts_share_one_time_limit():
     slow = make_pattern_rule("a", time_max_s=1e-9)
     with pytest.raises(BadRequest, match="searches longer"):
         slow.clean(["b", "b"])

@@ -52,7 +52,7 @@ def list_origins(vault, number):
     ]
 
 
-def test_a_memory_knows_the_place_where_it_was_read(vault, say):
+def test_a_memory_derives_from_its_origin(vault, say):
     first = say()
     (edge,) = vault.edges(first.id)
     assert (edge.type, edge.to_kind, edge.to_id) == (
@@ -64,7 +64,7 @@ def test_a_memory_knows_the_place_where_it_was_read(vault, say):
     assert (vault.get(first.id).tier, vault.get(first.id).rule) == (Tier.FILE, "imported:file")
 
 
-def test_the_same_again_is_no_second_voice_and_its_line_is_kept_up_to_date(vault, say):
+def test_the_same_import_again_is_no_repetition_and_updates_the_line(vault, say):
     first = say()
     again = say(at=200, origin=dataclasses.replace(HERE, line=9))
     assert (again.id, again.outcome) == (first.id, "duplicate")
@@ -72,7 +72,7 @@ def test_the_same_again_is_no_second_voice_and_its_line_is_kept_up_to_date(vault
     assert [edge.rule for edge in vault.edges(first.id)] == ["imported, line 9"]
 
 
-def test_what_a_place_says_now_replaces_what_it_said(vault, say):
+def test_a_changed_origin_replaces_its_memory(vault, say):
     old, new = say(), say("Run just")
     assert (new.outcome, new.superseded) == ("created", (old.id,))
     (one,) = vault.supersessions(old.id)
@@ -82,7 +82,7 @@ def test_what_a_place_says_now_replaces_what_it_said(vault, say):
 
 
 @pytest.mark.parametrize("at", [50, 100, 150])
-def test_a_place_that_goes_back_revives_what_it_said_whatever_time_it_gives(vault, say, at):
+def test_an_origin_that_goes_back_revives_its_memory_whatever_its_time(vault, say, at):
     old, new = say(), say("Run just")
     back = say(at=at)
     assert (back.id, back.outcome, back.superseded) == (old.id, "revived", (new.id,))
@@ -92,15 +92,15 @@ def test_a_place_that_goes_back_revives_what_it_said_whatever_time_it_gives(vaul
     assert vault.live() == [new.id]
 
 
-def test_another_title_or_other_tags_are_taken_over(vault, say):
+def test_another_title_or_other_tags_revise_the_memory(vault, say):
     first = say()
-    told = say(title="b.md", tags=("ops",), files=("/x.py",))
-    assert (told.id, told.outcome) == (first.id, "revised")
+    result = say(title="b.md", tags=("ops",), files=("/x.py",))
+    assert (result.id, result.outcome) == (first.id, "revised")
     assert (vault.get(first.id).title, vault.get(first.id).tags) == ("b.md", ("ops",))
     assert say(title="b.md", tags=("ops",), files=("/x.py",)).outcome == "duplicate"
 
 
-def test_what_another_place_still_says_stays(vault, say):
+def test_a_memory_of_another_origin_stays(vault, say):
     there = Origin("/n/b.md")
     first = say()
     assert say(origin=there).id == first.id
@@ -127,14 +127,12 @@ def test_a_memory_stays_in_its_project_unless_the_caller_chose_another(vault, sa
     assert (again.id, again.outcome) == (moved.id, "duplicate")
 
 
-def test_another_kind_at_the_same_place_is_another_memory(say):
+def test_another_kind_at_the_same_origin_is_another_memory(say):
     first = say()
     assert say(kind=Kind.DECISION).superseded == (first.id,)
 
 
-def test_what_a_file_does_not_say_any_more_expires_and_returns_when_it_does(
-    vault, say, withdraw
-):
+def test_a_memory_missing_from_its_file_expires_and_returns_with_it(vault, say, withdraw):
     stays, goes = say(), say("Old words", origin=Origin("/n/a.md", "Old"))
     elsewhere = say("Other words", origin=Origin("/n/a.md.bak", "Old"))
     assert withdraw(stays.id) == (goes.id,)
@@ -146,7 +144,7 @@ def test_what_a_file_does_not_say_any_more_expires_and_returns_when_it_does(
     assert vault.get(goes.id).expires_at is None
 
 
-def test_what_is_pinned_or_said_elsewhere_or_hidden_is_not_withdrawn(vault, say, withdraw):
+def test_pinned_shared_and_hidden_memories_do_not_expire(vault, say, withdraw):
     pinned = say()
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, pinned.id, 1))
     shared = say("Shared", origin=Origin("/n/a.md", "S"))
@@ -156,7 +154,7 @@ def test_what_is_pinned_or_said_elsewhere_or_hidden_is_not_withdrawn(vault, say,
     assert withdraw() == ()
 
 
-def test_what_was_forgotten_does_not_come_back_from_its_place_in_any_words(say, forget):
+def test_a_forgotten_memory_does_not_come_back_from_its_origin_in_other_words(say, forget):
     number = say().id
     forget(number)
     assert (say().id, say().outcome) == (0, "forgotten")
@@ -165,7 +163,7 @@ def test_what_was_forgotten_does_not_come_back_from_its_place_in_any_words(say, 
     assert say("Something else", origin=Origin("/n/moved.md")).outcome == "created"
 
 
-def test_forgetting_what_a_place_said_before_does_not_silence_it(say, forget):
+def test_forgetting_an_earlier_text_of_an_origin_does_not_block_it(say, forget):
     old = say().id
     say("Run just")
     forget(old)

@@ -148,7 +148,7 @@ def test_the_agents_echo_joins_the_users_words():
     assert draft.reversal is None
 
 
-def test_the_fuller_statement_leads_whoever_made_it():
+def test_the_fuller_statement_leads_whatever_its_speaker():
     (draft,) = drafts(
         "We changed our mind about sessions: we now run on three machines, so move them from SQLite to Redis.",
         "Decision: sessions move from SQLite to Redis because there are three machines now; this replaces the earlier"

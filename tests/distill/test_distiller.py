@@ -381,7 +381,7 @@ async def test_a_turn_of_thousands_of_events_ends(home, clock):
     assert "vault.py" in summary.body
 
 
-async def test_the_distiller_wakes_when_nudged_and_tells_the_index(home):
+async def test_the_distiller_wakes_when_nudged_and_nudges_the_index(home):
     async with anyio.create_task_group() as group:
         group.start_soon(home.distiller.run)
         await anyio.wait_all_tasks_blocked()
@@ -489,7 +489,7 @@ def test_nothing_is_due_while_a_turn_goes_on(happens, due):
     assert due(now=AT + 1 - IDLE) is not None, "the clock was set back meanwhile"
 
 
-def test_somebody_who_waits_gets_an_open_turn_too(happens, due):
+def test_a_waiting_caller_gets_an_open_turn_too(happens, due):
     first, second = happens(
         make_new_event(prompt="x"), make_new_event(prompt="y", turn="t2", at=AT + 5)
     )
@@ -552,7 +552,7 @@ def test_the_rules_know_the_session_the_project_and_its_commands(happens, due):
     assert context.descriptions == {"make": "Build"}
 
 
-def test_who_waits_for_an_event_does_not_stand_behind_an_import(happens, db):
+def test_a_caller_that_waits_for_an_event_does_not_queue_behind_an_import(happens, db):
     first, *_ = happens(make_new_event(session="old", prompt="x"))
     happens(make_new_event(session="older", prompt="x", turn="t2"))
     asked, *_ = happens(make_new_event(session="new", prompt="x", turn="t3"))

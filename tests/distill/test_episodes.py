@@ -39,7 +39,7 @@ def test_a_turn_ends_when_nothing_has_happened_for_long():
     assert episodes(make_event(id=1), now=AT + 1000 + IDLE) == [("t1", [1], "idle")]
 
 
-def test_nobody_waits_for_a_turn_from_before_the_clock_was_set_back():
+def test_a_turn_from_before_the_clock_was_set_back_counts_as_idle():
     assert episodes(make_event(id=1), now=AT + 1000 - IDLE) == [("t1", [1], "idle")]
     assert episodes(make_event(id=1), now=AT + 1001 - IDLE) == [("t1", [1], None)]
 

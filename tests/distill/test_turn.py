@@ -85,7 +85,7 @@ def test_long_texts_are_bounded_and_leave_room_for_the_rest():
     assert "Files: /p/a.py" in found.body
 
 
-def test_a_subagents_report_is_told():
+def test_a_subagents_report_is_part_of_the_turn():
     report = make_event(
         "subagent_stop",
         id=7,

@@ -226,7 +226,7 @@ def test_what_a_wrong_clock_dated_ahead_reverses_nothing_and_is_reversed(db, ses
     assert verdicts(db)[0] == [(2, 1, None)]
 
 
-def test_what_somebody_has_judged_no_rule_decides_again(db, session):
+def test_a_judged_pair_is_not_decided_by_a_rule(db, session):
     old, new = decision(CHOICES[2], 1), decision(CHOICES[3], 2)
     put(db, session, old, episode="t1")
     put(db, session, new, episode="t2")

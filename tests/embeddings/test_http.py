@@ -19,7 +19,7 @@ async def test_a_reply_is_its_status_and_its_json(asked):
     assert (reply.status, reply.value) == (200, {"version": "0.15.2"})
 
 
-async def test_a_refusal_is_told_in_the_server_s_words(asked):
+async def test_a_refusal_has_the_words_of_the_server(asked):
     reply = await asked.ask("/api/show", {"model": "nobody"})
     assert reply.status == 404
     assert reply.reason == 'model "nobody" not found, try pulling it first'
@@ -36,7 +36,7 @@ async def test_a_refusal_that_is_not_json_is_still_a_status(asked):
     assert await asked.ask("/nowhere") == Reply(404, None)
 
 
-async def test_nobody_listening_is_told_apart_from_every_other_failure(server, asked):
+async def test_a_server_that_does_not_listen_is_a_failure_of_its_own(server, asked):
     server.kill()
     with pytest.raises(EngineAbsent, match="nothing answers at http://127"):
         await asked.ask("/api/tags")
@@ -54,7 +54,7 @@ async def test_what_goes_wrong_on_the_way_is_an_engine_failed(
     assert (await asked.ask("/api/tags")).status == 200
 
 
-async def test_nobody_is_sent_elsewhere(server, asked):
+async def test_a_redirect_is_not_followed(server, asked):
     server.fault = "redirect"
     with pytest.raises(EngineFailed):
         await asked.ask("/api/tags")

@@ -61,7 +61,9 @@ async def test_a_model_that_was_not_pulled_is_told_with_what_to_do(server, ollam
     )
 
 
-async def test_a_model_in_somebody_s_cloud_is_not_asked_unless_a_person_said_so(server, ollama):
+async def test_a_model_on_another_machine_is_asked_only_if_the_settings_allow_it(
+    server, ollama
+):
     server.models["nomic-embed-text:latest"].remote_host = "https://models.example:443"
     found = await ollama().describe_model()
     assert (found.state, "engines.remote = true" in found.why) == ("remote refused", True)

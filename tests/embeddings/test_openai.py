@@ -65,7 +65,7 @@ async def test_the_order_of_the_texts_is_restored_by_the_numbers(server, asked):
         [7],
     ],
 )
-async def test_vectors_that_nobody_can_tell_apart_are_refused(asked, monkeypatch, data):
+async def test_vectors_without_a_clear_order_are_refused(asked, monkeypatch, data):
     saying(monkeypatch, asked, {"data": data})
     assert isinstance(await asked.embed(["one", "two"]), TextsRefused)
 

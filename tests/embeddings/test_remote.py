@@ -74,7 +74,7 @@ async def test_before_it_was_asked_it_says_so(made):
         await learned.query("what")
 
 
-async def test_the_room_finds_the_model_and_says_when_it_is_ready(running):
+async def test_the_worker_finds_the_model_and_reports_when_it_is_ready(running):
     rung = []
     async with running() as learned:
         learned.on_ready(lambda: rung.append(learned.current.name))
@@ -109,7 +109,7 @@ async def test_only_so_many_questions_are_remembered(running, monkeypatch):
         assert [text for _, text in learned._cache] == ["b", "c"]
 
 
-async def test_a_blank_text_is_zeros_and_nobody_is_asked(server, running):
+async def test_a_blank_text_is_zeros_without_a_request(server, running):
     async with running() as learned:
         asked = len(server.requests)
         assert not (await learned.query(" \n")).any()
@@ -117,9 +117,7 @@ async def test_a_blank_text_is_zeros_and_nobody_is_asked(server, running):
         assert len(server.requests) == asked
 
 
-async def test_what_the_model_does_not_have_is_told_and_found_once_it_is_pulled(
-    server, running
-):
+async def test_a_missing_model_is_reported_and_found_once_it_is_pulled(server, running):
     server.models.clear()
     async with running() as learned:
         status = learned.status()
@@ -142,9 +140,7 @@ async def test_with_auto_a_missing_model_is_no_trouble(server, running):
             await learned.query("what")
 
 
-async def test_a_server_that_was_killed_is_found_again_and_whoever_waits_is_told(
-    server, running
-):
+async def test_a_server_that_was_killed_is_found_again_and_callbacks_run(server, running):
     rung = []
     async with running() as learned:
         learned.on_ready(lambda: rung.append(1))
@@ -204,7 +200,7 @@ async def test_a_server_that_hangs_only_for_vectors_is_found_again_while_a_trial
         await until(lambda: learned.is_ready)
 
 
-async def test_a_late_answer_has_the_room_wake_the_model_up(server, running):
+async def test_a_late_answer_makes_the_worker_load_the_model(server, running):
     async with running(query_s=0.05) as learned:
         server.delay_s = 0.3
         with pytest.raises(EngineFailed):
@@ -230,7 +226,7 @@ async def test_whoever_gives_up_early_on_a_late_answer_is_counted_and_leaves_no_
         assert learned._slots.borrowed_tokens == 0
 
 
-async def test_whoever_gives_up_at_once_says_nothing_about_the_model(server, running):
+async def test_a_call_cancelled_at_once_does_not_count_against_the_model(server, running):
     async with running(query_s=10) as learned:
         server.fault = "hang embed"
         with anyio.move_on_after(0.02):
@@ -269,7 +265,7 @@ async def test_only_so_many_requests_are_under_way_at_a_time(server, running):
         assert learned._slots.total_tokens == 1
 
 
-async def test_another_digest_is_another_space_and_whoever_waits_is_told(server, running):
+async def test_another_digest_is_another_space_and_callbacks_run(server, running):
     rung = []
     async with running() as learned:
         learned.on_ready(lambda: rung.append(learned.current.digest))
@@ -334,7 +330,7 @@ async def test_the_key_of_the_environment_is_sent_by_openai_alone(server, made):
         assert server.headers[-1].get("authorization") == sent
 
 
-async def test_a_room_that_ended_closes_its_connections_and_can_run_again(running):
+async def test_a_worker_that_ended_closes_its_connections_and_can_run_again(running):
     context = running()
     async with context as learned:
         await learned.query("what")
