@@ -1,1 +1,1 @@
-"""Summaries to fewer, better summaries: near-duplicates are superseded unless a guard objects."""
+"""Deduplicate, judge, remember, forget and retain memories."""

@@ -1,7 +1,7 @@
 """Write an explicit memory: create it, strengthen an equal one, or revive one that was superseded.
 
-A new value under a topic key supersedes the old one at once, and an old value that returns takes its
-place again. A pinned memory is never hidden. The caller provides the transaction and a redacted,
+A new value under a topic key supersedes the old one at once, and an old value that returns supersedes it
+again. A pinned memory is never hidden. The caller provides the transaction and a redacted,
 checked and titled memory.
 """
 

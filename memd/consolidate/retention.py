@@ -74,7 +74,7 @@ class RetentionRound:
         return not (self.compacted or self.expired or self.archived)
 
     def is_within(self, span_ms: int, now: int) -> bool:
-        """Whether it was less than this span ago, by a clock that has not gone back since."""
+        """Whether it was less than this span ago, by a clock that was not set back since."""
         return 0 <= now - self.at < span_ms
 
 
