@@ -16,7 +16,7 @@ def verdicts(answer):
     return {one.summary_id: one.verdict for one in answer.trace}
 
 
-async def test_what_matches_and_is_not_to_be_seen_is_told_with_the_reason(library, db):
+async def test_a_hidden_match_is_listed_with_the_reason(library, db):
     old = library.put("kettle one", days_ago=9)
     new = library.put("kettle two", days_ago=8)
     late = library.put("kettle three", expires_at=NOW - 1)
@@ -35,7 +35,7 @@ async def test_what_matches_and_is_not_to_be_seen_is_told_with_the_reason(librar
     assert answer.trace[-1].terms == ("kettl",)
 
 
-async def test_nothing_later_and_nothing_of_another_project_is_told(library):
+async def test_near_misses_are_never_later_or_of_another_project(library):
     seen = library.put("kettle", days_ago=9)
     library.put("kettle later", days_ago=1, kind=Kind.FIX)
     other = library.put("kettle elsewhere", days_ago=9, kind=Kind.FIX, project="/b")
@@ -46,12 +46,12 @@ async def test_nothing_later_and_nothing_of_another_project_is_told(library):
     assert verdicts(answer) == {seen: "hit", other: "filtered: kind"}
 
 
-async def test_who_does_not_ask_for_the_trace_does_not_pay_for_it(library):
+async def test_without_explain_there_is_no_trace(library):
     library.put("kettle", kind=Kind.FIX)
     assert (await library.ask("kettle", kinds=(Kind.NOTE,))).trace == ()
 
 
-async def test_no_more_than_twenty_are_told_the_best_first(library):
+async def test_at_most_twenty_near_misses_are_listed_the_best_first(library):
     ids = [library.put(f"kettle {'x ' * n}", kind=Kind.FIX) for n in range(NEAR_MISSES_MAX + 3)]
     answer = await library.ask("kettle", kinds=(Kind.NOTE,), explain=True)
     assert [one.summary_id for one in answer.trace] == ids[:NEAR_MISSES_MAX]

@@ -43,7 +43,7 @@ QUESTIONS = st.builds(
 )
 
 
-def shelf_of(facts):
+def make_index(facts):
     index = MemoryIndex()
     numbered = [replace(fact, summary_id=i + 1) for i, fact in enumerate(facts)]
     passages = [StoredPassage(i + 1, i + 1, 0, 0, b"") for i in range(len(facts))]
@@ -51,7 +51,7 @@ def shelf_of(facts):
     return index
 
 
-def by_hand(index, question):
+def find_rows_one_by_one(index, question):
     """Wanted, evidence and hidden rows, one row after the other."""
     c, found = index.columns, {"wanted": [], "evidence": [], "superseded": [], "expired": []}
     for row in range(c.n):
@@ -74,7 +74,7 @@ def by_hand(index, question):
     return found
 
 
-def told(index, question):
+def read_visible_rows(index, question):
     seen = find_visible_rows(index, question)
     rows = {
         "wanted": np.flatnonzero(seen.wanted),
@@ -92,17 +92,17 @@ def told(index, question):
 def test_masks_are_what_looking_at_each_row_gives_whatever_was_asked_before(
     facts, others, gone, questions
 ):
-    index = shelf_of(facts)
+    index = make_index(facts)
     for question in questions:
-        assert told(index, question) == by_hand(index, question)
+        assert read_visible_rows(index, question) == find_rows_one_by_one(index, question)
     changed = [replace(f, summary_id=i + 1) for i, f in enumerate(others[: len(facts)])]
     index.apply(IndexUpdate(gone=[gone], facts=[f for f in changed if f.summary_id != gone]))
     for question in questions:
-        assert told(index, question) == by_hand(index, question)
+        assert read_visible_rows(index, question) == find_rows_one_by_one(index, question)
 
 
 def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
-    index = shelf_of([PLAIN, replace(PLAIN, expires_at=50)])
+    index = make_index([PLAIN, replace(PLAIN, expires_at=50)])
     first = find_visible_rows(index, Question(text="", now=10, project_ids=(1,)))
     assert find_visible_rows(index, Question(text="x", now=49, project_ids=(1,))) is first
     assert find_visible_rows(index, Question(text="", now=50, project_ids=(1,))) is not first
@@ -210,7 +210,7 @@ def test_a_filter_means_the_same_of_the_index_of_a_memory_and_in_sql(vault, ones
     memories, facts = vault.read_now(
         lambda tx: (summaries.summaries_by_ids(tx, ids), list(fulltext.index_rows(tx)))
     )
-    columns = shelf_of(facts).columns
+    columns = make_index(facts).columns
     for one in filters:
         sql, values = one.condition()
         query = f"SELECT s.id FROM summaries s WHERE {sql} ORDER BY s.id"  # noqa: S608  # ours

@@ -32,7 +32,7 @@ def by_name(hit):
     return {part.name: part.value for part in hit.parts}
 
 
-async def test_once_it_leads_the_learned_space_stands_for_the_vector_leg(library):
+async def test_once_it_leads_the_learned_space_is_the_vector_retriever(library):
     wanted = library.put("Postgres it is", "for the ledger")
     await library.learn()
     answer = await library.ask("database for the ledger")
@@ -84,7 +84,7 @@ async def test_a_model_that_fails_in_the_middle_is_named_too(library, model):
     assert len(answer.hits) == 5
 
 
-async def test_a_model_that_nobody_has_read_anything_with_is_no_trouble(library, model):
+async def test_a_model_without_any_vectors_does_no_harm(library, model):
     model.why_not = "ollama does not answer"
     answer = await library.ask("note")
     assert (answer.degraded, answer.space) == ({}, HASHING)
@@ -115,7 +115,7 @@ async def test_a_space_that_goes_between_question_and_answer_is_not_missed(libra
     assert (answer.space, answer.hits[0].summary.id) == (HASHING, wanted)
 
 
-async def test_a_vector_of_the_wrong_length_is_refused_and_said(library, model):
+async def test_a_vector_of_the_wrong_length_is_refused_with_both_lengths(library, model):
     await library.learn()
     model.more = 2
     answer = await library.ask("note")
@@ -158,14 +158,14 @@ async def test_a_published_profile_ranks_by_the_leading_space_and_keeps_its_form
     assert answer.hits[0].score == pytest.approx(1 / 61)
 
 
-async def test_who_asks_for_words_alone_does_not_wait_for_a_model(library, model):
+async def test_a_search_by_words_alone_does_not_wait_for_a_model(library, model):
     await library.learn()
     assert (await library.ask("note", legs=frozenset({"lexical"}))).space is None
     assert (await library.ask("note", relevance_gate=RelevanceGate())).space == HASHING
     assert model.asked == []
 
 
-async def test_a_filter_holds_for_the_learned_leg_as_for_any_other(library):
+async def test_a_filter_holds_for_the_learned_retriever_as_for_any_other(library):
     library.put("Postgres", "ledger", project="/b")
     wanted = library.put("Postgres here", "ledger", project="/a")
     await library.learn()

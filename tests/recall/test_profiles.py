@@ -56,7 +56,7 @@ def test_bases_are_followed():
         ({"x": {"base": "memoturn", "legs": {"smell": 1}}}, r"profiles\.x\.legs\.smell"),
     ],
 )
-def test_a_mistake_is_told_with_its_key(own, said):
+def test_a_mistake_in_a_profile_is_reported_with_its_key(own, said):
     with pytest.raises(ConfigError, match=said):
         resolve_profiles("memd", own)
 

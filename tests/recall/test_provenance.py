@@ -1,11 +1,17 @@
+import re
+from pathlib import Path
+
 import pytest
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Stance, Tier
+from memd.recall import provenance
 from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, explain_node
+from memd.recall.types import TranscriptPosition, UsageHistory
 from memd.store import events, judgments, links, projects, summaries, usage
 from memd.store.types import SummaryUse
 from memd.store.usage import NewInjection
+from tests.factories import make_draft, make_event, make_new_event
 
 
 class Graph:
@@ -69,7 +75,7 @@ def graph(db):
     return Graph(db)
 
 
-async def test_a_memory_tells_the_events_it_came_from_with_their_words(graph):
+async def test_a_memory_names_the_events_it_came_from_with_quotes(graph):
     quoted, bare = (
         graph.event("k1", prompt="the whole prompt"),
         graph.event("k2", prompt="we use Redis"),
@@ -99,7 +105,7 @@ async def test_a_quote_is_never_long(graph):
     assert [len(quote) for quote in quotes] == [QUOTE_CHARACTERS, QUOTE_CHARACTERS, 0]
 
 
-async def test_the_chain_of_supersession_is_told_both_ways(graph):
+async def test_the_chain_of_supersessions_is_followed_both_ways(graph):
     a, b, c, d = (graph.summary(title) for title in "abcd")
     for newer, older in ((b, a), (c, b), (d, c)):
         graph.supersede(newer, older, "topic-key")
@@ -116,7 +122,7 @@ async def test_the_chain_of_supersession_is_told_both_ways(graph):
     assert (await graph.why(d)).verdict == "current"
 
 
-async def test_an_undone_supersession_is_told_and_no_longer_counts(graph):
+async def test_an_undone_supersession_is_shown_and_no_longer_counts(graph):
     old, new, newest = (graph.summary(title) for title in ("old", "new", "newest"))
     row = graph.supersede(new, old)
     graph.supersede(newest, new)
@@ -227,7 +233,7 @@ async def test_a_depth_has_bounds(graph, depth):
         await graph.why(graph.summary("x"), depth=depth)
 
 
-async def test_a_claim_that_was_said_once_is_unconfirmed_until_somebody_bears_it_out(graph):
+async def test_a_claim_stated_once_is_unconfirmed_until_it_is_judged(graph):
     said, other = graph.summary("said", kind=Kind.DECISION), graph.summary("other")
     assert (await graph.why(said)).verdict == "unconfirmed"
     assert (await graph.why(other)).verdict == "current"
@@ -259,7 +265,7 @@ async def test_only_what_was_picked_up_and_may_be_wrong_needs_confirming(
     assert (await graph.why(number)).verdict == verdict
 
 
-async def test_what_was_said_again_or_pinned_is_confirmed(graph):
+async def test_a_repeated_or_pinned_memory_is_confirmed(graph):
     again, pinned = graph.summary("a", kind=Kind.FACT), graph.summary("b", kind=Kind.FACT)
     graph.db.write_now(lambda tx: summaries.strengthen_summary(tx, again, 2))
     graph.db.write_now(lambda tx: summaries.pin_summary(tx, pinned, 2))
@@ -280,12 +286,12 @@ async def test_a_source_says_where_it_stands_in_the_transcript(graph):
     )
 
 
-async def test_the_rule_is_told_in_words(graph):
+async def test_why_describes_the_rule_in_words(graph):
     number = graph.summary("x", rule="same-command")
     assert "the same command passed" in (await graph.why(number)).rule
 
 
-async def test_how_it_was_used_is_told_but_not_to_whom_in_another_project(graph):
+async def test_use_is_counted_across_projects_but_sessions_of_others_are_not_named(graph):
     number = graph.summary("x")
     graph.event("k1", prompt="hi")
     graph.event("k2", graph.there, prompt="hi")
@@ -312,7 +318,7 @@ async def test_how_it_was_used_is_told_but_not_to_whom_in_another_project(graph)
     assert (await graph.why(graph.summary("y"))).access.count == 0
 
 
-async def test_edges_between_files_are_seen_by_who_knows_the_file_they_begin_at(graph):
+async def test_edges_between_files_are_visible_from_projects_that_know_the_first_file(graph):
     mine, theirs = graph.summary("mine"), graph.summary("theirs", graph.there)
     graph.link(("summary", str(mine)), EdgeType.EDITS, ("file", "/a.py"))
     graph.link(("summary", str(theirs)), EdgeType.EDITS, ("file", "/b.py"))
@@ -325,3 +331,82 @@ async def test_edges_between_files_are_seen_by_who_knows_the_file_they_begin_at(
         "edits",
         "imports",
     ]
+
+
+def test_the_latest_injections_are_listed_and_all_are_counted(db):
+    def write(tx):
+        project = projects.ensure_project(tx, "/a", "a", "", 1)
+        session = projects.ensure_session(tx, make_new_event().session, project, 1)
+        owner = summaries.SummaryOwner(project, session, "c")
+        number, _ = summaries.put_summary(tx, "u", make_draft(), owner, 1)
+        shown = [NewInjection(session, number, "prompt", at, "it fits") for at in range(30)]
+        usage.record_injections(tx, shown)
+        return number, project
+
+    number, project = db.write_now(write)
+    told = db.read_now(lambda tx: provenance.read_usage(tx, number, (project,)))
+    assert (told.shown, told.sessions, told.latest[0].at) == (30, 1, 29)
+    assert len(told.latest) == provenance.LATEST_MAX
+    assert db.read_now(lambda tx: provenance.read_usage(tx, 999, None)) == UsageHistory()
+
+
+def test_a_stored_quote_goes_before_the_event_s_own_words():
+    event = make_event(prompt="the whole prompt")
+    assert provenance.quote_event("the prompt", event) == "the prompt"
+    assert provenance.quote_event("  ", event) == "the whole prompt"
+
+
+def test_the_words_of_a_tool_call_are_what_it_was_given():
+    event = make_event(EventKind.TOOL_RESULT, tool_input={"command": "make"}, tool_response={})
+    assert provenance.quote_event("", event) == "make"
+    assert provenance.quote_event("", make_event(tool_input="odd", prompt=7)) == ""
+
+
+def test_words_are_never_long():
+    assert (
+        len(provenance.quote_event("", make_event(prompt="w" * 5_000)))
+        == provenance.QUOTE_CHARACTERS
+    )
+
+
+def test_an_event_says_where_it_stands_as_far_as_it_knows():
+    event = make_event(
+        transcript_path="/t/s.jsonl", session_id=1, uuid="u1", tool_use_id="toolu_1", turn="p1"
+    )
+    assert provenance.locate_in_transcript(event) == TranscriptPosition(
+        "/t/s.jsonl", "", "u1", "p1", "toolu_1"
+    )
+    assert (
+        provenance.locate_in_transcript(make_event(turn=None, uuid=7)) == TranscriptPosition()
+    )
+    inner = make_event(transcript_path="/t/s.jsonl", agent_transcript_path="/t/agent.jsonl")
+    assert provenance.locate_in_transcript(inner).transcript == "/t/agent.jsonl"
+
+
+MEMD = Path(__file__).parent.parent.parent / "memd"
+
+
+@pytest.mark.parametrize(
+    "rule", ["turn", "decision:chose", "decision:new-one", "instruction:always", "imported:x"]
+)
+def test_a_rule_has_a_description(rule):
+    assert len(provenance.describe_rule(rule).split()) > 2
+
+
+def test_an_unknown_rule_has_no_description():
+    assert provenance.describe_rule("test") == ""
+
+
+def test_every_rule_that_the_code_names_has_words():
+    named = re.compile(
+        r'^(?:\w*RULE|STATED_REVERSAL|OTHER_CHOICE|REPEAT|STATEMENT|PASSED_LATER) = "([\w:-]+)"',
+        re.MULTILINE,
+    )
+    rooms = ("consolidate", "distill", "store")
+    found = {
+        rule
+        for room in rooms
+        for path in (MEMD / room).glob("*.py")
+        for rule in named.findall(path.read_text(encoding="utf-8"))
+    }
+    assert {rule for rule in found if not provenance.describe_rule(rule)} == set()

@@ -59,7 +59,7 @@ async def test_siftcoder_multiplies_by_its_decay(library):
     assert found[other].score == pytest.approx(0.000444003, abs=1e-8)
 
 
-async def test_siftcoder_with_a_leg_missing_has_only_the_other_s_share(library):
+async def test_siftcoder_with_one_retriever_has_only_its_share(library):
     one, _ = two(library)
     found = await hits(library, "siftcoder", legs=frozenset({"lexical"}))
     assert found[one].score == pytest.approx(1 / 61)  # age 0: exp(0) = 1
@@ -236,7 +236,7 @@ async def test_memu_squares_the_cosine_and_adds_significance(library):
     assert found[other].score == pytest.approx(0.25 + 0.7 * cosine**2 + 0.03)
 
 
-async def test_memu_is_reinforced_by_what_is_said_and_recalled(library):
+async def test_memu_is_reinforced_by_repetition_and_by_recall(library):
     one, _ = two(library)
     plain = (await hits(library, "memu"))[one].score
     used(library, one, 2)
@@ -268,7 +268,7 @@ async def test_memu_falls_back_to_its_fused_order_when_the_second_stage_fails(li
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_every_profile_answers_with_any_leg_missing_and_a_title_that_is_empty(
+async def test_every_profile_answers_with_any_retriever_missing_and_an_empty_title(
     library, name
 ):
     number = library.put("", "kettle teal", days_ago=-1)

@@ -3,7 +3,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.recall.query import QueryTerms, fts_expression, parse_terms, phrase_expression
+from memd.models import Kind
+from memd.recall.profiles import resolve_profile
+from memd.recall.query import (
+    Intent,
+    ParsedQuery,
+    QueryTerms,
+    fts_expression,
+    parse_terms,
+    phrase_expression,
+    read_intent,
+)
+from memd.recall.types import Question
 from memd.store import fulltext
 
 
@@ -78,3 +89,68 @@ def test_an_empty_query_has_no_expression():
 def test_a_prefix_is_a_word_whole_and_found_at_once():
     assert parse_terms("__conf* x.lo* naïv* _*").prefixes == ("conf", "lo", "naiv")
     assert parse_terms("a" * 1_000_000).prefixes == ()
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["latest decision", "where were we?", "what did we do last session", "Yesterday's fix"],
+)
+def test_asking_for_the_latest_is_noticed(question):
+    assert read_intent(question).is_recent
+
+
+@pytest.mark.parametrize(
+    "question", ["where do we keep sessions", "the lastpass import", "recentre the map"]
+)
+def test_other_questions_do_not_ask_for_the_latest(question):
+    assert not read_intent(question).is_recent
+
+
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("how should tests be run", Kind.INSTRUCTION),
+        ("why did login answer 500", Kind.FIX),
+        ("LIMITS NameError", Kind.FAILURE),
+        ("where do we keep sessions", Kind.DECISION),
+        ("open tasks", Kind.TASK),
+    ],
+)
+def test_the_kind_that_is_asked_for_is_read_from_the_words(question, kind):
+    assert kind in read_intent(question).kinds
+
+
+def test_plain_words_ask_for_no_kind():
+    assert not read_intent("redis session store").kinds
+
+
+def make_parsed_query(text="kettle", intent=None, profile="memd", **question):
+    return ParsedQuery(
+        Question(text, 100, **question),
+        parse_terms(text),
+        intent or Intent(),
+        resolve_profile(profile, {}),
+        profile,
+        5,
+        None,
+        None,
+        {},
+    )
+
+
+def test_ages_count_from_the_moment_that_is_asked_about():
+    assert make_parsed_query().now == 100
+    assert make_parsed_query(as_of=0).now == 0
+
+
+def test_the_intent_is_noted_only_if_the_profile_uses_it():
+    meant = Intent(is_recent=True, kinds=(Kind.FIX,))
+    assert make_parsed_query(intent=meant).notes[1] == "the question asks for a fix"
+    assert (
+        "an instruction" in make_parsed_query(intent=Intent(kinds=(Kind.INSTRUCTION,))).notes[0]
+    )
+    assert make_parsed_query(intent=meant, profile="siftcoder").notes == ()
+
+
+def test_the_page_ends_after_its_last_hit():
+    assert make_parsed_query(offset=10).page_end == 15

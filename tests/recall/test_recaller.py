@@ -6,6 +6,7 @@ import pytest
 
 from memd.errors import BadRequest, ConfigError, VaultError
 from memd.recall import recaller
+from memd.recall.recaller import USE_ENTRIES_MAX, UseCounter
 from memd.store import database, summaries, usage
 from memd.store.types import SummaryUse
 from tests.indexed_vault import NOW, IndexedVault
@@ -16,7 +17,7 @@ def library(db):
     return IndexedVault(db)
 
 
-async def test_the_memory_with_the_words_comes_first_and_names_its_legs(library):
+async def test_the_memory_with_the_words_comes_first_and_names_its_retrievers(library):
     library.put("Sessions live in Redis", "Three machines share them.")
     wanted = library.put(
         "Login answers 401 for garbage tokens", "decode_token raised ValueError."
@@ -82,7 +83,7 @@ async def test_the_first_answer_after_a_change_which_works_out_much_is_left_to_a
     assert [thread == threading.get_ident() for thread in threads] == [False, True]
 
 
-async def test_who_asks_in_the_same_moment_is_answered_in_another_thread(library, threads):
+async def test_a_concurrent_search_is_answered_in_another_thread(library, threads):
     await library.ask("redis sessions")
     threads.clear()
     library.recaller._latency_s = 0.0
@@ -110,7 +111,7 @@ async def test_what_takes_long_or_would_have_to_wait_is_left_to_another_thread(
     assert len(threads) == 2
 
 
-async def test_a_leg_can_be_asked_alone(library):
+async def test_a_retriever_can_be_asked_alone(library):
     library.put("Sessions live in Redis")
     lexical = await library.ask("redis sessions", legs=frozenset({"lexical"}))
     vector = await library.ask("redis sessions", legs=frozenset({"vector"}))
@@ -197,7 +198,7 @@ async def test_uses_are_written_after_a_while_at_once_if_many_and_at_a_clean_sto
     assert counted_now(await db.read(lambda tx: usage.uses_of(tx, [one]))) == 5
 
 
-async def test_what_cannot_be_written_is_kept_for_the_next_time(library, db):
+async def test_uses_that_cannot_be_written_are_written_the_next_time(library, db):
     one = library.put("kettle")
     await library.ask("kettle")
     await db.write(lambda tx: tx.execute("ALTER TABLE uses RENAME TO away"))
@@ -227,3 +228,31 @@ async def test_a_profile_that_says_nothing_of_k_takes_the_settings(db):
     assert len(await library.ids("kettle", profile="mine")) == 3
     assert len(await library.ids("kettle", profile="two")) == 2
     assert len(await library.ids("kettle", profile="two", k=4)) == 4
+
+
+def test_a_page_counts_each_of_its_hits_and_the_pairs_of_its_best_five():
+    counter = UseCounter()
+    counter.add([3, 1, 2], 10)
+    counter.add([1], 5)
+    assert counter.uses == {3: SummaryUse(1, 10), 1: SummaryUse(2, 10), 2: SummaryUse(1, 10)}
+    assert counter.pairs == {(1, 3): 1, (2, 3): 1, (1, 2): 1}
+    long = UseCounter()
+    long.add(list(range(1, 20)), 1)
+    assert len(long.pairs) == 10  # 5 · 4 / 2
+
+
+def test_counts_that_could_not_be_written_are_added_to_the_newer_ones():
+    unwritten, counter = UseCounter(), UseCounter()
+    unwritten.add([1, 2], 10)
+    counter.add([1], 30)
+    counter.merge(unwritten)
+    assert counter.pending == 3
+    assert counter.uses == {1: SummaryUse(2, 30), 2: SummaryUse(1, 10)}
+    assert counter.pairs == {(1, 2): 1}
+
+
+def test_counts_that_are_never_written_do_not_grow_without_bound():
+    counter = UseCounter()
+    for number in range(1, USE_ENTRIES_MAX + 100):
+        counter.add([number], 1)
+    assert len(counter.uses) == USE_ENTRIES_MAX

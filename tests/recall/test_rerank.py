@@ -7,8 +7,9 @@ import pytest
 from memd.embeddings.ollama import OllamaChat
 from memd.errors import EngineFailed
 from memd.recall.profiles import RerankSettings
-from memd.recall.rerank import proximity, rerank_by_terms
+from memd.recall.rerank import focus_factors, matches_focus, proximity, rerank_by_terms
 from memd.recall.types import apply_parts
+from tests.factories import make_summary
 from tests.fakes.ollama import Ollama
 from tests.indexed_vault import IndexedVault
 
@@ -126,7 +127,7 @@ async def test_without_the_model_the_order_stays_and_the_answer_says_so(db, rate
     assert [t.verdict for t in answer.trace] == ["hit", "hit", "rank 3"]
 
 
-async def test_a_served_model_rates_the_hits_and_its_failure_is_told(library):
+async def test_a_served_model_rates_the_hits_and_its_failure_is_reported(library):
     ids = [library.put(f"kettle {n}", "kettle", days_ago=n) for n in range(3)]
     with Ollama() as server:
         server.pull("rater")
@@ -148,3 +149,53 @@ async def test_a_profile_without_a_second_look_has_no_part_of_it(library):
     (hit,) = (await library.ask("kettle", profile="siftcoder")).hits
     assert not {"rerank", "terms"} & {part.name for part in hit.parts}
     assert np.isfinite(hit.score)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "does"),
+    [
+        ("src/auth/*", True), ("auth/*.py", True), ("*.py", True), ("/src/auth/tokens.py", True),
+        ("src/**", True), ("src/auth/", True), ("tokens.?y", True), ("SRC/Auth/*", True),
+        ("auth/*.ts", False), ("th/*.py", False), ("lib/*", False),
+        ("billing", True), ("report", True), ("monthly report", True), ("tokens.py", True),
+        ("Café", True), ("ling", False), ("monthly billing", False), (" ", False), ("[", False),
+    ],
+)  # fmt: skip
+def test_words_and_globs_fit_titles_bodies_and_files(pattern, does):
+    summary = make_summary(
+        title="Billing at the café",
+        body="The monthly\nreports run.",
+        files=("src/auth/tokens.py",),
+    )
+    assert matches_focus(summary, ["nothing-of-it", pattern]) is does
+
+
+def test_what_fits_counts_more_also_where_scores_are_below_zero():
+    assert focus_factors([True, False, True], np.array([1.0, 1.0, -7.0])).tolist() == [
+        1.4,
+        1.0,
+        1 / 1.4,
+    ]
+
+
+async def test_what_is_in_focus_is_weighed_up_and_the_score_says_so(library):
+    one = library.put("kettle timeouts", "the pump", files=("src/pump.py",), days_ago=1)
+    two = library.put("kettle timeouts", "the heater", files=("src/heater.py",), days_ago=2)
+    assert (await library.ids("kettle timeouts"))[0] == one
+    answer = await library.ask("kettle timeouts", focus=("src/heater.py",), explain=True)
+    first, second = answer.hits
+    assert first.summary.id == two
+    assert [(p.name, p.op, p.value) for p in first.parts][-1] == ("focus", "*", 1.4)
+    assert first.score == pytest.approx(apply_parts(first.parts))
+    plain = await library.ask("kettle timeouts")
+    assert second.score == pytest.approx(plain.hits[0].score)
+    assert answer.trace[0].parts == first.parts
+
+
+@pytest.mark.parametrize("profile", ["memd", "siftcoder", "covalence", "clawmem", "memu"])
+async def test_where_nothing_fits_everything_stays_as_it_is(library, profile):
+    for number in range(4):
+        library.put(f"kettle {number}", days_ago=number)
+    plain = await library.ask("kettle", profile=profile)
+    focused = await library.ask("kettle", profile=profile, focus=("zebra", "zoo/**"))
+    assert [h.score for h in plain.hits] == [h.score for h in focused.hits]

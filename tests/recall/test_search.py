@@ -1,6 +1,10 @@
 import pytest
 
-from memd.store import links
+from memd.recall.ranking import CandidateFacts
+from memd.recall.search import read_facts
+from memd.recall.types import Question
+from memd.store import erasure, links, usage
+from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
@@ -86,7 +90,7 @@ async def test_an_explained_answer_shows_every_candidate_and_why_it_was_not_chos
     assert answer.trace[0].ranks["lexical"] == 1
 
 
-async def test_vectors_that_are_still_being_worked_out_are_told_and_words_find_all_the_same(
+async def test_missing_vectors_are_reported_and_words_still_find_the_memory(
     library,
 ):
     one = library.put("kettle one")
@@ -112,3 +116,111 @@ async def test_a_page_far_down_is_the_same_as_if_everything_had_been_looked_at(l
         plain = await library.ids("kettle", k=5, offset=offset)
         told = await library.ids("kettle", k=5, offset=offset, explain=True)
         assert plain == told
+
+
+async def read_known_facts(library, ids, profile, **more):
+    """What is looked up for a question with this profile."""
+    answer = await library.ask("kettle", profile=profile, **more)
+    assert answer.hits
+    question = library.asked("kettle", profile=profile, **more)
+    asked = await library.recaller._parse_question(question)
+    return library.db.read_now(lambda tx: read_facts(tx, ids, asked))
+
+
+async def test_only_what_a_step_asks_for_is_looked_up(library):
+    one = library.put("kettle", "`decode_token`")
+    two = library.put("kettle teal")
+    library.db.write_now(
+        lambda tx: usage.record_uses(tx, {one: SummaryUse(3, NOW)}, {(one, two): 2})
+    )
+    assert await read_known_facts(library, [one, two], "siftcoder") == CandidateFacts()
+    assert await read_known_facts(library, [one, two], "memd") == CandidateFacts()
+    memu = await read_known_facts(library, [one, two], "memu")
+    assert memu == CandidateFacts(
+        uses={one: SummaryUse(3, NOW)}, entities={one: frozenset({"decode_token"})}
+    )
+    clawmem = await read_known_facts(library, [one, two], "clawmem")
+    assert clawmem == CandidateFacts(uses={one: SummaryUse(3, NOW)}, together={(one, two): 2})
+    assert await read_known_facts(library, [], "memu") == CandidateFacts()
+
+
+async def test_nothing_later_is_seen(library):
+    one, two = library.put("kettle", days_ago=9), library.put("kettle teal", days_ago=9)
+    library.db.write_now(
+        lambda tx: usage.record_uses(
+            tx, {one: SummaryUse(3, NOW), two: SummaryUse(1, NOW - 6 * DAY)}, {(one, two): 2}
+        )
+    )
+    seen = await read_known_facts(library, [one, two], "clawmem", as_of=NOW - 5 * DAY)
+    assert seen == CandidateFacts(uses={two: SummaryUse(1, NOW - 6 * DAY)})
+
+
+async def test_a_failure_to_read_facts_is_named_and_leaves_no_facts(library):
+    one = library.put("kettle")
+    await library.ask("kettle")
+    library.db.write_now(lambda tx: tx.execute("DROP TABLE entities"))
+    seen = await read_known_facts(library, [one], "memu")
+    assert "entities" in seen.failed
+    assert not seen.uses
+
+
+async def test_until_the_index_is_loaded_full_text_answers_and_says_so(library):
+    wanted = library.put("Sessions live in Redis")
+    await library.indexer.load()
+    await library.indexer.settle()
+    library.index.loaded = False
+    answer = await library.recaller.search(Question("redis sessions", NOW))
+    assert [hit.summary.id for hit in answer.hits] == [wanted]
+    assert "loading" in answer.degraded["index"]
+
+
+async def test_the_filters_hold_there_too(library):
+    library.put("kettle", days_ago=3, tags=("x",))
+    kept = library.put("kettle", days_ago=1, tags=("x", "y"))
+    library.put("kettle", tags=("y",), expires_at=NOW - 1)
+    await library.indexer.load()
+    await library.indexer.settle()
+    library.index.loaded = False
+    for asked in ({"tags": ("y",)}, {"since": NOW - 2 * DAY}):
+        answer = await library.recaller.search(Question("kettle", NOW, **asked))
+        assert [hit.summary.id for hit in answer.hits] == [kept]
+    answer = await library.recaller.search(Question("kettle", NOW, until=NOW - 2 * DAY, k=1))
+    assert len(answer.hits) == 1
+
+
+async def ask_while_loading(library, **asked):
+    await library.indexer.load()
+    await library.indexer.settle()
+    answers = []
+    for loaded in (True, False):
+        library.index.loaded = loaded
+        answer = await library.recaller.search(Question("kettle", NOW, **asked))
+        answers.append({hit.summary.id for hit in answer.hits})
+    return answers
+
+
+async def test_archived_memories_are_hidden_there_too(library):
+    shown, archived = library.put("kettle red"), library.put("kettle blue")
+    library.db.write_now(lambda tx: erasure.archive_summaries(tx, [archived], NOW))
+    assert await ask_while_loading(library) == [{shown}, {shown}]
+    assert await ask_while_loading(library, include_superseded=True) == [{shown, archived}] * 2
+
+
+async def test_a_past_time_shows_there_too_what_was_superseded_only_later(library):
+    oldest, older, newer = (library.put(f"kettle {n}", days_ago=n) for n in (3, 2, 1))
+
+    def supersede(tx):
+        for newer_id, older_id in ((older, oldest), (newer, older)):
+            links.supersede(
+                tx,
+                newer_id=newer_id,
+                older_id=older_id,
+                rule="test",
+                cosine=None,
+                guard="",
+                at=NOW,
+            )
+
+    library.db.write_now(supersede)
+    then = NOW - DAY * 3 // 2
+    assert await ask_while_loading(library, as_of=then) == [{older}, {older}]

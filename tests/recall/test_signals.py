@@ -1,8 +1,12 @@
 """Every formula against numbers worked out by hand."""
 
+import math
+
 import numpy as np
 import pytest
 
+from memd.index.columns import KIND_CODES
+from memd.models import Kind
 from memd.recall import signals
 
 
@@ -103,3 +107,32 @@ def test_what_a_wrong_clock_dated_years_ahead_is_as_old_as_it_lies_ahead():
     day = 86_400_000
     ages = signals.ages_in_days(np.array([6 * day, 7 * day, 4_000 * day]), 0)
     assert ages.tolist() == [0.0, 7.0, 4_000.0]
+
+
+def test_every_kind_has_an_equivalent_in_the_published_systems():
+    assert set(signals.KIND_MAPPINGS) == set(Kind)
+    for clawmem, significance in signals.KIND_MAPPINGS.values():
+        assert clawmem in signals.HALF_LIVES
+        assert significance in signals.LEVELS
+
+
+@pytest.mark.parametrize(
+    ("kind", "days"),
+    [
+        (Kind.DECISION, math.inf),
+        (Kind.PREFERENCE, math.inf),
+        (Kind.DISCOVERY, 90),
+        (Kind.FIX, 60),
+        (Kind.NOTE, 60),
+        (Kind.CHANGE, 45),
+        (Kind.SESSION, 30),
+    ],
+)
+def test_half_lives_are_looked_up_by_kind_code(kind, days):
+    assert signals.half_lives()[KIND_CODES[kind.value]] == days
+
+
+def test_significance_is_on_a_scale_to_ten():
+    assert signals.significances()[KIND_CODES["decision"]] == 8
+    assert signals.significances()[KIND_CODES["change"]] == 3
+    assert signals.significances().max() <= 10

@@ -93,7 +93,7 @@ async def test_without_a_place_the_latest_are_shown(past):
     assert (found.more_before, found.more_after, found.pivot_at) == (True, False, NOW)
 
 
-async def test_a_session_is_told_from_its_start(past):
+async def test_a_session_is_shown_from_its_start(past):
     session = past.session("s")
     numbers = [past.put(at, session_id=session) for at in (30, 10, 20, 40)]
     past.put(15)
@@ -115,7 +115,7 @@ async def test_around_a_memory_within_a_session_only_the_session_is_seen(past):
         await past.ask(around=outside, session_id=session)
 
 
-async def test_a_pause_of_an_hour_is_told_and_a_shorter_one_is_not(past):
+async def test_a_pause_of_an_hour_is_shown_and_a_shorter_one_is_not(past):
     past.put(0)
     past.put(GAP_MS - 1)
     past.put(2 * GAP_MS - 1)
@@ -143,7 +143,7 @@ async def test_an_unknown_id_is_said_to_be_unknown(past, number):
         await past.ask(session_id=number)
 
 
-async def test_what_belongs_to_another_project_is_said_to(past):
+async def test_a_memory_of_another_project_is_refused_with_the_reason(past):
     other = past.put(50, project_id=past.there)
     with pytest.raises(UnknownId, match="belongs to another project"):
         await past.ask(around=other)
@@ -165,7 +165,7 @@ async def test_an_empty_vault_has_an_empty_past(past):
     assert (found.rows, found.more_before, found.more_after) == ((), False, False)
 
 
-async def test_a_contradicted_memory_names_who_says_otherwise(past):
+async def test_a_contradicted_memory_names_the_memories_that_contradict_it(past):
     old, new = past.put(100), past.put(200)
     elsewhere = past.put(300, project_id=past.there)
     for number in (new, elsewhere):
@@ -177,7 +177,7 @@ async def test_a_contradicted_memory_names_who_says_otherwise(past):
     assert [row.contradicted_by for row in found.rows] == [(new,), (old,)]
 
 
-async def test_where_another_session_begins_is_told(past):
+async def test_the_first_row_of_another_session_is_marked(past):
     one, two = past.session("one"), past.session("two")
     for at, session in ((1, one), (2, one), (3, two), (4, None), (5, one)):
         past.put(at, session_id=session)

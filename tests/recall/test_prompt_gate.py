@@ -1,0 +1,349 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.recall import prompt_gate
+from memd.recall.prompt_gate import gate_hits, keep_relevant, keep_relevant_hits
+from memd.recall.types import Answer, Hit, RelevanceGate
+from tests.factories import make_summary
+from tests.indexed_vault import IndexedVault
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["hi", "Hello!", "good morning Claude", "yes", "ok, go on", "continue", "thanks", "do it",
+     "yes please, go ahead and do that", "looks good to me, ship it", "1", "2 and 3", "👍", "try again",
+     "please", "no", "deploy", "what?", "fix", "guten Morgen", "ja, mach weiter bitte", "merci beaucoup",
+     "buenos días", "sí, por favor continúa", "спасибо большое", "продолжай пожалуйста", "好的，继续",
+     "ありがとうございます"],
+)  # fmt: skip
+def test_greetings_and_acknowledgements_are_not_searched_for(prompt):
+    assert prompt_gate.read_prompt(prompt).text == ""
+    assert "fewer than 2 words" in prompt_gate.read_prompt(prompt).reason
+
+
+@pytest.mark.parametrize(
+    "prompt", ["/compact keep the decisions", "/clear", "  /memd:status now please", "!ls build",
+               "# always use tabs in makefiles"],
+)  # fmt: skip
+def test_commands_to_the_client_are_not_searched_for(prompt):
+    assert prompt_gate.read_prompt(prompt).reason == "a command to the client"
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    ["# Login\n\nThe session expires too early.", "#12 fails on postgres, why?", "!!! login is broken\nwhy?"],
+)  # fmt: skip
+def test_a_heading_or_a_number_is_no_command(prompt):
+    assert prompt_gate.read_prompt(prompt).text
+
+
+def test_a_path_is_no_command():
+    assert prompt_gate.read_prompt("/home/dev/app/auth.py raises a ValueError, why").text
+
+
+@pytest.mark.parametrize(
+    "prompt", ["[REDACTED:private]", " [REDACTED:private]\n[REDACTED:jwt] "]
+)
+def test_a_private_prompt_is_not_searched_for(prompt):
+    assert prompt_gate.read_prompt(prompt).reason == "all of it is private"
+    assert prompt_gate.read_prompt("  ").reason == "it is empty"
+
+
+def test_what_is_private_is_not_looked_for():
+    judged = prompt_gate.read_prompt("Where do [REDACTED:private] sessions live in staging?")
+    assert "REDACTED" not in judged.text
+    assert len(judged.words) == 3
+
+
+def test_content_words_count_once_however_they_are_inflected():
+    assert prompt_gate.read_prompt("test the tests, testing tested!").text == ""
+    assert len(prompt_gate.read_prompt("why do the session tests fail").words) == 3
+
+
+def test_text_without_spaces_has_words_too():
+    assert prompt_gate.read_prompt("セッションはどこに保存されますか").text
+
+
+def test_names_and_topics_are_read():
+    judged = prompt_gate.read_prompt(
+        "does build.command still call decode_token in app/auth.py?"
+    )
+    assert {"decode_token", "app/auth.py", "auth.py"} <= set(judged.names)
+    assert judged.topics == ("build.command",)
+
+
+def test_a_repeat_is_known_whatever_its_dress():
+    assert prompt_gate.is_repeated("Why does login FAIL?", ["thanks", "why does  login fail"])
+    assert not prompt_gate.is_repeated("Why does login fail?", ["why does logout fail"])
+
+
+def test_of_a_long_paste_only_the_ends_are_looked_for():
+    paste = "\n".join(f"2026-11-20 12:00:{i:02} worker{i} heartbeat" for i in range(200))
+    judged = prompt_gate.read_prompt(
+        f"Why is the queue stuck? See the log.\n{paste}\nI suspect the broker."
+    )
+    assert "queue stuck" in judged.text
+    assert "suspect the broker" in judged.text
+    assert "worker99" not in judged.text
+    fenced = f"Look at this.\n```\n{paste}\n```\nWhy is the kettle cold?"
+    assert "worker1 " not in prompt_gate.read_prompt(fenced).text
+    assert "kettle" in prompt_gate.read_prompt(fenced).text
+
+
+@given(st.text(max_size=4_000))
+def test_any_prompt_is_judged(prompt):
+    judged = prompt_gate.read_prompt(prompt)
+    assert judged.reason
+    assert len(judged.text) <= 4_000
+
+
+def test_words_stand_in_a_memory_by_their_stems_and_names_by_themselves():
+    memory = make_summary(
+        "Sessions live in Redis", "`decode_token` reads them.", files=("a/b.py",)
+    )
+    assert prompt_gate.count_words_found(
+        prompt_gate.read_prompt("where does the session live"), memory
+    ) == (
+        2,
+        False,
+    )
+    assert prompt_gate.count_words_found(
+        prompt_gate.read_prompt("the kettle in redis"), memory
+    ) == (1, False)
+    assert prompt_gate.count_words_found(
+        prompt_gate.read_prompt("rewrite decode_token"), memory
+    ) == (1, True)
+    assert prompt_gate.count_words_found(prompt_gate.read_prompt("rewrite a/b.py"), memory)[1]
+
+
+def test_courtesies_are_not_looked_for():
+    judged = prompt_gate.read_prompt(
+        "Hi Claude, please retry the upload of the session files, thanks!"
+    )
+    assert judged.text.split() == [
+        ",",
+        "retry",
+        "the",
+        "upload",
+        "of",
+        "the",
+        "session",
+        "files,",
+        "!",
+    ]
+
+
+@pytest.fixture
+def library(db):
+    return IndexedVault(db)
+
+
+def make_scored_hit(score, coverage=1.0, **more):
+    summary = make_summary(id=more.pop("id", 1))
+    return Hit(summary, "p", None, "", score, (), (), coverage=coverage, **more)
+
+
+def kept_scores(hits, *, floor=0.3, ratio=0.5, limit=10):
+    return [one.score for one in keep_relevant_hits(hits, RelevanceGate(floor, ratio), limit)]
+
+
+def test_a_hit_within_the_ratio_of_the_best_passes():
+    assert kept_scores([make_scored_hit(2.0), make_scored_hit(1.0), make_scored_hit(0.99)]) == [
+        2.0,
+        1.0,
+    ]
+    assert kept_scores(
+        [make_scored_hit(2.0), make_scored_hit(1.9), make_scored_hit(1.8)], limit=2
+    ) == [2.0, 1.9]
+    assert kept_scores([make_scored_hit(2.0), make_scored_hit(1.0)], ratio=1.0) == [2.0]
+    assert kept_scores([make_scored_hit(2.0), make_scored_hit(0.0)], ratio=0.0) == [2.0, 0.0]
+
+
+def test_no_hit_passes_where_even_the_best_covers_too_little():
+    assert kept_scores([make_scored_hit(9.0, 0.29), make_scored_hit(8.0, 0.1)]) == []
+    assert kept_scores([make_scored_hit(9.0, 0.3), make_scored_hit(8.0, 0.1)]) == [9.0, 8.0]
+    assert kept_scores([make_scored_hit(9.0, None)]) == []
+    assert kept_scores([make_scored_hit(9.0, None)], floor=0.0) == [9.0]
+    assert kept_scores([]) == []
+
+
+def test_a_strong_hit_that_is_far_behind_does_not_save_a_weak_best_one():
+    assert kept_scores([make_scored_hit(9.0, 0.1), make_scored_hit(1.0, 0.9)]) == []
+
+
+def test_a_hit_by_topic_key_was_asked_for_by_name():
+    assert kept_scores([make_scored_hit(1.0, 0.0, topic_rank=1)], floor=1.0) == [1.0]
+
+
+def test_below_zero_the_distance_counts_alike():
+    assert kept_scores(
+        [make_scored_hit(-1.0), make_scored_hit(-1.5), make_scored_hit(-1.51)]
+    ) == [-1.0, -1.5]
+
+
+@given(
+    st.lists(st.tuples(st.floats(-9, 9), st.floats(0, 1)), max_size=8),
+    st.floats(0, 1), st.floats(0, 1), st.integers(0, 9),
+)  # fmt: skip
+def test_the_hits_that_pass_are_the_first_ones(found, floor, ratio, limit):
+    hits = [make_scored_hit(score, share) for score, share in sorted(found, reverse=True)]
+    kept = keep_relevant_hits(hits, RelevanceGate(floor, ratio), limit)
+    assert kept == hits[: len(kept)]
+    assert len(kept) <= limit
+
+
+def test_what_was_left_out_is_counted():
+    answer = Answer(
+        (make_scored_hit(2.0, id=1), make_scored_hit(0.1, id=2)),
+        "memd",
+        None,
+        0.0,
+        suppressed={"expired": 1},
+    )
+    found = keep_relevant(answer, RelevanceGate(0.3, 0.5), 5)
+    assert [one.summary.id for one in found.hits] == [1]
+    assert found.suppressed == {"expired": 1, "weak": 1}
+    assert keep_relevant(found, RelevanceGate(0.3, 0.5), 5) is found
+
+
+async def test_a_question_that_the_vault_knows_is_answered_and_small_talk_is_not(library):
+    wanted = library.put("Sessions live in Redis", "Three machines share them.")
+    for number in range(9):
+        library.put(f"kettle {number}", "thanks, that looks good to me")
+    asked = {"relevance_gate": RelevanceGate(), "explain": True}
+    assert [
+        h.summary.id for h in (await library.ask("where do sessions live", **asked)).hits
+    ] == [wanted]
+    answer = await library.ask("thanks, please tidy up the zebra crossing tomorrow", **asked)
+    assert answer.hits == ()
+    assert answer.suppressed["weak"] > 0
+    assert answer.trace[0].verdict == "weak: even the best covers too little"
+    assert "hit" not in {one.verdict for one in answer.trace}
+
+
+@pytest.mark.parametrize("profile", ["memd", "siftcoder", "covalence", "clawmem", "memu"])
+async def test_coverage_does_not_depend_on_the_profile(library, profile):
+    library.put("Sessions live in Redis")
+    library.put("Redis")
+    answer = await library.ask(
+        "redis sessions", profile=profile, relevance_gate=RelevanceGate(0.0, 0.0)
+    )
+    shares = {
+        make_scored_hit.summary.id: make_scored_hit.coverage for make_scored_hit in answer.hits
+    }
+    assert shares[1] == pytest.approx(1.0)
+    # as if of 50 memories 2 had redis, 1 had sessions: ln(1 + 48.5/2.5), ln(1 + 49.5/1.5)
+    assert shares[2] == pytest.approx(3.0155 / (3.0155 + 3.5264), abs=1e-3)
+
+
+async def test_a_long_text_is_measured_by_its_eight_rarest_words(library):
+    library.put("alpha bravo charlie delta echo foxtrot golf hotel")
+    words = " ".join(f"unheard{chr(97 + i)}" for i in range(30))
+    asked = {"relevance_gate": RelevanceGate(0.0, 0.0)}
+    (short,) = (await library.ask("alpha bravo charlie delta", **asked)).hits
+    (long,) = (await library.ask(f"alpha bravo charlie delta {words}", **asked)).hits
+    assert short.coverage == pytest.approx(1.0)
+    # as if of 50: four words of idf ln(1 + 49.5/1.5) against eight of ln(1 + 50.5/0.5)
+    assert long.coverage == pytest.approx(4 * 3.5264 / (8 * 4.6250), abs=1e-3)
+
+
+async def test_a_young_vault_is_not_silenced_by_one_word_that_it_does_not_know(library):
+    library.put("Chose SQLite over Redis", "One file is enough.")
+    library.put("The linter runs first")
+    library.put("Redis is down on Sundays")
+    answer = await library.ask(
+        "why did we choose sqlite over redis", relevance_gate=RelevanceGate(0.4, 0.5)
+    )
+    assert answer.hits[0].summary.title == "Chose SQLite over Redis"
+
+
+PROMPT = prompt_gate.read_prompt("where do the sessions live")
+GATE = RelevanceGate(floor=0.4, ratio=0.5)
+
+
+def make_hit(number, score, *, coverage=1.0, title="Sessions live in Redis", **more):
+    ranks = {k: more.pop(k) for k in ("topic_rank",) if k in more}
+    summary = make_summary(title, id=number, **more)
+    return Hit(summary, "p", None, "", score, (), (), coverage=coverage, **ranks)
+
+
+def injected_ids(hits, seen=None, asked=PROMPT):
+    return [o.hit.summary.id for o in gate_hits(hits, asked, seen or {}, GATE, 3) if o.is_shown]
+
+
+def reasons(hits, seen=None, asked=PROMPT):
+    return {o.hit.summary.id: o.why for o in gate_hits(hits, asked, seen or {}, GATE, 3)}
+
+
+def test_nothing_is_injected_where_nothing_was_found():
+    assert gate_hits([], PROMPT, {}, GATE, 3) == []
+
+
+def test_nothing_is_injected_where_the_best_covers_too_little():
+    hits = [make_hit(1, 9.0, coverage=0.39), make_hit(2, 5.0, coverage=0.2)]
+    assert injected_ids(hits) == []
+    assert (
+        reasons(hits)[1] == "below the floor: 0.39 of the prompt is covered, 0.40 is required"
+    )
+    assert injected_ids([make_hit(1, 9.0, coverage=0.4), make_hit(2, 5.0, coverage=0.2)]) == [
+        1,
+        2,
+    ]
+
+
+def test_a_hit_far_below_the_best_is_not_injected():
+    hits = [make_hit(1, 2.0), make_hit(2, 1.0), make_hit(3, 0.9)]
+    assert injected_ids(hits) == [1, 2]
+    assert reasons(hits)[3].startswith("too far below the best")
+
+
+def test_no_more_hits_are_injected_than_the_limit():
+    hits = [make_hit(n, 2.0) for n in range(1, 6)]
+    assert injected_ids(hits) == [1, 2, 3]
+    assert reasons(hits)[4] == "there were enough better ones"
+
+
+def test_what_the_agent_has_already_is_passed_over_and_still_measures_the_others():
+    hits = [make_hit(1, 2.0), make_hit(2, 1.5), make_hit(3, 0.9)]
+    assert injected_ids(hits, {1: "shown to this session already"}) == [2]
+    assert (
+        reasons(hits, {1: "shown to this session already"})[1]
+        == "shown to this session already"
+    )
+
+
+def test_one_word_of_the_prompt_is_not_enough():
+    hits = [make_hit(1, 2.0, title="Redis sessions"), make_hit(2, 2.0)]
+    assert injected_ids(hits) == [2]
+    assert reasons(hits)[1] == "it has 1 of the prompt's words, 2 are required"
+
+
+def test_one_name_is_enough():
+    asked = prompt_gate.read_prompt("please look at decode_token first")
+    assert injected_ids(
+        [make_hit(1, 2.0, title="decode_token raises ValueError")], asked=asked
+    ) == [1]
+
+
+def test_a_hit_named_by_its_topic_is_injected():
+    found = make_hit(1, 2.0, coverage=0.0, title="make all", topic_rank=1)
+    assert injected_ids([found]) == [1]
+    assert reasons([found])[1] == "the prompt names its topic"
+
+
+def test_only_one_memory_of_a_turn_is_injected():
+    of_turn = {"session_id": 4, "episode": "t1"}
+    hits = [
+        make_hit(1, 2.0, **of_turn),
+        make_hit(2, 1.9, **of_turn),
+        make_hit(3, 1.8, session_id=5, episode="t1"),
+    ]
+    assert injected_ids(hits) == [1, 3]
+    assert reasons(hits)[2] == "from the same turn as #1"
+    assert injected_ids([make_hit(1, 2.0), make_hit(2, 1.9)]) == [1, 2]
+
+
+@pytest.mark.parametrize("score", [2.0, -2.0])
+def test_the_best_is_never_too_far_below_itself(score):
+    assert injected_ids([make_hit(1, score)]) == [1]
