@@ -254,10 +254,7 @@ def find_turns(tx: Connection, parsed: ParsedQuery) -> tuple[Turn, ...]:
     question = parsed.question
     bounds = [bound for bound in (question.until, question.as_of) if bound is not None]
     where = store_turns.TurnFilter(
-        project_ids=question.project_ids,
-        session_id=question.session_id,
-        since=question.since,
-        until=min(bounds, default=None),
+        question.project_ids, question.session_id, question.since, min(bounds, default=None)
     )
     found = store_turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
     return tuple(

@@ -254,9 +254,7 @@ def gate_hits(
             )
         if objection is None and len(chosen) >= limit:
             objection = "there were enough better ones"
-        objection = (
-            objection or _find_same_turn(hit, chosen) or _find_too_few_words(hit, prompt)
-        )
+        objection = objection or _find_objection(hit, chosen, prompt)
         gated.append(GatedHit(hit, objection is None, objection or _explain_hit(hit), is_close))
         if objection is None:
             chosen.append(hit)
@@ -273,22 +271,18 @@ def _best_coverage(hits: Sequence[Hit]) -> float:
     return max(map(coverage_of, hits), default=0.0)
 
 
-def _find_same_turn(hit: Hit, chosen: Sequence[Hit]) -> str | None:
-    """One memory of a turn is enough: the others tell the same story."""
+def _find_objection(hit: Hit, chosen: Sequence[Hit], prompt: PromptQuery) -> str | None:
+    # One memory of a turn is enough: the others tell the same story.
     turn = (hit.summary.session_id, hit.summary.episode)
     for other in chosen:
         if None not in turn and turn == (other.summary.session_id, other.summary.episode):
             return f"from the same turn as #{other.summary.id}"
-    return None
-
-
-def _find_too_few_words(hit: Hit, prompt: PromptQuery) -> str | None:
     if hit.topic_rank is not None:
         return None
     count, is_named = count_words_found(prompt, hit.summary)
-    if count < WORDS_MIN and not is_named:
-        return f"it has {count} of the prompt's words, {WORDS_MIN} are required"
-    return None
+    if count >= WORDS_MIN or is_named:
+        return None
+    return f"it has {count} of the prompt's words, {WORDS_MIN} are required"
 
 
 def count_words_found(prompt: PromptQuery, summary: Summary) -> tuple[int, bool]:

@@ -121,21 +121,13 @@ class _GraphReader:
         )
 
     def _describe_unknown(self, node: Node) -> str:
-        number, name = _parse_id(node), _format_node(node)
-        if node[0] == "summary":
-            exists, name, unknown = (
-                number in self.summaries,
-                f"#{node[1]}",
-                "there is no memory",
-            )
-        else:
-            exists, unknown = (
-                node[0] == "event" and number in self.events,
-                "nothing is known of",
-            )
-        if exists:
+        known = set(self.summaries if node[0] == "summary" else self.events)
+        name = f"#{node[1]}" if node[0] == "summary" else _format_node(node)
+        if node[0] in {"summary", "event"} and _parse_id(node) in known:
             return f"{name} belongs to another project; ask with the project all to see it"
-        return f"{unknown} {name}"
+        return (
+            f"{'there is no memory' if node[0] == 'summary' else 'nothing is known of'} {name}"
+        )
 
     def _load_nodes(self, nodes: Iterable[Node]) -> None:
         """Read the nodes that are not yet read, and whether the caller may see them."""

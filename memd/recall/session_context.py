@@ -222,6 +222,10 @@ def _read_lost_groups(tx: Connection, here: SessionState, now: int) -> list[Cand
 # ── The choice ───────────────────────────────────────────────────────────────────────────────────
 
 
+CandidateCost = Callable[[ContextCandidate], int]
+HeadingCost = Callable[[str], int]
+
+
 @dataclass(slots=True)
 class _GroupQueue:
     """A group while its candidates are chosen."""
@@ -238,8 +242,8 @@ def choose_candidates(
     groups: Sequence[CandidateGroup],
     budget: int,
     now: int,
-    cost: Callable[[ContextCandidate], int],
-    heading_cost: Callable[[str], int],
+    cost: CandidateCost,
+    heading_cost: HeadingCost,
 ) -> list[CandidateChoice]:
     """A verdict for every candidate, by group, best first.
 
@@ -289,10 +293,7 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
 
 
 def _fill_budget(
-    queues: Sequence[_GroupQueue],
-    budget: int,
-    cost: Callable[[ContextCandidate], int],
-    heading_cost: Callable[[str], int],
+    queues: Sequence[_GroupQueue], budget: int, cost: CandidateCost, heading_cost: HeadingCost
 ) -> int:
     """Choose what fits; return the budget that is left."""
     open_queues = [queue for queue in queues if queue.waiting]
