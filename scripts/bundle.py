@@ -51,10 +51,7 @@ def manifest() -> dict[str, Any]:
             "mcp_config": {
                 "command": "/bin/sh",
                 "args": [f"${{__dirname}}/{PROGRAM}", "mcp"],
-                "env": {
-                    "MEMD_CLIENT": "claude-desktop",
-                    "MEMD_BIN": "${user_config.program}",
-                },
+                "env": {"MEMD_CLIENT": "claude-desktop", "MEMD_BIN": "${user_config.program}"},
             },
         },
         "tools": list_tools(),

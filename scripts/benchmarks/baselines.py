@@ -70,10 +70,7 @@ def _judge(ask: Ask, questions: Sequence[tuple[str, str]]) -> dict[str, float]:
     """A title may be cut."""
     ask(questions[0][0])
     times, first, among = [], 0, 0
-    for (
-        question,
-        right,
-    ) in questions:
+    for question, right in questions:
         began = time.perf_counter()
         titles = ask(question)
         times.append(time.perf_counter() - began)

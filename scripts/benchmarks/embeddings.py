@@ -138,10 +138,7 @@ def _summarise(searches: Sequence[_Search]) -> dict[str, Any]:
 
 
 def _measure_outage(
-    fault: str,
-    server: harness.ModelServer,
-    searcher: _Searcher,
-    options: argparse.Namespace,
+    fault: str, server: harness.ModelServer, searcher: _Searcher, options: argparse.Namespace
 ) -> metrics.Figures:
     third = options.searches // 3
     before = searcher.spread(third)

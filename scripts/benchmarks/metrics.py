@@ -101,10 +101,7 @@ def bare_interpreter() -> float:
 
 
 def hook(
-    daemon: harness.Daemon,
-    number: int,
-    command: Sequence[str] | None = None,
-    **payload: object,
+    daemon: harness.Daemon, number: int, command: Sequence[str] | None = None, **payload: object
 ) -> tuple[float, bytes]:
     """Run the hook once, as Claude Code does; each number is an event of its own."""
     event = {

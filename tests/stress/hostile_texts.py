@@ -176,8 +176,5 @@ def environments() -> list[str]:
     return wrong
 
 
-PARTS: dict[str, Callable[[], list[str]]] = {
-    "projects": projects,
-    "environments": environments,
-}
+PARTS: dict[str, Callable[[], list[str]]] = {"projects": projects, "environments": environments}
 """Each prints what it looked at, and returns what was wrong."""
