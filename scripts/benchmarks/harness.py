@@ -18,7 +18,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from benchmarks import corpus
 from memd.client import Client
@@ -30,6 +30,7 @@ START_S = 60.0
 _MEMORIES_PER_CALL = 500
 _POLL_S = 0.05
 _CONSOLIDATE_S = 600.0
+_COMMAND_S = 600.0
 _SCRIPTS = Path(__file__).resolve().parents[1]
 ROOT = _SCRIPTS.parent
 
@@ -48,13 +49,7 @@ class Daemon:
     def start(self) -> float:
         """Start it and wait for its first answer; return the seconds until then."""
         began = time.perf_counter()
-        self.process = subprocess.Popen(
-            [*self.command, "serve"],
-            env=self.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
+        self.process = self.spawn()
         while True:
             try:
                 with self.client() as client:
@@ -67,6 +62,22 @@ class Daemon:
                 if time.perf_counter() - began > START_S:
                     raise SystemExit("the daemon did not answer") from None
                 time.sleep(0.01)
+
+    def spawn(self) -> subprocess.Popen[bytes]:
+        """Start a process that serves this vault, without waiting for its first answer."""
+        return subprocess.Popen(
+            [*self.command, "serve"], env=self.environ,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def run(
+        self, *words: str, given: bytes = b"", umask: int = -1, **environ: str
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run a command of memd's in this home, which starts no daemon by itself."""
+        return subprocess.run(
+            [*self.command, *words], env={**self.environ, "MEMD_START": "0", **environ},
+            input=given, capture_output=True, check=False, timeout=_COMMAND_S, umask=umask,
+        )  # fmt: skip
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> None:
         """Send it this signal and wait until it has ended."""
@@ -163,18 +174,32 @@ def _worker_with(field: str, status: dict[str, Any]) -> dict[str, Any]:
     return next((worker for worker in status["rooms"] if field in worker), {})
 
 
+_AnyDaemon = TypeVar("_AnyDaemon", bound=Daemon)
+
+
 @contextlib.contextmanager
-def daemon(config: str = "", make: Callable[[str], Daemon] = Daemon) -> Iterator[Daemon]:
-    """A running daemon with this config.toml; its home is removed afterwards."""
+def stopped_daemon(
+    config: str = "", make: Callable[[str], _AnyDaemon] = Daemon
+) -> Iterator[_AnyDaemon]:
+    """A daemon with this config.toml that is not started; afterwards it is stopped and its home removed."""
     home = tempfile.mkdtemp(prefix="memd-bench-")
     Path(home, "config.toml").write_text(config, encoding="utf-8")
     it = make(home)
     try:
-        it.start()
         yield it
     finally:
         it.stop()
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def daemon(
+    config: str = "", make: Callable[[str], _AnyDaemon] = Daemon
+) -> Iterator[_AnyDaemon]:
+    """A running daemon with this config.toml; its home is removed afterwards."""
+    with stopped_daemon(config, make) as it:
+        it.start()
+        yield it
 
 
 class ModelServer:

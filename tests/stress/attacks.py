@@ -1,7 +1,6 @@
-"""Clients as nobody should write them, one kind of them a process: `attacks.py NAME SOCKET SEED SIZE`.
+"""Clients that misbehave, one kind of them a process: `attacks.py NAME SOCKET SEED SIZE`.
 
-Each goes on until it is killed, and prints "begun" once it does its worst. What was hit and what that
-did to the others is not known here (clients.py).
+Each runs until it is killed, and prints "begun" once it does its worst. clients.py starts them.
 """
 
 import contextlib
@@ -27,11 +26,9 @@ LONG = 100
 """Megabytes of a line."""
 _NEVER_READ = 40
 _STUFFED = 300
-HELLO = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {},
-    "clientInfo": {"name": "torture", "version": "1"},
-}
+
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "torture", "version": "1"}}  # fmt: skip
 
 
 def line(method: str, params: dict[str, object] | None = None, number: int = 1) -> bytes:
@@ -67,7 +64,7 @@ class Way:
     size: float
 
     def some(self, number: int) -> int:
-        """So many of that many."""
+        """This share of a number, at least 1."""
         return max(1, int(number * self.size))
 
 
@@ -110,29 +107,36 @@ def slow_readers(way: Way) -> None:
 
 
 def never_read(way: Way) -> None:
-    """40 connections that ask for large answers for as long as anybody listens, and read nothing."""
+    """40 connections that ask for large answers for as long as the daemon reads, and read nothing."""
+    _stuff(way, _NEVER_READ, b"", _large() * 50)
+
+
+def stuffed(way: Way) -> None:
+    """300 connections that each begin a long line and never end it."""
+    _stuff(way, _STUFFED, b'{"jsonrpc":"2.0","id":1,"method":"', b"x" * 200_000)
+
+
+def _stuff(way: Way, count: int, head: bytes, block: bytes) -> None:
+    """Hold this many connections and write as much into each as it takes; one that is closed is replaced."""
     links: list[socket.socket] = []
-    begun_at = None
+    is_begun = False
     while True:
-        while len(links) < _NEVER_READ:
+        while len(links) < count:
             links.append(opened(way.path))
             links[-1].setblocking(False)
-        gone = []
-        for link in links:
+            with contextlib.suppress(OSError):
+                links[-1].send(head)
+        for link in select.select([], links, [], 0.1)[1]:
             try:
-                while True:
-                    link.send(_large() * 50)
+                link.send(block)
             except BlockingIOError:
                 pass
             except OSError:
-                gone.append(link)
-        for link in gone:
-            links.remove(link)
-            link.close()
-        if begun_at is None:
-            begun_at = time.monotonic()
+                links.remove(link)
+                link.close()
+        if not is_begun:
+            is_begun = True
             begun()
-        time.sleep(0.02)
 
 
 def half_open(way: Way) -> None:
@@ -220,16 +224,16 @@ def long_lines(way: Way) -> None:
 
 
 def _at_once(work: Callable[[], None], count: int) -> None:
-    hands = [threading.Thread(target=work, daemon=True) for _ in range(count)]
-    for hand in hands:
-        hand.start()
+    senders = [threading.Thread(target=work, daemon=True) for _ in range(count)]
+    for sender in senders:
+        sender.start()
     begun()
-    for hand in hands:
-        hand.join()
+    for sender in senders:
+        sender.join()
 
 
 def hostile_json(size: float) -> Iterator[bytes]:
-    """Lines that are hard on whoever parses them; most are legal JSON. The longest have `size` × 15 MB."""
+    """Lines that are hard to parse; most are legal JSON. The longest have `size` × 15 MB."""
     million = int(MEGABYTE * size)
     yield b"[" * 100_000 + b"\n"
     yield b'{"a":' * 100_000 + b"\n"
@@ -293,43 +297,12 @@ def _flood(path: str, hello: bytes, calls: Iterable[bytes]) -> None:
         link.sendall(everything)
 
 
-def stuffed(way: Way) -> None:
-    """300 connections that each begin a long line and never end it."""
-    links: list[socket.socket] = []
-    block = b"x" * 200_000
-    began = False
-    while True:
-        while len(links) < _STUFFED:
-            links.append(opened(way.path))
-            links[-1].setblocking(False)
-            with contextlib.suppress(OSError):
-                links[-1].send(b'{"jsonrpc":"2.0","id":1,"method":"')
-        _, ready, _ = select.select([], links, [], 0.1)
-        for link in ready:
-            try:
-                link.send(block)
-            except BlockingIOError:
-                pass
-            except OSError:
-                links.remove(link)
-                link.close()
-        if not began:
-            began = True
-            begun()
-
-
 ATTACKS: dict[str, Callable[[Way], None]] = {
-    "crowd": crowd,
-    "slow_readers": slow_readers,
-    "never_read": never_read,
-    "half_open": half_open,
-    "garbage": garbage,
-    "long_lines": long_lines,
-    "deep_json": deep_json,
-    "flood": flood,
-    "mcp_flood": mcp_flood,
-    "stuffed": stuffed,
-}
+    attack.__name__: attack
+    for attack in (
+        crowd, slow_readers, never_read, half_open, garbage, long_lines, deep_json, flood, mcp_flood, stuffed,
+    )
+}  # fmt: skip
 
 
 def start(name: str, path: str, seed: int, size: float = 1.0) -> "subprocess.Popen[str]":
@@ -338,23 +311,11 @@ def start(name: str, path: str, seed: int, size: float = 1.0) -> "subprocess.Pop
     It gets the processors last: what is put to the test is how the daemon shares itself, not how the
     kernel shares two processors.
     """
+    attack = [sys.executable, __file__, name, path, str(seed), str(size)]
     process = subprocess.Popen(
-        [
-            "/usr/bin/env",
-            "nice",
-            "-n",
-            "15",
-            sys.executable,
-            __file__,
-            name,
-            path,
-            str(seed),
-            str(size),
-        ],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+        ["/usr/bin/env", "nice", "-n", "15", *attack],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
     assert process.stdout is not None
     if process.stdout.readline().strip() != "begun":
         raise SystemExit(f"the attack {name} did not begin")
@@ -366,7 +327,7 @@ def main() -> None:
     name, path, seed, size = sys.argv[1:]
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
-    # Whoever started it may die without a word.
+    # The process that started it may be killed.
     parent = os.getppid()
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
     ATTACKS[name](Way(path, random.Random(int(seed)), float(size)))

@@ -15,26 +15,16 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from memd.cli import query
-from tests.stress.fake_clock import run
 
 if TYPE_CHECKING:
-    from tests.stress.clock import Home
+    from tests.stress.clock import ClockedDaemon
 
 HOUR = 3_600_000
 _ZONES = (
-    "Europe/Berlin",
-    "America/New_York",
-    "America/Sao_Paulo",
-    "America/Santiago",
-    "America/Havana",
-    "Africa/Cairo",
-    "Asia/Beirut",
-    "Asia/Kathmandu",
-    "Australia/Lord_Howe",
-    "Pacific/Apia",
-    "Pacific/Chatham",
-    "Antarctica/Troll",
-)
+    "Europe/Berlin", "America/New_York", "America/Sao_Paulo", "America/Santiago", "America/Havana",
+    "Africa/Cairo", "Asia/Beirut", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia",
+    "Pacific/Chatham", "Antarctica/Troll",
+)  # fmt: skip
 """Changes at midnight, by half an hour, by two hours, and over a day that never was."""
 _YEARS = range(2008, 2027)
 
@@ -87,33 +77,33 @@ def tiled(name: str) -> tuple[int, list[str]]:
     return count, wrong
 
 
-def summer_time(house: "Home", size: int, _: random.Random) -> str:
+def summer_time(daemon: "ClockedDaemon", size: int, _: random.Random) -> str:
     """Days, words, and the real commands at the hour of a change."""
     count = 0
     for name in _ZONES:
         days, wrong = tiled(name)
         count += days
-        house.wrong += wrong
+        daemon.wrong += wrong
     spring = int(dt.datetime(2026, 3, 29, 1, tzinfo=dt.UTC).timestamp() * 1000)
     autumn = int(dt.datetime(2026, 10, 25, 1, tzinfo=dt.UTC).timestamp() * 1000)
     for number, change in enumerate((spring, autumn)):
         for half in range(-6, min(size, 7)):
             at = change + half * HOUR // 2
-            house.clock.set(at)
+            daemon.clock.set(at)
             one = {"hook_event_name": "UserPromptSubmit", "session_id": f"change{number}",
                    "prompt_id": f"{number}{half}", "cwd": "/nowhere",
                    "prompt": f"What happens at half hour {half}?"}  # fmt: skip
-            house.capture([{"client": "claude-code", "payload": one, "at": at}])
-        house.clock.set(change + 4 * HOUR)
-        house.settled()
-        done = run(house, "timeline", "--days", "1", "--project", "all", zone="Europe/Berlin")
+            daemon.capture([{"client": "claude-code", "payload": one, "at": at}])
+        daemon.clock.set(change + 4 * HOUR)
+        daemon.settled()
+        done = daemon.run("timeline", "--days", "1", "--project", "all", TZ="Europe/Berlin")
         text = done.stdout.decode()
         shown = len(re.findall(r"^ *#\d+ .*half hour", text, re.MULTILINE))
         # In winter midnight is an hour before 0:00 UTC, in summer two: then all is of that day.
         wanted = min(size, 7) + (4 if change == spring else 6)
-        house.check(
+        daemon.check(
             shown == wanted, f"{shown} of {wanted} of that Sunday are shown: {text[:300]}"
         )
-        house.check(text.count("── Sunday") == 1 and "Saturday" not in text, text[:200])
-    house.sane("summer time")
+        daemon.check(text.count("── Sunday") == 1 and "Saturday" not in text, text[:200])
+    daemon.sane("summer time")
     return f"{count} days of {len(_ZONES)} zones"

@@ -1,12 +1,11 @@
-"""What bad clients do to good ones: a daemon under attack, beside a client that asks and one that captures.
+"""What bad clients do to good ones: a daemon under attack, beside a client that searches and one that captures.
 
     scripts/torture clients [--seconds N] [--summaries N] [--only NAME …] [--seed N]
 
-For each attack (attacks.py): the p95 of a quiet MCP client's mem_search and of a
-capture within 3 times those of the same run without an attack; memory under its limit; once the
-attackers were killed, descriptors and connections back where they were and `memd status` healthy; every
-acknowledged capture stored. Last come `memd mcp` processes by the dozen that are killed, closed or
-orphaned: none may stay. Ends with 1 if anything of that did not hold.
+For each attack (attacks.py): the p95 of a quiet MCP client's mem_search and of a capture stay within 3
+times those of the same run without an attack; memory stays under its limit; once the attackers were killed,
+descriptors and connections are back where they were and `memd status` is healthy; every acknowledged capture
+is stored. Last come `memd mcp` processes by the dozen that are killed, closed or orphaned: none may stay.
 """
 
 import argparse
@@ -14,107 +13,112 @@ import contextlib
 import dataclasses
 import json
 import os
-import random
 import resource
+import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from benchmarks import corpus, harness
-from tests.stress import attacks, stdio_proxies
-from tests.stress.stdio_proxies import wait_until
+from tests.stress import attacks, support
+from tests.stress.support import WAIT_S, Trial, wait_until
 
-TIMES_IDLE = 3.0
-RSS_MB = 320.0
-"""What the daemon may take at its worst, with small vaults."""
-BACK_S = 60.0
-"""How long until all is as it was before an attack."""
+SLOWDOWN_MAX = 3.0
+"""How many times its p95 without an attack a good client may wait during one."""
 PAUSE_S = 0.02
-"""A quiet client thinks for so long."""
+"""Pause of a good client between two requests."""
+_PROXIES = 12
+"""Proxies that end in each of three ways."""
+_PARENT = """
+import subprocess, sys
+children = [
+    subprocess.Popen([sys.executable, "-I", "-m", "memd", "mcp"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    for _ in range({each})
+]
+for child in children:
+    child.stdin.write({hello!r})
+    child.stdin.flush()
+    child.stdout.readline()
+if {is_held}:
+    # Another process holds the other ends of the pipes: only the parent's death can be noticed.
+    ends = [end.fileno() for child in children for end in (child.stdin, child.stdout)]
+    children.append(subprocess.Popen(["sleep", "60"], pass_fds=ends, stdout=subprocess.DEVNULL))
+print(*(child.pid for child in children), flush=True)
+sys.stdin.read()
+"""
+
+
+class QuietClient:
+    """A good client in a thread of its own: one request at a time, with pauses."""
+
+    def __init__(self, request: Callable[[int], None]) -> None:
+        self.times: list[float] = []
+        self.wrong: list[str] = []
+        self._request = request
+        self._is_over = False
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._is_over:
+            began = time.perf_counter()
+            try:
+                self._request(len(self.times))
+            except (Exception, SystemExit) as error:  # is the finding
+                self.wrong.append(f"{type(error).__name__}: {error}")
+                return
+            self.times.append(time.perf_counter() - began)
+            time.sleep(PAUSE_S)
+
+    def finish(self) -> None:
+        """Stop it after its current request."""
+        self._is_over = True
+        self._thread.join(WAIT_S)
+        if self._thread.is_alive():
+            self.wrong.append(f"still waiting for an answer after {WAIT_S:.0f} s")
+
+
+def p95_ms(clients: list[QuietClient]) -> float:
+    """Of all their requests; infinite if none was answered."""
+    times = [one for client in clients for one in client.times]
+    return harness.milliseconds(times)["p95"] if times else float("inf")
 
 
 @dataclasses.dataclass
-class Seen:
-    """What a good client saw: seconds an answer, and what went wrong."""
+class AttackResult:
+    """What the good clients and the daemon's process went through during an attack."""
 
-    times: list[float] = dataclasses.field(default_factory=list)
-    wrong: list[str] = dataclasses.field(default_factory=list)
-
-    def p95(self) -> float:
-        """In ms; a client without an answer has waited for ever."""
-        return harness.milliseconds(self.times)["p95"] if self.times else float("inf")
-
-
-@dataclasses.dataclass
-class Round:
-    """One attack, as the good clients and the daemon's process lived through it."""
-
-    name: str
-    search: Seen
-    capture: Seen
+    search: QuietClient
+    capture: QuietClient
     rss_mb: float
     descriptors: tuple[int, int]
     """Before the attack, and after it."""
     wrong: list[str]
 
 
-class Good:
-    """A quiet client of the daemon, in a thread: one thing at a time, with pauses."""
-
-    def __init__(self, ask: Callable[[int], None]) -> None:
-        self._ask = ask
-        self._seen = Seen()
-        self._is_over = False
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        number = 0
-        while not self._is_over:
-            began = time.perf_counter()
-            try:
-                self._ask(number)
-            except (OSError, ValueError, SystemExit, Exception) as error:  # noqa: BLE001  # is the finding
-                self._seen.wrong.append(f"{type(error).__name__}: {error}")
-                return
-            self._seen.times.append(time.perf_counter() - began)
-            number += 1
-            time.sleep(PAUSE_S)
-
-    def finish(self) -> Seen:
-        """Stop it, and what it saw."""
-        self._is_over = True
-        self._thread.join(60)
-        if self._thread.is_alive():
-            self._seen.wrong.append("still waiting for an answer after 60 s")
-        return self._seen
-
-
 class Stress:
-    """A daemon, two good clients and the figures of a run without an attack."""
+    """A daemon, two good clients and their times without an attack."""
 
     def __init__(self, daemon: harness.Daemon, seed: int) -> None:
         self.daemon = daemon
         self.seed = seed
         self.captured = 0
-        self._failures = 0
+        self.idle: tuple[list[QuietClient], list[QuietClient]] = ([], [])
         self._questions = corpus.Corpus(seed=seed).questions(200)
 
-    def quiet(self, seconds: float) -> tuple[Seen, Seen]:
-        """Both good clients for a while."""
-        with self._clients() as (search, capture):
-            time.sleep(seconds)
-        seen = search.finish(), capture.finish()
-        self.captured += len(seen[1].times)
-        return seen
+    def measure_idle(self, seconds: float) -> None:
+        """Let both good clients run without an attack, and remember their times."""
+        for clients, one in zip(self.idle, self.run_clients(seconds), strict=True):
+            clients.append(one)
 
-    @contextlib.contextmanager
-    def _clients(self) -> Iterator[tuple[Good, Good]]:
+    def run_clients(self, seconds: float) -> tuple[QuietClient, QuietClient]:
+        """Let both good clients run; return the one that searches and the one that captures."""
         mcp = harness.Mcp(self.daemon.paths.socket)
-        client = self.daemon.client(60)
+        client = self.daemon.client(WAIT_S)
         base = time.time_ns()
 
         def search(number: int) -> None:
@@ -125,89 +129,103 @@ class Stress:
             if receipt["outcome"] != "stored":
                 raise ValueError(f"a capture was answered with {receipt}")
 
-        goods = Good(search), Good(capture)
+        clients = QuietClient(search), QuietClient(capture)
         try:
-            yield goods
+            time.sleep(seconds)
         finally:
-            for one in goods:
+            for one in clients:
                 one.finish()
             mcp.close()
             client.close()
+        self.captured += len(clients[1].times)
+        return clients
 
-    def attack(self, name: str, seconds: float, size: float = 1.0) -> Round:
-        """One attack, with what the others saw during it, and how it is after it."""
-        before = self.settled(self.descriptors())
+    def attack(self, name: str, seconds: float, size: float = 1.0) -> AttackResult:
+        """Run one attack beside the good clients, and look at the daemon after it."""
+        before = self.await_descriptors(self.count_descriptors())
+        with contextlib.suppress(OSError):
+            self._process_file("clear_refs").write_text("5")  # forget the peak so far
         attacker = attacks.start(name, self.daemon.paths.socket, self.seed, size)
         try:
-            with _Peak(self.daemon) as peak:
-                search, capture = self.quiet(seconds)
+            search, capture = self.run_clients(seconds)
         finally:
-            attacker.kill()
-            attacker.wait()
-            assert attacker.stdout is not None
-            attacker.stdout.close()
-        wrong = [*search.wrong, *capture.wrong]
-        after = self.settled(before)
+            _end(attacker)
+        after = self.await_descriptors(before)
+        wrong = [*search.wrong, *capture.wrong, *self.find_complaints()]
         if after > before:
             wrong.append(f"{after} descriptors open, {before} before")
-        wrong += self.unhealthy()
-        return Round(name, search, capture, peak.mb, (before, after), wrong)
+        return AttackResult(search, capture, self._peak_mb(), (before, after), wrong)
 
-    def descriptors(self) -> int:
-        """How much the daemon has open, but for what belongs to its vault."""
+    def judge(self, name: str, seconds: float) -> tuple[list[str], str]:
+        """Run one attack; what was wrong, also by its limits, and the figures."""
+        seen = self.attack(name, seconds)
+        self.measure_idle(seconds / 4)
+        wrong, words = seen.wrong, []
+        for what, client, idle in zip(
+            ("search", "capture"), (seen.search, seen.capture), self.idle, strict=True
+        ):
+            limit = SLOWDOWN_MAX * p95_ms(idle)
+            words.append(f"{what} p95 {p95_ms([client]):.1f} ms (limit {limit:.1f})")
+            if p95_ms([client]) > limit:
+                wrong.append(words[-1])
+        wrong += support.memory_complaints(seen.rss_mb)
+        words.append(f"RSS {seen.rss_mb:.0f} MB (limit {support.RSS_MB:.0f})")
+        words.append("descriptors {} → {}".format(*seen.descriptors))
+        return wrong, ", ".join(words)
+
+    def _process_file(self, name: str) -> Path:
         assert self.daemon.process is not None
+        return Path(f"/proc/{self.daemon.process.pid}/{name}")
+
+    def _peak_mb(self) -> float:
+        lines = self._process_file("status").read_text(encoding="utf-8").splitlines()
+        return next(int(one.split()[1]) / 1024 for one in lines if one.startswith("VmHWM:"))
+
+    def count_descriptors(self) -> int:
+        """How many descriptors the daemon has open, without those of its vault."""
         count = 0
-        for one in Path(f"/proc/{self.daemon.process.pid}/fd").iterdir():
+        for one in self._process_file("fd").iterdir():
             with contextlib.suppress(FileNotFoundError):
                 count += not str(one.readlink()).startswith(self.daemon.home)
         return count
 
-    def settled(self, wanted: int) -> int:
-        """The descriptors once there are no more than this; after `BACK_S`, those that there are."""
-        wait_until(lambda: self.descriptors() <= wanted, BACK_S)
-        return self.descriptors()
+    def await_descriptors(self, limit: int) -> int:
+        """Wait until no more descriptors are open than this; how many are open then."""
+        wait_until(lambda: self.count_descriptors() <= limit)
+        return self.count_descriptors()
 
-    def unhealthy(self) -> list[str]:
-        """What `memd status` complains about, and what is missing of what was acknowledged."""
-        with self.daemon.client(60) as client:
-            # Its counts may be those of a moment ago.
-            wait_until(lambda: not self._complaints(client.call("memd/status")), BACK_S)
-            status = client.call("memd/status")
-            self._failures = _listener(status)["failures"]
-            return self._complaints(status)
+    def find_complaints(self) -> list[str]:
+        """What `memd status` complains about once it had time to recover, and lost captures."""
+        with self.daemon.client(WAIT_S) as client:
 
-    def _complaints(self, status: dict[str, Any]) -> list[str]:
-        listener, books = _listener(status), status["books"]
-        wrong = [f"not healthy: {one}" for one in status["reasons"]]
-        if listener["failures"] > self._failures:
-            wrong.append("calls failed by a fault of memd's own")
-        if listener["connections"] != 1:
-            wrong.append(f"{listener['connections']} connections are left, 1 is open")
-        if books["stored"] < self.captured or not books["balanced"]:
-            wrong.append(f"{self.captured} captures acknowledged, the books say {books}")
-        return wrong
+            def complaints() -> list[str]:
+                status = client.call("memd/status")
+                wrong = support.status_complaints(status)
+                if (left := support.worker(status, "listener")["connections"]) != 1:
+                    wrong.append(f"{left} connections are left, 1 is open")
+                if status["books"]["stored"] < self.captured:
+                    wrong.append(f"{self.captured} acknowledged, stored: {status['books']}")
+                return wrong
+
+            wait_until(lambda: not complaints())
+            return complaints()
 
 
-def _listener(status: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = next(room for room in status["rooms"] if room["name"] == "listener")
-    return found
-
-
-def in_flight(daemon: harness.Daemon, count: int) -> list[str]:
-    """As many requests on one socket at once, a tenth of them searches: each must be answered once."""
+def send_in_flight(daemon: harness.Daemon, count: int) -> list[str]:
+    """Send this many requests at once on one socket, a tenth of them searches: each must be answered once."""
     calls = [
         attacks.search(number) if number % 10 == 0 else attacks.line("memd/ping", number=number)
         for number in range(count)
     ]
     link = attacks.opened(daemon.paths.socket)
-    link.settimeout(120)
-    hand = threading.Thread(target=link.sendall, args=(b"".join(calls),), daemon=True)
-    hand.start()
+    link.settimeout(2 * WAIT_S)
+    sender = threading.Thread(target=link.sendall, args=(b"".join(calls),), daemon=True)
+    sender.start()
     answers: list[dict[str, Any]] = []
     with link, link.makefile("rb") as lines, contextlib.suppress(TimeoutError):
         while len(answers) < count and (answer := lines.readline()):
             answers.append(json.loads(answer))
-        hand.join()
+        sender.join()
     wrong = []
     if sorted(answer["id"] for answer in answers) != list(range(count)):
         wrong.append(f"{len(answers)} of {count} requests were answered")
@@ -216,129 +234,113 @@ def in_flight(daemon: harness.Daemon, count: int) -> list[str]:
     return wrong
 
 
-class _Peak:
-    """The most memory that the daemon had resident while this lasted, in MB."""
+def end_proxies(daemon: harness.Daemon, each: int, *, is_held: bool = True) -> list[str]:
+    """Kill `memd mcp` processes, close their stdin, kill their parent; what is left of them.
 
-    def __init__(self, daemon: harness.Daemon) -> None:
-        self._daemon = daemon
-        self._is_over = threading.Event()
-        self.mb = 0.0
+    With `is_held` the pipes of the orphans stay open, which takes five seconds longer.
+    """
+    hello = attacks.line("initialize", harness.HELLO)
+    started = [_start_proxy(daemon, hello) for _ in range(2 * each)]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", _PARENT.format(each=each, hello=hello, is_held=is_held)],
+        env=daemon.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert parent.stdout is not None
+    children = [int(one) for one in parent.stdout.readline().split()]
+    for process in started[:each]:
+        process.kill()
+    for process in started[each:]:
+        assert process.stdin is not None
+        process.stdin.close()
+    parent.kill()
+    parent.wait()
+    wrong = []
+    if not wait_until(lambda: all(one.poll() is not None for one in started)):
+        wrong.append("a proxy whose client has closed is still there")
+    if not wait_until(lambda: not any(map(_is_alive, children[:each]))):
+        wrong.append("a proxy whose parent was killed is still there")
+    for child in children[each:]:
+        os.kill(child, signal.SIGKILL)
+    for process in (*started, parent):
+        _end(process)
+    return wrong
 
-    def __enter__(self) -> Self:
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._is_over.set()
-        self._thread.join()
+def _start_proxy(daemon: harness.Daemon, hello: bytes) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-I", "-m", "memd", "mcp"],
+        env=daemon.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(hello)
+    process.stdin.flush()
+    json.loads(process.stdout.readline())
+    return process
 
-    def _watch(self) -> None:
-        while not self._is_over.wait(0.02):
-            self.mb = max(self.mb, self._daemon.rss_mb())
+
+def _end(process: subprocess.Popen[Any]) -> None:
+    """Kill a process, wait for it, and close its pipes."""
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+
+
+def _is_alive(process_id: int) -> bool:
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text(encoding="ascii")
+    except OSError:
+        return False
+    return state.rpartition(")")[2].split()[0] != "Z"
 
 
 def _event(key: str) -> dict[str, Any]:
     payload = {
-        "session_id": "torture",
-        "cwd": "/",
-        "hook_event_name": "PostToolUse",
-        "tool_name": "Bash",
-        "tool_use_id": key,
-        "tool_input": {"command": f"make test-{key}"},
+        "session_id": "torture", "cwd": "/", "hook_event_name": "PostToolUse", "tool_name": "Bash",
+        "tool_use_id": key, "tool_input": {"command": f"make test-{key}"},
         "tool_response": {"stdout": "ok " * 400, "stderr": ""},
-    }
-    return {"client": "claude-code", "payload": payload}
+    }  # fmt: skip
+    return support.as_event(payload)
 
 
 def fill(daemon: harness.Daemon, count: int, seed: int) -> None:
-    """Memories to search; the first ones are long, so that reading them all is a large answer."""
+    """Remember memories to search; the first ones are long, so that reading them all is a large answer."""
     memories = list(corpus.Corpus(seed=seed).memories(count, int(time.time() * 1000)))
     for memory in memories[: min(100, count // 8)]:
         memory["text"] = str(memory["text"]) * 40
     daemon.remember(memories)
 
 
-def judged(one: Round, idle: tuple[float, float]) -> list[str]:
-    """What of the promises did not hold in this round."""
-    wrong = list(one.wrong)
-    for what, seen, quiet in (
-        ("search", one.search, idle[0]),
-        ("capture", one.capture, idle[1]),
-    ):
-        if seen.p95() > TIMES_IDLE * quiet:
-            wrong.append(
-                f"{what} p95 {seen.p95():.1f} ms, {TIMES_IDLE:g} × idle is {TIMES_IDLE * quiet:.1f}"
-            )
-    if one.rss_mb > RSS_MB:
-        wrong.append(f"RSS {one.rss_mb:.0f} MB, limit {RSS_MB:.0f}")
-    return wrong
+def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1_024, hard), hard))  # a service's
+    with harness.daemon() as daemon:
+        fill(daemon, options.summaries, options.seed)
+        stress = Stress(daemon, options.seed)
+        stress.run_clients(2.0)  # warm
+        stress.measure_idle(options.seconds / 2)
+        for name in attacks.ATTACKS:
+            yield name, lambda name=name: stress.judge(name, options.seconds)
 
+        def in_flight() -> tuple[list[str], str]:
+            wrong = send_in_flight(daemon, attacks.FLOOD)
+            return wrong + stress.find_complaints(), f"{attacks.FLOOD} requests on one socket"
 
-def told(one: Round, idle: tuple[float, float]) -> str:
-    """A line of the table."""
-    return (
-        f"{one.name:14} search p95 {one.search.p95():8.1f} ms (limit {TIMES_IDLE * idle[0]:.1f})"
-        f"  capture p95 {one.capture.p95():8.1f} ms (limit {TIMES_IDLE * idle[1]:.1f})"
-        f"  RSS {one.rss_mb:5.0f} MB (limit {RSS_MB:.0f})"
-        f"  descriptors {one.descriptors[0]} → {one.descriptors[1]}"
-    )
+        def proxies() -> tuple[list[str], str]:
+            before = stress.count_descriptors()
+            wrong = end_proxies(daemon, _PROXIES)
+            if stress.await_descriptors(before) > before:
+                wrong.append("descriptors did not come back")
+            return wrong + stress.find_complaints(), f"{3 * _PROXIES} `memd mcp`"
 
-
-def put_through(stress: Stress, names: list[str], seconds: float) -> list[str]:
-    """Every attack of these names, then the rest; what of the promises did not hold."""
-    stress.quiet(2.0)  # warm
-    quiet = [stress.quiet(seconds / 2)]
-    rounds = []
-    for name in attacks.ATTACKS:
-        if name in names:
-            rounds.append(stress.attack(name, seconds))
-            quiet.append(stress.quiet(seconds / 4))
-            print(told(rounds[-1], _idle(quiet)), *rounds[-1].wrong, sep="\n    ", flush=True)
-    broken = []
-    if "in_flight" in names:
-        found = [*in_flight(stress.daemon, attacks.FLOOD), *stress.unhealthy()]
-        said = "; ".join(found) or "each answered once"
-        print(f"in_flight      {attacks.FLOOD} requests on one socket: {said}")
-        broken += [f"in_flight: {one}" for one in found]
-    if "proxies" in names:
-        before = stress.descriptors()
-        found = stdio_proxies.leftovers(stress.daemon, 12)
-        if stress.settled(before) > before:
-            found.append("descriptors did not come back")
-        found += stress.unhealthy()
-        print(f"proxies        36 `memd mcp`: {'; '.join(found) or 'none is left'}")
-        broken += [f"proxies: {one}" for one in found]
-    idle = _idle(quiet)
-    print(f"idle           search p95 {idle[0]:.1f} ms  capture p95 {idle[1]:.1f} ms")
-    return [*(f"{one.name}: {what}" for one in rounds for what in judged(one, idle)), *broken]
+        yield "in_flight", in_flight
+        yield "proxies", proxies
+    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
+    print(f"load average now {load}: where others compute meanwhile, times say less")
 
 
 def main() -> None:
-    """Run what was asked for; 1 if a promise is broken."""
-    every = [*attacks.ATTACKS, "in_flight", "proxies"]
-    ask = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    ask.add_argument("--seconds", type=float, default=10.0, help="how long each attack lasts")
-    ask.add_argument("--summaries", type=int, default=5_000)
-    ask.add_argument("--only", nargs="*", choices=every)
-    ask.add_argument("--seed", type=int, default=random.randrange(10_000))
-    args = ask.parse_args()
-    # As a service manager starts it.
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(1_024, hard), hard))
-    print(f"seed {args.seed}; {args.summaries} memories; {args.seconds:g} s an attack")
-    with harness.daemon() as daemon:
-        fill(daemon, args.summaries, args.seed)
-        broken = put_through(Stress(daemon, args.seed), args.only or every, args.seconds)
-    load = f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
-    print(f"load average now {load}: where others compute meanwhile, times say less")
-    print("every promise held" if not broken else "BROKEN:\n  " + "\n  ".join(broken))
-    sys.exit(bool(broken))
-
-
-def _idle(quiet: list[tuple[Seen, Seen]]) -> tuple[float, float]:
-    """p95 in ms of a search and of a capture while nobody attacks."""
-    return (
-        Seen([t for seen, _ in quiet for t in seen.times]).p95(),
-        Seen([t for _, seen in quiet for t in seen.times]).p95(),
-    )
+    """Run the trials."""
+    support.run_trials("clients", __doc__, _trials, seconds=10.0, summaries=5_000)

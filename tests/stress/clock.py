@@ -17,15 +17,16 @@ import random
 import re
 import signal
 import sqlite3
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks import harness
 from tests.stress import calendar_days as calendar
-from tests.stress.fake_clock import Clock, Event, command, cpu_s, run, turn
-from tests.stress.trials import Trial
-from tests.stress.trials import run as run_trials
+from tests.stress import fake_clock
+from tests.stress.fake_clock import Clock, Event, turn
+from tests.stress.support import Trial, ledger_complaints, run_trials, wait_until
 
 DAY = 86_400_000
 HOUR = 3_600_000
@@ -40,13 +41,14 @@ _ABSURD = re.compile(
 """Negative durations, and what is to come in years."""
 
 
-class Home(harness.Daemon):
+class ClockedDaemon(harness.Daemon):
     """A daemon with a clock that can be set, and what it was given."""
 
     def __init__(self, home: str) -> None:
         super().__init__(home)
         self.clock = Clock(f"{home}/clock")
-        self.command = list(command(self.clock.path))
+        self.command = [sys.executable, fake_clock.__file__, self.clock.path]
+        self.environ["TZ"] = "UTC"
         self.given = 0
         self.wrong: list[str] = []
 
@@ -72,36 +74,30 @@ class Home(harness.Daemon):
 
     def settled(self, within_s: float = SETTLE_S) -> None:
         """Wait until everything is distilled and indexed; that this does not end is a finding."""
-        deadline = time.monotonic() + within_s
-        while True:
+
+        def is_settled() -> bool:
             status = self.call("memd/status")
-            left, unread = status["events"]["pending"], status["summaries"]["to_index"]
-            if not left and not unread:
-                return
-            if time.monotonic() > deadline:
-                self.wrong.append(f"{left} events are not distilled after {within_s:.0f} s")
-                return
-            time.sleep(0.05)
+            return not status["events"]["pending"] and not status["summaries"]["to_index"]
+
+        if not wait_until(is_settled, within_s):
+            left = self.call("memd/status")["events"]["pending"]
+            self.wrong.append(f"{left} events are not distilled after {within_s:.0f} s")
 
     def sane(self, where: str) -> None:
-        """Look at everything that is shown, and at the books."""
-        deadline = time.monotonic() + SETTLE_S
-        while (status := self.call("memd/status"))["events"]["count"] != self.given:
-            if time.monotonic() > deadline:  # its counts may be those of a moment ago
-                break
-            time.sleep(0.1)
-        self.check(status["books"]["balanced"], f"{where}: the books do not balance")
+        """Look at everything that is shown, and at the ledger."""
+        wait_until(lambda: self.call("memd/status")["events"]["count"] == self.given)
+        status = self.call("memd/status")
+        self.wrong += [f"{where}: {one}" for one in ledger_complaints(status)]
         count = status["events"]["count"]
         self.check(count == self.given, f"{where}: {self.given} events given, {count} stored")
         self.check(0 <= status["uptime_s"] < UP_S, f"{where}: up {status['uptime_s']} s")
-        broken = [room["name"] for room in status["rooms"] if room["restarts"]]
+        broken = [worker["name"] for worker in status["rooms"] if worker["restarts"]]
         self.check(not broken, f"{where}: crashed: {broken}")
-        mcp = harness.Mcp(self.paths.socket)
-        line = mcp.tool("mem_timeline", project="all", before=50)
-        hits = mcp.tool("mem_search", query="the latest decision", project="all")["hits"]
-        mcp.close()
+        with contextlib.closing(harness.Mcp(self.paths.socket)) as mcp:
+            line = mcp.tool("mem_timeline", project="all", before=50)
+            hits = mcp.tool("mem_search", query="the latest decision", project="all")["hits"]
         shown = [json.dumps(line), json.dumps(hits)]
-        shown += [run(self, *words).stdout.decode() for words in (("status",), ("doctor",))]
+        shown += [self.run(words).stdout.decode() for words in ("status", "doctor")]
         for text in shown:
             for found in _ABSURD.findall(text):
                 self.check(False, f"{where}: shows {found!r}")
@@ -121,9 +117,9 @@ class Home(harness.Daemon):
         return list(rows)
 
 
-def leaps(house: Home, size: int, rng: random.Random, *, few: bool = False) -> str:
+def leaps(daemon: ClockedDaemon, size: int, rng: random.Random, *, few: bool = False) -> str:
     """The clock is set, both ways and far, in the middle of turns."""
-    clock, real = house.clock, house.clock.now()
+    clock, real = daemon.clock, daemon.clock.now()
     places = (
         [-HOUR, 12 * YEAR]
         if few
@@ -132,160 +128,161 @@ def leaps(house: Home, size: int, rng: random.Random, *, few: bool = False) -> s
     places += [rng.randrange(-30 * YEAR, 30 * YEAR) for _ in range(size)] + [0]
     for number, shift in enumerate(places):
         events = [{**one, "at": None} for one in turn("leap", number, 0)]
-        house.capture([{**one, "at": clock.now()} for one in events[:2]])
+        daemon.capture([{**one, "at": clock.now()} for one in events[:2]])
         clock.set_shift(shift)
-        house.capture([{**one, "at": clock.now()} for one in events[2:]])
-        house.call("memd/remember", text=f"Leap {number} is kept.", source="user")
-        house.call("memd/consolidate")
-        house.settled()
-        house.sane(f"clock off by {shift / DAY:+.1f} d")
-    kept = house.call("memd/search", query="leap is kept", project="all", k=100)["hits"]
-    house.check(kept, "nothing is found after the leaps")
-    return f"{len(places)} leaps, {house.given} events"
+        daemon.capture([{**one, "at": clock.now()} for one in events[2:]])
+        daemon.call("memd/remember", text=f"Leap {number} is kept.", source="user")
+        daemon.call("memd/consolidate")
+        daemon.settled()
+        daemon.sane(f"clock off by {shift / DAY:+.1f} d")
+    kept = daemon.call("memd/search", query="leap is kept", project="all", k=100)["hits"]
+    daemon.check(kept, "nothing is found after the leaps")
+    return f"{len(places)} leaps, {daemon.given} events"
 
 
-def stood_ahead(house: Home, size: int, _: random.Random) -> str:
+def stood_ahead(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     """A day in 2038, and back: what was said then does not lead for ever, and newer values hold."""
-    now = house.clock.now()
-    house.clock.move(12 * YEAR)
+    now = daemon.clock.now()
+    daemon.clock.move(12 * YEAR)
     for number in range(size + 12):
-        house.capture(turn(f"ahead{number}", 1, house.clock.now()))
-    house.call("memd/remember", text="The build command is make old.", source="user",
+        daemon.capture(turn(f"ahead{number}", 1, daemon.clock.now()))
+    daemon.call("memd/remember", text="The build command is make old.", source="user",
                kind="instruction", topic_key="build.command", project="global")  # fmt: skip
-    house.settled()
-    house.stop()
-    house.clock.set(now)
-    house.start()
-    house.capture(turn("present", 1, now))
-    new = house.call("memd/remember", text="The build command is make new.", source="user",
+    daemon.settled()
+    daemon.stop()
+    daemon.clock.set(now)
+    daemon.start()
+    daemon.capture(turn("present", 1, now))
+    new = daemon.call("memd/remember", text="The build command is make new.", source="user",
                      kind="instruction", topic_key="build.command", project="global")  # fmt: skip
-    house.check(new["outcome"] == "superseded", f"the present's value was {new['outcome']}")
-    house.settled()
-    mcp = harness.Mcp(house.paths.socket)
-    hits = mcp.tool("mem_search", query="latest worker queue decision", project="all")["hits"]
-    latest = mcp.tool("mem_timeline", project="all")["rows"]
-    mcp.close()
+    daemon.check(new["outcome"] == "superseded", f"the present's value was {new['outcome']}")
+    daemon.settled()
+    with contextlib.closing(harness.Mcp(daemon.paths.socket)) as mcp:
+        hits = mcp.tool("mem_search", query="latest worker queue decision", project="all")[
+            "hits"
+        ]
+        latest = mcp.tool("mem_timeline", project="all")["rows"]
     first = hits[0] if hits else {}
-    house.check("dated ahead" not in json.dumps(first), f"asked for the latest: {first}")
-    house.check("dated ahead" not in json.dumps(latest), "the latest is what was dated ahead")
+    daemon.check("dated ahead" not in json.dumps(first), f"asked for the latest: {first}")
+    daemon.check("dated ahead" not in json.dumps(latest), "the latest is what was dated ahead")
     asked = {"session_id": "next", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/nowhere"}  # fmt: skip
-    told = house.call("memd/capture", client="claude-code", payload=asked, inject=True)
-    house.given += 1
-    text = json.dumps(told, ensure_ascii=False)
-    house.check(
+    shown = daemon.call("memd/capture", client="claude-code", payload=asked, inject=True)
+    daemon.given += 1
+    text = json.dumps(shown, ensure_ascii=False)
+    daemon.check(
         "“Why does worker present1" in text,
         f"the last session is not the present's: {text[-300:]}",
     )
-    house.sane("back from 2038")
+    daemon.sane("back from 2038")
     return f"{size + 12} sessions of 2038, and one of now"
 
 
-def kept(house: Home, _: int, __: random.Random) -> str:
+def kept(daemon: ClockedDaemon, _: int, __: random.Random) -> str:
     """Retention beside a clock that stood in 2038: nothing goes, and later it still works."""
-    clock, now = house.clock, house.clock.now()
+    clock, now = daemon.clock, daemon.clock.now()
     old = turn("old", 1, now - 200 * DAY, calls=30, lines=500)
-    house.capture(old)
-    house.settled()
-    first = compacted(house, dry_run=False)
-    house.check(first > 0, "the first round found nothing to compact")
-    house.capture(turn("young", 1, now - 10 * DAY, calls=30, lines=500))
-    house.call("memd/remember", text="Renew the certificate.", kind="task", source="user",
+    daemon.capture(old)
+    daemon.settled()
+    first = compacted(daemon, dry_run=False)
+    daemon.check(first > 0, "the first round found nothing to compact")
+    daemon.capture(turn("young", 1, now - 10 * DAY, calls=30, lines=500))
+    daemon.call("memd/remember", text="Renew the certificate.", kind="task", source="user",
                expires_in="20d", project="global")  # fmt: skip
-    house.settled()
+    daemon.settled()
     for shift in (12 * YEAR, 0, 12 * YEAR + 2 * DAY, 0):
-        house.stop()
+        daemon.stop()
         clock.set_shift(shift)
-        house.start()
-        house.call("memd/ping")
-        house.settled()
-        house.sane(f"retention, {shift // YEAR} years ahead")
-    left = compacted(house)
-    held = [row for row in memories(house) if "Renew the certificate" in row[2]]
-    house.check(held, "the task is gone that expired in 2038")
-    house.check(left == 0, f"in the present {left} are old")
+        daemon.start()
+        daemon.call("memd/ping")
+        daemon.settled()
+        daemon.sane(f"retention, {shift // YEAR} years ahead")
+    left = compacted(daemon)
+    held = [row for row in memories(daemon) if "Renew the certificate" in row[2]]
+    daemon.check(held, "the task is gone that expired in 2038")
+    daemon.check(left == 0, f"in the present {left} are old")
     clock.move(95 * DAY)
-    late = compacted(house)
-    house.check(late > 0, "a clock that stood in 2038 has compacted what was young")
+    late = compacted(daemon)
+    daemon.check(late > 0, "a clock that stood in 2038 has compacted what was young")
     return f"{first} compacted in time, {late} waited for theirs"
 
 
-def compacted(house: Home, *, dry_run: bool = True) -> int:
+def compacted(daemon: ClockedDaemon, *, dry_run: bool = True) -> int:
     """How many events are compacted now, or would be."""
-    return int(house.call("memd/vacuum", dry_run=dry_run)["report"]["retention"]["compacted"])
+    return int(daemon.call("memd/vacuum", dry_run=dry_run)["report"]["retention"]["compacted"])
 
 
-def asleep(house: Home, size: int, _: random.Random) -> str:
+def asleep(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     """The daemon is stopped as a lid is closed; the wall's clock goes on for eight hours."""
     hooks = 6
-    assert house.process is not None
+    assert daemon.process is not None
     for number in range(3):
-        house.capture(turn("lid", number, house.clock.now()))
-    house.settled()
-    house.process.send_signal(signal.SIGSTOP)
+        daemon.capture(turn("lid", number, daemon.clock.now()))
+    daemon.settled()
+    daemon.process.send_signal(signal.SIGSTOP)
     time.sleep(1 + size / 10)
-    house.clock.move(8 * HOUR)
+    daemon.clock.move(8 * HOUR)
     for event in [one for number in (3, 4) for one in turn("lid", number, 0)][:hooks]:
         name = event["payload"]["hook_event_name"]
-        stdin = json.dumps({**event["payload"]}).encode()
+        payload = json.dumps(event["payload"]).encode()
         began = time.perf_counter()
-        done = run(house, "hook", name, stdin=stdin)
+        done = daemon.run("hook", name, given=payload)
         took = time.perf_counter() - began
-        house.check(done.returncode == 0, f"a hook ended with {done.returncode}")
-        house.check(took < 3, f"a hook took {took:.1f} s beside a daemon that sleeps")
-        house.given += 1
-    before = cpu_s(house.process.pid)
-    house.process.send_signal(signal.SIGCONT)
+        daemon.check(done.returncode == 0, f"a hook ended with {done.returncode}")
+        daemon.check(took < 3, f"a hook took {took:.1f} s beside a daemon that sleeps")
+        daemon.given += 1
+    before = daemon.cpu_s()
+    daemon.process.send_signal(signal.SIGCONT)
     time.sleep(3)
-    spent = cpu_s(house.process.pid) - before
-    house.check(spent <= CPU_S, f"{spent:.1f} s of work after waking (limit {CPU_S})")
-    house.settled()
-    house.sane("after sleep")
-    house.settled()
-    rows = house.ordered("after sleep")
+    spent = daemon.cpu_s() - before
+    daemon.check(spent <= CPU_S, f"{spent:.1f} s of work after waking (limit {CPU_S})")
+    daemon.settled()
+    daemon.sane("after sleep")
+    daemon.settled()
+    rows = daemon.ordered("after sleep")
     gaps = [row["gap_ms"] for row in rows if row["gap_ms"]]
-    house.check(
+    daemon.check(
         len(gaps) == 1 and abs(gaps[0] - 8 * HOUR) < HOUR / 10, f"gaps {gaps}, not one of 8 h"
     )
     return f"{spent:.2f} s of work after waking (limit {CPU_S}); {hooks} hooks, none lost"
 
 
-def endless(house: Home, size: int, _: random.Random) -> str:
+def endless(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     """A turn that never stops, a session of thousands of turns without a stop, one of six weeks."""
-    now = house.clock.now()
+    now = daemon.clock.now()
     began = time.perf_counter()
     for named in (True, False):
         endless = turn(f"huge{named:d}", 1, now - DAY, named=named, calls=size * 60, stop=False)
-        house.capture(endless)
+        daemon.capture(endless)
     for number in range(size * 40):
-        house.capture(turn("nostop", number, now - 3 * DAY + 60_000 * number, stop=False))
+        daemon.capture(turn("nostop", number, now - 3 * DAY + 60_000 * number, stop=False))
     days = 42
     for day in range(days):
         for hour in (9, 13):
-            house.capture(
+            daemon.capture(
                 turn("weeks", 2 * day + hour // 13, now - (days - day) * DAY + hour * HOUR)
             )
-    house.settled(300)
+    daemon.settled(300)
     took = time.perf_counter() - began
-    house.sane("endless sessions")
-    session = house.ordered("weeks", session="weeks")
+    daemon.sane("endless sessions")
+    session = daemon.ordered("weeks", session="weeks")
     turns = [row for row in session if "worker weeks" in row["summary"]["title"]]
-    house.check(len(turns) == 2 * days, f"{len(turns)} turns of {2 * days} are remembered")
-    return f"{house.given} events distilled in {took:.0f} s"
+    daemon.check(len(turns) == 2 * days, f"{len(turns)} turns of {2 * days} are remembered")
+    return f"{daemon.given} events distilled in {took:.0f} s"
 
 
-def disorder(house: Home, size: int, rng: random.Random) -> str:
+def disorder(daemon: ClockedDaemon, size: int, rng: random.Random) -> str:
     """The same events in order and in none: the same memories."""
-    now = house.clock.now()
+    now = daemon.clock.now()
     base = now - 40 * DAY
     events = [
         event
         for number in range(size)
         for event in turn(f"s{number % 3}", number, base + number * HOUR, calls=2)
     ]
-    house.capture(events)
-    house.settled()
-    tidy = memories(house)
-    with home() as other:
+    daemon.capture(events)
+    daemon.settled()
+    tidy = memories(daemon)
+    with clocked() as other:
         shuffled = list(events)
         rng.shuffle(shuffled)
         cut = len(shuffled) // 2
@@ -300,23 +297,25 @@ def disorder(house: Home, size: int, rng: random.Random) -> str:
         other.settled()
         other.sane("out of order")
         mixed = [one for one in memories(other) if "now1" not in str(one)]
-        house.wrong += other.wrong
+        daemon.wrong += other.wrong
     missing = [one for one in tidy if one not in mixed]
     more = [one for one in mixed if one not in tidy]
-    house.check(not missing, f"out of order {len(missing)} memories are missing: {missing[:1]}")
-    house.check(not more, f"out of order there are {len(more)} more: {more[:1]}")
+    daemon.check(
+        not missing, f"out of order {len(missing)} memories are missing: {missing[:1]}"
+    )
+    daemon.check(not more, f"out of order there are {len(more)} more: {more[:1]}")
     return f"{len(events)} events, {len(tidy)} memories both ways"
 
 
-def memories(house: Home) -> list[tuple[Any, ...]]:
+def memories(daemon: ClockedDaemon) -> list[tuple[Any, ...]]:
     """Every memory as what it says, and when."""
-    with contextlib.closing(sqlite3.connect(house.paths.database)) as vault:
+    with contextlib.closing(sqlite3.connect(daemon.paths.database)) as vault:
         return sorted(vault.execute("SELECT kind, title, body, at FROM summaries"))
 
 
-def at_once(house: Home, size: int, rng: random.Random) -> str:
+def at_once(daemon: ClockedDaemon, size: int, rng: random.Random) -> str:
     """Everything in one and the same millisecond, the stop before its prompt among it."""
-    now = house.clock.now() - DAY
+    now = daemon.clock.now() - DAY
     for session in range(4):
         events = [
             {**one, "at": now} for n in range(size) for one in turn(f"e{session}", n, now)
@@ -326,40 +325,34 @@ def at_once(house: Home, size: int, rng: random.Random) -> str:
         if session > 1:
             for one in events:
                 one["payload"].pop("prompt_id")
-        house.capture(events)
-    house.settled()
-    house.sane("equal times")
-    return f"{house.given} events at one time"
+        daemon.capture(events)
+    daemon.settled()
+    daemon.sane("equal times")
+    return f"{daemon.given} events at one time"
 
 
-def backwards(house: Home, size: int, _: random.Random) -> str:
+def backwards(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     """A clock that runs backwards: each turn's stop is before its tools, and they are before its prompt."""
-    base = house.clock.now() - DAY
+    base = daemon.clock.now() - DAY
     for number in range(size):
         events = turn("back", number, base + number * HOUR // 60, calls=2)
         times = [one["at"] for one in reversed(events)]
-        house.capture([{**one, "at": at} for one, at in zip(events, times, strict=True)])
-    house.settled()
-    house.sane("backwards")
-    whole = [one for one in memories(house) if "Asked:" in one[2] and "Answered:" in one[2]]
-    house.check(len(whole) == size, f"{len(whole)} turns of {size} have question and answer")
+        daemon.capture([{**one, "at": at} for one, at in zip(events, times, strict=True)])
+    daemon.settled()
+    daemon.sane("backwards")
+    whole = [one for one in memories(daemon) if "Asked:" in one[2] and "Answered:" in one[2]]
+    daemon.check(len(whole) == size, f"{len(whole)} turns of {size} have question and answer")
     return f"{size} turns"
 
 
 @contextlib.contextmanager
-def home(config: str = "") -> Iterator[Home]:
-    """A running daemon by its own clock, gone afterwards."""
-    made: list[Home] = []
-
-    def make(place: str) -> Home:
-        made.append(Home(place))
-        return made[0]
-
-    with harness.daemon(config, make):
-        yield made[0]
+def clocked(config: str = "") -> Iterator[ClockedDaemon]:
+    """A running daemon by its own clock, removed afterwards."""
+    with harness.daemon(config, ClockedDaemon) as daemon:
+        yield daemon
 
 
-TRIALS: dict[str, Callable[[Home, int, random.Random], str]] = {
+TRIALS: dict[str, Callable[[ClockedDaemon, int, random.Random], str]] = {
     "leaps": leaps,
     "stood ahead": stood_ahead,
     "retention": kept,
@@ -375,17 +368,16 @@ TRIALS: dict[str, Callable[[Home, int, random.Random], str]] = {
 def trial(name: str, size: int, seed: int) -> tuple[list[str], str]:
     """(What was broken, what was seen) in one trial."""
     # A turn whose end was never seen counts as over after this: waiting ten minutes shows nothing more.
-    with home("[distill]\nidle_s = 3\ninterval_s = 1\n") as house:
-        told = TRIALS[name](house, size, random.Random(seed))
-        return list(dict.fromkeys(house.wrong)), told
+    with clocked("[distill]\nidle_s = 3\ninterval_s = 1\n") as daemon:
+        seen = TRIALS[name](daemon, size, random.Random(seed))
+        return list(dict.fromkeys(daemon.wrong)), seen
+
+
+def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
+    for name in TRIALS:
+        yield name, functools.partial(trial, name, options.size, options.seed)
 
 
 def main() -> None:
     """Run the trials."""
-
-    def make(options: argparse.Namespace) -> dict[str, Trial]:
-        return {
-            name: functools.partial(trial, name, options.size, options.seed) for name in TRIALS
-        }
-
-    run_trials("clock", __doc__, make, size=60)
+    run_trials("clock", __doc__, _trials, size=60)

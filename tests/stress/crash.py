@@ -14,24 +14,22 @@ with what its model makes of its passage. Exit code 1 if a promise was broken; t
 import argparse
 import contextlib
 import random
-import shutil
 import signal
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from benchmarks import harness, ollama_stub
 from tests.stress import crash_checks as proof
 from tests.stress import crash_work as load
 from tests.stress import stored_vaults as stored
-from tests.stress import versions
-from tests.stress.crash_records import foreign_export, turn
+from tests.stress import support
+from tests.stress.support import doctor_problems, wait_until
 
 STARTING, LEAVING, UPGRADING = "starting", "leaving", "upgrading"
 KINDS = (*load.WORKS, STARTING, LEAVING, UPGRADING)
@@ -61,7 +59,7 @@ class Tally:
     events: int = 0
     memories: int = 0
     forgotten: int = 0
-    helpers: int = 0
+    writers: int = 0
     """Backups and exports that were killed themselves."""
 
 
@@ -75,7 +73,7 @@ class Life:
         self.model = model
         self.tally = tally
         self.site = load.Site(home, random.Random(rng.random()))
-        Path(home, "config.toml").write_text(model.engines(), encoding="utf-8")
+        Path(self.site.home, "config.toml").write_text(model.engines(), encoding="utf-8")
         self.last = "no kill"
         self.salts: dict[str, str] = {}
         """Digest of every model that was served so far → how it was made another one."""
@@ -98,30 +96,30 @@ class Life:
                 break
         is_within = site.under_way == kind
         site.daemon.stop(signal.SIGKILL)
-        if site.helper is not None and self.rng.random() < 0.5:  # else it goes on alone
-            self.tally.helpers += 1
-            site.kill_helper()
+        if site.writer is not None and self.rng.random() < 0.5:  # else it goes on alone
+            self.tally.writers += 1
+            site.kill_writer()
         site.end()
         self.struck(kind, is_within=is_within)
 
     def _await(self, kind: str) -> None:
-        deadline = time.monotonic() + harness.START_S
-        while self.site.under_way != kind:
-            if self.site.failures or time.monotonic() > deadline:
-                raise SystemExit(f"{kind} does not begin: {self.site.failures}")
-            time.sleep(0.001)
+        """Wait until this work is under way, or has failed."""
+        site = self.site
+        wait_until(lambda: site.under_way == kind or site.failures)
+        if site.under_way != kind:
+            raise SystemExit(f"{kind} does not begin: {site.failures}")
 
     def kill_at_start(self) -> None:
         """Let the spool fill, and kill the daemon while it starts and takes that in."""
         site = self.site
         site.daemon.stop(signal.SIGKILL)
         for _ in range(_SPOOLED // 3):
-            for event in turn(site.number(), "spooled"):
+            for event in load.turn(site.number(), "spooled"):
                 site.spool(event)
-        process = spawn(site.daemon)
+        process = site.daemon.spawn()
         time.sleep(self.rng.uniform(0, _STARTS_S))
         process.kill()
-        process.wait()
+        process.communicate()
         self.struck(STARTING, is_within=True)
 
     def kill_at_leave(self) -> None:
@@ -156,7 +154,7 @@ class Life:
     def close(self) -> None:
         """Prove all of it, and once more after a quiet end."""
         site = self.site
-        site.stop_helper()
+        site.stop_writer()
         site.daemon.wait_learned()
         # First what is there, then what making it anew changes.
         said = proof.rebuilt(site.daemon.paths.database) + proof.strays(site, self.salts)
@@ -168,37 +166,21 @@ class Life:
         self.tally.forgotten += len(site.promises.gone)
 
 
-def spawn(daemon: harness.Daemon) -> subprocess.Popen[bytes]:
-    """Start a daemon that nobody waits for."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "memd", "serve"],
-        env=daemon.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-
-
 def kill_upgrades(version: int, kills: int, rng: random.Random, tally: Tally) -> None:
     """Have a daemon upgrade a large stored vault of this version, and kill it on its way."""
     takes = stored.upgrade_s(version, _LARGE)
-    with versions.house() as daemon:
+    with harness.stopped_daemon(support.HASHING) as daemon:
         vault = daemon.paths.database
         stored.lay(daemon.paths, version, _LARGE)
         for _ in range(kills):
             if stored.version_of(vault) == stored.NEWEST:
                 stored.lay(daemon.paths, version, _LARGE)
-            before, log = stored.version_of(vault), Path(vault + "-wal")
-            size = log.stat().st_size if log.exists() else -1
-            process = spawn(daemon)
-            deadline = time.monotonic() + harness.START_S
-            while (
-                log.stat().st_size if log.exists() else -1
-            ) == size and time.monotonic() < deadline:
-                time.sleep(0.0005)
+            before, size = stored.version_of(vault), _log_size(vault)
+            process = daemon.spawn()
+            wait_until(lambda size=size: _log_size(vault) != size)
             time.sleep(rng.uniform(0, 0.4 * takes))
             process.kill()
-            process.wait()
+            process.communicate()
             reached = stored.version_of(vault)
             tally.kills[UPGRADING] += 1
             tally.within[UPGRADING] += reached < stored.NEWEST
@@ -206,13 +188,15 @@ def kill_upgrades(version: int, kills: int, rng: random.Random, tally: Tally) ->
             tell(tally, stored.missing(vault, _LARGE))
         daemon.start()
         with daemon.client() as client:
-            found = client.call("memd/doctor")["findings"]
+            wrong = doctor_problems(client, "changes")
         daemon.stop()
-        tell(
-            tally,
-            [f"doctor: {f['name']}: {f['words']}" for f in found if f["verdict"] == "problem"],
-        )
-        tell(tally, stored.missing(vault, _LARGE))
+        tell(tally, wrong + stored.missing(vault, _LARGE))
+
+
+def _log_size(vault: str) -> int:
+    """Bytes of a vault's write-ahead log; -1 without one."""
+    log = Path(vault + "-wal")
+    return log.stat().st_size if log.exists() else -1
 
 
 def tell(tally: Tally, said: Sequence[str]) -> None:
@@ -231,26 +215,11 @@ def live(life: Life, kinds: Sequence[str], version: int) -> None:
         stored.lay(life.site.daemon.paths, version, _GROWN)
     life.prove()
     for kind in kinds:
-        if kind == UPGRADING:
-            continue
-        if kind == STARTING:
-            life.kill_at_start()
-        elif kind == LEAVING:
-            life.kill_at_leave()
-        else:
-            life.kill_in(kind)
-        life.prove()
+        if kind != UPGRADING:
+            special = {STARTING: life.kill_at_start, LEAVING: life.kill_at_leave}
+            special.get(kind, partial(life.kill_in, kind))()
+            life.prove()
     life.close()
-
-
-@contextlib.contextmanager
-def home() -> Iterator[str]:
-    """A directory that is gone afterwards, with what lies beside it."""
-    with tempfile.TemporaryDirectory(prefix="memd-torture-") as folder:
-        inner = Path(folder, "home")
-        inner.mkdir()
-        yield str(inner)
-        shutil.rmtree(inner, ignore_errors=True)
 
 
 def torture(kills: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> None:
@@ -261,7 +230,7 @@ def torture(kills: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> No
     rng.shuffle(draw)
     begins = [*range(1, stored.NEWEST), 0]
     if "importing" in wanted:
-        foreign_export()
+        load.foreign_export()
     salts = {ollama_stub.digest(ollama_stub.minilm.load("noise"), ""): ""}
     with harness.model_server("noise") as model:
         model.stop()
@@ -271,13 +240,13 @@ def torture(kills: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> No
             version = begins[number % len(begins)]
             print(f"life {number + 1}: begins with {f'version {version}' if version else 'nothing'}, "
                   f"{len(kinds)} kills", flush=True)  # fmt: skip
-            with home() as place:
+            with tempfile.TemporaryDirectory(prefix="memd-torture-") as place:
                 life = Life(place, rng, model, tally)
                 life.salts = salts
                 try:
                     live(life, kinds, version)
                 finally:
-                    life.site.stop_helper()
+                    life.site.stop_writer()
                     life.site.daemon.stop(signal.SIGKILL)
                     life.site.end()
             print(
@@ -289,22 +258,15 @@ def torture(kills: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> No
 def report(tally: Tally, seconds: float, seed: int) -> None:
     """Print the figures."""
     print(f"\n{'killed while':<16}{'kills':>6}{'under way':>11}")
-    for kind in KINDS:
-        if tally.kills[kind]:
-            print(f"{kind:<16}{tally.kills[kind]:>6}{tally.within[kind]:>11}")
-    total, within = sum(tally.kills.values()), sum(tally.within.values())
-    print(f"{'all':<16}{total:>6}{within:>11}")
-    print(
-        f"upgrades left at: {', '.join(f'{k} {n}' for k, n in sorted(tally.upgrades.items()))}"
-    )
-    print(f"backups and exports killed, too: {tally.helpers}")
-    print(
-        f"restart to first answer: median {statistics.median(tally.restarts_s or [0.0]):.2f} s"
-    )
-    print(
-        f"acknowledged: {tally.events} events, {tally.memories} memories; forgotten: {tally.forgotten} words"
-    )
-    print(f"promises broken: {len(tally.broken)} (limit 0); {seconds:.0f} s; --seed {seed}")
+    for kind in (one for one in KINDS if tally.kills[one]):
+        print(f"{kind:<16}{tally.kills[kind]:>6}{tally.within[kind]:>11}")
+    upgrades = ", ".join(f"{step} {count}" for step, count in sorted(tally.upgrades.items()))
+    print(f"""{"all":<16}{tally.kills.total():>6}{tally.within.total():>11}
+upgrades left at: {upgrades}
+backups and exports killed, too: {tally.writers}
+restart to first answer: median {statistics.median(tally.restarts_s or [0.0]):.2f} s
+acknowledged: {tally.events} events, {tally.memories} memories; forgotten: {tally.forgotten} words
+promises broken: {len(tally.broken)} (limit 0); {seconds:.0f} s; --seed {seed}""")
 
 
 def main() -> None:

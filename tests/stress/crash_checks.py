@@ -11,7 +11,6 @@ import sqlite3
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,56 +34,37 @@ from memd.store.backup import read_snapshot
 from memd.store.database import Database, open_database
 from memd.transfer import archive
 from tests.stress import crash_work as load
-from tests.stress.crash_records import foreign_export
 from tests.stress.stored_vaults import copied
+from tests.stress.support import doctor_problems, ledger_complaints, wait_until, worker
 
 _RARE = re.compile(rb"[bcdfghjklmnprtw]{6}" + load.TAIL.encode())
 _MARKED = f"SELECT body FROM summaries WHERE body LIKE '%{load.TAIL}%'"  # noqa: S608  # ours
 _SAID = f"SELECT payload FROM events WHERE payload LIKE '%{load.TAIL}%'"  # noqa: S608  # the same
 _QUESTIONS = (
-    "why does worker 7 time out",
-    "queue over a lock",
-    "drawer zzyzx",
-    "cache the session",
-)
+    "why does worker 7 time out", "queue over a lock", "drawer zzyzx", "cache the session",
+)  # fmt: skip
 _NEAR = 1e-4
 _SAMPLE = 150
-_PATIENCE_S = 60.0
-_GONE_S = 60.0
 Rows = dict[str, Any]
 
 
 def broken(site: load.Site) -> list[str]:
     """What does not hold of what was promised; the daemon runs."""
     with site.daemon.client() as client:
-        _settled(client)
+        if not wait_until(lambda: _is_settled(client.call("memd/status"))):
+            raise SystemExit(f"the daemon does not settle: {client.call('memd/status')}")
         wrong = _left_behind(site, client)
-        wrong += [f"doctor: {one['name']}: {one['words']}" for one in _findings(client)]
+        wrong += doctor_problems(client, "changes")  # which are not indexed yet
         wrong += _examined(site, _SAMPLE)
         wrong += _events(site) + _memories(site) + _rounds(site)
         wrong += words(site) + _backups(site) + _exports(site)
-        if not client.call("memd/status")["books"]["balanced"]:
-            wrong.append("the books do not balance")
-    return wrong
+        return wrong + ledger_complaints(client.call("memd/status"))
 
 
-def _settled(client: Client) -> None:
-    """Wait until the spool is empty and everything is distilled and indexed."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while time.monotonic() < deadline:
-        status = client.call("memd/status")
-        waits = status["spool"]["files"] + status["summaries"]["to_index"]
-        if not waits and load.room(client, "indexer")["loaded"]:
-            return
-        time.sleep(0.02)
-    raise SystemExit(f"what waits is not taken in: {status['spool']}, {status['summaries']}")
-
-
-def _findings(client: Client) -> Iterator[dict[str, Any]]:
-    """What the doctor finds amiss, but for what is merely not done yet."""
-    for one in client.call("memd/doctor")["findings"]:
-        if one["verdict"] != "ok" and one["name"] != "changes":
-            yield one
+def _is_settled(status: dict[str, Any]) -> bool:
+    """Whether the spool is empty and everything is indexed."""
+    waiting = status["spool"]["files"] + status["summaries"]["to_index"]
+    return not waiting and bool(worker(status, "indexer")["loaded"])
 
 
 def _examined(site: load.Site, limit: int) -> list[str]:
@@ -124,37 +104,33 @@ def _memories(site: load.Site) -> list[str]:
 
 def _rounds(site: load.Site) -> list[str]:
     """An import is there as a whole, or not at all."""
-    said = []
-    counts = Counter(
-        word
-        for (body,) in rows(site, _MARKED)
-        for word in site.promises.rounds
-        if body.endswith(word)
-    )
-    if not site.promises.rounds:
-        return []
-    whole = sum(b'"record":"summary"' in line for line in foreign_export().splitlines())
-    for word, is_sure in site.promises.rounds.items():
-        if counts[word] not in ({whole} if is_sure else {0, whole}):
-            said.append(f"an import left {counts[word]} of {whole} memories (sure: {is_sure})")
-    return said
+    bodies = [body for (body,) in rows(site, _MARKED)]
+    whole = load.foreign_export().count(b'"record":"summary"') if site.promises.rounds else 0
+    found = {word: sum(body.endswith(word) for body in bodies) for word in site.promises.rounds}
+    return [
+        f"an import left {found[word]} of {whole} memories (acknowledged: {is_sure})"
+        for word, is_sure in site.promises.rounds.items()
+        if found[word] not in ({whole} if is_sure else {0, whole})
+    ]
 
 
 def _left_behind(site: load.Site, client: Client) -> list[str]:
     """A forgetting that was cut short: what has gone left no byte, and asking again takes the rest."""
     said = []
-    for deed in list(site.promises.going):
-        if not _stored(site, deed.words) and _lingers(site, deed.words):
+    for deletion in list(site.promises.going):
+        if not _stored(site, deletion.words) and not wait_until(
+            lambda deletion=deletion: not _in_files(site, deletion.words)
+        ):
             said.append(
-                f"{deed.method} {deed.params} was cut short: rows are gone and their words are not:"
-                f" {_in_tables(site, deed.words)}"
+                f"{deletion.method} {deletion.params} was cut short: rows are gone and their words are not:"
+                f" {_in_tables(site, deletion.words)}"
             )
         with contextlib.suppress(BadRequest, UnknownId):
-            client.call(deed.method, deed.params)
-        if _stored(site, deed.words):
-            said.append(f"{deed.method} was asked for again, and it is still there")
-        site.promises.going.remove(deed)
-        site.promises.gone |= deed.words
+            client.call(deletion.method, deletion.params)
+        if _stored(site, deletion.words):
+            said.append(f"{deletion.method} was asked for again, and it is still there")
+        site.promises.going.remove(deletion)
+        site.promises.gone |= deletion.words
     return said
 
 
@@ -163,16 +139,6 @@ def _stored(site: load.Site, words: set[str]) -> set[str]:
     texts = rows(site, _MARKED) + rows(site, _SAID)
     said = "\n".join(text for (text,) in texts)
     return {word for word in words if word in said}
-
-
-def _lingers(site: load.Site, words: set[str]) -> bool:
-    """Whether a byte of them is left after as long as the daemon may take to clean up."""
-    deadline = time.monotonic() + _GONE_S
-    while _in_files(site, words):
-        if time.monotonic() > deadline:
-            return True
-        time.sleep(0.05)
-    return False
 
 
 def _in_files(site: load.Site, words: set[str]) -> set[str]:
@@ -192,20 +158,17 @@ def _in_files(site: load.Site, words: set[str]) -> set[str]:
 
 def _in_tables(site: load.Site, words: set[str]) -> set[str]:
     """Tables in which one of these words stands; a virtual table's rows stand in its shadows."""
-    found = set()
+    names = "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
     with copied(site.daemon.paths.database) as connection:
-        names = (
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE '%VIRTUAL%'"
-        )
-        for (table,) in connection.execute(names).fetchall():
-            for row in connection.execute(f"SELECT * FROM {table}"):  # noqa: S608  # ours
-                for cell in row:
-                    held = cell.encode() if isinstance(cell, str) else cell
-                    if isinstance(held, bytes):
-                        found |= {
-                            f"{table}: {w}" for w in words if w[4:].encode() in held.lower()
-                        }
-    return found
+        return {
+            f"{table}: {word}"
+            for (table,) in connection.execute(names).fetchall()
+            for row in connection.execute(f"SELECT * FROM {table}")  # ours
+            for held in (one.encode() if isinstance(one, str) else one for one in row)
+            if isinstance(held, bytes)
+            for word in words
+            if word[4:].encode() in held.lower()
+        }
 
 
 def words(site: load.Site) -> list[str]:
@@ -235,10 +198,9 @@ def _exports(site: load.Site) -> list[str]:
     said = []
     for file in site.exports.glob("*.jsonl"):
         with contextlib.suppress(FileNotFoundError):
-            lines = file.read_bytes().splitlines(keepends=True)
             reader = archive.ExportReader()
             try:
-                for line in lines:
+                for line in file.read_bytes().splitlines(keepends=True):
                     reader.feed(line)
                 reader.close()
             except BadRequest as error:
@@ -255,10 +217,10 @@ def rebuilt(vault: str) -> list[str]:
         path = str(Path(folder, "copy.db"))
         store_backup.copy_vault(vault, path, lambda *_: None)
         with open_database(path, 1) as db:
-            anyio.run(_settle, db)  # what was distilled at this very moment
+            anyio.run(_bring_index_up_to_date, db, False)
         before = index(path)
         with open_database(path, 1) as db:
-            anyio.run(_reindex, db)
+            anyio.run(_bring_index_up_to_date, db, True)
         after = index(path)
     return [
         f"index: {name} is not what a rebuilt one is ({len(before[name])}, {len(after[name])} rows)"
@@ -267,20 +229,15 @@ def rebuilt(vault: str) -> list[str]:
     ]
 
 
-async def _settle(db: Database) -> None:
+async def _bring_index_up_to_date(db: Database, is_rebuilt: bool) -> None:
+    if is_rebuilt:
+        await db.write(_empty_index)
     indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), Config().index)
     await indexer.load()
-    await indexer.settle()
+    await (indexer.reindex() if is_rebuilt else indexer.settle())
 
 
-async def _reindex(db: Database) -> None:
-    await db.write(_emptied)
-    indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), Config().index)
-    await indexer.load()
-    await indexer.reindex()
-
-
-def _emptied(tx: apsw.Connection) -> None:
+def _empty_index(tx: apsw.Connection) -> None:
     for table in ("passages", "terms", "entities"):
         tx.execute(f"DELETE FROM {table}")  # noqa: S608  # ours
 
@@ -339,12 +296,8 @@ def answers(site: load.Site) -> list[str]:
 
 def _scores(client: Client, asked: Rows) -> dict[int, float]:
     """Each hit's score, by the index: while that is busy full text answers alone, and says so."""
-    deadline = time.monotonic() + _PATIENCE_S
-    found = client.call("memd/search", asked)
-    while found.get("degraded") and time.monotonic() < deadline:
-        time.sleep(0.05)
-        found = client.call("memd/search", asked)
-    return {hit["id"]: hit["score"] for hit in found["hits"]}
+    wait_until(lambda: not client.call("memd/search", asked).get("degraded"))
+    return {hit["id"]: hit["score"] for hit in client.call("memd/search", asked)["hits"]}
 
 
 def strays(site: load.Site, models: dict[str, str]) -> list[str]:

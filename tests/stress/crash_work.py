@@ -6,6 +6,8 @@ Not here: who kills and when (crash.py), whether the promises were kept (crash_c
 """
 
 import contextlib
+import functools
+import io
 import itertools
 import json
 import os
@@ -27,19 +29,19 @@ from memd.client import Client
 from memd.errors import EngineFailed, MemdError, Unreachable
 from memd.store.import_rows import commit_staging, staging_vault
 from memd.transfer import archive
-from tests.stress.crash_records import Lines, foreign_export, reworded_export, turn
+from tests.stress.support import as_event, worker
 
 TAIL = "zqxv"
 """How every word ends that stands in one place alone; full texts keep a word's end, not always its head."""
 _WAYS = ("The {0} of it is {1}.", "The {0} of it is the {1}.", "{0} of it is {1}")
-_HANDS, _CROWD = 3, 12
+_SESSIONS, _SESSIONS_MANY = 3, 12
 _PAUSE_S = 0.02
 _WRITER = str(Path(__file__).with_name("crash_writer.py"))
 Work = Callable[["Site", Client], None]
 
 
 @dataclass
-class Deed:
+class Deletion:
     """A forgetting that was begun: the call, and the words that must be gone after it."""
 
     method: str
@@ -55,7 +57,7 @@ class Promises:
     """(turn, event's name)."""
     memories: set[int] = field(default_factory=set)
     gone: set[str] = field(default_factory=set)
-    going: list[Deed] = field(default_factory=list)
+    going: list[Deletion] = field(default_factory=list)
     """Begun and not acknowledged."""
     rounds: dict[str, bool] = field(default_factory=dict)
     """Word of an import → whether it was acknowledged."""
@@ -64,11 +66,12 @@ class Promises:
 class Site:
     """One home, its daemon, and what happens there."""
 
-    def __init__(self, home: str, rng: random.Random) -> None:
-        self.daemon = harness.Daemon(home)
-        self.home = Path(home)
-        self.exports = self.home.with_name(f"{self.home.name}-exports")
-        self.exports.mkdir()
+    def __init__(self, folder: str, rng: random.Random) -> None:
+        self.home = Path(folder, "home")
+        self.exports = Path(folder, "exports")
+        for one in (self.home, self.exports):
+            one.mkdir()
+        self.daemon = harness.Daemon(str(self.home))
         self.rng = rng
         self.promises = Promises()
         self.failures: list[str] = []
@@ -76,7 +79,7 @@ class Site:
         """The kind of work that is being done at this moment."""
         self.took: dict[str, list[float]] = {}
         self.is_over = threading.Event()
-        self.helper: subprocess.Popen[str] | None = None
+        self.writer: subprocess.Popen[str] | None = None
         self._threads: list[threading.Thread] = []
         self._numbers = itertools.count(1)
         self._lock = threading.Lock()
@@ -107,7 +110,7 @@ class Site:
         """Do this kind of work, and let sessions go on beside it."""
         self.is_over.clear()
         self.under_way = ""
-        crowd = _CROWD if kind == "capturing" else _HANDS
+        crowd = _SESSIONS_MANY if kind == "capturing" else _SESSIONS
         self._threads = [
             threading.Thread(target=self._session, args=(kind,)) for _ in range(crowd)
         ]
@@ -151,15 +154,13 @@ class Site:
         for event, receipt in zip(events, receipts, strict=True):
             if receipt["outcome"] not in {"stored", "duplicate"}:
                 self.failures.append(f"captured: {receipt}")
-            payload = event["payload"]
-            self.promises.events.add((payload["prompt_id"], payload["hook_event_name"]))
+            self.promises.events.add(_event_name(event))
 
     def spool(self, event: dict[str, Any]) -> None:
         """Put an event on the spool; that, too, is a promise."""
         line = json.dumps({**event, "at": time.time_ns() // 1_000_000, "directory": "/nowhere"})
         spool.append(self.daemon.paths.spool_dir, line.encode())
-        payload = event["payload"]
-        self.promises.events.add((payload["prompt_id"], payload["hook_event_name"]))
+        self.promises.events.add(_event_name(event))
 
     def capture(self, client: Client, events: list[dict[str, Any]]) -> int:
         """Capture these in one call; the number of the last one."""
@@ -178,37 +179,98 @@ class Site:
         self, client: Client, method: str, params: dict[str, Any], words: set[str]
     ) -> None:
         """Forget for good; whatever happens from now on, asking again must suffice."""
-        deed = Deed(method, {**params, "dry_run": False}, words)
-        self.promises.going.append(deed)
-        client.call(method, deed.params)
-        self.promises.going.remove(deed)
+        deletion = Deletion(method, {**params, "dry_run": False}, words)
+        self.promises.going.append(deletion)
+        client.call(method, deletion.params)
+        self.promises.going.remove(deletion)
         self.promises.gone |= words
 
-    def start_helper(self, what: str) -> subprocess.Popen[str]:
-        """A program of its own that does this for ever, saying + before and - after."""
-        self.stop_helper()
-        self.helper = subprocess.Popen(
+    def start_writer(self, what: str) -> subprocess.Popen[str]:
+        """Start a process that does this again and again, and prints + before and - after."""
+        self.stop_writer()
+        self.writer = subprocess.Popen(
             [sys.executable, _WRITER, what, str(self.home), str(self.exports)],
             env=os.environ | self.daemon.environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self.helper
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        return self.writer
 
-    def kill_helper(self) -> None:
-        """Kill it, wherever it is; somebody may still read what it said."""
-        if self.helper is not None:
-            self.helper.send_signal(signal.SIGKILL)
-            self.helper.wait(timeout=30)
+    def kill_writer(self) -> None:
+        """Kill it; its output may still be read."""
+        if self.writer is not None:
+            self.writer.send_signal(signal.SIGKILL)
+            self.writer.wait(timeout=30)
 
-    def stop_helper(self) -> None:
-        """Kill it if it lives, and let go of it."""
-        self.kill_helper()
-        if self.helper is not None:
-            if self.helper.stdout:
-                self.helper.stdout.close()
-            self.helper = None
+    def stop_writer(self) -> None:
+        """Kill it if it lives, and close its output."""
+        self.kill_writer()
+        if self.writer is not None:
+            if self.writer.stdout:
+                self.writer.stdout.close()
+            self.writer = None
+
+
+# ── Turns to capture, and the export of another vault ─────────────────────────────────────────
+
+
+def turn(number: int, session: str, word: str = "") -> list[dict[str, Any]]:
+    """The events of a turn: asked, run, failed or not, answered."""
+    base = {"session_id": session, "prompt_id": f"k{number}", "cwd": "/nowhere"}
+    tool = {"tool_name": "Bash", "tool_use_id": f"t{number}"}
+    command = {"command": f"make check-{number % 50}"}
+    asked = f"Why does worker {number} time out? {word}".strip()
+    said = f"Worker {number} waits for a lock. We chose a queue over a lock because it is fair. {word}"
+    payloads = [
+        {**base, "hook_event_name": "UserPromptSubmit", "prompt": asked},
+        {
+            **base, **tool, "hook_event_name": "PostToolUse", "tool_input": command,
+            "tool_response": {"stdout": f"ok {number} {word}", "stderr": "", "interrupted": False},
+        },
+        {**base, "hook_event_name": "Stop", "last_assistant_message": said.strip()},
+    ]  # fmt: skip
+    return [as_event(payload) for payload in payloads]
+
+
+def reworded_export(data: bytes, word: str) -> bytes:
+    """The same export from another vault: nothing in it is known, and each memory has this word."""
+    lines = [json.loads(line) for line in data.splitlines()]
+    header, records = lines[0], lines[1:-1]
+    names = {
+        str(one[key])
+        for one in records
+        for key in ("uid", "key")
+        if one["record"] in {"session", "event", "summary"} and key in one
+    }
+    writer = archive.ExportWriter(header["memd"], None, header["counts"])
+    out = [writer.header()]
+    for one in records:
+        fields = {
+            name: f"{value[:60]}-{word}" if isinstance(value, str) and value in names else value
+            for name, value in one.items()
+        }
+        if one["record"] == "summary":
+            fields["body"] = f"{one['body']} {word}"
+        out.append(writer.record(fields.pop("record"), fields))
+    return b"".join((*out, writer.end()))
+
+
+@functools.cache
+def foreign_export() -> bytes:
+    """What another machine's vault exports: some memories and turns."""
+    with harness.daemon("[engines]\nembedder = 'hashing'\n") as daemon:
+        with daemon.client() as client:
+            now = time.time_ns() // 1_000_000
+            client.call("memd/remember", {"memories": list(corpus.Corpus(3).memories(60, now))})
+            events = [one for number in range(20) for one in turn(-number, "elsewhere")]
+            client.call("memd/capture", {"events": events})
+        daemon.settle()
+        out: list[bytes] = []
+        archive.export_vault(daemon.paths.database, "0", out.append)
+    return b"".join(out)
+
+
+def _event_name(event: dict[str, Any]) -> tuple[str, str]:
+    return event["payload"]["prompt_id"], event["payload"]["hook_event_name"]
 
 
 # ── The kinds of work ─────────────────────────────────────────────────────────────────────────
@@ -258,9 +320,7 @@ def _forget(site: Site, client: Client) -> None:
     last = site.capture(client, events)
     client.call("memd/search", {"query": said[0], "min_event": last, "project": "all"})
     site.promises.memories -= set(ids)
-    site.promises.events -= {
-        (one["payload"]["prompt_id"], one["payload"]["hook_event_name"]) for one in events
-    }
+    site.promises.events -= {_event_name(one) for one in events}
     with site.doing("forgetting"):
         site.forget(client, "memd/forget", {"ids": ids[:10]}, set(words[:10]))
     with site.doing("forgetting"):
@@ -290,14 +350,11 @@ def _reembed(site: Site, client: Client) -> None:
         else:
             break
     with site.doing("re-embedding"):
-        while (told := room(client, "backfill"))["missing"] or not told["space"]:
+        while True:
+            backfill = worker(client.call("memd/status"), "backfill")
+            if backfill["space"] and not backfill["missing"]:
+                return
             time.sleep(0.02)
-
-
-def room(client: Client, name: str) -> dict[str, Any]:
-    """What a room of the daemon says of itself."""
-    rooms = client.call("memd/status")["rooms"]
-    return next(one for one in rooms if one["name"] == name)
 
 
 def _called(kind: str, method: str) -> Work:
@@ -310,10 +367,10 @@ def _called(kind: str, method: str) -> Work:
 
 def _helped(kind: str, what: str) -> Work:
     def work(site: Site, client: Client) -> None:
-        helper = site.start_helper(what)
-        assert helper.stdout is not None
+        writer = site.start_writer(what)
+        assert writer.stdout is not None
         began = 0.0
-        for line in helper.stdout:
+        for line in writer.stdout:
             now = time.perf_counter()
             if line.startswith("+"):
                 site.under_way, began = kind, now
@@ -333,7 +390,7 @@ def _import(site: Site, client: Client) -> None:
     data = reworded_export(foreign_export(), word)
     with site.doing("importing"):
         with staging_vault(site.daemon.paths.database, now) as (vault, name):
-            archive.stage_export(Lines(data), vault, redact_value, lambda _: None)
+            archive.stage_export(io.BytesIO(data), vault, redact_value, lambda _: None)
             commit_staging(vault)
             site.promises.rounds[word] = False
             client.call("memd/import/vault", {"staged": name})

@@ -5,38 +5,35 @@
 Agents speak over the socket and through hooks while a fault lasts. What must hold: each refusal says what
 is wrong and what to do, so does `memd status`; a hook ends with 0 and says nothing, within its budget; asking
 goes on; when the fault is over memd goes on by itself, the spool is taken in, everything acknowledged is
-there once, the books balance, the file is whole. Exit 1 if a promise was broken. Not here: how a disk is
-made bad (disk_faults.py), damaged files (disk_damage.py).
+there once, the ledger balances, the file is whole. Exit 1 if a promise was broken.
 """
 
+import argparse
 import contextlib
 import functools
-import os
 import random
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import harness
 from tests.stress import disk_damage as damage
 from tests.stress import disk_faults as disks
 from tests.stress.disk_daemon import HOOK_S, disk_daemon
-from tests.stress.trials import run
+from tests.stress.support import Trial, run_trials
 
 SLOW_MS = 200
 _MIB = 1024 * 1024
 
 
-def filled(folder: str, size: int = 1 << 40) -> Path:
-    """A file that takes all the room of a disk."""
-    blob = Path(folder, "blob")
-    handle = os.open(blob, os.O_WRONLY | os.O_CREAT)
-    with contextlib.suppress(OSError):
-        for _ in range(size // 4096):
-            os.write(handle, b"x" * 4096)
-    os.close(handle)
-    return blob
+def _fill(folder: str) -> Path:
+    """Write a file that takes all the room of a disk."""
+    file = Path(folder, "fill")
+    with contextlib.suppress(OSError), file.open("wb", buffering=0) as handle:
+        while handle.write(b"x" * 4096):
+            pass
+    return file
 
 
 def full(hooks: int) -> tuple[list[str], str]:
@@ -44,16 +41,16 @@ def full(hooks: int) -> tuple[list[str], str]:
     with disks.small_disk(40 * _MIB) as disk, disk_daemon(disk) as it:
         it.say(2)
         it.ask()
-        blob = filled(disk)
+        file = _fill(disk)
         while it.say(1, 20_000):
             pass
         it.ask()
         for _ in range(hooks):
             it.hook(20_000)
         it.say(1, 3_000_000)  # more than what the reserve has left
-        it.expect_told()
+        it.expect_reason()
         asked = it.ask()
-        blob.unlink()
+        file.unlink()
         took = it.recover()
         acknowledged = it.say(5)
         kept = it.prove()
@@ -80,7 +77,7 @@ def struck(hooks: int, below: str = "", **fault: int) -> tuple[list[str], str]:
         if fault.get("eio_read") is None:
             it.ask()
         if done < 5:  # the five above
-            it.expect_told()
+            it.expect_reason()
         hits = shim.hits
         shim.heal()
         took = it.recover()
@@ -89,8 +86,8 @@ def struck(hooks: int, below: str = "", **fault: int) -> tuple[list[str], str]:
         kept = it.prove()
         if below and kept < hooks:
             it.wrong.append(f"the spool took only {kept} of {hooks} hooks' events")
-    told = f"{done} of 5 acknowledged meanwhile, {kept} of {hooks} hooks' events kept"
-    return it.wrong, f"{told}, {hits} calls failed, goes on after {took:.1f} s"
+    seen = f"{done} of 5 acknowledged meanwhile, {kept} of {hooks} hooks' events kept"
+    return it.wrong, f"{seen}, {hits} calls failed, goes on after {took:.1f} s"
 
 
 def mid_call(strikes: int, kills: int, seed: int) -> tuple[list[str], str]:
@@ -109,7 +106,7 @@ def mid_call(strikes: int, kills: int, seed: int) -> tuple[list[str], str]:
         took = it.recover()
         it.prove()
     return it.wrong, (
-        f"{strikes} strikes, {kills} kills, {len(it.kept)} of {it.told} acknowledged, goes on"
+        f"{strikes} strikes, {kills} kills, {len(it.acknowledged)} of {it.given} acknowledged, goes on"
         f" after {took:.1f} s"
     )
 
@@ -141,25 +138,25 @@ def slow(hooks: int, searches: int) -> tuple[list[str], str]:
     )
 
 
-def trials(strikes: int, seed: int) -> dict[str, Callable[[], tuple[list[str], str]]]:
-    """Every trial by its name."""
-    found: dict[str, Callable[[], tuple[list[str], str]]] = {
-        "full disk": lambda: full(20),
-        "full disk, spool elsewhere": lambda: struck(5, "vaults", full=1),
-        "read-only disk": lambda: struck(5, read_only=1),
-        "read-only disk, spool elsewhere": lambda: struck(5, "vaults", read_only=1),
-        "EIO at every write": lambda: struck(5, "vaults", eio_write=-1),
-        "EIO at every fsync": lambda: struck(5, "vaults", eio_fsync=-1),
-        "EIO at every read": lambda: struck(5, "vaults", eio_read=-1),
-        "EIO in the middle": lambda: mid_call(strikes, strikes // 10, seed),
-        "slow disk": lambda: slow(10, 100),
-    }
+def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
+    yield "full disk", lambda: full(20)
+    for name, below, fault in (
+        ("full disk, spool elsewhere", "vaults", {"full": 1}),
+        ("read-only disk", "", {"read_only": 1}),
+        ("read-only disk, spool elsewhere", "vaults", {"read_only": 1}),
+        ("EIO at every write", "vaults", {"eio_write": -1}),
+        ("EIO at every fsync", "vaults", {"eio_fsync": -1}),
+        ("EIO at every read", "vaults", {"eio_read": -1}),
+    ):
+        yield name, functools.partial(struck, 5, below, **fault)
+    strikes, seed = options.strikes, options.seed
+    yield "EIO in the middle", lambda: mid_call(strikes, strikes // 10, seed)
+    yield "slow disk", lambda: slow(10, 100)
     for name in damage.KINDS:
-        found[f"damaged: {name}"] = functools.partial(damage.damaged, name, seed)
-    found["damaged while it runs"] = lambda: damage.damaged_running(seed)
-    return found
+        yield f"damaged: {name}", functools.partial(damage.damaged, name, seed)
+    yield "damaged while it runs", lambda: damage.damaged_running(seed)
 
 
 def main() -> None:
     """Run the trials."""
-    run("disk", __doc__, lambda asked: trials(asked.strikes, asked.seed), strikes=120)
+    run_trials("disk", __doc__, _trials, strikes=120)

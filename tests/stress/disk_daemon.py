@@ -1,4 +1,4 @@
-"""One daemon on a disk that may be bad: what it was told, what it acknowledged, and whether that holds.
+"""One daemon on a disk that may be bad: what it was given, what it acknowledged, and whether that holds.
 
 Events come over the socket and through hooks. Broken promises are gathered in `wrong`. Not here: what is
 done to the disk.
@@ -9,36 +9,32 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import apsw
 
-import memd
 from benchmarks import harness
 from memd.errors import Broken
+from tests.stress.support import as_event, wait_until, worker
 
-HOOK = str(Path(memd.__file__).with_name("hook.py"))
 HOOK_S = 1.5
 """A hook's budget, and what it takes to start it and to write a spool on a busy machine."""
-RECOVERS_S = 60.0
-_TOLD = ("room", "writable", "disk")
-"""One of these stands in whatever a person is told about a disk."""
+_REASONS = ("room", "writable", "disk")
+"""Each message about a bad disk contains one of these."""
 
 
 @dataclass
 class DiskDaemon:
-    """One daemon, what it was told, and what it acknowledged."""
+    """One daemon, what it was given, and what it acknowledged."""
 
     home: str
     environ: dict[str, str] = field(default_factory=dict)
-    told: int = 0
-    kept: set[str] = field(default_factory=set)
+    given: int = 0
+    acknowledged: set[str] = field(default_factory=set)
     hooked: set[str] = field(default_factory=set)
     refusals: set[str] = field(default_factory=set)
     hook_s: list[float] = field(default_factory=list)
@@ -58,11 +54,11 @@ class DiskDaemon:
             for _ in range(count):
                 name, payload = self._event(size)
                 try:
-                    client.call("memd/capture", {"client": "claude-code", "payload": payload})
+                    client.call("memd/capture", as_event(payload))
                 except Broken as error:
                     self.refusals.add(error.message)
                 else:
-                    self.kept.add(name)
+                    self.acknowledged.add(name)
                     done += 1
         return done
 
@@ -71,12 +67,10 @@ class DiskDaemon:
         name, payload = self._event(size)
         began = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-I", "-S", HOOK, "UserPromptSubmit"],
-            input=json.dumps(payload).encode(),
-            env=self.daemon.environ,
-            capture_output=True,
-            check=False,
-        )
+            [*self.daemon.hook_command, "UserPromptSubmit"],
+            input=json.dumps(payload).encode(), env=self.daemon.environ,
+            capture_output=True, check=False,
+        )  # fmt: skip
         took = time.perf_counter() - began
         self.hook_s.append(took)
         self.hooked.add(name)
@@ -86,11 +80,11 @@ class DiskDaemon:
     def ask(self) -> float:
         """Search; the seconds it took. What was said first must have been distilled for that."""
         asked = {"query": "torture", "project": "all"}
-        deadline = time.perf_counter() + RECOVERS_S
         with self.daemon.client() as client:
-            while not self.is_distilled and time.perf_counter() < deadline:
-                self.is_distilled = bool(client.call("memd/search", asked)["hits"])
-                time.sleep(0.02)
+            if not self.is_distilled:
+                self.is_distilled = wait_until(
+                    lambda: client.call("memd/search", asked)["hits"]
+                )
             began = time.perf_counter()
             found = client.call("memd/search", asked)
         if not found["hits"]:
@@ -99,14 +93,8 @@ class DiskDaemon:
 
     def memd(self, *words: str) -> tuple[int, str]:
         """A command of memd's; (exit status, what it said)."""
-        done = subprocess.run(
-            [sys.executable, "-m", "memd", *words],
-            env=self.daemon.environ,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        return done.returncode, done.stdout + done.stderr
+        done = self.daemon.run(*words)
+        return done.returncode, (done.stdout + done.stderr).decode()
 
     def status(self) -> dict[str, Any]:
         """How the daemon says that it is."""
@@ -114,25 +102,24 @@ class DiskDaemon:
             found: dict[str, Any] = client.call("memd/status")
         return found
 
-    def expect_told(self) -> None:
+    def expect_reason(self) -> None:
         """What was refused, and the status, say what is wrong."""
         reasons = self.status()["reasons"]
         for text in (*self.refusals, " ".join(reasons)):
-            if not any(word in text for word in _TOLD):
+            if not any(word in text for word in _REASONS):
                 self.wrong.append(f"that does not say what is wrong: {text!r}")
 
     def recover(self) -> float:
         """Wait until the vault is written again and the spool is empty; how long that took."""
         began = time.perf_counter()
-        while time.perf_counter() - began < RECOVERS_S:
-            intake = next(room for room in self.status()["rooms"] if room["name"] == "intake")
-            if intake["failing"] is None and not self.status()["spool"]["files"]:
-                return time.perf_counter() - began
-            time.sleep(0.05)
-        self.wrong.append(
-            f"it did not go on within {RECOVERS_S:.0f} s: {self.status()['reasons']}"
-        )
-        return RECOVERS_S
+
+        def is_well() -> bool:
+            status = self.status()
+            return worker(status, "intake")["failing"] is None and not status["spool"]["files"]
+
+        if not wait_until(is_well):
+            self.wrong.append(f"it did not recover: {self.status()['reasons']}")
+        return time.perf_counter() - began
 
     def prove(self) -> int:
         """Stop the daemon, then look into its file: whole, everything once; how many hooks' events are there."""
@@ -143,24 +130,24 @@ class DiskDaemon:
             if (said := vault.execute("PRAGMA integrity_check").get) != "ok":
                 self.wrong.append(f"the file is not whole: {said}")
             found = [turn for (turn,) in vault.execute("SELECT turn FROM events")]
-            books = dict(vault.execute("SELECT outcome, sum(count) FROM receipts GROUP BY 1"))
+            ledger = dict(vault.execute("SELECT outcome, sum(count) FROM receipts GROUP BY 1"))
         self.found = len(found)
-        if lost := self.kept - set(found):
+        if lost := self.acknowledged - set(found):
             self.wrong.append(f"{len(lost)} acknowledged events are lost")
         if len(found) != len(set(found)):
             self.wrong.append(f"{len(found) - len(set(found))} events are there twice")
-        if books.pop("received") != sum(books.values()):
-            self.wrong.append("the books do not balance")
+        if ledger.pop("received") != sum(ledger.values()):
+            self.wrong.append("the ledger do not balance")
         return len(self.hooked & set(found))
 
     def _event(self, size: int) -> tuple[str, dict[str, Any]]:
-        self.told += 1
-        name = f"{self.told}-{random.getrandbits(32):x}"
+        self.given += 1
+        name = f"{self.given}-{random.getrandbits(32):x}"
         return name, {
             "hook_event_name": "UserPromptSubmit",
-            "session_id": f"session {self.told % 5}",
+            "session_id": f"session {self.given % 5}",
             "prompt_id": name,
-            "prompt": f"torture number {self.told} " + "word " * (size // 5),
+            "prompt": f"torture number {self.given} " + "word " * (size // 5),
             "cwd": self.home,
         }
 

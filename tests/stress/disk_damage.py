@@ -1,9 +1,9 @@
 """Damaged vaults: found at the start and while it runs, set aside and never written to, brought back.
 
-Each damage is done to a copy of one vault with a backup. What must hold: no daemon starts, and whoever
-asks is told which command helps; hooks go on into the spool; no byte of the damaged files changes, nor
+Each damage is done to a copy of one vault with a backup. What must hold: no daemon starts, and commands
+say which command helps; hooks go on into the spool; no byte of the damaged files changes, nor
 when they are set aside; `memd restore` brings back the backup, `memd restore --salvage` what can be read
-(not where the beginning of the file is gone); then the spool is taken in, and the doctor is content. Not here: bad disks (disk.py).
+(not where the beginning of the file is gone); then the spool is taken in, and the doctor is content.
 """
 
 import contextlib
@@ -25,28 +25,25 @@ _HOOKS = 3
 _TRIES = 200
 
 
-def _over(path: str, at: int, size: int, rng: random.Random) -> None:
+def _overwrite(path: str, at: int, size: int, rng: random.Random) -> None:
     with Path(path).open("r+b") as file:
         file.seek(at)
         file.write(rng.randbytes(size))
 
 
-def _pages(vault: str, rng: random.Random) -> None:
+def _overwrite_pages(vault: str, rng: random.Random, one_in: int = 20) -> None:
     pages = Path(vault).stat().st_size // _PAGE
-    for page in rng.sample(range(1, pages), max(3, pages // 20)):
-        _over(vault, page * _PAGE, _PAGE, rng)
+    for page in rng.sample(range(2, pages), max(3, pages // one_in)):
+        _overwrite(vault, page * _PAGE, _PAGE, rng)
 
 
-KINDS: dict[str, Callable[[str, random.Random], None]] = {
-    "random bytes over pages": _pages,
-    "header overwritten": lambda vault, rng: _over(vault, 0, 100, rng),
-    "first page overwritten": lambda vault, rng: _over(vault, 0, _PAGE, rng),
+KINDS: dict[str, Callable[[str, random.Random], object]] = {
+    "random bytes over pages": _overwrite_pages,
+    "header overwritten": lambda vault, rng: _overwrite(vault, 0, 100, rng),
+    "first page overwritten": lambda vault, rng: _overwrite(vault, 0, _PAGE, rng),
     "cut in half": lambda vault, _: os.truncate(vault, Path(vault).stat().st_size // 2 + 100),
     "no bytes at all": lambda vault, _: os.truncate(vault, 0),
-    "a text file in its place": lambda vault, _: (
-        Path(vault).write_text("Dear diary.\n" * 99),
-        None,
-    )[1],
+    "a text file in its place": lambda vault, _: Path(vault).write_text("Dear diary.\n" * 99),
 }
 """What is done to a vault that its daemon has left."""
 
@@ -77,30 +74,26 @@ def _digests(vault: str) -> dict[str, str]:
 
 def damaged(kind: str, seed: int) -> tuple[list[str], str]:
     """Do this to a vault; see that it is noticed, kept, and made good in both ways."""
-    told = []
+    seen = []
     with _vault() as it:
         vault = it.daemon.paths.database
         KINDS[kind](vault, random.Random(seed))
         was = _digests(vault)
-        told.append(_noticed(it))
+        seen.append(_noticed(it))
         if _digests(vault) != was:
             it.wrong.append("looking at the damaged file changed it")
-        twin = tempfile.mkdtemp(prefix="torture-")
-        try:
-            shutil.copytree(
-                it.home, twin, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.sock")
-            )
+        with tempfile.TemporaryDirectory(prefix="torture-") as twin:
+            ignore = shutil.ignore_patterns("*.sock")
+            shutil.copytree(it.home, twin, dirs_exist_ok=True, ignore=ignore)
             other = disk.DiskDaemon(twin, hooked=set(it.hooked))
-            told.append("restore: " + _mended(other, was, "restore", "--yes"))
+            seen.append("restore: " + _mended(other, was, "restore", "--yes"))
             it.wrong += other.wrong
-        finally:
-            shutil.rmtree(twin)
-        told.append("salvage: " + _mended(it, was, "restore", "--salvage", "--yes"))
-    return it.wrong, "; ".join(told)
+        seen.append("salvage: " + _mended(it, was, "restore", "--salvage", "--yes"))
+    return it.wrong, "; ".join(seen)
 
 
 def _noticed(it: disk.DiskDaemon) -> str:
-    """No daemon starts; who asks is told which command helps; hooks are taken by the spool."""
+    """No daemon starts; commands say which command helps; hooks are taken by the spool."""
     for command, expected in (("start", 1), ("status", 2), ("doctor", 1)):
         status, said = it.memd(command)
         if status != expected or "memd restore" not in said:
@@ -133,7 +126,7 @@ def _mended(it: disk.DiskDaemon, was: dict[str, str], *words: str) -> str:
     if problems := [line for line in found.splitlines() if line.startswith("problem")]:
         it.wrong.append(f"after `memd {' '.join(words)}` the doctor finds {problems}")
     it.ask()
-    it.kept = set()  # of what is damaged, not everything comes back
+    it.acknowledged = set()  # of what is damaged, not everything comes back
     if it.prove() < _HOOKS:
         it.wrong.append("what hooks put into the spool is not there")
     return f"{it.found} of {20 + _EVENTS + _HOOKS} events"
@@ -146,9 +139,7 @@ def damaged_running(seed: int) -> tuple[list[str], str]:
         it.daemon.start()
         vault = it.daemon.paths.database
         it.daemon.settle(is_distilled=False)
-        pages = Path(vault).stat().st_size // _PAGE
-        for page in rng.sample(range(2, pages), pages // 3):
-            _over(vault, page * _PAGE, _PAGE, rng)
+        _overwrite_pages(vault, rng, 3)
         with it.daemon.client() as client:
             tries = next((n for n in range(_TRIES) if _is_noticed(it, client)), _TRIES)
         if tries == _TRIES:
@@ -167,8 +158,8 @@ def damaged_running(seed: int) -> tuple[list[str], str]:
         it.daemon.stop()
         if _digests(vault) != was:
             it.wrong.append("it wrote into the damaged file as it left")
-        told = _mended(it, was, "restore", "--salvage", "--yes")
-    return it.wrong, f"noticed after {tries} calls; salvage: {told}"
+        seen = _mended(it, was, "restore", "--salvage", "--yes")
+    return it.wrong, f"noticed after {tries} calls; salvage: {seen}"
 
 
 def _is_noticed(it: disk.DiskDaemon, client: Client) -> bool:

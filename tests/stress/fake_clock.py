@@ -1,17 +1,15 @@
-"""memd with another clock: every process that runs here reads a wall clock that somebody else sets.
+"""memd with another clock: every process that runs here reads a wall clock that a test sets.
 
     python fake_clock.py FILE serve | hook … | status …
 
-FILE holds by how many milliseconds the clock is wrong; it is read each time. The monotonic clock goes on.
-`Clock` is the hand that sets it, `turn` what happens at a time. Not here: what is tried with it.
+FILE holds by how many milliseconds the clock is wrong; it is read each time. The monotonic clock is right.
+`Clock` sets it; `turn` makes the events of a turn at a time.
 """
 
 import runpy
 import struct
-import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +39,14 @@ class Clock:
         self.set_shift(at - _REAL() // _MILLION)
 
     def set_shift(self, shift: int) -> None:
-        """Let it be wrong by so much; all readers see either this or what was."""
+        """Set by how much it is wrong; readers see the old or the new value whole."""
         self.shift = shift
         new = Path(f"{self.path}.new")
         new.write_bytes(struct.pack("<q", shift))
         new.replace(self.path)
 
 
-def wear(path: str) -> None:
+def use_clock(path: str) -> None:
     """Have this process read that clock from now on."""
 
     def time_ns() -> int:
@@ -57,20 +55,6 @@ def wear(path: str) -> None:
 
     time.time_ns = time_ns
     time.time = lambda: time_ns() / 1e9
-
-
-def run(
-    daemon: Any, *words: str, stdin: bytes = b"", zone: str = "UTC"
-) -> subprocess.CompletedProcess[bytes]:
-    """Run a command of memd by this daemon's clock, in a time zone."""
-    return subprocess.run(
-        [*daemon.command, *words],
-        env={**daemon.environ, "TZ": zone, "MEMD_START": "0"},
-        input=stdin,
-        capture_output=True,
-        check=False,
-        timeout=60,
-    )
 
 
 def turn(  # what a turn may be like
@@ -101,21 +85,9 @@ def turn(  # what a turn may be like
     ]
 
 
-def cpu_s(pid: int) -> float:
-    """Seconds of work of a process so far."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:  # noqa: PTH123
-        fields = file.read().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
-def command(path: str) -> Sequence[str]:
-    """How memd is called to have this clock."""
-    return [sys.executable, str(Path(__file__)), path]
-
-
 def main() -> None:
     """Be memd."""
-    wear(sys.argv[1])
+    use_clock(sys.argv[1])
     sys.argv[:] = ["memd", *sys.argv[2:]]
     del sys.path[0]  # memd is installed; what lies beside this file is none of it
     runpy.run_module("memd", run_name="__main__", alter_sys=False)

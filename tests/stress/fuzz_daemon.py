@@ -1,8 +1,7 @@
 """A real daemon fuzzed from outside: every control call, every tool, and hooks, as lines and as processes.
 
 No line goes unanswered, no answer is a fault of memd's own, nothing stands in the log as an error, the
-books balance, and `memd status` stays healthy. Not here: what is read without a daemon
-(fuzz_targets.py).
+ledger balances, and `memd status` stays healthy.
 """
 
 import collections
@@ -16,19 +15,18 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import memd
 from benchmarks import corpus, harness
 from memd.server import jsonrpc
 from memd.server.control import BATCHES, Control
-from tests.stress import generators
+from tests.stress import generators, support
 from tests.stress.generators import Generator, dumped
 
-RSS_MB = 320.0
 ANSWER_S = 60.0
 """How long until a line is answered, where others compute on the same processors."""
-CONFIG = "[engines]\nembedder = 'hashing'\n[distill]\nidle_s = 1\ninterval_s = 1\n[consolidate]\ninterval_s = 2\n"
+CONFIG = (
+    f"{support.HASHING}[distill]\nidle_s = 1\ninterval_s = 1\n[consolidate]\ninterval_s = 2\n"
+)
 _LINES = 12
-_ROOT = Path(memd.__file__).parent
 _OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
 _COSTLY = frozenset(
     {"memd/reindex", "memd/vacuum", "memd/doctor", "memd/consolidate", "memd/scrub"}
@@ -43,11 +41,6 @@ _NAMED = {
     "relation": ("compatible", "supersedes", "contradicts"),
     "what": ("r1", "#2", "1,2", "r", "0,0"),
     "pattern": ("cache", "(", "a{99999}", "\\d+ times"),
-}
-_HELLO = {
-    "protocolVersion": "2025-11-25",
-    "capabilities": {},
-    "clientInfo": {"name": "f", "version": "1"},
 }
 
 
@@ -138,7 +131,7 @@ class Wire:
                 is_told = not (isinstance(said, jsonrpc.Call) and said.id is None)
                 wanted[key] += is_told
                 owner.setdefault(key, line)
-        begun = _line(0, "initialize", _HELLO) if is_mcp else _line(0, "memd/ping", {})
+        begun = _line(0, "initialize", harness.HELLO) if is_mcp else _line(0, "memd/ping", {})
         wanted["0"] += 1
         told = _exchanged(self._daemon.paths.socket, [begun, *lines], wanted.total())
         for answer in told:
@@ -162,12 +155,7 @@ def _captured(generator: Generator, number: int) -> dict[str, Any]:
     known = payloads()
     payload = generator.changed(known[number % len(known)], 0.05)
     at = generator.random.choice((None, 0, 1_790_000_000_000 + number, 2**53))
-    return {
-        "client": "claude-code",
-        "payload": payload,
-        "at": at,
-        "inject": generator.chance(0.3),
-    }
+    return support.as_event(payload, at=at, inject=generator.chance(0.3))
 
 
 @functools.cache
@@ -211,7 +199,7 @@ def _fault(answer: bytes) -> str | None:
 
 def _tools(path: str) -> dict[str, dict[str, Any]]:
     """Every tool → the schema of its arguments, as the daemon says."""
-    asked = [_line(0, "initialize", _HELLO), _line(1, "tools/list", {})]
+    asked = [_line(0, "initialize", harness.HELLO), _line(1, "tools/list", {})]
     told = json.loads(_exchanged(path, asked, 2)[1])["result"]["tools"]
     return {one["name"]: one["inputSchema"] for one in told}
 
@@ -220,13 +208,7 @@ def complaints(daemon: harness.Daemon) -> list[str]:
     """What `memd status` complains about."""
     with daemon.client() as client:
         status = client.call("memd/status")
-    listener = next(room for room in status["rooms"] if room["name"] == "listener")
-    wrong = [f"not healthy: {one}" for one in status["reasons"]]
-    if listener["failures"] or not status["books"]["balanced"]:
-        wrong.append(f"{listener['failures']} calls failed; the books say {status['books']}")
-    if (used := daemon.rss_mb()) > RSS_MB:
-        wrong.append(f"RSS {used:.0f} MB, limit {RSS_MB:.0f}")
-    return wrong
+    return support.status_complaints(status) + support.memory_complaints(daemon.rss_mb())
 
 
 def logged_errors(daemon: harness.Daemon) -> list[str]:

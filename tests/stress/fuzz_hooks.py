@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+from typing import Any
 
 import memd
 from benchmarks import harness
@@ -17,6 +17,7 @@ from memd import hook
 from memd.capture import spool
 from tests.stress import fuzz_daemon
 from tests.stress.generators import Generator, dumped
+from tests.stress.support import as_event, wait_until
 
 _HOOK = Path(memd.__file__).with_name("hook.py")
 
@@ -41,13 +42,10 @@ class Hooks:
 
     def _spool(self, generator: Generator) -> bool:
         """Whether a line that no hook would write was put into the spool."""
-        said = {"client": "claude-code", "payload": _altered(generator, 0.1), "at": 1, "directory": "/p"}  # fmt: skip
+        said = as_event(_altered(generator, 0.1), at=1, directory="/p")
         data = dumped(generator.changed(said, 0.3))
-        data = (
-            (generator.torn(data) if generator.chance(0.2) else data)
-            .replace(b"\n", b" ")
-            .strip()
-        )
+        data = generator.torn(data) if generator.chance(0.2) else data
+        data = data.replace(b"\n", b" ").strip()
         if data:
             spool.append(self._daemon.paths.spool_dir, data)
         return bool(data)
@@ -55,18 +53,15 @@ class Hooks:
     def are_received(self) -> bool:
         """Whether the daemon has received all of it, and its ledger balances."""
         with self._daemon.client() as client:
-            books = client.call("memd/status")["books"]
-        return bool(books["received"] >= self.given and books["balanced"])
+            ledger = client.call("memd/status")["books"]
+        return bool(ledger["received"] >= self.given and ledger["balanced"])
 
     def wait(self) -> None:
         """Wait until all of it was received; AssertionError after a minute."""
-        deadline = time.monotonic() + fuzz_daemon.ANSWER_S
-        while not self.are_received():
-            assert time.monotonic() < deadline, f"{self.given} payloads were not received"
-            time.sleep(0.05)
+        assert wait_until(self.are_received), f"{self.given} payloads were not received"
 
 
-def _altered(generator: Generator, share: float) -> object:
+def _altered(generator: Generator, share: float) -> Any:
     return generator.changed(generator.random.choice(fuzz_daemon.payloads()), share)
 
 

@@ -155,7 +155,6 @@ def exports() -> Iterator[Target]:
     """A changed export comes in whole, or is refused by its line and nothing of it is there."""
     with tempfile.TemporaryDirectory() as home:
         path = f"{home}/b.db"
-        db = Database(path, NOW)
 
         def take(data: bytes) -> None:
             before = db.read_now(_counted)
@@ -169,10 +168,8 @@ def exports() -> Iterator[Target]:
             except MemdError as refused:
                 same(db.read_now(_counted), before, f"half imported ({refused.message})")
 
-        try:
+        with contextlib.closing(Database(path, NOW)) as db:
             yield Target(_exports_made, take)
-        finally:
-            db.close()
 
 
 def _counted(tx: apsw.Connection) -> list[int]:
@@ -192,33 +189,17 @@ def notes_made(generator: Generator) -> tuple[str, bytes]:
         return kind, generator.lines(seeds, 8)
     if kind == "claude-mem":
         columns = (
-            "id",
-            "type",
-            "title",
-            "subtitle",
-            "narrative",
-            "facts",
-            "concepts",
-            "text",
-            "files_read",
-            "created_at_epoch",
-            "created_at",
-            "project",
-            "status",
-            "content",
-            "memory_session_id",
-            "request",
-        )
+            "id", "type", "title", "subtitle", "narrative", "facts", "concepts", "text", "files_read",
+            "created_at_epoch", "created_at", "project", "status", "content", "memory_session_id", "request",
+        )  # fmt: skip
         texts = (None, "", "[1, null]", "1790000000", generator.text(), generator.text())
         row = {name: generator.random.choice(texts) for name in columns}
         names = {name: generator.word()[:200] for name in ("memory_session_id", "project")}
         return kind, dumped(row | names)
     front = f"---\ntitle: {generator.word()}\ntags: [{generator.word()}]\ndate: {generator.word()}\n---\n"
-    parts = [
-        generator.random.choice(("\n# ", "\n## ", "\n- ", "\n\n", "\n", "\n- [a]("))
-        + generator.text()
-        for _ in range(generator.random.randrange(8))
-    ]
+    marks = ("\n# ", "\n## ", "\n- ", "\n\n", "\n", "\n- [a](")
+    count = generator.random.randrange(8)
+    parts = [generator.random.choice(marks) + generator.text() for _ in range(count)]
     whole = (front if generator.chance(0.5) else "") + "".join(parts)
     return kind, whole.encode("utf-8", "replace")
 

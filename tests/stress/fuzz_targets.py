@@ -1,7 +1,7 @@
 """What of memd is fuzzed in this process, and what must hold of each: readers, redaction, queries, words.
 
 A target makes an input and takes it; whatever it raises is a finding. Refusals that memd documents are
-caught here, and nothing else. Not here: the daemon and its doors (fuzz_daemon.py).
+caught here, and nothing else.
 """
 
 import contextlib
@@ -63,14 +63,8 @@ def _redaction(value: Any) -> None:
 
 
 def _value(generator: Generator) -> Any:
-    kind = generator.random.choices(("text", "hook", "value"), (5, 2, 2))[0]
-    if kind == "text":
-        return generator.text()
-    return (
-        generator.changed(generator.random.choice(_hooks()))
-        if kind == "hook"
-        else generator.value()
-    )
+    hook = functools.partial(generator.changed, generator.random.choice(_hooks()))
+    return generator.random.choices((generator.text, hook, generator.value), (5, 2, 2))[0]()
 
 
 @functools.cache
@@ -88,9 +82,8 @@ def _payload(generator: Generator) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _capture() -> Iterator[Target]:
-    """Every payload is stored, filtered or refused, and the books balance."""
+    """Every payload is stored, filtered or refused, and the ledger balances."""
     with tempfile.TemporaryDirectory() as home:
-        db = Database(f"{home}/memd.db", NOW)
         ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
 
         def take(given: Mapping[str, Any]) -> None:
@@ -100,24 +93,20 @@ def _capture() -> Iterator[Target]:
                 _encoded(ready_one.verdict.payload)
             elif not isinstance(ready_one.verdict, Ignored | Refused):
                 raise TypeError(f"the verdict is {ready_one.verdict!r}")
-            for outcome in (
-                {"stored", "duplicate", "filtered", "refused"},
-                {"duplicate", "filtered", "refused"},
-            ):
+            again = {"duplicate", "filtered", "refused"}
+            for outcome in (again | {"stored"}, again):
                 (receipt,) = db.write_now(lambda tx: store_items(tx, [ready_one], NOW))
                 if receipt.outcome not in outcome:
                     raise AssertionError(f"{receipt.outcome}, of {outcome}")
 
-        try:
+        with contextlib.closing(Database(f"{home}/memd.db", NOW)) as db:
             yield Target(_payload, take)
-        finally:
-            db.close()
 
 
 def _turn(generator: Generator) -> list[dict[str, Any]]:
     """A turn with tools and its end, in which anything may have been said."""
     start = generator.random.randrange(len(_hooks()))
-    texts = (
+    texts = {
         "prompt",
         "last_assistant_message",
         "error",
@@ -125,7 +114,7 @@ def _turn(generator: Generator) -> list[dict[str, Any]]:
         "stderr",
         "command",
         "content",
-    )
+    }
     ids = {"session_id": "s", "prompt_id": "p"}
 
     def spoken(value: Any, name: str = "") -> Any:
@@ -135,15 +124,11 @@ def _turn(generator: Generator) -> list[dict[str, Any]]:
             return generator.text()
         return value
 
-    payloads = [
-        _hooks()[(start + n) % len(_hooks())] for n in range(generator.random.randrange(1, 12))
-    ]
+    count = generator.random.randrange(1, 12)
+    payloads = [_hooks()[(start + n) % len(_hooks())] for n in range(count)]
     made = [generator.changed(spoken(one), 0.03) for one in payloads]
-    turn = [
-        {**one, **ids, "tool_use_id": f"t{n}"}
-        for n, one in enumerate(made)
-        if isinstance(one, dict)
-    ]
+    tools = [one for one in made if isinstance(one, dict)]
+    turn = [{**one, **ids, "tool_use_id": f"t{n}"} for n, one in enumerate(tools)]
     prompt = {"hook_event_name": "UserPromptSubmit", "cwd": "/p", "prompt": generator.text()}
     end = {"hook_event_name": "Stop", "cwd": "/p", "last_assistant_message": generator.text()}
     return [{**prompt, **ids}, *turn, {**end, **ids}]
@@ -154,7 +139,6 @@ def _distill() -> Iterator[Target]:
     """Whatever was said in a turn, it becomes memories, the same ones each time, and those passages."""
     with tempfile.TemporaryDirectory() as home:
         ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
-        db = Database(f"{home}/memd.db", NOW)
 
         def take(payloads: list[dict[str, Any]]) -> None:
             items = [
@@ -164,10 +148,8 @@ def _distill() -> Iterator[Target]:
             with contextlib.suppress(_Undone):
                 db.write_now(lambda tx: _distilled(tx, prepared))
 
-        try:
+        with contextlib.closing(Database(f"{home}/memd.db", NOW)) as db:
             yield Target(_turn, take)
-        finally:
-            db.close()
 
 
 class _Undone(Exception):
@@ -203,10 +185,8 @@ _TOML = (
 
 
 def _config_made(generator: Generator) -> str:
-    whole = "".join(
-        generator.bent(one)
-        for one in generator.random.choices(_TOML, k=generator.random.choice((1, 1, 2)))
-    )
+    parts = generator.random.choices(_TOML, k=generator.random.choice((1, 1, 2)))
+    whole = "".join(map(generator.bent, parts))
     value = generator.random.choice((generator.text, lambda: str(generator.scalar())))()
     return whole + f"x = {value}" if generator.chance(0.3) else whole
 
@@ -237,10 +217,8 @@ def _query() -> Iterator[Target]:
 
     def take(said: str) -> None:
         asked = query.parse_terms(said)
-        for expression in (
-            query.fts_expression(asked),
-            *map(query.phrase_expression, asked.phrases),
-        ):
+        phrases = map(query.phrase_expression, asked.phrases)
+        for expression in (query.fts_expression(asked), *phrases):
             if expression:
                 shown = text_module.storable(expression)
                 db.execute("SELECT rowid FROM f WHERE f MATCH ?", (shown,)).fetchall()
@@ -252,14 +230,8 @@ def _query() -> Iterator[Target]:
 
 def _words(said: str) -> None:
     """Words, times and names of imports of any text; a folded text is folded."""
-    for work in (
-        text_module.words,
-        text_module.content_stems,
-        text_module.normalised,
-        text_module.storable,
-        text_module.digest,
-    ):
-        work(said)
+    for name in ("words", "content_stems", "normalised", "storable", "digest"):
+        getattr(text_module, name)(said)
     same(text_module.fold(text_module.fold(said)), text_module.fold(said), "folded twice")
     if len(text_module.one_line(said, 40)) > 40:  # the limit just given
         raise AssertionError("one line is too long")

@@ -131,14 +131,9 @@ class Generator:
         for _ in range(self.random.choice((1, 1, 2, 4))):
             at = self.random.randrange(len(data) + 1)
             to = min(len(data), at + self.random.choice((0, 1, 1, 4, 50)))
-            middle = self.random.choice(
-                (
-                    b"",
-                    self.word().encode("utf-8", "surrogatepass"),
-                    bytes([self.random.randrange(256)]),
-                    data[at:to] * 2,
-                )
-            )
+            word = self.word().encode("utf-8", "surrogatepass")
+            byte = bytes([self.random.randrange(256)])
+            middle = self.random.choice((b"", word, byte, data[at:to] * 2))
             data = data[:at] + middle + (b"" if self.chance(0.05) else data[to:])
         return data
 
@@ -192,7 +187,9 @@ class Generator:
             made[self.word()] = self.value(2)
         return made
 
-    def fitting(self, schema: Mapping[str, Any], defs: Mapping[str, Any] | None = None) -> Any:  # noqa: PLR0911  # one for each form of schema
+    def fitting(
+        self, schema: Mapping[str, Any], defs: Mapping[str, Any] | None = None
+    ) -> Any:  # one for each form of schema
         """A value that fits this JSON schema, or nearly."""
         defs = schema.get("$defs", defs or {})
         if "$ref" in schema:

@@ -1,6 +1,6 @@
 """Hostile directories and environments: nothing changes, hangs or moves a terminal.
 
-Each part returns what went wrong, in words. Memories that leave their fence: tests/serve.
+Each part returns what went wrong, in words.
 """
 
 import os
@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from memd.capture.project import resolve_project
-from tests.stress.intrusion import SPARSE, home_of_a_user, memd, served
+from tests.stress.intrusion import SPARSE, careless_user, start_without_umask
+from tests.stress.support import as_event
 
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 _EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066 evil"
@@ -33,30 +34,18 @@ def _hostile(top: Path) -> Iterator[Path]:
         path = Path(os.fsdecode(os.fsencode(top) + b"/" + name))
         path.mkdir()
         yield path
-    for n, said in enumerate(
-        (
-            "gitdir: /",
-            "gitdir: /dev",
-            "gitdir: ../pipes",
-            "gitdir: .",
-            "gitdir: \x00",
-            "gitdir:" + "/x" * 3000,
-        )
-    ):
+    targets = ("/", "/dev", "../pipes", ".", "\x00", "/x" * 3000)
+    for n, target in enumerate(targets):
         path = top / f"git-{n}"
         path.mkdir()
-        (path / ".git").write_text(said, encoding="utf-8")
+        (path / ".git").write_text(f"gitdir: {target}", encoding="utf-8")
         yield path
     pipes = top / "pipes"
     pipes.mkdir()
     for name in ("commondir", "gitdir", "HEAD", "config"):
         os.mkfifo(pipes / name)
-    for name, target in (
-        ("loop", ".git"),
-        ("null", "/dev/zero"),
-        ("up", ".."),
-        ("pipe", "../pipes/HEAD"),
-    ):
+    links = {"loop": ".git", "null": "/dev/zero", "up": "..", "pipe": "../pipes/HEAD"}
+    for name, target in links.items():
         path = top / f"link-{name}"
         path.mkdir()
         (path / ".git").symlink_to(target)
@@ -81,47 +70,37 @@ def _state(top: Path) -> list[tuple[str, int, int, int]]:
 
 
 _COMMANDS = (
-    "search fox --project all",
-    "search fox --project all --scores",
-    "timeline --project all",
-    "project list",
-    "get 1",
-    "why 1",
-    "why 1 --graph",
-    "status",
-    "doctor",
-    "consolidate --dry-run",
+    "search fox --project all", "search fox --project all --scores", "timeline --project all",
+    "project list", "get 1", "why 1", "why 1 --graph", "status", "doctor", "consolidate --dry-run",
     "forget --query fox --dry-run",
-)
+)  # fmt: skip
 
 
 def projects(commands: Sequence[str] = _COMMANDS) -> list[str]:
     """Sessions in hostile directories: nothing there changes or is waited for, no terminal is moved."""
     wrong: list[str] = []
-    with home_of_a_user() as (home, environ):
+    with careless_user() as (home, daemon):
         (home / "p").mkdir()
         hostile = list(_hostile(home / "p"))
         before = _state(home / "p")
-        with served(environ) as daemon:
-            slowest = 0.0
-            for n, directory in enumerate(hostile):
-                began = time.monotonic()
-                resolve_project(str(directory))
-                with daemon.client() as client:
-                    client.call(
-                        "memd/capture",
-                        {"events": _turn(n, os.fsencode(directory).decode("utf-8", "replace"))},
-                    )
-                slowest = max(slowest, time.monotonic() - began)
-            daemon.settle()
-            for command in commands:
-                told = memd(environ, *command.split())
-                text = (told.stdout + told.stderr).decode("utf-8", "replace")
-                if found := _CONTROL.search(text):
-                    near = text[max(0, found.start() - 30) : found.end() + 10]
-                    wrong.append(f"memd {command} printed {near!r}")
-                if "Traceback" in text or told.returncode not in {0, 1}:
-                    wrong.append(f"memd {command}: {text[-200:]}")
+        start_without_umask(daemon)
+        slowest = 0.0
+        for n, directory in enumerate(hostile):
+            began = time.monotonic()
+            resolve_project(str(directory))
+            name = os.fsencode(directory).decode("utf-8", "replace")
+            with daemon.client() as client:
+                client.call("memd/capture", {"events": _turn(n, name)})
+            slowest = max(slowest, time.monotonic() - began)
+        daemon.settle()
+        for command in commands:
+            done = daemon.run(*command.split())
+            text = (done.stdout + done.stderr).decode("utf-8", "replace")
+            if found := _CONTROL.search(text):
+                near = text[max(0, found.start() - 30) : found.end() + 10]
+                wrong.append(f"memd {command} printed {near!r}")
+            if "Traceback" in text or done.returncode not in {0, 1}:
+                wrong.append(f"memd {command}: {text[-200:]}")
         if _state(home / "p") != before:
             wrong.append("a hostile directory was changed")
         print(f"  {len(hostile)} directories, the slowest took {slowest * 1000:.0f} ms")
@@ -130,26 +109,21 @@ def projects(commands: Sequence[str] = _COMMANDS) -> list[str]:
 
 def _turn(n: int, directory: str) -> list[dict[str, Any]]:
     base = {"session_id": f"evil-{n}{_EVIL}", "cwd": directory, "transcript_path": directory}
-    evil = {"prompt": f"why did the fox jump {n}? {_EVIL}", "prompt_id": f"p{n}"}
-    stop = {
-        "prompt_id": f"p{n}",
-        "last_assistant_message": f"We decided that the fox {n} jumps because of {_EVIL}",
-    }
-    payloads = [
-        {**base, "hook_event_name": "UserPromptSubmit", **evil},
-        {**base, "hook_event_name": "Stop", **stop},
+    base["prompt_id"] = f"p{n}"
+    said = f"We decided that the fox {n} jumps because of {_EVIL}"
+    prompt = f"why did the fox jump {n}? {_EVIL}"
+    return [
+        as_event({**base, "hook_event_name": "UserPromptSubmit", "prompt": prompt}),
+        as_event({**base, "hook_event_name": "Stop", "last_assistant_message": said}),
     ]
-    return [{"client": "claude-code", "payload": payload} for payload in payloads]
 
 
 def environments() -> list[str]:
     """Hostile environments: one line that says what is wrong, and no control characters."""
     wrong: list[str] = []
-    with home_of_a_user() as (home, environ):
+    with careless_user() as (home, daemon):
         (home / "m").mkdir(mode=0o700)
-        (home / "m" / "config.toml").write_text(
-            '[daemon]\nlog_level = "\x1b[31m"', encoding="utf-8"
-        )
+        (home / "m" / "config.toml").write_text('[daemon]\nlog_level = "\x1b[31m"', "utf-8")
         for change in (
             {},
             {"MEMD_VAULT": "../../etc/passwd"},
@@ -166,12 +140,12 @@ def environments() -> list[str]:
             },
         ):
             for words in (["status"], ["search", "fox"], ["hook", "Stop"]):
-                told = memd({**environ, **change}, *words, given='{"hook_event_name": "Stop"}')
-                text = (told.stdout + told.stderr).decode("utf-8", "replace")
+                done = daemon.run(*words, given=b'{"hook_event_name": "Stop"}', **change)
+                text = (done.stdout + done.stderr).decode("utf-8", "replace")
                 if "Traceback" in text or _CONTROL.search(text):
                     wrong.append(f"{change} {words[0]}: {text[-160:]!r}")
-                if words[0] == "hook" and (told.returncode or text):
-                    wrong.append(f"{change}: the hook was heard: {text[-160:]!r}")
+                if words[0] == "hook" and (done.returncode or text):
+                    wrong.append(f"{change}: the hook printed something: {text[-160:]!r}")
     print("  8 environments")
     return wrong
 

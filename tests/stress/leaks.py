@@ -6,9 +6,10 @@ the index is not counted as a leak; descriptors and threads have no such excuse.
 
 import contextlib
 import os
+import statistics
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,47 +92,35 @@ def zombies(parent: int) -> int:
     return count
 
 
-class Watch:
-    """Looks again and again, in a thread, until it is told to end."""
+@contextlib.contextmanager
+def sampled(
+    daemon: harness.Daemon, memories: Callable[[], int], every_s: float
+) -> Iterator[list[Sample]]:
+    """Take samples in a thread while the block runs."""
+    samples: list[Sample] = []
+    over = threading.Event()
 
-    def __init__(
-        self, daemon: harness.Daemon, memories: Callable[[], int], every_s: float
-    ) -> None:
-        self.samples: list[Sample] = []
-        self._daemon = daemon
-        self._memories = memories
-        self._every_s = every_s
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-        self._thread.start()
+    def run() -> None:
+        while not over.wait(every_s):
+            if (sample := look(daemon, memories())) is not None:
+                samples.append(sample)
 
-    def _run(self) -> None:
-        while not self._over.wait(self._every_s):
-            if (sample := look(self._daemon, self._memories())) is not None:
-                self.samples.append(sample)
-
-    def end(self) -> list[Sample]:
-        """Look no more; all that was seen."""
-        self._over.set()
-        self._thread.join()
-        return self.samples
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield samples
+    finally:
+        over.set()
+        thread.join()
 
 
 def rise(samples: Sequence[Sample], figure: Figure) -> float:
     """By how much a figure rises from the first sample to the last, on the line of least squares."""
-    count = len(samples)
-    if count < 3:  # no line
+    if len(samples) < 3:  # no line
         return 0.0
     times = [one.at - samples[0].at for one in samples]
-    values = [figure(one) for one in samples]
-    middle, mean = sum(times) / count, sum(values) / count
-    spread = sum((at - middle) ** 2 for at in times)
-    slope = sum((a - middle) * (v - mean) for a, v in zip(times, values, strict=True)) / spread
-    return slope * times[-1]
-
-
-def _rows_by_dimension(memories: int) -> int:
-    return memories if memories <= ROWS_BY_DIMENSION else 0
+    line = statistics.linear_regression(times, [figure(one) for one in samples])
+    return line.slope * times[-1]
 
 
 def verdicts(samples: Sequence[Sample], log_mb: float) -> list[tuple[str, bool]]:
@@ -141,14 +130,14 @@ def verdicts(samples: Sequence[Sample], log_mb: float) -> list[tuple[str, bool]]
     minutes = (samples[-1].at - samples[0].at) / 60
     grown = rise(samples, lambda one: one.memories)
     rss = rise(samples, lambda one: one.rss_mb)
-    beside = rise(samples, lambda one: _rows_by_dimension(one.memories))
+    beside = rise(samples, lambda one: one.memories if one.memories <= ROWS_BY_DIMENSION else 0)
     wanted = max(0.0, grown) * KB_A_MEMORY + max(0.0, beside) * KB_BY_DIMENSION
     limit = RSS_MB + wanted / 1024
-    told = (
+    text = (
         f"RSS {samples[0].rss_mb:.0f} → {samples[-1].rss_mb:.0f} MB, on the line {rss:+.1f} MB in"
         f" {minutes:.1f} min with {grown:+.0f} memories (limit {limit:+.1f})"
     )
-    found = [(told, rss <= limit)]
+    found = [(text, rss <= limit)]
     for name, figure, most in _COUNTED:
         rises, top = rise(samples, figure), max(figure(one) for one in samples)
         words = f"{name} {rises:+.1f} on the line (limit {most:+.0f}), at most {top:.0f}"

@@ -103,20 +103,11 @@ def _made(part: str, seed: int, place: int) -> str:
 
 
 def _secret(row: dict[str, Any], parts: list[str]) -> Secret:
-    drawn = [
-        made
-        for part, made in zip(row["made"], parts, strict=True)
-        if _PART.fullmatch(part) is not None
-    ]
+    both = zip(row["made"], parts, strict=True)
+    drawn = tuple(made for part, made in both if _PART.fullmatch(part))
     around = (row["before"], row["after"]) if "before" in row else None
-    return Secret(
-        row["kind"],
-        "".join(parts),
-        row.get("name"),
-        around,
-        tuple(drawn),
-        is_block=row.get("is_block", False),
-    )
+    is_block = row.get("is_block", False)
+    return Secret(row["kind"], "".join(parts), row.get("name"), around, drawn, is_block)
 
 
 def _json(secret: Secret) -> str:
@@ -186,5 +177,4 @@ def written(secret: Secret) -> Iterator[tuple[str, str]]:
         fitting = _WHOLE
     else:
         fitting = _NAMED if secret.name else _PROSE | _NAMED
-    for notation, write in fitting.items():
-        yield notation, write(secret)
+    return ((notation, write(secret)) for notation, write in fitting.items())

@@ -1,4 +1,4 @@
-"""Secrets sent into memd by every way, then looked for on its disk; and tricks at its doors.
+"""Secrets sent into memd by every way, then looked for on its disk; and tricks at its socket and files.
 
     scripts/torture security [--only NAME …] [--salt N]
 
@@ -15,9 +15,7 @@ import dataclasses
 import json
 import os
 import subprocess
-import sys
 import tempfile
-import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -29,8 +27,7 @@ from memd.capture.redact import redact
 from tests.stress import secret_corpus as corpus
 from tests.stress.hostile_texts import PARTS as TEXTS
 from tests.stress.intrusion import PARTS as TRICKS
-from tests.stress.trials import Trial
-from tests.stress.trials import run as run_trials
+from tests.stress.support import Trial, as_event, run_trials, worker
 
 FALSE_MAX = 0.02
 """The share of the look-alikes that may be altered."""
@@ -39,7 +36,6 @@ _HOOKS = 8
 """So many go through a hook's own process; the others through its `main`, which is the same code."""
 _DEBUG = '[daemon]\nlog_level = "debug"\n'
 _MOMENT = "2026-11-20T15:26:10.158Z"
-_PARTS = {**TRICKS, **TEXTS}
 Texts = Sequence[tuple[int, str]]
 """What travels: a number of its own, and the text."""
 
@@ -81,28 +77,20 @@ def _payload(number: int, text: str) -> dict[str, Any]:
     """A hook's payload with the text as prompt, as tool input or as tool response, in turn."""
     base = {"session_id": f"torture-{number % 7}", "cwd": "/home/dev/ledger"}
     if number % 3 == 0:
-        return {
-            **base,
-            "hook_event_name": "UserPromptSubmit",
-            "prompt_id": f"p{number}",
-            "prompt": text,
-        }
+        prompt = {"prompt_id": f"p{number}", "prompt": text}
+        return {**base, **prompt, "hook_event_name": "UserPromptSubmit"}
     is_given = number % 3 == 1
-    given = {"command": text if is_given else "make test"}
-    said = {"stdout": "ok" if is_given else text, "stderr": "", "interrupted": False}
     return {
-        **base,
-        "hook_event_name": "PostToolUse",
-        "tool_name": "Bash",
+        **base, "hook_event_name": "PostToolUse", "tool_name": "Bash",
         "tool_use_id": f"toolu_{number:024d}",
-        "tool_input": given,
-        "tool_response": said,
-    }
+        "tool_input": {"command": text if is_given else "make test"},
+        "tool_response": {"stdout": "ok" if is_given else text, "stderr": "", "interrupted": False},
+    }  # fmt: skip
 
 
 def send_live(daemon: harness.Daemon, texts: Texts) -> None:
     """As hooks do while a daemon answers."""
-    events = [{"client": "claude-code", "payload": _payload(*one)} for one in texts]
+    events = [as_event(_payload(*one)) for one in texts]
     with daemon.client() as client:
         for start in range(0, len(events), _BATCH):
             client.call("memd/capture", {"events": events[start : start + _BATCH]})
@@ -114,13 +102,7 @@ def send_by_spool(daemon: harness.Daemon, texts: Texts, hooks: int) -> None:
     for n, one in enumerate(texts):
         raw = json.dumps(_payload(*one)).encode()
         if n < hooks:
-            subprocess.run(
-                [sys.executable, "-m", "memd", "hook", "Stop"],
-                input=raw,
-                env=environ,
-                check=True,
-                stdout=subprocess.DEVNULL,
-            )
+            run(daemon, "hook", "Stop", given=raw)
             continue
         out, into = os.pipe()
         os.write(into, raw)  # shorter than a pipe
@@ -141,14 +123,9 @@ def send_by_transcript(daemon: harness.Daemon, texts: Texts, outside: Path) -> N
 
 def _transcript_line(number: int, text: str, session: str) -> str:
     head = {
-        "parentUuid": None,
-        "isSidechain": False,
-        "uuid": f"00000000-0000-4000-8000-{number:012d}",
-        "timestamp": _MOMENT,
-        "cwd": "/home/dev/ledger",
-        "sessionId": session,
-        "version": "2.1.329",
-    }
+        "parentUuid": None, "isSidechain": False, "uuid": f"00000000-0000-4000-8000-{number:012d}",
+        "timestamp": _MOMENT, "cwd": "/home/dev/ledger", "sessionId": session, "version": "2.1.329",
+    }  # fmt: skip
     if number % 2:
         said = {"role": "user", "content": text}
         return json.dumps({**head, "type": "user", "promptId": f"t{number}", "message": said})
@@ -159,13 +136,10 @@ def _transcript_line(number: int, text: str, session: str) -> str:
 
 def send_by_remembering(daemon: harness.Daemon, texts: Texts) -> None:
     """As an agent's mem_remember."""
-    mcp = harness.Mcp(daemon.paths.socket)
-    try:
+    with contextlib.closing(harness.Mcp(daemon.paths.socket)) as mcp:
         for number, text in texts:
             with contextlib.suppress(harness.Failed):
                 mcp.tool("mem_remember", text=text, title=f"note {number}", project="global")
-    finally:
-        mcp.close()
 
 
 def send_by_markdown(daemon: harness.Daemon, texts: Texts, outside: Path) -> None:
@@ -177,18 +151,11 @@ def send_by_markdown(daemon: harness.Daemon, texts: Texts, outside: Path) -> Non
     run(daemon, "import", "markdown", str(folder))
 
 
-def run(daemon: harness.Daemon, *words: str) -> str:
-    """What a command says; it must not fail."""
-    done = subprocess.run(
-        [sys.executable, "-m", "memd", *words],
-        env=daemon.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run(daemon: harness.Daemon, *words: str, given: bytes = b"") -> None:
+    """Run a command, which must not fail."""
+    done = daemon.run(*words, given=given)
     if done.returncode:
-        raise SystemExit(f"memd {' '.join(words[:2])} failed: {done.stdout}{done.stderr}")
-    return done.stdout
+        raise SystemExit(f"memd {' '.join(words[:2])} failed: {done.stdout!r}{done.stderr!r}")
 
 
 def search(home: str, traces: dict[str, str]) -> tuple[Counter[str], int, int]:
@@ -219,18 +186,6 @@ def _texts(secrets: Iterable[corpus.Secret], *, brief: bool) -> Iterator[str]:
         yield from [notations[n % len(notations)]] if brief else notations
 
 
-@contextlib.contextmanager
-def _house() -> Iterator[harness.Daemon]:
-    """A home without a daemon yet."""
-    with tempfile.TemporaryDirectory(prefix="memd-secrets-") as home:
-        Path(home, "config.toml").write_text(_DEBUG, encoding="utf-8")
-        it = harness.Daemon(home)
-        try:
-            yield it
-        finally:
-            it.stop()
-
-
 def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
     """Send all of the corpus by every way, and search the disk."""
     secrets, alike = corpus.load(salt=salt)
@@ -240,7 +195,7 @@ def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
     traces = {trace: secret.kind for secret in secrets for trace in secret.traces}
     ways = 5
     share = [texts[way::ways] if brief else texts for way in range(ways)]
-    with _house() as daemon, tempfile.TemporaryDirectory() as outside:
+    with harness.stopped_daemon(_DEBUG) as daemon, tempfile.TemporaryDirectory() as outside:
         send_by_spool(daemon, share[0], 1 if brief else _HOOKS)
         spooled, *_ = search(daemon.home, traces)
         daemon.start()
@@ -249,7 +204,7 @@ def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
         send_by_transcript(daemon, share[2], Path(outside))
         send_by_remembering(daemon, share[3][:: 1 if brief else 5])
         send_by_markdown(daemon, share[4], Path(outside))
-        _drain(daemon)
+        daemon.wait_until(lambda status: not worker(status, "intake")["spool"]["files"])
         if not brief:
             daemon.settle(is_distilled=False)
         hot, *_ = search(daemon.home, traces)  # the write-ahead log as it is
@@ -275,16 +230,6 @@ def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
 def _alike(alike: Sequence[corpus.LookAlike], first: int) -> Texts:
     """The look-alikes as prompts: the numbers of prompts are multiples of three."""
     return [(3 * (first + n), one.text) for n, one in enumerate(alike)]
-
-
-def _drain(daemon: harness.Daemon) -> None:
-    with daemon.client() as client:
-        while True:
-            rooms = client.call("memd/status")["rooms"]
-            intake = next(room for room in rooms if room["name"] == "intake")
-            if not intake["spool"]["files"]:
-                return
-            time.sleep(0.02)
 
 
 def _strings(export: str) -> Iterator[str]:
@@ -321,11 +266,12 @@ def redact_all(salt: int) -> tuple[list[str], str]:
     )
 
 
+def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
+    yield "redaction", lambda: redact_all(options.salt)
+    for name, part in {**TRICKS, **TEXTS}.items():
+        yield name, lambda part=part: (part(), "")
+
+
 def main() -> None:
     """Run the trials."""
-
-    def make(options: argparse.Namespace) -> dict[str, Trial]:
-        found: dict[str, Trial] = {"redaction": lambda: redact_all(options.salt)}
-        return found | {name: lambda part=part: (part(), "") for name, part in _PARTS.items()}
-
-    run_trials("security", __doc__, make, salt=0)
+    run_trials("security", __doc__, _trials, salt=0)

@@ -12,21 +12,27 @@ empty, every event stored once, the books balanced, the doctor content. Exit cod
 import argparse
 import contextlib
 import json
-import os
 import random
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus, harness
 from memd.errors import MemdError, Unreachable
-from tests.stress import leaks as gauge
+from tests.stress import leaks
+from tests.stress.support import (
+    Trial,
+    as_event,
+    doctor_problems,
+    run_trials,
+    wait_until,
+    worker,
+)
 
 LOG_KIB = 256
 CONFIG = f"""
@@ -43,9 +49,6 @@ WARM_UP = 0.35
 RESTART = 0.15
 HOOKED = 2
 """So many sessions run hooks as processes; the others speak to the socket themselves."""
-_END_S = 60.0
-
-
 Work = Callable[[random.Random, int], None]
 
 
@@ -82,12 +85,12 @@ class Day:
 
     def live(self) -> None:
         """Live through it."""
-        people: list[tuple[Work, int]] = [(self._session, n) for n in range(self.sessions)]
-        people += [(self._asks, n) for n in range(3)]
-        people += [(work, 0) for work in (self._bridges, self._remembers, self._keeps_house)]
+        clients: list[tuple[Work, int]] = [(self._session, n) for n in range(self.sessions)]
+        clients += [(self._asks, n) for n in range(3)]
+        clients += [(work, 0) for work in (self._proxies, self._remembers, self._maintains)]
         threads = [
             threading.Thread(target=self._guarded, args=(work, random.Random(self.seed * 100 + place), n))
-            for place, (work, n) in enumerate(people)
+            for place, (work, n) in enumerate(clients)
         ]  # fmt: skip
         for one in threads:
             one.start()
@@ -98,7 +101,7 @@ class Day:
         for one in threads:
             one.join(120)
             if one.is_alive():
-                self.wrong.append("somebody is still waiting for an answer")
+                self.wrong.append("a client is still waiting for an answer")
 
     def _guarded(self, work: Work, rng: random.Random, n: int) -> None:
         while not self._over.is_set():
@@ -108,7 +111,7 @@ class Day:
                 if not self._restarting.locked():
                     self.wrong.append(f"{work.__name__}: {type(error).__name__}: {error}")
                     return
-                self._over.wait(0.1)  # the daemon is being restarted: who asks, asks again
+                self._over.wait(0.1)  # the daemon is being restarted: ask again
 
     def _restart(self) -> None:
         with self._restarting:
@@ -134,14 +137,9 @@ class Day:
                 break
             if turn % 5 == 4:  # now and then
                 compact = {**base, "trigger": "auto"}
+                summary = f"It was about {self._words(rng)}."
                 give({**compact, "hook_event_name": "PreCompact"})
-                give(
-                    {
-                        **compact,
-                        "hook_event_name": "PostCompact",
-                        "compact_summary": f"It was about {self._words(rng)}.",
-                    }
-                )
+                give({**compact, "hook_event_name": "PostCompact", "compact_summary": summary})
                 give({**base, "hook_event_name": "SessionStart", "source": "compact"})
                 self.did["compactions"] += 1
         give({**base, "hook_event_name": "SessionEnd", "reason": "other"})
@@ -153,30 +151,19 @@ class Day:
         number = self.number()
         one = {**base, "prompt_id": f"p{number}"}
         words = self._words(rng)
-        give(
-            {
-                **one,
-                "hook_event_name": "UserPromptSubmit",
-                "prompt": f"Why does the {words} fail?",
-            }
-        )
+        prompt = f"Why does the {words} fail?"
+        give({**one, "hook_event_name": "UserPromptSubmit", "prompt": prompt})
         for call in range(rng.randint(1, 5)):
             if not self.pause(rng, 0.4):
                 break
-            tool = {"tool_name": "Bash", "tool_use_id": f"t{number}-{call}",
+            tool = {**one, "tool_name": "Bash", "tool_use_id": f"t{number}-{call}",
                     "tool_input": {"command": f"make {words.split()[0]}{call}"}}  # fmt: skip
             if rng.random() < 0.15:  # some fail
-                give(
-                    {
-                        **one,
-                        **tool,
-                        "hook_event_name": "PostToolUseFailure",
-                        "error": f"exit 2: {words}",
-                    }
-                )
+                error = f"exit 2: {words}"
+                give({**tool, "hook_event_name": "PostToolUseFailure", "error": error})
             else:
                 out = {"stdout": f"{words}\n" * rng.randint(1, 40), "stderr": ""}
-                give({**one, **tool, "hook_event_name": "PostToolUse", "tool_response": out})
+                give({**tool, "hook_event_name": "PostToolUse", "tool_response": out})
         said = f"We chose {words} over a lock because number {number} is fair. The tests pass."
         give({**one, "hook_event_name": "Stop", "last_assistant_message": said})
         self.did["turns"] += 1
@@ -187,13 +174,8 @@ class Day:
 
     def _hook(self, payload: dict[str, Any]) -> None:
         """As Claude Code does it; without a daemon it goes on the spool."""
-        done = subprocess.run(
-            [sys.executable, "-m", "memd", "hook", payload["hook_event_name"]],
-            env={**self.daemon.environ, "MEMD_START": "0"},
-            input=json.dumps(payload).encode(),
-            capture_output=True,
-            check=False,
-            timeout=60,
+        done = self.daemon.run(
+            "hook", payload["hook_event_name"], given=json.dumps(payload).encode()
         )
         with self._lock:
             self.events += 1
@@ -206,7 +188,7 @@ class Day:
         while True:
             try:
                 with self.daemon.client(60) as client:
-                    client.call("memd/capture", {"client": "claude-code", "payload": payload})
+                    client.call("memd/capture", as_event(payload))
             except Unreachable:
                 if not self._restarting.locked():
                     raise
@@ -216,7 +198,7 @@ class Day:
                     self.events += 1
                 return
 
-    # ── Everybody else ────────────────────────────────────────────────────────────────────────
+    # ── Other clients ────────────────────────────────────────────────────────────────────────
 
     def _asks(self, rng: random.Random, _: int) -> None:
         """An MCP client that comes, asks a few things, and goes."""
@@ -236,109 +218,76 @@ class Day:
             mcp.close()
             self.did["clients"] += 1
 
-    def _bridges(self, rng: random.Random, _: int) -> None:
+    def _proxies(self, rng: random.Random, _: int) -> None:
         """`memd mcp` as a client starts it, left by closing its stdin, or killed."""
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": harness.HELLO}
         with subprocess.Popen(
-            [sys.executable, "-m", "memd", "mcp"], env={**self.daemon.environ, "MEMD_START": "0"},
+            [*self.daemon.command, "mcp"], env={**self.daemon.environ, "MEMD_START": "0"},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
         ) as child:  # fmt: skip
             assert child.stdin is not None
             assert child.stdout is not None
-            hello = {
-                "protocolVersion": "2025-11-25",
-                "capabilities": {},
-                "clientInfo": {"name": "soak", "version": "1"},
-            }
-            child.stdin.write(
-                json.dumps(
-                    {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}
-                ).encode()
-                + b"\n"
-            )
+            child.stdin.write(json.dumps(hello).encode() + b"\n")
             child.stdin.flush()
             child.stdout.readline()
             if rng.random() < 0.5:  # half of them are killed
                 child.kill()
-        self.did["bridges"] += 1
+        self.did["proxies"] += 1
         self.pause(rng, 2.0)
 
     def _remembers(self, rng: random.Random, _: int) -> None:
         """Remember what is said again, and forget some of it."""
         with self.daemon.client(60) as client:
             words = self._words(rng)
-            texts = [
-                way.format(words)
-                for way in ("The {} is fair.", "the {} is fair", "{} is fair!")
-            ]
-            kept = client.call("memd/remember", {"memories": [
-                {"text": text, "source": "user", "kind": "decision", "project": "global"} for text in texts
-            ]})["remembered"]  # fmt: skip
+            given = {"source": "user", "kind": "decision", "project": "global"}
+            ways = ("The {} is fair.", "the {} is fair", "{} is fair!")
+            memories = [{"text": way.format(words), **given} for way in ways]
+            stored = client.call("memd/remember", {"memories": memories})["remembered"]
             self.did["remembered"] += 3
             if rng.random() < 0.3:  # some is forgotten
-                client.call(
-                    "memd/forget", {"ids": [kept[0]["id"]], "dry_run": False, "project": "all"}
-                )
+                one = {"ids": [stored[0]["id"]], "dry_run": False, "project": "all"}
+                client.call("memd/forget", one)
                 self.did["forgotten"] += 1
         self.pause(rng, 1.5)
 
-    def _keeps_house(self, rng: random.Random, _: int) -> None:
-        """One after another: notes to import, a backup, an export, the doctor, the tidying by hand."""
+    def _maintains(self, rng: random.Random, _: int) -> None:
+        """One after another: notes to import, a backup, an export, and the other commands."""
         notes = Path(self.daemon.home, "notes")
         notes.mkdir(exist_ok=True)
-        Path(notes, f"{rng.randrange(20)}.md").write_text(
-            f"# {self._words(rng)}\n\nNumber {self.number()}: {self._words(rng)}.\n", "utf-8"
-        )
+        note = f"# {self._words(rng)}\n\nNumber {self.number()}: {self._words(rng)}.\n"
+        Path(notes, f"{rng.randrange(20)}.md").write_text(note, "utf-8")
         with tempfile.TemporaryDirectory() as out:
-            for words in (
-                ("import", "markdown", str(notes)),
-                ("backup", "--keep", "2"),
-                ("export", f"{out}/all.jsonl"),
-                ("import", f"{out}/all.jsonl"),
-                ("vacuum", "--dry-run"),
-                ("consolidate",),
-                ("status",),
-            ):
-                self._command(*words)
+            for line in (
+                f"import markdown {notes}", "backup --keep 2", f"export {out}/all.jsonl",
+                f"import {out}/all.jsonl", "vacuum --dry-run", "consolidate", "status",
+            ):  # fmt: skip
+                done = self.daemon.run(*line.split())
+                self.did[line.split()[0]] += 1
+                if done.returncode and not self._restarting.locked():
+                    self.wrong.append(
+                        f"memd {line}: {done.stdout[-300:]!r} {done.stderr[-300:]!r}"
+                    )
                 if not self.pause(rng, self.seconds / 60):
                     return
-
-    def _command(self, *words: str) -> None:
-        done = subprocess.run(
-            [sys.executable, "-m", "memd", *words],
-            env={**os.environ, **self.daemon.environ, "MEMD_START": "0"},
-            stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=600,
-        )  # fmt: skip
-        self.did[words[0]] += 1
-        if done.returncode and not self._restarting.locked():
-            self.wrong.append(
-                f"memd {' '.join(words)}: {done.stdout[-300:]!r} {done.stderr[-300:]!r}"
-            )
 
     # ── The end ───────────────────────────────────────────────────────────────────────────────
 
     def prove(self) -> None:
         """Everything has come to rest, and is there."""
-        deadline = time.monotonic() + _END_S
-        while why := self._unsettled():
-            if time.monotonic() > deadline:
-                self.wrong += why
-                break
-            time.sleep(0.1)
+        if not wait_until(lambda: not self._unsettled()):
+            self.wrong += self._unsettled()
         with self.daemon.client(120) as client:
-            found = client.call("memd/doctor")["findings"]
-        self.wrong += [
-            f"doctor: {one['name']}: {one['words']}" for one in found if one["verdict"] != "ok"
-        ]
+            self.wrong += doctor_problems(client)
 
     def _unsettled(self) -> list[str]:
         with contextlib.suppress(MemdError), self.daemon.client(60) as client:
             status = client.call("memd/status")
-            books, waiting = status["books"], status["events"]["pending"]
-            listener = next(room for room in status["rooms"] if room["name"] == "listener")
+            ledger, waiting = status["books"], status["events"]["pending"]
+            listener = worker(status, "listener")
             wrong = {
-                f"{self.events} events given, {books['stored']} stored": books["stored"] == self.events,
-                f"the books do not balance: {books}": books["balanced"],
-                f"refused: {books['reasons']}": not books["refused"],
+                f"{self.events} events given, {ledger['stored']} stored": ledger["stored"] == self.events,
+                f"the ledger does not balance: {ledger}": ledger["balanced"],
+                f"refused: {ledger['reasons']}": not ledger["refused"],
                 f"{waiting} events are not distilled": not waiting,
                 f"{status['summaries']['to_index']} memories are not indexed": not status["summaries"]["to_index"],
                 f"the spool holds {status['spool']}": not status["spool"]["files"],
@@ -354,42 +303,33 @@ def soak(seconds: float, sessions: int, seed: int) -> tuple[Day, list[tuple[str,
     with harness.daemon(CONFIG) as daemon:
         day = Day(daemon, seconds, sessions, seed)
         began = time.monotonic()
-        watch = gauge.Watch(
-            daemon, lambda: day.did["turns"] * 2 + day.did["remembered"], seconds / 200
-        )
-        try:
+
+        def memories() -> int:
+            return day.did["turns"] * 2 + day.did["remembered"]
+
+        with leaks.sampled(daemon, memories, seconds / 200) as samples:
             day.live()
             day.prove()
-        finally:
-            samples = watch.end()
-        after = began + WARM_UP * seconds
-        warm = [one for one in samples if after <= one.at]
-        return day, gauge.verdicts(warm, LOG_KIB / 1024)
+        warm = [one for one in samples if began + WARM_UP * seconds <= one.at]
+        return day, leaks.verdicts(warm, LOG_KIB / 1024)
+
+
+def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
+    def live() -> tuple[list[str], str]:
+        day, figures = soak(options.minutes * 60, options.sessions, options.seed)
+        done = ", ".join(f"{count:,} {what}" for what, count in day.did.items())
+        times = harness.milliseconds(day.took or [0.0])
+        held = [words for words, holds in figures if holds]
+        lines = [
+            f"{done}, {day.events:,} events",
+            f"searches p50 {times['p50']} ms, p95 {times['p95']} ms",
+            *held,
+        ]
+        return day.wrong + [words for words, holds in figures if not holds], "\n  ".join(lines)
+
+    yield "a day", live
 
 
 def main() -> None:
-    """Live and tell."""
-    parser = argparse.ArgumentParser(prog="scripts/torture soak", description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--sessions", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
-    options = parser.parse_args()
-    print(
-        f"--minutes {options.minutes:g} --sessions {options.sessions} --seed {options.seed}",
-        flush=True,
-    )
-    day, figures = soak(options.minutes * 60, options.sessions, options.seed)
-    print(
-        ", ".join(f"{count:,} {what}" for what, count in day.did.items())
-        + f", {day.events:,} events"
-    )
-    times = harness.milliseconds(day.took or [0.0])
-    print(f"searches p50 {times['p50']} ms, p95 {times['p95']} ms")
-    for words, holds in figures:
-        print(f"{'holds ' if holds else 'BROKEN'}  {words}")
-    wrong = list(dict.fromkeys(day.wrong))
-    for one in wrong:
-        print(f"BROKEN  {one}")
-    broken = len(wrong) + sum(not holds for _, holds in figures)
-    print(f"promises broken: {broken} (limit 0); --seed {options.seed}")
-    raise SystemExit(1 if broken else 0)
+    """Live through a day, and report it."""
+    run_trials("soak", __doc__, _trials, minutes=60.0, sessions=4)

@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import harness
-from tests.stress import clients, stdio_proxies
+from tests.stress import clients
 
 SECONDS = 0.2
 SIZE = 0.1
@@ -14,7 +14,7 @@ def stress():
     with harness.daemon() as daemon:
         clients.fill(daemon, 200, seed=1)
         made = clients.Stress(daemon, seed=1)
-        made.quiet(0.1)
+        made.measure_idle(0.1)
         yield made
 
 
@@ -29,11 +29,11 @@ def test_bad_clients_do_not_harm_good_ones(stress, name):
 
 
 def test_every_request_of_very_many_on_one_socket_is_answered_once(stress):
-    assert clients.in_flight(stress.daemon, 1_000) == []
+    assert clients.send_in_flight(stress.daemon, 1_000) == []
 
 
 def test_no_proxy_outlives_its_client(stress):
-    before = stress.descriptors()
-    assert stdio_proxies.leftovers(stress.daemon, 1, is_held=False) == []
-    assert stress.settled(before) <= before
-    assert stress.unhealthy() == []
+    before = stress.count_descriptors()
+    assert clients.end_proxies(stress.daemon, 1, is_held=False) == []
+    assert stress.await_descriptors(before) <= before
+    assert stress.find_complaints() == []

@@ -1,4 +1,4 @@
-"""Bad disks: the short form of `scripts/torture disk`. Damaged files: tests/cli/test_restore.py."""
+"""Bad disks: the short form of `scripts/torture disk`. Damaged files: tests/cli/test_archive_restore.py."""
 
 import pytest
 
@@ -6,12 +6,12 @@ from tests.stress import disk
 
 
 def holds(trial):
-    """Run a trial; skipped where nobody may mount, or nothing can stand before libc."""
+    """Run a trial; skipped where mounting is not allowed, or no C compiler is there."""
     try:
-        wrong, told = trial()
+        wrong, seen = trial()
     except LookupError as error:
         pytest.skip(str(error))
-    assert wrong == [], told
+    assert wrong == [], seen
 
 
 def test_a_disk_that_runs_full_is_named_and_when_it_has_room_nothing_is_missing():

@@ -13,12 +13,11 @@ if a promise was broken.
 import argparse
 import contextlib
 import hashlib
+import itertools
 import random
 import shutil
-import signal
 import struct
 import subprocess
-import sys
 import tempfile
 import threading
 import time
@@ -30,16 +29,14 @@ from benchmarks import harness
 from memd.errors import MemdError, Unreachable
 from tests.stress import crash_checks as proof
 from tests.stress import crash_work as load
-from tests.stress.crash_records import turn
 from tests.stress.stored_vaults import NEWEST, Grown, copied, lay
-from tests.stress.trials import Trial, run
+from tests.stress.support import HASHING, Trial, doctor_problems, run_trials, wait_until
 
 OLDER = tuple(range(1, NEWEST))
 OPENING = ("serve", "backup", "export {new}", "doctor", "restore --yes {twin}", "start")
 """The commands that open a vault."""
 RIVALS = 5
 _GROWN = (300, 300)
-_EXIT_S = 60.0
 _TRUTH = (
     "projects", "sessions", "events", "summaries", "supersessions", "edges", "receipts", "forgotten", "meta",
 )  # fmt: skip
@@ -49,23 +46,9 @@ Rows = dict[str, Any]
 # ── Upgrades ──────────────────────────────────────────────────────────────────────────────────
 
 
-@contextlib.contextmanager
-def house() -> Iterator[harness.Daemon]:
-    """A home with no daemon yet, gone afterwards with whatever runs in it."""
-    with tempfile.TemporaryDirectory(prefix="memd-torture-") as home:
-        Path(home, "config.toml").write_text(
-            "[engines]\nembedder = 'hashing'\n", encoding="utf-8"
-        )
-        daemon = harness.Daemon(home)
-        try:
-            yield daemon
-        finally:
-            daemon.stop(signal.SIGKILL)
-
-
 def upgraded(version: int, grown: Grown = (0, 0)) -> list[str]:
     """Have a daemon open the stored vault of this version; what is not as it was, or not found."""
-    with house() as daemon:
+    with harness.stopped_daemon(HASHING) as daemon:
         lay(daemon.paths, version, grown)
         before = truth(daemon.paths.database)
         daemon.start()
@@ -73,11 +56,8 @@ def upgraded(version: int, grown: Grown = (0, 0)) -> list[str]:
         wrong = [f"version {version}: {one}" for one in _changed(before, daemon)]
         wrong += _not_found(daemon, before)
         with daemon.client() as client:
-            found = client.call("memd/doctor")["findings"]
-            wrong += [
-                f"doctor: {f['name']}: {f['words']}" for f in found if f["verdict"] != "ok"
-            ]
-            receipt = client.call("memd/capture", turn(1, "after")[0])
+            wrong += doctor_problems(client)
+            receipt = client.call("memd/capture", load.turn(1, "after")[0])
         if receipt["outcome"] != "stored":
             wrong.append(f"an upgraded vault takes nothing in: {receipt}")
         return wrong + proof.rebuilt(daemon.paths.database)
@@ -117,13 +97,9 @@ def _not_found(daemon: harness.Daemon, before: dict[str, list[Rows]]) -> list[st
     wrong = []
     with daemon.client() as client:
         for row in before["summaries"][:20]:
-            asked = {
-                "query": row["title"],
-                "project": "all",
-                "include_superseded": True,
-                "k": 20,
-            }
-            hits = client.call("memd/search", {**asked, "include_turns": True})
+            asked = {"query": row["title"], "project": "all", "k": 20}
+            asked |= {"include_superseded": True, "include_turns": True}
+            hits = client.call("memd/search", asked)
             if row["id"] not in {hit["id"] for hit in hits["hits"]}:
                 wrong.append(f"#{row['id']} is not found by its title {row['title']!r}")
             if not hits["turns"]:
@@ -136,7 +112,7 @@ def _not_found(daemon: harness.Daemon, before: dict[str, list[Rows]]) -> list[st
 
 def newer_file(commands: Sequence[str] = OPENING) -> list[str]:
     """A vault that a newer memd wrote, before each command that opens a vault."""
-    with house() as daemon:
+    with harness.stopped_daemon(HASHING) as daemon:
         _fill(daemon)
         vault = Path(daemon.paths.database)
         data = bytearray(vault.read_bytes())
@@ -148,7 +124,7 @@ def newer_file(commands: Sequence[str] = OPENING) -> list[str]:
         wrong = []
         for name in commands:
             words = name.format(twin=twin, new=Path(daemon.home, "new.jsonl")).split()
-            wrong += _refused([sys.executable, "-m", "memd", *words], daemon, said)
+            wrong += _refused(daemon, words, said)
         return wrong
 
 
@@ -156,7 +132,7 @@ def _fill(daemon: harness.Daemon) -> None:
     """Put something in, and leave."""
     daemon.start()
     with daemon.client() as client:
-        client.call("memd/capture", {"events": turn(1, "one")})
+        client.call("memd/capture", {"events": load.turn(1, "one")})
         client.call(
             "memd/remember", {"text": "The ledger is kept in the drawer.", "source": "user"}
         )
@@ -164,18 +140,11 @@ def _fill(daemon: harness.Daemon) -> None:
     daemon.stop()
 
 
-def _refused(command: list[str], daemon: harness.Daemon, words: tuple[str, ...]) -> list[str]:
+def _refused(daemon: harness.Daemon, command: list[str], words: tuple[str, ...]) -> list[str]:
     """Whether this fails, says all of these words, and changes nothing."""
     before = print_of(daemon.paths.data_dir)
-    done = subprocess.run(
-        command,
-        env=daemon.environ,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=_EXIT_S,
-    )
-    said, name = done.stdout + done.stderr, command[-1]
+    done = daemon.run(*command, MEMD_START="")
+    said, name = (done.stdout + done.stderr).decode(), command[-1]
     wrong = []
     if not done.returncode:
         wrong.append(f"{name}: exit code 0 before a vault that is too new")
@@ -216,7 +185,7 @@ class Captures:
 
     def _run(self) -> None:
         while not self._is_over.wait(0.002):
-            for event in turn(self._site.number(), "rivals"):
+            for event in load.turn(self._site.number(), "rivals"):
                 try:
                     with self._site.daemon.client() as client:
                         self._site.note([event], [client.call("memd/capture", event)])
@@ -228,94 +197,76 @@ class Captures:
 
 def rivals(rounds: int, rng: random.Random, count: int = RIVALS) -> list[str]:
     """Several daemons at once on one vault, the one that serves killed in each round."""
-    with house() as daemon:
-        Path(daemon.home, "inner").mkdir()
-        site = load.Site(str(Path(daemon.home, "inner")), rng)
+    with tempfile.TemporaryDirectory(prefix="memd-torture-") as folder:
+        site = load.Site(folder, rng)
         captures, wrong = Captures(site), []
-        running: list[subprocess.Popen[str]] = []
+        running: list[subprocess.Popen[bytes]] = []
         try:
             for _ in range(rounds):
-                running += [_rival(site) for _ in range(count)]
-                served, left = _sorted_out(running)
-                wrong += _lost_out(left, served)
-                if served is not None:
-                    wrong += _answers(site, served)
-                    time.sleep(rng.uniform(0, 0.2))
-                    served.kill()
-                    served.communicate()
-                running.clear()
+                running += [site.daemon.spawn() for _ in range(count)]
+                wrong += _find_faults(site, running)
+                time.sleep(rng.uniform(0, 0.2))
+                _kill_all(running)
         finally:
             captures.stop()
-            for process in running:
-                process.kill()
-                process.communicate()
+            _kill_all(running)
         site.daemon.start()
         wrong += proof.broken(site) + site.failures + proof.rebuilt(site.daemon.paths.database)
         site.daemon.stop()
         return wrong
 
 
-def _rival(site: load.Site) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "memd", "serve"], env=site.daemon.environ, text=True,
-        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-    )  # fmt: skip
+def _kill_all(running: list[subprocess.Popen[bytes]]) -> None:
+    for one in running:
+        if one.poll() is None:
+            one.kill()
+            one.communicate()
+    running.clear()
 
 
-def _sorted_out(
-    running: list[subprocess.Popen[str]],
-) -> tuple[subprocess.Popen[str] | None, list[subprocess.Popen[str]]]:
-    """Wait until all but one have left; who serves, and who left."""
-    deadline = time.monotonic() + _EXIT_S
-    while time.monotonic() < deadline:
-        alive = [one for one in running if one.poll() is None]
-        if len(alive) <= 1:
-            break
-        time.sleep(0.02)
+def _find_faults(site: load.Site, running: list[subprocess.Popen[bytes]]) -> list[str]:
+    """Wait until all but one have left; what is wrong with them."""
+    wait_until(lambda: sum(one.poll() is None for one in running) <= 1)
     alive = [one for one in running if one.poll() is None]
-    return (alive[0] if len(alive) == 1 else None), [one for one in running if one not in alive]
+    wrong = _lost_out([one for one in running if one not in alive])
+    if len(alive) != 1:
+        return [*wrong, f"{len(alive)} daemons of {len(running)} serve"]
+    return wrong + _answers(site, alive[0])
 
 
-def _lost_out(
-    left: list[subprocess.Popen[str]], served: subprocess.Popen[str] | None
-) -> list[str]:
-    wrong = [] if served else ["not exactly one daemon of several serves"]
+def _lost_out(left: list[subprocess.Popen[bytes]]) -> list[str]:
+    """What is wrong with how the daemons that left did so."""
+    wrong = []
     for one in left:
-        _, said = one.communicate()
-        if (
-            one.returncode == 0
-            or "already serves this vault" not in said
-            or "Traceback" in said
-        ):
-            wrong.append(
-                f"a second daemon does not say why it leaves: {one.returncode} {said[-300:]!r}"
-            )
+        said = one.communicate()[1].decode()
+        if not one.returncode or "already serves this vault" not in said or "Traceback" in said:
+            wrong.append(f"a second daemon leaves with {one.returncode}: {said[-300:]!r}")
     return wrong
 
 
-def _answers(site: load.Site, served: subprocess.Popen[str]) -> list[str]:
-    """Whether the one that serves answers at the socket: nobody else has taken it."""
-    deadline = time.monotonic() + _EXIT_S
-    while time.monotonic() < deadline:
+def _answers(site: load.Site, served: subprocess.Popen[bytes]) -> list[str]:
+    """Whether the daemon that serves answers at the socket, and no other process does."""
+    pids: list[int] = []
+
+    def is_answered() -> bool:
         with contextlib.suppress(Unreachable), site.daemon.client() as client:
-            pid = client.call("memd/ping")["pid"]
-            return [] if pid == served.pid else [f"pid {pid} answers, {served.pid} serves"]
-        time.sleep(0.01)
-    return ["the daemon that serves cannot be reached"]
+            pids.append(client.call("memd/ping")["pid"])
+        return bool(pids)
+
+    if not wait_until(is_answered):
+        return ["the daemon that serves cannot be reached"]
+    return [] if pids == [served.pid] else [f"pid {pids} answers, {served.pid} serves"]
+
+
+def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
+    for version, grown in itertools.product(OLDER, ((0, 0), _GROWN)):
+        name = f"upgrade from version {version}{', larger' if any(grown) else ''}"
+        yield name, lambda version=version, grown=grown: (upgraded(version, grown), "")
+    yield "a vault of a newer memd", lambda: (newer_file(), "")
+    rng = random.Random(options.seed)
+    yield f"{RIVALS} daemons at once", lambda: (rivals(options.rounds, rng), "")
 
 
 def main() -> None:
     """Run the trials."""
-
-    def make(options: argparse.Namespace) -> dict[str, Trial]:
-        rng = random.Random(options.seed)
-        found: dict[str, Trial] = {}
-        for version in OLDER:
-            name = f"upgrade from version {version}"
-            found[name] = lambda version=version: (upgraded(version), "")
-            found[f"{name}, larger"] = lambda version=version: (upgraded(version, _GROWN), "")
-        found["a vault of a newer memd"] = lambda: (newer_file(), "")
-        found[f"{RIVALS} daemons at once"] = lambda: (rivals(options.rounds, rng), "")
-        return found
-
-    run("versions", __doc__, make, rounds=10)
+    run_trials("versions", __doc__, _trials, rounds=10)
