@@ -30,6 +30,12 @@ _LOGGED = re.compile(
 )
 """What its debug log says of a hook that it waited for. Of those around a compaction and of SessionEnd,
 which comes after its last word, it says so nowhere else."""
+_HOOK_FIELDS = ("hook_event", "hook_name", "stdout", "stderr", "outcome")
+_SWITCHES_OFF = (
+    "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+)  # fmt: skip
+"""Environment variables that keep Claude Code from calling home."""
 
 
 class Impossible(Exception):
@@ -141,19 +147,12 @@ class ClaudeCode:
                 (str(Path(sys.executable).parent), str(program.parent), os.environ["PATH"])
             ),
             "HOME": str(home),
-            # Else it would be the one of whoever runs this, where a daemon of theirs may listen.
+            # Otherwise it is the caller's, where the caller's own daemon may listen.
             "XDG_RUNTIME_DIR": str(home / "run"),
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "SHELL": "/bin/sh",
-            "ANTHROPIC_API_KEY": "none",
-            "ANTHROPIC_BASE_URL": url,
-            "DISABLE_TELEMETRY": "1",
-            "DISABLE_ERROR_REPORTING": "1",
-            "DISABLE_AUTOUPDATER": "1",
-            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "NO_PROXY": "127.0.0.1,localhost",
-        }
+            "LANG": "C.UTF-8", "TERM": "dumb", "SHELL": "/bin/sh", "NO_PROXY": "127.0.0.1,localhost",
+            "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url,
+            **dict.fromkeys(_SWITCHES_OFF, "1"),
+        }  # fmt: skip
         known = {
             "hasCompletedOnboarding": True,
             "projects": {str(project): {"hasTrustDialogAccepted": True}},
@@ -207,14 +206,7 @@ def _run(
         status=done.returncode,
         session=str(result.get("session_id", "")),
         hooks=tuple(
-            HookRun(
-                line["hook_event"],
-                line["hook_name"],
-                line["stdout"],
-                line["stderr"],
-                line["outcome"],
-            )
-            for line in responses.values()
+            HookRun(*(line[name] for name in _HOOK_FIELDS)) for line in responses.values()
         ),
         unfinished=tuple(
             line["hook_name"] for line in started if line["hook_id"] not in responses

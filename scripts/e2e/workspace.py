@@ -97,15 +97,9 @@ def run(
     """One program to its end; 124, as `timeout` says it, if that does not come."""
     try:
         return subprocess.run(
-            words,
-            env=environ,
-            cwd=directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=RUN_S,
-        )
+            words, env=environ, cwd=directory, stdin=subprocess.DEVNULL,
+            capture_output=True, text=True, check=False, timeout=RUN_S,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
         late = f"no end after {RUN_S:.0f} s"
         return subprocess.CompletedProcess(words, TOO_LATE, "", late)
@@ -126,14 +120,8 @@ def repository(directory: Path, files: dict[str, str]) -> None:
     directory.mkdir()
     for name, text in files.items():
         (directory / name).write_text(text, encoding="utf-8")
-    who = (
-        "-c",
-        "user.name=E2E",
-        "-c",
-        "user.email=e2e@localhost",
-        "-c",
-        "commit.gpgsign=false",
-    )
+    settings = ("user.name=E2E", "user.email=e2e@localhost", "commit.gpgsign=false")
+    flags = [word for one in settings for word in ("-c", one)]
     git = shutil.which("git") or "git"
-    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-q", "-m", "A ledger")):
+    for words in (("init", "-q"), ("add", "."), (*flags, "commit", "-q", "-m", "A ledger")):
         subprocess.run([git, *words], cwd=directory, check=True, capture_output=True)

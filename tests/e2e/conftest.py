@@ -1,10 +1,10 @@
 import pytest
 
-from tests.e2e.house import House
+from tests.e2e.real_daemon import RealDaemon
 
 
 @pytest.fixture
-def house(tmp_path):
-    it = House(tmp_path)
+def daemon(tmp_path):
+    it = RealDaemon(tmp_path)
     yield it
     it.stop()

@@ -25,10 +25,10 @@ def payload(number):
 
 
 class Clients:
-    """Sixteen connections that capture until told to stop, or until their daemon is gone."""
+    """Sixteen connections that capture until they are stopped or their daemon ends."""
 
-    def __init__(self, house, numbers):
-        self._house = house
+    def __init__(self, daemon, numbers):
+        self._daemon = daemon
         self._numbers = iter(numbers)
         self._lock = threading.Lock()
         self.acknowledged = set()
@@ -42,7 +42,7 @@ class Clients:
 
     def _run(self):
         try:
-            with Client(self._house.paths.socket, 30) as client:
+            with Client(self._daemon.paths.socket, 30) as client:
                 while (number := self._next()) is not None:
                     receipt = client.call(
                         "memd/capture", {"client": "claude-code", "payload": payload(number)}
@@ -58,41 +58,41 @@ class Clients:
             thread.join()
 
 
-def stored(house):
-    connection = sqlite3.connect(f"file:{house.paths.database}?mode=ro", uri=True)
+def stored(daemon):
+    connection = sqlite3.connect(f"file:{daemon.paths.database}?mode=ro", uri=True)
     rows = connection.execute("SELECT json_extract(payload, '$.prompt') FROM events").fetchall()
     connection.close()
     return [int(text.rsplit(" ", 1)[1]) for (text,) in rows]
 
 
 @pytest.mark.parametrize("kill_at", [50, 400])
-def test_every_acknowledged_event_survives_a_kill_once(house, kill_at):
-    house.start()
-    clients = Clients(house, range(CAPTURES))
-    house.wait_for(lambda: len(clients.acknowledged) >= kill_at)
-    house.stop(signal.SIGKILL)
+def test_every_acknowledged_event_survives_a_kill_once(daemon, kill_at):
+    daemon.start()
+    clients = Clients(daemon, range(CAPTURES))
+    daemon.wait_for(lambda: len(clients.acknowledged) >= kill_at)
+    daemon.stop(signal.SIGKILL)
     clients.join()
-    house.start()
-    survivors = stored(house)
+    daemon.start()
+    survivors = stored(daemon)
     assert len(survivors) == len(set(survivors))
     assert clients.acknowledged <= set(survivors)
-    again = Clients(house, range(CAPTURES))
+    again = Clients(daemon, range(CAPTURES))
     again.join()
-    assert sorted(stored(house)) == list(range(CAPTURES))
-    assert house.status()["books"]["balanced"]
+    assert sorted(stored(daemon)) == list(range(CAPTURES))
+    assert daemon.status()["books"]["balanced"]
 
 
-def test_half_with_the_daemon_and_half_without_it_all_arrive_once(house):
+def test_half_with_the_daemon_and_half_without_it_all_arrive_once(daemon):
     for number in range(24):
         if number % 6 == 0:
-            house.start()
+            daemon.start()
         elif number % 6 == 3:
-            house.stop(signal.SIGKILL)
+            daemon.stop(signal.SIGKILL)
         event = json.dumps(payload(number)).encode()
-        done = house.run("hook", stdin=event, environ={"MEMD_INJECT": "0"})
+        done = daemon.run("hook", stdin=event, environ={"MEMD_INJECT": "0"})
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    house.start()
-    house.wait_for(lambda: len(stored(house)) == 24)
-    assert sorted(stored(house)) == list(range(24))
-    house.wait_for(lambda: house.status()["spool"]["files"] == 0)
-    assert house.status()["books"]["balanced"]
+    daemon.start()
+    daemon.wait_for(lambda: len(stored(daemon)) == 24)
+    assert sorted(stored(daemon)) == list(range(24))
+    daemon.wait_for(lambda: daemon.status()["spool"]["files"] == 0)
+    assert daemon.status()["books"]["balanced"]

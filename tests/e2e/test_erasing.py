@@ -1,4 +1,4 @@
-"""Forgetting and scrubbing with a real daemon: what is gone is gone from every file below its home."""
+"""Forgetting and scrubbing with a real daemon: what is forgotten is in no file below its home."""
 
 import json
 import pathlib
@@ -6,20 +6,20 @@ import time
 
 import pytest
 
-from tests.e2e.house import House
+from tests.e2e.real_daemon import RealDaemon
 
 SESSION = "5f0c{:04d}-0000-4000-8000-000000000000"
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def daemon(tmp_path_factory):
     """One daemon for all: each test has words and sessions of its own."""
-    it = House(tmp_path_factory.mktemp("erasing")).start()
+    it = RealDaemon(tmp_path_factory.mktemp("erasing")).start()
     yield it
     it.stop()
 
 
-def says(house, number, words, *, directory="/home/dev/ledger", at=None, output=""):
+def says(daemon, number, words, *, directory="/home/dev/ledger", at=None, output=""):
     """A session that asks, edits, runs and answers, all of it with these words; as its hook sends it."""
     base = {"session_id": SESSION.format(number), "cwd": directory, "prompt_id": f"p{number}"}
     tool = {"tool_name": "Bash", "tool_use_id": f"toolu_{number}"}
@@ -49,114 +49,114 @@ def says(house, number, words, *, directory="/home/dev/ledger", at=None, output=
         | ({} if at is None else {"at": at})
         for one in payloads
     ]
-    last = call(house, "memd/capture", events=events)["receipts"][-1]["seq"]
+    last = call(daemon, "memd/capture", events=events)["receipts"][-1]["seq"]
     if last is not None:
-        house.wait_for(
-            lambda: "waited" not in call(house, "memd/search", query=words, min_event=last)
+        daemon.wait_for(
+            lambda: "waited" not in call(daemon, "memd/search", query=words, min_event=last)
         )
 
 
-def call(house, method, **params):
-    with house.client() as client:
+def call(daemon, method, **params):
+    with daemon.client() as client:
         return client.call(method, params)
 
 
-def test_a_forgotten_session_is_gone_from_every_file_and_does_not_come_back(house):
-    says(house, 11, "xylophone")
-    says(house, 12, "marimba")
-    assert house.files_with("xylophone")
-    told = call(house, "memd/forget", session=SESSION.format(11), dry_run=True)
-    assert (told["count"] > 0, told["events"], told["kept_events"]) == (True, 4, 0)
-    assert told["sessions"] == ["Please look into xylophone now"]
-    assert house.files_with("xylophone"), "a dry run erases nothing"
+def test_a_forgotten_session_is_gone_from_every_file_and_does_not_come_back(daemon):
+    says(daemon, 11, "xylophone")
+    says(daemon, 12, "marimba")
+    assert daemon.files_with("xylophone")
+    reply = call(daemon, "memd/forget", session=SESSION.format(11), dry_run=True)
+    assert (reply["count"] > 0, reply["events"], reply["kept_events"]) == (True, 4, 0)
+    assert reply["sessions"] == ["Please look into xylophone now"]
+    assert daemon.files_with("xylophone"), "a dry run erases nothing"
     done = call(
-        house, "memd/forget", session=SESSION.format(11), dry_run=False, token=told["token"]
+        daemon, "memd/forget", session=SESSION.format(11), dry_run=False, token=reply["token"]
     )
-    assert done["count"] == told["count"]
-    assert house.files_with("xylophone") == []
-    assert house.files_with(SESSION.format(11)) == []
-    assert house.files_with("marimba")
-    says(house, 11, "xylophone")
+    assert done["count"] == reply["count"]
+    assert daemon.files_with("xylophone") == []
+    assert daemon.files_with(SESSION.format(11)) == []
+    assert daemon.files_with("marimba")
+    says(daemon, 11, "xylophone")
     # The counts of a status may be a moment old.
-    house.wait_for(lambda: house.status()["books"]["reasons"]["filtered"] == {"forgotten": 4})
-    assert house.status()["books"]["balanced"]
+    daemon.wait_for(lambda: daemon.status()["books"]["reasons"]["filtered"] == {"forgotten": 4})
+    assert daemon.status()["books"]["balanced"]
 
 
-def test_a_forgotten_project_is_gone_with_its_name_and_its_directory(house):
-    says(house, 21, "balalaika", directory="/home/dev/quetzal")
-    says(house, 22, "zither")
-    done = call(house, "memd/forget", project="quetzal", dry_run=False)
+def test_a_forgotten_project_is_gone_with_its_name_and_its_directory(daemon):
+    says(daemon, 21, "balalaika", directory="/home/dev/quetzal")
+    says(daemon, 22, "zither")
+    done = call(daemon, "memd/forget", project="quetzal", dry_run=False)
     assert (len(done["sessions"]), done["events"]) == (1, 4)
-    assert house.files_with("balalaika", "quetzal") == []
-    names = [one["name"] for one in call(house, "memd/projects")["projects"]]
+    assert daemon.files_with("balalaika", "quetzal") == []
+    names = [one["name"] for one in call(daemon, "memd/projects")["projects"]]
     assert "quetzal" not in names
-    says(house, 23, "balafon", directory="/home/dev/quetzal")
-    assert call(house, "memd/search", query="balafon", project="all")["hits"]
+    says(daemon, 23, "balafon", directory="/home/dev/quetzal")
+    assert call(daemon, "memd/search", query="balafon", project="all")["hits"]
 
 
-def test_what_waits_in_the_spool_is_forgotten_too(house):
-    says(house, 31, "kazoo")
-    house.stop()
+def test_what_waits_in_the_spool_is_forgotten_too(daemon):
+    says(daemon, 31, "kazoo")
+    daemon.stop()
     prompt = {
         "hook_event_name": "UserPromptSubmit", "session_id": SESSION.format(31), "prompt_id": "p9",
         "cwd": "/home/dev/ledger", "prompt": "the ocarina again",
     }  # fmt: skip
-    house.run("hook", "UserPromptSubmit", stdin=json.dumps(prompt).encode())
-    assert house.files_with("ocarina")
-    house.start()
-    call(house, "memd/forget", session=SESSION.format(31), dry_run=False)
-    assert house.files_with("ocarina", "kazoo") == []
+    daemon.run("hook", "UserPromptSubmit", stdin=json.dumps(prompt).encode())
+    assert daemon.files_with("ocarina")
+    daemon.start()
+    call(daemon, "memd/forget", session=SESSION.format(31), dry_run=False)
+    assert daemon.files_with("ocarina", "kazoo") == []
 
 
-def test_a_query_erases_what_says_all_its_words_and_names_the_backups(house):
-    says(house, 41, "theremin")
-    says(house, 42, "dulcimer")
-    backups = pathlib.Path(house.paths.data_dir) / "backups"
+def test_a_query_erases_what_says_all_its_words_and_names_the_backups(daemon):
+    says(daemon, 41, "theremin")
+    says(daemon, 42, "dulcimer")
+    backups = pathlib.Path(daemon.paths.data_dir) / "backups"
     backups.mkdir()
     (backups / "default-20990101T000000Z.memd").write_text("theremin")
     everywhere = ("--project", "all")
-    ran = house.run("forget", "--query", "Theremin quicker", "--yes", *everywhere)
+    ran = daemon.run("forget", "--query", "Theremin quicker", "--yes", *everywhere)
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"default-20990101T000000Z.memd is a backup and may still hold it" in ran.stdout
-    ran = house.run("forget", "--query", "quicker", "--json", *everywhere)
+    ran = daemon.run("forget", "--query", "quicker", "--json", *everywhere)
     assert (ran.returncode, ran.stdout.count(b"theremin")) == (0, 0)
 
 
-def test_a_scrubbed_word_is_gone_from_every_file_and_found_under_its_placeholder(house):
-    says(house, 51, "vuvuzela")
-    says(house, 52, "clavichord")
-    with pathlib.Path(house.paths.log).open("a") as log:
+def test_a_scrubbed_word_is_gone_from_every_file_and_found_under_its_placeholder(daemon):
+    says(daemon, 51, "vuvuzela")
+    says(daemon, 52, "clavichord")
+    with pathlib.Path(daemon.paths.log).open("a") as log:
         log.write('{"error": "vuvuzela"}\n')
-    ran = house.run("scrub", "vuvu[a-z]+", "--dry-run")
+    ran = daemon.run("scrub", "vuvu[a-z]+", "--dry-run")
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"vuvu" not in ran.stdout
     assert b"would rewrite 4 events\n" in ran.stdout
-    assert house.files_with("vuvuzela"), "a dry run rewrites nothing"
-    ran = house.run("scrub", "-", "--yes", stdin=b"vuvu[a-z]+\n")
+    assert daemon.files_with("vuvuzela"), "a dry run rewrites nothing"
+    ran = daemon.run("scrub", "-", "--yes", stdin=b"vuvu[a-z]+\n")
     assert (ran.returncode, ran.stderr) == (0, b"")
-    assert house.files_with("vuvuzela") == []
-    assert house.files_with("clavichord")
-    (hit, *_) = call(house, "memd/search", query="scrub over files", project="all")["hits"]
+    assert daemon.files_with("vuvuzela") == []
+    assert daemon.files_with("clavichord")
+    (hit, *_) = call(daemon, "memd/search", query="scrub over files", project="all")["hits"]
     assert "[REDACTED:scrub]" in hit["title"] + hit["body"]
-    call(house, "memd/reindex")
-    assert house.run("scrub", "vuvu[a-z]+", "--yes").stdout.startswith(b"found nowhere\n")
+    call(daemon, "memd/reindex")
+    assert daemon.run("scrub", "vuvu[a-z]+", "--yes").stdout.startswith(b"found nowhere\n")
 
 
-def test_what_is_old_is_previewed_then_cut_down_to_what_is_cited_and_why_still_cites_it(house):
+def test_what_is_old_is_previewed_then_cut_down_to_what_is_cited_and_why_still_cites_it(daemon):
     at = int(time.time() * 1000) - 100 * 86_400_000
-    says(house, 61, "hurdygurdy", at=at, output="sackbut " * 200)
-    assert house.files_with("sackbut")
-    ran = house.run("vacuum", "--dry-run")
+    says(daemon, 61, "hurdygurdy", at=at, output="sackbut " * 200)
+    assert daemon.files_with("sackbut")
+    ran = daemon.run("vacuum", "--dry-run")
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"would cut down 1 event older than 90 days to what is cited: 1." in ran.stdout
-    assert house.files_with("sackbut"), "a preview changes nothing"
-    (hit, *_) = call(house, "memd/search", query="hurdygurdy", project="all")["hits"]
-    before = call(house, "memd/why", id=hit["id"])["sources"]
-    ran = house.run("vacuum")
+    assert daemon.files_with("sackbut"), "a preview changes nothing"
+    (hit, *_) = call(daemon, "memd/search", query="hurdygurdy", project="all")["hits"]
+    before = call(daemon, "memd/why", id=hit["id"])["sources"]
+    ran = daemon.run("vacuum")
     assert (ran.returncode, ran.stderr) == (0, b"")
     assert b"cut down 1 event older than 90 days" in ran.stdout
-    assert house.files_with("sackbut") == []
-    after = call(house, "memd/why", id=hit["id"])["sources"]
+    assert daemon.files_with("sackbut") == []
+    after = call(daemon, "memd/why", id=hit["id"])["sources"]
     assert [source["quote"] for source in after] == [source["quote"] for source in before]
-    assert house.status()["books"]["balanced"]
-    assert b"nothing that is old enough" in house.run("vacuum", "--dry-run").stdout
+    assert daemon.status()["books"]["balanced"]
+    assert b"nothing that is old enough" in daemon.run("vacuum", "--dry-run").stdout

@@ -7,18 +7,18 @@ import pytest
 from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from tests.e2e.house import DATA, LEDGER
+from tests.e2e.real_daemon import DATA, LEDGER
 
 SECRETS = ("wJalrXUtnFEMI", "AKIAIOSFODNN7EXAMPLE", "Nordwind")
 
 
 @pytest.fixture
-def ledger(house):
+def ledger(daemon):
     """The three ledger sessions, replayed through the hook."""
-    house.start()
-    house.replay(LEDGER / "hooks.jsonl")
-    house.settle()
-    return house
+    daemon.start()
+    daemon.replay(LEDGER / "hooks.jsonl")
+    daemon.settle()
+    return daemon
 
 
 class Asking:
@@ -46,9 +46,9 @@ async def ask_everything(asking):
     assert redis["kind"] == "decision"
     assert "Redis" in redis["title"]
     why = await asking.tool("mem_why", id=redis["id"], project="all")
-    told = json.dumps(why)
-    assert "SQLite" in told
-    assert "stated-reversal" in told
+    reply = json.dumps(why)
+    assert "SQLite" in reply
+    assert "stated-reversal" in reply
 
     rule = await asking.first("how should tests be run")
     assert rule["kind"] == "instruction"
@@ -64,9 +64,9 @@ async def ask_everything(asking):
         assert (await asking.tool("mem_search", query=secret, project="all"))["hits"] == []
 
 
-def bridge(house):
+def stdio_proxy(daemon):
     return StdioServerParameters(
-        command=house.command()[0], args=["-m", "memd", "mcp"], env=house.environ
+        command=daemon.command()[0], args=["-m", "memd", "mcp"], env=daemon.environ
     )
 
 
@@ -75,7 +75,7 @@ async def test_the_ledger_sessions_answer_in_the_handshake_era(ledger, imported)
     if imported:
         import_again(ledger)
     async with (
-        stdio_client(bridge(ledger)) as (read, write),
+        stdio_client(stdio_proxy(ledger)) as (read, write),
         ClientSession(read, write) as session,
     ):
         await session.initialize()
@@ -84,66 +84,68 @@ async def test_the_ledger_sessions_answer_in_the_handshake_era(ledger, imported)
 
 
 async def test_the_ledger_sessions_answer_in_the_stateless_era(ledger):
-    async with Client(bridge(ledger), mode="auto") as client:
+    async with Client(stdio_proxy(ledger), mode="auto") as client:
         assert client.protocol_version == "2026-07-28"
         await ask_everything(Asking(client))
     assert ledger.files_with(*SECRETS) == []
 
 
-def import_again(house):
-    before = house.status()
-    done = house.run("import", "claude-code", str(LEDGER / "projects"))
+def import_again(daemon):
+    before = daemon.status()
+    done = daemon.run("import", "claude-code", str(LEDGER / "projects"))
     assert done.returncode == 0, done.stderr
-    house.settle()
+    daemon.settle()
     # On a busy machine the counts may be two seconds old.
-    house.wait_for(lambda: house.status()["books"]["duplicate"] > before["books"]["duplicate"])
-    after = house.status()
+    daemon.wait_for(
+        lambda: daemon.status()["books"]["duplicate"] > before["books"]["duplicate"]
+    )
+    after = daemon.status()
     assert after["events"]["count"] == before["events"]["count"]
     assert after["summaries"]["count"] == before["summaries"]["count"]
 
 
-async def test_transcripts_alone_give_the_same_first_hits(house):
-    house.start()
-    done = house.run("import", "claude-code", str(LEDGER / "projects"))
+async def test_transcripts_alone_give_the_same_first_hits(daemon):
+    daemon.start()
+    done = daemon.run("import", "claude-code", str(LEDGER / "projects"))
     assert done.returncode == 0, done.stderr
-    house.settle()
-    async with Client(bridge(house), mode="auto") as client:
+    daemon.settle()
+    async with Client(stdio_proxy(daemon), mode="auto") as client:
         await ask_everything(Asking(client))
-    assert house.files_with(*SECRETS) == []
+    assert daemon.files_with(*SECRETS) == []
 
 
-def test_a_session_that_fires_every_event_goes_through_without_a_warning(house):
-    house.start()
-    house.replay(DATA / "every-event" / "hook-samples.jsonl")
-    house.settle()
-    status = house.status()
+def test_a_session_that_fires_every_event_goes_through_without_a_warning(daemon):
+    daemon.start()
+    daemon.replay(DATA / "every-event" / "hook-samples.jsonl")
+    daemon.settle()
+    status = daemon.status()
     assert status["health"] == "healthy"
     assert status["books"]["balanced"]
     assert status["books"]["refused"] == 0
-    log = pathlib.Path(house.paths.log).read_text(encoding="utf-8")
+    log = pathlib.Path(daemon.paths.log).read_text(encoding="utf-8")
     assert {json.loads(line)["level"] for line in log.splitlines()} == {"info"}
 
 
-def test_a_daemon_that_is_down_loses_nothing(house):
-    house.replay(LEDGER / "hooks.jsonl")
-    assert house.files_with(*SECRETS) == []
-    house.start()
-    house.wait_for(lambda: house.status()["books"]["received"] == 54)
-    house.settle()
-    status = house.status()
+def test_a_daemon_that_is_down_loses_nothing(daemon):
+    daemon.replay(LEDGER / "hooks.jsonl")
+    assert daemon.files_with(*SECRETS) == []
+    daemon.start()
+    daemon.wait_for(lambda: daemon.status()["books"]["received"] == 54)
+    daemon.settle()
+    status = daemon.status()
     assert status["spool"]["files"] == 0
     assert status["books"]["balanced"]
-    with house.client() as client:
+    with daemon.client() as client:
         (hit, *_) = client.call(
             "memd/search", {"query": "why did login answer 500", "project": "all"}
         )["hits"]
     assert hit["kind"] == "fix"
 
 
-async def test_what_is_forgotten_is_gone_from_every_file(house):
-    house.start()
-    with house.client() as client:
-        kept = client.call(
+async def test_what_is_forgotten_is_gone_from_every_file(daemon):
+    daemon.start()
+    with daemon.client() as client:
+        memories = client.call(
             "memd/remember",
             {
                 "memories": [
@@ -152,13 +154,13 @@ async def test_what_is_forgotten_is_gone_from_every_file(house):
                 ]
             },
         )["remembered"]
-        assert house.files_with("xylophone")
-        client.call("memd/forget", {"ids": [kept[0]["id"]], "dry_run": False})
-        assert house.files_with("xylophone") == []
-        assert house.files_with("marimba")
+        assert daemon.files_with("xylophone")
+        client.call("memd/forget", {"ids": [memories[0]["id"]], "dry_run": False})
+        assert daemon.files_with("xylophone") == []
+        assert daemon.files_with("marimba")
         hits = client.call("memd/search", {"query": "Zanzibar protocol", "project": "all"})[
             "hits"
         ]
-    assert [hit["id"] for hit in hits] == [kept[1]["id"]]
-    house.stop()
-    assert house.files_with("xylophone") == []
+    assert [hit["id"] for hit in hits] == [memories[1]["id"]]
+    daemon.stop()
+    assert daemon.files_with("xylophone") == []

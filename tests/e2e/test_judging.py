@@ -6,9 +6,9 @@ OLD = "Sessions of the ledger expire after 30 minutes"
 NEW = "Sessions of the ledger expire after 60 minutes"
 
 
-def bridge(house):
+def stdio_proxy(daemon):
     return StdioServerParameters(
-        command=house.command()[0], args=["-m", "memd", "mcp"], env=house.environ
+        command=daemon.command()[0], args=["-m", "memd", "mcp"], env=daemon.environ
     )
 
 
@@ -19,14 +19,14 @@ class Asking:
         self._client = client
 
     async def __call__(self, name, **arguments):
-        told = await self._client.call_tool(name, arguments)
-        assert not told.is_error, told.content[0].text
-        return told.structured_content
+        reply = await self._client.call_tool(name, arguments)
+        assert not reply.is_error, reply.content[0].text
+        return reply.structured_content
 
     async def refused(self, name, **arguments):
-        told = await self._client.call_tool(name, arguments)
-        assert told.is_error
-        return told.content[0].text
+        reply = await self._client.call_tool(name, arguments)
+        assert reply.is_error
+        return reply.content[0].text
 
     async def marks(self, query):
         found = await self("mem_search", query=query)
@@ -36,9 +36,9 @@ class Asking:
         }
 
 
-async def test_a_memory_that_nothing_decides_about_is_judged_and_judged_again(house, tmp_path):
-    house.start()
-    async with Client(bridge(house), mode="auto") as client:
+async def test_a_memory_that_nothing_decides_about_is_judged_and_judged_again(daemon, tmp_path):
+    daemon.start()
+    async with Client(stdio_proxy(daemon), mode="auto") as client:
         ask = Asking(client)
         old = await ask("mem_remember", text=OLD, kind="fact")
         assert (old["outcome"], "judgment_required" in old) == ("created", False)
@@ -85,11 +85,11 @@ async def test_a_memory_that_nothing_decides_about_is_judged_and_judged_again(ho
         assert f"no memory #{old['id']}" in await ask.refused(
             "mem_judge", **pair, relation="duplicate", reason="x"
         )
-        await judge_across_projects(ask, house, tmp_path)
+        await judge_across_projects(ask, daemon, tmp_path)
 
 
-async def judge_across_projects(ask, house, tmp_path):
-    with house.client() as control:
+async def judge_across_projects(ask, daemon, tmp_path):
+    with daemon.client() as control:
         here, there = (
             control.call("memd/remember", {"text": OLD, "directory": str(place)})["id"]
             for place in (tmp_path / "here", tmp_path / "there")

@@ -24,17 +24,17 @@ def ollama():
 
 
 @pytest.fixture
-def asking(house, ollama):
-    """A house with sixty memories, all of which the model has seen."""
-    (house.home / "config.toml").write_text(
+def asking(daemon, ollama):
+    """A daemon with sixty memories, all of which the model has seen."""
+    (daemon.home / "config.toml").write_text(
         f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nquery_s = {DEADLINE_S}\nbatch = 8\n'
     )
-    house.start()
-    with house.client() as client:
+    daemon.start()
+    with daemon.client() as client:
         client.call("memd/remember", {"memories": [memory(n) for n in range(MEMORIES)]})
-    house.settle()
-    house.wait_for(lambda: is_complete(house))
-    return house
+    daemon.settle()
+    daemon.wait_for(lambda: is_complete(daemon))
+    return daemon
 
 
 def memory(number):
@@ -42,13 +42,13 @@ def memory(number):
     return {"text": words, "source": "test"}
 
 
-def backfill(house):
-    return next(room for room in house.status()["rooms"] if room["name"] == "backfill")
+def backfill(daemon):
+    return next(room for room in daemon.status()["rooms"] if room["name"] == "backfill")
 
 
-def is_complete(house):
-    told = backfill(house)
-    return told["active"] and not told["missing"]
+def is_complete(daemon):
+    reply = backfill(daemon)
+    return reply["active"] and not reply["missing"]
 
 
 def search(client, number):
@@ -60,15 +60,15 @@ def search(client, number):
     return answer.get("degraded", {}).get("vector")
 
 
-def outage(house, begin, end):
+def outage(daemon, begin, end):
     """Forty searches, a quarter before the fault and a quarter after."""
-    with house.client() as client:
+    with daemon.client() as client:
         numbers = iter(range(10_000))
         before = [search(client, next(numbers)) for _ in range(SEARCHES // 4)]
         begin()
         during = [search(client, next(numbers)) for _ in range(SEARCHES // 2)]
         end()
-        house.wait_for(lambda: search(client, next(numbers)) is None)
+        daemon.wait_for(lambda: search(client, next(numbers)) is None)
         after = [search(client, next(numbers)) for _ in range(SEARCHES // 4)]
     assert before + after == [None] * (SEARCHES // 2)
     assert all(during)
@@ -84,16 +84,16 @@ def test_a_model_that_hangs_costs_no_answer_and_is_taken_back(asking, ollama):
 
     def heal():
         ollama.fault = None
-        # What hung goes on hanging until its connection is cut, as when Ollama is started anew.
+        # What hung goes on hanging until its connection is cut, as when Ollama is restarted.
         ollama.kill()
         ollama.start()
 
     outage(asking, hang, heal)
 
 
-def stored(house, digest):
+def stored(daemon, digest):
     """(passage, vector) of every vector in the space of the model with this digest."""
-    path = f"file:{house.paths.database}?mode=ro"
+    path = f"file:{daemon.paths.database}?mode=ro"
     with contextlib.closing(sqlite3.connect(path, uri=True)) as vault:
         rows = vault.execute(
             "SELECT v.id % ?1, s.dimensions, v.vector FROM vectors v JOIN spaces s ON s.id = v.id / ?1"
@@ -119,8 +119,8 @@ def test_a_changed_model_sees_everything_anew_once_though_the_daemon_is_killed_m
         client.call("memd/remember", {"memories": [memory(MEMORIES)]})
     asking.wait_for(lambda: len(stored(asking, new.digest)) >= MEMORIES // 3)
     asking.stop(signal.SIGKILL)
-    kept = len(stored(asking, new.digest))
-    assert kept < MEMORIES
+    embedded = len(stored(asking, new.digest))
+    assert embedded < MEMORIES
     ollama.hold_after(None)
     asking.start()
     asking.wait_for(lambda: is_complete(asking))

@@ -1,6 +1,6 @@
 """From what an agent read and wrote to the graph that mem_why shows, through a real daemon."""
 
-SECRET = "not-to-be-kept"
+SECRET = "not-to-be-stored"
 HERE = {"session_id": "s1", "prompt_id": "p1", "transcript_path": "/t/s1.jsonl", "cwd": "/a"}
 
 
@@ -30,9 +30,9 @@ EVENTS = [
 ]  # fmt: skip
 
 
-def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(house):
-    house.start()
-    with house.client() as client:
+def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(daemon):
+    daemon.start()
+    with daemon.client() as client:
         events = [
             {"client": "claude-code", "payload": one, "directory": "/a"} for one in EVENTS
         ]
@@ -54,8 +54,8 @@ def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(house):
         }
         assert turn["verdict"] == "current"
         assert {one["position"]["transcript"] for one in turn["sources"]} == {"/t/s1.jsonl"}
-        # What a file said is not kept, only the names of what it imports.
-        assert house.files_with(SECRET) == []
+        # What a file said is not stored, only the names of what it imports.
+        assert daemon.files_with(SECRET) == []
 
         decision = client.call("memd/why", {"id": by_rule["decision:decided"]})
         assert decision["verdict"] == "unconfirmed"
@@ -67,6 +67,6 @@ def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(house):
         }
         assert day
 
-        gone = list(by_rule.values())
-        client.call("memd/forget", {"ids": gone, "dry_run": False})
-        assert house.files_with("app/start.sh") == []
+        ids = list(by_rule.values())
+        client.call("memd/forget", {"ids": ids, "dry_run": False})
+        assert daemon.files_with("app/start.sh") == []

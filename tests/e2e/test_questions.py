@@ -29,9 +29,9 @@ def ask(client, query="kettle teal", **more):
     return client.call("memd/search", {"query": query, "project": "all", **more})
 
 
-def test_every_profile_answers_and_a_mistake_in_one_costs_only_its_question(house):
-    house.start()
-    with house.client() as client:
+def test_every_profile_answers_and_a_mistake_in_one_costs_only_its_question(daemon):
+    daemon.start()
+    with daemon.client() as client:
         seq = capture(client)
         ask(client, min_event=seq)
         for name in PUBLISHED:
@@ -47,9 +47,9 @@ def test_every_profile_answers_and_a_mistake_in_one_costs_only_its_question(hous
         assert ask(client)["hits"]
 
 
-def test_what_was_said_is_found_word_for_word_and_gone_once_forgotten(house):
-    house.start()
-    with house.client() as client:
+def test_what_was_said_is_found_word_for_word_and_gone_once_forgotten(daemon):
+    daemon.start()
+    with daemon.client() as client:
         seq = capture(client)
         found = ask(client, min_event=seq, include_turns=True)
         assert {(turn["role"], turn["snippet"]) for turn in found["turns"]} == {
@@ -76,11 +76,11 @@ def test_what_was_said_is_found_word_for_word_and_gone_once_forgotten(house):
         ),
     ],
 )
-def test_a_mistake_in_the_settings_ends_the_start_with_its_key(house, settings, key):
-    path = house.home / "config.toml"
+def test_a_mistake_in_the_settings_ends_the_start_with_its_key(daemon, settings, key):
+    path = daemon.home / "config.toml"
     path.write_text(settings, encoding="utf-8")
-    assert str(path) == house.paths.config_file
-    ran = house.run("serve")
+    assert str(path) == daemon.paths.config_file
+    ran = daemon.run("serve")
     assert ran.returncode != 0
     assert key in ran.stderr.decode()
     assert "Traceback" not in ran.stderr.decode()

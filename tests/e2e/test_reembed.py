@@ -1,4 +1,4 @@
-"""Learned vectors behind a real daemon: filled in, carried on after kill -9, made anew, dropped."""
+"""Learned vectors behind a real daemon: filled in, carried on after kill -9, rebuilt, dropped."""
 
 import contextlib
 import re
@@ -28,14 +28,14 @@ def ollama():
 
 
 @pytest.fixture
-def house(house, ollama):
-    (house.home / "config.toml").write_text(
+def daemon(daemon, ollama):
+    (daemon.home / "config.toml").write_text(
         f'[engines]\nembedder = "ollama"\nurl = "{ollama.url}"\nbatch = {BATCH}\n'
     )
-    return house
+    return daemon
 
 
-def remember(house, count=MEMORIES):
+def remember(daemon, count=MEMORIES):
     memories = [
         {
             "text": f"The {PLACES[n % 5]} retries job {n} after {n % 7} seconds.",
@@ -43,22 +43,22 @@ def remember(house, count=MEMORIES):
         }
         for n in range(count)
     ]
-    with house.client() as client:
+    with daemon.client() as client:
         client.call("memd/remember", {"memories": memories})
 
 
-def backfill(house):
-    return next(room for room in house.status()["rooms"] if room["name"] == "backfill")
+def backfill(daemon):
+    return next(room for room in daemon.status()["rooms"] if room["name"] == "backfill")
 
 
-def is_complete(house):
-    told = backfill(house)
-    return told["active"] and not told["missing"] and told["done"] >= MEMORIES
+def is_complete(daemon):
+    reply = backfill(daemon)
+    return reply["active"] and not reply["missing"] and reply["done"] >= MEMORIES
 
 
-def stored(house):
+def stored(daemon):
     """Seed → {passage: (its text, its vector)}, of the spaces of the models that are known here."""
-    uri = f"file:{house.paths.database}?mode=ro"
+    uri = f"file:{daemon.paths.database}?mode=ro"
     found = {seed: {} for seed in SEEDS}
     with contextlib.closing(sqlite3.connect(uri, uri=True)) as vault:
         rows = vault.execute(
@@ -85,10 +85,10 @@ def assert_made_by(seed, found):
 
 
 class User:
-    """Somebody who searches and captures until told to stop."""
+    """A client that searches and captures until it is stopped."""
 
-    def __init__(self, house):
-        self._house = house
+    def __init__(self, daemon):
+        self._daemon = daemon
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self.count = 0
@@ -103,7 +103,7 @@ class User:
         self._thread.join()
 
     def _run(self):
-        with self._house.client() as client:
+        with self._daemon.client() as client:
             while not self._is_over.is_set():
                 self.count += 1
                 try:
@@ -127,71 +127,71 @@ class User:
 
 
 def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mixed(
-    house, ollama
+    daemon, ollama
 ):
     ollama.hold_after(MEMORIES // 4)
-    house.start()
-    remember(house)
-    house.settle()
-    house.wait_for(lambda: BATCH < backfill(house)["done"] < MEMORIES // 2)
-    house.stop(signal.SIGKILL)
-    kept = len(stored(house)[1])
-    assert 0 < kept < MEMORIES
+    daemon.start()
+    remember(daemon)
+    daemon.settle()
+    daemon.wait_for(lambda: BATCH < backfill(daemon)["done"] < MEMORIES // 2)
+    daemon.stop(signal.SIGKILL)
+    embedded = len(stored(daemon)[1])
+    assert 0 < embedded < MEMORIES
     before = len(ollama.texts)
     ollama.hold_after(None)
-    house.start()
-    house.wait_for(lambda: is_complete(house))
-    found = stored(house)
+    daemon.start()
+    daemon.wait_for(lambda: is_complete(daemon))
+    found = stored(daemon)
     assert len(found[1]) == MEMORIES
     assert_made_by(1, found[1])
     asked = [text for text in ollama.texts[before:] if "retries job" in text]
     # What was on its way when it was killed may still be counted.
-    assert 0 <= len(asked) - (MEMORIES - kept) <= BATCH
+    assert 0 <= len(asked) - (MEMORIES - embedded) <= BATCH
 
 
 def test_another_model_fills_a_space_of_its_own_and_a_vacuum_drops_that_of_the_former(
-    house, ollama
+    daemon, ollama
 ):
-    house.start()
-    remember(house)
-    house.wait_for(lambda: is_complete(house))
+    daemon.start()
+    remember(daemon)
+    daemon.wait_for(lambda: is_complete(daemon))
     ollama.delay_s = 0.01
     ollama.pull(seed=2)
-    with house.client() as client:
+    with daemon.client() as client:
         client.call(
             "memd/remember", {"text": "The importer has a new memory.", "source": "test"}
         )
-    with User(house) as user:
-        house.wait_for(lambda: len(stored(house)[2]) > MEMORIES and is_complete(house))
+    with User(daemon) as user:
+        daemon.wait_for(lambda: len(stored(daemon)[2]) > MEMORIES and is_complete(daemon))
     assert user.failed == []
     assert user.count > 1
-    found = stored(house)
+    found = stored(daemon)
     for seed in SEEDS:
         assert_made_by(seed, found[seed])
 
-    rehearsed = house.run("vacuum", "--dry-run").stdout.decode()
+    rehearsed = daemon.run("vacuum", "--dry-run").stdout.decode()
     assert re.search(rf"^would drop ollama/.+: {MEMORIES} vectors", rehearsed, re.MULTILINE)
-    assert len(stored(house)[1]) == len(found[1])
-    done = house.run("vacuum")
+    assert len(stored(daemon)[1]) == len(found[1])
+    done = daemon.run("vacuum")
     assert (done.returncode, done.stderr) == (0, b"")
     assert re.search(r"^freed .+ → ", done.stdout.decode(), re.MULTILINE)
-    assert [len(space) for space in stored(house).values()] == [0, len(found[2])]
-    assert is_complete(house)
+    assert [len(space) for space in stored(daemon).values()] == [0, len(found[2])]
+    assert is_complete(daemon)
 
 
-def test_reindexing_embeddings_makes_them_anew_and_tells_how_far_it_is(house, ollama):
-    house.start()
-    remember(house)
-    house.wait_for(lambda: is_complete(house))
+def test_reindexing_embeddings_makes_them_anew_and_tells_how_far_it_is(daemon, ollama):
+    daemon.start()
+    remember(daemon)
+    daemon.wait_for(lambda: is_complete(daemon))
     before = len(ollama.texts)
-    ran = house.run("reindex", "--embeddings")
+    ran = daemon.run("reindex", "--embeddings")
     assert ran.returncode == 0, ran.stderr
     assert re.match(rf"done in [\d.]+ s: {MEMORIES} passages in ollama/", ran.stdout.decode())
     assert f"{MEMORIES} of {MEMORIES}" in ran.stderr.decode()
     assert len(ollama.texts) - before >= MEMORIES
-    assert_made_by(1, stored(house)[1])
+    assert_made_by(1, stored(daemon)[1])
     ollama.kill()
-    ran = house.run("reindex", "--embeddings")
+    ran = daemon.run("reindex", "--embeddings")
     assert ran.returncode == 1
     assert ran.stderr.startswith(b"memd: ")
-    assert len(stored(house)[1]) == MEMORIES
+    assert len(stored(daemon)[1]) == MEMORIES

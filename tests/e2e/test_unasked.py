@@ -6,30 +6,30 @@ import apsw
 import pytest
 
 from memd.capture.redact.blocks import INJECTED_OPENING
-from tests.e2e.house import LEDGER
+from tests.e2e.real_daemon import LEDGER
 
 PROJECT = "/home/dev/ledger"
 
 
 @pytest.fixture
-def ledger(house):
+def ledger(daemon):
     """A daemon that knows the ledger sessions."""
-    house.start()
-    house.run("import", "claude-code", str(LEDGER / "projects"))
-    house.settle()
-    return house
+    daemon.start()
+    daemon.run("import", "claude-code", str(LEDGER / "projects"))
+    daemon.settle()
+    return daemon
 
 
-def capture(house, name, session="fresh", **fields):
+def capture(daemon, name, session="fresh", **fields):
     payload = {"session_id": session, "cwd": PROJECT, "hook_event_name": name, **fields}
-    with house.client() as client:
+    with daemon.client() as client:
         return client.call(
             "memd/capture", {"client": "claude-code", "payload": payload, "inject": True}
         )
 
 
-def text_of(told):
-    output = told.get("output")
+def text_of(reply):
+    output = reply.get("output")
     return output and output["hookSpecificOutput"]["additionalContext"]
 
 
@@ -45,12 +45,12 @@ def test_a_session_is_shown_what_is_known_and_nothing_twice(ledger):
     assert "Redis" in text
     assert len(text) <= 4_000
     shown = ids(text)
-    told = capture(
+    reply = capture(
         ledger, "UserPromptSubmit", prompt="Why did login answer 500?", prompt_id="p1"
     )
-    assert "Login answers 500" in text_of(told)
-    assert not ids(text_of(told)) & shown
-    shown |= ids(text_of(told))
+    assert "Login answers 500" in text_of(reply)
+    assert not ids(text_of(reply)) & shown
+    shown |= ids(text_of(reply))
     for number, small in enumerate(
         ("thanks", "ok go on", "/clear", "Why did login answer 500?")
     ):
@@ -77,9 +77,9 @@ def test_what_was_shown_outlives_the_daemon(ledger):
     assert not ids(text_of(capture(ledger, "SessionStart", source="startup"))) & first
 
 
-def test_what_was_put_in_never_becomes_a_memory(house):
+def test_what_was_put_in_never_becomes_a_memory(daemon):
     """By the hook, and by a transcript that carries it: in a prompt, an answer and an attachment."""
-    house.start()
+    daemon.start()
     block = f'{INJECTED_OPENING} project="x">\n- #1 2026-11-20 decision: kettleword\n</recalled-memory>'
     prompt = f"We chose Postgres over Oracle for billing.\n{block}"
     base = {"session_id": "echo", "cwd": PROJECT, "prompt_id": "p1"}
@@ -91,7 +91,7 @@ def test_what_was_put_in_never_becomes_a_memory(house):
             "last_assistant_message": f"{block} Decided: Postgres.",
         },
     ):
-        done = house.run("hook", stdin=json.dumps(payload).encode())
+        done = daemon.run("hook", stdin=json.dumps(payload).encode())
         assert done.returncode == 0
     line = {"sessionId": "other", "cwd": PROJECT, "promptId": "p2"}
     lines = [
@@ -101,13 +101,13 @@ def test_what_was_put_in_never_becomes_a_memory(house):
         {**line, "type": "assistant", "uuid": "u3",
          "message": {"content": [{"type": "text", "text": f"{block}\nPostgres it is."}]}},
     ]  # fmt: skip
-    folder = house.home / "transcripts" / "-home-dev-ledger"
+    folder = daemon.home / "transcripts" / "-home-dev-ledger"
     folder.mkdir(parents=True)
     (folder / "other.jsonl").write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    assert house.run("import", "claude-code", str(folder.parent)).returncode == 0
-    house.settle()
-    house.stop()
-    connection = apsw.Connection(str(house.paths.database))
+    assert daemon.run("import", "claude-code", str(folder.parent)).returncode == 0
+    daemon.settle()
+    daemon.stop()
+    connection = apsw.Connection(str(daemon.paths.database))
     payloads = [row[0] for row in connection.execute("SELECT payload FROM events")]
     texts = [row[0] for row in connection.execute("SELECT title || body FROM summaries")]
     connection.close()

@@ -3,17 +3,7 @@
 import importlib
 import sys
 
-PARTS = [
-    "clients",
-    "clock",
-    "crash",
-    "disk",
-    "fuzz",
-    "properties",
-    "security",
-    "soak",
-    "versions",
-]
+PARTS = "clients clock crash disk fuzz properties security soak versions".split()
 
 part = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 if part not in PARTS:

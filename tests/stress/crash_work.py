@@ -2,7 +2,7 @@
 
 Each kind of work is done for real, over the socket or by memd's own programs, again and again until
 the daemon is gone; beside it sessions go on. What the daemon acknowledged is written down as a promise.
-Not here: who kills and when (crash.py), whether the promises were kept (crash_checks.py).
+crash.py kills the daemon, crash_checks.py looks whether the promises hold.
 """
 
 import contextlib
@@ -119,7 +119,7 @@ class Site:
             thread.start()
 
     def end(self) -> None:
-        """The daemon is gone: wait until everybody has noticed."""
+        """Wait for the threads, whose daemon has ended."""
         self.is_over.set()
         for thread in self._threads:
             thread.join()
@@ -357,7 +357,7 @@ def _reembed(site: Site, client: Client) -> None:
             time.sleep(0.02)
 
 
-def _called(kind: str, method: str) -> Work:
+def _repeated_call(kind: str, method: str) -> Work:
     def work(site: Site, client: Client) -> None:
         with site.doing(kind):
             client.call(method)
@@ -365,7 +365,7 @@ def _called(kind: str, method: str) -> Work:
     return work
 
 
-def _helped(kind: str, what: str) -> Work:
+def _repeated_writer(kind: str, what: str) -> Work:
     def work(site: Site, client: Client) -> None:
         writer = site.start_writer(what)
         assert writer.stdout is not None
@@ -405,9 +405,9 @@ WORKS: dict[str, Work] = {
     "forgetting": _forget,
     "scrubbing": _scrub,
     "re-embedding": _reembed,
-    "reindexing": _called("reindexing", "memd/reindex"),
-    "vacuuming": _called("vacuuming", "memd/vacuum"),
-    "backing up": _helped("backing up", "backup"),
-    "exporting": _helped("exporting", "export"),
+    "reindexing": _repeated_call("reindexing", "memd/reindex"),
+    "vacuuming": _repeated_call("vacuuming", "memd/vacuum"),
+    "backing up": _repeated_writer("backing up", "backup"),
+    "exporting": _repeated_writer("exporting", "export"),
     "importing": _import,
 }

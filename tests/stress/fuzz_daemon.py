@@ -28,9 +28,7 @@ CONFIG = (
 )
 _LINES = 12
 _OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
-_COSTLY = frozenset(
-    {"memd/reindex", "memd/vacuum", "memd/doctor", "memd/consolidate", "memd/scrub"}
-)
+_COSTLY = {f"memd/{name}" for name in ("reindex", "vacuum", "doctor", "consolidate", "scrub")}
 _NAMED = {
     "project": ("all", "current", "global", "/", "no such"),
     "directory": ("/", "/home/dev/project", "", "\x00", "a" * 5_000),
@@ -97,9 +95,8 @@ class Wire:
 
     def _tool_line(self, generator: Generator, number: int) -> bytes:
         if generator.chance(0.1):
-            method = generator.random.choice(
-                ("ping", "tools/list", "resources/list", generator.word())
-            )
+            methods = ("ping", "tools/list", "resources/list", generator.word())
+            method = generator.random.choice(methods)
             return self._bent(generator, _message(number, method, {}))
         name = generator.random.choice(list(self.tools))
         given = generator.fitting(self.tools[name])
@@ -128,8 +125,8 @@ class Wire:
             said = jsonrpc.parse_line(line)
             if isinstance(said, jsonrpc.Call | jsonrpc.InvalidLine | jsonrpc.Preface):
                 key = repr(getattr(said, "id", None))
-                is_told = not (isinstance(said, jsonrpc.Call) and said.id is None)
-                wanted[key] += is_told
+                is_answered = not (isinstance(said, jsonrpc.Call) and said.id is None)
+                wanted[key] += is_answered
                 owner.setdefault(key, line)
         begun = _line(0, "initialize", harness.HELLO) if is_mcp else _line(0, "memd/ping", {})
         wanted["0"] += 1

@@ -187,7 +187,7 @@ class Generator:
             made[self.word()] = self.value(2)
         return made
 
-    def fitting(
+    def fitting(  # noqa: PLR0911  # one for each form of schema
         self, schema: Mapping[str, Any], defs: Mapping[str, Any] | None = None
     ) -> Any:  # one for each form of schema
         """A value that fits this JSON schema, or nearly."""

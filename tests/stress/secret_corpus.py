@@ -18,21 +18,13 @@ from typing import Any
 FILE = Path(__file__).parent.parent / "data" / "secrets.jsonl"
 _WORD = string.ascii_letters + string.digits
 _ALPHABETS = {
-    "hex": "0123456789abcdef",
-    "HEX": "0123456789ABCDEF",
-    "word": _WORD,
-    "url": _WORD + "-_",
-    "b64": _WORD + "+/",
-    "crypt": _WORD + "./",
-    "base32": string.ascii_uppercase + "234567",
-    "bech": "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
-    "upper": string.ascii_uppercase + string.digits,
-    "lower": string.ascii_lowercase + string.digits,
-    "alpha": string.ascii_letters,
-    "digit": string.digits,
-    "nonzero": "123456789",
+    "hex": "0123456789abcdef", "HEX": "0123456789ABCDEF", "word": _WORD, "url": _WORD + "-_",
+    "b64": _WORD + "+/", "crypt": _WORD + "./", "base32": string.ascii_uppercase + "234567",
+    "bech": "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L", "upper": string.ascii_uppercase + string.digits,
+    "lower": string.ascii_lowercase + string.digits, "alpha": string.ascii_letters,
+    "digit": string.digits, "nonzero": "123456789",
     "django": string.ascii_lowercase + string.digits + "!@#%^&*(-_=+)",
-}
+}  # fmt: skip
 _PART = re.compile(r"\{(\d+) (\w+)\}")
 _HALF_MIN = 20
 _LINE_MIN = 12

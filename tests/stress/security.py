@@ -44,12 +44,7 @@ Texts = Sequence[tuple[int, str]]
 class Outcome:
     """What became of the corpus."""
 
-    texts: int
-    secrets: int
-    kinds: int
-    files: int
-    """Searched, of so many"""
-    bytes: int
+    figures: str
     found: Counter[str]
     """Traces of secrets on the disk, by kind and file."""
     altered: Counter[str]
@@ -59,18 +54,10 @@ class Outcome:
     """Look-alikes that are not in the export as they were sent."""
 
     @property
-    def share(self) -> float:
-        """Of the look-alikes, those altered."""
-        return self.altered.total() / max(self.alike.total(), 1)
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the promise holds."""
-        return (
-            not self.found
-            and self.share <= FALSE_MAX
-            and len(self.missing) <= (FALSE_MAX * self.alike.total())
-        )
+    def is_redacted_well(self) -> bool:
+        """Whether no secret was found, and few look-alikes were altered."""
+        limit = FALSE_MAX * self.alike.total()
+        return not self.found and max(self.altered.total(), len(self.missing)) <= limit
 
 
 def _payload(number: int, text: str) -> dict[str, Any]:
@@ -169,11 +156,9 @@ def search(home: str, traces: dict[str, str]) -> tuple[Counter[str], int, int]:
             files += 1
             size += path.stat().st_size
             done = subprocess.run(
-                ["grep", "-aoFf", wanted.name, "--", str(path)],  # noqa: S607  # wherever it is
-                capture_output=True,
-                env={"LC_ALL": "C", "PATH": os.environ["PATH"]},
-                check=False,
-            )
+                ["grep", "-aoFf", wanted.name, "--", str(path)],  # noqa: S607  # on any system
+                capture_output=True, check=False, env={"LC_ALL": "C", "PATH": os.environ["PATH"]},
+            )  # fmt: skip
             for hit in set(done.stdout.decode("utf-8", "replace").splitlines()):
                 found[f"{traces.get(hit, '?')} in {path.name}"] += 1
     return found, files, size
@@ -211,19 +196,18 @@ def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
         export = str(Path(daemon.home, "everything.jsonl"))
         run(daemon, "export", export)
         run(daemon, "backup")
-        kept = set(_strings(export))
+        exported = set(_strings(export))
         daemon.stop()
         found, files, size = search(daemon.home, traces)
+    kinds = {secret.kind for secret in secrets}
+    count = len(texts) if brief else len(texts) * ways
     return Outcome(
-        texts=len(texts) if brief else len(texts) * ways,
-        secrets=len(secrets),
-        kinds=len({secret.kind for secret in secrets}),
-        files=files,
-        bytes=size,
+        f"{len(secrets)} secrets of {len(kinds)} kinds in {count:,} texts;"
+        f" {files} files of {size / 1e6:.1f} MB searched",
         found=hot | spooled | found,
         altered=Counter(one.kind for one in alike if redact(one.text) != one.text),
         alike=Counter(one.kind for one in alike),
-        missing=[one.text for one in alike if one.text not in kept],
+        missing=[one.text for one in alike if one.text not in exported],
     )
 
 
@@ -257,13 +241,9 @@ def redact_all(salt: int) -> tuple[list[str], str]:
     ]
     altered += [f"not in the export as sent: {text[:90]!r}" for text in outcome.missing[:5]]
     wrong = [f"{where}: {count}" for where, count in outcome.found.items()]
-    if not outcome.is_kept:
-        wrong += altered
-    return wrong, (
-        f"{outcome.secrets} secrets of {outcome.kinds} kinds in {outcome.texts:,} texts;"
-        f" {outcome.files} files of {outcome.bytes / 1e6:.1f} MB searched;"
-        f" {outcome.altered.total()} of {outcome.alike.total()} look-alikes altered (≤ {FALSE_MAX:.0%})"
-    )
+    share = f"{outcome.altered.total()} of {outcome.alike.total()} look-alikes altered"
+    seen = f"{outcome.figures}; {share} (limit {FALSE_MAX:.0%})"
+    return wrong if outcome.is_redacted_well else wrong + altered, seen
 
 
 def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:

@@ -1,4 +1,4 @@
-"""The short form of `scripts/torture security`: no secret reaches the disk, and tricks at the doors do nothing."""
+"""The short form of `scripts/torture security`: no secret reaches the disk, and tricks at socket and files do nothing."""
 
 import tempfile
 from pathlib import Path
@@ -21,14 +21,14 @@ def test_the_corpus_is_as_large_as_promised_and_holds_no_secret_as_it_stands():
 
 def test_every_secret_goes_in_every_notation():
     secrets, _ = corpus.load()
-    kept = [
+    found = [
         (secret.kind, notation)
         for secret in secrets
         for notation, text in corpus.written(secret)
         for redacted in [redact(text)]
         if any(trace in redacted for trace in secret.traces)
     ]
-    assert kept == []
+    assert found == []
 
 
 def test_of_the_look_alikes_few_are_altered():
@@ -49,14 +49,14 @@ def test_no_secret_is_on_the_disk_whichever_way_it_came():
     outcome = security.redaction(brief=True)
     assert not outcome.found
     assert not outcome.missing
-    assert outcome.is_kept
+    assert outcome.is_redacted_well
 
 
 def test_another_user_neither_reads_nor_connects():
     assert tricks.strangers() == []
 
 
-def test_whoever_squats_the_socket_is_told_nothing():
+def test_a_process_of_another_user_at_the_socket_receives_nothing():
     assert tricks.squatter() == []
 
 

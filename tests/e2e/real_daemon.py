@@ -19,13 +19,13 @@ PATIENT = "[inject]\nprompt_s = 5\nsession_s = 5\n"
 """config.toml: what is shown to agents may take as long as a busy machine needs for it."""
 
 
-class House:
+class RealDaemon:
     """One vault's files and its daemon."""
 
     def __init__(self, home):
         self.home = home
         (home / "config.toml").write_text(PATIENT)
-        # Its daemon is started by the test alone, never by a hook or a bridge.
+        # Its daemon is started by the test alone, never by a hook or a proxy.
         self.environ = {
             "HOME": str(home),
             "MEMD_HOME": str(home),
