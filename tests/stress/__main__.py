@@ -3,12 +3,14 @@
 import importlib
 import sys
 
-PARTS = "clients clock crash disk fuzz properties security soak versions".split()
+PARTS = (
+    "clients", "clock", "crash", "disk", "fuzz", "properties", "security", "soak", "versions",
+)  # fmt: skip
 
 part = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 if part not in PARTS:
     sys.exit(f"usage: scripts/torture PART … (--help for more); parts: {' '.join(PARTS)}")
 elif part == "fuzz":
-    importlib.import_module("tests.stress.properties").main("tests/stress/test_fuzz.py")
+    importlib.import_module("tests.stress.properties").main("tests/stress/fuzz/test_fuzz.py")
 else:
-    importlib.import_module(f"tests.stress.{part}").main()
+    importlib.import_module("tests.stress." + {"crash": "crash.kills"}.get(part, part)).main()

@@ -5,7 +5,7 @@
 `redaction`: every secret of the corpus (secret_corpus.py) in every notation travels as a hook's
 payload, through the spool, in a transcript, by mem_remember and in a markdown file; then the whole home,
 with the write-ahead log, an export and a backup, is searched for it. The look-alikes travel too, and must
-be in the export to the letter. The rest are the tricks of intrusion.py and hostile_texts.py. Nothing is mocked;
+be in the export to the letter. The rest are the tricks of intrusion.py. Nothing is mocked;
 another `--salt` draws other secrets of the same kinds. Ends with 1 if a promise was broken.
 """
 
@@ -25,7 +25,6 @@ from benchmarks import harness
 from memd import hook
 from memd.capture.redact import redact
 from tests.stress import secret_corpus as corpus
-from tests.stress.hostile_texts import PARTS as TEXTS
 from tests.stress.intrusion import PARTS as TRICKS
 from tests.stress.support import Trial, as_event, run_trials, worker
 
@@ -248,7 +247,7 @@ def redact_all(salt: int) -> tuple[list[str], str]:
 
 def _trials(options: argparse.Namespace) -> Iterator[tuple[str, Trial]]:
     yield "redaction", lambda: redact_all(options.salt)
-    for name, part in {**TRICKS, **TEXTS}.items():
+    for name, part in TRICKS.items():
         yield name, lambda part=part: (part(), "")
 
 

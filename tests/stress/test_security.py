@@ -4,7 +4,6 @@ import tempfile
 from pathlib import Path
 
 from memd.capture.redact import redact
-from tests.stress import hostile_texts as texts
 from tests.stress import intrusion as tricks
 from tests.stress import secret_corpus as corpus
 from tests.stress import security
@@ -61,7 +60,7 @@ def test_a_process_of_another_user_at_the_socket_receives_nothing():
 
 
 def test_a_hostile_directory_is_not_changed_not_waited_for_and_not_printed():
-    assert texts.projects(["search fox --project all", "project list"]) == []
+    assert tricks.projects(["search fox --project all", "project list"]) == []
 
 
 def test_the_file_behind_a_planted_link_is_not_changed(monkeypatch):

@@ -1,6 +1,6 @@
 """A realistic day in a few seconds: the short form of `scripts/torture soak`."""
 
-from tests.stress import leaks, soak
+from tests.stress import soak
 
 
 def test_after_a_day_nothing_has_leaked_and_nothing_is_lost():
@@ -15,16 +15,16 @@ def test_after_a_day_nothing_has_leaked_and_nothing_is_lost():
 
 
 def sample(at, descriptors):
-    return leaks.Sample(at, 100.0 + at, descriptors, 8, 0, 1.0, 0.1, 10.0, 0)
+    return soak.Sample(at, 100.0 + at, descriptors, 8, 0, 1.0, 0.1, 10.0, 0)
 
 
 def test_a_leak_is_seen_however_noisy_the_samples_are():
     samples = [sample(at, 20 + at + 3 * (at % 2)) for at in range(60)]
     said = dict.fromkeys(
-        words.split()[0] for words, holds in leaks.verdicts(samples, 1.0) if not holds
+        words.split()[0] for words, holds in soak.verdicts(samples, 1.0) if not holds
     )
     assert list(said) == ["RSS", "descriptors"]
     flat = [
-        leaks.Sample(at, 100.0, 20 + 3 * (at % 2), 8, 0, 1.0, 0.1, 10.0, 0) for at in range(60)
+        soak.Sample(at, 100.0, 20 + 3 * (at % 2), 8, 0, 1.0, 0.1, 10.0, 0) for at in range(60)
     ]
-    assert all(holds for _, holds in leaks.verdicts(flat, 1.0))
+    assert all(holds for _, holds in soak.verdicts(flat, 1.0))

@@ -27,9 +27,9 @@ from typing import Any
 
 from benchmarks import harness
 from memd.errors import MemdError, Unreachable
-from tests.stress import crash_checks as proof
-from tests.stress import crash_work as load
-from tests.stress.stored_vaults import NEWEST, Grown, copied, lay
+from tests.stress.crash import checks as proof
+from tests.stress.crash import work as load
+from tests.stress.crash.stored_vaults import NEWEST, Grown, copied, lay
 from tests.stress.support import HASHING, Trial, doctor_problems, run_trials, wait_until
 
 OLDER = tuple(range(1, NEWEST))

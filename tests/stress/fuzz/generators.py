@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks import corpus
 from tests.stress import secret_corpus
 
-DATA = Path(__file__).parent.parent / "data"
+DATA = Path(__file__).parents[2] / "data"
 _STRANGE = (
     "\x00", "\n", "\r\n", "\u2028", "\x0b", "\x85", "\ufeff", "\ud800", "\udfff", "\ufffd", "é", "e\u0301",
     "ß", "İ", "ﬀ", "日本語", "한국", "🙂", "👩‍👩‍👧", "٣", "²", "١٢", "\u202e", "\u200d", "_", "__", "'", "’",

@@ -25,10 +25,10 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks import harness, ollama_stub
-from tests.stress import crash_checks as proof
-from tests.stress import crash_work as load
-from tests.stress import stored_vaults as stored
 from tests.stress import support
+from tests.stress.crash import checks as proof
+from tests.stress.crash import stored_vaults as stored
+from tests.stress.crash import work as load
 from tests.stress.support import doctor_problems, wait_until
 
 STARTING, LEAVING, UPGRADING = "starting", "leaving", "upgrading"

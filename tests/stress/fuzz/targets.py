@@ -34,9 +34,9 @@ from memd.recall import profiles, query
 from memd.server import time_expressions
 from memd.store import summaries
 from memd.store.database import Connection, Database
-from tests.stress import fuzz_readers as readers
-from tests.stress.fuzz_readers import NOW, Target, same
-from tests.stress.generators import Generator, dumped, hook_payloads
+from tests.stress.fuzz import readers
+from tests.stress.fuzz.generators import Generator, dumped, hook_payloads
+from tests.stress.fuzz.readers import NOW, Target, same
 
 
 def _encoded(value: object) -> int:

@@ -1,7 +1,7 @@
 """What reads what others wrote, fuzzed: transcripts, exports, notes and other memories' files.
 
 No line stops the file it stands in, and what comes of it is taken by the daemon; a changed export comes in
-whole or not at all. Not here: what memd itself writes and is asked (fuzz_targets.py).
+whole or not at all.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from memd.transfer import (
 from memd.transfer.record import ForeignMemory, ReadIssues
 from memd.transfer.sources import ImportFile
 from tests import export_records
-from tests.stress.generators import Generator, dumped, transcript_lines
+from tests.stress.fuzz.generators import Generator, dumped, transcript_lines
 
 NOW = 1_790_000_000_000
 _CARGO = ImportFile("/home/dev/notes/a.md", (1, 1), lambda _: iter(()), "/home/dev/notes")

@@ -1,4 +1,4 @@
-"""A process that backs up or exports a vault until it is killed: `crash_writer.py backup|export HOME EXPORTS`.
+"""A process that backs up or exports a vault until it is killed: `writer.py backup|export HOME EXPORTS`.
 
 It prints + before and - after each.
 """

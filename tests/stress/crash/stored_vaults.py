@@ -18,7 +18,7 @@ from memd.paths import Paths, private_dir
 from memd.store import migrate
 from memd.store.database import Database
 
-VAULTS = Path(__file__).parent.parent / "data" / "vaults"
+VAULTS = Path(__file__).parents[2] / "data" / "vaults"
 NEWEST = len(migrate.migrations())
 Grown = tuple[int, int]
 """Turns, memories."""

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, note, settings
 
 from benchmarks import harness
-from tests.stress import fuzz_daemon, fuzz_hooks
-from tests.stress.fuzz_targets import TARGETS
-from tests.stress.generators import GENERATORS
+from tests.stress.fuzz import daemon as fuzz_daemon
+from tests.stress.fuzz.generators import GENERATORS
+from tests.stress.fuzz.targets import TARGETS
 
 pytestmark = pytest.mark.hypothesis
 some = settings(max_examples=max(1, settings.default.max_examples // 5))
@@ -41,7 +41,7 @@ def test_no_line_to_a_daemon_goes_unanswered_or_is_answered_with_an_internal_err
 @pytest.mark.parametrize("is_up", [True, False])
 def test_a_hook_prints_nothing_wrong_and_nothing_that_it_is_given_is_lost(is_up):
     with harness.daemon(fuzz_daemon.CONFIG) as daemon:
-        hooks = fuzz_hooks.Hooks(daemon)
+        hooks = fuzz_daemon.Hooks(daemon)
         if not is_up:
             daemon.stop()
 

@@ -33,8 +33,8 @@ from memd.store import integrity, vectors
 from memd.store.backup import read_snapshot
 from memd.store.database import Database, open_database
 from memd.transfer import archive
-from tests.stress import crash_work as load
-from tests.stress.stored_vaults import copied
+from tests.stress.crash import work as load
+from tests.stress.crash.stored_vaults import copied
 from tests.stress.support import doctor_problems, ledger_complaints, wait_until, worker
 
 _RARE = re.compile(rb"[bcdfghjklmnprtw]{6}" + load.TAIL.encode())

@@ -2,7 +2,7 @@
 
 Each kind of work is done for real, over the socket or by memd's own programs, again and again until
 the daemon is gone; beside it sessions go on. What the daemon acknowledged is written down as a promise.
-crash.py kills the daemon, crash_checks.py looks whether the promises hold.
+kills.py kills the daemon, checks.py looks whether the promises hold.
 """
 
 import contextlib
@@ -36,7 +36,7 @@ TAIL = "zqxv"
 _WAYS = ("The {0} of it is {1}.", "The {0} of it is the {1}.", "{0} of it is {1}")
 _SESSIONS, _SESSIONS_MANY = 3, 12
 _PAUSE_S = 0.02
-_WRITER = str(Path(__file__).with_name("crash_writer.py"))
+_WRITER = str(Path(__file__).with_name("writer.py"))
 Work = Callable[["Site", Client], None]
 
 
