@@ -33,7 +33,7 @@ LIMITS = {
     "pairs, *": {"wrong": "<= 0", "recall of near": ">= 0.8"},
 }
 _RESTATED = 10
-"""One of so many new memories restates an old one."""
+"""One in this many new memories restates an old one."""
 _CPU_RUNS = 3
 _RUN_S = 600.0
 """Longest wait for one run."""

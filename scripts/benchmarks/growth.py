@@ -103,13 +103,13 @@ def _generate_vault(home: str, size: int, keep: Path | None) -> None:
     if keep is None:
         vault_generator.fill(str(target), size)
         return
-    kept = keep / str(size) / target.name
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        vault_generator.fill(str(kept), size)
+    reused = keep / str(size) / target.name
+    if not reused.exists():
+        reused.parent.mkdir(parents=True, exist_ok=True)
+        vault_generator.fill(str(reused), size)
     # The index beside it is mostly holes, which a plain copy would fill.
     shutil.rmtree(target.parent)
-    subprocess.run(["cp", "-a", "--sparse=always", kept.parent, target.parent], check=True)  # noqa: S607
+    subprocess.run(["cp", "-a", "--sparse=always", reused.parent, target.parent], check=True)  # noqa: S607
 
 
 def _retrievers(size: int, questions: int) -> dict[str, float]:

@@ -105,15 +105,10 @@ def hook(
 ) -> tuple[float, bytes]:
     """Run the hook once, as Claude Code does; each number is an event of its own."""
     event = {
-        "session_id": "bench",
-        "cwd": "/",
-        "hook_event_name": "PostToolUse",
-        "tool_name": "Bash",
-        "tool_use_id": str(number),
-        "tool_input": {"command": "true"},
-        "tool_response": {"stdout": "", "stderr": ""},
-        **payload,
-    }
+        "session_id": "bench", "cwd": "/", "hook_event_name": "PostToolUse", "tool_name": "Bash",
+        "tool_use_id": str(number), "tool_input": {"command": "true"},
+        "tool_response": {"stdout": "", "stderr": ""}, **payload,
+    }  # fmt: skip
     stdin = json.dumps(event).encode()
     return run_process(command or daemon.hook_command, daemon.environ, stdin)
 
@@ -149,15 +144,11 @@ def events(first: int = 0) -> Iterator[dict[str, Any]]:
     for number in itertools.count(first):
         output = " ".join(chance.choice(words) for _ in range(EVENT_WORDS))
         payload = {
-            "session_id": f"session-{number % 16}",
-            "prompt_id": f"prompt-{number // 50}",
-            "hook_event_name": "PostToolUse",
-            "cwd": "/nowhere",
-            "tool_name": "Bash",
-            "tool_use_id": f"tool-{number}",
-            "tool_input": {"command": "pytest -q tests/test_login.py"},
+            "session_id": f"session-{number % 16}", "prompt_id": f"prompt-{number // 50}",
+            "cwd": "/nowhere", "hook_event_name": "PostToolUse", "tool_name": "Bash",
+            "tool_use_id": f"tool-{number}", "tool_input": {"command": "pytest -q tests/test_login.py"},
             "tool_response": {"stdout": output, "stderr": ""},
-        }
+        }  # fmt: skip
         yield {"client": "claude-code", "payload": payload}
 
 

@@ -118,19 +118,12 @@ def measure_file(
 
 def _store(daemon: harness.Daemon, documents: list[dict[str, Any]]) -> dict[int, set[str]]:
     """Remember every document; memory id → the documents it stands for (equal texts are one memory)."""
-    receipts = daemon.remember(
-        [
-            {
-                "text": one["text"],
-                "title": one.get("title", ""),
-                "at": one["ts"],
-                "project": one["corpus"],
-                "source": "bench",
-                **({"session": one["session"]} if one.get("session") else {}),
-            }
-            for one in documents
-        ]
-    )
+    memories = [
+        {"text": one["text"], "title": one.get("title", ""), "at": one["ts"], "project": one["corpus"],
+         "source": "bench", **({"session": one["session"]} if one.get("session") else {})}
+        for one in documents
+    ]  # fmt: skip
+    receipts = daemon.remember(memories)
     documents_of: dict[int, set[str]] = defaultdict(set)
     for document, receipt in zip(documents, receipts, strict=True):
         documents_of[receipt["id"]].add(document["doc"])

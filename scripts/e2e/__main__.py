@@ -31,8 +31,8 @@ def main() -> int:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "memd"
     began = time.monotonic()
     try:
-        kept = cache / f"claude-code-{claude_code.VERSION}"
-        program = named(options.claude) if options.claude else claude_code.installed(kept)
+        cached = cache / f"claude-code-{claude_code.VERSION}"
+        program = named(options.claude) if options.claude else claude_code.installed(cached)
         top = Path(os.path.realpath(tempfile.mkdtemp(prefix="memd-e2e-")))
     except Impossible as error:
         print(f"scripts/e2e-claude: {error}", file=sys.stderr)

@@ -31,7 +31,7 @@ LINE_CHARACTERS = 600
 
 
 def look(report: Report, memd: Memd, home: Path, *, fix: int) -> None:
-    """While the daemon runs: its health, its books, its events, its memories."""
+    """While the daemon runs: its health, its ledger, its events, its memories."""
     check = report.check
     check("everything is distilled and indexed", memd.settle(), memd.status())
     status = memd.status()
@@ -39,7 +39,7 @@ def look(report: Report, memd: Memd, home: Path, *, fix: int) -> None:
     check("the books balance", status["books"]["balanced"], status["books"])
     check("nothing was refused", not status["books"]["refused"], status["books"]["reasons"])
     check("the spool is empty", not status["spool"]["bytes"], status["spool"])
-    report.note(f"books: {json.dumps(status['books'])}")
+    report.note(f"ledger: {json.dumps(status['books'])}")
     _events(report, memd)
     _memories(report, memd, fix)
     _import(report, memd, home)
@@ -52,15 +52,15 @@ def _events(report: Report, memd: Memd) -> None:
     )
     report.check("each tool use is there once", calls == CALLS, dict(calls))
     names = Counter(name for name, tool in rows if not tool)
-    told = {name: names[name] for name in ONCE}
-    report.check("each prompt, stop and compaction is there once", told == ONCE, told)
+    found = {name: names[name] for name in ONCE}
+    report.check("each prompt, stop and compaction is there once", found == ONCE, found)
     report.note(
         f"events: {', '.join(f'{name} {count}' for name, count in sorted(names.items()))}"
     )
 
 
 def _memories(report: Report, memd: Memd, fix: int) -> None:
-    why = memd.told("why", str(fix)) or {}
+    why = memd.json_of("why", str(fix)) or {}
     edges = {
         (edge["type"], edge["from_kind"], edge["to_kind"])
         for edge in why.get("edges", ())
@@ -69,7 +69,7 @@ def _memories(report: Report, memd: Memd, fix: int) -> None:
     is_linked = any(kind in ("causes", "derives_from") for kind, _, _ in edges)
     report.check("the fix is linked to the failure that it mends", is_linked, why.get("edges"))
     report.check("memd why names its events", len(why.get("sources", ())) > 0, why)
-    answer = memd.told("search", "SQLite", "Redis", "--kind", "decision") or {"hits": []}
+    answer = memd.json_of("search", "SQLite", "Redis", "--kind", "decision") or {"hits": []}
     bodies = [hit["title"] + " " + hit["body"] for hit in answer["hits"]]
     is_kept = any("survive a restart" in body for body in bodies)
     report.check("the decision is remembered with its reason", is_kept, bodies)
@@ -95,11 +95,11 @@ def injections(
     report: Report, memd: Memd, session: str, shown: Sequence[Sequence[int]]
 ) -> None:
     """`memd injected` must tell what the hooks printed."""
-    told = memd.told("injected", session)
-    listed = sorted(entry["id"] for entry in told["injections"]) if told else None
+    found = memd.json_of("injected", session)
+    listed = sorted(entry["id"] for entry in found["injections"]) if found else None
     printed = sorted(number for moment in shown for number in moment)
     what = f"memd injected {session[:8]} tells what was shown: {printed}"
-    report.check(what, listed == printed, told or memd.run("injected", session))
+    report.check(what, listed == printed, found or memd.run("injected", session))
 
 
 def files(report: Report, memd: Memd, home: Path) -> None:
@@ -108,12 +108,12 @@ def files(report: Report, memd: Memd, home: Path) -> None:
     lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     bad = [line for line in lines if _is_bad(line)]
     report.check(f"memd's log of {len(lines)} lines tells no error", lines and not bad, bad)
-    told = [
+    found = [
         f"{path.name}: {found[1]}"
         for path in sorted((home / ".claude" / "projects").rglob("*.jsonl"))
         for found in HOOK_ERROR.finditer(path.read_text(encoding="utf-8"))
     ]
-    report.check("the transcripts tell no hook error", not told, told)
+    report.check("the transcripts tell no hook error", not found, found)
     whole = _rows(memd, "PRAGMA integrity_check")
     report.check("the vault is whole", whole == [("ok",)], whole)
 

@@ -1,4 +1,4 @@
-"""The real Claude Code, in a home of its own, talking to a scripted API and to nobody else.
+"""The real Claude Code, in its own home, talking only to a scripted API.
 
 Installs the client once, runs it without a terminal, and reads what it says of itself: every hook
 with its output, the servers it reached, its answer. Not here: what it should have said.
@@ -119,9 +119,9 @@ class Run:
     session: str
     hooks: tuple[HookRun, ...]
     unfinished: tuple[str, ...]
-    """Hooks that started and of which the client told no end."""
+    """Hooks that started and whose end the client did not report."""
     waited_for: tuple[tuple[str, int, int], ...]
-    """Of each hook that the client waited for: its name, exit status, and milliseconds if told."""
+    """Of each hook that the client waited for: its name, exit status, and milliseconds if reported."""
     servers: dict[str, str]
     """MCP servers, and how the client got on with each."""
     said: str
@@ -168,12 +168,12 @@ class ClaudeCode:
         """One prompt, in a new session or in one that goes on."""
         self._runs += 1
         log = self.home / f"debug-{self._runs}.txt"
-        told = ["-p", prompt, "--model", MODEL, "--debug-file", str(log)]
-        told += ["--output-format", "stream-json", "--verbose", "--include-hook-events"]
+        flags = ["-p", prompt, "--model", MODEL, "--debug-file", str(log)]
+        flags += ["--output-format", "stream-json", "--verbose", "--include-hook-events"]
         if session:
-            told += ["--resume", session]
+            flags += ["--resume", session]
         began = time.monotonic()
-        done = self._call(*told, *words)
+        done = self._call(*flags, *words)
         took_s = time.monotonic() - began
         lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
         text = log.read_text(encoding="utf-8") if log.exists() else ""
@@ -228,10 +228,10 @@ def processes(home: Path) -> dict[int, str]:
     if Path("/proc/self/environ").exists():
         return dict(_listed(mark))
     words = ("axeww", "-o", "pid=,command=")
-    told = subprocess.run(
+    listed = subprocess.run(
         [shutil.which("ps") or "ps", *words], capture_output=True, text=True, check=False
     )
-    rows = (line.split(None, 1) for line in told.stdout.splitlines() if mark in line)
+    rows = (line.split(None, 1) for line in listed.stdout.splitlines() if mark in line)
     return {int(pid): command.partition(" HOME=")[0] for pid, command in rows}
 
 
@@ -243,7 +243,7 @@ def _listed(mark: str) -> Iterator[tuple[int, str]]:
             environ = (entry / "environ").read_bytes().decode(errors="replace").split("\0")
             command = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except OSError:
-            continue  # gone meanwhile, or another user's
+            continue  # ended meanwhile, or another user's
         if mark in environ and any(command):
             yield int(entry.name), " ".join(command).strip()
 

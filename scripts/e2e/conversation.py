@@ -39,12 +39,12 @@ class Scene:
 
     @property
     def results(self) -> list[tuple[bool, str]]:
-        """Of this run's calls: whether each failed, and what the model was told."""
+        """Of this run's calls: whether each failed, and what the model received."""
         if not self.requests:
             return []
         known = {call for call, _, _ in results(self.requests[0])}
-        told = results(self.requests[-1])
-        return [(is_error, text) for call, is_error, text in told if call not in known]
+        received = results(self.requests[-1])
+        return [(is_error, text) for call, is_error, text in received if call not in known]
 
 
 @dataclass
@@ -73,8 +73,8 @@ class Story:
         scene = Scene(run, self.api.requests[asked:])
         self.scenes.append(scene)
         said = prompt if len(prompt) <= WIDTH else prompt[: WIDTH - 1] + "…"
-        told = f"“{said}” is answered, {run.took_s:.1f} s"
-        if not self.report.check(told, not run.problem, run.problem):
+        what = f"“{said}” is answered, {run.took_s:.1f} s"
+        if not self.report.check(what, not run.problem, run.problem):
             raise Over
         left, more = self.api.left, len(self.api.unscripted) - unscripted
         why = f"{len(left)} turns left over, {more} requests too many"
@@ -120,7 +120,7 @@ class Story:
 
     def find(self, *words: str) -> int:
         """The best memory for these words; 0 if there is none."""
-        answer = self.memd.told("search", *words) or {"hits": []}
+        answer = self.memd.json_of("search", *words) or {"hits": []}
         return int(answer["hits"][0]["id"]) if answer["hits"] else 0
 
 

@@ -97,12 +97,12 @@ def first_session(story: Story) -> str:
         "the test fails, the file is edited, it passes", outcome == [True, *[False] * 3], said
     )
     story.report.note(f"servers: {scene.run.servers}")
-    # Hook and bridge may both have started one; the second finds the vault taken, and leaves.
+    # Hook and proxy may both have started one; the second finds the vault taken, and leaves.
     is_one = waited_for(lambda: len(story.daemons()) == 1)
     check("one daemon runs now", is_one, claude_code.processes(story.claude.home))
     expected = {story.server + name for name in MEMORY_TOOLS}
-    told = "mem_search, mem_timeline and mem_why are among the first request's tools"
-    check(told, expected <= scene.tools, sorted(scene.tools))
+    what = "mem_search, mem_timeline and mem_why are among the first request's tools"
+    check(what, expected <= scene.tools, sorted(scene.tools))
     done = story.memd.run("stop")
     check("memd stop", not done.returncode and waited_for(lambda: not story.daemons()), done)
 
@@ -120,7 +120,7 @@ def first_session(story: Story) -> str:
 
 
 def second_session(story: Story) -> tuple[str, int]:
-    """Another session is told of the first one unasked, and asks itself."""
+    """Another session gets the first one as context, and searches itself."""
     check = story.report.check
     if not check(
         "everything is distilled and indexed", story.memd.settle(), story.memd.status()
@@ -175,7 +175,7 @@ def compaction(story: Story, session: str) -> None:
     carried = [text for text in story.contexts(session) if text in scene.first]
     again = set().union(*(ids(text) for text in carried))
     check(
-        "the compacted session is told again what it lost",
+        "the compacted session gets again what it lost",
         lost and lost <= again,
         (lost, again),
     )

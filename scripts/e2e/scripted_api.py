@@ -1,8 +1,8 @@
-"""A Messages API on 127.0.0.1 that says what a script tells it to, and records what it was told.
+"""A Messages API on 127.0.0.1 that answers by a script, and records its requests.
 
 For running the real Claude Code without a model and without a network. `POST /v1/messages` is
 answered as a stream, turn by turn; everything else is 404, which the client takes in its stride. A
-client that asks too often is refused: a hook that makes it continue would do so for ever. Not here:
+client that asks too often is refused: a hook that makes it continue would never end. Not here:
 what the turns are, and what the requests should carry.
 """
 
@@ -35,7 +35,7 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """The model calls a tool, and will be told the result."""
+    """The model calls a tool, and gets the result."""
 
     tool: str
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class ScriptedApi:
 
     @property
     def left(self) -> Sequence[Turn]:
-        """The turns that nobody has asked for yet."""
+        """The turns that were not requested yet."""
         with self._lock:
             return tuple(self._turns)
 
@@ -158,22 +158,16 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """The client tells enough."""
+        """Log nothing: the client reports what matters."""
 
 
 def stream(number: int, turn: Turn, model: str) -> Iterator[dict[str, Any]]:
     """The events of one streamed message, from message_start to message_stop."""
     start, delta = turn.block(number)
     message = {
-        "id": f"msg_scripted_{number:04}",
-        "type": "message",
-        "role": "assistant",
-        "model": model,
-        "content": [],
-        "stop_reason": None,
-        "stop_sequence": None,
-        "usage": USAGE,
-    }
+        "id": f"msg_scripted_{number:04}", "type": "message", "role": "assistant", "model": model,
+        "content": [], "stop_reason": None, "stop_sequence": None, "usage": USAGE,
+    }  # fmt: skip
     yield {"type": "message_start", "message": message}
     yield {"type": "content_block_start", "index": 0, "content_block": start}
     yield {"type": "content_block_delta", "index": 0, "delta": delta}
@@ -205,5 +199,5 @@ def results(body: dict[str, Any]) -> Iterator[tuple[str, bool, str]]:
         content = message.get("content")
         for block in content if isinstance(content, list) else ():
             if block.get("type") == "tool_result":
-                told = "\n".join(_texts(block.get("content")))
-                yield block["tool_use_id"], bool(block.get("is_error")), told
+                text = "\n".join(_texts(block.get("content")))
+                yield block["tool_use_id"], bool(block.get("is_error")), text

@@ -24,7 +24,7 @@ class Over(Exception):
 
 
 class Report:
-    """The checks, told as they come: `ok   what`, or `FAIL what: why`."""
+    """The checks, printed as they come: `ok   what`, or `FAIL what: why`."""
 
     def __init__(self) -> None:
         self.passed = 0
@@ -35,7 +35,7 @@ class Report:
         print(f"\n── {title}", flush=True)
 
     def check(self, what: str, holds: object, why: object = "") -> bool:
-        """Note whether it holds; `why` is told if it does not."""
+        """Note whether it holds; `why` is printed if it does not."""
         if holds:
             self.passed += 1
             print(f"ok   {what}", flush=True)
@@ -67,7 +67,7 @@ class Memd:
         """One command, whatever comes of it."""
         return run([str(self.program), *words], self._environ, self._project)
 
-    def told(self, *words: str) -> Any:
+    def json_of(self, *words: str) -> Any:
         """What a command with `--json` says; None if it says nothing that can be read."""
         try:
             return json.loads(self.run(*words, "--json").stdout)
@@ -76,7 +76,7 @@ class Memd:
 
     def status(self) -> dict[str, Any]:
         """How memd is."""
-        status: dict[str, Any] = self.told("status") or {}
+        status: dict[str, Any] = self.json_of("status") or {}
         return status
 
     def settle(self) -> bool:

@@ -3,7 +3,7 @@
     scripts/torture clock [--only NAME …] [--size N] [--seed N]
 
 Each trial has a daemon of its own whose wall clock it sets (fake_clock.py), real processes all. After
-each: nothing is lost and the books balance, everything is distilled, timelines are ordered and their
+each: nothing is lost and the ledger balances, everything is distilled, timelines are ordered and their
 gaps right, nothing absurd is shown, and nothing was deleted or hidden because a clock was wrong. Exit
 code 1 if that does not hold; --seed repeats the draw.
 """
@@ -134,17 +134,17 @@ def leaps(daemon: ClockedDaemon, size: int, rng: random.Random, *, few: bool = F
         daemon.capture([{**one, "at": clock.now()} for one in events[:2]])
         clock.set_shift(shift)
         daemon.capture([{**one, "at": clock.now()} for one in events[2:]])
-        daemon.call("memd/remember", text=f"Leap {number} is kept.", source="user")
+        daemon.call("memd/remember", text=f"Leap {number} is stored.", source="user")
         daemon.call("memd/consolidate")
         daemon.settled()
         daemon.sane(f"clock off by {shift / DAY:+.1f} d")
-    kept = daemon.call("memd/search", query="leap is kept", project="all", k=100)["hits"]
-    daemon.check(kept, "nothing is found after the leaps")
+    found = daemon.call("memd/search", query="leap is stored", project="all", k=100)["hits"]
+    daemon.check(found, "nothing is found after the leaps")
     return f"{len(places)} leaps, {daemon.given} events"
 
 
 def stood_ahead(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
-    """A day in 2038, and back: what was said then does not lead for ever, and newer values hold."""
+    """A day in 2038, and back: what was said then does not lead any more, and newer values hold."""
     now = daemon.clock.now()
     daemon.clock.move(12 * YEAR)
     for number in range(size + 12):
@@ -180,7 +180,7 @@ def stood_ahead(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     return f"{size + 12} sessions of 2038, and one of now"
 
 
-def kept(daemon: ClockedDaemon, _: int, __: random.Random) -> str:
+def retention(daemon: ClockedDaemon, _: int, __: random.Random) -> str:
     """Retention beside a clock that stood in 2038: nothing goes, and later it still works."""
     clock, now = daemon.clock, daemon.clock.now()
     old = turn("old", 1, now - 200 * DAY, calls=30, lines=500)
@@ -201,7 +201,7 @@ def kept(daemon: ClockedDaemon, _: int, __: random.Random) -> str:
         daemon.sane(f"retention, {shift // YEAR} years ahead")
     left = compacted(daemon)
     held = [row for row in memories(daemon) if "Renew the certificate" in row[2]]
-    daemon.check(held, "the task is gone that expired in 2038")
+    daemon.check(held, "the task is missing that expired in 2038")
     daemon.check(left == 0, f"in the present {left} are old")
     clock.move(95 * DAY)
     late = compacted(daemon)
@@ -285,7 +285,7 @@ def disorder(daemon: ClockedDaemon, size: int, rng: random.Random) -> str:
     daemon.capture(events)
     daemon.settled()
     tidy = memories(daemon)
-    with clocked() as other:
+    with harness.daemon("", ClockedDaemon) as other:
         shuffled = list(events)
         rng.shuffle(shuffled)
         cut = len(shuffled) // 2
@@ -346,13 +346,6 @@ def backwards(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     whole = [one for one in memories(daemon) if "Asked:" in one[2] and "Answered:" in one[2]]
     daemon.check(len(whole) == size, f"{len(whole)} turns of {size} have question and answer")
     return f"{size} turns"
-
-
-@contextlib.contextmanager
-def clocked(config: str = "") -> Iterator[ClockedDaemon]:
-    """A running daemon by its own clock, removed afterwards."""
-    with harness.daemon(config, ClockedDaemon) as daemon:
-        yield daemon
 
 
 _ZONES = (
@@ -445,22 +438,17 @@ def summer_time(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
 
 
 TRIALS: dict[str, Callable[[ClockedDaemon, int, random.Random], str]] = {
-    "leaps": leaps,
-    "stood ahead": stood_ahead,
-    "retention": kept,
-    "asleep": asleep,
-    "endless": endless,
-    "disorder": disorder,
-    "at once": at_once,
-    "backwards": backwards,
-    "summer time": summer_time,
-}
+    trial.__name__.replace("_", " "): trial
+    for trial in (
+        leaps, stood_ahead, retention, asleep, endless, disorder, at_once, backwards, summer_time,
+    )
+}  # fmt: skip
 
 
 def trial(name: str, size: int, seed: int) -> tuple[list[str], str]:
     """(What was broken, what was seen) in one trial."""
     # A turn whose end was never seen counts as over after this: waiting ten minutes shows nothing more.
-    with clocked("[distill]\nidle_s = 3\ninterval_s = 1\n") as daemon:
+    with harness.daemon("[distill]\nidle_s = 3\ninterval_s = 1\n", ClockedDaemon) as daemon:
         seen = TRIALS[name](daemon, size, random.Random(seed))
         return list(dict.fromkeys(daemon.wrong)), seen
 

@@ -57,13 +57,13 @@ def full(hooks: int) -> tuple[list[str], str]:
         file.unlink()
         took = it.recover()
         acknowledged = it.say(5)
-        kept = it.prove()
+        stored = it.prove()
         if acknowledged != 5:  # the five above
             it.wrong.append("it refuses events although there is room")
-        if kept < hooks:
-            it.wrong.append(f"only {kept} of {hooks} hooks' events fitted into the reserve")
+        if stored < hooks:
+            it.wrong.append(f"only {stored} of {hooks} hooks' events fitted into the reserve")
     return it.wrong, (
-        f"{kept} of {hooks} hooks' events kept (reserve), slowest hook {max(it.hook_s):.2f} s"
+        f"{stored} of {hooks} hooks' events stored (reserve), slowest hook {max(it.hook_s):.2f} s"
         f" (limit {HOOK_S}), search {asked * 1000:.0f} ms, goes on after {took:.1f} s"
     )
 
@@ -87,10 +87,10 @@ def struck(hooks: int, below: str = "", **fault: int) -> tuple[list[str], str]:
         took = it.recover()
         if it.say(3) != 3:  # the three
             it.wrong.append("it refuses events although the disk is well")
-        kept = it.prove()
-        if below and kept < hooks:
-            it.wrong.append(f"the spool took only {kept} of {hooks} hooks' events")
-    seen = f"{done} of 5 acknowledged meanwhile, {kept} of {hooks} hooks' events kept"
+        stored = it.prove()
+        if below and stored < hooks:
+            it.wrong.append(f"the spool took only {stored} of {hooks} hooks' events")
+    seen = f"{done} of 5 acknowledged meanwhile, {stored} of {hooks} hooks' events stored"
     return it.wrong, f"{seen}, {hits} calls failed, goes on after {took:.1f} s"
 
 
@@ -128,9 +128,11 @@ def slow(hooks: int, searches: int) -> tuple[list[str], str]:
         busy = harness.milliseconds([it.ask() for _ in range(searches)])
         shim.heal()
         it.recover()
-        kept = it.prove()
-        if kept < hooks or it.refusals:
-            it.wrong.append(f"{hooks - kept} hooks' events are missing; refused: {it.refusals}")
+        stored = it.prove()
+        if stored < hooks or it.refusals:
+            it.wrong.append(
+                f"{hooks - stored} hooks' events are missing; refused: {it.refusals}"
+            )
         limit = max(3 * idle["p95"], 20.0)
         if busy["p95"] > limit:
             it.wrong.append(f"search p95 {busy['p95']} ms (limit {limit:.0f})")
@@ -197,7 +199,7 @@ def _digests(vault: str) -> dict[str, str]:
 
 
 def damaged(kind: str, seed: int) -> tuple[list[str], str]:
-    """Do this to a vault; see that it is noticed, kept, and made good in both ways."""
+    """Do this to a vault; see that it is noticed, set aside, and made good in both ways."""
     seen = []
     with _vault() as it:
         vault = it.daemon.paths.database

@@ -154,7 +154,7 @@ class DiskDaemon:
 
 @contextlib.contextmanager
 def disk_daemon(home: str | None = None, **environ: str) -> Iterator[DiskDaemon]:
-    """A daemon with something in it, gone afterwards."""
+    """A daemon with something in it, removed afterwards."""
     folder = home or tempfile.mkdtemp(prefix="torture-")
     it = DiskDaemon(folder, environ)
     try:

@@ -1,6 +1,6 @@
 """Tricks at memd's socket and files: another user, planted links, a squatted socket.
 
-Each part is a function that returns what was not as promised, in words; an empty list is a promise kept.
+Each part is a function that returns what was not as promised, in words; an empty list is success.
 Another user is a process of uid 65534, so those parts want root; without it they look at the modes alone.
 """
 
@@ -53,9 +53,9 @@ except OSError as error:
 """
 _SQUAT = """
 import socket, sys
-door = socket.socket(socket.AF_UNIX); door.bind(sys.argv[1]); door.listen(); print("ready", flush=True)
+server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); server.listen(); print("ready", flush=True)
 while True:
-    link, _ = door.accept(); link.settimeout(2); said = b""
+    link, _ = server.accept(); link.settimeout(2); said = b""
     try:
         while block := link.recv(65536):
             said += block

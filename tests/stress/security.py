@@ -32,9 +32,8 @@ FALSE_MAX = 0.02
 """The share of the look-alikes that may be altered."""
 _BATCH = 100
 _HOOKS = 8
-"""So many go through a hook's own process; the others through its `main`, which is the same code."""
+"""This many go through a hook's own process; the others through its `main`, which is the same code."""
 _DEBUG = '[daemon]\nlog_level = "debug"\n'
-_MOMENT = "2026-11-20T15:26:10.158Z"
 Texts = Sequence[tuple[int, str]]
 """What travels: a number of its own, and the text."""
 
@@ -47,7 +46,7 @@ class Outcome:
     found: Counter[str]
     """Traces of secrets on the disk, by kind and file."""
     altered: Counter[str]
-    """Look-alikes that redaction changes, by kind, of so many:"""
+    """Look-alikes that redaction changes, by kind."""
     alike: Counter[str]
     missing: list[str]
     """Look-alikes that are not in the export as they were sent."""
@@ -83,7 +82,7 @@ def send_live(daemon: harness.Daemon, texts: Texts) -> None:
 
 
 def send_by_spool(daemon: harness.Daemon, texts: Texts, hooks: int) -> None:
-    """As hooks do while none answers; so many of them as processes of their own."""
+    """As hooks do while none answers; this many of them as processes of their own."""
     environ = {**daemon.environ, "MEMD_START": "0"}
     for n, one in enumerate(texts):
         raw = json.dumps(_payload(*one)).encode()
@@ -110,7 +109,7 @@ def send_by_transcript(daemon: harness.Daemon, texts: Texts, outside: Path) -> N
 def _transcript_line(number: int, text: str, session: str) -> str:
     head = {
         "parentUuid": None, "isSidechain": False, "uuid": f"00000000-0000-4000-8000-{number:012d}",
-        "timestamp": _MOMENT, "cwd": "/home/dev/ledger", "sessionId": session, "version": "2.1.329",
+        "timestamp": "2026-11-20T15:26:10.158Z", "cwd": "/home/dev/ledger", "sessionId": session, "version": "2.1.329",
     }  # fmt: skip
     if number % 2:
         said = {"role": "user", "content": text}
@@ -184,7 +183,8 @@ def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
         spooled, *_ = search(daemon.home, traces)
         daemon.start()
         send_live(daemon, share[1])
-        send_live(daemon, _alike(alike, len(texts)))
+        # As prompts, whose numbers are multiples of three.
+        send_live(daemon, [(3 * (len(texts) + n), one.text) for n, one in enumerate(alike)])
         send_by_transcript(daemon, share[2], Path(outside))
         send_by_remembering(daemon, share[3][:: 1 if brief else 5])
         send_by_markdown(daemon, share[4], Path(outside))
@@ -208,11 +208,6 @@ def redaction(salt: int = 0, *, brief: bool = False) -> Outcome:
         alike=Counter(one.kind for one in alike),
         missing=[one.text for one in alike if one.text not in exported],
     )
-
-
-def _alike(alike: Sequence[corpus.LookAlike], first: int) -> Texts:
-    """The look-alikes as prompts: the numbers of prompts are multiples of three."""
-    return [(3 * (first + n), one.text) for n, one in enumerate(alike)]
 
 
 def _strings(export: str) -> Iterator[str]:

@@ -6,7 +6,7 @@ Sessions go on at a human pace that is sped up, some of their hooks as processes
 them. MCP clients come and go, over the socket and through `memd mcp`. Memories are remembered, forgotten and
 consolidated, notes imported, backups made, the doctor asked; once the daemon is restarted. At the end:
 memory, descriptors and threads flat, WAL and log bounded, no zombie, the spool
-empty, every event stored once, the books balanced, the doctor content. Exit code 1 if not.
+empty, every event stored once, the ledger balanced, the doctor content. Exit code 1 if not.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def megabytes(path: str) -> float:
 
 
 def zombies(parent: int) -> int:
-    """How many ended children of a process nobody has waited for."""
+    """How many ended children of a process were not waited for."""
     count = 0
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -437,7 +437,7 @@ class Day:
 
 
 def soak(seconds: float, sessions: int, seed: int) -> tuple[Day, list[tuple[str, bool]]]:
-    """Live through a day of so many seconds; what was done and went wrong, and the figures."""
+    """Live through a day of this many seconds; what was done and went wrong, and the figures."""
     with harness.daemon(CONFIG) as daemon:
         day = Day(daemon, seconds, sessions, seed)
         began = time.monotonic()

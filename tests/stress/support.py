@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from benchmarks import harness
 from memd.client import Client
 
 HASHING = "[engines]\nembedder = 'hashing'\n"
 """config.toml: do not look for a model."""
+RSS_MB = 320.0
+"""What a daemon with a small vault may take at its peak."""
 WAIT_S = 60.0
 """Longest wait for anything, on a machine whose processors are busy with other work."""
 Trial = Callable[[], tuple[list[str], str]]
@@ -48,13 +49,15 @@ def run_trials(part: str, doc: str | None, trials: Trials, **numbers: float) -> 
     sys.exit(bool(broken))
 
 
-def wait_until(holds: Callable[[], object], seconds: float = WAIT_S) -> bool:
+def wait_until(
+    holds: Callable[[], object], seconds: float = WAIT_S, *, every_s: float = 0.02
+) -> bool:
     """Wait until this holds; return whether it did within this time."""
     deadline = time.monotonic() + seconds
     while not holds():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(every_s)
     return True
 
 
@@ -92,15 +95,6 @@ def memory_complaints(rss_mb: float) -> list[str]:
     return [f"RSS {rss_mb:.0f} MB (limit {RSS_MB:.0f})"] if rss_mb > RSS_MB else []
 
 
-RSS_MB = 320.0
-"""What a daemon with a small vault may take at its peak."""
-
-
 def as_event(payload: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Parameters of `memd/capture` for a hook's payload."""
     return {"client": "claude-code", "payload": payload, **more}
-
-
-def initialize_line() -> dict[str, Any]:
-    """MCP's first request."""
-    return {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": harness.HELLO}

@@ -134,7 +134,7 @@ def _fill(daemon: harness.Daemon) -> None:
     with daemon.client() as client:
         client.call("memd/capture", {"events": load.turn(1, "one")})
         client.call(
-            "memd/remember", {"text": "The ledger is kept in the drawer.", "source": "user"}
+            "memd/remember", {"text": "The ledger is stored in the drawer.", "source": "user"}
         )
     daemon.settle()
     daemon.stop()
@@ -168,7 +168,7 @@ def print_of(directory: str) -> dict[str, str]:
 
 
 class Captures:
-    """Somebody who captures, and spools what nobody acknowledges, until told to stop."""
+    """Clients that capture, and spool what is not acknowledged, until they are stopped."""
 
     def __init__(self, site: load.Site) -> None:
         self._site = site

@@ -1,7 +1,7 @@
-"""Whether a vault that was killed has kept what was promised: looked at from outside, after each restart.
+"""Whether a vault that was killed holds what was promised: looked at from outside, after each restart.
 
 By the doctor's eyes over the socket, and by reading the file itself: events and memories once each,
-nothing forgotten in any byte, the books, the backups. `rebuilt` makes the index anew in a copy and compares
+nothing forgotten in any byte, the ledger, the backups. `rebuilt` rebuilds the index in a copy and compares
 all of it, row by row. Not here: mending anything.
 """
 
@@ -68,10 +68,9 @@ def _is_settled(status: dict[str, Any]) -> bool:
 
 
 def _examined(site: load.Site, limit: int) -> list[str]:
-    """The stored index against the same computed anew, memory by memory."""
-    tokens = Config().index.passage_tokens
+    """The stored index against the same computed again, memory by memory."""
     with read_snapshot(site.daemon.paths.database) as tx:
-        found = check.check_sample(tx, tokens, limit=limit)
+        found = check.check_sample(tx, Config().index.passage_tokens, limit=limit)
     return [] if found.verdict == "ok" else [f"index: {found.words}"]
 
 
@@ -115,14 +114,14 @@ def _rounds(site: load.Site) -> list[str]:
 
 
 def _left_behind(site: load.Site, client: Client) -> list[str]:
-    """A forgetting that was cut short: what has gone left no byte, and asking again takes the rest."""
+    """A forgetting that was cut short: deleted rows left no byte, and asking again takes the rest."""
     said = []
     for deletion in list(site.promises.going):
         if not _stored(site, deletion.words) and not wait_until(
             lambda deletion=deletion: not _in_files(site, deletion.words)
         ):
             said.append(
-                f"{deletion.method} {deletion.params} was cut short: rows are gone and their words are not:"
+                f"{deletion.method} {deletion.params} was cut short: rows are deleted and their words are not:"
                 f" {_in_tables(site, deletion.words)}"
             )
         with contextlib.suppress(BadRequest, UnknownId):
@@ -130,7 +129,7 @@ def _left_behind(site: load.Site, client: Client) -> list[str]:
         if _stored(site, deletion.words):
             said.append(f"{deletion.method} was asked for again, and it is still there")
         site.promises.going.remove(deletion)
-        site.promises.gone |= deletion.words
+        site.promises.deleted |= deletion.words
     return said
 
 
@@ -173,10 +172,10 @@ def _in_tables(site: load.Site, words: set[str]) -> set[str]:
 
 def words(site: load.Site) -> list[str]:
     """Where what was forgotten still stands."""
-    left = _in_files(site, site.promises.gone)
+    left = _in_files(site, site.promises.deleted)
     if not left:
         return []
-    tables = _in_tables(site, site.promises.gone) or "no table"
+    tables = _in_tables(site, site.promises.deleted) or "no table"
     return [f"what was forgotten still stands in {len(left)} places: {min(left)}; in {tables}"]
 
 
@@ -208,11 +207,11 @@ def _exports(site: load.Site) -> list[str]:
     return said
 
 
-# ── All of it, anew ───────────────────────────────────────────────────────────────────────────
+# ── Compared with a rebuilt index ───────────────────────────────────────────────────────────────────────────
 
 
 def rebuilt(vault: str) -> list[str]:
-    """The index of a copy of a vault, row by row, against the same made anew from the truth."""
+    """The index of a copy of a vault, row by row, against one that is rebuilt from the truth."""
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "copy.db"))
         store_backup.copy_vault(vault, path, lambda *_: None)
@@ -280,7 +279,7 @@ def _instances(connection: apsw.Connection, table: str, owner: Rows | None) -> R
 
 
 def answers(site: load.Site) -> list[str]:
-    """What the daemon's index in memory answers, against the same after it was made anew."""
+    """What the daemon's index in memory answers, against the same after it was rebuilt."""
     with site.daemon.client() as client:
         asked = {"legs": ["lexical"], "k": 50, "project": "all", "include_superseded": True}
         at = time.time_ns() // 1_000_000

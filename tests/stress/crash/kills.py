@@ -6,7 +6,7 @@ A life begins with an empty vault, or with a stored one of an earlier version (o
 are killed in the middle of their upgrade). Then sessions go on while one kind of work after another is done and the
 daemon is killed in it: at a moment drawn from as long as that work takes. After each restart: the
 doctor finds nothing, every acknowledged event and memory is there once, the index is what would be computed
-anew, the books balance, no byte of what was forgotten is left, no half-made backup, export or import
+again, the ledger balances, no byte of what was forgotten is left, no half-made backup, export or import
 counts. At the end of a life all of the index is compared with a rebuilt one, and each learned vector
 with what its model makes of its passage. Exit code 1 if a promise was broken; the seed repeats the draw.
 """
@@ -105,7 +105,7 @@ class Life:
     def _await(self, kind: str) -> None:
         """Wait until this work is under way, or has failed."""
         site = self.site
-        wait_until(lambda: site.under_way == kind or site.failures)
+        wait_until(lambda: site.under_way == kind or site.failures, every_s=0.001)
         if site.under_way != kind:
             raise SystemExit(f"{kind} does not begin: {site.failures}")
 
@@ -156,14 +156,14 @@ class Life:
         site = self.site
         site.stop_writer()
         site.daemon.wait_learned()
-        # First what is there, then what making it anew changes.
+        # First what is there, then what rebuilding it changes.
         said = proof.rebuilt(site.daemon.paths.database) + proof.strays(site, self.salts)
         tell(self.tally, said + proof.answers(site))
         site.daemon.stop()
         tell(self.tally, proof.words(site))
         self.tally.events += len(site.promises.events)
         self.tally.memories += len(site.promises.memories)
-        self.tally.forgotten += len(site.promises.gone)
+        self.tally.forgotten += len(site.promises.deleted)
 
 
 def kill_upgrades(version: int, kills: int, rng: random.Random, tally: Tally) -> None:
@@ -177,7 +177,7 @@ def kill_upgrades(version: int, kills: int, rng: random.Random, tally: Tally) ->
                 stored.lay(daemon.paths, version, _LARGE)
             before, size = stored.version_of(vault), _log_size(vault)
             process = daemon.spawn()
-            wait_until(lambda size=size: _log_size(vault) != size)
+            wait_until(lambda size=size: _log_size(vault) != size, every_s=0.0005)
             time.sleep(rng.uniform(0, 0.4 * takes))
             process.kill()
             process.communicate()
@@ -223,7 +223,7 @@ def live(life: Life, kinds: Sequence[str], version: int) -> None:
 
 
 def torture(kills: int, seed: int, tally: Tally, only: Sequence[str] = ()) -> None:
-    """Kill so many times, spread evenly over the kinds of work; what broke is in the tally."""
+    """Kill this many times, spread evenly over the kinds of work; what broke is in the tally."""
     rng = random.Random(seed)
     wanted = list(only or KINDS)
     draw = [wanted[n % len(wanted)] for n in range(kills)]

@@ -25,7 +25,7 @@ Grown = tuple[int, int]
 
 
 def lay(paths: Paths, version: int, grown: Grown = (0, 0)) -> None:
-    """Put the stored vault of a version where the daemon looks, with so many more turns and memories."""
+    """Put the stored vault of a version where the daemon looks, with this many more turns and memories."""
     private_dir(paths.data_dir)
     for suffix in ("", "-wal", "-shm"):
         Path(paths.database + suffix).unlink(missing_ok=True)
@@ -112,7 +112,7 @@ def missing(vault: str, grown: Grown) -> list[str]:
 
 
 def upgrade_s(version: int, grown: Grown) -> float:
-    """How long such an upgrade takes here when nobody disturbs it."""
+    """How long such an upgrade takes here without a kill."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "stored.db")
         path.write_bytes(stored(version, grown))

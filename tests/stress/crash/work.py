@@ -1,7 +1,7 @@
 """Everything a vault is put to while its daemon is killed, and what was promised on the way.
 
 Each kind of work is done for real, over the socket or by memd's own programs, again and again until
-the daemon is gone; beside it sessions go on. What the daemon acknowledged is written down as a promise.
+the daemon ends; beside it sessions go on. What the daemon acknowledged is written down as a promise.
 kills.py kills the daemon, checks.py looks whether the promises hold.
 """
 
@@ -42,7 +42,7 @@ Work = Callable[["Site", Client], None]
 
 @dataclass
 class Deletion:
-    """A forgetting that was begun: the call, and the words that must be gone after it."""
+    """A forgetting that was begun: the call, and the words that must not be found after it."""
 
     method: str
     params: dict[str, Any]
@@ -56,7 +56,7 @@ class Promises:
     events: set[tuple[str, str]] = field(default_factory=set)
     """(turn, event's name)."""
     memories: set[int] = field(default_factory=set)
-    gone: set[str] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
     going: list[Deletion] = field(default_factory=list)
     """Begun and not acknowledged."""
     rounds: dict[str, bool] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Site:
         self.under_way = ""
         self.took.setdefault(kind, []).append(time.perf_counter() - began)
 
-    # ── Doing it until the daemon is gone ─────────────────────────────────────────────────────
+    # ── Doing it until the daemon ends ─────────────────────────────────────────────────────
 
     def begin(self, kind: str) -> None:
         """Do this kind of work, and let sessions go on beside it."""
@@ -137,7 +137,7 @@ class Site:
                     return
 
     def _session(self, kind: str) -> None:
-        """Turns of a session; what nobody acknowledges goes on the spool, as the hook does it."""
+        """Turns of a session; what is not acknowledged goes on the spool, as the hook does it."""
         pause_s = 0.0 if kind == "capturing" else _PAUSE_S
         with contextlib.suppress(Unreachable), self.daemon.client() as client:
             while not self.is_over.wait(pause_s):
@@ -170,8 +170,8 @@ class Site:
 
     def remember(self, client: Client, memories: list[dict[str, Any]]) -> list[int]:
         """Remember these; their ids."""
-        kept = client.call("memd/remember", {"memories": memories})["remembered"]
-        ids = [int(one["id"]) for one in kept]
+        stored = client.call("memd/remember", {"memories": memories})["remembered"]
+        ids = [int(one["id"]) for one in stored]
         self.promises.memories.update(ids)
         return ids
 
@@ -183,7 +183,7 @@ class Site:
         self.promises.going.append(deletion)
         client.call(method, deletion.params)
         self.promises.going.remove(deletion)
-        self.promises.gone |= words
+        self.promises.deleted |= words
 
     def start_writer(self, what: str) -> subprocess.Popen[str]:
         """Start a process that does this again and again, and prints + before and - after."""
@@ -312,7 +312,7 @@ def _consolidate(site: Site, client: Client) -> None:
 def _forget(site: Site, client: Client) -> None:
     words = [site.rare() for _ in range(12)]
     ids = site.remember(
-        client, [{"text": f"The {word} is kept here.", "source": "user"} for word in words]
+        client, [{"text": f"The {word} is stored here.", "source": "user"} for word in words]
     )
     session, said = f"f{site.number()}", [site.rare() for _ in range(6)]
     turns = {word: site.number() for word in said}

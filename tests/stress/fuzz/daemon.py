@@ -139,8 +139,8 @@ class Wire:
                 owner.setdefault(key, line)
         begun = _line(0, "initialize", harness.HELLO) if is_mcp else _line(0, "memd/ping", {})
         wanted["0"] += 1
-        told = _exchanged(self._daemon.paths.socket, [begun, *lines], wanted.total())
-        for answer in told:
+        received = _exchanged(self._daemon.paths.socket, [begun, *lines], wanted.total())
+        for answer in received:
             key = repr(_id(answer))
             wanted[key] -= 1
             if found := _fault(answer):
@@ -251,19 +251,19 @@ def payloads() -> list[dict[str, Any]]:
 
 
 def _exchanged(path: str, lines: Sequence[bytes], count: int) -> list[bytes]:
-    """Say these, wait for so many answers, then hang up and take what else there is."""
+    """Send these, wait for this many answers, close, and read the rest."""
     link = socket.socket(socket.AF_UNIX)
     link.settimeout(ANSWER_S)
     with link, link.makefile("rb") as answers:
         link.connect(path)
         link.sendall(b"".join(line + b"\n" for line in lines))
-        told: list[bytes] = []
+        received: list[bytes] = []
         with contextlib.suppress(TimeoutError, ConnectionError):
-            while len(told) < count and (answer := answers.readline()):
-                told.append(answer)
+            while len(received) < count and (answer := answers.readline()):
+                received.append(answer)
             link.shutdown(socket.SHUT_WR)
-            told += list(answers)
-    return told
+            received += list(answers)
+    return received
 
 
 def _id(answer: bytes) -> Any:
@@ -275,19 +275,19 @@ def _id(answer: bytes) -> Any:
 def _fault(answer: bytes) -> str | None:
     """What is wrong with an answer in itself."""
     try:
-        told = json.loads(answer)
+        entry = json.loads(answer)
     except ValueError:
         return f"the answer is no JSON: {answer[:200]!r}"
-    if any(mark in answer for mark in _OURS) or told.get("error", {}).get("code") == jsonrpc.SERVER_ERROR:  # fmt: skip
+    if any(mark in answer for mark in _OURS) or entry.get("error", {}).get("code") == jsonrpc.SERVER_ERROR:  # fmt: skip
         return f"a fault of memd's own: {answer[:300]!r}"
-    return None if ("result" in told) != ("error" in told) else f"no answer: {answer[:200]!r}"
+    return None if ("result" in entry) != ("error" in entry) else f"no answer: {answer[:200]!r}"
 
 
 def _tools(path: str) -> dict[str, dict[str, Any]]:
     """Every tool → the schema of its arguments, as the daemon says."""
     asked = [_line(0, "initialize", harness.HELLO), _line(1, "tools/list", {})]
-    told = json.loads(_exchanged(path, asked, 2)[1])["result"]["tools"]
-    return {one["name"]: one["inputSchema"] for one in told}
+    tools = json.loads(_exchanged(path, asked, 2)[1])["result"]["tools"]
+    return {one["name"]: one["inputSchema"] for one in tools}
 
 
 def complaints(daemon: harness.Daemon) -> list[str]:
@@ -301,8 +301,8 @@ def logged_errors(daemon: harness.Daemon) -> list[str]:
     """Errors in the log, once each."""
     found: dict[str, str] = {}
     for line in Path(daemon.paths.log).read_text(encoding="utf-8").splitlines():
-        told = json.loads(line)
-        if told.get("level") in ("error", "critical"):
-            said = str(told.get("exception", told))
-            found.setdefault(f"{told.get('event')} {said[-200:]}", said[-900:])
+        entry = json.loads(line)
+        if entry.get("level") in ("error", "critical"):
+            said = str(entry.get("exception", entry))
+            found.setdefault(f"{entry.get('event')} {said[-200:]}", said[-900:])
     return [f"in the log: {what}" for what in found.values()]

@@ -45,17 +45,17 @@ def _encoded(value: object) -> int:
 
 
 def _redaction(value: Any) -> None:
-    """Redacting twice is redacting once, whatever was redacted before; what is kept can be stored."""
+    """Redacting twice is redacting once, whatever was redacted before; what is stored can be stored."""
     redact._harmless.clear()  # what it remembers must make no difference
     once = redact.redact_value(value)
     same(redact.redact_value(once), once, "redacted twice")
     same(redact.redact_value(value), once, "redacted after others")
     plain = redact.redact_value(value, entropy=False)
     same(redact.redact_value(plain, entropy=False), plain, "redacted twice without entropy")
-    kept = truncate.clean_payload(truncate.trim_tool_response(value, keep_reads=False))
-    if (size := _encoded(kept)) > 2 * truncate.PAYLOAD_LIMITS.total_bytes:
-        raise AssertionError(f"{size} bytes are kept")
-    same(redact.redact_value(kept), kept, "kept with a secret")
+    trimmed = truncate.clean_payload(truncate.trim_tool_response(value, keep_reads=False))
+    if (size := _encoded(trimmed)) > 2 * truncate.PAYLOAD_LIMITS.total_bytes:
+        raise AssertionError(f"{size} bytes are trimmed")
+    same(redact.redact_value(trimmed), trimmed, "trimmed with a secret")
     small = truncate.clean_payload(
         value, truncate.PayloadLimits(field_bytes=300, total_bytes=2_000)
     )
