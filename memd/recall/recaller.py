@@ -203,7 +203,7 @@ class Recaller:
             answer = await self._try_search_inline(parsed)
         if answer is None:
             began = anyio.current_time()
-            answer = await self._db.read(lambda tx: self._search(tx, parsed))
+            answer = await self._db.read(lambda tx: self._search_vault(tx, parsed))
             self._record_latency(anyio.current_time() - began)
         self._searched_version = version
         return answer
@@ -226,7 +226,7 @@ class Recaller:
             with self._index.try_lock() as is_free:
                 if not is_free:
                     return None
-                answer = self._db.try_read_now(lambda tx: self._search(tx, parsed))
+                answer = self._db.try_read_now(lambda tx: self._search_vault(tx, parsed))
             if answer is not None:
                 self._record_latency(anyio.current_time() - began)
             await anyio.lowlevel.checkpoint()
@@ -237,7 +237,7 @@ class Recaller:
     def _record_latency(self, seconds: float) -> None:
         self._latency_s += (seconds - self._latency_s) / _LATENCY_SAMPLES
 
-    def _search(self, tx: Connection, parsed: ParsedQuery) -> Answer:
+    def _search_vault(self, tx: Connection, parsed: ParsedQuery) -> Answer:
         if self._index.wait_until_loaded(INDEX_WAIT_S):
             answer = search.search_index(tx, self._index, parsed)
         else:
@@ -265,7 +265,7 @@ class Recaller:
             k=max(RERANKED_HITS, parsed.page_end),
             question=replace(question, offset=0, include_turns=False),
         )
-        answer = await self._db.read(lambda tx: self._search(tx, wide))
+        answer = await self._db.read(lambda tx: self._search_vault(tx, wide))
         if question.include_turns:
             turns = await self._db.read(lambda tx: find_turns(tx, parsed))
             answer = replace(answer, turns=turns)
