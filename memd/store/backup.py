@@ -17,7 +17,7 @@ import apsw
 from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.models import EventKind
 from memd.store import events, fulltext, ledger, links, migrate, projects, summaries, turns
-from memd.store.database import BUSY_TIMEOUT_MS, Connection, Database, translate_errors
+from memd.store.database import BUSY_TIMEOUT_MS, Connection, open_database, translate_errors
 from memd.store.queries import count_rows, row_id
 
 _PAGES_PER_STEP = 256
@@ -37,7 +37,7 @@ def read_snapshot(path: str) -> Iterator[Connection]:
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise BadRequest(f"there is no vault at {path} yet")
     migrate.check_header(path)
-    with _opened(path) as connection:
+    with _open_file(path) as connection:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("temp_store", 2)
         connection.execute("BEGIN")
@@ -46,7 +46,7 @@ def read_snapshot(path: str) -> Iterator[Connection]:
 
 
 @contextlib.contextmanager
-def _opened(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> Iterator[Connection]:
+def _open_file(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> Iterator[Connection]:
     with translate_errors(), contextlib.closing(apsw.Connection(path, flags=flags)) as one:
         yield one
 
@@ -87,7 +87,7 @@ def _check_copy(target: str, expected: RowCounts) -> None:
 
 def _copy_pages(source: Connection, target: str, progress: Progress) -> None:
     # The source is a snapshot, so writes to the vault do not make the backup start again.
-    with _opened(target) as into:
+    with _open_file(target) as into:
         into.pragma("synchronous", 0)
         with into.backup("main", source, "main") as backup:
             while not backup.done:
@@ -102,7 +102,7 @@ def verify_vault(path: str) -> RowCounts:
     migrate.check_header(path)
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise VaultCorrupt(f"{path} is empty")
-    with _opened(path, apsw.SQLITE_OPEN_READONLY) as connection:
+    with _open_file(path, apsw.SQLITE_OPEN_READONLY) as connection:
         verdict = connection.execute("PRAGMA integrity_check(1)").get
         if verdict != "ok":
             raise VaultCorrupt(f"{path} is damaged: {verdict}")
@@ -121,7 +121,7 @@ def _count_tables(connection: Connection) -> RowCounts:
 
 def fold_wal(path: str) -> None:
     """Move a vault's write-ahead log into its file. No other process may have it open."""
-    with _opened(path) as connection:
+    with _open_file(path) as connection:
         # Before its first read, SQLite does not know that there is a log.
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
@@ -139,19 +139,16 @@ def upgrade_copy(path: str, forgotten: Sequence[tuple[str, int]], now: int) -> i
 
     `forgotten`: (hash, time) of what was forgotten in the vault that the copy replaces.
     """
-    database = Database(path, now)
-    try:
+    with open_database(path, now) as database:
         erased = database.write_now(lambda tx: _erase_forgotten(tx, forgotten))
         # The snapshot beside the vault belongs to the vault that the copy replaces.
         database.write_now(fulltext.invalidate_snapshot)
         if erased.total():
             database.write_now(fulltext.purge_passages)
             database.write_now(turns.purge_turns)
-    finally:
-        database.close()
     if erased.total():
         # SQLite overwrites deleted rows, but not what it moved from page to page before.
-        with _opened(path) as connection:
+        with _open_file(path) as connection:
             connection.pragma("temp_store", 2)
             connection.execute("VACUUM")
     return erased["summary"]

@@ -82,7 +82,7 @@ class Database:
             # Statements keep their plan: planning again for every value cost more than most writes gain.
             self._writer.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             readers = [connect(path) for _ in range(READERS)]
-        self._identity = _identity(path)
+        self._identity = _identify_file(path)
         self._readers: queue.LifoQueue[Connection] = queue.LifoQueue()
         for reader in readers:
             reader.pragma("query_only", 1)
@@ -216,7 +216,7 @@ class Database:
 
     def is_file_lost(self) -> bool:
         """Whether the file was deleted, moved or replaced since it was opened."""
-        return _identity(self.path) != self._identity
+        return _identify_file(self.path) != self._identity
 
     def size(self) -> int:
         """Bytes on disk, including the write-ahead log and the index's snapshot."""
@@ -233,21 +233,17 @@ class Database:
         if self.damage is not None:
             # Nothing more goes into the file, and its log stays beside it.
             self._writer.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
-            self._writer.close()
-            return
-        with contextlib.suppress(apsw.Error):
-            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+        else:
+            with contextlib.suppress(apsw.Error):
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
         self._writer.close()
 
 
 @contextlib.contextmanager
 def open_database(path: str, now: int) -> Iterator[Database]:
     """Open a vault for the length of a block."""
-    database = Database(path, now)
-    try:
+    with contextlib.closing(Database(path, now)) as database:
         yield database
-    finally:
-        database.close()
 
 
 def connect(path: str) -> Connection:
@@ -266,7 +262,7 @@ def connect(path: str) -> Connection:
     return connection
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _identify_file(path: str) -> tuple[int, int] | None:
     """Device and inode of the file; None if there is none."""
     with contextlib.suppress(FileNotFoundError):
         found = os.stat(path)  # noqa: PTH116  # before every write
@@ -329,12 +325,11 @@ def is_damaged(path: str) -> bool:
     except OSError:
         return False
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
+        with contextlib.closing(
+            apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE)
+        ) as connection:
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             return bool(connection.execute("PRAGMA quick_check(1)").get != "ok")
-        finally:
-            connection.close()
     except (apsw.CorruptError, apsw.NotADBError):
         return True
     except apsw.Error:

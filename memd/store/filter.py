@@ -138,22 +138,15 @@ class Filter:
             and (self.session_id is None or summary.session_id == self.session_id)
             and (self.source is None or summary.source == self.source)
             and set(self.tags) <= set(summary.tags)
-            and self._is_in_time(summary)
+            and (self.since is None or summary.at >= self.since)
+            and (self.until is None or summary.at <= self.until)
+            and (self.as_of is None or summary.at <= self.as_of)
+            and (
+                self.now is None or summary.expires_at is None or summary.expires_at > self.now
+            )
             and not (
                 self.hides_superseded
                 and (summary.superseded_by is not None or summary.archived_at is not None)
-            )
-        )
-
-    def _is_in_time(self, summary: Summary) -> bool:
-        latest = (bound for bound in (self.until, self.as_of) if bound is not None)
-        return (
-            (self.since is None or summary.at >= self.since)
-            and all(summary.at <= bound for bound in latest)
-            and not (
-                self.now is not None
-                and summary.expires_at is not None
-                and summary.expires_at <= self.now
             )
         )
 

@@ -35,26 +35,26 @@ class ForeignDatabase:
 
     def tables(self) -> dict[str, tuple[str, ...]]:
         """Table → its columns."""
-        rows = self._fetch("SELECT name FROM sqlite_master WHERE type = 'table'")
-        return {str(name): self._columns(str(name)) for (name,) in rows}
+        rows = self._fetch_rows("SELECT name FROM sqlite_master WHERE type = 'table'")
+        return {str(name): self._read_columns(str(name)) for (name,) in rows}
 
     def count(self, table: str) -> int:
         """How many rows a table has."""
-        return int(self._fetch(f"SELECT count(*) FROM {_quoted(table)}")[0][0])
+        return int(self._fetch_rows(f"SELECT count(*) FROM {_quote_name(table)}")[0][0])
 
     def rows(self, table: str) -> Iterator[dict[str, str | None]]:
         """The rows of a table in order: column → value as text, None for NULL."""
-        columns = self._columns(table)
+        columns = self._read_columns(table)
         cells = ", ".join(
-            f"CAST(substr({_quoted(column)}, 1, {_CELL_CHARACTERS_MAX}) AS BLOB)"
+            f"CAST(substr({_quote_name(column)}, 1, {_CELL_CHARACTERS_MAX}) AS BLOB)"
             for column in columns
         )
         query = (
-            f"SELECT rowid, {cells} FROM {_quoted(table)} WHERE rowid > ?"
+            f"SELECT rowid, {cells} FROM {_quote_name(table)} WHERE rowid > ?"
             f" ORDER BY rowid LIMIT {_PAGE_ROWS}"
         )
         last = -(2**63)
-        while page := self._fetch(query, last):
+        while page := self._fetch_rows(query, last):
             for row in page:
                 last = int(row[0])
                 texts = (
@@ -63,11 +63,11 @@ class ForeignDatabase:
                 )
                 yield dict(zip(columns, texts, strict=True))
 
-    def _columns(self, table: str) -> tuple[str, ...]:
-        rows = self._fetch(f"PRAGMA table_info({_quoted(table)})")
+    def _read_columns(self, table: str) -> tuple[str, ...]:
+        rows = self._fetch_rows(f"PRAGMA table_info({_quote_name(table)})")
         return tuple(str(row[1]) for row in rows)
 
-    def _fetch(self, query: str, *values: int) -> list[Any]:
+    def _fetch_rows(self, query: str, *values: int) -> list[Any]:
         with _translate_errors(self.path):
             return self._connection.execute(query, values).fetchall()
 
@@ -89,13 +89,11 @@ def open_foreign(path: str) -> Iterator[ForeignDatabase]:
         connection = apsw.Connection(
             uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
         )
-    try:
+    with contextlib.closing(connection):
         with _translate_errors(path):
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)
             connection.pragma("query_only", 1)
         yield ForeignDatabase(path, connection)
-    finally:
-        connection.close()
     if is_idle and (log.exists() or _size_and_time(file) != before):
         raise Broken(f"{path} was written to while it was read; import it again")
 
@@ -105,7 +103,7 @@ def _size_and_time(file: Path) -> tuple[int, int]:
     return found.st_size, found.st_mtime_ns
 
 
-def _quoted(name: str) -> str:
+def _quote_name(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 

@@ -143,7 +143,7 @@ def _decode_tokens(written: NDArray[np.uint8], ends: Integers) -> Integers:
 
 def index_rows(tx: Connection, summary_ids: Sequence[int] | None = None) -> Iterator[IndexRow]:
     """Every summary as the index knows it, without its text; or these, unknown ids left out."""
-    where, values = _only("s.id", summary_ids)
+    where, values = _restrict_to("s.id", summary_ids)
     rows: Iterator[tuple[Any, ...]] = tx.execute(
         # In the order of the fields of IndexRow.
         "SELECT s.id, s.project_id, coalesce(s.session_id, 0), s.kind, s.tier, s.source, s.at,"
@@ -153,13 +153,11 @@ def index_rows(tx: Connection, summary_ids: Sequence[int] | None = None) -> Iter
         values,
     )
     for row in rows:
-        facts = list(row)
-        facts[8:10] = bool(row[8]), bool(row[9])
-        facts[-1] = () if row[-1] == "[]" else tuple(json.loads(row[-1]))
-        yield IndexRow(*facts)
+        tags = () if row[-1] == "[]" else tuple(json.loads(row[-1]))
+        yield IndexRow(*row[:8], bool(row[8]), bool(row[9]), *row[10:-1], tags)
 
 
-def _only(column: str, ids: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
+def _restrict_to(column: str, ids: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:
     """A WHERE clause for these ids, and its values; empty for None."""
     return ("", ()) if ids is None else (f" WHERE {column} IN ({marks(ids)})", tuple(ids))
 
@@ -242,7 +240,7 @@ def load_passages(
     tx: Connection, summary_ids: Sequence[int] | None = None
 ) -> Iterator[StoredPassage]:
     """Every passage, or those of these summaries, in order of id."""
-    where, values = _only("summary_id", summary_ids)
+    where, values = _restrict_to("summary_id", summary_ids)
     rows = tx.execute(
         f"SELECT id, summary_id, seq, length, postings FROM passages{where} ORDER BY id", values
     )
@@ -259,7 +257,7 @@ def passage_texts(
 
     A passage whose memory was deleted is left out.
     """
-    where, values = _only("p.id", passage_ids)
+    where, values = _restrict_to("p.id", passage_ids)
     yield from tx.execute(
         "SELECT p.id, p.start, p.stop, s.title, s.body FROM passages p"
         f" CROSS JOIN summaries s ON s.id = p.summary_id{where} ORDER BY p.id",
@@ -291,20 +289,20 @@ def match_passages(tx: Connection, expression: str, limit: int) -> list[tuple[in
 
 def passage_spans(tx: Connection, passage_ids: Sequence[int]) -> dict[int, tuple[int, int]]:
     """Passage id → [start, stop) in its summary's body."""
-    where, values = _only("id", passage_ids)
+    where, values = _restrict_to("id", passage_ids)
     rows = tx.execute(f"SELECT id, start, stop FROM passages{where}", values)
     return {int(number): (int(start), int(stop)) for number, start, stop in rows}
 
 
 def passage_owners(tx: Connection, passage_ids: Sequence[int] | None = None) -> dict[int, int]:
     """Passage id → summary id, of every passage or of these, in order of passage."""
-    where, values = _only("id", passage_ids)
+    where, values = _restrict_to("id", passage_ids)
     return dict(tx.execute(f"SELECT id, summary_id FROM passages{where} ORDER BY id", values))
 
 
 def terms_of(tx: Connection, passage_ids: Sequence[int]) -> dict[int, list[int]]:
     """Passage id → the ids of its terms."""
-    where, values = _only("id", passage_ids)
+    where, values = _restrict_to("id", passage_ids)
     rows = tx.execute(f"SELECT id, postings FROM passages{where}", values)
     return {int(number): unpack_postings([blob])[0]["term"].tolist() for number, blob in rows}
 

@@ -87,12 +87,12 @@ class RecordImporter:
     def _import_project(self, new: Fields) -> ImportOutcome:
         if projects.project_by_key(self._tx, new["key"]) is not None:
             return "known"
-        return self._insert("projects", new)
+        return self._insert_row("projects", new)
 
     def _import_alias(self, new: Fields) -> ImportOutcome:
         if projects.project_by_key(self._tx, new["key"]) is not None:
             return "known"
-        return self._insert("aliases", self._with_project_id(new))
+        return self._insert_row("aliases", self._with_project_id(new))
 
     def _import_session(self, new: Fields) -> ImportOutcome:
         found = self._tx.execute(
@@ -102,7 +102,7 @@ class RecordImporter:
         if found is None and ledger.is_forgotten(self._tx, new["uid"]):
             return "forgotten"
         if found is None:
-            return self._insert("sessions", self._with_project_id(new))
+            return self._insert_row("sessions", self._with_project_id(new))
         projects.extend_session(self._tx, found, new["started_at"], None, new["last_event_at"])
         return "known"
 
@@ -116,7 +116,7 @@ class RecordImporter:
         if row_id(self._tx, "event", new["key"]) is not None:
             return "known"
         new["payload"] = compact_json(new["payload"])
-        return self._insert("events", new | {"session_id": session_id})
+        return self._insert_row("events", new | {"session_id": session_id})
 
     def _import_summary(self, new: Fields) -> ImportOutcome:
         if ledger.is_forgotten(self._tx, new["uid"]):
@@ -124,7 +124,7 @@ class RecordImporter:
         new = self._with_project_id(new)
         session = new.pop("session")
         new |= {
-            "session_id": session and self._find("session", session, "summary"),
+            "session_id": session and self._find_id("session", session, "summary"),
             "tags": json_text(new["tags"]),
             "files": json_text(new["files"]),
         }
@@ -133,7 +133,7 @@ class RecordImporter:
         if found is None:
             # In a vault that had memories, new ones have to be compared with those.
             new["consolidated"] *= int(self.last_summary == 0)
-            outcome = self._insert("summaries", new)
+            outcome = self._insert_row("summaries", new)
             found = last_id(self._tx, "summaries")
         elif not self._revise_summary(found, new):
             return "known"
@@ -165,7 +165,7 @@ class RecordImporter:
             links.superseder_of(self._tx, older) or self._is_above(older, newer)
         ):
             return "left"
-        return self._insert("supersessions", row)
+        return self._insert_row("supersessions", row)
 
     def _is_above(self, summary_id: int, current: int) -> bool:
         """Whether this summary hides `current`, directly or through others."""
@@ -178,7 +178,7 @@ class RecordImporter:
 
     def _import_edge(self, new: Fields) -> ImportOutcome:
         start, stop = (
-            self._find(new[f"{end}_kind"], new[end], "edge")
+            self._find_id(new[f"{end}_kind"], new[end], "edge")
             if new[f"{end}_kind"] in ROW_NODES
             else new[end]
             for end in ("from", "to")
@@ -196,7 +196,7 @@ class RecordImporter:
             "to_id": str(stop),
             "detail": json_text(new["detail"]),
         }
-        return self._insert("edges", row, or_ignore=True)
+        return self._insert_row("edges", row, or_ignore=True)
 
     def _import_judgment(self, new: Fields) -> ImportOutcome:
         pair = self._find_pair(new, "newer", "older", "pair")
@@ -207,15 +207,15 @@ class RecordImporter:
             return "known"
         if pair[0] == pair[1]:
             return "left"
-        outcome = self._insert("judgments", row, or_ignore=True)
+        outcome = self._insert_row("judgments", row, or_ignore=True)
         return "left" if outcome == "known" else outcome
 
     def _import_use(self, new: Fields) -> ImportOutcome:
-        summary_id = self._find("summary", new["summary"], "use")
+        summary_id = self._find_id("summary", new["summary"], "use")
         if summary_id is None:
             return "forgotten"
         # The greater count, not the sum, so that importing twice changes nothing.
-        return self._upsert(
+        return self._upsert_row(
             "INSERT INTO uses (summary_id, count, last_at) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE"
             " SET count = max(count, ?2), last_at = max(last_at, ?3) WHERE count < ?2 OR last_at < ?3",
             (summary_id, new["count"], new["last_at"]),
@@ -227,15 +227,15 @@ class RecordImporter:
             return "forgotten"
         if pair[0] == pair[1]:
             return "left"
-        return self._upsert(
+        return self._upsert_row(
             "INSERT INTO coactivations (low_id, high_id, count) VALUES (min(?1, ?2), max(?1, ?2), ?3)"
             " ON CONFLICT DO UPDATE SET count = ?3 WHERE count < ?3",
             (*pair, new["count"]),
         )
 
     def _import_injection(self, new: Fields) -> ImportOutcome:
-        session_id = self._find("session", new.pop("session"), "injection")
-        summary_id = self._find("summary", new.pop("summary"), "injection")
+        session_id = self._find_id("session", new.pop("session"), "injection")
+        summary_id = self._find_id("summary", new.pop("summary"), "injection")
         if session_id is None or summary_id is None:
             return "forgotten"
         if has_rows(
@@ -245,10 +245,10 @@ class RecordImporter:
         ):
             return "known"
         row = new | {"session_id": session_id, "summary_id": summary_id}
-        return self._insert("injections", row)
+        return self._insert_row("injections", row)
 
     def _import_switch(self, new: Fields) -> ImportOutcome:
-        return self._insert("switches", new, or_ignore=True)
+        return self._insert_row("switches", new, or_ignore=True)
 
     def _import_forgotten(self, new: Fields) -> ImportOutcome:
         for kind, last in (("summary", self.last_summary), ("event", self._last_event)):
@@ -256,9 +256,9 @@ class RecordImporter:
             if number is not None and number <= last:
                 # It exists here, and an import never erases.
                 return "left"
-        return self._insert("forgotten", new, or_ignore=True)
+        return self._insert_row("forgotten", new, or_ignore=True)
 
-    def _find(self, kind: str, name: str, record: str) -> int | None:
+    def _find_id(self, kind: str, name: str, record: str) -> int | None:
         """The id of a row by uid or key. In a strict import, BadRequest if the record lacks it."""
         found = row_id(self._tx, kind, name)
         if found is None and self._is_strict:
@@ -269,7 +269,9 @@ class RecordImporter:
         self, new: Fields, first: str, second: str, record: str
     ) -> tuple[int, int] | None:
         """The ids of two summaries, whose names are taken out of the record; None if one is missing."""
-        one, other = (self._find("summary", new.pop(name), record) for name in (first, second))
+        one, other = (
+            self._find_id("summary", new.pop(name), record) for name in (first, second)
+        )
         return None if one is None or other is None else (one, other)
 
     def _with_project_id(self, new: Fields) -> Fields:
@@ -296,11 +298,11 @@ class RecordImporter:
         )
         return bool(self._seen[alike] <= alike_here or self._seen[same] <= same_here)
 
-    def _insert(self, table: str, row: Fields, *, or_ignore: bool = False) -> ImportOutcome:
+    def _insert_row(self, table: str, row: Fields, *, or_ignore: bool = False) -> ImportOutcome:
         is_new = insert_row(self._tx, table, row, or_ignore=or_ignore)
         return "created" if is_new else "known"
 
-    def _upsert(self, sql: str, values: tuple[object, ...]) -> ImportOutcome:
+    def _upsert_row(self, sql: str, values: tuple[object, ...]) -> ImportOutcome:
         self._tx.execute(sql, values)
         return "created" if self._tx.changes() else "known"
 

@@ -5,7 +5,7 @@ they refer to, edges without an end, and derived rows, which the indexer compute
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,8 +76,7 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         _check_edges(tx),
         _check_changes(tx, is_served=is_served),
         _check_passages(tx),
-        _check_fulltext(tx),
-        _check_turns(tx),
+        *_check_fulltexts(tx),
         _check_vectors(tx),
         _check_ledger(tx),
         _check_clock(tx, now),
@@ -103,7 +102,7 @@ def _check_database(tx: Connection) -> Finding:
     return Finding("database", "problem", f"SQLite finds damage: {words}", RESTORE)
 
 
-def _problem(name: str, words: str, remedy: str = _REINDEX) -> Finding:
+def _fixable_problem(name: str, words: str, remedy: str = _REINDEX) -> Finding:
     return Finding(name, "problem", words, remedy, fixable=True)
 
 
@@ -116,13 +115,13 @@ def _check_references(tx: Connection) -> Finding:
     if not all(find_reference(tx, *one).cascades for one in broken):
         return Finding("references", "problem", words, RESTORE)
     remedy = "`memd doctor --fix` deletes the rows, which say nothing any more"
-    return _problem("references", words, remedy)
+    return _fixable_problem("references", words, remedy)
 
 
 def _check_edges(tx: Connection) -> Finding:
     if lost := count_rows(tx, _LOST_EDGES):
         words = f"{lost} edges begin or end at what is not there"
-        return _problem("provenance", words, "`memd doctor --fix` deletes the edges")
+        return _fixable_problem("provenance", words, "`memd doctor --fix` deletes the edges")
     return Finding("provenance", "ok", "every edge has both its ends")
 
 
@@ -141,39 +140,36 @@ def _check_passages(tx: Connection) -> Finding:
     lacking, extra = count_rows(tx, _UNINDEXED_SUMMARIES), count_rows(tx, _ORPHAN_PASSAGES)
     if lacking or extra:
         words = f"{lacking} memories have no passage, {extra} passages have no memory"
-        return _problem("passages", words)
+        return _fixable_problem("passages", words)
     try:
         there = fulltext.count_term_uses(tx).total()
     except ValueError:
-        return _problem("passages", "the postings of some passages cannot be read")
+        return _fixable_problem("passages", "the postings of some passages cannot be read")
     counted = fetch_int(tx, "SELECT sum(passages) FROM terms") or 0
     if counted != there:
-        return _problem("passages", f"the vocabulary counts {counted} postings of {there}")
+        return _fixable_problem(
+            "passages", f"the vocabulary counts {counted} postings of {there}"
+        )
     return Finding("passages", "ok", f"{fulltext.count_passages(tx)} for every memory there is")
 
 
-def _check_fulltext(tx: Connection) -> Finding:
-    lacking = count_rows(tx, _PASSAGES_WITHOUT_TEXT)
-    extra = count_rows(tx, _TEXTS_WITHOUT_PASSAGE)
-    if lacking or extra:
-        words = f"{lacking} passages have no full text, {extra} rows of it no passage"
-        return _problem("full text", words)
-    return Finding("full text", "ok", "as many rows as passages")
-
-
-def _check_turns(tx: Connection) -> Finding:
-    lacking, extra = count_rows(tx, _TURNS_WITHOUT_TEXT), count_rows(tx, _TEXTS_WITHOUT_TURN)
-    if lacking or extra:
-        words = f"{lacking} turns have no full text, {extra} rows of it no turn"
-        return _problem("turns", words)
-    return Finding("turns", "ok", "all that was said can be found")
+def _check_fulltexts(tx: Connection) -> Iterator[Finding]:
+    """A finding on the full text of passages, and one on that of turns."""
+    for name, row, without_text, without_row, fine in (
+        ("full text", "passage", _PASSAGES_WITHOUT_TEXT, _TEXTS_WITHOUT_PASSAGE, "as many rows as passages"),
+        ("turns", "turn", _TURNS_WITHOUT_TEXT, _TEXTS_WITHOUT_TURN, "all that was said can be found"),
+    ):  # fmt: skip
+        lacking, extra = count_rows(tx, without_text), count_rows(tx, without_row)
+        words = f"{lacking} {row}s have no full text, {extra} rows of it no {row}"
+        is_whole = not (lacking or extra)
+        yield Finding(name, "ok", fine) if is_whole else _fixable_problem(name, words)
 
 
 def _check_vectors(tx: Connection) -> Finding:
     if wrong := count_rows(tx, _WRONG_VECTORS):
         words = f"{wrong} vectors are of no passage, or not of their space"
         remedy = "`memd doctor --fix` deletes them; the model makes them again"
-        return _problem("vectors", words, remedy)
+        return _fixable_problem("vectors", words, remedy)
     sizes = ", ".join(f"{one.name} {one.vectors}" for one in vectors.measure_spaces(tx))
     return Finding("vectors", "ok", sizes or "no model has made any")
 
@@ -257,32 +253,23 @@ def remove_orphans(tx: Connection) -> dict[str, int]:
         if key.cascades:
             parents = f"SELECT {key.parent_column} FROM {key.parent}"
             delete(table, f"{key.column} IS NOT NULL AND {key.column} NOT IN ({parents})")
-    with judgments.updating_confidence(tx, _contradicted_by_lost(tx)):
-        delete("edges", f"id IN (SELECT id FROM {_LOST_EDGES})")
-    delete("passages_fts", f"rowid IN (SELECT id FROM {_TEXTS_WITHOUT_PASSAGE})")
-    delete("turns_fts", f"rowid IN (SELECT id FROM {_TEXTS_WITHOUT_TURN})")
-    delete("vectors", f"id IN (SELECT v.id FROM {_WRONG_VECTORS})")
-    _correct_term_counts(tx)
-    return {table: count for table, count in deleted.items() if count}
-
-
-def _contradicted_by_lost(tx: Connection) -> set[int]:
-    """Both ends of the lost contradictions between summaries."""
     ends = tx.execute(
         f"SELECT from_id FROM {_LOST_EDGES} AND type = 'contradicts' AND from_kind = 'summary'"
         f" UNION SELECT to_id FROM {_LOST_EDGES} AND type = 'contradicts' AND to_kind = 'summary'"
     )
-    return {int(one) for (one,) in ends if str(one).isdigit()}
-
-
-def _correct_term_counts(tx: Connection) -> None:
-    """Count again in how many passages each term occurs."""
+    contradicted = {int(one) for (one,) in ends if str(one).isdigit()}
+    with judgments.updating_confidence(tx, contradicted):
+        delete("edges", f"id IN (SELECT id FROM {_LOST_EDGES})")
+    delete("passages_fts", f"rowid IN (SELECT id FROM {_TEXTS_WITHOUT_PASSAGE})")
+    delete("turns_fts", f"rowid IN (SELECT id FROM {_TEXTS_WITHOUT_TURN})")
+    delete("vectors", f"id IN (SELECT v.id FROM {_WRONG_VECTORS})")
     uses = fulltext.count_term_uses(tx)
     stored: list[Any] = tx.execute("SELECT id, passages FROM terms").fetchall()
     tx.executemany(
         "UPDATE terms SET passages = ?2 WHERE id = ?1",
         [(term, uses[term]) for term, count in stored if count != uses[term]],
     )
+    return {table: count for table, count in deleted.items() if count}
 
 
 # ── Samples, which `memd doctor` compares with what would be indexed now ───────────────────────

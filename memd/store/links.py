@@ -158,9 +158,7 @@ def _contradicting_summaries(edges: Iterable[NewEdge]) -> set[int]:
 
 
 def _to_edge(row: tuple[Any, ...]) -> Edge:
-    values = list(row)
-    values[3], values[-1] = EdgeType(row[3]), json.loads(row[-1])
-    return Edge(*values)
+    return Edge(*row[:3], EdgeType(row[3]), *row[4:-1], json.loads(row[-1]))
 
 
 def edges_at(tx: Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:

@@ -191,7 +191,7 @@ CREATE TABLE aliases (                 -- keys of projects that were merged into
 
 CREATE INDEX aliases_by_project ON aliases (project_id);
 
-CREATE TABLE receipts (                -- the books: received = stored + duplicate + filtered + refused
+CREATE TABLE receipts (                -- the ledger: received = stored + duplicate + filtered + refused
   source TEXT NOT NULL,
   outcome TEXT NOT NULL,
   reason TEXT NOT NULL,
@@ -280,7 +280,7 @@ CREATE TABLE passages (
   start INTEGER NOT NULL,              -- characters of the body, [start, stop)
   stop INTEGER NOT NULL,
   length INTEGER NOT NULL,             -- terms, title and body together
-  postings BLOB NOT NULL,              -- packed, see store/packing.py
+  postings BLOB NOT NULL,              -- packed, see store/fulltext.py
   UNIQUE (summary_id, seq)
 ) STRICT;
 

@@ -89,24 +89,24 @@ def put_summary(
 
 def get_summary(tx: Connection, summary_id: int) -> Summary | None:
     """One summary, or None."""
-    return next(iter(_select(tx, "s.id = ?", (summary_id,))), None)
+    return next(iter(_select_summaries(tx, "s.id = ?", (summary_id,))), None)
 
 
 def summary_by_uid(tx: Connection, uid: str) -> Summary | None:
     """The summary with this uid, or None."""
-    return next(iter(_select(tx, "s.uid = ?", (uid,))), None)
+    return next(iter(_select_summaries(tx, "s.uid = ?", (uid,))), None)
 
 
 def summaries_by_ids(tx: Connection, summary_ids: Sequence[int]) -> dict[int, Summary]:
     """These summaries by id; unknown ids are left out."""
-    found = _select(tx, f"s.id IN ({marks(summary_ids)})", tuple(summary_ids))
+    found = _select_summaries(tx, f"s.id IN ({marks(summary_ids)})", tuple(summary_ids))
     return {summary.id: summary for summary in found}
 
 
 def episode_summaries(tx: Connection, session_id: int, episode: str) -> list[Summary]:
     """Everything that was distilled from one episode."""
     condition = "s.session_id = ? AND s.episode = ? ORDER BY s.id"
-    return _select(tx, condition, (session_id, episode))
+    return _select_summaries(tx, condition, (session_id, episode))
 
 
 def live_summaries(
@@ -119,7 +119,7 @@ def live_summaries(
 ) -> list[Summary]:
     """A project's summaries that nothing supersedes, newest first."""
     wanted = [kind.value for kind in kinds or Kind]
-    return _select(
+    return _select_summaries(
         tx,
         f"s.project_id = ? AND s.at <= ? AND s.kind IN ({marks(wanted)}) AND {NOT_SUPERSEDED}"
         f"{_NEWEST_FIRST} LIMIT ?",
@@ -132,7 +132,7 @@ def topic_summaries(
 ) -> list[Summary]:
     """Every value that this topic key has had in these projects, newest first."""
     condition = f"s.topic_key = ? AND s.project_id IN ({marks(project_ids)}){_NEWEST_FIRST}"
-    return _select(tx, condition, (topic_key, *project_ids))
+    return _select_summaries(tx, condition, (topic_key, *project_ids))
 
 
 def summaries_around(
@@ -140,12 +140,12 @@ def summaries_around(
 ) -> list[Summary]:
     """The nearest wanted summaries by event time around (`at`, `pivot`), oldest first."""
     where, values = wanted.condition()
-    older = _select(
+    older = _select_summaries(
         tx,
         f"{where} AND (s.at, s.id) < (?, ?){_NEWEST_FIRST} LIMIT ?",
         (*values, at, pivot, before),
     )
-    newer = _select(
+    newer = _select_summaries(
         tx,
         f"{where} AND (s.at, s.id) >= (?, ?) ORDER BY s.at, s.id LIMIT ?",
         (*values, at, pivot, after),
@@ -155,20 +155,21 @@ def summaries_around(
 
 def to_consolidate(tx: Connection, limit: int, after: int = 0) -> list[Summary]:
     """Summaries with ids above `after` that were not consolidated since their last change, by id."""
-    return _select(tx, "s.consolidated = 0 AND s.id > ? ORDER BY s.id LIMIT ?", (after, limit))
+    return _select_summaries(
+        tx, "s.consolidated = 0 AND s.id > ? ORDER BY s.id LIMIT ?", (after, limit)
+    )
 
 
-def _select(tx: Connection, condition: str, values: tuple[Any, ...]) -> list[Summary]:
+def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -> list[Summary]:
     """The summaries `s` that meet the rest of a query after WHERE."""
     rows = tx.execute(f"SELECT {_COLUMNS} FROM summaries s WHERE {condition}", values)
-    return [_to_summary(row) for row in rows]
-
-
-def _to_summary(row: tuple[Any, ...]) -> Summary:
-    values = list(row)
-    values[4:6] = Kind(row[4]), Tier(row[5])
-    values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
-    return Summary(*values)
+    found = []
+    for row in rows:
+        lists = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
+        found.append(
+            Summary(*row[:4], Kind(row[4]), Tier(row[5]), *row[6:15], *lists, *row[17:])
+        )
+    return found
 
 
 def ids_on_topic(tx: Connection, topic_key: str) -> list[int]:

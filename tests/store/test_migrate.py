@@ -1,3 +1,4 @@
+import re
 from importlib import resources
 from pathlib import Path
 
@@ -28,9 +29,9 @@ from tests.indexed_vault import IndexedVault
 
 
 def dump(connection):
-    """Everything a schema is, and nothing of how its SQL was laid out."""
+    """Everything a schema is, and nothing of how its SQL was laid out or commented."""
     return sorted(
-        (kind, name, " ".join(sql.split()))
+        (kind, name, " ".join(re.sub("--.*", "", sql).split()))
         for kind, name, sql in connection.execute(
             "SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
         )
