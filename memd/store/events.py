@@ -19,7 +19,9 @@ _PROMPTS = f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_
 
 
 def _to_event(row: tuple[Any, ...]) -> Event:
-    return Event(*row[:2], EventKind(row[2]), *row[3:5], json.loads(row[5]), *row[6:])
+    values = list(row)
+    values[2], values[5] = EventKind(row[2]), json.loads(row[5])
+    return Event(*values)
 
 
 def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:

@@ -153,8 +153,10 @@ def index_rows(tx: Connection, summary_ids: Sequence[int] | None = None) -> Iter
         values,
     )
     for row in rows:
-        tags = () if row[-1] == "[]" else tuple(json.loads(row[-1]))
-        yield IndexRow(*row[:8], bool(row[8]), bool(row[9]), *row[10:-1], tags)
+        facts = list(row)
+        facts[8:10] = bool(row[8]), bool(row[9])
+        facts[-1] = () if row[-1] == "[]" else tuple(json.loads(row[-1]))
+        yield IndexRow(*facts)
 
 
 def _restrict_to(column: str, ids: Sequence[int] | None) -> tuple[str, tuple[int, ...]]:

@@ -146,7 +146,9 @@ _COLUMNS = "id, newer_id, older_id, relation, reason, who, at, undone_at"
 
 
 def _to_judgment(row: tuple[Any, ...]) -> Judgment:
-    return Judgment(*row[:3], Stance(row[3]), *row[4:])
+    values = list(row)
+    values[3] = Stance(row[3])
+    return Judgment(*values)
 
 
 def put_judgment(  # noqa: PLR0913  # one argument a column

@@ -158,7 +158,9 @@ def _contradicting_summaries(edges: Iterable[NewEdge]) -> set[int]:
 
 
 def _to_edge(row: tuple[Any, ...]) -> Edge:
-    return Edge(*row[:3], EdgeType(row[3]), *row[4:-1], json.loads(row[-1]))
+    values = list(row)
+    values[3], values[-1] = EdgeType(row[3]), json.loads(row[-1])
+    return Edge(*values)
 
 
 def edges_at(tx: Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:

@@ -5,6 +5,7 @@ Each query uses an index and a limit, so its cost does not grow with the vault.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from apsw import Connection
 
@@ -110,7 +111,10 @@ def _find_candidates(
         f" WHERE {where} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )
-    return [
-        ContextCandidate(*row[:3], Kind(row[3]), *row[4:7], bool(row[7]), *row[8:])
-        for row in rows
-    ]
+    return [_to_candidate(row) for row in rows]
+
+
+def _to_candidate(row: tuple[Any, ...]) -> ContextCandidate:
+    values = list(row)
+    values[3], values[7] = Kind(row[3]), bool(row[7])
+    return ContextCandidate(*values)

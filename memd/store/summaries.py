@@ -163,13 +163,14 @@ def to_consolidate(tx: Connection, limit: int, after: int = 0) -> list[Summary]:
 def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -> list[Summary]:
     """The summaries `s` that meet the rest of a query after WHERE."""
     rows = tx.execute(f"SELECT {_COLUMNS} FROM summaries s WHERE {condition}", values)
-    found = []
-    for row in rows:
-        lists = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
-        found.append(
-            Summary(*row[:4], Kind(row[4]), Tier(row[5]), *row[6:15], *lists, *row[17:])
-        )
-    return found
+    return [_to_summary(row) for row in rows]
+
+
+def _to_summary(row: tuple[Any, ...]) -> Summary:
+    values = list(row)
+    values[4:6] = Kind(row[4]), Tier(row[5])
+    values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
+    return Summary(*values)
 
 
 def ids_on_topic(tx: Connection, topic_key: str) -> list[int]:
