@@ -77,6 +77,8 @@ _RUNNER_PREFIX = re.compile(
     r"^(?:(?:uv|poetry|hatch|pdm|rye|pipenv) run|npx|python[\d.]* -m|bunx|sudo|time|timeout \d+)\s+"
 )
 
+_TOOLS_WITHOUT_SUBCOMMANDS = frozenset({"pytest", "make", "tox", "nox", "mypy", "ruff"})
+
 
 @dataclass(frozen=True, slots=True)
 class CommandError:
@@ -130,14 +132,7 @@ def find_tool(command: str) -> str:
         return ""
     bare = _RUNNER_PREFIX.sub("", text)
     names = [word for word in bare.split()[:3] if re.fullmatch(r"[A-Za-z][\w:-]*", word)]
-    is_bare_tool = bare != text or bare.split()[0] in (
-        "pytest",
-        "make",
-        "tox",
-        "nox",
-        "mypy",
-        "ruff",
-    )
+    is_bare_tool = bare != text or bare.split()[0] in _TOOLS_WITHOUT_SUBCOMMANDS
     return " ".join(names[:1] if is_bare_tool else names[:2]) if names else ""
 
 

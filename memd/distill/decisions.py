@@ -344,11 +344,8 @@ def make_headline(statement: str) -> str:
 
 def draft_decisions(story: Story, context: EpisodeContext) -> list[Draft]:
     """A draft per decision, at most eight."""
-    groups = _group_statements(find_statements(story))
-    return [
-        _draft_group(number, group, context)
-        for number, group in enumerate(groups[:_DECISIONS_MAX])
-    ]
+    groups = _group_statements(find_statements(story))[:_DECISIONS_MAX]
+    return [_draft_group(number, group, context) for number, group in enumerate(groups)]
 
 
 def _group_statements(found: list[DecisionStatement]) -> list[list[DecisionStatement]]:

@@ -237,7 +237,8 @@ class Distiller:
 
         It may be cancelled at any time; what it has written by then is whole.
         """
-        await self._distil_pending(through)
+        if await self._db.read(partial(events.has_pending_through, event_id=through)):
+            await self._distil_pending(through)
 
     def status(self) -> dict[str, object]:
         """Return what `memd status` shows of this worker; `pending` is as of the last sweep."""
@@ -259,10 +260,6 @@ class Distiller:
             raise
 
     async def _distil_pending(self, through: int | None) -> None:
-        if through is not None and not await self._db.read(
-            partial(events.has_pending_through, event_id=through)
-        ):
-            return
         for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
             while await self._distil_batch(session_id, through):
                 await anyio.lowlevel.checkpoint()
@@ -277,19 +274,16 @@ class Distiller:
             due = await self._db.read(partial(load_due, request=request))
             if due is None:
                 return False
-            await self._write_batch(due)
+            now = self._clock()
+            plans = await anyio.to_thread.run_sync(plan_episodes, due)
+            if due.loose:
+                await self._db.write(partial(events.mark_distilled, event_ids=due.loose))
+            for start in range(0, len(plans), _EPISODES_PER_TRANSACTION):
+                some = plans[start : start + _EPISODES_PER_TRANSACTION]
+                work = partial(write_episodes, plans=some, session=due.session, now=now)
+                for plan, outcomes in zip(some, await self._db.write(work), strict=True):
+                    self._report_episode(outcomes, len(plan.event_ids))
             return True
-
-    async def _write_batch(self, due: DueBatch) -> None:
-        now = self._clock()
-        plans = await anyio.to_thread.run_sync(plan_episodes, due)
-        if due.loose:
-            await self._db.write(partial(events.mark_distilled, event_ids=due.loose))
-        for start in range(0, len(plans), _EPISODES_PER_TRANSACTION):
-            some = plans[start : start + _EPISODES_PER_TRANSACTION]
-            work = partial(write_episodes, plans=some, session=due.session, now=now)
-            for plan, outcomes in zip(some, await self._db.write(work), strict=True):
-                self._report_episode(outcomes, len(plan.event_ids))
 
     def _report_episode(self, outcomes: Mapping[str, int], event_count: int) -> None:
         self._episodes += 1

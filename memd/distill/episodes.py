@@ -84,12 +84,10 @@ def _time_key(event: Event) -> tuple[int, int]:
 
 def _group_by_pauses(events: Iterable[Event], idle_ms: int) -> list[list[Event]]:
     groups: list[list[Event]] = []
-    last: Event | None = None
     for event in events:
-        if last is None or _starts_episode(last, event, idle_ms):
+        if not groups or _starts_episode(groups[-1][-1], event, idle_ms):
             groups.append([])
         groups[-1].append(event)
-        last = event
     return groups
 
 
@@ -216,7 +214,7 @@ class Story:
 
 def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
     """The story that these events tell, in order of time."""
-    events = [event for event in events if not _is_own_tool(event)]
+    events = [event for event in events if not _OWN_TOOL.match(event.tool or "")]
     return Story(
         prompts=_read_utterances(events, EventKind.PROMPT, "prompt", context),
         answers=_read_utterances(events, EventKind.STOP, "last_assistant_message", context),
@@ -229,10 +227,6 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         reads=unique(path for event in events if (path := _find_read_path(event))),
         last_at=max((event.at for event in events), default=0),
     )
-
-
-def _is_own_tool(event: Event) -> bool:
-    return _OWN_TOOL.match(event.tool or "") is not None
 
 
 def text_at(payload: Mapping[str, Any], *keys: str) -> str:
@@ -256,14 +250,10 @@ def _read_utterances(
             continue  # a subagent is prompted by an agent, not by the user
         text = strip_injected(text_at(event.payload, key), context.own_tags)
         if text:
-            found.append(Utterance(event.id, event.at, text, _name_speaker(event)))
+            agent = text_at(event.payload, "agent_type") or "Assistant"
+            speaker = "User" if kind is EventKind.PROMPT else agent
+            found.append(Utterance(event.id, event.at, text, speaker))
     return tuple(found)
-
-
-def _name_speaker(event: Event) -> str:
-    if event.kind is EventKind.PROMPT:
-        return "User"
-    return text_at(event.payload, "agent_type") or "Assistant"
 
 
 def _read_command(event: Event) -> ShellCommand | None:

@@ -155,8 +155,7 @@ class _ChainReport:
         """Return the draft of one of the chain's errors."""
         command, error = self.errors[index]
         chain, context = self.chain, self.context
-        name = f"`{one_line(command.command, 300)}`{_describe_purpose(command)}"
-        lines = [f"{name} failed: {error.line or 'it said nothing'}"]
+        lines = [f"{_name_command(command)} failed: {error.line or 'it said nothing'}"]
         if error.files:
             lines.append("In: " + ", ".join(map(context.relative, error.files)))
         if self.story.prompt:
@@ -188,22 +187,14 @@ class _ChainReport:
         name = name or self._name_error(*self.errors[0])
         body = clip("\n".join(self._write_fix_lines()), context.body_characters)
         edited = unique(edit.path for edit in chain.edits)
-        edges = (
-            DraftEdge(EdgeType.DERIVES_FROM, "slot", f"failure/{self.number}"),
-            *(DraftEdge(EdgeType.EDITS, "file", path) for path in edited),
-            *(
-                DraftEdge(EdgeType.REFERENCES, "file", p)
-                for p in story.reads
-                if p not in edited
-            ),
-        )
+        caused_by = DraftEdge(EdgeType.DERIVES_FROM, "slot", f"failure/{self.number}")
         return Draft(
             slot=f"fix/{self.number}", kind=Kind.FIX, title=f"Fixed: {name}", body=body,
             at=chain.passed.at if chain.passed else story.last_at, rule=chain.rule,
             sources=self._collect_fix_sources(),
             files=unique(map(context.relative, edited)),
             confidence={"same-command": 0.9, "same-tool": 0.75}.get(chain.rule, 0.5),
-            quality=score_quality(body), edges=edges,
+            quality=score_quality(body), edges=(caused_by, *link_files(edited, story.reads)),
         )  # fmt: skip
 
     def _name_error(self, command: ShellCommand, error: CommandError) -> str:
@@ -235,8 +226,7 @@ class _ChainReport:
             lines.append("Cause and fix: " + explained)
         lines.extend(self._describe_changes())
         if passed:
-            name = f"`{one_line(passed.command, 300)}`{_describe_purpose(passed)}"
-            lines.append(f"Then {name} passed.")
+            lines.append(f"Then {_name_command(passed)} passed.")
         return lines
 
     def _describe_changes(self) -> list[str]:
@@ -260,29 +250,36 @@ class _ChainReport:
         return tuple(Source(event_id, clip_quote(text)) for event_id, text in quoted)
 
 
-def _describe_purpose(command: ShellCommand) -> str:
-    return f" ({command.description})" if command.description else ""
+def _name_command(command: ShellCommand) -> str:
+    purpose = f" ({command.description})" if command.description else ""
+    return f"`{one_line(command.command, _COMMAND_CHARACTERS)}`{purpose}"
+
+
+def link_files(edited: Sequence[str], reads: Sequence[str]) -> tuple[DraftEdge, ...]:
+    """The edges to the files that were edited or only read."""
+    return (
+        *(DraftEdge(EdgeType.EDITS, "file", path) for path in edited),
+        *(DraftEdge(EdgeType.REFERENCES, "file", path) for path in reads if path not in edited),
+    )
 
 
 def diff_edit(edit: FileEdit) -> list[str]:
     """What an edit took away and put in, a line each, bounded."""
     if edit.is_whole_file:
         return [f"  written anew, {len(edit.new.splitlines())} lines"]
-    changed = _changed_lines(edit.old.splitlines(), edit.new.splitlines())
+    # A change of indentation alone is not worth a line.
+    before = [line.strip() for line in edit.old.splitlines()[:400]]
+    after = [line.strip() for line in edit.new.splitlines()[:400]]
+    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
+    changed: list[str] = []
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag != "equal":
+            changed += [f"- {line}" for line in before[i1:i2] if line]
+            changed += [f"+ {line}" for line in after[j1:j2] if line]
     lines = [one_line(line, _LINE_CHARACTERS) for line in changed]
     if len(lines) > _DIFF_LINES:
         lines = [*lines[:_DIFF_LINES], f"  … and {len(lines) - _DIFF_LINES} more lines"]
     return lines
-
-
-def _changed_lines(old: Sequence[str], new: Sequence[str]) -> Iterable[str]:
-    # A change of indentation alone is not worth a line.
-    before, after = [line.strip() for line in old[:400]], [line.strip() for line in new[:400]]
-    matcher = difflib.SequenceMatcher(None, before, after, autojunk=False)
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if tag != "equal":
-            yield from (f"- {line}" for line in before[i1:i2] if line)
-            yield from (f"+ {line}" for line in after[j1:j2] if line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,36 +299,27 @@ def find_passed_checks(
     ran = episodes.read_story(
         [e for e in events if e.kind is EventKind.TOOL_RESULT], context
     ).commands
-    found = {
-        _normalize_clipped(run.command): PassedCheck(
-            _normalize_clipped(run.command), run.event_id, run.at
-        )
-        for run in ran
-        if command_output.is_check(run.command)
-        and not run.is_interrupted
-        and not is_failing(run)
-    }
+    found: dict[str, PassedCheck] = {}
+    for run in ran:
+        is_over = not run.is_interrupted and not is_failing(run)
+        if is_over and command_output.is_check(run.command):
+            command = _normalize_clipped(run.command)
+            found[command] = PassedCheck(command, run.event_id, run.at)
     return tuple(found.values())
-
-
-def _closes_failure(run: PassedCheck, failed: Summary) -> bool:
-    """Whether a failure is of the same check, and before it."""
-    named = _FAILED_COMMAND.match(failed.body)
-    return (
-        named is not None and failed.at < run.at and _normalize_clipped(named[1]) == run.command
-    )
 
 
 def match_passed_checks(
     runs: Sequence[PassedCheck], open_: Iterable[Summary]
 ) -> list[tuple[Summary, PassedCheck]]:
-    """Each open failure that one of these runs closes, with the run."""
-    return [
-        (failed, run)
-        for failed in open_
-        for run in [next((run for run in runs if _closes_failure(run, failed)), None)]
-        if run is not None
-    ]
+    """Each open failure that one of these runs closes, with the run: of the same check, and later."""
+    found = []
+    for failed in open_:
+        if named := _FAILED_COMMAND.match(failed.body):
+            command = _normalize_clipped(named[1])
+            later = (run for run in runs if run.command == command and run.at > failed.at)
+            if run := next(later, None):
+                found.append((failed, run))
+    return found
 
 
 def _normalize_clipped(command: str) -> str:

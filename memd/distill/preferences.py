@@ -6,9 +6,10 @@ rule would be matched everywhere.
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 
-from memd.distill.episodes import EpisodeContext, Story, Utterance
+from memd.distill.episodes import EpisodeContext, Story
 from memd.distill.sentences import (
     blank_quotes,
     clip,
@@ -125,20 +126,27 @@ def draft_preferences(
     `decided` are the sentences that are remembered as decisions already.
     """
     found: list[Draft] = []
-    counts: dict[Kind, int] = {}
+    counts: Counter[Kind] = Counter()
     for said in story.prompts:
         for sentence in split_sentences(extract_own_words(said.text)):
             if sentence in decided or not (hit := _match_rule(sentence)):
                 continue
             rule, rest = hit
-            number = counts.get(rule.kind, 0)
-            if number < _PER_KIND_MAX:
-                counts[rule.kind] = number + 1
-                found.append(
-                    _draft_sentence(
-                        f"{rule.kind}/{number}", rule, rest, (said, sentence), (story, context)
-                    )
-                )
+            number = counts[rule.kind]
+            if number == _PER_KIND_MAX:
+                continue
+            counts[rule.kind] += 1
+            lines = [f"User: “{sentence}”", *_describe_commands(sentence, story, context)]
+            body = clip("\n".join(lines), context.body_characters)
+            days = context.task_days if rule.kind is Kind.TASK else 0
+            found.append(Draft(
+                slot=f"{rule.kind}/{number}", kind=rule.kind,
+                title=format_title(_LEAD.sub("", rest) or rest, TITLE_CHARACTERS),
+                body=body, at=said.at, rule=rule.name,
+                sources=(Source(said.event_id, clip_quote(sentence)),),
+                confidence=rule.confidence, quality=score_quality(body),
+                expires_at=said.at + days * _DAY_MS if days else None,
+            ))  # fmt: skip
     return found
 
 
@@ -162,27 +170,6 @@ def _match_rule(sentence: str) -> tuple[_PreferenceRule, str] | None:
             is_single = not rule.is_lasting and _SINGLE_REQUEST.search(bare)
             return None if is_vague or is_single else (rule, rest)
     return None
-
-
-def _draft_sentence(
-    slot: str,
-    rule: _PreferenceRule,
-    rest: str,
-    source: tuple[Utterance, str],
-    told: tuple[Story, EpisodeContext],
-) -> Draft:
-    (said, sentence), (story, context) = source, told
-    is_task = rule.kind is Kind.TASK
-    lines = [f"User: “{sentence}”", *_describe_commands(sentence, story, context)]
-    body = clip("\n".join(lines), context.body_characters)
-    return Draft(
-        slot=slot, kind=rule.kind,
-        title=format_title(_LEAD.sub("", rest) or rest, TITLE_CHARACTERS),
-        body=body, at=said.at, rule=rule.name,
-        sources=(Source(said.event_id, clip_quote(sentence)),),
-        confidence=rule.confidence, quality=score_quality(body),
-        expires_at=said.at + context.task_days * _DAY_MS if is_task and context.task_days else None,
-    )  # fmt: skip
 
 
 def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> list[str]:

@@ -7,7 +7,7 @@ revises what is stored and adds nothing.
 import re
 
 from memd.distill import command_output, decisions, episodes, failures, preferences
-from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story, Utterance
+from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.sentences import (
     TITLE_CHARACTERS,
     clip,
@@ -18,7 +18,7 @@ from memd.distill.sentences import (
     make_title,
     score_quality,
 )
-from memd.models import Draft, DraftEdge, EdgeType, Kind, Source
+from memd.models import Draft, Kind, Source
 from memd.text import is_private, one_line, unique
 
 _COMMANDS_MAX = 12
@@ -48,7 +48,8 @@ def draft_turn(story: Story, context: EpisodeContext) -> Draft | None:
     return Draft(
         slot="turn", kind=_find_kind(story), title=title, body=body, at=story.last_at, rule="turn",
         sources=_collect_sources(story, context), files=files,
-        confidence=0.7 if story.answer else 0.5, quality=score_quality(body), edges=_link_files(story),
+        confidence=0.7 if story.answer else 0.5, quality=score_quality(body),
+        edges=failures.link_files(story.edited, story.reads),
     )  # fmt: skip
 
 
@@ -59,8 +60,7 @@ def _is_worth_a_summary(story: Story) -> bool:
         return False
     if all(is_small_talk(said.text) for said in story.prompts):
         return bool(story.commands) or len(story.answer) >= _ANSWER_CHARACTERS_MIN
-    texts = (story.prompt, story.answer)
-    return not all(is_only_placeholders(text) for text in texts)
+    return not all(is_only_placeholders(text) for text in (story.prompt, story.answer))
 
 
 def _find_title(story: Story) -> str:
@@ -119,14 +119,6 @@ def describe_outcome(command: ShellCommand) -> str:
     return f"{name} → failed: {line}" if line else f"{name} → failed"
 
 
-def _link_files(story: Story) -> tuple[DraftEdge, ...]:
-    edited = story.edited
-    return (
-        *(DraftEdge(EdgeType.EDITS, "file", path) for path in edited),
-        *(DraftEdge(EdgeType.REFERENCES, "file", p) for p in story.reads if p not in edited),
-    )
-
-
 def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...]:
     said = (*story.prompts, *story.answers[-1:])
     found = [Source(s.event_id, clip_quote(s.text)) for s in said]
@@ -146,29 +138,20 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
     """What the client's own summaries at compactions say about the session so far."""
     found: list[Draft] = []
     for said in story.compactions:
-        text = _strip_markup(said.text)
-        if len(text) >= _COMPACTION_CHARACTERS_MIN and not is_only_placeholders(text):
-            found.append(_draft_compaction(len(found), said, text, context))
+        text = _ANALYSIS.sub("", said.text)
+        match = _SUMMARY.search(text)
+        text = (match.group(1) if match else text).strip()
+        if len(text) < _COMPACTION_CHARACTERS_MIN or is_only_placeholders(text):
+            continue
+        name = context.session_title or make_title(text)
+        body = clip(text, context.body_characters)
+        found.append(Draft(
+            slot=f"session/{len(found)}" if found else "session", kind=Kind.SESSION,
+            title=one_line(f"Session so far: {name}", TITLE_CHARACTERS + 20), body=body,
+            at=said.at, rule="compaction", sources=(Source(said.event_id, clip_quote(text)),),
+            confidence=0.7, quality=score_quality(body),
+        ))  # fmt: skip
     return found
-
-
-def _strip_markup(text: str) -> str:
-    text = _ANALYSIS.sub("", text)
-    match = _SUMMARY.search(text)
-    return (match.group(1) if match else text).strip()
-
-
-def _draft_compaction(
-    number: int, said: Utterance, text: str, context: EpisodeContext
-) -> Draft:
-    name = context.session_title or make_title(text)
-    body = clip(text, context.body_characters)
-    return Draft(
-        slot=f"session/{number}" if number else "session", kind=Kind.SESSION,
-        title=one_line(f"Session so far: {name}", TITLE_CHARACTERS + 20), body=body,
-        at=said.at, rule="compaction", sources=(Source(said.event_id, clip_quote(text)),),
-        confidence=0.7, quality=score_quality(body),
-    )  # fmt: skip
 
 
 def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
@@ -176,14 +159,12 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     if any(is_private(event.payload.get("prompt")) for event in episode.events):
         return []
     story = episodes.read_story(episode.events, context)
-    decided = decisions.draft_decisions(story, context)
-    sentences = frozenset(statement.sentence for statement in decisions.find_statements(story))
-    whole = draft_turn(story, context)
+    decided = frozenset(statement.sentence for statement in decisions.find_statements(story))
     found = [
-        *([whole] if whole else []),
+        draft_turn(story, context),
         *failures.draft_failures(story, context),
-        *decided,
-        *preferences.draft_preferences(story, context, sentences),
+        *decisions.draft_decisions(story, context),
+        *preferences.draft_preferences(story, context, decided),
         *draft_compactions(story, context),
     ]
-    return [draft for draft in found if draft.title.strip() and draft.body.strip()]
+    return [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]

@@ -106,26 +106,18 @@ _EVERYDAY_STEMS = frozenset(
 """Words about any work at all: with a capital, they are still no names."""
 
 
+_Line = Annotated[str, StringConstraints(strip_whitespace=True, pattern=_ONE_LINE)]
+
+
 class TurnText(BaseModel):
     """A title and facts that the record proves."""
 
     model_config = ConfigDict(frozen=True)
 
-    title: Annotated[
-        str,
-        StringConstraints(
-            strip_whitespace=True, min_length=3, max_length=90, pattern=_ONE_LINE
-        ),
-    ]
-    facts: tuple[
-        Annotated[
-            str,
-            StringConstraints(
-                strip_whitespace=True, min_length=1, max_length=240, pattern=_ONE_LINE
-            ),
-        ],
-        ...,
-    ] = Field((), max_length=8)
+    title: Annotated[_Line, Field(min_length=3, max_length=90)]
+    facts: tuple[Annotated[_Line, Field(min_length=1, max_length=240)], ...] = Field(
+        (), max_length=8
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,7 +439,9 @@ class TurnWriter:
         """Drive the conversation about a turn; None if the day's replies are spent before its end."""
         with contextlib.closing(converse(turn)) as conversation:
             prompt = next(conversation)
-            while await self._spend_reply():
+            spend = partial(spend_reply, limit=self._config.writer_daily)
+            while budget := await self._db.write(partial(spend, now=self._clock())):
+                self._budget = budget
                 try:
                     reply = await self._model.complete(_SYSTEM, prompt, REPLY_SCHEMA)
                 except EngineFailed:
@@ -460,12 +454,6 @@ class TurnWriter:
                     found: TurnText | ReplyRefused = end.value
                     return found
         return None
-
-    async def _spend_reply(self) -> bool:
-        spend = partial(spend_reply, limit=self._config.writer_daily, now=self._clock())
-        budget = await self._db.write(spend)
-        self._budget = budget or self._budget
-        return budget is not None
 
     def _record_outcome(self, outcome: str, turn: Summary, why: str) -> str:
         self._outcomes[outcome] += 1

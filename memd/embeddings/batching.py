@@ -101,8 +101,6 @@ class BatchEmbedder:
 
     async def _embed_batch(self, texts: Sequence[str]) -> Vectors | TextsRefused:
         raw = await self.provider.embed(texts)
-        if isinstance(raw, TextsRefused):
-            return raw
         return validate_vectors(raw, len(texts), cut=self.cut, dimensions=self.space.dimensions)
 
     def _fit_context(self, text: str, prefix: str) -> str:
@@ -160,7 +158,7 @@ def validate_vectors(
     """Return (count, dimensions) float32 in the order of the reply, each row of length 1; count >= 1.
 
     A vector that is not finite, not of its space's length or all zeros would spoil every later
-    comparison. `cut` keeps that many values of each vector, 0 all; `dimensions` is what must be left,
+    comparison. A refusal is returned as it is. `cut` keeps that many values of each vector, 0 all; `dimensions` is what must be left,
     0 for any.
     """
     rows = _parse_numbers(raw, count)
@@ -181,6 +179,8 @@ def validate_vectors(
 
 
 def _parse_numbers(raw: object, count: int) -> NDArray[np.float64] | TextsRefused:
+    if isinstance(raw, TextsRefused):
+        return raw
     if not isinstance(raw, list):
         return TextsRefused("the reply has no vectors")
     if len(raw) != count:

@@ -46,9 +46,8 @@ class Reply:
     @property
     def reason(self) -> str:
         """Why the server refused, in its own words if it gave any."""
-        error = self.value.get("error") if isinstance(self.value, dict) else None
-        if error is None and isinstance(self.value, dict):
-            error = self.value.get("message")
+        said = self.value if isinstance(self.value, dict) else {}
+        error = said.get("message") if said.get("error") is None else said["error"]
         if isinstance(error, dict):
             error = error.get("message")
         reason = one_line(error, _REASON_CHARACTERS) if isinstance(error, str) else ""

@@ -10,7 +10,7 @@ import contextlib
 import math
 import statistics
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal, TypeVar
@@ -196,11 +196,14 @@ class RemoteEmbedder:
             self._cache.move_to_end(key)
             return self._cache[key]
         started = anyio.current_time()
-        with self._hold_batches_back():
-            found = await self._count_call(
-                self._config.query_s,
-                partial(self._run_in_slot, partial(embedder.embed_query, text)),
-            )
+        work = partial(self._run_in_slot, partial(embedder.embed_query, text))
+        self._open_queries += 1  # batches wait
+        try:
+            found = await self._count_call(self._config.query_s, work)
+        finally:
+            self._open_queries -= 1
+            if not self._open_queries:
+                self._queries_done.set()
         self._latencies_s.append(anyio.current_time() - started)
         found.flags.writeable = False  # the cache shares it
         self._cache[key] = found
@@ -254,11 +257,7 @@ class RemoteEmbedder:
         if self._embedder and served == self._served:
             dimensions = self._embedder.space.dimensions
         raw = await self._embed_first(prefixes_of(served.model)[1] + HARMLESS_TEXT)
-        rows = (
-            raw
-            if isinstance(raw, TextsRefused)
-            else validate_vectors(raw, 1, cut=cut, dimensions=dimensions)
-        )
+        rows = validate_vectors(raw, 1, cut=cut, dimensions=dimensions)
         if isinstance(rows, TextsRefused):
             raise EngineFailed(f"the model gives no usable vectors: {rows.reason}")
         before, self._served = self.current, served
@@ -321,16 +320,6 @@ class RemoteEmbedder:
     async def _run_in_slot(self, work: Callable[[], Awaitable[Vectors]]) -> Vectors:
         async with self._slots:
             return await work()
-
-    @contextlib.contextmanager
-    def _hold_batches_back(self) -> Iterator[None]:
-        self._open_queries += 1
-        try:
-            yield
-        finally:
-            self._open_queries -= 1
-            if not self._open_queries:
-                self._queries_done.set()
 
     async def _wait_for_queries(self) -> None:
         with anyio.move_on_after(_WAIT_FOR_QUERIES_MAX_S):

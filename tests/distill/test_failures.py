@@ -2,7 +2,6 @@ from memd.distill import failures
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.failures import (
     PassedCheck,
-    _closes_failure,
     find_passed_checks,
     match_passed_checks,
 )
@@ -170,11 +169,13 @@ def test_what_failed_or_was_stopped_did_not_pass():
 
 def test_the_same_check_closes_an_earlier_failure():
     run = PassedCheck("pytest -q", 5, AT + 10)
-    assert _closes_failure(run, failure("pytest -q"))
-    assert _closes_failure(run, failure("cd app && pytest -q", purpose=" (Run the tests)"))
-    assert not _closes_failure(run, failure("pytest -q tests/test_a.py"))
-    assert not _closes_failure(run, failure("pytest -q", at=AT + 10))
-    assert not _closes_failure(run, make_summary("Failed", "a person's words", at=AT))
+    closed = [failure("pytest -q"), failure("cd app && pytest -q", purpose=" (Run the tests)")]
+    others = [
+        failure("pytest -q tests/test_a.py"),
+        failure("pytest -q", at=AT + 10),
+        make_summary("Failed", "a person's words", at=AT),
+    ]
+    assert match_passed_checks([run], [*closed, *others]) == [(one, run) for one in closed]
 
 
 def test_each_failure_is_closed_once():
