@@ -18,11 +18,16 @@ from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Kind, Summary
 from memd.recall import prompt_gate, session_context
 from memd.recall.prompt_gate import GatedHit, PromptQuery
 from memd.recall.recaller import Recaller
-from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
+from memd.recall.session_context import (
+    LAST_SESSION_HEADING,
+    SessionCandidates,
+    SessionPlace,
+    SessionState,
+)
 from memd.recall.types import Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.server.scope import identify_project
@@ -254,7 +259,9 @@ def _select_index(
     capacity = index_capacity(tokens, project)
     headings = {group.name: group.name for group in found.groups}
     if found.last is not None:
-        headings[session_context.LAST_SESSION_HEADING] = _describe_last_session(found.last)
+        heading, left_at = LAST_SESSION_HEADING, format_time(found.last.last_event_at)
+        title = f", “{clean_text(found.last.title, 80)}”" if found.last.title else ""
+        headings[heading] = f"{heading}, left {left_at}{title}, ended with"
 
     def cost(card: ContextCandidate) -> int:
         return line_cost(_line_of_card(card), capacity)
@@ -285,12 +292,6 @@ def _select_index(
     return InjectedContext(f"{count} of {len(candidates)} shown", text, project, candidates)
 
 
-def _describe_last_session(session: Session) -> str:
-    title = f", “{clean_text(session.title, 80)}”" if session.title else ""
-    left_at = format_time(session.last_event_at)
-    return f"{session_context.LAST_SESSION_HEADING}, left {left_at}{title}, ended with"
-
-
 def _line_of_card(card: ContextCandidate) -> ContextLine:
     return ContextLine(card.id, card.kind, card.title, card.at, is_pinned=card.is_pinned)
 
@@ -315,9 +316,8 @@ def _line_of_offer(one: GatedHit, replaced: Mapping[int, Sequence[int]]) -> Cont
 
 
 def _make_candidate(
-    memory: Summary | ContextCandidate, group: str, is_shown: bool, why: str
+    one: Summary | ContextCandidate, group: str, is_shown: bool, why: str
 ) -> InjectionCandidate:
-    one = memory
     return InjectionCandidate(one.id, one.kind, one.title, one.at, group, is_shown, why)
 
 

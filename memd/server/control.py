@@ -89,7 +89,12 @@ class Control:
         """The line that answers this call; None for a notification."""
         self.calls += 1
         try:
-            result = await self._run_method(call, caller)
+            model, handler = self.methods[call.method]
+            if _is_batch(call):
+                model = BATCHES[call.method][1]
+            defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
+            request = requests.parse(model, {**defaults, **call.params})
+            result = await handler(request, caller)
             return None if call.id is None else jsonrpc.result_line(call.id, result)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             if not isinstance(error, BadRequest):
@@ -104,13 +109,6 @@ class Control:
     def is_capture(self, call: Call) -> bool:
         """Whether it captures one event."""
         return call.method == _CAPTURE and not _is_batch(call)
-
-    async def _run_method(self, call: Call, caller: Caller) -> object:
-        model, handler = self.methods[call.method]
-        if _is_batch(call):
-            model = BATCHES[call.method][1]
-        defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
-        return await handler(requests.parse(model, {**defaults, **call.params}), caller)
 
     async def _answer_ping(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
         return {"memd": __version__, "pid": os.getpid(), "protocol": jsonrpc.PREFACE_VERSION}
@@ -299,18 +297,15 @@ class Control:
     async def _withdraw_memories(
         self, request: requests.WithdrawRequest, _: Caller
     ) -> JsonObject:
-        staying = frozenset(request.staying)
-        withdrawn = await self._app.curator.withdraw(request.path, staying)
+        withdrawn = await self._app.curator.withdraw(request.path, frozenset(request.staying))
         await self._app.indexer.settle()
         return {"withdrawn": withdrawn}
 
     async def _import_vault(self, request: requests.ImportVaultRequest, _: Caller) -> object:
         """Merge a staged vault in one transaction; meanwhile new events wait in the spool."""
-        db = self._app.db
-        path = staged_path(db.path, request.staged)
-        report = await db.write(
-            partial(archive.merge_staged, staged=path, now=self._app.clock())
-        )
+        path = staged_path(self._app.db.path, request.staged)
+        merge = partial(archive.merge_staged, staged=path, now=self._app.clock())
+        report = await self._app.db.write(merge)
         await self._app.indexer.settle()
         return report
 
@@ -338,10 +333,8 @@ class Control:
         self, request: requests.DryRunRequest, _: Caller
     ) -> JsonObject:
         consolidator = self._app.consolidator
-        run: Callable[[], Awaitable[object]] = (
-            consolidator.preview_tick if request.dry_run else consolidator.tick
-        )
-        return {"dry_run": request.dry_run, "report": await run()}
+        run = consolidator.preview_tick() if request.dry_run else consolidator.tick()
+        return {"dry_run": request.dry_run, "report": await run}
 
     async def _undo_consolidation(
         self, request: requests.UndoConsolidationRequest, _: Caller

@@ -50,10 +50,8 @@ class ProjectControl:
         by_git = found if directory is None else await identify_project(directory)
 
         def read(tx: Connection) -> JsonObject:
-            known, earlier = (
-                projects.project_by_key(tx, found.key),
-                projects.project_by_key(tx, by_git.key),
-            )
+            known = projects.project_by_key(tx, found.key)
+            earlier = projects.project_by_key(tx, by_git.key)
             has_moved = earlier and by_git.key != found.key and earlier != known
             return {
                 **_describe_project(tx, found),
@@ -129,14 +127,16 @@ class ProjectControl:
         now = self._app.clock()
 
         def write(tx: Connection) -> JsonObject:
-            project = _find_project_key(tx, key)
+            known = [one for one in projects.find_sessions(tx, key) if one.key == key]
+            project = projects.project(tx, known[0].project_id) if known else None
+            project_key = project.key if project else ""
             projects.drop_switch(tx, SESSION_SCOPE, key)
-            holds = projects.effective_switch(tx, project or "", key)
+            holds = projects.effective_switch(tx, project_key, key)
             # A known session that is on like its project needs no switch of its own. Where the
             # project is off, none of its sessions is known.
             if project is None or not (captures and recalls) or not holds.is_on:
                 projects.put_switch(tx, SESSION_SCOPE, key, captures, recalls, now)
-            return {"session": key, "switch": projects.effective_switch(tx, project or "", key)}
+            return {"session": key, "switch": projects.effective_switch(tx, project_key, key)}
 
         return await self._app.db.write(write)
 
@@ -154,12 +154,6 @@ class ProjectControl:
     ) -> tuple[ProjectIdentity, str | None]:
         directory = request.directory or caller.directory
         return await self._scopes.find_identity(request.project, directory)
-
-
-def _find_project_key(tx: Connection, session_key: str) -> str | None:
-    found = [one for one in projects.find_sessions(tx, session_key) if one.key == session_key]
-    project = projects.project(tx, found[0].project_id) if found else None
-    return project.key if project else None
 
 
 def _describe_project(tx: Connection, found: ProjectIdentity) -> JsonObject:

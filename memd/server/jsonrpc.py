@@ -217,12 +217,11 @@ def _read_preface(value: dict[str, Any]) -> Preface | InvalidLine:
         return InvalidLine(
             INVALID_REQUEST, f"memd: this daemon speaks version {PREFACE_VERSION} only"
         )
-    given = {name: value.get(name) for name in _PREFACE_FIELDS}
     return Preface(
         **{
             name: text
-            for name, text in given.items()
-            if isinstance(text, str)
+            for name in _PREFACE_FIELDS
+            if isinstance(text := value.get(name), str)
             and 0 < len(text) <= _PREFACE_CHARACTERS_MAX
             and "\0" not in text
         }

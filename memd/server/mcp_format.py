@@ -63,7 +63,7 @@ def fit_text(value: str, limit: int) -> str:
     # A character takes at least a byte, so the first cut is never too short.
     characters = limit - 2
     line = one_line(value[: 2 * characters], characters)
-    while (excess := _count_text_bytes(line) - limit) > 0:
+    while (excess := count_bytes(line) - limit) > 0:
         if characters == 1:
             return ""
         characters = max(1, min(characters, len(line)) - max(1, excess // 6))
@@ -117,12 +117,6 @@ def drop_empty(**fields: Any) -> JsonObject:
 def format_date(at: int, now: int) -> dict[str, str]:
     """When it happened, and how long ago that is."""
     return {"at": format_time(at), "age": format_age(at, now)}
-
-
-def _count_text_bytes(value: str) -> int:
-    if value.isascii() and value.isprintable() and '"' not in value and "\\" not in value:
-        return len(value) + 2
-    return count_bytes(value)
 
 
 # ── mem_search ───────────────────────────────────────────────────────────────────────────────────

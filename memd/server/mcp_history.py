@@ -1,6 +1,7 @@
 """Results of `mem_timeline` and `mem_why`, small enough for a model to read. Pure."""
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from memd.recall.types import (
     JudgmentLink,
@@ -8,7 +9,6 @@ from memd.recall.types import (
     SupersessionLink,
     Timeline,
     TimelineRow,
-    TranscriptPosition,
     UsageHistory,
     Why,
 )
@@ -31,10 +31,14 @@ _PAUSE_UNITS = (("day", DAY_MS), ("hour", HOUR_MS), ("minute", MINUTE_MS))
 
 
 def format_timeline(timeline: Timeline, note: str | None, now: int) -> JsonObject:
-    """One row a memory, oldest first. If a span of days does not fit, its latest rows are returned."""
+    """One row a memory, oldest first. If a span of days does not fit, its latest rows are returned.
+
+    In a span, the first row of each day names the day.
+    """
     rows = [_format_row(row, now) for row in timeline.rows]
     if timeline.is_span:
-        _add_days(rows)
+        for day, rows_of_day in groupby(rows, key=lambda row: row["at"][:10]):
+            next(rows_of_day)["day"] = day
     before = "before" if timeline.more_before else ""
     after = "after" if timeline.more_after else ""
     frame = {
@@ -54,16 +58,6 @@ def format_timeline(timeline: Timeline, note: str | None, now: int) -> JsonObjec
         advice = "later rows; ask for fewer before and after"
     more = {"left_out": f"{left_out} {advice}"} if left_out else {}
     return {"rows": fitting, **more, **frame}
-
-
-def _add_days(rows: list[JsonObject]) -> None:
-    """Put its day on the first row of each day."""
-    last = ""
-    for row in rows:
-        day = row["at"][:10]
-        if day != last:
-            row["day"] = day
-        last = day
 
 
 def _format_row(row: TimelineRow, now: int) -> JsonObject:
@@ -185,23 +179,20 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject
     for source in sources:
         event, at = source.event, source.position
         transcript = at.transcript or (f"session {at.session}" if at.session else "")
+        # The most exact name of an event in its transcript.
+        places = (("line", at.line), ("tool_use", at.tool_use), ("prompt", at.prompt))
+        place = next((f"{kind} {name}" for kind, name in places if name), "")
         row = drop_empty(
             event=event.id,
             what=event.tool or event.kind.value,
             **format_date(event.at, now),
             quote=fit_text(source.quote, mcp_format.QUOTE_BYTES),
-            place=fit_text(_format_position(at), LINE_BYTES),
+            place=fit_text(place, LINE_BYTES),
             transcript=fit_text(transcript, 2 * LINE_BYTES) if transcript != last else "",
         )
         rows.append(row)
         last = transcript
     return rows
-
-
-def _format_position(at: TranscriptPosition) -> str:
-    """The most exact name of an event in its transcript: its line, its tool call or its prompt."""
-    names = (("line", at.line), ("tool_use", at.tool_use), ("prompt", at.prompt))
-    return next((f"{kind} {name}" for kind, name in names if name), "")
 
 
 def _format_edges(why: Why) -> list[JsonObject]:

@@ -125,7 +125,32 @@ class MemoryService:
         if not (request.query.strip() or request.topic_key or request.embedding):
             raise BadRequest("query: say what to look for, or give a topic_key")
         scope = await self._find_scope(request, caller)
-        question = await self._make_question(request, caller, scope)
+        now = self.app.clock()
+        relevance = request.surface
+        gate = RelevanceGate(relevance.floor, relevance.ratio) if relevance else None
+        question = Question(
+            text=request.query,
+            now=now,
+            project_ids=scope.project_ids,
+            kinds=tuple(request.kinds),
+            session_id=await self._find_session_id(request.session, caller),
+            source=request.source,
+            since=_to_ms(parse_start, request.since, now),
+            until=_to_ms(parse_end, request.until, now),
+            tags=tuple(request.tags),
+            topic_key=request.topic_key,
+            include_superseded=request.include_superseded,
+            include_turns=request.include_turns,
+            as_of=_to_ms(parse_end, request.as_of, now, "as_of"),
+            k=request.k,
+            offset=request.offset,
+            legs=frozenset(request.legs) or None,
+            profile=request.profile,
+            focus=self._choose_focus(request, caller, now),
+            relevance_gate=gate,
+            explain=request.explain,
+            embedding=tuple(request.embedding) if request.embedding else None,
+        )
         waited = await self._wait_for_event(request.min_event)
         return SearchOutcome(await self.app.recaller.search(question), scope, waited)
 
@@ -300,37 +325,6 @@ class MemoryService:
     ) -> None:
         scope = await self._find_scope(request, caller)
         await self.app.db.read(lambda tx: _require_known(visible_memories(tx, ids, scope)[1]))
-
-    async def _make_question(
-        self, request: requests.SearchRequest, caller: Caller, scope: ProjectScope
-    ) -> Question:
-        now = self.app.clock()
-        relevance = request.surface
-        return Question(
-            text=request.query,
-            now=now,
-            project_ids=scope.project_ids,
-            kinds=tuple(request.kinds),
-            session_id=await self._find_session_id(request.session, caller),
-            source=request.source,
-            since=_to_ms(parse_start, request.since, now),
-            until=_to_ms(parse_end, request.until, now),
-            tags=tuple(request.tags),
-            topic_key=request.topic_key,
-            include_superseded=request.include_superseded,
-            include_turns=request.include_turns,
-            as_of=_to_ms(parse_end, request.as_of, now, "as_of"),
-            k=request.k,
-            offset=request.offset,
-            legs=frozenset(request.legs) or None,
-            profile=request.profile,
-            focus=self._choose_focus(request, caller, now),
-            relevance_gate=RelevanceGate(relevance.floor, relevance.ratio)
-            if relevance
-            else None,
-            explain=request.explain,
-            embedding=tuple(request.embedding) if request.embedding else None,
-        )
 
     def _choose_focus(
         self, request: requests.SearchRequest, caller: Caller, now: int

@@ -4,8 +4,9 @@ One low-level Server of the SDK serves every connection; the caller comes with e
 neither arguments nor results, so both are checked here.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import anyio.to_thread
@@ -169,6 +170,9 @@ TOOLS = {
 }
 
 
+Handler = Callable[[Any, Caller], Awaitable[JsonObject]]
+
+
 class ToolHandlers:
     """Runs the tools, and counts calls and failures."""
 
@@ -179,15 +183,21 @@ class ToolHandlers:
         self._listed: t.ListToolsResult | None = None
         self.calls = 0
         self.failures = 0
-        self._handlers: dict[str, Callable[[Any, Caller], Awaitable[JsonObject]]] = {
+        self._handlers: dict[str, Handler] = {
             "mem_search": self._search_memories,
             "mem_timeline": self._show_timeline,
-            "mem_why": self._explain_node,
-            "mem_get": self._get_memories,
+            "mem_why": _make_handler(
+                service.why, lambda why: mcp_history.format_why(why, self._clock())
+            ),
+            "mem_get": _make_handler(
+                service.get, lambda read: mcp_format.format_memories(read, self._clock())
+            ),
             "mem_remember": self._remember_text,
-            "mem_forget": self._forget_memories,
-            "mem_pin": self._pin_memory,
-            "mem_judge": self._judge_memories,
+            "mem_forget": _make_handler(service.forget, mcp_format.format_forgotten),
+            "mem_pin": _make_handler(service.pin, mcp_format.format_pinned),
+            "mem_judge": _make_handler(
+                partial(service.judge, by="agent"), mcp_format.format_judged
+            ),
         }
 
     def make_server(self) -> Server[Any]:
@@ -225,7 +235,9 @@ class ToolHandlers:
         caller = context.request if isinstance(context.request, Caller) else Caller()
         self.calls += 1
         try:
-            result = await self._run_tool(tool, params.arguments or {}, caller)
+            request = requests.parse_tool_arguments(tool.request, params.arguments or {})
+            result = await self._handlers[tool.name](request, caller)
+            responses.check_response(tool.response, result)
         except BadRequest as error:
             return _make_failure(error.message)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
@@ -235,14 +247,6 @@ class ToolHandlers:
         # Older clients read only the text, newer ones only the structure: both get the same JSON.
         text = t.TextContent(type="text", text=encode_json(result).decode())
         return t.CallToolResult(content=[text], structured_content=result)
-
-    async def _run_tool(
-        self, tool: Tool, arguments: Mapping[str, Any], caller: Caller
-    ) -> JsonObject:
-        request = requests.parse_tool_arguments(tool.request, arguments)
-        result = await self._handlers[tool.name](request, caller)
-        responses.check_response(tool.response, result)
-        return result
 
     async def _search_memories(
         self, request: requests.SearchRequest, caller: Caller
@@ -256,14 +260,6 @@ class ToolHandlers:
         timeline, scope = await self._service.timeline(request, caller)
         return mcp_history.format_timeline(timeline, scope.note, self._clock())
 
-    async def _explain_node(self, request: requests.WhyRequest, caller: Caller) -> JsonObject:
-        return mcp_history.format_why(await self._service.why(request, caller), self._clock())
-
-    async def _get_memories(self, request: requests.GetRequest, caller: Caller) -> JsonObject:
-        return mcp_format.format_memories(
-            await self._service.get(request, caller), self._clock()
-        )
-
     async def _remember_text(
         self, request: requests.RememberRequest, caller: Caller
     ) -> JsonObject:
@@ -274,18 +270,17 @@ class ToolHandlers:
         project = read.project_names[read.memories[0].project_id]
         return mcp_format.format_remembered(stored, project, self._clock())
 
-    async def _forget_memories(
-        self, request: requests.ForgetRequest, caller: Caller
-    ) -> JsonObject:
-        return mcp_format.format_forgotten(await self._service.forget(request, caller))
 
-    async def _pin_memory(self, request: requests.PinRequest, caller: Caller) -> JsonObject:
-        return mcp_format.format_pinned(await self._service.pin(request, caller))
+def _make_handler(
+    use_case: Callable[[Any, Caller], Awaitable[Any]],
+    format_result: Callable[[Any], JsonObject],
+) -> Handler:
+    """The handler of a tool that runs one use case and formats what it returns."""
 
-    async def _judge_memories(
-        self, request: requests.JudgeRequest, caller: Caller
-    ) -> JsonObject:
-        return mcp_format.format_judged(await self._service.judge(request, caller, "agent"))
+    async def handle(request: Any, caller: Caller) -> JsonObject:
+        return format_result(await use_case(request, caller))
+
+    return handle
 
 
 def _make_failure(message: str) -> t.CallToolResult:
