@@ -1,8 +1,7 @@
-"""export, import FILE, backup, restore."""
+"""`memd export`, `import FILE`, `backup` and `restore`: whole vaults as files. Most work without a daemon."""
 
 import contextlib
 import functools
-import json
 import os
 import sys
 import time
@@ -16,17 +15,45 @@ import typer
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.cli.daemon import start, stop
+from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar
 from memd.daemon import process
 from memd.errors import AlreadyRunning
 from memd.paths import private_dir
 
-# MERGED from memd.cli.export:
-# MERGED `memd export`: everything that is remembered, as lines that another memd takes in.
-# MERGED
-# MERGED Needs no daemon, and holds none up: it reads the vault itself, as it is at one moment.
+if TYPE_CHECKING:
+    from memd.daemon.backup import Backup
+    from memd.store.backup import Progress
+
+T = TypeVar("T")
+FileProgress = Callable[[str, int, int], None]
+"""Takes the file that is read, the bytes read so far, and the bytes in all."""
+
+STDIN = STDOUT = "-"
+VAULT_SOURCE = "vault"
+"""The name of an export file as a source of `memd import`."""
+RECORD_NOUNS = {
+    "summary": "memory",
+    "event": "event",
+    "session": "session",
+    "project": "project",
+    "alias": "merged project",
+    "edge": "link",
+    "supersession": "supersession",
+    "judgment": "judgment",
+    "use": "use count",
+    "together": "pair count",
+    "injection": "injection",
+    "switch": "switch",
+    "forgotten": "forgotten key",
+}
+"""Nouns for the kinds of records in an export, the best known first."""
+_KINDS_COUNTED = ("summary", "event", "session", "project")
+_HEADER_BYTES_MAX = 65_536
+_RESTORE_ATTEMPTS = 5
+"""Times that a restore stops a daemon that an agent has started again meanwhile."""
 
 
-STDOUT = "-"
+# ── export ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_export(
@@ -37,37 +64,39 @@ def run_export(
         str | None, typer.Option(help="Only this project: a name, a key or a directory.")
     ] = None,
 ) -> None:
-    """Write everything that is remembered to a file that `memd import FILE` takes in, in any vault.
+    """Write everything that is remembered to a file that `memd import FILE` reads into any vault.
 
-    The numbers of memories (#12) belong to a vault and change; `memd backup` keeps them.
+    An import gives memories new numbers (#12); `memd backup` keeps them.
     """
     from memd.transfer import archive
 
     if file == STDOUT and sys.stdout.isatty():
-        daemon_call.refuse("say which file: `memd export FILE`; or `memd export - | …`")
-    named = None if project is None else daemon_call.place(project)
-    with _sink(file) as write:
-        counts = archive.export_vault(daemon_call.paths().database, __version__, write, named)
-    told = f"wrote {output.plural(sum(counts.values()), 'record')} to {output.line(file)}: {totals(counts)}"
-    print(told, file=sys.stderr if file == STDOUT else sys.stdout)
+        daemon_call.fail("name a file: `memd export FILE`; or use a pipe: `memd export - | …`")
+    name = None if project is None else daemon_call.read_project(project)
+    with _open_new_file(file) as write:
+        counts = archive.export_vault(daemon_call.paths().database, __version__, write, name)
+    records = output.plural(sum(counts.values()), "record")
+    message = f"wrote {records} to {output.one_line(file)}: {format_totals(counts)}"
+    print(message, file=sys.stderr if file == STDOUT else sys.stdout)
 
 
-def totals(counts: dict[str, int]) -> str:
-    """Write how many there are of what people know by name."""
-    nouns = {"summary": "memory", "event": "event", "session": "session", "project": "project"}
-    return ", ".join(output.plural(counts.get(kind, 0), noun) for kind, noun in nouns.items())
+def format_totals(counts: dict[str, int]) -> str:
+    """Format how many memories, events, sessions and projects there are."""
+    return ", ".join(
+        output.plural(counts.get(kind, 0), RECORD_NOUNS[kind]) for kind in _KINDS_COUNTED
+    )
 
 
 @contextlib.contextmanager
-def _sink(file: str) -> Iterator[Callable[[bytes], object]]:
-    """Where the lines go: a file has its name only once it is whole, and replaces none."""
+def _open_new_file(file: str) -> Iterator[Callable[[bytes], object]]:
+    """Yield a function that writes to a file, which gets its name only when it is complete."""
     if file == STDOUT:
         yield sys.stdout.buffer.write
         sys.stdout.buffer.flush()
         return
     target = Path(file).expanduser()
     if target.exists() or target.is_symlink():
-        daemon_call.refuse(f"{file} exists; name a new file")
+        daemon_call.fail(f"{file} exists; name a new file")
     partial = target.with_name(f"{target.name}.{os.getpid()}.partial")
     handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
     try:
@@ -80,33 +109,7 @@ def _sink(file: str) -> Iterator[Callable[[bytes], object]]:
         partial.unlink(missing_ok=True)
 
 
-# MERGED from memd.cli.moved_in:
-# MERGED The part of `memd import` that reads a memd export: all of it is taken in, or nothing.
-# MERGED
-# MERGED It is checked, redacted and put together here; the daemon then takes it over at once.
-
-
-NAME = "vault"
-NOUNS = {
-    "summary": "memory",
-    "event": "event",
-    "session": "session",
-    "project": "project",
-    "alias": "merged project",
-    "edge": "link",
-    "supersession": "supersession",
-    "judgment": "judgment",
-    "use": "use count",
-    "together": "pair count",
-    "injection": "showing",
-    "switch": "switched place",
-    "forgotten": "forgotten key",
-}
-"""What people call the kinds of records, the best known first."""
-STDIN = "-"
-Progress_moved_in = Callable[[str, int, int], None]
-_LONG_S = 3_600.0
-_HEAD_BYTES = 65_536
+# ── import FILE ──────────────────────────────────────────────────────────────────────────────────
 
 
 def is_export(path: Path) -> bool:
@@ -116,40 +119,48 @@ def is_export(path: Path) -> bool:
     if not path.is_file():
         return False
     with path.open("rb") as file:
-        return archive.is_header(file.readline(_HEAD_BYTES))
+        return archive.is_header(file.readline(_HEADER_BYTES_MAX))
 
 
-def run_moved_in(
-    file: Path, drawn: Callable[[], AbstractContextManager[Progress_moved_in]], *, dry_run: bool
+def import_export(
+    file: Path,
+    show_progress: Callable[[], AbstractContextManager[FileProgress]],
+    *,
+    dry_run: bool,
 ) -> None:
-    """Import one file, or standard input. Raises BadRequest with the number of the line; or Unreachable."""
+    """Import all of an export file, or nothing if a line is wrong.
+
+    The file is checked, redacted and staged here; the daemon then merges it in one transaction. Raises
+    BadRequest with the number of a line, or Unreachable.
+    """
     from memd import config
     from memd.capture.redact import redact_value
     from memd.store.import_rows import commit_staging, staging_vault
     from memd.transfer import archive
 
     if not dry_run:
-        daemon_call.call("memd/ping")  # before all the work
+        daemon_call.call("memd/ping")  # fail before all the work
     settings = config.load_config(daemon_call.paths().config_file)
     redact = functools.partial(redact_value, entropy=settings.capture.entropy)
     now = time.time_ns() // 1_000_000
     private_dir(daemon_call.paths().data_dir)
     with staging_vault(daemon_call.paths().database, now) as (vault, name):
-        with drawn() as progress, _opened(file) as (lines, size):
-            draw = functools.partial(_draw, progress, str(file), size)
-            counts = archive.stage_export(lines, vault, redact, draw)
+        with show_progress() as progress, _open_export(file) as (lines, size):
+            counts = archive.stage_export(
+                lines, vault, redact, lambda done: progress(str(file), done, max(size, done))
+            )
         if dry_run:
-            print(f"would read {totals(counts)}; the file is whole")
+            print(f"would read {format_totals(counts)}; the file is complete")
             return
         commit_staging(vault)
-        merged = daemon_call.call("memd/import/vault", _LONG_S, staged=name)
-    print(f"read {totals(counts)}")
-    print("\n".join(_lines(merged)))
+        merged = daemon_call.call("memd/import/vault", daemon_call.LONG_S, staged=name)
+    print(f"read {format_totals(counts)}")
+    print("\n".join(_format_merged(merged)))
 
 
 @contextlib.contextmanager
-def _opened(file: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a file, or take standard input; and how many bytes there are, 0 if nobody can know."""
+def _open_export(file: Path) -> Iterator[tuple[BinaryIO, int]]:
+    """Open a file or standard input; yield it with its size in bytes, 0 if that is unknown."""
     if str(file) == STDIN:
         yield sys.stdin.buffer, 0
         return
@@ -157,40 +168,28 @@ def _opened(file: Path) -> Iterator[tuple[BinaryIO, int]]:
         yield lines, file.stat().st_size
 
 
-def _draw(progress: Progress_moved_in, path: str, size: int, done: int) -> None:
-    progress(path, done, max(size, done))
-
-
-def _lines(merged: dict[str, Any]) -> Iterator[str]:
-    said = {
+def _format_merged(merged: dict[str, Any]) -> Iterator[str]:
+    labels = {
         "created": "new",
-        "known": "known already",
-        "revised": "newer than what was here",
-        "forgotten": "left out, for they were forgotten on purpose",
-        "left": "left out, for they cannot stand beside what is here",
+        "known": "already known",
+        "revised": "newer than in this vault",
+        "forgotten": "left out because they were forgotten on purpose",
+        "left": "left out because they conflict with this vault",
     }
-    for outcome, words in said.items():
-        found = [
+    for outcome, label in labels.items():
+        counts = [
             output.plural(count, noun)
-            for kind, noun in NOUNS.items()
+            for kind, noun in RECORD_NOUNS.items()
             if (count := merged[outcome].get(kind))
         ]
-        if found:
-            yield f"{words}: {', '.join(found)}"
+        if counts:
+            yield f"{label}: {', '.join(counts)}"
     if merged["hidden"]:
         hidden = output.plural(merged["hidden"], "memory")
         yield f"hidden: {hidden} by a newer value of the same topic key"
 
 
-# MERGED from memd.cli.backup:
-# MERGED `memd backup`: a copy of the vault, proved whole, while everything goes on.
-# MERGED
-# MERGED Needs no daemon, and holds none up.
-
-
-if TYPE_CHECKING:
-    from memd.daemon.backup import Backup
-    from memd.store.backup import Progress
+# ── backup ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_backup(
@@ -198,207 +197,181 @@ def run_backup(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Where it shall lie; else beside the vault. Only there `memd forget` names it.",
+            help="The directory. Default: backups beside the vault; `memd forget` names only those.",
         ),
     ] = None,
     keep: Annotated[
-        int, typer.Option(min=1, help="How many to keep there; older ones go.")
+        int, typer.Option(min=1, help="Number of backups to keep there; older ones are removed.")
     ] = 5,
     listed: Annotated[
-        bool, typer.Option("--list", help="Only list the backups that there are.")
+        bool, typer.Option("--list", help="List the backups, and make none.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Copy the vault to a dated file, check the copy, and remove the oldest ones.
+    """Copy the vault to a dated file while it is in use, check the copy, and remove the oldest ones.
 
-    `memd restore FILE` puts one back. What a restore has set aside stays until you remove it.
+    `memd restore FILE` puts one back. A vault that a restore has replaced stays until you remove it.
     """
     from memd.daemon import backup
 
     paths = daemon_call.paths()
     if listed:
-        found = backup.list_backups(to or backup.backup_dir(paths), paths.vault)
-        _list(found, to or backup.backup_dir(paths), as_json=as_json)
+        directory = to or backup.backup_dir(paths)
+        found = backup.list_backups(directory, paths.vault)
+        entries = {"backups": [_describe_backup(one) for one in found]}
+        print_result(entries, _format_backups(found, directory), as_json=as_json)
         return
-    with progress("copying") as draw:
-        made = backup.create_backup(paths, to, keep, time.time_ns() // 1_000_000, draw)
-    if as_json:
-        print(json.dumps({**_plain(made.backup), "pruned": list(made.pruned)}))
-        return
+    with _show_copying() as progress:
+        made = backup.create_backup(paths, to, keep, time.time_ns() // 1_000_000, progress)
     memories = output.plural(made.rows["summaries"], "memory")
-    print(
-        f"{output.line(made.backup.path)}: {output.size(made.backup.size)}, {memories}, checked"
+    path, size = output.one_line(made.backup.path), output.format_size(made.backup.size)
+    removed = (f"removed {output.one_line(pruned)}" for pruned in made.pruned)
+    print_result(
+        {**_describe_backup(made.backup), "pruned": list(made.pruned)},
+        (f"{path}: {size}, {memories}, checked", *removed),
+        as_json=as_json,
     )
-    for path in made.pruned:
-        print(f"removed {output.line(path)}")
 
 
-def _list(found: "list[Backup]", where: str, *, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps({"backups": [_plain(one) for one in found]}))
-        return
-    if not found:
-        print(f"no backups in {output.line(where)}")
-    for one in found:
-        aside = "  (set aside by a restore)" if one.is_aside else ""
-        print(
-            f"{output.minute(one.at)}  {output.size(one.size):>9}  {output.line(one.path)}{aside}"
-        )
+def _format_backups(backups: "list[Backup]", directory: str) -> Iterator[str]:
+    if not backups:
+        yield f"no backups in {output.one_line(directory)}"
+    for one in backups:
+        replaced = "  (replaced by a restore)" if one.is_aside else ""
+        at, size = output.format_time(one.at), output.format_size(one.size)
+        yield f"{at}  {size:>9}  {output.one_line(one.path)}{replaced}"
 
 
-def _plain(one: "Backup") -> dict[str, object]:
+def _describe_backup(one: "Backup") -> dict[str, object]:
     return {"path": one.path, "at": one.at, "size": one.size, "is_aside": one.is_aside}
 
 
 @contextlib.contextmanager
-def progress(words: str) -> Iterator["Progress"]:
-    """Draw a bar on a terminal; elsewhere nothing."""
+def _show_copying() -> Iterator["Progress"]:
+    """Draw a progress bar on a terminal; elsewhere nothing."""
     if not sys.stderr.isatty():
         yield lambda _done, _total: None
         return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-
-    with Bar(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(words, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    with progress_bar("copying") as update:
+        yield lambda done, total: update(done, total, f"{done / max(total, 1):.0%}")
 
 
-# MERGED from memd.cli.restore:
-# MERGED `memd restore`: a backup, or what can be read of a damaged vault, takes the vault's place.
-# MERGED
-# MERGED What was there is set aside.
-
-
-if TYPE_CHECKING:
-    from memd.store.backup import Progress
-
-T = TypeVar("T")
-_TRIES = 5
+# ── restore ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_restore(
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]", help="A backup of a vault; else the last that is whole."
-        ),
+        typer.Argument(metavar="[FILE]", help="A backup. Default: the latest one that is whole."),
     ] = None,
     salvage: Annotated[
         bool,
         typer.Option(
-            "--salvage",
-            help="Take what can be read of FILE, or of the vault itself, if damaged.",
+            "--salvage", help="Rescue what can be read of a damaged FILE, or of the vault itself."
         ),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Check a backup, and put it in the vault's place. The vault that is there now is set aside.
+    """Check a backup and put it in place of the vault. The replaced vault stays beside the backups.
 
-    Of a damaged vault `--salvage` makes one of all that can be read of it, and counts what cannot.
+    With --salvage, make a vault of all that can be read of a damaged one, and count what cannot.
 
-    The daemon leaves for as long as that takes; what agents say meanwhile is kept. What was forgotten
-    since the backup was made does not come back. If anything fails, the old vault stays.
+    The daemon stops meanwhile; hooks spool new events. Memories that were forgotten after the backup do
+    not come back. If anything fails, the old vault stays.
     """
     from memd.daemon import backup
 
     paths = daemon_call.paths()
     if salvage:
-        _salvage(None if file is None else str(file.expanduser().absolute()), yes=yes)
+        _salvage_vault(None if file is None else str(file.expanduser().absolute()), yes=yes)
         return
-    source = _last() if file is None else file.expanduser().absolute()
+    source = _find_last_backup() if file is None else file.expanduser().absolute()
     rows = backup.check_backup(paths, str(source))
     memories = output.plural(rows.get("summaries", 0), "memory")
-    print(
-        f"{output.line(str(file or source))} is whole: {memories}, {output.plural(rows.get('events', 0), 'event')}"
-    )
+    events = output.plural(rows.get("events", 0), "event")
+    print(f"{output.one_line(str(file or source))} is whole: {memories}, {events}")
     if not yes:
-        _confirm(
-            f"Put it in the place of the vault {paths.vault!r}?"
-            " What is only in that will be missing; its file is set aside."
+        confirm(
+            f"Replace the vault {paths.vault!r} by it? What only that contains will be missing;"
+            " its file stays beside the backups.",
+            "nothing was changed",
         )
-    with _daemon_away():
-        restored = _alone(lambda now, draw: backup.restore(paths, str(source), now, draw))
+    with _restarting_daemon():
+        restored = _run_exclusively(
+            lambda now, progress: backup.restore(paths, str(source), now, progress)
+        )
         if restored.erased:
             erased = output.plural(restored.erased, "memory")
-            print(f"{erased} of it had been forgotten since, and did not come back")
+            print(f"{erased} did not come back, forgotten since the backup")
         if restored.aside:
-            print(f"what was there before: {output.line(restored.aside)}")
+            print(f"replaced vault: {output.one_line(restored.aside)}")
         print("restored")
 
 
-def _last() -> Path:
-    """The last backup that is whole."""
+def _find_last_backup() -> Path:
     from memd.daemon import backup
 
     paths = daemon_call.paths()
     found = backup.find_newest_intact(paths, time.time_ns() // 1_000_000)
-    if found is None and not Path(paths.database).exists():
-        daemon_call.refuse(
-            f"there is no whole backup in {backup.backup_dir(paths)}, and no vault {paths.vault!r}; name a FILE"
-        )
-    if found is None:
-        daemon_call.refuse(
-            f"there is no whole backup in {backup.backup_dir(paths)}; name a FILE, or take what can still"
-            " be read of the vault with `memd restore --salvage`"
-        )
-    return Path(found.path)
+    if found is not None:
+        return Path(found.path)
+    none = f"there is no whole backup in {backup.backup_dir(paths)}"
+    if not Path(paths.database).exists():
+        daemon_call.fail(f"{none}, and no vault {paths.vault!r}; name a FILE")
+    daemon_call.fail(
+        f"{none}; name a FILE, or rescue what can be read of the vault: `memd restore --salvage`"
+    )
 
 
-def _salvage(file: str | None, *, yes: bool) -> None:
+def _salvage_vault(file: str | None, *, yes: bool) -> None:
     from memd.daemon import backup
 
     paths = daemon_call.paths()
     backup.require_damaged(paths, file)
     if not yes:
-        what = output.line(file or "the vault itself")
-        _confirm(f"Make the vault {paths.vault!r} anew of what can be read of {what}?")
-    with _daemon_away():
-        made = _alone(lambda now, _: backup.salvage(paths, file, now))
+        source = output.one_line(file or "the vault itself")
+        confirm(
+            f"Replace the vault {paths.vault!r} by what can be read of {source}?",
+            "nothing was changed",
+        )
+    with _restarting_daemon():
+        made = _run_exclusively(lambda now, _: backup.salvage(paths, file, now))
     for table, count in made.kept.items():
         if missing := made.lost.get(table, 0):
-            print(f"{table}: {count:,} kept, at least {missing:,} could not be read")
+            print(f"{table}: {count:,} rescued, at least {missing:,} could not be read")
         elif count:
             print(f"{table}: {count:,}, all of them")
     if made.aside:
-        print(f"what was there before: {output.line(made.aside)}")
-    print("salvaged; the index is made anew when the daemon runs")
+        print(f"replaced vault: {output.one_line(made.aside)}")
+    print("salvaged; the daemon rebuilds the index when it starts")
 
 
 @contextlib.contextmanager
-def _daemon_away() -> Iterator[None]:
-    """If a daemon runs, it runs again afterwards, whatever happens."""
+def _restarting_daemon() -> Iterator[None]:
+    """Start the daemon again at the end, whatever happens, if one runs now."""
     holder = process.find_lock_holder(daemon_call.paths().lock)
-    ran = holder is not None and not holder.why
+    is_running = holder is not None and not holder.why
     try:
         yield
     finally:
-        if ran:
+        if is_running:
             print(start())
 
 
-def _alone(work: "Callable[[int, Progress], T]") -> T:
-    """Have the daemon leave, and keep every other one out until it is done."""
+def _run_exclusively(work: "Callable[[int, Progress], T]") -> T:
+    """Stop the daemon and prevent a new one from starting until the work is done."""
     paths = daemon_call.paths()
     private_dir(paths.data_dir)
-    for left in reversed(range(_TRIES)):
+    for attempts_left in reversed(range(_RESTORE_ATTEMPTS)):
         stop()
         now = time.time_ns() // 1_000_000
         try:
-            with process.hold_lock(paths.lock, now, "restore"), progress("copying") as draw:
-                done = work(now, draw)
+            with process.hold_lock(paths.lock, now, "restore"), _show_copying() as progress:
+                done = work(now, progress)
                 process.log_event(paths.log, "vault_replaced", now)
                 return done
         except AlreadyRunning:
-            # An agent has started it again in between.
-            if not left:
+            # An agent has started the daemon again.
+            if not attempts_left:
                 raise
     raise AssertionError
-
-
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        daemon_call.refuse("nothing was changed; say --yes to mean it")
-    if not typer.confirm(question):
-        print("nothing was changed")
-        raise typer.Exit(1)

@@ -1,15 +1,12 @@
-"""context, injected."""
+"""`memd context` and `memd injected`: what memd shows agents of its own accord."""
 
-import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
 from memd.cli import daemon_call, output
-
-# MERGED from memd.cli.context:
-# MERGED `memd context`: what memd would show an agent unasked, here and now.
-
+from memd.cli.terminal import JsonOption, print_result
 
 MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
 
@@ -17,60 +14,48 @@ MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
 def run_context(
     *,
     prompt: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What would be asked; else at the start.")
+        str | None,
+        typer.Option(metavar="TEXT", help="A prompt; without it, the start of a session."),
     ] = None,
     session: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="For this session, by the beginning of its id."),
+        str | None, typer.Option(metavar="ID", help="The session: the start of its id.")
     ] = None,
     moment: Annotated[
-        str | None, typer.Option(metavar="MOMENT", help=f"{', '.join(MOMENTS)}.")
+        str | None, typer.Option(metavar="MOMENT", help=f"One of {', '.join(MOMENTS)}.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Every candidate, with why it is in or out.")
+        bool,
+        typer.Option("--explain", help="Show every candidate and why it is in or out."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show what an agent would be shown unasked. Nothing is recorded."""
+    """Show the context that memd would inject into a session now. Records nothing."""
     if moment is not None and moment not in MOMENTS:
-        daemon_call.refuse(f"--moment: there is no {moment!r}; there are {', '.join(MOMENTS)}")
-    found = daemon_call.call(
+        daemon_call.fail(f"--moment: there is no {moment!r}; there are {', '.join(MOMENTS)}")
+    context = daemon_call.call(
         "memd/context",
         prompt=prompt,
         session=session,
         moment=moment,
         explain=explain,
-        directory=daemon_call.here(),
+        directory=daemon_call.current_directory(),
     )
-    print(
-        json.dumps(found, ensure_ascii=False)
-        if as_json
-        else "\n".join(_lines(found, explain=explain))
-    )
+    print_result(context, _format_context(context, explain=explain), as_json=as_json)
 
 
-def _lines(found: dict[str, Any], *, explain: bool) -> list[str]:
-    lines = (
-        [f"nothing would be shown: {output.line(found['reason'])}"]
-        if found["text"] is None
-        else [output.clean(line) for line in found["text"].splitlines()]
-    )
-    if found["text"] is not None:
-        count = output.plural(sum(one["shown"] for one in found["memories"]), "memory")
-        lines.append(f"({count}, about {output.plural(found['tokens'], 'token')})")
-    if explain and found["memories"]:
-        lines += ["", "Candidates:"]
-        lines += [_candidate(one) for one in found["memories"]]
-    return lines
-
-
-def _candidate(one: dict[str, Any]) -> str:
-    mark = "+" if one["shown"] else "-"
-    return f"{mark} {output.headline(one)}\n    {output.line(one['why'])}"
-
-
-# MERGED from memd.cli.injected:
-# MERGED `memd injected`: what a session was shown unasked, when and why.
+def _format_context(context: dict[str, Any], *, explain: bool) -> Iterator[str]:
+    if context["text"] is None:
+        yield f"nothing would be injected: {output.one_line(context['reason'])}"
+    else:
+        yield from map(output.clean, context["text"].splitlines())
+        count = output.plural(sum(one["shown"] for one in context["memories"]), "memory")
+        yield f"({count}, about {output.plural(context['tokens'], 'token')})"
+    if explain and context["memories"]:
+        yield from ("", "Candidates:")
+        for memory in context["memories"]:
+            mark = "+" if memory["shown"] else "-"
+            yield f"{mark} {output.format_headline(memory)}"
+            yield f"    {output.one_line(memory['why'])}"
 
 
 def run_injected(
@@ -78,28 +63,30 @@ def run_injected(
         str | None,
         typer.Argument(
             metavar="[SESSION]",
-            help="The session, by the beginning of its id; if left out, the latest one here.",
+            help="The start of a session's id. Default: the latest session of this directory.",
         ),
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show what a session was shown unasked, oldest first."""
-    found = daemon_call.call("memd/injected", session=session, directory=daemon_call.here())
-    print(
-        json.dumps(found, ensure_ascii=False) if as_json else "\n".join(_lines_injected(found))
+    """List what memd has injected into a session, when and why, oldest first."""
+    found = daemon_call.call(
+        "memd/injected", session=session, directory=daemon_call.current_directory()
     )
+    print_result(found, _format_injections(found), as_json=as_json)
 
 
-def _lines_injected(found: dict[str, Any]) -> list[str]:
-    lines = [f"session {found['session']}: {output.line(found['title'] or 'without a prompt')}"]
+def _format_injections(found: dict[str, Any]) -> Iterator[str]:
+    title = output.one_line(found["title"] or "without a prompt")
+    yield f"session {found['session']}: {title}"
     if not found["injections"]:
-        return [*lines, "it was shown nothing"]
+        yield "nothing was injected"
     last = None
-    for one in found["injections"]:
-        if (one["at"], one["moment"]) != last:
-            last = (one["at"], one["moment"])
-            lines.append(f"{output.minute(one['at'])}  {one['moment']}")
-        lines.append(f"  #{one['id']} {one['kind']}  {output.line(one['title'])}")
-        lines.append(f"    {output.line(one['reason'])}")
-    return lines
+    for injection in found["injections"]:
+        moment = injection["at"], injection["moment"]
+        if moment != last:
+            yield f"{output.format_time(injection['at'])}  {injection['moment']}"
+        last = moment
+        title = output.one_line(injection["title"])
+        yield f"  #{injection['id']} {injection['kind']}  {title}"
+        yield f"    {output.one_line(injection['reason'])}"

@@ -1,4 +1,4 @@
-"""How the commands reach the daemon: one call, one result, one error that says what to do."""
+"""Call the daemon of the selected vault, and read the arguments that calls need."""
 
 import os
 import re
@@ -13,38 +13,32 @@ from memd.errors import Broken, Unreachable
 from memd.paths import VAULT_DEFAULT, Paths
 
 QUICK_S = 2.0
-"""What a health check may wait."""
-PATIENT_S = 60.0
-_ADVISED = re.compile(r"`memd (?!--vault )")
-"""Exit status of every command that found no daemon."""
+"""Timeout in seconds of calls that any daemon answers at once, for health checks."""
+DEFAULT_S = 60.0
+"""Timeout in seconds of calls that search or change a few memories."""
+LONG_S = 3_600.0
+"""Timeout in seconds of calls that read or rewrite the whole vault."""
+_COMMAND = re.compile(r"`memd (?!--vault )")
 
 
 def paths() -> Paths:
-    """Return where the files of the chosen vault are."""
+    """Return the file locations of the selected vault."""
     return Paths(os.environ)
 
 
-def call(method: str, timeout_s: float = PATIENT_S, **params: Any) -> dict[str, Any]:
-    """Make one control call; what is None is left out. Raises Unreachable and what the daemon says."""
+def call(method: str, timeout_s: float = DEFAULT_S, **params: Any) -> dict[str, Any]:
+    """Make one control call without the parameters that are None.
+
+    Raises Unreachable if no daemon runs, and whatever error the daemon answers.
+    """
     given = {name: value for name, value in params.items() if value is not None}
     where = paths()
     try:
         with client.Client(where.socket, timeout_s) as daemon:
             result: dict[str, Any] = daemon.call(method, given)
     except Unreachable as error:
-        raise Unreachable(for_this_vault(error.message)) from error
+        raise Unreachable(insert_vault(error.message)) from error
     return result
-
-
-def typed(command: str) -> str:
-    """Write a command as it is to be typed for the chosen vault: `memd --vault work pin 12`."""
-    vault = os.environ.get("MEMD_VAULT") or VAULT_DEFAULT
-    return f"memd {command}" if vault == VAULT_DEFAULT else f"memd --vault {vault} {command}"
-
-
-def for_this_vault(message: str) -> str:
-    """Have every command that stands in `backticks` in a message act on the chosen vault."""
-    return _ADVISED.sub(f"`{typed('')}", message)
 
 
 def answers(timeout_s: float = QUICK_S) -> bool:
@@ -56,8 +50,8 @@ def answers(timeout_s: float = QUICK_S) -> bool:
     return True
 
 
-def listens() -> bool:
-    """Whether somebody listens at the socket: a daemon, or a service manager that now starts one."""
+def is_listening() -> bool:
+    """Whether the socket accepts connections: a daemon listens, or a service manager that now starts one."""
     try:
         with client.Client(paths().socket, QUICK_S):
             return True
@@ -65,39 +59,45 @@ def listens() -> bool:
         return False
 
 
-def here() -> str | None:
-    """Return where the user stands, for what `current` means; None if that place is gone."""
+def current_directory() -> str | None:
+    """Return the working directory, from which the daemon finds the project; None if it was deleted."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:
         return None
 
 
-def place(text: str) -> str:
-    """Return a project as the daemon understands it: what looks like a directory is made absolute."""
+def read_project(text: str) -> str:
+    """Return a project as the daemon reads it: a name, a key, or an absolute directory."""
     if text[:1] not in {".", "/", "~"}:
         return text
     return os.path.abspath(os.path.expanduser(text))  # noqa: PTH100, PTH111  # links are the daemon's to follow
 
 
-def number(text: str) -> int:
-    """Read an id as people write it: 12 or #12. Raises ValueError."""
-    return int(text.removeprefix("#"))
-
-
-def numbers(texts: Sequence[str]) -> list[int]:
-    """Read ids; exit with a message if one is none."""
-    read = []
+def read_ids(texts: Sequence[str]) -> list[int]:
+    """Read ids such as 12 or #12; exit with a message if one is not a number."""
+    ids = []
     for text in texts:
         try:
-            read.append(number(text))
+            ids.append(int(text.removeprefix("#")))
         except ValueError:
-            refuse(f"an id is a number such as 12 or #12, not {text!r}")
-    return read
+            fail(f"an id is a number such as 12 or #12, not {text!r}")
+    return ids
 
 
-def refuse(message: str) -> NoReturn:
-    """Say on one line what is wrong, and exit."""
-    sys.stdout.flush()  # what was said before stands before it
-    sys.stderr.write(f"memd: {output.clean(for_this_vault(message))}\n")
+def format_command(arguments: str) -> str:
+    """Return a command as the user types it for the selected vault: `memd --vault work pin 12`."""
+    vault = os.environ.get("MEMD_VAULT") or VAULT_DEFAULT
+    return f"memd {arguments}" if vault == VAULT_DEFAULT else f"memd --vault {vault} {arguments}"
+
+
+def insert_vault(message: str) -> str:
+    """Insert the selected vault into every command that stands in `backticks` in a message."""
+    return _COMMAND.sub(f"`{format_command('')}", message)
+
+
+def fail(message: str) -> NoReturn:
+    """Print a message on one line of stderr and exit 1."""
+    sys.stdout.flush()  # what was printed before must come first
+    sys.stderr.write(f"memd: {output.clean(insert_vault(message))}\n")
     raise SystemExit(1)

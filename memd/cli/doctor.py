@@ -1,6 +1,8 @@
-"""doctor; help page of status."""
+"""`memd doctor`: find what is wrong and fix what is safe; the help page of `memd status`.
 
-import json
+While the daemon runs, only it reads and fixes the vault. Without a daemon this process does.
+"""
+
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,176 +14,159 @@ import typer
 
 from memd import __version__
 from memd.cli import daemon_call, health, output
+from memd.cli.terminal import JsonOption, print_result
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding
 from memd.paths import Paths
 
-# MERGED from memd.cli.doctor:
-# MERGED `memd doctor`: is everything right, what is not, what to do about it; with `--fix`, do what is safe.
-# MERGED
-# MERGED The vault is asked of the daemon, which alone may mend it while it runs; without one it is read, and
-# MERGED mended, here. What lies around it is looked at here in any case.
-
-
 if TYPE_CHECKING:
     from memd.config import IndexConfig
 
-WELL, PROBLEMS, NOT_RUNNING = 0, 1, 2
-_LONG_S = 3_600.0
-_RANK = {"problem": 0, "warning": 1, "ok": 2}
-_COLOURS = {"problem": "31", "warning": "33", "ok": "32"}
+OK, PROBLEMS, NOT_RUNNING = 0, 1, 2
+_ORDER = ("problem", "warning", "ok")
+_COLORS = {"problem": "31", "warning": "33", "ok": "32"}
+
+
+def run_status(as_json: JsonOption = False) -> None:
+    """Show how memd is. Exit status: 0 healthy, 1 degraded, 2 not running."""
+    raise typer.Exit(health.report(as_json=as_json))
 
 
 def run_doctor(
     fix: Annotated[
         bool,
         typer.Option(
-            "--fix", help="Mend what is safe and say what was done; no memory or event goes."
+            "--fix", help="Fix what is safe and say what was done. No memory or event is deleted."
         ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> int:
-    """Look at everything that could be wrong, and say what to do about it.
+    """Check everything that could be wrong, and say what to do about it.
 
-    Exit: 0 well (or only warnings), 1 a problem, 2 none, but no daemon runs.
+    Exit status: 0 no problem, 1 a problem, 2 no problem, but no daemon runs.
     """
-    # Here and below: the help page must not wait for these.
     from memd.daemon import doctor
     from memd.installers import check
     from memd.installers.host import Host
 
     now = time.time_ns() // 1_000_000
     paths = daemon_call.paths()
-    mended = doctor.repair_files(paths, now) if fix else []
-    status, findings = _served(paths, mended, fix=fix)
+    fixed = doctor.repair_files(paths, now) if fix else []
+    status, findings = _check_daemon(paths, fixed, fix=fix)
     if status is None:
-        findings = _alone(paths, now, mended, fix=fix)
+        findings = _check_without_daemon(paths, now, fixed, fix=fix)
     findings += doctor.examine_files(paths, str(Path.home()), now, is_served=status is not None)
     findings += check.examine(Host.current())
-    findings.sort(key=lambda one: _RANK[one.verdict])
-    if as_json:
-        told = {"running": status is not None, "mended": mended}
-        told["findings"] = [asdict(one) for one in findings]
-        print(json.dumps(told, ensure_ascii=False))
-    else:
-        print("\n".join(_lines(findings, mended, is_tty=sys.stdout.isatty())))
-    if any(one.verdict == "problem" for one in findings):
+    findings.sort(key=lambda finding: _ORDER.index(finding.verdict))
+    report = {"running": status is not None, "mended": fixed, "findings": list(map(asdict, findings))}
+    is_tty = sys.stdout.isatty()
+    print_result(report, _format_findings(findings, fixed, is_tty=is_tty), as_json=as_json)
+    if any(finding.verdict == "problem" for finding in findings):
         return PROBLEMS
-    return NOT_RUNNING if status is None else WELL
+    return NOT_RUNNING if status is None else OK
 
 
-def _served(
-    paths: Paths, mended: list[str], *, fix: bool
+def _check_daemon(
+    paths: Paths, fixed: list[str], *, fix: bool
 ) -> tuple[dict[str, Any] | None, list[Finding]]:
-    """Ask the daemon: how it is, None without one, and what it finds in its vault."""
+    """Return the daemon's status, None if none runs, and what the daemon finds in its vault."""
     try:
         status = daemon_call.call("memd/status", daemon_call.QUICK_S)
     except Broken:
         return None, []
-    found = list(_daemon(status))
+    findings = list(_check_status(status))
     try:
-        said = daemon_call.call("memd/doctor", _LONG_S, fix=fix)
+        report = daemon_call.call("memd/doctor", daemon_call.LONG_S, fix=fix)
     except MemdError as error:
-        words = f"the daemon cannot look at its vault: {error.message}"
-        found.append(Finding("vault", "problem", words, "`memd restart`, then this again"))
-        return status, found + _read(paths, time.time_ns() // 1_000_000)
-    mended += said["mended"]
-    return status, found + [Finding(**one) for one in said["findings"]]
+        words = f"the daemon cannot check its vault: {error.message}"
+        findings.append(Finding("vault", "problem", words, "`memd restart`, then this again"))
+        return status, findings + _check_vault(paths, time.time_ns() // 1_000_000)
+    fixed += report["mended"]
+    return status, findings + [Finding(**fields) for fields in report["findings"]]
 
 
-def _alone(paths: Paths, now: int, mended: list[str], *, fix: bool) -> list[Finding]:
-    """Look at a vault that nobody serves."""
+def _check_without_daemon(
+    paths: Paths, now: int, fixed: list[str], *, fix: bool
+) -> list[Finding]:
     from memd.daemon import doctor
 
     absent = Finding("daemon", "warning", "no daemon runs", "`memd start`, or a hook starts it")
-    found = _read(paths, now)
-    if fix and any(one.fixable for one in found):
+    findings = _check_vault(paths, now)
+    if fix and any(finding.fixable for finding in findings):
         try:
-            mended += doctor.repair_unserved_vault(paths, _settings(paths), now)
+            fixed += doctor.repair_unserved_vault(paths, _load_index_settings(paths), now)
         except MemdError as error:
-            words = f"the vault could not be mended: {error.message}"
-            return [absent, Finding("vault", "problem", words), *found]
-        found = _read(paths, now)
-    return [absent, *found]
+            words = f"the vault could not be fixed: {error.message}"
+            return [absent, Finding("vault", "problem", words), *findings]
+        findings = _check_vault(paths, now)
+    return [absent, *findings]
 
 
-def _read(paths: Paths, now: int) -> list[Finding]:
+def _check_vault(paths: Paths, now: int) -> list[Finding]:
     from memd.daemon import doctor
 
-    if damaged := doctor.find_damage(paths):
-        return [damaged]
+    if damage := doctor.find_damage(paths):
+        return [damage]
     file = Path(paths.database)
     if not file.exists() or not file.stat().st_size:
-        return [Finding("database", "ok", "there is no vault yet; the first daemon makes it")]
-    tokens_max = _settings(paths).passage_tokens
-    found = doctor.examine_vault(paths.database, tokens_max, now, is_served=False)
-    return [_offered(one, doctor.advise_recovery(paths)) for one in found]
+        return [Finding("database", "ok", "there is no vault yet; the daemon creates it")]
+    tokens_max = _load_index_settings(paths).passage_tokens
+    findings = doctor.examine_vault(paths.database, tokens_max, now, is_served=False)
+    return [
+        replace(finding, remedy=doctor.advise_recovery(paths))
+        if finding.name == "database" and finding.verdict == "problem" and finding.remedy
+        else finding
+        for finding in findings
+    ]
 
 
-def _offered(found: Finding, offer: str) -> Finding:
-    """Say of a damaged vault which backup there is."""
-    is_damaged = found.name == "database" and found.verdict == "problem" and found.remedy
-    return replace(found, remedy=offer) if is_damaged else found
-
-
-def _settings(paths: Paths) -> "IndexConfig":
+def _load_index_settings(paths: Paths) -> "IndexConfig":
     from memd import config
 
     try:
         return config.load_config(paths.config_file).index
     except ConfigError:
-        return config.IndexConfig()  # what is wrong with it is a finding of its own
+        return config.IndexConfig()  # the error is a finding of its own
 
 
-def _daemon(status: Mapping[str, Any]) -> Iterator[Finding]:
+def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:
     version = status["versions"]["memd"]
     if version != __version__:
         words = f"it is memd {version}, this program is {__version__}"
         yield Finding("daemon", "warning", words, "`memd restart`")
     elif status["health"] != "healthy":
         words = "; ".join(status["reasons"])
-        yield Finding("daemon", "warning", words, "`memd status` tells of each room")
+        yield Finding("daemon", "warning", words, "`memd status` shows each worker")
     else:
         yield Finding("daemon", "ok", f"memd {version}, pid {status['pid']}, healthy")
     embedder = status["embedder"]
-    learned = embedder.get("learned")
-    if learned is None:
-        yield Finding("model", "ok", "none is wanted; the hashing space answers")
-    elif learned["state"] == "ready":
-        words = f"{learned['model']} answers, {learned['coverage']:.0%} of its space is filled"
+    model = embedder.get("learned")
+    if model is None:
+        yield Finding("model", "ok", "no embedding model is configured; hashing is used")
+    elif model["state"] == "ready":
+        words = f"{model['model']} answers, {model['coverage']:.0%} of the passages are embedded"
         yield Finding("model", "ok", words)
     else:
-        words = (
-            f"{learned['model']} is not there, the hashing space answers: {learned['why_not']}"
-        )
-        is_wanted = embedder["configured"] != "auto"
-        yield Finding("model", "warning" if is_wanted else "ok", words)
+        words = f"{model['model']} does not answer, hashing is used: {model['why_not']}"
+        is_required = embedder["configured"] != "auto"
+        yield Finding("model", "warning" if is_required else "ok", words)
 
 
-def _lines(
-    findings: Sequence[Finding], mended: Sequence[str], *, is_tty: bool
+def _format_findings(
+    findings: Sequence[Finding], fixed: Sequence[str], *, is_tty: bool
 ) -> Iterator[str]:
-    yield from (f"mended: {output.line(one)}" for one in mended)
-    for one in findings:
-        mark = f"{one.verdict:<8}"
-        mark = f"\x1b[{_COLOURS[one.verdict]}m{mark}\x1b[0m" if is_tty else mark
-        yield f"{mark} {one.name:<11} {daemon_call.for_this_vault(output.line(one.words))}"
-        if one.remedy and one.verdict != "ok":
-            yield f"{'':<21}→ {daemon_call.for_this_vault(output.line(one.remedy))}"
-    counted = [
+    yield from (f"fixed: {output.one_line(line)}" for line in fixed)
+    for finding in findings:
+        verdict = f"{finding.verdict:<8}"
+        if is_tty:
+            verdict = f"\x1b[{_COLORS[finding.verdict]}m{verdict}\x1b[0m"
+        words = daemon_call.insert_vault(output.one_line(finding.words))
+        yield f"{verdict} {finding.name:<11} {words}"
+        if finding.remedy and finding.verdict != "ok":
+            yield f"{'':<21}→ {daemon_call.insert_vault(output.one_line(finding.remedy))}"
+    counts = [
         output.plural(count, verdict)
         for verdict in ("problem", "warning")
-        if (count := sum(one.verdict == verdict for one in findings))
+        if (count := sum(finding.verdict == verdict for finding in findings))
     ]
-    yield ", ".join(counted) if counted else "all is well"
-
-
-# MERGED from memd.cli.status:
-# MERGED `memd status`: is it healthy? Here for the help page; `__main__` goes to health.py directly.
-
-
-def run_status(
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
-) -> None:
-    """Tell how memd is. Exit status: 0 healthy, 1 degraded, 2 not running."""
-    raise typer.Exit(health.report(as_json=as_json))
+    yield ", ".join(counts) if counts else "no problems found"

@@ -1,6 +1,5 @@
-"""remember, forget, scrub, pin, judge."""
+"""The commands that change memories: `memd remember`, `forget`, `scrub`, `pin` and `judge`."""
 
-import json
 import sys
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -9,36 +8,57 @@ import typer
 
 from memd.cli import daemon_call, output
 from memd.cli.query import KINDS
+from memd.cli.terminal import DryRunOption, IdArgument, JsonOption, YesOption, confirm, print_result
 
-# MERGED from memd.cli.remember:
-# MERGED `memd remember`: keep this, as it is said.
+_SCRUB_S = 24 * 3_600.0
+"""Timeout in seconds; a scrub searches all text that was ever stored."""
+_LINES_MAX = 20
+_ROW_NOUNS = {"summaries": "memory", "log": "log line"}
+"""Nouns for rows of tables whose name is not one."""
+_RELATION_HELP = (
+    "supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
+    " both stay, marked. compatible, unrelated: both stay, and memd does not ask again."
+)
+_RELATION_VERBS = {
+    "supersedes": "supersedes",
+    "duplicate": "says the same as",
+    "contradicts": "contradicts",
+    "compatible": "is compatible with",
+    "unrelated": "is unrelated to",
+}
+
+
+# ── remember ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_remember(  # noqa: PLR0913  # one parameter per option
     words: Annotated[
-        list[str], typer.Argument(metavar="TEXT", help="What to remember, complete in itself.")
+        list[str],
+        typer.Argument(metavar="TEXT", help="What to remember, as one complete statement."),
     ],
     *,
-    title: Annotated[str | None, typer.Option(help="Else the beginning of the text.")] = None,
-    kind: Annotated[str | None, typer.Option(help=f"note if left out. {KINDS}")] = None,
+    title: Annotated[
+        str | None, typer.Option(help="Default: the beginning of the text.")
+    ] = None,
+    kind: Annotated[str | None, typer.Option(help=f"Default: note. {KINDS}")] = None,
     topic_key: Annotated[
         str | None,
         typer.Option(
-            metavar="KEY", help="A slot such as build.command; a new value replaces the old."
+            metavar="KEY", help="A slot such as build.command; a new value replaces the old one."
         ),
     ] = None,
     project: Annotated[
         str | None,
-        typer.Option(help="current (where you stand) if left out; global, or a name."),
+        typer.Option(help="global, or a name. Default: the project of this directory."),
     ] = None,
     expires_in: Annotated[
         str | None,
-        typer.Option(metavar="SPAN", help="12h, 30d, 2w: not shown any more after that."),
+        typer.Option(metavar="DURATION", help="Hide it after this time: 12h, 30d, 2w."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Keep something in memory."""
-    kept = daemon_call.call(
+    """Store a memory."""
+    stored = daemon_call.call(
         "memd/remember",
         text=" ".join(words),
         title=title,
@@ -46,298 +66,256 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
         topic_key=topic_key,
         project=project,
         expires_in=expires_in,
-        directory=daemon_call.here(),
+        directory=daemon_call.current_directory(),
     )
-    if as_json:
-        print(json.dumps(kept, ensure_ascii=False))
-        return
-    outcome = {
+    print_result(stored, _format_remembered(stored), as_json=as_json)
+
+
+def _format_remembered(stored: dict[str, Any]) -> Iterator[str]:
+    outcomes = {
         "created": "remembered",
         "superseded": "remembered",
-        "duplicate": "known already; now firmer",
+        "duplicate": "already known; its confidence was raised",
         "revived": "revived",
     }
-    replaced = "".join(f", replaces #{number}" for number in kept.get("superseded", ()))
-    # As it stands in the vault: where it was put, and without what was redacted.
-    (memory,) = daemon_call.call("memd/get", ids=[kept["id"]])["memories"]
-    said = outcome.get(kept["outcome"], output.line(kept["outcome"]))
-    print(f"#{kept['id']} {said} in {output.line(memory['project'])}{replaced}")
-    print(f"    {output.line(memory['title'])}")
-    if kept["candidates"]:
-        print("\n".join(_open(kept["id"], kept["candidates"])))
+    outcome = outcomes.get(stored["outcome"], output.one_line(stored["outcome"]))
+    replaced = "".join(f", replaces #{number}" for number in stored.get("superseded", ()))
+    # Read it back: its project may differ, and secrets were redacted.
+    (memory,) = daemon_call.call("memd/get", ids=[stored["id"]])["memories"]
+    yield f"#{stored['id']} {outcome} in {output.one_line(memory['project'])}{replaced}"
+    yield f"    {output.one_line(memory['title'])}"
+    if stored["candidates"]:
+        yield from _ask_for_judgment(stored["id"], stored["candidates"])
 
 
-def _open(number: int, candidates: list[dict[str, Any]]) -> list[str]:
-    """Ask what the new memory is to those that are like it."""
-    lines = ["  like it, and nothing says which holds:"]
-    for one in candidates:
-        lines += [
-            f"    #{one['id']} {output.line(one['title'])}",
-            f"      {output.line(one['finding'])}",
-        ]
+def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator[str]:
+    """List similar memories, and the command that says how the first relates to the new one."""
+    yield "  similar memories, of which memd cannot tell whether they still hold:"
+    for candidate in candidates:
+        yield f"    #{candidate['id']} {output.one_line(candidate['title'])}"
+        yield f"      {output.one_line(candidate['finding'])}"
     first = candidates[0]["id"]
-    judge = daemon_call.typed(f"judge {number} {first} supersedes --reason WHY")
+    judge = daemon_call.format_command(f"judge {number} {first} supersedes --reason WHY")
     if candidates[0]["pinned_at"]:
-        unpin = daemon_call.typed(f"pin {first} --off")
-        return [*lines, f"  #{first} is pinned: {unpin} first, then {judge}"]
-    return [*lines, f"  say what it is: {judge}"]
+        unpin = daemon_call.format_command(f"pin {first} --off")
+        yield f"  #{first} is pinned: run {unpin} first, then {judge}"
+    else:
+        yield f"  to replace the first one: {judge}"
 
 
-# MERGED from memd.cli.forget:
-# MERGED `memd forget`: erase on purpose. Shows what would go, and asks.
+# ── forget ───────────────────────────────────────────────────────────────────────────────────────
 
 
-_LONG_S = 3_600.0
-_NAMED_MAX = 20
-
-
-def run_forget(  # noqa: PLR0913, PLR0917  # what can be asked for
+def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
     ids: Annotated[
         list[str] | None, typer.Argument(metavar="[ID]...", help="12 or #12.")
     ] = None,
     query: Annotated[
         str | None,
-        typer.Option("--query", help="Every memory in which all of these words stand."),
+        typer.Option("--query", help="Every memory that contains all of these words."),
     ] = None,
     session: Annotated[
-        str | None, typer.Option("--session", help="All of it: the beginning of its id.")
+        str | None,
+        typer.Option("--session", help="Everything of a session: the start of its id."),
     ] = None,
     project: Annotated[
         str | None,
         typer.Option(
             "--project",
-            help="All of it, or only of it: a name or a path; else what fits is looked for in current, "
-            "not in all.",
+            help="Everything of a project, or what else is given only in it: a name, a directory"
+            " or all. With --query, --since and --until the default is current.",
         ),
     ] = None,
     since: Annotated[
-        str | None, typer.Option("--since", help="Only what happened then or later.")
+        str | None, typer.Option("--since", help="Only what happened at this time or later.")
     ] = None,
     until: Annotated[
-        str | None, typer.Option("--until", help="Only what happened then or before.")
+        str | None, typer.Option("--until", help="Only what happened at this time or before.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="For programs; without --yes only what would go.")
-    ] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Erase memories and the events that nothing else needs. There is no way back."""
-    bounds = (query, since, until)
-    where = ""
-    if project is None and session is None and any(one is not None for one in bounds):
-        project, where = "current", " in this project; --project all looks everywhere"
-    meant = {
-        "ids": daemon_call.numbers(ids) if ids else None,
+    """Erase memories, and the events that no other memory needs. This cannot be undone.
+
+    With --json but without --yes it only shows what would be erased.
+    """
+    hint = ""
+    if project is None and session is None and (query, since, until) != (None,) * 3:
+        project, hint = "current", " in this project; --project all looks everywhere"
+    selection = {
+        "ids": daemon_call.read_ids(ids) if ids else None,
         "query": query,
         "session": session,
-        "project": None if project is None else daemon_call.place(project),
+        "project": None if project is None else daemon_call.read_project(project),
         "since": since,
         "until": until,
-        "directory": daemon_call.here(),
+        "directory": daemon_call.current_directory(),
     }
-    token = (
-        None if yes and not dry_run else _ask(meant, where, as_json=as_json, dry_run=dry_run)
+    token = None
+    if dry_run or not yes:
+        plan = daemon_call.call("memd/forget", daemon_call.LONG_S, **selection, dry_run=True)
+        print_result(plan, _format_erasure(plan, hint), as_json=as_json)
+        is_empty = not (plan["summaries"] or plan["events"] or plan["sessions"])
+        if as_json or dry_run or is_empty:
+            return
+        confirm("Erase this permanently?", "nothing was erased")
+        token = plan["token"]
+    erased = daemon_call.call(
+        "memd/forget", daemon_call.LONG_S, **selection, token=token, dry_run=False
     )
-    gone = daemon_call.call("memd/forget", _LONG_S, **meant, token=token, dry_run=False)
-    print(json.dumps(gone, ensure_ascii=False) if as_json else "\n".join(_lines(gone, where)))
+    print_result(erased, _format_erasure(erased, hint), as_json=as_json)
 
 
-def _ask(meant: dict[str, Any], where: str, *, as_json: bool, dry_run: bool) -> str:
-    """Show what would go; the token of what was agreed to."""
-    plan = daemon_call.call("memd/forget", _LONG_S, **meant, dry_run=True)
-    print(json.dumps(plan, ensure_ascii=False) if as_json else "\n".join(_lines(plan, where)))
-    if as_json or dry_run:
-        raise typer.Exit
-    if not (plan["summaries"] or plan["events"] or plan["sessions"]):
-        raise typer.Exit
-    if not sys.stdin.isatty():
-        daemon_call.refuse("nothing was erased; say --yes to mean it")
-    if not typer.confirm("Erase this for good?"):
-        print("nothing was erased")
-        raise typer.Exit(1)
-    token: str = plan["token"]
-    return token
-
-
-def _lines(gone: dict[str, Any], where: str = "") -> Iterator[str]:
-    verb = "would forget" if gone["is_dry_run"] else "forgot"
-    yield from (f"{verb} {output.headline(summary)}" for summary in gone["summaries"])
-    if (more := gone["count"] - len(gone["summaries"])) > 0:
-        yield f"{verb} {more:,} more, {output.plural(gone['count'], 'memory')} in all"
-    if gone["events"]:
-        yield f"{verb} {output.plural(gone['events'], 'event')} that nothing else needs"
-    yield from _some(f"{verb} all of the session “{output.line(t)}”" for t in gone["sessions"])
-    if gone["kept_events"]:
-        count = gone["kept_events"]
-        said = "stays, for other memories come from it"
-        said = said if count == 1 else "stay, for other memories come from them"
-        yield f"{output.plural(count, 'event')} {said}"
+def _format_erasure(report: dict[str, Any], hint: str = "") -> Iterator[str]:
+    verb = "would forget" if report["is_dry_run"] else "forgot"
+    yield from (f"{verb} {output.format_headline(memory)}" for memory in report["summaries"])
+    if (more := report["count"] - len(report["summaries"])) > 0:
+        yield f"{verb} {more:,} more, {output.plural(report['count'], 'memory')} in all"
+    if report["events"]:
+        yield f"{verb} {output.plural(report['events'], 'event')} that no other memory needs"
+    sessions = [f"{verb} all of the session “{output.one_line(t)}”" for t in report["sessions"]]
+    yield from _shorten_list(sessions)
+    if count := report["kept_events"]:
+        reason = "stays: other memories come from it"
+        if count > 1:
+            reason = "stay: other memories come from them"
+        yield f"{output.plural(count, 'event')} {reason}"
     notes = {
-        "revived": "shows again, for what hid it is gone",
+        "revived": "is visible again: the memory that hid it is erased",
         "also_in": "comes from the same events and stays",
         "unknown": "does not exist",
     }
-    for name, said in notes.items():
-        yield from _some(f"#{number} {said}" for number in gone[name])
-    yield from _some(f"{path} is a backup and may still hold it" for path in gone["backups"])
-    if not (gone["summaries"] or gone["events"] or gone["sessions"] or gone["unknown"]):
-        yield f"nothing fits{where}"
+    for name, note in notes.items():
+        yield from _shorten_list([f"#{number} {note}" for number in report[name]])
+    backups = [f"{path} is a backup and may still contain it" for path in report["backups"]]
+    yield from _shorten_list(backups)
+    if not any(report[name] for name in ("summaries", "events", "sessions", "unknown")):
+        yield f"nothing found{hint}"
 
 
-def _some(lines: Iterator[str]) -> Iterator[str]:
-    """The first few, and how many more there are."""
-    every = list(lines)
-    yield from every[:_NAMED_MAX]
-    if len(every) > _NAMED_MAX:
-        yield f"… and {len(every) - _NAMED_MAX:,} more such"
+def _shorten_list(lines: list[str]) -> Iterator[str]:
+    yield from lines[:_LINES_MAX]
+    if len(lines) > _LINES_MAX:
+        yield f"… and {len(lines) - _LINES_MAX:,} more"
 
 
-# MERGED from memd.cli.scrub:
-# MERGED `memd scrub`: take out of the past what should never have been kept. Shows where it is, and asks.
-
-
-_LONG_S_scrub = 24 * 3_600.0
-_NOUNS = {"summaries": "memory", "log": "log line"}
-"""What people call the rows of a table, where that is not its name."""
+# ── scrub ────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_scrub(
     pattern: Annotated[
-        str | None, typer.Argument(help="A regular expression (Python's); - reads it.")
+        str | None,
+        typer.Argument(help="A regular expression (Python's); - reads it from standard input."),
     ] = None,
     secrets: Annotated[
         bool,
-        typer.Option("--secrets", help="What memd redacts today, in all that it kept before."),
+        typer.Option("--secrets", help="Redact the secrets that memd would redact today."),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say where it is.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
 ) -> None:
-    """Replace a text, or all secrets, in everything that was kept. The text itself is never shown."""
+    """Replace a text, or all secrets, in everything that is stored. The text itself is never printed."""
     if pattern == "-":
         pattern = sys.stdin.readline().rstrip("\n")
     if pattern is not None and secrets:
-        daemon_call.refuse("give a pattern or --secrets, not both")
+        daemon_call.fail("give a pattern or --secrets, not both")
     if pattern is None and not secrets:
-        daemon_call.refuse("give a pattern, or --secrets")
-    asked: dict[str, Any] = {"pattern": pattern, "secrets": secrets}
+        daemon_call.fail("give a pattern, or --secrets")
     if not yes or dry_run:
-        _ask_scrub(asked, dry_run=dry_run)
-    print(
-        "\n".join(
-            _lines_scrub(daemon_call.call("memd/scrub", _LONG_S_scrub, **asked, dry_run=False))
+        plan = daemon_call.call(
+            "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=True
         )
+        print("\n".join(_format_scrub(plan)))
+        if dry_run or not plan["rows"]:
+            return
+        confirm("Replace all of this permanently?", "nothing was changed")
+    done = daemon_call.call(
+        "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=False
     )
+    print("\n".join(_format_scrub(done)))
 
 
-def _ask_scrub(asked: dict[str, Any], *, dry_run: bool) -> None:
-    plan = daemon_call.call("memd/scrub", _LONG_S_scrub, **asked, dry_run=True)
-    print("\n".join(_lines_scrub(plan)))
-    if dry_run or not plan["rows"]:
-        raise typer.Exit
-    if not sys.stdin.isatty():
-        daemon_call.refuse("nothing was changed; say --yes to mean it")
-    if not typer.confirm("Replace all of this for good?"):
-        print("nothing was changed")
-        raise typer.Exit(1)
+def _format_scrub(report: dict[str, Any]) -> Iterator[str]:
+    verb = "would rewrite" if report["is_dry_run"] else "rewrote"
+    for table, count in report["rows"].items():
+        line = f"{verb} {output.plural(count, _ROW_NOUNS.get(table, table.removesuffix('s')))}"
+        numbers = report["ids"].get(table, ()) if table == "summaries" else ()
+        ids = [f"#{number}" for number in numbers] + (["…"] if count > len(numbers) else [])
+        yield f"{line}: {', '.join(ids)}" if numbers else line
+    for replacement, count in report["found"].items():
+        become = "become" if count > 1 else "becomes"
+        become = become if report["is_dry_run"] else "became"
+        yield f"{output.plural(count, 'place')} {become} {output.one_line(replacement)}"
+    if not report["rows"]:
+        yield "nothing found"
+    for column, count in report["stays"].items():
+        yield f"{count:,} in {column} cannot be rewritten, because they are keys; use `memd forget`"
+    for path in report["backups"]:
+        yield f"{path} is a backup and may still contain it"
 
 
-def _lines_scrub(done: dict[str, Any]) -> Iterator[str]:
-    verb = "would rewrite" if done["is_dry_run"] else "rewrote"
-    for where, count in done["rows"].items():
-        told = f"{verb} {output.plural(count, _NOUNS.get(where, where.removesuffix('s')))}"
-        # Only memories are called by their numbers.
-        shown = done["ids"].get(where, ()) if where == "summaries" else ()
-        ids = [f"#{number}" for number in shown] + (["…"] if count > len(shown) else [])
-        yield f"{told}: {', '.join(ids)}" if shown else told
-    for instead, count in done["found"].items():
-        become = "became"
-        if done["is_dry_run"]:
-            become = "becomes" if count == 1 else "become"
-        yield f"{output.plural(count, 'place')} {become} {output.line(instead)}"
-    if not done["rows"]:
-        yield "found nowhere"
-    for where, count in done["stays"].items():
-        yield f"stays in {count:,} of {where}: by that it is found; `memd forget` takes it"
-    for path in done["backups"]:
-        yield f"{path} is a backup and may still hold it"
-
-
-# MERGED from memd.cli.pin:
-# MERGED `memd pin`: this one matters, permanently.
+# ── pin, judge ───────────────────────────────────────────────────────────────────────────────────
 
 
 def run_pin(
-    number: Annotated[str, typer.Argument(metavar="ID", help="12 or #12.")],
+    number: IdArgument,
     off: Annotated[bool, typer.Option("--off", help="Unpin it.")] = False,
 ) -> None:
-    """Keep a memory on top: never superseded, always preferred."""
-    memory = daemon_call.call("memd/pin", id=daemon_call.numbers([number])[0], pinned=not off)
-    print(output.headline(memory))
+    """Pin a memory: it is always preferred and never superseded."""
+    ids = daemon_call.read_ids([number])
+    memory = daemon_call.call("memd/pin", id=ids[0], pinned=not off)
+    print(output.format_headline(memory))
     if (above := memory["superseded_by"]) and memory["pinned_at"]:
-        undo = daemon_call.typed(f"judge {above} {memory['id']} --undo")
-        print(f"  it stays hidden by #{above}; {undo} shows it")
-
-
-# MERGED from memd.cli.judge:
-# MERGED `memd judge`: which of two memories holds, or that both do.
-
-
-_RELATION = (
-    "supersedes: OTHER is hidden; duplicate: it is hidden and ID firmer; contradicts: both stay, marked;"
-    " compatible, unrelated: both stay, and nobody asks again."
-)
+        undo = daemon_call.format_command(f"judge {above} {memory['id']} --undo")
+        print(f"  it stays hidden by #{above}; to show it again: {undo}")
 
 
 def run_judge(  # one parameter per option
-    number: Annotated[str, typer.Argument(metavar="ID", help="12 or #12: what holds.")],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="The other one.")],
+    number: Annotated[
+        str, typer.Argument(metavar="ID", help="The memory that holds: 12 or #12.")
+    ],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The other memory.")],
     relation: Annotated[
-        str | None, typer.Argument(metavar="RELATION", help=_RELATION, show_default=False)
+        str | None, typer.Argument(metavar="RELATION", help=_RELATION_HELP, show_default=False)
     ] = None,
     *,
     reason: Annotated[
-        str | None, typer.Option(help="Why; needed, but for --undo. `memd why` shows it.")
+        str | None,
+        typer.Option(help="Why; required except with --undo. `memd why` shows it."),
     ] = None,
     undo: Annotated[
         bool,
-        typer.Option("--undo", help="Take back what holds of them, also what memd decided."),
+        typer.Option("--undo", help="Undo what you or memd have decided about the two."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Say what one memory is to another, with a --reason, or take that back."""
-    ids = daemon_call.numbers([number, other])
+    """Say how one memory relates to another, with a --reason, or undo that."""
+    ids = daemon_call.read_ids([number, other])
     if not undo and relation is None:
-        daemon_call.refuse(
-            "say what it is: supersedes, duplicate, contradicts, compatible or unrelated"
+        daemon_call.fail(
+            "give a relation: supersedes, duplicate, contradicts, compatible or unrelated"
         )
     if undo and relation is not None:
-        daemon_call.refuse(f"--undo takes back what holds; leave out {relation!r}")
+        daemon_call.fail(f"--undo takes no relation; leave out {relation!r}")
     done = daemon_call.call(
         "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
     )
-    print(json.dumps(done, ensure_ascii=False) if as_json else "\n".join(_lines_judge(done)))
+    print_result(done, _format_judged(done), as_json=as_json)
 
 
-def _lines_judge(done: dict[str, Any]) -> list[str]:
-    pair = f"#{done['id']}", f"#{done['other']}"
+def _format_judged(done: dict[str, Any]) -> Iterator[str]:
+    number, other = f"#{done['id']}", f"#{done['other']}"
     if done["outcome"] == "undone":
-        lines = [f"undone: {output.line(done['was'])} between {pair[0]} and {pair[1]}"]
+        yield f"undone: {output.one_line(done['was'])} between {number} and {other}"
     else:
-        known = " already" if done["outcome"] == "unchanged" else ""
-        words = {
-            "supersedes": "supersedes",
-            "duplicate": "says the same as",
-            "contradicts": "contradicts",
-            "compatible": "holds beside",
-            "unrelated": "has nothing to do with",
-        }
-        lines = [f"{pair[0]} {words[done['relation']]} {pair[1]}{known}"]
-    stays = dict(done["stays"])
-    lines += [
-        f"  #{number} stays hidden, superseded by #{stays[number]}"
-        if number in stays
-        else f"  #{number} is hidden; `{daemon_call.typed(f'why {number}')}` shows it"
-        for number in done["hidden"]
-    ]
-    return lines + [f"  #{number} shows again" for number in done["shown"]]
+        already = " already" if done["outcome"] == "unchanged" else ""
+        yield f"{number} {_RELATION_VERBS[done['relation']]} {other}{already}"
+    still_hidden_by = dict(done["stays"])
+    for hidden in done["hidden"]:
+        if hidden in still_hidden_by:
+            yield f"  #{hidden} stays hidden, superseded by #{still_hidden_by[hidden]}"
+        else:
+            why = daemon_call.format_command(f"why {hidden}")
+            yield f"  #{hidden} is hidden; `{why}` shows it"
+    yield from (f"  #{shown} is visible again" for shown in done["shown"])

@@ -1,9 +1,8 @@
-"""What `memd search --explain` draws: every candidate with its ranks, its score's parts as a bar, its fate.
+"""Draw the trace of a search: every candidate with its ranks, its score as a bar, and its verdict.
 
-A bar has one letter per share of the score: `llllvss` is much of l, a little of v and some of s. What
-is no share stands between, with its number: `×0.83r` multiplies by it, `−0.20l` takes it away, `≤1.00p`
-is a ceiling. The legend tells which letter is what. Loaded only when somebody asks for it: rich takes
-longer to import than an answer takes.
+A bar has one letter per share of the score: `llllvss` is mostly l, some v and some s. What is not a share
+stands between them with its number: `×0.83r` multiplies by r, `−0.20l` subtracts l, `≤1.00p` is an upper
+limit. A legend names the letters. A module of its own, because rich takes longer to load than a search.
 """
 
 import string
@@ -18,21 +17,22 @@ from rich.text import Text
 
 from memd.cli import output
 
-CELLS = 24
-"""How long the longest bar is, in letters."""
-BAR_MAX, VERDICT_MAX, TITLE_MIN = 44, 24, 20
+BAR_LETTERS = 24
+"""Letters of shares in the longest bar."""
 PIPED_WIDTH = 140
-_LEGS = ("topic", "lexical", "vector", "learned")
+"""Columns of the table where there is no terminal."""
+_BAR_COLUMNS_MAX, _VERDICT_COLUMNS_MAX, _TITLE_COLUMNS_MIN = 44, 24, 20
+_RETRIEVERS = ("topic", "lexical", "vector", "learned")
 _STYLES = ("cyan", "magenta", "green", "yellow", "blue", "red", "bright_cyan", "bright_magenta")
-_NOTHING = 0.005
-"""A factor so near to 1 is written 1.00: it is left out."""
+_FACTOR_MIN = 0.005
+"""A factor nearer to 1 than this would read 1.00: it is left out."""
 _SIGNS = {"*": "×", "<": "≤"}
 
-Row = Mapping[str, Any]
+Candidate = Mapping[str, Any]
 
 
-def draw(answer: Row, console: Console | None = None) -> None:
-    """Print the table of all candidates and the legend of its bars."""
+def print_trace(answer: Candidate, console: Console | None = None) -> None:
+    """Print a table of all candidates and the legend of its bars."""
     out = console or Console(
         file=sys.stdout,
         width=None if sys.stdout.isatty() else PIPED_WIDTH,
@@ -46,90 +46,91 @@ def draw(answer: Row, console: Console | None = None) -> None:
     )
     if not rows:
         return
-    letters = lettered([part["name"] for row in rows for part in row["parts"]])
-    out.print(_table(rows, letters, out.width))
+    letters = choose_letters([part["name"] for row in rows for part in row["parts"]])
+    out.print(_build_table(rows, letters, out.width))
     legend = Text("  ").join(
-        Text(f"{letter} {name}", _style(letter, letters)) for name, letter in letters.items()
+        Text(f"{letter} {name}", _letter_style(letter, letters)) for name, letter in letters.items()
     )
     out.print(legend)
 
 
-def lettered(names: Sequence[str]) -> dict[str, str]:
-    """A letter for each name, in order of appearance: one of its own if that is still free."""
+def choose_letters(names: Sequence[str]) -> dict[str, str]:
+    """Choose a letter for each name, in order: one from the name if that is still free."""
     letters: dict[str, str] = {}
     for name in dict.fromkeys(names):
         wanted = [*name.lower(), *name.upper(), *string.ascii_letters, *string.digits]
-        free = (one for one in wanted if one.isalnum() and one not in letters.values())
+        free = (letter for letter in wanted if letter.isalnum() and letter not in letters.values())
         letters[name] = next(free, "?")
     return letters
 
 
-def _style(letter: str, letters: Mapping[str, str]) -> str:
+def _letter_style(letter: str, letters: Mapping[str, str]) -> str:
     return _STYLES[list(letters.values()).index(letter) % len(_STYLES)]
 
 
-def _table(rows: Sequence[Row], letters: Mapping[str, str], width: int) -> Table:
-    """A row a candidate. Titles take what room the rest leaves, for rich would take it from the rest."""
-    legs = [leg for leg in _LEGS if any(leg in row["ranks"] for row in rows)]
-    longest = max((_added(row["parts"]) for row in rows), default=0.0)
-    bars = [bar(row["parts"], letters, longest) for row in rows]
-    numbers = [_numbers(row, legs) for row in rows]
-    headings = ("id", *legs, "cosine", "score")
+def _build_table(rows: Sequence[Candidate], letters: Mapping[str, str], width: int) -> Table:
+    """Build a row per candidate; a title gets the columns that the others leave."""
+    retrievers = [name for name in _RETRIEVERS if any(name in row["ranks"] for row in rows)]
+    longest = max((_sum_shares(row["parts"]) for row in rows), default=0.0)
+    bars = [format_bar(row["parts"], letters, longest) for row in rows]
+    numbers = [_format_figures(row, retrievers) for row in rows]
+    headings = ("id", *retrievers, "cosine", "score")
     widths = [max(map(len, column)) for column in zip(headings, *numbers, strict=True)]
-    drawn = min(max(CELLS, *(len(one) for one in bars)), BAR_MAX)
-    said = min(max(len(row["verdict"]) for row in rows), VERDICT_MAX)
-    left = width - sum(widths) - drawn - max(said, len("verdict")) - 2 * (len(widths) + 4)
+    bar_width = min(max(BAR_LETTERS, *map(len, bars)), _BAR_COLUMNS_MAX)
+    longest_verdict = min(max(len(row["verdict"]) for row in rows), _VERDICT_COLUMNS_MAX)
+    verdict_width = max(longest_verdict, len("verdict"))
+    left = width - sum(widths) - bar_width - verdict_width - 2 * (len(widths) + 4)
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading, cells in zip(headings, widths, strict=True):
-        table.add_column(heading, justify="right", no_wrap=True, min_width=cells)
-    table.add_column("made of", width=drawn)
-    table.add_column("verdict", width=max(said, len("verdict")))
+    for heading, columns in zip(headings, widths, strict=True):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=columns)
+    table.add_column("made of", width=bar_width)
+    table.add_column("verdict", width=verdict_width)
     table.add_column(
-        "memory", no_wrap=True, overflow="ellipsis", max_width=max(left, TITLE_MIN)
+        "memory", no_wrap=True, overflow="ellipsis", max_width=max(left, _TITLE_COLUMNS_MIN)
     )
     for row, figures, shares in zip(rows, numbers, bars, strict=True):
         style = "bold" if row["verdict"].partition(";")[0] == "hit" else "dim"
-        verdict, title = output.line(row["verdict"]), output.line(row["title"])
+        verdict, title = output.one_line(row["verdict"]), output.one_line(row["title"])
         table.add_row(*figures, shares, Text(verdict, style), Text(title))
     return table
 
 
-def _numbers(row: Row, legs: Sequence[str]) -> tuple[str, ...]:
+def _format_figures(row: Candidate, retrievers: Sequence[str]) -> tuple[str, ...]:
     cosine = row["cosine"]
     return (
         f"#{row['summary_id']}",
-        *(str(row["ranks"].get(leg, "–")) for leg in legs),
+        *(str(row["ranks"].get(name, "–")) for name in retrievers),
         "–" if cosine is None else f"{cosine:.3f}",
         f"{row['score']:.4g}",
     )
 
 
-def _added(parts: Sequence[Row]) -> float:
-    """What the shares of a score come to before anything multiplies them."""
+def _sum_shares(parts: Sequence[Candidate]) -> float:
+    """Sum the shares of a score, before anything multiplies them."""
     return sum(
         float(part["value"]) for part in parts if part["op"] == "+" and part["value"] > 0
     )
 
 
-def bar(parts: Sequence[Row], letters: Mapping[str, str], longest: float) -> Text:
-    """A score's parts in order: letters for shares, numbers for the rest; `longest` fills 24 cells.
+def format_bar(parts: Sequence[Candidate], letters: Mapping[str, str], longest: float) -> Text:
+    """Format a score's parts in order: letters for shares, numbers for the rest; a sum of `longest` fills the bar.
 
-    Where a share ends is rounded, not how long it is, so that the bar is as long as all of them.
+    The end of each share is rounded, not its length, so that rounding errors do not add up.
     """
-    drawn = Text()
-    done, cells = 0.0, 0
+    bar = Text()
+    total, letters_drawn = 0.0, 0
     for part in parts:
         letter, value = letters[part["name"]], float(part["value"])
-        style = _style(letter, letters)
+        style = _letter_style(letter, letters)
         if part["op"] == "+" and value >= 0:
-            done += value
-            stop = round(CELLS * done / longest) if longest > 0 else 0
-            drawn.append(letter * (stop - cells), style)
-            cells = stop
+            total += value
+            stop = round(BAR_LETTERS * total / longest) if longest > 0 else 0
+            bar.append(letter * (stop - letters_drawn), style)
+            letters_drawn = stop
         elif part["op"] == "+":
-            drawn.append(f" −{-value:.2f}{letter} ", style)
-        elif not (part["op"] == "*" and abs(value - 1) < _NOTHING):
-            drawn.append(f" {_SIGNS[part['op']]}{value:.2f}{letter} ", style)
-    drawn.rstrip()
-    return drawn
+            bar.append(f" −{-value:.2f}{letter} ", style)
+        elif not (part["op"] == "*" and abs(value - 1) < _FACTOR_MIN):
+            bar.append(f" {_SIGNS[part['op']]}{value:.2f}{letter} ", style)
+    bar.rstrip()
+    return bar

@@ -1,7 +1,7 @@
-"""How memd is, for a person or a health check: exit 0 healthy, 1 degraded, 2 not running. Light.
+"""`memd status`: is memd healthy? Runs in health checks, so it loads no typer and little else.
 
-The JSON is described field by field in daemon/status.py. With no daemon there is less to tell, but
-the vault and what waits in the spool are told all the same. Not here: deciding what is healthy.
+The exit status is 0 healthy, 1 degraded, 2 not running. daemon/status.py describes the JSON field by
+field; without a daemon there are fewer fields.
 """
 
 import contextlib
@@ -19,66 +19,68 @@ from memd.errors import BadRequest, Broken, ConfigError
 from memd.paths import Paths
 
 HEALTHY, DEGRADED, NOT_RUNNING = 0, 1, 2
-_COLOURS = {"healthy": "32", "degraded": "33"}
+_EXIT_STATUS = {"healthy": HEALTHY, "degraded": DEGRADED}
+_COLORS = {"healthy": "32", "degraded": "33"}
 _RED = "31"
-_ROOM_FACTS = 4
-_TIMES_FROM = 10**11
-"""Milliseconds: no room counts that far."""
-_NOTHING = 65_536
-"""Bytes free with which no daemon starts."""
-_AHEAD_MS = 60_000
-_NO_COUNTS = {"restarts", "interval_s", "took_ms"}
+_WORKER_COUNTS_MAX = 4
+"""Counts shown of each worker; the JSON has all."""
+_COUNT_MAX = 10**11
+"""A larger number is a time in milliseconds, not a count."""
+_NOT_COUNTS = {"restarts", "interval_s", "took_ms"}
+_FREE_BYTES_MIN = 65_536
+"""Free bytes on the disk without which no daemon can start."""
+_FUTURE_MS = 60_000
+"""An event dated later than this after now was captured with a wrong clock."""
 _STARTERS = {
-    "hand": "hand, a hook or an agent",
-    "systemd socket": "systemd, when somebody connected",
+    "hand": "a command, a hook or an agent",
+    "systemd socket": "systemd, at the first connection",
 }
 
-Status = dict[str, Any]
+StatusFields = dict[str, Any]
 
 
 def report(*, as_json: bool) -> int:
-    """Print how memd is; the exit status."""
+    """Print the status; return the exit status."""
     try:
-        status = ask(daemon_call.paths())
+        status = fetch_status(daemon_call.paths())
     except ValueError as error:
         print(f"memd: {error}", file=sys.stderr)
         return DEGRADED
     if as_json:
-        _print(json.dumps(status, ensure_ascii=False))
+        text = json.dumps(status, ensure_ascii=False)
     else:
-        _print("\n".join(lines(status, time.time() * 1000, is_tty=sys.stdout.isatty())))
-    return {"healthy": HEALTHY, "degraded": DEGRADED}.get(status["health"], NOT_RUNNING)
-
-
-def _print(text: str) -> None:
+        text = "\n".join(format_status(status, time.time() * 1000, is_tty=sys.stdout.isatty()))
     try:
         print(text, flush=True)
     except BrokenPipeError:
-        # Whoever read us has seen enough; nothing may be flushed into the closed pipe.
+        # The reader has closed the pipe; nothing may be flushed into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return _EXIT_STATUS.get(status["health"], NOT_RUNNING)
 
 
-def ask(paths: Paths) -> Status:
-    """Return what the daemon says of itself, or what can be seen without one."""
+def fetch_status(paths: Paths) -> StatusFields:
+    """Return the daemon's own status, or what can be seen without a daemon."""
+    directory = daemon_call.current_directory()
     try:
-        return daemon_call.call(
-            "memd/status", daemon_call.QUICK_S, directory=daemon_call.here()
-        )
+        return daemon_call.call("memd/status", daemon_call.QUICK_S, directory=directory)
     except BadRequest:
-        # A daemon of an older version, until it is restarted.
+        # A daemon of an older version does not know `directory`.
         return daemon_call.call("memd/status", daemon_call.QUICK_S)
     except Broken as error:
-        return _absent(paths, error.message)
+        return _describe_absence(paths, error.message)
 
 
-def _absent(paths: Paths, reason: str) -> Status:
+# ── Without a daemon ─────────────────────────────────────────────────────────────────────────────
+
+
+def _describe_absence(paths: Paths, reason: str) -> StatusFields:
     holder = process.find_lock_holder(paths.lock)
     if holder is not None:
-        reason = f"a daemon (pid {holder.pid}) holds the vault and does not answer; it may be starting"
-    elif wrong := _misconfigured(paths) or _not_started(paths):
-        reason = wrong
-    files, size = _spooled(paths.spools)
-    vault = sum(_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
+        reason = f"a daemon (pid {holder.pid}) holds the vault but does not answer; it may be starting"
+    elif obstacle := _find_config_error(paths) or _find_start_failure(paths):
+        reason = obstacle
+    spooled = _list_sizes(paths.spools)
+    vault = sum(_file_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
     return {
         "running": False,
         "health": "not running",
@@ -87,18 +89,17 @@ def _absent(paths: Paths, reason: str) -> Status:
         "socket": paths.socket,
         "log": paths.log,
         "vault": {"name": paths.vault, "path": paths.database, "bytes": vault},
-        "spool": {"bytes": size, "files": files},
+        "spool": {"bytes": sum(spooled), "files": len(spooled)},
     }
 
 
-def _misconfigured(paths: Paths) -> str | None:
-    """Say what no daemon could start with; only looked for when there is none, and a file is."""
+def _find_config_error(paths: Paths) -> str | None:
     try:
         if not Path(paths.config_file).exists():
             return None
     except OSError as error:  # such as a name that is too long
         return f"no daemon can start: {error}"
-    from memd import config
+    from memd import config  # only if there is a file, because pydantic loads slowly
 
     try:
         config.load_config(paths.config_file)
@@ -107,156 +108,147 @@ def _misconfigured(paths: Paths) -> str | None:
     return None
 
 
-def _not_started(paths: Paths) -> str | None:
-    """Say why the last daemon did not start, if that is the last that was heard of one."""
-    from memd.daemon import process
-
-    said = process.read_start_failure(paths.log)
-    if said is not None:
-        return f"the last daemon could not start: {said}"
+def _find_start_failure(paths: Paths) -> str | None:
+    """Return why the last daemon did not start or the next one cannot."""
+    last_error = process.read_start_failure(paths.log)
+    if last_error is not None:
+        return f"the last daemon could not start: {last_error}"
     with contextlib.suppress(OSError):
         disk = os.statvfs(Path(paths.data_dir))
+        problem = f"no daemon can start: the disk of {paths.data_dir}"
         if disk.f_flag & os.ST_RDONLY:
-            return f"no daemon can start: the disk of {paths.data_dir} is mounted read-only; make it writable"
-        if disk.f_bavail * disk.f_frsize < _NOTHING:
-            return f"no daemon can start: the disk of {paths.data_dir} is full; make room"
+            return f"{problem} is mounted read-only; make it writable"
+        if disk.f_bavail * disk.f_frsize < _FREE_BYTES_MIN:
+            return f"{problem} is full; free some space"
     return None
 
 
-def _size(path: Path) -> int:
+def _list_sizes(directories: Sequence[str]) -> list[int]:
+    """List the sizes of all files that are not empty."""
+    sizes: list[int] = []
+    for directory in directories:
+        with contextlib.suppress(OSError):
+            sizes += [size for path in Path(directory).iterdir() if (size := _file_size(path))]
+    return sizes
+
+
+def _file_size(path: Path) -> int:
     with contextlib.suppress(OSError):
         return path.stat().st_size
     return 0
 
 
-def _spooled(directories: Sequence[str]) -> tuple[int, int]:
-    """Count the files that hold something, and their bytes."""
-    sizes: list[int] = []
-    for directory in directories:
-        with contextlib.suppress(OSError):
-            sizes += [size for path in Path(directory).iterdir() if (size := _size(path))]
-    return len(sizes), sum(sizes)
+# ── As text ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def lines(status: Status, now: float, *, is_tty: bool) -> Iterator[str]:
-    """Tell a status to a person."""
+def format_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator[str]:
+    """Format a status for people; `now` is UTC milliseconds."""
     health = status["health"]
-    word = f"\x1b[{_COLOURS.get(health, _RED)}m{health}\x1b[0m" if is_tty else health
-    if not status["running"] and status["pid"]:
-        word = "not answering"  # for programs it is `not running` all the same
-    yield f"memd is {word}" + (_up(status) if status["running"] else "")
-    yield from (f"  - {output.line(reason)}" for reason in status["reasons"])
-    yield from output.table(_rows(status, now))
-    for room in status.get("rooms", ()):
-        yield f"  {room['name']:<13} {_room(room, now)}"
+    is_running = status["running"]
+    word = "not answering" if not is_running and status["pid"] else health
+    if is_tty:
+        word = f"\x1b[{_COLORS.get(health, _RED)}m{word}\x1b[0m"
+    yield f"memd is {word}" + (_format_versions(status) if is_running else "")
+    yield from (f"  - {output.one_line(reason)}" for reason in status["reasons"])
+    yield from output.format_table(_list_rows(status, now))
+    for worker in status.get("rooms", ()):
+        yield f"  {worker['name']:<13} {_format_worker(worker, now)}"
 
 
-def _up(status: Status) -> str:
+def _format_versions(status: StatusFields) -> str:
     versions = status["versions"]
     libraries = ", ".join(f"{name} {versions[name]}" for name in ("python", "sqlite", "mcp"))
-    return f": {versions['memd']}, pid {status['pid']}, up {output.span(status['uptime_s'])} ({libraries})"
+    uptime = output.format_duration(status["uptime_s"])
+    return f": {versions['memd']}, pid {status['pid']}, up {uptime} ({libraries})"
 
 
-def _rows(status: Status, now: float) -> Iterator[tuple[str, str]]:
+def _list_rows(status: StatusFields, now: float) -> Iterator[tuple[str, str]]:
     vault, spool = status["vault"], status["spool"]
     if status.get("here"):
-        yield "here", place(status["here"])
+        yield "here", format_project_here(status["here"])
     schema = f", schema {vault['schema']}" if "schema" in vault else ""
-    exists = output.size(vault["bytes"]) if vault["bytes"] else "not made yet"
-    yield "vault", f"{vault['name']}, {exists}{schema}, {vault['path']}"
+    size = output.format_size(vault["bytes"]) if vault["bytes"] else "not created yet"
+    yield "vault", f"{vault['name']}, {size}{schema}, {vault['path']}"
     yield "socket", status["socket"]
     yield "log", status["log"]
     if status["running"]:
         starter: str = status.get("started_by", "hand")
         yield "started by", _STARTERS.get(starter, starter)
-        yield from _contents(status, now)
-    waiting = f"{output.size(spool['bytes'])} in {output.plural(spool['files'], 'file')}"
-    yield "spool", f"{waiting} for the daemon to take in" if spool["files"] else "empty"
+        yield from _list_content_rows(status, now)
+    waiting = f"{output.format_size(spool['bytes'])} in {output.plural(spool['files'], 'file')}"
+    yield "spool", f"{waiting} for the daemon to read" if spool["files"] else "empty"
     if status["running"]:
-        yield "rooms", ""
+        yield "workers", ""
 
 
-def place(here: dict[str, Any]) -> str:
-    """Tell which project a directory belongs to, and why, and what is switched off there."""
-    is_noun = here["reason"].startswith("the ") and not here["reason"].startswith("the session")
-    told = f"{here['name']}, because {'it is ' if is_noun else ''}{here['reason']}"
-    switch = here["switch"]
+def format_project_here(here: dict[str, Any]) -> str:
+    """Say which project a directory belongs to and why, and what is switched off there."""
+    reason, switch = here["reason"], here["switch"]
+    is_noun = reason.startswith("the ") and not reason.startswith("the session")
+    text = f"{here['name']}, because {'it is ' if is_noun else ''}{reason}"
     is_on = switch["captures"] and switch["recalls"]
-    return output.line(told if is_on else f"{told}; {switch['reason']}")
+    return output.one_line(text if is_on else f"{text}; {switch['reason']}")
 
 
-def _contents(status: Status, now: float) -> Iterator[tuple[str, str]]:
-    booked, events, summaries = status["books"], status["events"], status["summaries"]
-    parts = " + ".join(
-        f"{booked[k]:,} {k}" for k in ("stored", "duplicate", "filtered", "refused")
-    )
-    yield (
-        "books",
-        f"{booked['received']:,} received {'=' if booked['balanced'] else '≠'} {parts}",
-    )
-    for outcome, reasons in booked["reasons"].items():
+def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, str]]:
+    ledger, events, summaries = status["books"], status["events"], status["summaries"]
+    outcomes = ("stored", "duplicate", "filtered", "refused")
+    sum_ = " + ".join(f"{ledger[outcome]:,} {outcome}" for outcome in outcomes)
+    yield "ledger", f"{ledger['received']:,} received {'=' if ledger['balanced'] else '≠'} {sum_}"
+    for outcome, reasons in ledger["reasons"].items():
         if reasons:
-            yield "", f"{outcome}: {output.counts(reasons)}"
-    yield (
-        "events",
-        f"{events['count']:,}, {events['pending']:,} to distil, last {_ago(events['last_at'], now)}",
-    )
-    shown = ", ".join(
-        f"{summaries[key]:,} {key.replace('_', ' ')}"
-        for key in ("superseded", "pinned", "to_index", "to_consolidate")
-    )
-    yield "summaries", f"{summaries['count']:,}, {shown}"
+            yield "", f"{outcome}: {output.format_counts(reasons)}"
+    last = _format_last_event(events["last_at"], now)
+    yield "events", f"{events['count']:,}, {events['pending']:,} to distill, last {last}"
+    names = ("superseded", "pinned", "to_index", "to_consolidate")
+    details = ", ".join(f"{summaries[name]:,} {name.replace('_', ' ')}" for name in names)
+    yield "summaries", f"{summaries['count']:,}, {details}"
     embedder = status["embedder"]
-    yield (
-        "embedder",
-        output.line(
-            f"{embedder['active']} ({embedder['configured']}: {embedder['why']}), space {embedder['space']}"
-        ),
-    )
+    active = f"{embedder['active']} ({embedder['configured']}: {embedder['why']})"
+    yield "embedder", output.one_line(f"{active}, space {embedder['space']}")
     if embedder.get("learned"):
-        yield "", output.line(_learned(embedder["learned"], now))
+        yield "", output.one_line(_format_model(embedder["learned"], now))
 
 
-def _ago(at: int | None, now: float) -> str:
+def _format_last_event(at: int | None, now: float) -> str:
     if at is None:
         return "never"
-    if at > now + _AHEAD_MS:
-        return "dated ahead of this clock; see `memd doctor`"
-    return f"{output.span((now - at) / 1000)} ago"
+    if at > now + _FUTURE_MS:
+        return "dated in the future; see `memd doctor`"
+    return f"{output.format_duration((now - at) / 1000)} ago"
 
 
-def _learned(learned: dict[str, Any], now: float) -> str:
-    ago = output.span((now - learned["since"]) / 1000)
-    told = f"{learned['model']} ({learned['provider']}): {learned['state']} for {ago}"
-    if learned["space"]:
-        told += f", {learned['coverage']:.0%} filled"
-        told += f" ({learned['missing']:,} to go)" if learned["missing"] else ""
-    if learned["asked"]:
-        told += f", {learned['asked']:,} asked, {learned['failed']:,} failed, {learned['timeouts']:,} late"
-    return told + (f", {learned['p50_ms']:g} ms" if learned["p50_ms"] is not None else "")
+def _format_model(model: dict[str, Any], now: float) -> str:
+    duration = output.format_duration((now - model["since"]) / 1000)
+    text = f"{model['model']} ({model['provider']}): {model['state']} for {duration}"
+    if model["space"]:
+        text += f", {model['coverage']:.0%} embedded"
+        text += f" ({model['missing']:,} to go)" if model["missing"] else ""
+    if model["asked"]:
+        text += f", {model['asked']:,} requests, {model['failed']:,} failed, {model['timeouts']:,} timed out"
+    return text + (f", {model['p50_ms']:g} ms" if model["p50_ms"] is not None else "")
 
 
-def _room(room: dict[str, Any], now: float) -> str:
-    again = f", {output.plural(room['restarts'], 'restart')}" if room["restarts"] else ""
-    error = f", last error: {output.line(room['last_error'])}" if room["last_error"] else ""
-    why = f"; {output.line(room['why'])}" if room.get("why") else ""
-    facts = [*_counts(room)[:_ROOM_FACTS], *_last(room.get("last"), now)]
-    return f"{room['state']}{again}{error}" + (f"; {', '.join(facts)}" if facts else "") + why
+def _format_worker(worker: dict[str, Any], now: float) -> str:
+    text = str(worker["state"])
+    if worker["restarts"]:
+        text += f", {output.plural(worker['restarts'], 'restart')}"
+    if worker["last_error"]:
+        text += f", last error: {output.one_line(worker['last_error'])}"
+    counts = _list_counts(worker)[:_WORKER_COUNTS_MAX]
+    if last := worker.get("last"):
+        found = ", ".join(_list_counts(last))
+        ago = f"last run {output.format_duration((now - last['at']) / 1000)} ago"
+        counts.append(f"{ago} ({found})" if found else ago)
+    if counts:
+        text += f"; {', '.join(counts)}"
+    return text + (f"; {output.one_line(worker['why'])}" if worker.get("why") else "")
 
 
-def _counts(said: dict[str, Any]) -> list[str]:
-    """Tell what a room counts; its times and settings are for programs."""
+def _list_counts(fields: dict[str, Any]) -> list[str]:
+    """List the counts of a worker, without its times and settings."""
     return [
         f"{name} {value:,}"
-        for name, value in said.items()
-        if type(value) is int and value < _TIMES_FROM and name not in _NO_COUNTS
+        for name, value in fields.items()
+        if type(value) is int and value < _COUNT_MAX and name not in _NOT_COUNTS
     ]
-
-
-def _last(last: dict[str, Any] | None, now: float) -> list[str]:
-    """Tell of a room's last run, if it has runs."""
-    if not last:
-        return []
-    found = ", ".join(_counts(last))
-    ago = f"last run {output.span((now - last['at']) / 1000)} ago"
-    return [f"{ago} ({found})" if found else ago]

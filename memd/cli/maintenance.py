@@ -1,7 +1,6 @@
-"""consolidate, reindex, vacuum."""
+"""The commands for upkeep: `memd consolidate`, `reindex` and `vacuum`."""
 
 import contextlib
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,141 +9,128 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import daemon_call, output
-
-# MERGED from memd.cli.consolidate:
-# MERGED `memd consolidate`: tidy near-duplicates away now, see what that would do, or take it back.
-
+from memd.cli.terminal import DryRunOption, JsonOption, print_result, progress_bar
 
 _ROUNDS_MAX = 1_000
-_RUNS = 20
+_RUNS_SHOWN = 20
+_POLL_S = 0.25
+"""Seconds between two questions about the progress of a reindex."""
+_PROGRESS_LINES = 10
+"""Lines that a reindex prints where there is no terminal."""
+_VERDICT_VERBS = {
+    "supersedes": "would hide",
+    "contradicts": "contradicts",
+    "similar_to": "is similar to",
+}
+
+Report = dict[str, Any]
+
+
+# ── consolidate ──────────────────────────────────────────────────────────────────────────────────
 
 
 def run_consolidate(
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Only show the pairs, and what in their text decides."),
+        typer.Option("--dry-run", help="Show the pairs and the reasons, and change nothing."),
     ] = False,
     undo: Annotated[
         str | None,
         typer.Option(
-            metavar="RUN|ID|PAIR",
-            help="Take back a run (r7), one memory (#12) or a pair (12,15).",
+            metavar="RUN|ID|PAIR", help="Undo a run (r7), one memory (#12) or a pair (12,15)."
         ),
     ] = None,
     runs: Annotated[
         bool, typer.Option("--runs", help="List the latest runs that changed something.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Let newer memories hide older ones that say the same, and mark those that contradict.
+    """Hide older memories that newer ones repeat or correct, and mark contradictions.
 
-    The daemon does so by itself every few minutes; this asks it to do so now, never beside it.
-
-    Nothing is deleted: what is hidden can be shown again, and is then never hidden by the same one.
+    The daemon does this by itself every few minutes. Nothing is deleted: a memory that is shown again by
+    --undo is never hidden by the same memory again.
     """
     if runs and (undo or dry_run):
-        daemon_call.refuse("--runs only lists; leave out --undo and --dry-run")
+        daemon_call.fail("--runs only lists; leave out --undo and --dry-run")
+    found: Any
     if runs:
-        found: Any = daemon_call.call("memd/consolidate/runs", limit=_RUNS)["runs"]
-        lines = _runs(found)
+        found = daemon_call.call("memd/consolidate/runs", limit=_RUNS_SHOWN)["runs"]
+        lines = _format_runs(found)
     elif undo:
         found = daemon_call.call("memd/consolidate/undo", what=undo, dry_run=dry_run)["report"]
-        lines = _undone(found)
+        lines = _format_undone(found)
     elif dry_run:
         found = daemon_call.call("memd/consolidate", dry_run=True)["report"]
-        lines = _pairs(found)
+        lines = _format_pairs(found)
     else:
-        found = _rounds()
-        lines = _told(found)
-    print(json.dumps(found, ensure_ascii=False) if as_json else "\n".join(lines))
+        found = _run_all_rounds()
+        lines = _format_rounds(found)
+    print_result(found, lines, as_json=as_json)
 
 
-def _rounds() -> list[dict[str, Any]]:
-    """One round after another, until nothing is left to be looked at."""
-    ticks: list[dict[str, Any]] = []
-    while len(ticks) < _ROUNDS_MAX:
-        ticks.append(daemon_call.call("memd/consolidate", dry_run=False)["report"])
-        if not ticks[-1]["has_more"]:
+def _run_all_rounds() -> list[Report]:
+    """Consolidate until no memory is left to examine."""
+    rounds: list[Report] = []
+    while len(rounds) < _ROUNDS_MAX:
+        rounds.append(daemon_call.call("memd/consolidate", dry_run=False)["report"])
+        if not rounds[-1]["has_more"]:
             break
-    return ticks
+    return rounds
 
 
-def _told(ticks: list[dict[str, Any]]) -> Iterator[str]:
-    total = {
-        name: sum(tick[name] for tick in ticks)
-        for name in ("examined", "superseded", "contradicts", "similar")
-    }
+def _format_rounds(rounds: list[Report]) -> Iterator[str]:
+    names = ("examined", "superseded", "contradicts", "similar")
+    total = {name: sum(one[name] for one in rounds) for name in names}
     yield (
-        f"looked at {output.plural(total['examined'], 'memory')}: {total['superseded']:,} hidden by"
+        f"examined {output.plural(total['examined'], 'memory')}: {total['superseded']:,} hidden by"
         f" newer ones, {output.plural(total['contradicts'], 'contradiction')},"
-        f" {total['similar']:,} similar and kept"
+        f" {total['similar']:,} similar"
     )
-    done = [tick["run"] for tick in ticks if tick["run"] is not None]
-    if done:
-        names = ", ".join(f"r{number}" for number in done)
-        yield f"{'run' if len(done) == 1 else 'runs'} {names}; `{daemon_call.typed(f'consolidate --undo r{done[-1]}')}` takes it back"
-    if ticks[-1]["waiting"]:
-        yield f"{output.plural(ticks[-1]['waiting'], 'memory')} not indexed yet; the next round takes them"
+    runs = [one["run"] for one in rounds if one["run"] is not None]
+    if runs:
+        undo = daemon_call.format_command(f"consolidate --undo r{runs[-1]}")
+        label = "run" if len(runs) == 1 else "runs"
+        yield f"{label} {', '.join(f'r{number}' for number in runs)}; to undo: `{undo}`"
+    if waiting := rounds[-1]["waiting"]:
+        yield f"{output.plural(waiting, 'memory')} not indexed yet; the next round examines them"
 
 
-def _pairs(found: list[dict[str, Any]]) -> Iterator[str]:
-    if not found:
-        yield "no pair to decide: nothing new says what an older memory says"
-    for pair in found:
+def _format_pairs(pairs: list[Report]) -> Iterator[str]:
+    if not pairs:
+        yield "nothing to do: no new memory repeats or corrects an older one"
+    for pair in pairs:
         newer, older = f"#{pair['newer_id']}", f"#{pair['older_id']}"
-        yield f"{newer} {_VERBS[pair['verdict']]} {older}  ({_measure(pair)})"
-        yield f"    because: {output.line(pair['finding'])}"
-        yield f"    {newer}  {output.line(pair['newer'])}"
-        yield f"    {older}  {output.line(pair['older'])}"
+        space = f" in {output.one_line(pair['space'])}" if pair["space"] else ""
+        reason = "the same words" if pair["cosine"] is None else f"cosine {pair['cosine']:.3f}{space}"
+        yield f"{newer} {_VERDICT_VERBS[pair['verdict']]} {older}  ({reason})"
+        yield f"    because: {output.one_line(pair['finding'])}"
+        yield f"    {newer}  {output.one_line(pair['newer'])}"
+        yield f"    {older}  {output.one_line(pair['older'])}"
 
 
-_VERBS = {
-    "supersedes": "would hide",
-    "contradicts": "contradicts",
-    "similar_to": "is similar to, and stays beside,",
-}
-
-
-def _measure(pair: dict[str, Any]) -> str:
-    if pair["cosine"] is None:
-        return "the same words"
-    space = f" in {output.line(pair['space'])}" if pair["space"] else ""
-    return f"cosine {pair['cosine']:.3f}{space}"
-
-
-def _undone(found: dict[str, Any]) -> Iterator[str]:
-    would = "would show" if found["is_dry_run"] else "shows"
-    for newer, older in found["shown"]:
-        yield f"#{older} {would} again beside #{newer}"
-    for newer, older in found["compatible"]:
-        verb = "would be" if found["is_dry_run"] else "is"
+def _format_undone(report: Report) -> Iterator[str]:
+    verb = "would be" if report["is_dry_run"] else "is"
+    for newer, older in report["shown"]:
+        yield f"#{older} {verb} visible again beside #{newer}"
+    for newer, older in report["compatible"]:
         yield f"#{newer} {verb} compatible with #{older}: both hold"
-    if not found["is_dry_run"]:
-        yield "no later round does it again"
+    if not report["is_dry_run"]:
+        yield "later rounds leave these pairs alone"
 
 
-def _runs(found: list[dict[str, Any]]) -> Iterator[str]:
-    if not found:
+def _format_runs(runs: list[Report]) -> Iterator[str]:
+    if not runs:
         yield "no run has changed anything yet"
-    for one in found:
-        taken = f"  (taken back {output.minute(one['undone_at'])})" if one["undone_at"] else ""
+    for run in runs:
+        undone = f"  (undone {output.format_time(run['undone_at'])})" if run["undone_at"] else ""
         yield (
-            f"r{one['id']}  {output.minute(one['at'])}  looked at {one['examined']:,}, {one['superseded']:,} hidden,"
-            f" {output.plural(one['contradicts'], 'contradiction')}, {one['similar']:,} similar{taken}"
+            f"r{run['id']}  {output.format_time(run['at'])}  examined {run['examined']:,},"
+            f" {run['superseded']:,} hidden, {output.plural(run['contradicts'], 'contradiction')},"
+            f" {run['similar']:,} similar{undone}"
         )
 
 
-# MERGED from memd.cli.reindex:
-# MERGED `memd reindex`: compute everything derived anew; with `--embeddings`, what a learned model makes.
-
-
-_LONG_S = 3_600.0
-_LOOK_S = 0.25
-_LINES = 10
-"""Lines that tell of the progress where there is no terminal."""
-
-Said = dict[str, Any]
-Drawn = Callable[[Said], None]
+# ── reindex ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_reindex(
@@ -152,137 +138,121 @@ def run_reindex(
         bool,
         typer.Option(
             "--embeddings",
-            help="Only the vectors of the learned model; it goes on if you interrupt it.",
+            help="Only recompute the vectors of the embedding model, and wait for them.",
         ),
     ] = False,
 ) -> None:
-    """Rebuild full text and vectors from the memories. Always safe.
+    """Rebuild the full-text index and the vectors from the memories. Always safe.
 
-    The vectors of a learned model follow in the background; `memd status` tells how far they are.
+    The vectors of an embedding model follow in the background; `memd status` shows the progress.
     """
     started = time.monotonic()
     if embeddings:
-        _embeddings(started)
-        return
-    daemon_call.call("memd/reindex", _LONG_S)
-    count = daemon_call.call("memd/status")["summaries"]["count"]
-    print(f"done in {time.monotonic() - started:.1f} s: {output.plural(count, 'memory')}")
+        space, count = _recompute_embeddings()
+        amount = f"{output.plural(count, 'passage')} in {space}"
+    else:
+        daemon_call.call("memd/reindex", daemon_call.LONG_S)
+        count = daemon_call.call("memd/status")["summaries"]["count"]
+        amount = output.plural(count, "memory")
+    print(f"done in {time.monotonic() - started:.1f} s: {amount}")
 
 
-def _embeddings(started: float) -> None:
-    """Have everything embedded anew, and watch."""
-    begun = daemon_call.call("memd/reindex", _LONG_S, embeddings=True)["report"]
+def _recompute_embeddings() -> tuple[str, int]:
+    """Have all vectors recomputed and show the progress; return the space and the number of vectors."""
+    report = daemon_call.call("memd/reindex", daemon_call.LONG_S, embeddings=True)["report"]
     try:
-        with _progress(begun["space"]) as draw:
-            said = _watch(draw)
+        with _show_backfill(report["space"]) as update:
+            while True:
+                workers = daemon_call.call("memd/status")["rooms"]
+                backfill = next(worker for worker in workers if worker["name"] == "backfill")
+                update(backfill)
+                if not backfill["missing"]:
+                    return backfill["space"], backfill["done"]
+                time.sleep(_POLL_S)
     except KeyboardInterrupt:
-        print("it goes on in the background; `memd status` tells how far it is")
+        print("this goes on in the background; `memd status` shows the progress")
         raise
-    took = time.monotonic() - started
-    print(f"done in {took:.1f} s: {output.plural(said['done'], 'passage')} in {said['space']}")
-
-
-def _watch(draw: Drawn) -> Said:
-    """Show how far it is until nothing is missing."""
-    while True:
-        rooms = daemon_call.call("memd/status")["rooms"]
-        said: Said = next(room for room in rooms if room["name"] == "backfill")
-        draw(said)
-        if not said["missing"]:
-            return said
-        time.sleep(_LOOK_S)
 
 
 @contextlib.contextmanager
-def _progress(space: str) -> Iterator[Drawn]:
-    """Draw a bar on a terminal; else say now and then on stderr how far it is."""
+def _show_backfill(space: str) -> Iterator[Callable[[Report], None]]:
+    """Draw a progress bar on a terminal; else print some lines to stderr."""
     if not sys.stderr.isatty():
-        yield _Lines()
+        last: tuple[int, str] | None = None
+
+        def print_line(backfill: Report) -> None:
+            nonlocal last
+            done, total = backfill["done"], backfill["done"] + backfill["missing"]
+            step = _PROGRESS_LINES * done // total if total else _PROGRESS_LINES
+            if (step, backfill["why"]) != last:
+                last = step, backfill["why"]
+                print(f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr)
+
+        yield print_line
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    with progress_bar(output.one_line(space), shows_time_left=False) as update:
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-               TextColumn("{task.fields[left]}"))  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(output.line(space), total=None, left="")
-
-        def draw(said: Said) -> None:
-            total = said["done"] + said["missing"]
-            bar.update(task, completed=said["done"], total=total, left=_left(said))
+        def draw(backfill: Report) -> None:
+            done, total = backfill["done"], backfill["done"] + backfill["missing"]
+            update(done, total, f"{done}/{total}  {_format_wait(backfill)}")
 
         yield draw
 
 
-class _Lines:
-    """A line whenever a tenth more is done, or the model stops answering."""
-
-    def __init__(self) -> None:
-        self._last: tuple[int, str] | None = None
-
-    def __call__(self, said: Said) -> None:
-        total = said["done"] + said["missing"]
-        now = (_LINES * said["done"] // total if total else _LINES, said["why"])
-        if now != self._last:
-            self._last = now
-            print(f"{said['done']:,} of {total:,}  {_left(said)}".rstrip(), file=sys.stderr)
+def _format_wait(backfill: Report) -> str:
+    """Say how long the rest will take, or why it waits."""
+    if backfill["why"]:
+        return f"waiting: {output.one_line(backfill['why'])}"
+    eta_s = backfill["eta_s"]
+    return "" if eta_s is None else f"{output.format_duration(eta_s)} left"
 
 
-def _left(said: Said) -> str:
-    """Say how long it will take, or why it waits."""
-    if said["why"]:
-        return f"waits: {output.line(said['why'])}"
-    return "" if said["eta_s"] is None else f"{output.span(said['eta_s'])} left"
+# ── vacuum ───────────────────────────────────────────────────────────────────────────────────────
 
 
-# MERGED from memd.cli.vacuum:
-# MERGED `memd vacuum`: cut down what is old, drop vectors that no model in use can compare, give room back.
+def run_vacuum(dry_run: DryRunOption = False) -> None:
+    """Shorten old events, drop the vectors of models that are not used any more, shrink the vault.
 
+    `retention` in config.toml sets what is old. Only memories that expired long ago are deleted.
 
-def run_vacuum(
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would go, and how many bytes.")
-    ] = False,
-) -> None:
-    """Cut down what is old, drop the vectors of models that are not used any more, shrink the vault.
-
-    What counts as old is said under `retention` in config.toml. No memory goes that has not expired long ago.
-
-    Searches go on; what agents do meanwhile is kept by their hooks until the file is written.
+    Searches continue meanwhile; hooks spool new events until the file is written.
     """
-    said = daemon_call.call("memd/vacuum", _LONG_S, dry_run=dry_run)["report"]
-    print("\n".join(_lines(said)))
+    report = daemon_call.call("memd/vacuum", daemon_call.LONG_S, dry_run=dry_run)["report"]
+    print("\n".join(_format_vacuum(report)))
 
 
-def _lines(said: dict[str, Any]) -> Iterator[str]:
-    yield from _aged(said["retention"])
-    verb = "would drop" if said["is_dry_run"] else "dropped"
-    for one in said["dropped"]:
-        count, size = output.plural(one["vectors"], "vector"), output.size(one["bytes"])
-        yield f"{verb} {output.line(one['space'])}: {count}, {size}"
-    if not said["dropped"]:
-        yield "no space of vectors that is not in use"
-    if said["note"]:
-        yield output.line(said["note"])
-    if said["is_dry_run"]:
-        size = said["free"] + sum(one["bytes"] for one in said["dropped"])
-        size += said["retention"]["bytes"]
-        yield f"would free about {output.size(size)} of {output.size(said['before'])}"
+def _format_vacuum(report: Report) -> Iterator[str]:
+    yield from _format_retention(report["retention"])
+    verb = "would drop" if report["is_dry_run"] else "dropped"
+    for space in report["dropped"]:
+        count, size = output.plural(space["vectors"], "vector"), output.format_size(space["bytes"])
+        yield f"{verb} {output.one_line(space['space'])}: {count}, {size}"
+    if not report["dropped"]:
+        yield "no unused vectors"
+    if report["note"]:
+        yield output.one_line(report["note"])
+    before = output.format_size(report["before"])
+    if report["is_dry_run"]:
+        dropped = sum(space["bytes"] for space in report["dropped"])
+        size = report["free"] + dropped + report["retention"]["bytes"]
+        yield f"would free about {output.format_size(size)} of {before}"
     else:
-        freed = max(0, said["before"] - said["after"])
-        yield f"freed {output.size(freed)}: {output.size(said['before'])} → {output.size(said['after'])}"
+        freed = output.format_size(max(0, report["before"] - report["after"]))
+        yield f"freed {freed}: {before} → {output.format_size(report['after'])}"
 
 
-def _aged(aged: dict[str, Any]) -> Iterator[str]:
-    verb = "would " if aged["is_dry_run"] else ""
-    events, size = output.plural(aged["compacted"], "event"), output.size(aged["bytes"])
-    if aged["compacted"]:
-        cut = f"{verb}cut down {events} older than {aged['days']} days to what is cited"
-        yield f"{cut}: {size}"
-    if aged["expired"]:
-        past = "drop" if verb else "dropped"
-        yield f"{verb}{past} {output.plural(aged['expired'], 'memory')} that expired long ago"
-    if aged["archived"]:
-        yield f"{verb}hide {output.plural(aged['archived'], 'memory')} that no answer ever returned"
-    if not (aged["compacted"] or aged["expired"] or aged["archived"]):
-        yield "nothing that is old enough to cut down"
+def _format_retention(retention: Report) -> Iterator[str]:
+    would = "would " if retention["is_dry_run"] else ""
+    if retention["compacted"]:
+        events = output.plural(retention["compacted"], "event")
+        size = output.format_size(retention["bytes"])
+        verb = "shorten" if would else "shortened"
+        yield f"{would}{verb} {events} older than {retention['days']} days to what is cited: {size}"
+    if retention["expired"]:
+        memories = output.plural(retention["expired"], "memory")
+        yield f"{would}{'drop' if would else 'dropped'} {memories} that expired long ago"
+    if retention["archived"]:
+        memories = output.plural(retention["archived"], "memory")
+        yield f"{would}{'hide' if would else 'hid'} {memories} that no answer has ever returned"
+    if not (retention["compacted"] or retention["expired"] or retention["archived"]):
+        yield "no old events to shorten"

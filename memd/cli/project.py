@@ -1,7 +1,5 @@
-"""project, switch."""
+"""`memd project` and `memd switch`: projects, and where memd captures and recalls."""
 
-import json
-import sys
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Annotated, Any
@@ -9,173 +7,158 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import daemon_call, health, output
+from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result
 
-# MERGED from memd.cli.project:
-# MERGED `memd project`: which one this is and why; all of them; two that are one; another name.
-
-
-_Json = Annotated[bool, typer.Option("--json", help="Everything, for programs.")]
-_Place = Annotated[
+_AnyProject = Annotated[
     str | None,
-    typer.Argument(metavar="PROJECT", help="A name, a key or a directory; else here."),
+    typer.Argument(
+        metavar="PROJECT", help="A name, a key or a directory. Default: this directory."
+    ),
 ]
 
 
+# ── project ──────────────────────────────────────────────────────────────────────────────────────
+
+
 def run_project(context: typer.Context) -> None:
-    """Tell which project this directory belongs to and why, list them all, merge two, or rename one.
+    """Show the project of this directory, list, merge or rename projects.
 
-    The git repository around a directory names it, and worktrees share one project.
+    A project is named by the git repository around a directory; all worktrees of one share a project.
 
-    Your own word comes first: projects.toml beside config.toml, such as "~/code/shop-*" = "shop".
+    projects.toml, beside config.toml, overrides that: "~/code/shop-*" = "shop".
     """
     if context.invoked_subcommand is None:
-        print("\n".join(_told(_ask(None))))
+        run_show()
 
 
-def shown(place: _Place = None, as_json: _Json = False) -> None:
-    """Tell which project it is and why, how much is remembered of it, and what is switched off."""
-    found = _ask(place)
-    print(json.dumps(found, ensure_ascii=False) if as_json else "\n".join(_told(found)))
+def run_show(project: _AnyProject = None, as_json: JsonOption = False) -> None:
+    """Show which project this is and why, what memd remembers of it, and what is switched off."""
+    if project is None:
+        found = daemon_call.call("memd/project", directory=daemon_call.current_directory())
+    else:
+        found = daemon_call.call("memd/project", project=daemon_call.read_project(project))
+    print_result(found, _format_project(found), as_json=as_json)
 
 
-def listed(as_json: _Json = False) -> None:
-    """List every project, the one where something happened or was kept last at the top."""
+def run_list(as_json: JsonOption = False) -> None:
+    """List all projects, the one used last first."""
     found = daemon_call.call("memd/projects")["projects"]
-    if as_json:
-        print(json.dumps(found, ensure_ascii=False))
-        return
-    if not found:
-        print("none yet; a project begins with the first thing that is kept of it")
-    for one in sorted(found, key=lambda one: -_last(one)):
-        print("\n".join(_row(one)))
+    print_result(found, _format_projects(found), as_json=as_json)
 
 
-def merge(
-    project: Annotated[str, typer.Argument(metavar="PROJECT", help="The one that goes.")],
-    into: Annotated[str, typer.Argument(metavar="INTO", help="The one that stays.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would move.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    as_json: _Json = False,
+def run_merge(
+    project: Annotated[
+        str, typer.Argument(metavar="PROJECT", help="The project to merge; it disappears.")
+    ],
+    into: Annotated[str, typer.Argument(metavar="INTO", help="The project that stays.")],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Make two projects one. What has the same topic key is settled: the newest value holds.
+    """Merge one project into another. For memories with the same topic key, the newest one holds.
 
-    The directories of the one that goes belong to the other from then on. There is no way back.
+    The directories of the merged project belong to the other one from then on. This cannot be undone.
     """
     names: dict[str, Any] = {
-        "project": daemon_call.place(project),
-        "into": daemon_call.place(into),
+        "project": daemon_call.read_project(project),
+        "into": daemon_call.read_project(into),
     }
     if dry_run or not yes:
         plan = daemon_call.call("memd/project/merge", dry_run=True, **names)
-        print(json.dumps(plan, ensure_ascii=False) if as_json else "\n".join(_moves(plan)))
+        print_result(plan, _format_merge(plan), as_json=as_json)
         if dry_run:
             return
-        _confirm()
+        confirm("Merge them? This cannot be undone.", "nothing was moved")
     merged = daemon_call.call("memd/project/merge", dry_run=False, **names)
-    print(json.dumps(merged, ensure_ascii=False) if as_json else "\n".join(_moves(merged)))
+    print_result(merged, _format_merge(merged), as_json=as_json)
 
 
-def rename(
+def run_rename(
     project: Annotated[
-        str, typer.Argument(metavar="PROJECT", help="A name, key or directory.")
+        str, typer.Argument(metavar="PROJECT", help="A name, a key or a directory.")
     ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
 ) -> None:
-    """Call a project something else. Its directories stay its own."""
+    """Rename a project. It keeps its directories."""
     found = daemon_call.call(
-        "memd/project/rename", project=daemon_call.place(project), name=name
+        "memd/project/rename", project=daemon_call.read_project(project), name=name
     )
-    print(f"{output.line(found['key'])} is called {output.line(found['name'])}")
+    print(f"{output.one_line(found['key'])} is now named {output.one_line(found['name'])}")
 
 
-PROJECT_COMMANDS = {"show": shown, "list": listed, "merge": merge, "rename": rename}
-"""The parts of the command, in the order of the help page."""
+SUBCOMMANDS = {"show": run_show, "list": run_list, "merge": run_merge, "rename": run_rename}
+"""The subcommands of `memd project`, in the order of the help page."""
 
 
-def _ask(place: str | None) -> dict[str, Any]:
-    if place is not None:
-        return daemon_call.call("memd/project", project=daemon_call.place(place))
-    return daemon_call.call("memd/project", directory=daemon_call.here())
-
-
-def _told(found: dict[str, Any]) -> Iterator[str]:
-    yield health.place(found)
-    yield from output.table(_rows(found))
+def _format_project(found: dict[str, Any]) -> Iterator[str]:
+    yield health.format_project_here(found)
+    yield from output.format_table(_list_facts(found))
     if found["before"]:
+        before, key = output.one_line(found["before"]), output.one_line(found["key"])
+        later = "" if found["is_known"] else ", once something is stored here"
         yield (
-            f"what was kept before projects.toml said so is in {output.line(found['before'])};"
-            f" `memd project merge {output.line(found['before'])} {output.line(found['key'])}` brings it here"
-            + ("" if found["is_known"] else ", once something is kept here")
+            f"memories from before the entry in projects.toml are in {before};"
+            f" `memd project merge {before} {key}` moves them here{later}"
         )
     if found["trouble"]:
-        yield output.line(found["trouble"])
+        yield output.one_line(found["trouble"])
 
 
-def _rows(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "key", output.line(found["key"])
-    yield "holds", _amount(found) if found["is_known"] else "nothing yet"
+def _list_facts(found: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "key", output.one_line(found["key"])
+    yield "contains", _format_amount(found) if found["is_known"] else "nothing yet"
     if found["last_event_at"]:
-        yield "last event", output.minute(found["last_event_at"])
-    for n, key in enumerate(found["aliases"]):
-        yield "" if n else "merged in", output.line(key)
+        yield "last event", output.format_time(found["last_event_at"])
+    for number, key in enumerate(found["aliases"]):
+        yield "" if number else "merged in", output.one_line(key)
     yield "memd", found["switch"]["reason"]
 
 
-def _row(one: dict[str, Any]) -> Iterator[str]:
-    last = output.day(_last(one)) if _last(one) else "never"
-    switch = one["switch"]
-    off = (
-        ""
-        if switch["captures"] and switch["recalls"]
-        else f"  ({output.line(switch['reason'])})"
-    )
-    yield f"{output.line(one['name'])}  {_amount(one)}, last {last}{off}"
-    if one["key"] != one["name"]:
-        yield f"    {output.line(one['key'])}"
-    yield from (f"    merged in: {output.line(key)}" for key in one["aliases"])
+def _format_projects(projects: list[dict[str, Any]]) -> Iterator[str]:
+    if not projects:
+        yield "no projects yet; a project begins with the first event that is captured in it"
+    for project in sorted(projects, key=_find_last_use, reverse=True):
+        last_use, switch = _find_last_use(project), project["switch"]
+        last = output.format_date(last_use) if last_use else "never"
+        is_on = switch["captures"] and switch["recalls"]
+        off = "" if is_on else f"  ({output.one_line(switch['reason'])})"
+        yield f"{output.one_line(project['name'])}  {_format_amount(project)}, last {last}{off}"
+        if project["key"] != project["name"]:
+            yield f"    {output.one_line(project['key'])}"
+        yield from (f"    merged in: {output.one_line(key)}" for key in project["aliases"])
 
 
-def _last(one: dict[str, Any]) -> int:
-    """When something happened or was kept there last; 0: never."""
-    return max(one["last_event_at"] or 0, one["last_memory_at"] or 0)
+def _find_last_use(project: dict[str, Any]) -> int:
+    """Return when an event or a memory was stored last; 0 for never."""
+    return max(project["last_event_at"] or 0, project["last_memory_at"] or 0)
 
 
-def _amount(one: dict[str, Any]) -> str:
+def _format_amount(counts: dict[str, Any]) -> str:
     nouns = (("memories", "memory"), ("sessions", "session"), ("events", "event"))
-    return ", ".join(output.plural(one[name], noun) for name, noun in nouns)
+    return ", ".join(output.plural(counts[name], noun) for name, noun in nouns)
 
 
-def _moves(plan: dict[str, Any]) -> Iterator[str]:
-    verb = "would move" if plan["is_dry_run"] else "moved"
+def _format_merge(plan: dict[str, Any]) -> Iterator[str]:
+    would = "would " if plan["is_dry_run"] else ""
     source, into = plan["source"], plan["into"]
-    yield f"{verb} {_amount(plan)}"
-    yield f"    from {output.line(source['name'])} ({output.line(source['key'])})"
-    yield f"    into {output.line(into['name'])} ({output.line(into['key'])})"
-    hides = "would hide" if plan["is_dry_run"] else "hides"
-    for one in plan["replaced"]:
-        yield f"#{one['newer_id']} {hides} #{one['older_id']}: {output.line(one['topic_key'])}"
-    for one in plan["pinned"]:
-        yield f"#{one['older_id']} is pinned and stays beside #{one['newer_id']}"
+    yield f"{would}{'move' if would else 'moved'} {_format_amount(plan)}"
+    yield f"    from {output.one_line(source['name'])} ({output.one_line(source['key'])})"
+    yield f"    into {output.one_line(into['name'])} ({output.one_line(into['key'])})"
+    hide = "would hide" if would else "hides"
+    for pair in plan["replaced"]:
+        topic = output.one_line(pair["topic_key"])
+        yield f"#{pair['newer_id']} {hide} #{pair['older_id']}: {topic}"
+    for pair in plan["pinned"]:
+        yield f"#{pair['older_id']} is pinned and stays beside #{pair['newer_id']}"
     if plan["switch"]:
-        yield output.line(plan["switch"])
+        yield output.one_line(plan["switch"])
 
 
-def _confirm() -> None:
-    if not sys.stdin.isatty():
-        daemon_call.refuse("nothing was moved; say --yes to mean it")
-    if not typer.confirm("Make them one? There is no way back."):
-        print("nothing was moved")
-        raise typer.Exit(1)
+# ── switch ───────────────────────────────────────────────────────────────────────────────────────
 
 
-# MERGED from memd.cli.switch:
-# MERGED `memd switch`: less of memd for one project or session, or all of it again.
-
-
-class State(StrEnum):
-    """What may hold in a place."""
+class SwitchState(StrEnum):
+    """What memd does in a project or a session."""
 
     ON = "on"
     OFF = "off"
@@ -183,68 +166,69 @@ class State(StrEnum):
     RECALL_ONLY = "recall-only"
 
 
-_WORDS = {
-    (True, True): "on",
-    (False, False): "off",
-    (True, False): "capture-only",
-    (False, True): "recall-only",
+_STATES = {
+    (True, True): SwitchState.ON,
+    (False, False): SwitchState.OFF,
+    (True, False): SwitchState.CAPTURE_ONLY,
+    (False, True): SwitchState.RECALL_ONLY,
 }
+"""(captures, recalls) → state."""
 
 
 def run_switch(
     state: Annotated[
-        State | None,
-        typer.Argument(metavar="STATE", help="If left out, what was said so far is listed."),
+        SwitchState | None,
+        typer.Argument(metavar="STATE", help="Without it, list all switches."),
     ] = None,
     project: Annotated[
         str | None,
         typer.Option(
-            "--project", "-p", help="A name or directory; else the one of this directory."
+            "--project", "-p", help="A name or directory. Default: the project of this directory."
         ),
     ] = None,
     session: Annotated[
         str | None,
-        typer.Option("--session", help="One session by its id; says more than its project."),
+        typer.Option("--session", help="A session by its id; overrides its project."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="For programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Switch memd off, or half of it, for one project or session: on, off, capture-only or recall-only.
+    """Switch memd on, off, to capture-only or to recall-only for one project or session.
 
-    capture-only: what agents do is kept, and nothing is shown to them unasked.
+    capture-only: memd captures events, and injects nothing into sessions.
 
-    recall-only: memories are shown, and nothing new is kept, also not by an import.
+    recall-only: memd injects memories, and captures nothing, not even by an import.
 
-    Whoever asks is always answered (mem_search, `memd search`), and `memd remember` keeps what it is told.
+    Searches (mem_search, `memd search`) and `memd remember` work in every state.
     """
     if project is not None and session is not None:
-        daemon_call.refuse("say --project or --session, not both")
+        daemon_call.fail("give --project or --session, not both")
     if state is None:
         if project is not None or session is not None:
-            daemon_call.refuse("say what it should be: on, off, capture-only or recall-only")
-        said = daemon_call.call("memd/switch")["switches"]
-        print(json.dumps(said, ensure_ascii=False) if as_json else "\n".join(_lines(said)))
+            daemon_call.fail("give a state: on, off, capture-only or recall-only")
+        switches = daemon_call.call("memd/switch")["switches"]
+        print_result(switches, _format_switches(switches), as_json=as_json)
         return
-    where: dict[str, Any] = {"session": session, "directory": daemon_call.here()}
+    target: dict[str, Any] = {"session": session, "directory": daemon_call.current_directory()}
     if project is not None:
-        where["project"] = daemon_call.place(project)
-    told = daemon_call.call("memd/switch", state=state.value, **where)
-    print(json.dumps(told, ensure_ascii=False) if as_json else _told_switch(told))
+        target["project"] = daemon_call.read_project(project)
+    switched = daemon_call.call("memd/switch", state=state.value, **target)
+    print_result(switched, [_format_switched(switched)], as_json=as_json)
 
 
-def _told_switch(told: dict[str, Any]) -> str:
-    if "session" in told:
-        where, switch = f"session {told['session']}", told["switch"]
+def _format_switched(switched: dict[str, Any]) -> str:
+    if "session" in switched:
+        target, switch = f"session {switched['session']}", switched["switch"]
     else:
-        where, switch = f"project {told['here']['name']}", told["here"]["switch"]
-    state = _WORDS[switch["captures"], switch["recalls"]]
-    return f"memd is {state} for {output.line(where)}"
+        target, switch = f"project {switched['here']['name']}", switched["here"]["switch"]
+    state = _STATES[switch["captures"], switch["recalls"]]
+    return f"memd is {state} for {output.one_line(target)}"
 
 
-def _lines(said: list[dict[str, Any]]) -> list[str]:
-    if not said:
-        return ["on everywhere"]
-    return [
-        f"{_WORDS[one['captures'], one['recalls']]:<13}{one['scope']:<8} {output.line(one['name'])}"
-        f"  ({output.line(one['target'])}), since {output.minute(one['at'])}"
-        for one in said
-    ]
+def _format_switches(switches: list[dict[str, Any]]) -> Iterator[str]:
+    if not switches:
+        yield "on everywhere"
+    for switch in switches:
+        state = _STATES[switch["captures"], switch["recalls"]].value
+        name, target = output.one_line(switch["name"]), output.one_line(switch["target"])
+        since = output.format_time(switch["at"])
+        yield f"{state:<13}{switch['scope']:<8} {name}  ({target}), since {since}"

@@ -1,7 +1,6 @@
-"""search, get, timeline, why."""
+"""The commands that answer questions: `memd search`, `get`, `timeline` and `why`."""
 
 import datetime as dt
-import json
 import shutil
 import time
 from collections.abc import Iterator
@@ -10,13 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from memd.cli import daemon_call, output
+from memd.cli.terminal import JsonOption, print_result
 from memd.models import Kind
 
-# MERGED from memd.cli.search:
-# MERGED `memd search`: what is known about this, from a shell.
-
-
 KINDS = f"One of {', '.join(Kind)}."
+_LINE_CHARACTERS_MAX = 100
+_DAY = dt.timedelta(days=1)
+
+
+# ── search ───────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_search(  # noqa: PLR0913  # one parameter per option
@@ -25,127 +26,116 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     ],
     *,
     project: Annotated[
-        str, typer.Option(help="current (where you stand, and global), all, or a name.")
+        str,
+        typer.Option(
+            help="current (the project of this directory, and global), all, or a name."
+        ),
     ] = "current",
     k: Annotated[
-        int | None, typer.Option("-k", metavar="N", help="How many hits; 5 if not configured.")
+        int | None, typer.Option("-k", metavar="N", help="Number of hits. Default: 5.")
     ] = None,
     kind: Annotated[
         list[str] | None, typer.Option(help=f"Only this kind; may be repeated. {KINDS}")
     ] = None,
     profile: Annotated[
-        str | None, typer.Option(help="Another recipe of ranking: memd, siftcoder, your own.")
+        str | None,
+        typer.Option(help="Ranking profile: memd, siftcoder, or one of config.toml."),
     ] = None,
     superseded: Annotated[
-        bool, typer.Option("--superseded", help="Also what a newer memory replaced.")
+        bool, typer.Option("--superseded", help="Include memories that were superseded.")
     ] = False,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="How each score came about, and what missed the cut."),
+        typer.Option("--explain", help="Show how each score is made, and near misses."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Find memories: `#12 fix  2026-11-20  title`, then a snippet."""
+    """Search memories."""
     answer = daemon_call.call(
         "memd/search",
         query=" ".join(words),
         project=project,
         k=k,
-        kinds=known_kinds(kind),
+        kinds=check_kinds(kind),
         profile=profile,
         include_superseded=superseded or None,
         explain=explain or None,
-        directory=daemon_call.here(),
+        directory=daemon_call.current_directory(),
     )
-    if as_json:
-        print(json.dumps(answer, ensure_ascii=False))
-    else:
-        print("\n".join(_lines(answer, explain=explain)))
+    print_result(answer, _format_answer(answer, explain=explain), as_json=as_json)
     if explain and not as_json:
         from memd.cli import explain as cli_explain
 
         print()
-        cli_explain.draw(answer)
+        cli_explain.print_trace(answer)
 
 
-def known_kinds(given: list[str] | None) -> list[str] | None:
-    """Check the kinds that were asked for; None if that is every kind."""
-    for kind in given or ():
+def check_kinds(kinds: list[str] | None) -> list[str] | None:
+    """Exit with a message if a kind does not exist; return None for every kind."""
+    for kind in kinds or ():
         if kind not in tuple(Kind):
-            daemon_call.refuse(f"--kind: there is no {kind!r}; there are {', '.join(Kind)}")
-    return given or None
+            daemon_call.fail(f"--kind: there is no {kind!r}; there are {', '.join(Kind)}")
+    return kinds or None
 
 
-def _lines(answer: dict[str, Any], *, explain: bool) -> list[str]:
-    width = min(shutil.get_terminal_size().columns, 100)
-    lines = []
+def _format_answer(answer: dict[str, Any], *, explain: bool) -> Iterator[str]:
+    width = min(shutil.get_terminal_size().columns, _LINE_CHARACTERS_MAX)
     for hit in answer["hits"]:
-        lines += [output.headline(hit), *output.snippet(hit["snippet"], width=width)]
-        lines += [output.score(hit)] if explain else []
-    lines += [] if answer["hits"] else ["nothing found"]
-    lines += [f"({output.note(note)})" for note in answer.get("notes", ())]
+        yield output.format_headline(hit)
+        yield from output.format_snippet(hit["snippet"], width=width)
+        if explain:
+            yield output.format_score(hit)
+    if not answer["hits"]:
+        yield "nothing found"
+    for note in answer.get("notes", ()):
+        yield f"({output.format_note(note)})"
     if answer.get("suppressed"):
-        lines.append(f"(hidden: {output.counts(answer['suppressed'])})")
-    lines += [
-        f"({leg} could not answer: {output.line(why)})"
-        for leg, why in answer.get("degraded", {}).items()
-    ]
-    return lines
+        yield f"(hidden: {output.format_counts(answer['suppressed'])})"
+    for retriever, reason in answer.get("degraded", {}).items():
+        yield f"({retriever} could not answer: {output.one_line(reason)})"
 
 
-# MERGED from memd.cli.get:
-# MERGED `memd get`: whole memories.
+# ── get ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_get(
     ids: Annotated[list[str], typer.Argument(metavar="ID", help="12 or #12.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show memories whole."""
-    found = daemon_call.call("memd/get", ids=daemon_call.numbers(ids))
-    if as_json:
-        print(json.dumps(found, ensure_ascii=False))
-        return
-    print("\n\n".join(_whole(memory) for memory in found["memories"]))
-    if found.get("unknown"):
-        daemon_call.refuse("there is no memory " + ", ".join(f"#{n}" for n in found["unknown"]))
+    """Show memories in full."""
+    found = daemon_call.call("memd/get", ids=daemon_call.read_ids(ids))
+    memories = "\n\n".join(map(_format_memory, found["memories"]))
+    print_result(found, [memories], as_json=as_json)
+    if found.get("unknown") and not as_json:
+        daemon_call.fail("there is no memory " + ", ".join(f"#{n}" for n in found["unknown"]))
 
 
-def _whole(memory: dict[str, Any]) -> str:
+def _format_memory(memory: dict[str, Any]) -> str:
     facts = {
         "project": memory.get("project"),
         "session": memory.get("session_title"),
-        "time": output.minute(memory["at"]),
+        "time": output.format_time(memory["at"]),
         "tier": f"{memory['tier']}, from {memory['source']} by {memory['rule']}",
         "topic": memory.get("topic_key"),
         "tags": ", ".join(memory.get("tags") or ()),
         "files": ", ".join(memory.get("files") or ()),
-        "expires": output.minute(memory["expires_at"]) if memory.get("expires_at") else None,
+        "expires": memory.get("expires_at") and output.format_time(memory["expires_at"]),
     }
-    rows = [(name, output.line(str(value))) for name, value in facts.items() if value]
-    return "\n".join(
-        [output.headline(memory), *output.table(rows), "", output.clean(memory["body"])]
-    )
+    rows = [(name, output.one_line(str(value))) for name, value in facts.items() if value]
+    head = [output.format_headline(memory), *output.format_table(rows)]
+    return "\n".join([*head, "", output.clean(memory["body"])])
 
 
-# MERGED from memd.cli.timeline:
-# MERGED `memd timeline`: what happened around a memory, a time or a session, or in the last days; in local time.
-# MERGED
-# MERGED Days are the days of the clock on the wall: one may have 23 or 25 hours, so it is told to the daemon by
-# MERGED its first and its last moment.
-
-
-_DAY = dt.timedelta(days=1)
+# ── timeline ─────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_timeline(  # noqa: PLR0913  # one parameter per option
     *,
     around: Annotated[
-        str | None, typer.Option(metavar="ID", help="A memory: 12 or #12.")
+        str | None, typer.Option(metavar="ID", help="Around a memory: 12 or #12.")
     ] = None,
     session: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Only a session, by the beginning of its id."),
+        str | None, typer.Option(metavar="ID", help="Only this session: the start of its id.")
     ] = None,
     at: Annotated[
         str | None,
@@ -156,33 +146,35 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
     ] = None,
     days: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=366, help="All of N days, up to today or --at."),
+        typer.Option(
+            metavar="N", min=1, max=366, help="Everything in N days, up to today or --at."
+        ),
     ] = None,
     before: Annotated[
-        int | None, typer.Option(metavar="N", help="How many before; 5 if left out.")
+        int | None, typer.Option(metavar="N", help="Memories before. Default: 5.")
     ] = None,
     after: Annotated[
-        int | None, typer.Option(metavar="N", help="How many after; 5 if left out.")
+        int | None, typer.Option(metavar="N", help="Memories after. Default: 5.")
     ] = None,
     kinds: Annotated[
         list[str] | None,
-        typer.Option("--kind", metavar="KIND", help="Only decision, fix, …; may be repeated."),
+        typer.Option("--kind", metavar="KIND", help="Only this kind; may be repeated."),
     ] = None,
     project: Annotated[
         str | None,
-        typer.Option(help="current (all around a memory), all, or a name."),
+        typer.Option(help="current, all, or a name. Default: current; all with --around."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show memories in the order of their events; around now if nothing is given."""
+    """Show memories in the order of their events: around a memory or a time, or of whole days."""
     if around is not None and (at is not None or days is not None):
-        daemon_call.refuse("give only one of --around and --at or --days")
+        daemon_call.fail("give only one of --around and --at or --days")
     if days is not None and (before is not None or after is not None):
-        daemon_call.refuse("--days shows all of these days; leave out --before and --after")
-    today = dt.datetime.fromtimestamp(time.time()).date()  # noqa: DTZ006  # the day on the wall
-    moment = None if at is None else local_time(at, today)
-    since, until = (None, None) if days is None else span(days, moment, today)
-    number = None if around is None else daemon_call.numbers([around])[0]
+        daemon_call.fail("--days shows everything in these days; leave out --before and --after")
+    today = dt.datetime.fromtimestamp(time.time()).date()  # noqa: DTZ006  # the local day
+    moment = None if at is None else read_local_time(at, today)
+    since, until = (None, None) if days is None else read_days(days, moment, today)
+    number = None if around is None else daemon_call.read_ids([around])[0]
     found = daemon_call.call(
         "memd/timeline",
         id=number,
@@ -192,84 +184,84 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
         until=until,
         before=before,
         after=after,
-        kinds=known_kinds(kinds),
+        kinds=check_kinds(kinds),
         project=project or (None if number is None else "all"),
-        directory=daemon_call.here(),
+        directory=daemon_call.current_directory(),
     )
-    print(
-        json.dumps(found, ensure_ascii=False)
-        if as_json
-        else "\n".join(_lines_timeline(found, is_at=at is not None))
-    )
+    print_result(found, _format_timeline(found, marks_time=at is not None), as_json=as_json)
 
 
-def local_time(text: str, today: dt.date) -> str | int:
-    """Read a time as people here mean it, in UTC ms; what is no date is left for the daemon to read."""
+def read_local_time(text: str, today: dt.date) -> str | int:
+    """Read a local date or time as UTC milliseconds; return anything else for the daemon to read."""
     named = {"today": today, "yesterday": today - _DAY}.get(text.strip().lower())
     if named is not None:
-        return _midnight(named)
+        return _to_milliseconds(named)
     try:
-        return _ms(dt.datetime.fromisoformat(text.strip()))
+        return _to_milliseconds(dt.datetime.fromisoformat(text.strip()))
     except (ValueError, OverflowError):
         return text
 
 
-def span(days: int, moment: str | int | None, today: dt.date) -> tuple[int, int]:
-    """Give the first and the last millisecond of so many local days, the last that of `moment`, or today."""
+def read_days(days: int, moment: str | int | None, today: dt.date) -> tuple[int, int]:
+    """Return the first and the last millisecond of N local days that end with `moment` or today.
+
+    A local day has 23 or 25 hours when the clock changes, so the daemon could not compute this.
+    """
     if isinstance(moment, str):
-        daemon_call.refuse(f"--at with --days: a date such as 2026-11-20, not {moment!r}")
+        daemon_call.fail(f"--at with --days takes a date such as 2026-11-20, not {moment!r}")
     last = today if moment is None else dt.datetime.fromtimestamp(moment / 1000).date()  # noqa: DTZ006
     try:
-        return _midnight(last - (days - 1) * _DAY), _midnight(last + _DAY) - 1
+        return _to_milliseconds(last - (days - 1) * _DAY), _to_milliseconds(last + _DAY) - 1
     except (ValueError, OverflowError):
-        daemon_call.refuse(f"--at: {last} is too far away for --days")
+        daemon_call.fail(f"--at: {last} is too far away for --days")
 
 
-def _midnight(day: dt.date) -> int:
-    return _ms(dt.datetime.combine(day, dt.time()))
-
-
-def _ms(moment: dt.datetime) -> int:
-    """Milliseconds of a time; without a zone, of the one here, as it was on that day."""
+def _to_milliseconds(moment: dt.date) -> int:
+    """Convert a time, or the start of a day, to UTC milliseconds; without a zone it is local."""
+    if not isinstance(moment, dt.datetime):
+        moment = dt.datetime.combine(moment, dt.time())
     return max(0, int(moment.timestamp() * 1000))
 
 
-def _lines_timeline(found: dict[str, Any], *, is_at: bool = False) -> list[str]:
-    """Tell the rows; with `is_at`, a line of its own for the moment that they are around."""
-    notes = [f"({output.note(found['note'])})"] if found.get("note") else []
+def _format_timeline(found: dict[str, Any], *, marks_time: bool) -> Iterator[str]:
+    """Format the rows; with `marks_time`, also the time that they are around."""
     if not found["rows"]:
-        return ["nothing happened there", *notes]
-    lines = ["   …"] if found["more_before"] else []
-    last = ""
-    moment = (
-        [f"→  {output.minute(found['pivot_at'])}"] if is_at and not found["is_span"] else []
-    )
+        yield "nothing happened there"
+    if found["rows"] and found["more_before"]:
+        yield "   …"
+    last_day = ""
+    is_marked = not marks_time or found["is_span"]
+    mark = f"→  {output.format_time(found['pivot_at'])}"
     for row in found["rows"]:
-        if moment and row["summary"]["at"] >= found["pivot_at"]:
-            lines.append(moment.pop())
-        day = output.day(row["summary"]["at"])
-        if found["is_span"] and day != last:
-            lines.append(f"── {output.weekday(row['summary']['at'])} {day}")
-        last = day
-        lines.extend(_row(row))
-    lines += moment
-    lines += ["   …"] if found["more_after"] else []
-    return [*lines, *notes]
+        at = row["summary"]["at"]
+        if not is_marked and at >= found["pivot_at"]:
+            is_marked = True
+            yield mark
+        day = output.format_date(at)
+        if found["is_span"] and day != last_day:
+            yield f"── {output.format_weekday(at)} {day}"
+        last_day = day
+        yield from _format_timeline_row(row)
+    if found["rows"] and not is_marked:
+        yield mark
+    if found["rows"] and found["more_after"]:
+        yield "   …"
+    if found.get("note"):
+        yield f"({output.format_note(found['note'])})"
 
 
-def _row(row: dict[str, Any]) -> Iterator[str]:
+def _format_timeline_row(row: dict[str, Any]) -> Iterator[str]:
     if row.get("gap_ms"):
-        yield f"   … {output.span(row['gap_ms'] / 1000)} idle …"
+        yield f"   … {output.format_duration(row['gap_ms'] / 1000)} idle …"
     if row["begins_session"]:
-        yield f"   ── session “{output.line(row['session_title'] or 'without a title')}”"
-    mark = "→" if row["is_pivot"] else " "
+        yield f"   ── session “{output.one_line(row['session_title'] or 'without a title')}”"
     against = ", ".join(f"#{number}" for number in row["contradicted_by"])
-    noted = f"  (contradicted by {against})" if against else ""
-    yield f"{mark}  {output.headline(row['summary'], clock=True)}{noted}"
+    suffix = f"  (contradicted by {against})" if against else ""
+    headline = output.format_headline(row["summary"], with_time=True)
+    yield f"{'→' if row['is_pivot'] else ' '}  {headline}{suffix}"
 
 
-# MERGED from memd.cli.why:
-# MERGED `memd why`: where a memory comes from, and whether it is still true.
+# ── why ──────────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_why(
@@ -278,109 +270,112 @@ def run_why(
     ],
     depth: Annotated[
         int | None,
-        typer.Option(metavar="N", help="How far to follow the edges: 1 to 6; 2 if left out."),
+        typer.Option(metavar="N", help="Number of edges to follow, 1 to 6. Default: 2."),
     ] = None,
     as_graph: Annotated[
-        bool, typer.Option("--graph", help="Draw what it is linked to, as a tree.")
+        bool, typer.Option("--graph", help="Draw what it is linked to as a tree.")
     ] = False,
     as_dot: Annotated[
         bool,
-        typer.Option("--dot", help="The same for Graphviz: memd why 12 --dot | dot -Tsvg."),
+        typer.Option("--dot", help="Print the graph for Graphviz: memd why 12 --dot | dot -Tsvg."),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Everything, for programs.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Show the events behind a memory, what replaced it, and what is linked to it."""
+    """Show where a memory comes from, what has replaced it, and what it is linked to."""
     if as_graph + as_dot + as_json > 1:
-        daemon_call.refuse("give only one of --graph, --dot and --json")
+        daemon_call.fail("give only one of --graph, --dot and --json")
     found = daemon_call.call("memd/why", id=node, depth=depth)
-    if as_json:
-        print(json.dumps(found, ensure_ascii=False))
-    else:
-        draw = output.dot if as_dot else output.tree if as_graph else _lines_why
-        print("\n".join(draw(found)))
+    draw = output.format_dot if as_dot else output.format_tree if as_graph else _format_why
+    print_result(found, draw(found), as_json=as_json)
 
 
-def _lines_why(found: dict[str, Any]) -> Iterator[str]:
+def _format_why(found: dict[str, Any]) -> Iterator[str]:
     memory = found["summary"]
-    yield output.headline(memory) if memory else output.line(found["node"])
-    means = f" ({output.line(found['rule'])})" if found["rule"] else ""
-    made = f"; made by rule {memory['rule']}{means}" if memory else ""
-    yield f"  {output.line(found['verdict'])}{made}"
-    yield from _used(found["access"])
-    yield from _sources(found["sources"])
-    for relation in found["relations"]:
-        yield _relation(relation)
-    for judged in found["judgments"]:
-        yield _judgment(judged)
-    yield from _around(found)
+    yield output.format_headline(memory) if memory else output.one_line(found["node"])
+    meaning = f" ({output.one_line(found['rule'])})" if found["rule"] else ""
+    rule = f"; made by rule {memory['rule']}{meaning}" if memory else ""
+    yield f"  {output.one_line(found['verdict'])}{rule}"
+    yield from _format_uses(found["access"])
+    yield from _format_sources(found["sources"])
+    yield from map(_format_relation, found["relations"])
+    yield from map(_format_judgment, found["judgments"])
+    yield from _format_edges(found)
 
 
-def _used(access: dict[str, Any]) -> Iterator[str]:
+def _format_uses(access: dict[str, Any]) -> Iterator[str]:
     if access["count"]:
-        last = output.minute(access["last_at"])
-        yield f"  used in {output.plural(access['count'], 'answer')}, the last {last}"
+        last = output.format_time(access["last_at"])
+        yield f"  used in {output.plural(access['count'], 'answer')}, last {last}"
     if access["shown"]:
         sessions = output.plural(access["sessions"], "session")
-        yield f"  shown unasked {output.plural(access['shown'], 'time')} in {sessions}:"
-    for one in access["latest"]:
-        title = output.line(one["session_title"] or one["session"])
-        yield f"    {output.minute(one['at'])}  {one['moment']}  “{title}”: {output.line(one['reason'])}"
+        yield f"  injected {output.plural(access['shown'], 'time')} in {sessions}:"
+    for use in access["latest"]:
+        title = output.one_line(use["session_title"] or use["session"])
+        reason = output.one_line(use["reason"])
+        yield f"    {output.format_time(use['at'])}  {use['moment']}  “{title}”: {reason}"
 
 
-def _sources(sources: list[dict[str, Any]]) -> Iterator[str]:
-    """The events with their words; which transcript they stand in is told where it changes."""
-    last = ""
+def _format_sources(sources: list[dict[str, Any]]) -> Iterator[str]:
+    """Format the events with their words; name a transcript where it differs from the one above."""
+    last_transcript = ""
     for source in sources:
-        event, at = source["event"], source["position"]
-        what = event["tool"] or event["kind"]
-        ids = ("line", at["line"]), ("tool use", at["tool_use"]), ("prompt", at["prompt"])
-        place = next((f"  {name} {output.line(one)}" for name, one in ids if one), "")
-        yield f"  from event {event['id']}  {output.minute(event['at'])}  {output.line(what)}{place}"
-        where = at["transcript"] or (f"session {at['session']}" if at["session"] else "")
-        if where and where != last:
-            yield f"    in {output.line(where)}"
-        last = where
-        yield from output.snippet(source["quote"], width=96)
+        event, position = source["event"], source["position"]
+        ids = (
+            ("line", position["line"]),
+            ("tool use", position["tool_use"]),
+            ("prompt", position["prompt"]),
+        )
+        place = next((f"  {name} {output.one_line(value)}" for name, value in ids if value), "")
+        what = output.one_line(event["tool"] or event["kind"])
+        yield f"  from event {event['id']}  {output.format_time(event['at'])}  {what}{place}"
+        session = position["session"]
+        transcript = position["transcript"] or (f"session {session}" if session else "")
+        if transcript and transcript != last_transcript:
+            yield f"    in {output.one_line(transcript)}"
+        last_transcript = transcript
+        yield from output.format_snippet(source["quote"], width=96)
 
 
-def _around(found: dict[str, Any]) -> Iterator[str]:
-    """Tell the edges, but not again the events that were told, and what their memories are called."""
-    told = {f"event:{source['event']['id']}" for source in found["sources"]}
-    named: dict[str, None] = {}
-    for edge in found["edges"]:
-        start, end = (f"{edge[f'{way}_kind']}:{edge[f'{way}_id']}" for way in ("from", "to"))
-        if start == found["node"] and end in told:
-            continue
-        named |= dict.fromkeys((start, end))
-        yield f"  {_node(edge, 'from')} {edge['type']} {_node(edge, 'to')}  ({edge['rule']})"
-    for node, title in found["titles"].items():
-        if node in named and node != found["node"]:
-            yield f"  #{node.removeprefix('summary:')} is “{output.line(title)}”"
-
-
-def _relation(relation: dict[str, Any]) -> str:
+def _format_relation(relation: dict[str, Any]) -> str:
     link = relation["supersession"]
-    gone = link["undone_at"]
+    undone_at = link["undone_at"]
     if relation["is_newer"]:
-        way = "was superseded by" if gone else "superseded by"
+        verb = "was superseded by" if undone_at else "superseded by"
     else:
-        way = "had superseded" if gone else "supersedes"
+        verb = "had superseded" if undone_at else "supersedes"
     cosine = "" if link["cosine"] is None else f", cosine {link['cosine']:.3f}"
-    undone = f"; taken back {output.minute(gone)}" if gone else ""
-    guard = f", {output.line(link['guard'])}" if link["guard"] else ""
-    return f"  {way} {output.headline(relation['other'])}\n    by rule {link['rule']}{cosine}{guard}{undone}"
+    guard = f", {output.one_line(link['guard'])}" if link["guard"] else ""
+    undone = f"; undone {output.format_time(undone_at)}" if undone_at else ""
+    headline = output.format_headline(relation["other"])
+    return f"  {verb} {headline}\n    by rule {link['rule']}{cosine}{guard}{undone}"
 
 
-def _judgment(judged: dict[str, Any]) -> str:
-    said = judged["judgment"]
-    undone = f" (taken back {output.minute(said['undone_at'])})" if said["undone_at"] else ""
-    pair = f"#{said['newer_id']} {said['relation']} #{said['older_id']}"
+def _format_judgment(entry: dict[str, Any]) -> str:
+    judgment = entry["judgment"]
+    undone_at = judgment["undone_at"]
+    undone = f" (undone {output.format_time(undone_at)})" if undone_at else ""
+    pair = f"#{judgment['newer_id']} {judgment['relation']} #{judgment['older_id']}"
     return (
-        f"  judged by the {output.line(said['who'])} {output.minute(said['at'])}{undone}:"
-        f" {pair}: {output.line(said['reason'])}"
+        f"  judged by the {output.one_line(judgment['who'])} {output.format_time(judgment['at'])}"
+        f"{undone}: {pair}: {output.one_line(judgment['reason'])}"
     )
 
 
-def _node(edge: dict[str, Any], end: str) -> str:
-    kind, number = edge[f"{end}_kind"], output.line(edge[f"{end}_id"])
-    return f"#{number}" if kind == "summary" else f"{kind}:{number}"
+def _format_edges(found: dict[str, Any]) -> Iterator[str]:
+    """Format the edges except those to events quoted above, and the titles of their memories."""
+    quoted = {f"event:{source['event']['id']}" for source in found["sources"]}
+    named: set[str] = set()
+    for edge in found["edges"]:
+        start, end = (f"{edge[f'{way}_kind']}:{edge[f'{way}_id']}" for way in ("from", "to"))
+        if start == found["node"] and end in quoted:
+            continue
+        named |= {start, end}
+        yield f"  {_format_node(start)} {edge['type']} {_format_node(end)}  ({edge['rule']})"
+    for node, title in found["titles"].items():
+        if node in named and node != found["node"]:
+            yield f"  #{node.removeprefix('summary:')} is “{output.one_line(title)}”"
+
+
+def _format_node(node: str) -> str:
+    name = output.one_line(node)
+    return f"#{name.removeprefix('summary:')}" if name.startswith("summary:") else name
