@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
-import typer
+from typer import Argument, Option
 
 from memd import __version__
 from memd.cli import daemon_call, output
@@ -49,7 +49,7 @@ RECORD_NOUNS = {
 """Nouns for the kinds of records in an export, the best known first."""
 _KINDS_COUNTED = ("summary", "event", "session", "project")
 _HEADER_BYTES_MAX = 65_536
-_RESTORE_ATTEMPTS = 5
+_RESTORE_ATTEMPTS_MAX = 5
 """Times that a restore stops a daemon that an agent has started again meanwhile."""
 
 
@@ -57,12 +57,8 @@ _RESTORE_ATTEMPTS = 5
 
 
 def run_export(
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="A new file; - writes to standard output.")
-    ] = STDOUT,
-    project: Annotated[
-        str | None, typer.Option(help="Only this project: a name, a key or a directory.")
-    ] = None,
+    file: str = Argument(STDOUT, metavar="FILE", help="A new file; - is standard output."),
+    project: str | None = Option(None, help="Only this project: a name, a key or a directory."),
 ) -> None:
     """Write everything that is remembered to a file that `memd import FILE` reads into any vault.
 
@@ -193,19 +189,11 @@ def _format_merged(merged: dict[str, Any]) -> Iterator[str]:
 
 
 def run_backup(
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIR",
-            help="The directory. Default: backups beside the vault; `memd forget` names only those.",
-        ),
-    ] = None,
-    keep: Annotated[
-        int, typer.Option(min=1, help="Number of backups to keep there; older ones are removed.")
-    ] = 5,
-    listed: Annotated[
-        bool, typer.Option("--list", help="List the backups, and make none.")
-    ] = False,
+    to: str | None = Option(
+        None, metavar="DIR", help="The directory. Default: `backups` beside the vault."
+    ),
+    keep: int = Option(5, min=1, help="Number of backups to keep there."),
+    listed: bool = Option(False, "--list", help="List the backups, and make none."),
     as_json: JsonOption = False,
 ) -> None:
     """Copy the vault to a dated file while it is in use, check the copy, and remove the oldest ones.
@@ -260,16 +248,12 @@ def _show_copying() -> Iterator["Progress"]:
 
 
 def run_restore(
-    file: Annotated[
-        Path | None,
-        typer.Argument(metavar="[FILE]", help="A backup. Default: the latest one that is whole."),
-    ] = None,
-    salvage: Annotated[
-        bool,
-        typer.Option(
-            "--salvage", help="Rescue what can be read of a damaged FILE, or of the vault itself."
-        ),
-    ] = False,
+    file: Path | None = Argument(
+        None, metavar="[FILE]", help="Default: the latest intact backup."
+    ),
+    salvage: bool = Option(
+        False, "--salvage", help="Read what is left of a damaged FILE or vault."
+    ),
     yes: YesOption = False,
 ) -> None:
     """Check a backup and put it in place of the vault. The replaced vault stays beside the backups.
@@ -313,14 +297,12 @@ def _find_last_backup() -> Path:
 
     paths = daemon_call.paths()
     found = backup.find_newest_intact(paths, time.time_ns() // 1_000_000)
-    if found is not None:
-        return Path(found.path)
-    none = f"there is no whole backup in {backup.backup_dir(paths)}"
-    if not Path(paths.database).exists():
-        daemon_call.fail(f"{none}, and no vault {paths.vault!r}; name a FILE")
-    daemon_call.fail(
-        f"{none}; name a FILE, or rescue what can be read of the vault: `memd restore --salvage`"
-    )
+    if found is None:
+        advice = "name a FILE"
+        if Path(paths.database).exists():
+            advice += ", or rescue what can be read of the vault: `memd restore --salvage`"
+        daemon_call.fail(f"there is no whole backup in {backup.backup_dir(paths)}; {advice}")
+    return Path(found.path)
 
 
 def _salvage_vault(file: str | None, *, yes: bool) -> None:
@@ -362,16 +344,18 @@ def _run_exclusively(work: "Callable[[int, Progress], T]") -> T:
     """Stop the daemon and prevent a new one from starting until the work is done."""
     paths = daemon_call.paths()
     private_dir(paths.data_dir)
-    for attempts_left in reversed(range(_RESTORE_ATTEMPTS)):
+    attempts = 0
+    while True:
+        attempts += 1
         stop()
         now = time.time_ns() // 1_000_000
         try:
             with process.hold_lock(paths.lock, now, "restore"), _show_copying() as progress:
                 done = work(now, progress)
                 process.log_event(paths.log, "vault_replaced", now)
-                return done
         except AlreadyRunning:
             # An agent has started the daemon again.
-            if not attempts_left:
+            if attempts == _RESTORE_ATTEMPTS_MAX:
                 raise
-    raise AssertionError
+        else:
+            return done

@@ -1,9 +1,9 @@
 """`memd context` and `memd injected`: what memd shows agents of its own accord."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.terminal import JsonOption, print_result
@@ -13,20 +13,10 @@ MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
 
 def run_context(
     *,
-    prompt: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="A prompt; without it, the start of a session."),
-    ] = None,
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The session: the start of its id.")
-    ] = None,
-    moment: Annotated[
-        str | None, typer.Option(metavar="MOMENT", help=f"One of {', '.join(MOMENTS)}.")
-    ] = None,
-    explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Show every candidate and why it is in or out."),
-    ] = False,
+    prompt: str | None = Option(None, metavar="TEXT", help="Default: the start of a session."),
+    session: str | None = Option(None, metavar="ID", help="The session: the start of its id."),
+    moment: str | None = Option(None, metavar="MOMENT", help=f"One of {', '.join(MOMENTS)}."),
+    explain: bool = Option(False, "--explain", help="Show all candidates and why."),
     as_json: JsonOption = False,
 ) -> None:
     """Show the context that memd would inject into a session now. Records nothing."""
@@ -59,13 +49,9 @@ def _format_context(context: dict[str, Any], *, explain: bool) -> Iterator[str]:
 
 
 def run_injected(
-    session: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[SESSION]",
-            help="The start of a session's id. Default: the latest session of this directory.",
-        ),
-    ] = None,
+    session: str | None = Argument(
+        None, metavar="[SESSION]", help="The start of an id. Default: the latest session here."
+    ),
     *,
     as_json: JsonOption = False,
 ) -> None:

@@ -4,9 +4,9 @@ import gc
 import os
 import sys
 from functools import partial
-from typing import Annotated
 
 import typer
+from typer import Option
 
 from memd.cli import daemon_call
 from memd.daemon import process
@@ -21,12 +21,9 @@ SWITCH_INTERVAL_S = 0.0005
 
 
 def run_serve(
-    foreground: Annotated[  # noqa: ARG001  # says what happens anyway
-        bool,
-        typer.Option(
-            "--foreground", show_default=False, help="Stay in this terminal; it always does."
-        ),
-    ] = True,
+    foreground: bool = Option(  # noqa: ARG001  # says what happens anyway
+        True, "--foreground", show_default=False, help="Stay in this terminal; it always does."
+    ),
 ) -> None:
     """Run the daemon in the foreground until Ctrl-C. `memd start` runs it in the background."""
     os.umask(0o077)  # only the user may read the files that this process makes
@@ -167,7 +164,9 @@ def stop() -> str:
         if status.get("started_by") == "systemd socket":
             note = "; systemd starts it again at the next connection (`memd uninstall systemd` prevents that)"
         daemon_call.call("memd/shutdown", daemon_call.QUICK_S)
-        has_ended = process.wait_until(lambda: process.find_lock_holder(lock) != holder, process.STOP_TIMEOUT_S)
+        has_ended = process.wait_until(
+            lambda: process.find_lock_holder(lock) != holder, process.STOP_TIMEOUT_S
+        )
     except MemdError:
         has_ended = False  # it is starting or hangs; a signal still reaches it
     if not has_ended:

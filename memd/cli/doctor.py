@@ -8,9 +8,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
+from typer import Option
 
 from memd import __version__
 from memd.cli import daemon_call, health, output
@@ -33,12 +34,7 @@ def run_status(as_json: JsonOption = False) -> None:
 
 
 def run_doctor(
-    fix: Annotated[
-        bool,
-        typer.Option(
-            "--fix", help="Fix what is safe and say what was done. No memory or event is deleted."
-        ),
-    ] = False,
+    fix: bool = Option(False, "--fix", help="Fix what is safe; no memory or event is deleted."),
     as_json: JsonOption = False,
 ) -> int:
     """Check everything that could be wrong, and say what to do about it.
@@ -58,7 +54,11 @@ def run_doctor(
     findings += doctor.examine_files(paths, str(Path.home()), now, is_served=status is not None)
     findings += check.examine(Host.current())
     findings.sort(key=lambda finding: _ORDER.index(finding.verdict))
-    report = {"running": status is not None, "mended": fixed, "findings": list(map(asdict, findings))}
+    report = {
+        "running": status is not None,
+        "mended": fixed,
+        "findings": list(map(asdict, findings)),
+    }
     is_tty = sys.stdout.isatty()
     print_result(report, _format_findings(findings, fixed, is_tty=is_tty), as_json=as_json)
     if any(finding.verdict == "problem" for finding in findings):
@@ -144,7 +144,9 @@ def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:
     if model is None:
         yield Finding("model", "ok", "no embedding model is configured; hashing is used")
     elif model["state"] == "ready":
-        words = f"{model['model']} answers, {model['coverage']:.0%} of the passages are embedded"
+        words = (
+            f"{model['model']} answers, {model['coverage']:.0%} of the passages are embedded"
+        )
         yield Finding("model", "ok", words)
     else:
         words = f"{model['model']} does not answer, hashing is used: {model['why_not']}"

@@ -2,13 +2,20 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.query import KINDS
-from memd.cli.terminal import DryRunOption, IdArgument, JsonOption, YesOption, confirm, print_result
+from memd.cli.terminal import (
+    DryRunOption,
+    IdArgument,
+    JsonOption,
+    YesOption,
+    confirm,
+    print_result,
+)
 
 _SCRUB_S = 24 * 3_600.0
 """Timeout in seconds; a scrub searches all text that was ever stored."""
@@ -32,29 +39,17 @@ _RELATION_VERBS = {
 
 
 def run_remember(  # noqa: PLR0913  # one parameter per option
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT", help="What to remember, as one complete statement."),
-    ],
+    words: list[str] = Argument(..., metavar="TEXT", help="One complete statement."),
     *,
-    title: Annotated[
-        str | None, typer.Option(help="Default: the beginning of the text.")
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help=f"Default: note. {KINDS}")] = None,
-    topic_key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="KEY", help="A slot such as build.command; a new value replaces the old one."
-        ),
-    ] = None,
-    project: Annotated[
-        str | None,
-        typer.Option(help="global, or a name. Default: the project of this directory."),
-    ] = None,
-    expires_in: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Hide it after this time: 12h, 30d, 2w."),
-    ] = None,
+    title: str | None = Option(None, help="Default: the beginning of the text."),
+    kind: str | None = Option(None, help=f"Default: note. {KINDS}"),
+    topic_key: str | None = Option(
+        None, metavar="KEY", help="A slot such as build.command, for one value."
+    ),
+    project: str | None = Option(None, help="global, or a name. Default: this project."),
+    expires_in: str | None = Option(
+        None, metavar="DURATION", help="Hide it then: 12h, 30d, 2w."
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Store a memory."""
@@ -107,38 +102,22 @@ def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator
 
 
 def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="12 or #12.")
-    ] = None,
-    query: Annotated[
-        str | None,
-        typer.Option("--query", help="Every memory that contains all of these words."),
-    ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option("--session", help="Everything of a session: the start of its id."),
-    ] = None,
-    project: Annotated[
-        str | None,
-        typer.Option(
-            "--project",
-            help="Everything of a project, or what else is given only in it: a name, a directory"
-            " or all. With --query, --since and --until the default is current.",
-        ),
-    ] = None,
-    since: Annotated[
-        str | None, typer.Option("--since", help="Only what happened at this time or later.")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", help="Only what happened at this time or before.")
-    ] = None,
+    ids: list[str] | None = Argument(None, metavar="[ID]...", help="12 or #12."),
+    query: str | None = Option(None, help="Every memory with all of these words."),
+    session: str | None = Option(None, help="All of this session; the start of its id."),
+    project: str | None = Option(
+        None, help="All of this project, or only in it: a name, a directory, or all."
+    ),
+    since: str | None = Option(None, help="Only what happened then or later."),
+    until: str | None = Option(None, help="Only what happened then or before."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Erase memories, and the events that no other memory needs. This cannot be undone.
 
-    With --json but without --yes it only shows what would be erased.
+    --query, --since and --until look in the current project unless --project is given. With --json but
+    without --yes this only shows what would be erased.
     """
     hint = ""
     if project is None and session is None and (query, since, until) != (None,) * 3:
@@ -204,14 +183,10 @@ def _shorten_list(lines: list[str]) -> Iterator[str]:
 
 
 def run_scrub(
-    pattern: Annotated[
-        str | None,
-        typer.Argument(help="A regular expression (Python's); - reads it from standard input."),
-    ] = None,
-    secrets: Annotated[
-        bool,
-        typer.Option("--secrets", help="Redact the secrets that memd would redact today."),
-    ] = False,
+    pattern: str | None = Argument(
+        None, help="A Python regular expression; - reads it from stdin."
+    ),
+    secrets: bool = Option(False, "--secrets", help="What memd would redact today."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
 ) -> None:
@@ -258,10 +233,7 @@ def _format_scrub(report: dict[str, Any]) -> Iterator[str]:
 # ── pin, judge ───────────────────────────────────────────────────────────────────────────────────
 
 
-def run_pin(
-    number: IdArgument,
-    off: Annotated[bool, typer.Option("--off", help="Unpin it.")] = False,
-) -> None:
+def run_pin(number: IdArgument, off: bool = Option(False, "--off", help="Unpin it.")) -> None:
     """Pin a memory: it is always preferred and never superseded."""
     ids = daemon_call.read_ids([number])
     memory = daemon_call.call("memd/pin", id=ids[0], pinned=not off)
@@ -272,22 +244,14 @@ def run_pin(
 
 
 def run_judge(  # one parameter per option
-    number: Annotated[
-        str, typer.Argument(metavar="ID", help="The memory that holds: 12 or #12.")
-    ],
-    other: Annotated[str, typer.Argument(metavar="OTHER", help="The other memory.")],
-    relation: Annotated[
-        str | None, typer.Argument(metavar="RELATION", help=_RELATION_HELP, show_default=False)
-    ] = None,
+    number: str = Argument(..., metavar="ID", help="The memory that holds: 12 or #12."),
+    other: str = Argument(..., metavar="OTHER", help="The other memory."),
+    relation: str | None = Argument(
+        None, metavar="RELATION", help=_RELATION_HELP, show_default=False
+    ),
     *,
-    reason: Annotated[
-        str | None,
-        typer.Option(help="Why; required except with --undo. `memd why` shows it."),
-    ] = None,
-    undo: Annotated[
-        bool,
-        typer.Option("--undo", help="Undo what you or memd have decided about the two."),
-    ] = False,
+    reason: str | None = Option(None, help="Required except with --undo; `memd why` shows it."),
+    undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
     as_json: JsonOption = False,
 ) -> None:
     """Say how one memory relates to another, with a --reason, or undo that."""

@@ -49,7 +49,8 @@ def print_trace(answer: Candidate, console: Console | None = None) -> None:
     letters = choose_letters([part["name"] for row in rows for part in row["parts"]])
     out.print(_build_table(rows, letters, out.width))
     legend = Text("  ").join(
-        Text(f"{letter} {name}", _letter_style(letter, letters)) for name, letter in letters.items()
+        Text(f"{letter} {name}", _letter_style(letter, letters))
+        for name, letter in letters.items()
     )
     out.print(legend)
 
@@ -59,7 +60,9 @@ def choose_letters(names: Sequence[str]) -> dict[str, str]:
     letters: dict[str, str] = {}
     for name in dict.fromkeys(names):
         wanted = [*name.lower(), *name.upper(), *string.ascii_letters, *string.digits]
-        free = (letter for letter in wanted if letter.isalnum() and letter not in letters.values())
+        free = (
+            letter for letter in wanted if letter.isalnum() and letter not in letters.values()
+        )
         letters[name] = next(free, "?")
     return letters
 

@@ -194,7 +194,10 @@ def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, 
     ledger, events, summaries = status["books"], status["events"], status["summaries"]
     outcomes = ("stored", "duplicate", "filtered", "refused")
     sum_ = " + ".join(f"{ledger[outcome]:,} {outcome}" for outcome in outcomes)
-    yield "ledger", f"{ledger['received']:,} received {'=' if ledger['balanced'] else '≠'} {sum_}"
+    yield (
+        "ledger",
+        f"{ledger['received']:,} received {'=' if ledger['balanced'] else '≠'} {sum_}",
+    )
     for outcome, reasons in ledger["reasons"].items():
         if reasons:
             yield "", f"{outcome}: {output.format_counts(reasons)}"

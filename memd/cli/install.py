@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from memd.cli import daemon_call
 from memd.errors import Broken
@@ -21,18 +21,15 @@ COMMAND_TIMEOUT_S = 120.0
 """`claude plugin install` may download; a command that takes longer waits for something that never comes."""
 
 Planner = Callable[[Host], InstallPlan]
-_What = Annotated[str, typer.Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.")]
+_What = Annotated[str, Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.")]
 _DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+    bool, Option("--dry-run", help="Show what would change, and change nothing.")
 ]
 
 
 def run_install(
     what: _What,
-    plugin: Annotated[
-        bool,
-        typer.Option("--plugin", help="Claude Code: install a plugin instead of settings."),
-    ] = False,
+    plugin: bool = Option(False, "--plugin", help="Claude Code: as a plugin."),
     dry_run: _DryRun = False,
 ) -> None:
     """Connect memd to Claude Code, Claude Desktop, systemd or launchd.
@@ -41,7 +38,7 @@ def run_install(
     """
     install, _ = _find_installer(what)
     if plugin and what != "claude-code":
-        daemon_call.refuse(f"--plugin is only for claude-code; {what} has no plugins")
+        daemon_call.fail(f"--plugin is only for claude-code; {what} has no plugins")
     if plugin:
         from memd.installers.claude import install_claude_plugin as install
     planned = install(Host.current())
@@ -75,7 +72,7 @@ def _find_installer(what: str) -> tuple[Planner, Planner]:
         "launchd": (service.install_launchd, service.uninstall_launchd),
     }
     if what not in installers:
-        daemon_call.refuse(f"cannot install {what!r}; choose from {', '.join(TARGETS)}")
+        daemon_call.fail(f"cannot install {what!r}; choose from {', '.join(TARGETS)}")
     return installers[what]
 
 

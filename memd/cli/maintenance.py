@@ -4,9 +4,9 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from typer import Option
 
 from memd.cli import daemon_call, output
 from memd.cli.terminal import DryRunOption, JsonOption, print_result, progress_bar
@@ -30,19 +30,11 @@ Report = dict[str, Any]
 
 
 def run_consolidate(
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Show the pairs and the reasons, and change nothing."),
-    ] = False,
-    undo: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN|ID|PAIR", help="Undo a run (r7), one memory (#12) or a pair (12,15)."
-        ),
-    ] = None,
-    runs: Annotated[
-        bool, typer.Option("--runs", help="List the latest runs that changed something.")
-    ] = False,
+    dry_run: bool = Option(False, "--dry-run", help="Only show the pairs and why."),
+    undo: str | None = Option(
+        None, metavar="RUN|ID|PAIR", help="Undo a run (r7), a memory (#12) or a pair (12,15)."
+    ),
+    runs: bool = Option(False, "--runs", help="List the latest runs that changed something."),
     as_json: JsonOption = False,
 ) -> None:
     """Hide older memories that newer ones repeat or correct, and mark contradictions.
@@ -101,7 +93,11 @@ def _format_pairs(pairs: list[Report]) -> Iterator[str]:
     for pair in pairs:
         newer, older = f"#{pair['newer_id']}", f"#{pair['older_id']}"
         space = f" in {output.one_line(pair['space'])}" if pair["space"] else ""
-        reason = "the same words" if pair["cosine"] is None else f"cosine {pair['cosine']:.3f}{space}"
+        reason = (
+            "the same words"
+            if pair["cosine"] is None
+            else f"cosine {pair['cosine']:.3f}{space}"
+        )
         yield f"{newer} {_VERDICT_VERBS[pair['verdict']]} {older}  ({reason})"
         yield f"    because: {output.one_line(pair['finding'])}"
         yield f"    {newer}  {output.one_line(pair['newer'])}"
@@ -122,7 +118,9 @@ def _format_runs(runs: list[Report]) -> Iterator[str]:
     if not runs:
         yield "no run has changed anything yet"
     for run in runs:
-        undone = f"  (undone {output.format_time(run['undone_at'])})" if run["undone_at"] else ""
+        undone = (
+            f"  (undone {output.format_time(run['undone_at'])})" if run["undone_at"] else ""
+        )
         yield (
             f"r{run['id']}  {output.format_time(run['at'])}  examined {run['examined']:,},"
             f" {run['superseded']:,} hidden, {output.plural(run['contradicts'], 'contradiction')},"
@@ -134,13 +132,9 @@ def _format_runs(runs: list[Report]) -> Iterator[str]:
 
 
 def run_reindex(
-    embeddings: Annotated[
-        bool,
-        typer.Option(
-            "--embeddings",
-            help="Only recompute the vectors of the embedding model, and wait for them.",
-        ),
-    ] = False,
+    embeddings: bool = Option(
+        False, "--embeddings", help="Only recompute the model's vectors."
+    ),
 ) -> None:
     """Rebuild the full-text index and the vectors from the memories. Always safe.
 
@@ -186,7 +180,9 @@ def _show_backfill(space: str) -> Iterator[Callable[[Report], None]]:
             step = _PROGRESS_LINES * done // total if total else _PROGRESS_LINES
             if (step, backfill["why"]) != last:
                 last = step, backfill["why"]
-                print(f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr)
+                print(
+                    f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr
+                )
 
         yield print_line
         return
@@ -225,7 +221,10 @@ def _format_vacuum(report: Report) -> Iterator[str]:
     yield from _format_retention(report["retention"])
     verb = "would drop" if report["is_dry_run"] else "dropped"
     for space in report["dropped"]:
-        count, size = output.plural(space["vectors"], "vector"), output.format_size(space["bytes"])
+        count, size = (
+            output.plural(space["vectors"], "vector"),
+            output.format_size(space["bytes"]),
+        )
         yield f"{verb} {output.one_line(space['space'])}: {count}, {size}"
     if not report["dropped"]:
         yield "no unused vectors"

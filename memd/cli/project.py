@@ -5,15 +5,14 @@ from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from memd.cli import daemon_call, health, output
 from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result
 
 _AnyProject = Annotated[
     str | None,
-    typer.Argument(
-        metavar="PROJECT", help="A name, a key or a directory. Default: this directory."
-    ),
+    Argument(metavar="PROJECT", help="A name, a key or a directory. Default: this directory."),
 ]
 
 
@@ -47,10 +46,8 @@ def run_list(as_json: JsonOption = False) -> None:
 
 
 def run_merge(
-    project: Annotated[
-        str, typer.Argument(metavar="PROJECT", help="The project to merge; it disappears.")
-    ],
-    into: Annotated[str, typer.Argument(metavar="INTO", help="The project that stays.")],
+    project: str = Argument(..., metavar="PROJECT", help="The project that disappears."),
+    into: str = Argument(..., metavar="INTO", help="The project that stays."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     as_json: JsonOption = False,
@@ -74,10 +71,8 @@ def run_merge(
 
 
 def run_rename(
-    project: Annotated[
-        str, typer.Argument(metavar="PROJECT", help="A name, a key or a directory.")
-    ],
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
+    project: str = Argument(..., metavar="PROJECT", help="A name, a key or a directory."),
+    name: str = Argument(..., metavar="NAME", help="The new name."),
 ) -> None:
     """Rename a project. It keeps its directories."""
     found = daemon_call.call(
@@ -176,20 +171,13 @@ _STATES = {
 
 
 def run_switch(
-    state: Annotated[
-        SwitchState | None,
-        typer.Argument(metavar="STATE", help="Without it, list all switches."),
-    ] = None,
-    project: Annotated[
-        str | None,
-        typer.Option(
-            "--project", "-p", help="A name or directory. Default: the project of this directory."
-        ),
-    ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option("--session", help="A session by its id; overrides its project."),
-    ] = None,
+    state: SwitchState | None = Argument(
+        None, metavar="STATE", help="Without it, list all switches."
+    ),
+    project: str | None = Option(
+        None, "--project", "-p", help="A name or directory. Default: this directory."
+    ),
+    session: str | None = Option(None, help="A session's id; overrides its project."),
     as_json: JsonOption = False,
 ) -> None:
     """Switch memd on, off, to capture-only or to recall-only for one project or session.

@@ -4,9 +4,9 @@ import datetime as dt
 import shutil
 import time
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.terminal import JsonOption, print_result
@@ -21,33 +21,16 @@ _DAY = dt.timedelta(days=1)
 
 
 def run_search(  # noqa: PLR0913  # one parameter per option
-    words: Annotated[
-        list[str], typer.Argument(metavar="WORDS", help='Also "a phrase", prefix*, OR.')
-    ],
+    words: list[str] = Argument(..., metavar="WORDS", help='Also "a phrase", prefix*, OR.'),
     *,
-    project: Annotated[
-        str,
-        typer.Option(
-            help="current (the project of this directory, and global), all, or a name."
-        ),
-    ] = "current",
-    k: Annotated[
-        int | None, typer.Option("-k", metavar="N", help="Number of hits. Default: 5.")
-    ] = None,
-    kind: Annotated[
-        list[str] | None, typer.Option(help=f"Only this kind; may be repeated. {KINDS}")
-    ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(help="Ranking profile: memd, siftcoder, or one of config.toml."),
-    ] = None,
-    superseded: Annotated[
-        bool, typer.Option("--superseded", help="Include memories that were superseded.")
-    ] = False,
-    explain: Annotated[
-        bool,
-        typer.Option("--explain", help="Show how each score is made, and near misses."),
-    ] = False,
+    project: str = Option("current", help="current (this project and global), all, or a name."),
+    k: int | None = Option(None, "-k", metavar="N", help="Number of hits. Default: 5."),
+    kind: list[str] | None = Option(None, help=f"Only this kind; may be repeated. {KINDS}"),
+    profile: str | None = Option(None, help="Ranking profile: memd, siftcoder, or your own."),
+    superseded: bool = Option(False, "--superseded", help="Include superseded memories."),
+    explain: bool = Option(
+        False, "--explain", help="Show how scores are made, and near misses."
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Search memories."""
@@ -99,8 +82,7 @@ def _format_answer(answer: dict[str, Any], *, explain: bool) -> Iterator[str]:
 
 
 def run_get(
-    ids: Annotated[list[str], typer.Argument(metavar="ID", help="12 or #12.")],
-    as_json: JsonOption = False,
+    ids: list[str] = Argument(..., metavar="ID", help="12 or #12."), as_json: JsonOption = False
 ) -> None:
     """Show memories in full."""
     found = daemon_call.call("memd/get", ids=daemon_call.read_ids(ids))
@@ -131,46 +113,31 @@ def _format_memory(memory: dict[str, Any]) -> str:
 
 def run_timeline(  # noqa: PLR0913  # one parameter per option
     *,
-    around: Annotated[
-        str | None, typer.Option(metavar="ID", help="Around a memory: 12 or #12.")
-    ] = None,
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only this session: the start of its id.")
-    ] = None,
-    at: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="An ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week.",
-        ),
-    ] = None,
-    days: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, max=366, help="Everything in N days, up to today or --at."
-        ),
-    ] = None,
-    before: Annotated[
-        int | None, typer.Option(metavar="N", help="Memories before. Default: 5.")
-    ] = None,
-    after: Annotated[
-        int | None, typer.Option(metavar="N", help="Memories after. Default: 5.")
-    ] = None,
-    kinds: Annotated[
-        list[str] | None,
-        typer.Option("--kind", metavar="KIND", help="Only this kind; may be repeated."),
-    ] = None,
-    project: Annotated[
-        str | None,
-        typer.Option(help="current, all, or a name. Default: current; all with --around."),
-    ] = None,
+    around: str | None = Option(None, metavar="ID", help="Around a memory: 12 or #12."),
+    session: str | None = Option(
+        None, metavar="ID", help="Only this session; the start of its id."
+    ),
+    at: str | None = Option(
+        None,
+        metavar="TIME",
+        help="An ISO date or time, epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week.",
+    ),
+    days: int | None = Option(
+        None, metavar="N", min=1, max=366, help="All of N days, up to today or --at."
+    ),
+    before: int | None = Option(None, metavar="N", help="Memories before. Default: 5."),
+    after: int | None = Option(None, metavar="N", help="Memories after. Default: 5."),
+    kinds: list[str] | None = Option(None, "--kind", help="Only this kind; may be repeated."),
+    project: str | None = Option(None, help="current, all (default with --around), or a name."),
     as_json: JsonOption = False,
 ) -> None:
     """Show memories in the order of their events: around a memory or a time, or of whole days."""
     if around is not None and (at is not None or days is not None):
         daemon_call.fail("give only one of --around and --at or --days")
     if days is not None and (before is not None or after is not None):
-        daemon_call.fail("--days shows everything in these days; leave out --before and --after")
+        daemon_call.fail(
+            "--days shows everything in these days; leave out --before and --after"
+        )
     today = dt.datetime.fromtimestamp(time.time()).date()  # noqa: DTZ006  # the local day
     moment = None if at is None else read_local_time(at, today)
     since, until = (None, None) if days is None else read_days(days, moment, today)
@@ -265,20 +232,10 @@ def _format_timeline_row(row: dict[str, Any]) -> Iterator[str]:
 
 
 def run_why(
-    node: Annotated[
-        str, typer.Argument(metavar="ID", help="12, #12, or a node such as file:/a/b.py.")
-    ],
-    depth: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Number of edges to follow, 1 to 6. Default: 2."),
-    ] = None,
-    as_graph: Annotated[
-        bool, typer.Option("--graph", help="Draw what it is linked to as a tree.")
-    ] = False,
-    as_dot: Annotated[
-        bool,
-        typer.Option("--dot", help="Print the graph for Graphviz: memd why 12 --dot | dot -Tsvg."),
-    ] = False,
+    node: str = Argument(..., metavar="ID", help="12, #12, or a node such as file:/a/b.py."),
+    depth: int | None = Option(None, metavar="N", help="Edges to follow, 1 to 6. Default: 2."),
+    as_graph: bool = Option(False, "--graph", help="Draw what it is linked to as a tree."),
+    as_dot: bool = Option(False, "--dot", help="For Graphviz: memd why 12 --dot | dot -Tsvg."),
     as_json: JsonOption = False,
 ) -> None:
     """Show where a memory comes from, what has replaced it, and what it is linked to."""

@@ -7,15 +7,16 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from memd.cli import daemon_call
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print all of it as JSON.")]
+JsonOption = Annotated[bool, Option("--json", help="Print all of it as JSON.")]
 DryRunOption = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+    bool, Option("--dry-run", help="Show what would change, and change nothing.")
 ]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A memory: 12 or #12.")]
+YesOption = Annotated[bool, Option("--yes", "-y", help="Do not ask for confirmation.")]
+IdArgument = Annotated[str, Argument(metavar="ID", help="A memory: 12 or #12.")]
 
 UpdateBar = Callable[[int, int, str], None]
 """Updates a progress bar: how much is done, how much there is, and a text beside the bar."""

@@ -41,7 +41,7 @@ Send = Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
 Truncate = Callable[[Any], Any]
 """Makes a payload small enough for the wire, and redacts it before it cuts."""
 Checkpoints = MutableMapping[str, tuple[int, int]]
-"""path → (bytes, modification time in ns) of the files that were read to their end."""
+"""path → (bytes, modification time in µs) of the files that were read to their end."""
 Progress = Callable[[str, int, int], None]
 """Told the file in hand, the bytes read so far and the bytes of all files."""
 
@@ -94,7 +94,7 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
             report.unchanged.append(path)
         else:
             reader = TranscriptReader(seen=seen)
-            load = _TranscriptImport(path, written // 1_000_000, send, truncate, report, reader)
+            load = _TranscriptImport(path, written // 1_000, send, truncate, report, reader)
             is_read = _carry_one(load, progress, (before, total), now)
             if is_read and not reader.is_open and not report.is_dry_run:
                 marks[path] = stamps[path]
@@ -248,4 +248,4 @@ def _stamp(path: str) -> tuple[int, int]:
         found = Path(path).stat()
     except OSError:
         return 0, 0
-    return found.st_size, found.st_mtime_ns
+    return found.st_size, found.st_mtime_ns // 1_000
