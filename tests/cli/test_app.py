@@ -1,8 +1,8 @@
 """The command line as processes: what loads, what it says when it is misused, the side doors."""
 
 import errno
-import importlib
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -37,23 +37,21 @@ def test_help_names_every_command(alone):
 
 
 @pytest.mark.parametrize("name", app.COMMANDS)
-def test_no_word_of_a_help_page_is_taken_for_a_colour(name):
-    module = importlib.import_module(app.COMMANDS[name])
-    said = [
-        getattr(module, f"run_{name}"),
-        *(module.PROJECT_COMMANDS.values() if name == "project" else ()),
-    ]
-    assert not [one for one in said if re.search(r"\[/?[a-z]+\]", one.__doc__ or "")]
+def test_no_word_of_a_help_page_is_read_as_markup(name):
+    functions = [pkgutil.resolve_name(app.COMMANDS[name])]
+    if name in app.SUBCOMMANDS:
+        functions += pkgutil.resolve_name(app.SUBCOMMANDS[name]).values()
+    assert not [one for one in functions if re.search(r"\[/?[a-z]+\]", one.__doc__ or "")]
 
 
-def test_an_option_without_its_value_points_to_the_page_of_its_command(alone):
+def test_an_option_without_its_value_names_the_help_page_of_its_command(alone):
     ran = alone("export", "--project")
     assert (ran.status, ran.err.count("\n")) == (1, 1)
     assert ran.err.endswith("requires an argument; see `memd export --help`\n")
 
 
 @pytest.mark.parametrize("name", ["hook", "mcp"])
-def test_a_side_door_explains_itself_too(machine, name):
+def test_hook_and_mcp_have_help_pages(machine, name):
     ran = machine.run(name, "--help")
     assert ran.status == 0
     assert f"Usage: memd {name}" in ran.out
@@ -61,7 +59,7 @@ def test_a_side_door_explains_itself_too(machine, name):
 
 
 @pytest.mark.parametrize("name", ["search", "status"])
-def test_a_help_page_speaks_no_python(alone, name):
+def test_a_help_page_shows_no_python_types(alone, name):
     assert not any(word in alone(name, "--help").out for word in ("<bool>", "<str>", "<int>"))
 
 
@@ -70,20 +68,23 @@ def test_memd_alone_shows_the_help(alone):
 
 
 @pytest.mark.parametrize("name", sorted(app.COMMANDS))
-def test_every_command_explains_itself(alone, name):
+def test_every_command_has_a_help_page(alone, name):
     ran = alone(name, "--help")
     assert ran.status == 0
     assert name in ran.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["bogus"], "No such command 'bogus'; see `memd --help`"),
-        (["serach", "x"], "No such command 'serach', but there is 'search'; see `memd --help`"),
+        (
+            ["serach", "x"],
+            "No such command 'serach' (did you mean 'search'?); see `memd --help`",
+        ),
         (
             ["project", "lst"],
-            "No such command 'lst', but there is 'list'; see `memd project --h",
+            "No such command 'lst' (did you mean 'list'?); see `memd project --h",
         ),
         (["switch", "of"], "Invalid value for 'STATE': 'of' is not one of 'on', 'off',"),
         (["search"], "Missing argument"),
@@ -92,11 +93,11 @@ def test_every_command_explains_itself(alone, name):
         (["get", "twelve"], "an id is a number"),
     ],
 )
-def test_a_mistake_is_one_line_and_never_exit_2(alone, arguments, said):
+def test_a_usage_error_is_one_line_and_never_exits_2(alone, arguments, message):
     """2 means that no daemon runs; a health check with a typing mistake must not say that."""
     ran = alone(*arguments)
     assert ran.status == 1
-    assert said in ran.err
+    assert message in ran.err
     assert ran.err.startswith("memd: ")
     assert ran.err.count("\n") == 1
 
@@ -106,21 +107,21 @@ def test_a_mistake_is_one_line_and_never_exit_2(alone, arguments, said):
     [["search", "x"], ["why", "1"], ["timeline"], ["get", "1"], ["remember", "x"], ["pin", "1"],
      ["forget", "1"], ["reindex"]],
 )  # fmt: skip
-def test_without_a_daemon_every_question_exits_2_and_says_what_to_do(alone, arguments):
+def test_without_a_daemon_every_query_exits_2_and_says_what_to_do(alone, arguments):
     ran = alone(*arguments)
     assert ran.status == 2
     assert "memd start" in ran.err
     assert ran.err.count("\n") == 1
 
 
-def test_another_vault_s_daemon_is_started_by_its_name(machine):
+def test_advice_names_the_selected_vault(machine):
     for command in (["status"], ["search", "x"]):
         ran = machine.run("--vault", "work", *command)
         assert ran.status == 2
         assert "`memd --vault work start`" in ran.out + ran.err
 
 
-def test_a_vault_s_name_that_is_none_is_refused(machine):
+def test_an_invalid_vault_name_is_refused(machine):
     for command in ("status", "stop"):
         ran = machine.run("--vault", "../x", command)
         assert ran.status == 1
@@ -150,20 +151,20 @@ def loaded(machine, *arguments):
 @pytest.mark.parametrize(
     "arguments", [["status"], ["hook"], ["search", "x"], ["--help"], ["stop"], ["--version"]]
 )
-def test_no_command_but_serve_loads_what_is_heavy(machine, arguments):
+def test_only_serve_loads_heavy_libraries(machine, arguments):
     assert not loaded(machine, *arguments) & HEAVY
 
 
 @pytest.mark.parametrize("arguments", [["status"], ["hook"]])
-def test_the_side_doors_do_not_even_load_the_command_line(machine, arguments):
+def test_status_and_hook_do_not_load_the_command_line(machine, arguments):
     assert not loaded(machine, *arguments) & {"typer", "rich", "click", "pydantic"}
 
 
-def test_the_version_is_told(machine):
+def test_version_is_printed(machine):
     assert machine.run("--version").out.strip() == __import__("memd").__version__
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(machine):
+def test_a_closed_pipe_is_not_an_error(machine):
     read, write = os.pipe()
     os.close(read)
     with machine.popen("--help", stdout=write, stderr=subprocess.PIPE) as process:
@@ -171,7 +172,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(machine):
         assert b"Traceback" not in process.stderr.read()
 
 
-def test_a_letter_that_the_terminal_cannot_show_costs_that_letter_only(machine):
+def test_a_letter_that_the_terminal_cannot_show_is_replaced(machine):
     machine.environ |= {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     ran = machine.run("get", "\N{SNOWMAN}")
     assert ran.status == 1
@@ -179,10 +180,8 @@ def test_a_letter_that_the_terminal_cannot_show_costs_that_letter_only(machine):
 
 
 @pytest.mark.parametrize(
-    ("code", "advice"), [(errno.ENOSPC, "make room"), (errno.EROFS, "make it writable")]
+    ("code", "advice"), [(errno.ENOSPC, "free some space"), (errno.EROFS, "make it writable")]
 )
-def test_what_the_disk_refuses_is_told_with_what_to_do(capsys, code, advice):
-    with app.told() as outcome:
-        raise OSError(code, os.strerror(code), "/vault")
-    assert outcome.status == 1
+def test_a_disk_error_says_what_to_do(capsys, code, advice):
+    assert app.print_error(OSError(code, os.strerror(code), "/vault")) == 1
     assert advice in capsys.readouterr().err

@@ -14,9 +14,7 @@ def vault(tmp_path):
     return Path(fill(tmp_path / "vaults" / "default.db", one_of_each()))
 
 
-def test_a_restored_vault_answers_as_it_did_and_the_daemon_runs_again(
-    vault, machine, alone, tmp_path
-):
+def test_a_restore_brings_back_the_vault_and_the_daemon(vault, machine, alone, tmp_path):
     assert machine.run("start").status == 0
     pid = alone("status", "--json").json["pid"]
     (tmp_path / "x.memd").write_bytes(b"no vault" * 1_000)
@@ -33,19 +31,17 @@ def test_a_restored_vault_answers_as_it_did_and_the_daemon_runs_again(
     ran = machine.run("restore", path, "--yes")
     assert ran.status == 0, ran.err
     assert " is whole: 4 memories, 2 events\n" in ran.out
-    assert "1 memory of it had been forgotten since, and did not come back\n" in ran.out
+    assert "1 memory did not come back, forgotten since the backup\n" in ran.out
     assert "\nrestored\nstarted, pid " in ran.out
     status = alone("status", "--json").json
     assert (status["summaries"]["count"], status["pid"] != pid) == (3, True)
     assert b"under the mat" not in vault.read_bytes()
     assert b"The build needs Go." not in vault.read_bytes()
-    aside = next(line for line in ran.out.splitlines() if line.startswith("what was there"))
+    aside = next(line for line in ran.out.splitlines() if line.startswith("replaced vault"))
     assert b"The build needs Go." in Path(aside.partition(": ")[2]).read_bytes()
 
 
-def test_a_restore_that_fails_leaves_the_old_vault_and_starts_its_daemon_again(
-    vault, machine, alone, tmp_path
-):
+def test_a_failed_restore_leaves_the_vault_and_the_daemon(vault, machine, alone, tmp_path):
     machine.run("start")
     path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
     (vault.parent / "backups").write_text("no directory")
@@ -58,20 +54,20 @@ def test_a_restore_that_fails_leaves_the_old_vault_and_starts_its_daemon_again(
 
 
 @pytest.mark.usefixtures("vault")
-def test_where_no_daemon_ran_none_is_started(alone):
+def test_a_restore_starts_no_daemon_where_none_ran(alone):
     path = alone("backup", "--json").json["path"]
     ran = alone("restore", path, "--yes")
     assert ran.status == 0, ran.err
     assert alone("status").status == 2
-    assert alone("backup", "--list").out.count("set aside by a restore") == 1
+    assert alone("backup", "--list").out.count("replaced by a restore") == 1
 
 
-def test_whoever_did_not_mean_it_loses_nothing(vault, alone, monkeypatch):
+def test_a_restore_asks_for_confirmation(vault, alone, monkeypatch):
     path = alone("backup", "--json").json["path"]
     before = vault.read_bytes()
     ran = alone("restore", path)
     assert ran.status == 1
-    assert "say --yes to mean it" in ran.err
+    assert "use --yes to confirm" in ran.err
     monkeypatch.setattr("sys.stdin.isatty", lambda: True)
     monkeypatch.setattr("typer.confirm", lambda _: False)
     ran = alone("restore", path)
@@ -91,7 +87,7 @@ def page_of(vault, table):
         return connection.execute("SELECT pageno FROM dbstat WHERE name = ?", (table,)).get
 
 
-def test_without_a_file_the_last_whole_backup_is_taken(vault, alone):
+def test_without_a_file_the_latest_intact_backup_is_restored(vault, alone):
     first = Path(alone("backup", "--json").json["path"])
     last = Path(alone("backup", "--json").json["path"])
     last.write_bytes(b"torn")
@@ -99,14 +95,14 @@ def test_without_a_file_the_last_whole_backup_is_taken(vault, alone):
     ran = alone("restore", "--yes")
     assert ran.status == 0, ran.err
     assert f"{first} is whole: 3 memories" in ran.out
-    aside = next(line for line in ran.out.splitlines() if line.startswith("what was there"))
+    aside = next(line for line in ran.out.splitlines() if line.startswith("replaced vault"))
     assert Path(aside.partition(": ")[2]).read_bytes() == spoiled
 
 
-def test_of_a_vault_that_is_not_there_no_salvage_is_offered(alone):
+def test_without_a_vault_no_salvage_is_offered(alone):
     ran = alone("restore", "--yes")
     assert (ran.status, "salvage" in ran.err) == (1, False)
-    assert "no vault 'default'; name a FILE" in ran.err
+    assert "; name a FILE" in ran.err
 
 
 @pytest.mark.usefixtures("vault")
@@ -116,44 +112,42 @@ def test_without_a_file_and_without_a_backup_a_salvage_is_offered(alone):
     assert "`memd restore --salvage`" in ran.err
 
 
-def test_a_salvage_keeps_what_can_be_read_and_the_damaged_file_as_it_is(vault, alone):
+def test_a_salvage_rescues_what_can_be_read_and_keeps_the_damaged_file(vault, alone):
     spoiled = spoil(vault, (page_of(vault, "passages") - 1) * 4_096, 4_096)
     assert alone("doctor").status == 1
     ran = alone("restore", "--salvage", "--yes")
     assert ran.status == 0, ran.err
     assert "events: 2, all of them" in ran.out
     assert "summaries: 3, all of them" in ran.out
-    aside = next(line for line in ran.out.splitlines() if line.startswith("what was there"))
+    aside = next(line for line in ran.out.splitlines() if line.startswith("replaced vault"))
     assert Path(aside.partition(": ")[2]).read_bytes() == spoiled
     assert not list(vault.parent.glob("backups/*.damaged*"))
 
 
-def test_of_what_is_whole_nothing_is_salvaged_and_of_what_is_not_there_neither(
-    vault, machine, alone, tmp_path
-):
+def test_an_intact_or_missing_vault_is_not_salvaged(vault, machine, alone, tmp_path):
     path = alone("backup", "--json").json["path"]
     machine.run("start")
     pid = alone("status", "--json").json["pid"]
-    for words, told in (
+    for arguments, message in (
         ((), "the vault is intact; there is nothing to salvage"),
         ((path,), f"{path} is intact; there is nothing to salvage"),
         ((tmp_path / "none.memd",), f"there is no file {tmp_path / 'none.memd'}"),
     ):
-        ran = alone("restore", *words, "--salvage", "--yes")
+        ran = alone("restore", *arguments, "--salvage", "--yes")
         assert (ran.status, ran.out) == (1, "")
-        assert told in ran.err
+        assert message in ran.err
     assert alone("status", "--json").json["pid"] == pid
     assert len(list(vault.parent.glob("backups/*"))) == 1
 
 
-def test_where_nothing_can_be_salvaged_nothing_is_changed(vault, alone):
+def test_a_file_that_is_no_vault_is_not_salvaged(vault, alone):
     vault.write_bytes(b"Dear diary.\n" * 99)
     ran = alone("restore", "--salvage", "--yes")
     assert (ran.status, vault.read_bytes()) == (1, b"Dear diary.\n" * 99)
     assert "can be read" in ran.err
 
 
-def test_status_and_doctor_say_what_to_do_about_a_damaged_vault(vault, machine, alone):
+def test_status_and_doctor_advise_about_a_damaged_vault(vault, machine, alone):
     alone("backup")
     spoil(vault, 0, 16)
     started = machine.run("start")

@@ -1,4 +1,9 @@
-def test_what_a_new_session_would_be_shown_is_printed(memd, noted, monkeypatch, tmp_path):
+from memd.cli import context
+
+# ── context ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_context_of_a_new_session_is_printed(memd, noted, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     number = noted("Always run the linter first", "--kind", "instruction")
     ran = memd("context")
@@ -8,13 +13,13 @@ def test_what_a_new_session_would_be_shown_is_printed(memd, noted, monkeypatch, 
     assert "(1 memory, about " in ran.out
 
 
-def test_nothing_to_show_is_told_with_the_reason(memd, monkeypatch, tmp_path):
+def test_an_empty_context_has_a_reason(memd, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    assert memd("context").out.startswith("nothing would be shown: nothing is known")
+    assert memd("context").out.startswith("nothing would be injected: nothing is known")
     assert "fewer than 2 words" in memd("context", "--prompt", "thanks").out
 
 
-def test_a_prompt_is_tried_and_every_candidate_explained(memd):
+def test_the_context_of_a_prompt_is_explained(memd):
     ran = memd(
         "context", "--prompt", "why does login answer 500", "--session", "d9b86e92", "--explain"
     )
@@ -29,7 +34,49 @@ def test_a_prompt_is_tried_and_every_candidate_explained(memd):
     assert all(one["shown"] for one in found.json["memories"])
 
 
-def test_a_moment_that_there_is_not_is_refused(memd):
+def test_an_unknown_moment_is_refused(memd):
     ran = memd("context", "--moment", "never")
     assert ran.status == 1
     assert "startup, resume, clear, compact, prompt" in ran.err
+
+
+# ── injected ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_session_without_injections(memd):
+    ran = memd("injected", "d9b86e92")
+    assert ran.status == 0
+    assert ran.out.startswith("session d9b86e92-")
+    assert ran.out.endswith("\nnothing was injected\n")
+    assert memd("injected", "d9b86e92", "--json").json["injections"] == []
+
+
+def test_injections_are_listed_with_time_and_reason():
+    def row(number, at, moment):
+        fields = {"id": number, "kind": "fix", "title": "A\x1b[31m title", "reason": "pinned"}
+        return {**fields, "at": at, "moment": moment}
+
+    rows = [row(1, 0, "startup"), row(2, 0, "startup"), row(3, 60_000, "prompt")]
+    head, *lines = context._format_injections(
+        {"session": "s1", "title": None, "injections": rows}
+    )
+    assert head == "session s1: without a prompt"
+    assert [line.split()[-1] for line in lines if not line.startswith(" ")] == [
+        "startup",
+        "prompt",
+    ]
+    assert lines[1:3] == ["  #1 fix  A[31m title", "    pinned"]
+    assert len(lines) == 8
+
+
+def test_an_unknown_session_is_refused(memd):
+    ran = memd("injected", "unknown")
+    assert ran.status == 1
+    assert "there is no 'unknown'" in ran.err
+
+
+def test_without_a_session_one_must_be_named(memd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = memd("injected")
+    assert ran.status == 1
+    assert "name one by its id" in ran.err

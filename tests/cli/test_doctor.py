@@ -1,5 +1,3 @@
-"""`memd doctor` as people run it: with a daemon, with none, and after something was broken for real."""
-
 import os
 import signal
 
@@ -9,8 +7,10 @@ import pytest
 from memd.cli import doctor
 from memd.daemon import process
 
+# ── doctor ────────────────────────────────────────────────────────────────────────────────────────
 
-def wrong(ran):
+
+def list_wrong(ran):
     return {one["name"]: one for one in ran.json["findings"] if one["verdict"] != "ok"}
 
 
@@ -31,15 +31,15 @@ def database(served):
     connection.close()
 
 
-def test_all_is_well_with_a_daemon_that_works(memd):
+def test_a_working_daemon_has_no_problems(memd):
     ran = memd("doctor")
-    assert (ran.status, ran.out.splitlines()[-1]) == (0, "all is well")
+    assert (ran.status, ran.out.splitlines()[-1]) == (0, "no problems found")
     assert {"daemon", "vectors", "permissions", "hooks"} <= {
         line.split()[1] for line in ran.out.splitlines()
     }
 
 
-def test_a_problem_stands_first_with_its_remedy_below_and_fix_mends_it(memd, database):
+def test_a_problem_is_first_with_its_remedy_and_is_fixed(memd, database):
     database.execute("DELETE FROM passages WHERE summary_id = (SELECT min(id) FROM summaries)")
     ran = memd("doctor")
     first, second = ran.out.splitlines()[:2]
@@ -48,36 +48,36 @@ def test_a_problem_stands_first_with_its_remedy_below_and_fix_mends_it(memd, dat
     assert second.startswith("                     → `memd doctor --fix`")
     mended = memd("doctor", "--fix")
     assert mended.status == 0
-    assert "mended: rebuilt full text and vectors" in mended.out
-    assert memd("doctor").out.endswith("all is well\n")
+    assert "fixed: rebuilt full text and vectors" in mended.out
+    assert memd("doctor").out.endswith("no problems found\n")
 
 
-def test_rows_and_files_are_mended_in_one_go(memd, served, database):
+def test_rows_and_files_are_fixed_together(memd, served, database):
     database.pragma("foreign_keys", 0)
     database.execute("INSERT INTO uses VALUES (9999, 1, 1)")
     log = served.home / "state" / "memd.log"
     log.chmod(0o644)
-    assert wrong(memd("doctor", "--json")).keys() == {"references", "permissions"}
+    assert list_wrong(memd("doctor", "--json")).keys() == {"references", "permissions"}
     mended = memd("doctor", "--fix", "--json").json
     assert mended["mended"] == [f"closed {log} to others", "removed 1 rows of uses"]
-    assert not wrong(memd("doctor", "--json"))
+    assert not list_wrong(memd("doctor", "--json"))
     assert log.stat().st_mode & 0o777 == 0o600
 
 
-def test_without_a_daemon_it_looks_itself_and_says_so_by_its_status(alone, tmp_path):
+def test_without_a_daemon_the_exit_status_is_2(alone, tmp_path):
     ran = alone("doctor", "--json")
-    assert (ran.status, ran.json["running"], wrong(ran).keys()) == (2, False, {"daemon"})
+    assert (ran.status, ran.json["running"], list_wrong(ran).keys()) == (2, False, {"daemon"})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_without_a_daemon_a_problem_is_worth_more_than_that_none_runs(alone, tmp_path):
+def test_without_a_daemon_a_problem_exits_1(alone, tmp_path):
     (tmp_path / "config.toml").write_text("[nothing]\nx = 1\n", encoding="utf-8")
     ran = alone("doctor")
     assert ran.status == 1
     assert ran.out.startswith("problem  settings    ")
 
 
-def test_a_vault_that_is_no_database_is_told_and_left_alone(alone, tmp_path):
+def test_a_vault_that_is_no_database_is_not_changed(alone, tmp_path):
     vault = tmp_path / "vaults" / "default.db"
     vault.parent.mkdir(mode=0o700)
     vault.write_text("nothing" * 99, encoding="utf-8")
@@ -100,11 +100,11 @@ LEARNED = {"model": "m", "state": "absent", "why_not": "start it", "coverage": 0
 
 
 @pytest.mark.parametrize(
-    ("said", "name", "verdict", "words"),
+    ("fields", "name", "verdict", "words"),
     [
         (status(versions={"memd": "0.0"}), "daemon", "warning", "it is memd 0.0"),
         (status(health="degraded", reasons=["a", "b"]), "daemon", "warning", "a; b"),
-        (status(), "model", "ok", "none is wanted"),
+        (status(), "model", "ok", "no embedding model is configured"),
         (
             status(embedder={"configured": "ollama", "learned": LEARNED}),
             "model",
@@ -121,21 +121,21 @@ LEARNED = {"model": "m", "state": "absent", "why_not": "start it", "coverage": 0
             status(embedder={"configured": "auto", "learned": LEARNED | {"state": "ready"}}),
             "model",
             "ok",
-            "50% of its space",
+            "50% of the passages",
         ),
     ],
 )
-def test_what_the_daemon_says_of_itself_is_a_finding(said, name, verdict, words):
-    found = next(one for one in doctor._daemon(said) if one.name == name)
+def test_the_daemons_status_becomes_findings(fields, name, verdict, words):
+    found = next(one for one in doctor._check_status(fields) if one.name == name)
     assert found.verdict == verdict
     assert words in found.words
 
 
-def test_help_explains_the_exit_status(alone):
-    assert "2 none, but no daemon runs" in " ".join(alone("doctor", "--help").out.split())
+def test_the_help_page_of_doctor_explains_the_exit_status(alone):
+    assert "2 no problem, but no daemon runs" in " ".join(alone("doctor", "--help").out.split())
 
 
-def test_without_a_daemon_what_a_killed_one_left_and_a_broken_vault_are_mended(machine, alone):
+def test_without_a_daemon_its_remains_and_a_broken_vault_are_fixed(machine, alone):
     assert machine.run("start").status == 0
     assert machine.run("remember", "the ledger is kept in SQLite").status == 0
     os.kill(machine.run("status", "--json").json["pid"], signal.SIGKILL)
@@ -143,11 +143,25 @@ def test_without_a_daemon_what_a_killed_one_left_and_a_broken_vault_are_mended(m
     connection = apsw.Connection(str(machine.home / "vaults" / "default.db"))
     connection.execute("UPDATE passages SET length = length + 1")
     connection.close()
-    found = wrong(alone("doctor", "--json"))
+    found = list_wrong(alone("doctor", "--json"))
     assert {"daemon", "lock", "sample"} <= found.keys()
     mended = alone("doctor", "--fix", "--json")
     assert mended.json["mended"] == [
         "removed what a dead daemon left",
         "rebuilt full text and vectors",
     ]
-    assert (mended.status, wrong(mended).keys()) == (2, {"daemon"})
+    assert (mended.status, list_wrong(mended).keys()) == (2, {"daemon"})
+
+
+# ── status ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_status_is_the_same_with_and_without_the_command_line(served, memd):
+    """`__main__` answers `memd status` itself; with a help page in between it must say the same."""
+    quick, slow = served.run("status", "--json"), memd("status", "--json")
+    assert slow.status == quick.status == 0
+    assert slow.json["pid"] == quick.json["pid"]
+
+
+def test_the_help_page_of_status_explains_the_exit_status(alone):
+    assert "2 not running" in " ".join(alone("status", "--help").out.split())

@@ -30,64 +30,66 @@ HEALTHY = {
 }  # fmt: skip
 
 
-def shown(status, **settings):
-    return "\n".join(health.lines(status, NOW, is_tty=False, **settings))
+def format_text(status, **settings):
+    return "\n".join(health.format_status(status, NOW, is_tty=False, **settings))
 
 
-def test_a_healthy_status_is_told_in_a_person_s_words():
-    text = shown(HEALTHY)
+def test_a_healthy_status_as_text():
+    text = format_text(HEALTHY)
     assert text.startswith("memd is healthy: 0.1.0, pid 7, up 2 h 1 min")
     assert "5 received = 3 stored + 1 duplicate + 1 filtered + 0 refused" in text
     assert "filtered: ignored path 1" in text
-    assert "3, 1 to distil, last 2 min ago" in text
+    assert "3, 1 to distill, last 2 min ago" in text
     assert "running; pending 2" in text
     ahead = {**HEALTHY, "events": {"count": 3, "pending": 0, "last_at": NOW + 10**11}}
-    assert "last dated ahead of this clock; see `memd doctor`" in shown(ahead)
+    assert "last dated in the future; see `memd doctor`" in format_text(ahead)
     assert "backing off, 3 restarts, last error: ValueError: no" in text
     assert "spool      empty" in text
 
 
-def test_what_a_room_waits_for_is_told_in_its_words():
-    room = {"name": "rewriter", "state": "running", "restarts": 0, "last_error": None,
+def test_a_worker_says_what_it_waits_for():
+    worker = {"name": "rewriter", "state": "running", "restarts": 0, "last_error": None,
             "written": 3, "left_today": 195, "why": "#7 failed: nothing answers"}  # fmt: skip
-    text = shown(HEALTHY | {"rooms": [room]})
+    text = format_text(HEALTHY | {"rooms": [worker]})
     assert "running; written 3, left_today 195; #7 failed: nothing answers" in text
 
 
-def test_a_learned_model_is_told_in_a_line():
+def test_a_model_has_a_line():
     learned = {
         "provider": "ollama", "model": "nomic-embed-text", "space": "o/1", "state": "ready",
         "since": NOW - 120_000, "why_not": "", "asked": 1_234, "failed": 5, "timeouts": 3,
         "p50_ms": 12.5, "coverage": 0.75, "missing": 1_000,
     }  # fmt: skip
-    text = shown(HEALTHY | {"embedder": HEALTHY["embedder"] | {"learned": learned}})
+    text = format_text(HEALTHY | {"embedder": HEALTHY["embedder"] | {"learned": learned}})
     assert (
-        "nomic-embed-text (ollama): ready for 2 min, 75% filled (1,000 to go),"
-        " 1,234 asked, 5 failed, 3 late, 12.5 ms"
+        "nomic-embed-text (ollama): ready for 2 min, 75% embedded (1,000 to go),"
+        " 1,234 requests, 5 failed, 3 timed out, 12.5 ms"
     ) in text
 
 
-def test_a_model_that_never_answered_is_told_without_figures():
+def test_a_model_that_never_answered_has_no_figures():
     learned = {
         "provider": "ollama", "model": "nomic-embed-text", "space": None, "state": "absent",
         "since": NOW - 5_000, "why_not": "no", "asked": 0, "failed": 0, "timeouts": 0,
         "p50_ms": None, "coverage": 0.0, "missing": 0,
     }  # fmt: skip
-    text = shown(HEALTHY | {"embedder": HEALTHY["embedder"] | {"learned": learned}})
+    text = format_text(HEALTHY | {"embedder": HEALTHY["embedder"] | {"learned": learned}})
     assert "nomic-embed-text (ollama): absent for 5 s\n" in text
 
 
 def test_a_degraded_status_begins_with_its_reasons():
-    text = shown(HEALTHY | {"health": "degraded", "reasons": ["indexer is backing off: no"]})
+    text = format_text(
+        HEALTHY | {"health": "degraded", "reasons": ["indexer is backing off: no"]}
+    )
     assert text.splitlines()[1] == "  - indexer is backing off: no"
 
 
-def test_a_terminal_gets_a_colour_and_a_pipe_does_not():
-    assert "\x1b[32mhealthy" in next(health.lines(HEALTHY, NOW, is_tty=True))
-    assert "\x1b" not in shown(HEALTHY)
+def test_only_a_terminal_gets_colors():
+    assert "\x1b[32mhealthy" in next(health.format_status(HEALTHY, NOW, is_tty=True))
+    assert "\x1b" not in format_text(HEALTHY)
 
 
-def test_without_a_daemon_the_vault_and_the_spool_are_still_told(alone, tmp_path):
+def test_without_a_daemon_the_status_has_vault_and_spool(alone, tmp_path):
     paths = Paths({"MEMD_HOME": str(tmp_path)})
     for path in (paths.spool_dir, paths.data_dir):
         Path(path).mkdir(parents=True)
@@ -98,13 +100,13 @@ def test_without_a_daemon_the_vault_and_the_spool_are_still_told(alone, tmp_path
     assert "memd is not running" in ran.out
     assert "memd start" in ran.out
     assert "2.0 kB" in ran.out
-    assert "100 B in 1 file for the daemon to take in" in ran.out
-    told = alone("status", "--json").json
-    assert (told["running"], told["health"]) == (False, "not running")
-    assert told["spool"] == {"bytes": 100, "files": 1}
+    assert "100 B in 1 file for the daemon to read" in ran.out
+    found = alone("status", "--json").json
+    assert (found["running"], found["health"]) == (False, "not running")
+    assert found["spool"] == {"bytes": 100, "files": 1}
 
 
-def test_a_daemon_that_holds_the_vault_in_silence_is_named(alone, tmp_path):
+def test_a_daemon_that_does_not_answer_is_named_by_its_pid(alone, tmp_path):
     with daemon_process.hold_lock(Paths({"MEMD_HOME": str(tmp_path)}).lock, 1):
         ran = alone("status")
     assert ran.status == 2
@@ -112,7 +114,7 @@ def test_a_daemon_that_holds_the_vault_in_silence_is_named(alone, tmp_path):
 
 
 @pytest.mark.parametrize("how", [(), ("--json",)])
-def test_a_reader_that_has_seen_enough_gets_no_traceback(machine, how):
+def test_a_closed_pipe_causes_no_traceback(machine, how):
     reader, writer = os.pipe()
     os.close(reader)
     with machine.popen("status", *how, stdout=writer, stderr=-1) as process:
@@ -122,12 +124,12 @@ def test_a_reader_that_has_seen_enough_gets_no_traceback(machine, how):
 
 
 @pytest.mark.parametrize("state", ["healthy", "degraded", "not running"])
-def test_the_exit_status_says_it_all(alone, monkeypatch, state):
-    monkeypatch.setattr(health, "ask", lambda _: HEALTHY | {"health": state})
+def test_the_exit_status_tells_the_health(alone, monkeypatch, state):
+    monkeypatch.setattr(health, "fetch_status", lambda _: HEALTHY | {"health": state})
     assert alone("status").status == ["healthy", "degraded", "not running"].index(state)
 
 
-def test_a_running_daemon_s_json_keeps_to_the_documented_schema(served):
+def test_the_json_of_a_daemon_matches_the_documented_schema(served):
     ran = served.run("status", "--json")
     assert ran.status == 0, ran.out
     found = DaemonStatus.model_validate(
@@ -144,14 +146,14 @@ def test_a_running_daemon_s_json_keeps_to_the_documented_schema(served):
     assert found.summaries.count > 3
 
 
-def test_a_running_daemon_is_told_to_people(served):
+def test_a_running_daemon_is_healthy(served):
     ran = served.run("status")
     assert ran.status == 0
     assert "memd is healthy" in ran.out
 
 
 @pytest.mark.parametrize(
-    ("reason", "switch", "said"),
+    ("reason", "switch", "text"),
     [
         (
             "the git repository's top level",
@@ -171,22 +173,22 @@ def test_a_running_daemon_is_told_to_people(served):
         ),
     ],
 )
-def test_where_one_stands_is_told_with_its_reason(reason, switch, said):
+def test_the_project_of_a_directory_has_a_reason(reason, switch, text):
     holds = {"captures": not switch, "recalls": True, "reason": switch}
     here = {"name": "shop", "reason": reason, "switch": holds}
-    assert f"here       {said}\n" in shown(HEALTHY | {"here": here})
+    assert f"here       {text}\n" in format_text(HEALTHY | {"here": here})
 
 
-def test_status_says_where_one_stands(served):
-    told = served.run("status", "--json").json["here"]
-    assert told["name"] == served.home.name
+def test_status_names_the_project_of_the_directory(served):
+    found = served.run("status", "--json").json["here"]
+    assert found["name"] == served.home.name
     assert (
         f"here       {served.home.name}, because it is the directory"
         in served.run("status").out
     )
 
 
-def test_an_older_daemon_that_knows_no_directory_is_asked_again(monkeypatch, tmp_path):
+def test_an_older_daemon_is_asked_without_a_directory(monkeypatch, tmp_path):
     asked = []
 
     def call(method, _timeout_s, **params):
@@ -196,7 +198,7 @@ def test_an_older_daemon_that_knows_no_directory_is_asked_again(monkeypatch, tmp
         return {"method": method}
 
     monkeypatch.setattr(health.daemon_call, "call", call)
-    found = health.ask(Paths({"MEMD_HOME": str(tmp_path)}))
+    found = health.fetch_status(Paths({"MEMD_HOME": str(tmp_path)}))
     assert (found, len(asked)) == ({"method": "memd/status"}, 2)
 
 

@@ -87,7 +87,7 @@ def test_a_folder_of_notes_follows_its_changes_and_keeps_its_history(memd, found
     (notes / "b.md").unlink()
     third = memd("import", "markdown", notes)
     assert "memories: 1 new; 1 older replaced\n" in third.out
-    assert "hidden: 1 memory that the files do not say any more\n" in third.out
+    assert "hidden: 1 memory that the files no longer contain\n" in third.out
     assert f"gone since the last import: {notes}/b.md\n" in third.out
     assert [hit["id"] for hit in found("Wibble")] != [wibble["id"]]
     assert found("Wobble") == []
@@ -161,7 +161,7 @@ def test_claude_mem_s_rows_keep_their_time_session_and_files(memd, found, tmp_pa
         "UPDATE observations SET narrative = 'The zzyzx totals were wrong.' WHERE id = 7"
     )
     third = memd("import", "claude-mem")
-    assert "memories: 1 new; 2 known already; 1 older replaced\n" in third.out
+    assert "memories: 1 new; 2 already known; 1 older replaced\n" in third.out
     assert len(found("zzyzx")) == 1
     owner.close()
 
@@ -182,7 +182,7 @@ def test_claude_s_own_memory_is_read_and_what_it_throws_away_is_hidden(memd, fou
     note.unlink()
     (folder / "memory" / "MEMORY.md").write_text("")
     ran = memd("import", "claude-memory")
-    assert "hidden: 1 memory that the files do not say any more\n" in ran.out
+    assert "hidden: 1 memory that the files no longer contain\n" in ran.out
     assert found("grommet") == []
 
 
@@ -203,16 +203,16 @@ def test_the_user_s_word_on_the_project_moves_what_was_imported_before(memd, fou
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["claude-mem"], "no database found in ~/.claude-mem/claude-mem.db\n"),
         (["claude-memory"], "no memory file found in ~/.claude/projects/*/memory\n"),
         (["knowledge-graph"], "no memory.jsonl found in "),
     ],
 )
-def test_nothing_to_import_is_said(memd, arguments, said):
+def test_nothing_to_import_is_said(memd, arguments, message):
     ran = memd("import", *arguments)
-    assert (ran.status, ran.out.startswith(said)) == (0, True), ran
+    assert (ran.status, ran.out.startswith(message)) == (0, True), ran
 
 
 def test_bad_files_are_named_and_the_rest_is_read(memd, found, tmp_path):
@@ -261,21 +261,21 @@ def test_a_dry_run_needs_no_daemon_and_an_import_does(alone, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        (["markdown"], "say which folder"),
+        (["markdown"], "name a folder"),
         (["markdown", "/no/such"], "there is no /no/such"),
-        (["claude-code", "--project", "x"], "transcripts know their projects"),
+        (["claude-code", "--project", "x"], "transcripts have projects of their own"),
     ],
 )
-def test_a_mistake_is_told_on_one_line(alone, arguments, said):
+def test_a_mistake_is_told_on_one_line(alone, arguments, message):
     ran = alone("import", *arguments)
     assert ran.status == 1
-    assert said in ran.err
+    assert message in ran.err
 
 
 def test_the_help_names_every_source_and_its_default(alone):
     page = alone("import", "--help").out
     flat = " ".join(page.split())
-    assert all(f"{name}:" in flat for name in import_.NAMES)
+    assert all(f"{name}:" in flat for name in import_.SOURCES)
     assert "~/.claude-mem/claude-mem.db" in flat

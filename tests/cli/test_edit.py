@@ -1,0 +1,333 @@
+import re
+
+import pytest
+
+from memd.cli import edit
+
+# ── remember ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_memory_can_be_searched_at_once(memd, noted):
+    number = noted(
+        "deploys happen from the harbour branch", "--kind", "fact", "--project", "global"
+    )
+    hits = memd("search", "harbour branch deploys", "--project", "all", "--json").json["hits"]
+    assert hits[0]["id"] == number
+    assert hits[0]["kind"] == "fact"
+
+
+def test_a_new_value_of_a_topic_names_the_old_one(memd, noted):
+    old = noted("tabs", "--topic-key", "test.indent", "--project", "global")
+    ran = memd("remember", "spaces", "--topic-key", "test.indent", "--project", "global")
+    assert f"replaces #{old}" in ran.out
+    memd("forget", "--yes", ran.out.split()[0])
+
+
+def test_words_need_no_quotes(memd):
+    ran = memd("remember", "the", "harbour", "is", "closed", "--project", "global")
+    number, title = ran.out.splitlines()
+    assert number.endswith("remembered in global")
+    assert title == "    the harbour is closed"
+    memd("forget", "--yes", number.split()[0])
+
+
+def test_an_unknown_kind_is_refused(memd):
+    ran = memd("remember", "x", "--kind", "nonsense")
+    assert ran.status == 1
+    assert ran.err.startswith("memd: kind: must be one of decision, fix, ")
+
+
+def test_an_empty_text_is_refused(memd):
+    assert memd("remember", "").status == 1
+
+
+# ── forget ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_yes_forget_erases_nothing(memd, noted):
+    number = noted("the secret handshake", "--project", "global")
+    ran = memd("forget", number)
+    assert ran.status == 1
+    assert f"would forget #{number}" in ran.out
+    assert "--yes" in ran.err
+    assert memd("get", number).status == 0
+
+
+def test_with_yes_forget_erases(memd):
+    number = memd("remember", "a passing thought", "--project", "global", "--json").json["id"]
+    ran = memd("forget", f"#{number}", "--yes")
+    assert ran.status == 0
+    assert ran.out.startswith(f"forgot #{number} ")
+    assert memd("get", number).status == 1
+
+
+def test_an_unknown_memory_cannot_be_forgotten(memd):
+    ran = memd("forget", "999999")
+    assert ran.status == 1
+    assert "#999999" in ran.out + ran.err
+
+
+def test_the_plan_of_forget_as_json(memd, noted):
+    number = noted("planned", "--project", "global")
+    plan = memd("forget", number, "--json").json
+    assert plan["is_dry_run"]
+    assert [one["id"] for one in plan["summaries"]] == [number]
+
+
+def test_forget_query_needs_all_words(memd, noted):
+    number = noted("a quetzal nests in the attic", "--project", "global")
+    noted("a quetzal flies", "--project", "global")
+    everywhere = ("--project", "all")
+    ran = memd("forget", "--query", "quetzal NESTS", "--dry-run", *everywhere)
+    assert (ran.status, ran.out.count("would forget")) == (0, 1)
+    assert re.search(rf"would forget #{number} .*  \[global\]\n", ran.out)
+    assert memd("forget", "--query", "quetzal nests", "--yes", *everywhere).status == 0
+    assert memd("get", number).status == 1
+
+
+@pytest.mark.parametrize("option", [(), ("--yes",), ("--dry-run",), ("--json",)])
+def test_forgetting_nothing_is_no_error(memd, option):
+    ran = memd("forget", "--query", "a bandersnatch frumious", "--project", "all", *option)
+    assert (ran.status, ran.err) == (0, "")
+    assert "--json" in option or ran.out == "nothing found\n"
+
+
+def test_forget_query_looks_in_this_project_unless_all_are_named(
+    memd, noted, monkeypatch, tmp_path
+):
+    for name in ("heath", "moor"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        noted(f"the {name} has a whimbrel")
+    ran = memd("forget", "--query", "whimbrel", "--dry-run")
+    assert ("the moor has" in ran.out, "the heath has" in ran.out) == (True, False)
+    assert "[" not in ran.out
+    ran = memd("forget", "--since", "2020-01-01", "--dry-run")
+    assert "the heath has" not in ran.out
+    ran = memd("forget", "--query", "the heath", "--dry-run")
+    assert ran.out == "nothing found in this project; --project all looks everywhere\n"
+    ran = memd("forget", "--query", "whimbrel", "--dry-run", "--project", "all")
+    assert "the heath has a whimbrel  [heath]\n" in ran.out
+    assert "the moor has a whimbrel\n" in ran.out
+
+
+def test_forget_query_in_an_unknown_project_says_how_to_name_all(memd, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    ran = memd("forget", "--query", "whimbrel")
+    assert ran.status == 1
+    assert "say another, or all for every one" in ran.err
+
+
+def test_forget_does_not_erase_everything(memd):
+    for words in ([], ["--project", "all"], ["1", "--query", "x"]):
+        ran = memd("forget", "--yes", *words)
+        assert (ran.status, ran.err.count("\n")) == (1, 1)
+
+
+def test_a_long_erasure_is_shortened():
+    report = {
+        "is_dry_run": True, "summaries": [], "count": 300, "events": 0, "kept_events": 2,
+        "sessions": ["a", "b"], "revived": list(range(30)), "also_in": [4], "unknown": [],
+        "backups": [], "token": "",
+    }  # fmt: skip
+    lines = list(edit._format_erasure(report))
+    assert lines[0] == "would forget 300 more, 300 memories in all"
+    assert "would forget all of the session “a”" in lines
+    assert "2 events stay: other memories come from them" in lines
+    assert "… and 10 more" in lines
+    lines = edit._format_erasure({**report, "kept_events": 1})
+    assert "1 event stays: other memories come from it" in list(lines)
+
+
+# ── scrub ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_yes_scrub_replaces_nothing(memd, noted):
+    number = noted("the okapi sleeps", "--project", "global")
+    ran = memd("scrub", "okap[i]")
+    assert ran.status == 1
+    assert f"would rewrite 1 memory: #{number}\n" in ran.out
+    assert re.search(r"\n\d+ places become \[REDACTED:scrub\]\n", ran.out)
+    assert "okapi" not in ran.out
+    assert "--yes" in ran.err
+    assert "okapi" in memd("get", number).out
+
+
+def test_with_yes_scrub_replaces(memd, noted):
+    number = noted("the okapi sleeps", "--project", "global")
+    assert memd("scrub", "okap[i]", "--yes").status == 0
+    assert "the [REDACTED:scrub] sleeps" in memd("get", number).out
+    assert memd("scrub", "okap[i]", "--dry-run").out == "nothing found\n"
+
+
+@pytest.mark.parametrize("words", [[], ["(", "--dry-run"], ["x*", "--yes"], ["a", "--secrets"]])
+def test_an_invalid_scrub_is_refused_on_one_line(memd, words):
+    ran = memd("scrub", *words)
+    assert (ran.status, ran.err.count("\n")) == (1, 1)
+
+
+def test_a_pattern_and_the_secrets_are_not_both_scrubbed(memd):
+    assert "give a pattern or --secrets, not both" in memd("scrub", "a", "--secrets").err
+
+
+def test_a_scrub_lists_tables_and_backups():
+    report = {
+        "is_dry_run": False, "rows": {"log": 2, "events": 11, "summaries": 3},
+        "ids": {"events": [1, 2], "summaries": [4, 5]}, "found": {"[REDACTED:scrub]": 1}, "stays": {"projects.key": 1}, "backups": ["/b/one.db"],
+    }  # fmt: skip
+    assert list(edit._format_scrub(report)) == [
+        "rewrote 2 log lines",
+        "rewrote 11 events",
+        "rewrote 3 memories: #4, #5, …",
+        "1 place became [REDACTED:scrub]",
+        "1 in projects.key cannot be rewritten, because they are keys; use `memd forget`",
+        "/b/one.db is a backup and may still contain it",
+    ]
+
+
+def test_a_scrub_needs_a_daemon(alone):
+    assert alone("scrub", "x").status == 2
+
+
+# ── pin ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_memory_is_pinned_and_unpinned(memd, noted):
+    number = noted("always say please", "--project", "global")
+    assert "(pinned)" in memd("pin", number).out
+    assert "(pinned)" not in memd("pin", f"#{number}", "--off").out
+
+
+def test_pinning_a_hidden_memory_says_how_to_show_it(memd, noted):
+    old = noted("meet at noon", "--topic-key", "meet.at", "--project", "global")
+    new = noted("meet at one", "--topic-key", "meet.at", "--project", "global")
+    ran = memd("pin", old)
+    assert ran.out.endswith(
+        f"\n  it stays hidden by #{new}; to show it again: memd judge {new} {old} --undo\n"
+    )
+    assert memd("judge", new, old, "--undo").out.endswith(f"#{old} is visible again\n")
+    assert "stays hidden" not in memd("pin", old, "--off").out
+
+
+def test_an_unknown_memory_cannot_be_pinned(memd):
+    ran = memd("pin", "999999")
+    assert ran.status == 1
+    assert "#999999" in ran.err
+
+
+# ── judge ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def pair(noted):
+    old = noted("the harbour gate opens at six", "--kind", "fact", "--project", "global")
+    new = noted("the harbour gate opens at seven", "--kind", "fact", "--project", "global")
+    return old, new
+
+
+def test_remembering_something_similar_asks_for_a_judgment(memd, noted):
+    old = noted(
+        "the ferry to Ushant leaves from pier 4", "--kind", "fact", "--project", "global"
+    )
+    ran = memd(
+        "remember",
+        "the ferry to Ushant leaves from pier 6",
+        "--kind",
+        "fact",
+        "--project",
+        "global",
+    )
+    number = ran.out.split()[0]
+    assert f"    #{old} the ferry to Ushant leaves from pier 4" in ran.out
+    assert "      number: 4 → 6" in ran.out
+    assert f"memd judge {number[1:]} {old} supersedes --reason WHY" in ran.out
+    memd("forget", "--yes", number)
+
+
+def test_a_pinned_memory_must_be_unpinned_before_it_can_be_replaced(memd, noted):
+    old = noted("the lamp oil is in barrel 3", "--kind", "fact", "--project", "global")
+    memd("pin", old)
+    options = ("--kind", "fact", "--project", "global")
+    ran = memd("remember", "the lamp oil is in barrel 5", *options)
+    number = ran.out.split()[0].removeprefix("#")
+    assert ran.out.endswith(
+        f"  #{old} is pinned: run memd pin {old} --off first,"
+        f" then memd judge {number} {old} supersedes --reason WHY\n"
+    )
+    memd("forget", "--yes", number)
+
+
+def test_a_memory_hidden_by_another_one_stays_hidden(memd, noted):
+    options = ("--topic-key", "bell.rings", "--project", "global")
+    first, second = (
+        noted("the bell rings at 6", *options),
+        noted("the bell rings at 7", *options),
+    )
+    third = noted("the bell is broken", "--project", "global")
+    ran = memd("judge", third, first, "compatible", "--reason", "both may be")
+    stays = f"  #{first} stays hidden, superseded by #{second}"
+    assert ran.out.splitlines() == [f"#{third} is compatible with #{first}", stays]
+    ran = memd("judge", third, first, "--undo")
+    assert ran.out.splitlines()[1:] == [stays]
+
+
+def test_a_superseding_judgment_hides_is_explained_and_undone(memd, pair):
+    old, new = pair
+    ran = memd("judge", new, f"#{old}", "supersedes", "--reason", "the winter hours")
+    assert ran.out.splitlines() == [
+        f"#{new} supersedes #{old}",
+        f"  #{old} is hidden; `memd why {old}` shows it",
+    ]
+    assert "already" in memd("judge", new, old, "supersedes", "--reason", "again").out
+    why = memd("why", old).out
+    assert f"superseded by #{new} (judged)" in why
+    assert "judged by the user" in why
+    assert "the winter hours" in why
+    ran = memd("judge", old, new, "--undo")
+    assert ran.out.splitlines() == [
+        f"undone: supersedes between #{old} and #{new}",
+        f"  #{old} is visible again",
+    ]
+    why = memd("why", old).out
+    assert f"\n  was superseded by #{new} fact " in why
+    assert "; undone 20" in why
+    assert re.search(r"judged by the user [-\d]+ [\d:]+ \(undone [-\d]+ [\d:]+\): #", why)
+    assert f"\n  had superseded #{old} fact " in memd("why", new).out
+
+
+def test_contradicting_memories_are_both_shown_and_marked(memd, pair):
+    old, new = pair
+    done = memd("judge", new, old, "contradicts", "--reason", "unclear", "--json").json
+    assert (done["outcome"], done["relation"], done["hidden"]) == ("judged", "contradicts", [])
+    hits = memd("search", "harbour gate opens", "--project", "all", "--json").json["hits"]
+    marks = {hit["id"]: hit["contradicted_by"] for hit in hits if hit["id"] in pair}
+    assert marks == {old: [new], new: [old]}
+    assert memd("get", old, "--json").json["memories"][0]["contradicted_by"] == [new]
+    assert f"contradicted by #{new}" in memd("why", old).out
+    text = memd("search", "harbour gate opens", "--project", "all").out
+    assert f"(contradicted by #{new})" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("1",), "OTHER"),
+        (("1", "2"), "give a relation: supersedes, duplicate"),
+        (("1", "2", "beats", "--reason", "x"), "relation: must be one of supersedes, "),
+        (("1", "2", "supersedes", "--undo"), "leave out 'supersedes'"),
+        (("1", "x", "supersedes"), "an id is a number"),
+        (("1", "999999", "unrelated", "--reason", "x"), "#999999"),
+    ],
+)
+def test_an_invalid_judgment_is_refused(memd, words, message):
+    ran = memd("judge", *words)
+    assert ran.status == 1
+    assert message in ran.err
+
+
+def test_a_judgment_without_a_reason_is_refused(memd, pair):
+    ran = memd("judge", pair[1], pair[0], "supersedes")
+    assert ran.status == 1
+    assert "say in a few words why (reason)" in ran.err
+    ran = memd("judge", pair[1], "999999", "supersedes")
+    assert "#999999" in ran.err

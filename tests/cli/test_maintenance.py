@@ -1,0 +1,143 @@
+import sys
+
+import pytest
+
+from memd.cli import maintenance
+
+# ── reindex ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_reindex_changes_no_hits(memd):
+    query = ("search", "login 500", "--project", "all", "--json")
+    before = [hit["id"] for hit in memd(*query).json["hits"]]
+    ran = memd("reindex")
+    assert ran.status == 0
+    assert ran.out.startswith("done in ")
+    assert [hit["id"] for hit in memd(*query).json["hits"]] == before
+
+
+def test_without_a_model_there_is_nothing_to_embed(memd):
+    before = memd("status", "--json").json["summaries"]
+    ran = memd("reindex", "--embeddings")
+    assert (ran.status, ran.out) == (1, "")
+    assert ran.err.startswith("memd: ")
+    assert "Ollama" in ran.err
+    assert memd("status", "--json").json["summaries"] == before
+
+
+def backfill(done, missing, *, eta=None, why=""):
+    return {"space": "s", "done": done, "missing": missing, "eta_s": eta, "why": why}
+
+
+def test_without_a_terminal_each_tenth_and_each_wait_is_a_line(capsys):
+    with maintenance._show_backfill("a/b") as draw:
+        for done in range(101):
+            draw(backfill(done, 100 - done, eta=(100 - done) // 10))
+        draw(backfill(100, 50, why="no answer\nstart it"))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "0 of 100  10 s left"
+    assert lines[5] == "50 of 100  5 s left"
+    assert lines[10].startswith("100 of 100")
+    assert lines[11:] == ["100 of 150  waiting: no answer start it"]
+
+
+def test_an_empty_backfill_is_done_at_once(capsys):
+    with maintenance._show_backfill("a/b") as draw:
+        draw(backfill(0, 0))
+    assert capsys.readouterr().err == "0 of 0\n"
+
+
+def test_a_terminal_gets_a_progress_bar(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with maintenance._show_backfill("ollama/m") as draw:
+        draw(backfill(30, 70, eta=7))
+    text = capsys.readouterr().err
+    assert "ollama/m" in text
+    assert "30/100" in text
+
+
+def test_an_interrupt_says_that_the_backfill_goes_on(monkeypatch, capsys):
+    def call(method, *_, **__):
+        if method == "memd/status":
+            raise KeyboardInterrupt
+        return {"report": {"space": "s", "missing": 3}}
+
+    monkeypatch.setattr(maintenance.daemon_call, "call", call)
+    with pytest.raises(KeyboardInterrupt):
+        maintenance.run_reindex(embeddings=True)
+    assert "this goes on in the background" in capsys.readouterr().out
+
+
+# ── vacuum ────────────────────────────────────────────────────────────────────────────────────────
+
+
+MB = 1024 * 1024
+
+
+def vacuum_report(*dropped, is_dry_run=False, free=0, after=None, note="", **aged):
+    nothing = {"compacted": 0, "bytes": 0, "expired": 0, "archived": 0, "days": 90}
+    return {
+        "retention": {**nothing, "is_dry_run": is_dry_run, **aged},
+        "is_dry_run": is_dry_run,
+        "dropped": [{"space": s, "vectors": n, "bytes": b} for s, n, b in dropped],
+        "free": free,
+        "before": 40 * MB,
+        "after": after,
+        "note": note,
+    }
+
+
+def test_a_vacuum_deletes_no_memory(memd):
+    before = memd("status", "--json").json["summaries"]["count"]
+    rehearsed = memd("vacuum", "--dry-run")
+    assert (rehearsed.status, rehearsed.err) == (0, "")
+    assert rehearsed.out.startswith("no old events to shorten\nno unused vectors\n")
+    done = memd("vacuum")
+    assert (done.status, done.err) == (0, "")
+    assert "freed " in done.out
+    assert memd("status", "--json").json["summaries"]["count"] == before
+    assert memd("search", "login 500", "--project", "all", "--json").json["hits"]
+
+
+def test_a_dry_run_shows_what_would_be_freed():
+    lines = maintenance._format_vacuum(
+        vacuum_report(("ollama/m/1/768/aa", 10_000, 15 * MB), is_dry_run=True, free=MB)
+    )
+    assert list(lines)[1:] == [
+        "would drop ollama/m/1/768/aa: 10,000 vectors, 15.0 MB",
+        "would free about 16.0 MB of 40.0 MB",
+    ]
+
+
+def test_a_vacuum_names_what_it_dropped_and_freed():
+    assert list(maintenance._format_vacuum(vacuum_report(("a\x1bb", 1, 9), after=25 * MB)))[
+        1:
+    ] == [
+        "dropped ab: 1 vector, 9 B",
+        "freed 15.0 MB: 40.0 MB → 25.0 MB",
+    ]
+    lines = list(
+        maintenance._format_vacuum(vacuum_report(after=41 * MB, note="postponed: no model"))
+    )
+    assert lines[2:] == ["postponed: no model", "freed 0 B: 40.0 MB → 41.0 MB"]
+
+
+def test_a_vacuum_needs_a_daemon(alone):
+    assert alone("vacuum").status == 2
+
+
+def test_old_events_and_memories_come_first_and_count_as_freed():
+    lines = maintenance._format_vacuum(
+        vacuum_report(is_dry_run=True, compacted=1_200, bytes=3 * MB, expired=1, archived=2)
+    )
+    assert list(lines) == [
+        "would shorten 1,200 events older than 90 days to what is cited: 3.0 MB",
+        "would drop 1 memory that expired long ago",
+        "would hide 2 memories that no answer has ever returned",
+        "no unused vectors",
+        "would free about 3.0 MB of 40.0 MB",
+    ]
+    assert next(maintenance._format_vacuum(vacuum_report(expired=1, after=MB))).startswith(
+        "dropped 1 memory"
+    )

@@ -1,0 +1,333 @@
+import datetime as dt
+import re
+import time
+
+import pytest
+
+from memd.cli import daemon_call, output, query
+from memd.server import time_expressions
+
+# ── search ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_hit_has_id_kind_date_title_and_snippet(memd):
+    ran = memd("search", "why", "did", "login", "answer", "500", "--project", "all")
+    assert ran.status == 0
+    assert re.match(r"#\d+ \w+  \d{4}-\d\d-\d\d  \S", ran.out)
+    assert ran.out.splitlines()[1].startswith("    ")
+
+
+def test_a_hit_of_another_project_names_it(memd, noted, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    noted("a dotterel on the roof")
+    noted("a dotterel in the yard", "--project", "global")
+    out = memd("search", "dotterel", "--project", "all").out
+    assert "a dotterel on the roof\n" in out
+    assert "a dotterel in the yard  [global]\n" in out
+    assert "[" not in memd("search", "dotterel").out
+
+
+def test_a_note_about_the_query_needs_hits(memd):
+    note = "(the question asks for the latest"
+    assert note in memd("search", "latest login", "--project", "all").out
+    assert note not in memd("search", "latest zyxwvutsrq", "--project", "global").out
+
+
+def test_search_as_json(memd):
+    found = memd("search", "login 500", "--project", "all", "-k", "2", "--json").json
+    assert 1 <= len(found["hits"]) <= 2
+    assert found["hits"][0]["id"] > 0
+    assert found["hits"][0]["parts"]
+
+
+def test_an_explanation_shows_scores_and_near_misses(memd):
+    ran = memd("search", "login 500", "--project", "all", "--explain", "-k", "1")
+    assert re.search(r"^ +[\d.e-]+ = \S+ [\d.e-]+", ran.out, re.MULTILINE)
+    assert "profile memd" in ran.out
+    assert re.search(r"^ *#\d+ .* l+.* hit  .*[Ll]ogin", ran.out, re.MULTILINE)
+    assert re.search(r" (?:diversity|rank \d)", ran.out)
+
+
+def test_an_explanation_draws_the_trace_of_the_json(memd):
+    asked = ("search", "login 500", "--project", "all", "--explain")
+    trace = memd(*asked, "--json").json["trace"]
+    drawn = memd(*asked).out.partition("candidates\n")[2]
+    assert trace
+    for one in trace:
+        assert re.search(rf"^ *#{one['summary_id']} .*{one['score']:.4g} ", drawn, re.MULTILINE)
+
+
+def test_search_by_kind(memd):
+    found = memd("search", "sessions", "--project", "all", "--kind", "decision", "--json").json
+    assert {hit["kind"] for hit in found["hits"]} <= {"decision"}
+
+
+def test_nothing_found_is_no_error(memd):
+    ran = memd("search", "zyzzyva", "qwfpgj", "--project", "all", "--kind", "preference")
+    assert ran.status == 0
+    assert "nothing found" in ran.out
+
+
+def test_an_unknown_kind_is_refused(memd):
+    ran = memd("search", "x", "--kind", "nonsense")
+    assert ran.status == 1
+    assert "--kind: there is no 'nonsense'; there are decision, " in ran.err
+
+
+@pytest.mark.parametrize(
+    "query", ['"unbalanced', "AND OR NOT", "((", "a* *", "^x:", "'; DROP TABLE events", "-x --"]
+)
+def test_operators_cause_no_syntax_errors(memd, query):
+    """Without any word, that is the message."""
+    ran = memd("search", "--project", "all", "--", query)
+    assert ran.status == 0 or "no word" in ran.err
+
+
+@pytest.mark.usefixtures("memd")
+def test_the_control_call_takes_a_focus_and_a_relevance_gate():
+    """Neither has an option of the command."""
+    asked = {"query": "which tests run", "project": "all"}
+    (hit, *_) = daemon_call.call("memd/search", **asked, focus=["auth.py"])["hits"]
+    assert {"name": "focus", "value": 1.4, "op": "*"} in hit["parts"]
+    strong = daemon_call.call(
+        "memd/search", query="login answers 500", project="all", surface={}
+    )
+    assert strong["hits"][0]["coverage"] >= 0.4
+    weak = daemon_call.call(
+        "memd/search", query="zebra crossing tests", project="all", surface={"floor": 0.9}
+    )
+    assert weak["hits"] == []
+    assert weak["suppressed"]["weak"] > 0
+
+
+# ── get ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_get_shows_a_memory_in_full(memd, noted):
+    text = "first line\n\n" + "the whole of a long text " * 50
+    number = noted(text, "--title", "long", "--project", "global")
+    ran = memd("get", f"#{number}")
+    assert ran.status == 0
+    assert ran.out.startswith(f"#{number} note  ")
+    assert text.strip() in ran.out
+
+
+def test_get_shows_known_memories_and_fails_for_unknown_ones(memd, noted):
+    number = noted("something that is there", "--project", "global")
+    ran = memd("get", number, "999999")
+    assert ran.status == 1
+    assert "something that is there" in ran.out
+    assert "#999999" in ran.err
+
+
+def test_get_as_json(memd, noted):
+    number = noted("something that is there", "--project", "global")
+    assert memd("get", number, "--json").json["memories"][0]["id"] == number
+
+
+# ── timeline ──────────────────────────────────────────────────────────────────────────────────────
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def berlin(monkeypatch):
+    """A wall clock that is put forward in March and back in October."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def test_a_timeline_around_a_memory_marks_it(memd):
+    hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
+    ran = memd("timeline", "--around", f"#{hit['id']}")
+    assert ran.status == 0
+    (pivot,) = [line for line in ran.out.splitlines() if line.startswith("→")]
+    assert f"#{hit['id']} " in pivot
+    assert pivot.endswith("  [ledger]")
+
+
+def test_a_timeline_is_in_the_order_of_events(memd):
+    rows = memd("timeline", "--at", "2026-11-21", "--project", "all", "--json").json["rows"]
+    times = [row["summary"]["at"] for row in rows]
+    assert times == sorted(times)
+    assert times
+
+
+def test_a_timeline_marks_the_time_asked_for(memd):
+    rows = memd("timeline", "--at", "2026-11-21", "--project", "all", "--json").json["rows"]
+    moment = (rows[0]["summary"]["at"] + rows[-1]["summary"]["at"]) // 2
+    out = memd("timeline", "--at", moment, "--project", "all").out.splitlines()
+    (place,) = [n for n, line in enumerate(out) if line.startswith("→")]
+    assert out[place] == f"→  {output.format_time(moment)}"
+    assert [line for line in out[:place] if "#" in line]
+    assert [line for line in out[place:] if "#" in line]
+    last = memd("timeline", "--at", rows[-1]["summary"]["at"] + 1, "--project", "all").out
+    assert last.splitlines()[-1].startswith("→  20")
+
+
+def test_a_wrong_timeline_is_refused(memd):
+    assert (
+        "--kind: there is no 'foo'; there are decision" in memd("timeline", "--kind", "foo").err
+    )
+    ran = memd("timeline", "--days", "2", "--before", "1")
+    assert (ran.status, "leave out --before and --after" in ran.err) == (1, True)
+
+
+def test_help_and_error_name_the_same_time_formats(memd):
+    said = " ".join(re.sub(r"[│\s]+", " ", memd("timeline", "--help").out).split())
+    assert time_expressions._FORMS.removeprefix("an ISO date") in said
+    assert time_expressions._FORMS in memd("timeline", "--at", "foo").err
+
+
+def test_a_timeline_around_an_unknown_memory_is_refused(memd):
+    ran = memd("timeline", "--around", "999999")
+    assert ran.status == 1
+    assert "#999999" in ran.err
+
+
+def test_a_timeline_of_an_unknown_project_says_what_to_type(memd, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ran = memd("timeline")
+    assert ran.out.startswith("nothing happened there\n(nothing is known of ")
+    assert "--project all searches everything" in ran.out
+
+
+def test_an_empty_timeline_is_no_error(memd):
+    ran = memd(
+        "timeline", "--at", "2001-01-01", "--before", "1", "--after", "0", "--project", "all"
+    )
+    assert ran.out == "nothing happened there\n"
+
+
+def test_a_timeline_is_around_a_memory_or_a_time(memd):
+    ran = memd("timeline", "--around", "1", "--at", "yesterday")
+    assert ran.status == 1
+    assert "--around and --at or --days" in ran.err
+
+
+def test_days_have_their_dates_and_sessions(memd):
+    rows = memd("timeline", "--at", "2026-11-21", "--project", "all", "--json").json["rows"]
+    day = dt.datetime.fromtimestamp(rows[0]["summary"]["at"] / 1000).date()  # noqa: DTZ006
+    ran = memd("timeline", "--days", "2", "--at", day, "--project", "all")
+    assert ran.status == 0
+    assert any(
+        line.startswith("── ") and line.endswith(str(day)) for line in ran.out.splitlines()
+    )
+    assert "── session “" in ran.out
+    assert "→" not in ran.out
+
+
+def test_a_timeline_by_kind(memd):
+    found = memd(
+        "timeline", "--at", "2026-11-21", "--kind", "decision", "--project", "all", "--json"
+    ).json
+    assert {row["summary"]["kind"] for row in found["rows"]} == {"decision"}
+    assert memd("timeline", "--kind", "nonsense").status == 1
+
+
+def test_a_timeline_row_has_idle_time_session_and_contradictions():
+    memory = {"id": 3, "kind": "fact", "at": 0, "title": "a", "superseded_by": 9}
+    row = {
+        "summary": memory, "session_title": "Fix\x1b[2J it", "is_pivot": True, "gap_ms": 3 * HOUR_MS,
+        "begins_session": True, "contradicted_by": [7, 8],
+    }  # fmt: skip
+    lines = list(query._format_timeline_row(row))
+    assert lines[:2] == ["   … 3 h idle …", "   ── session “Fix[2J it”"]
+    assert lines[2].endswith("a  (superseded by #9)  (contradicted by #7, #8)")
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("day", "hours"), [("2026-10-25", 25), ("2026-03-29", 23), ("2026-07-01", 24)]
+)
+def test_a_day_is_a_local_day(day, hours):
+    first, last = query.read_days(
+        1, query.read_local_time(day, dt.date(2026, 1, 1)), dt.date(2026, 1, 1)
+    )
+    assert last + 1 - first == hours * HOUR_MS
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_time_is_local():
+    today = dt.date(2026, 11, 21)
+    noon = query.read_local_time("2026-11-20 12:00", today)
+    assert noon == query.read_local_time("2026-11-20T11:00Z", today)
+    assert query.read_local_time("2026-07-20 12:00", today) == query.read_local_time(
+        "2026-07-20T10:00Z", today
+    )
+    assert query.read_local_time("yesterday", today) == noon - 12 * HOUR_MS
+    assert query.read_local_time("3 days ago", today) == "3 days ago"
+
+
+def test_days_up_to_no_date_are_refused(memd):
+    for moment in ("3 days ago", "9999-12-31"):
+        ran = memd("timeline", "--days", "2", "--at", moment)
+        assert ran.status == 1
+        assert "--at" in ran.err
+
+
+# ── why ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_why_shows_the_source_events(memd):
+    hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
+    ran = memd("why", hit["id"])
+    assert ran.status == 0
+    assert ran.out.startswith(f"#{hit['id']} ")
+    assert "  from event " in ran.out
+    assert "by rule" in ran.out
+    # An event that was quoted is not told again as an edge; a neighbour is told by its title.
+    assert f"#{hit['id']} derives_from event:" not in ran.out
+    assert " is “" in ran.out
+
+
+def test_why_takes_an_id_with_a_hash(memd):
+    hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
+    assert memd("why", f"#{hit['id']}", "--json").json["summary"]["id"] == hit["id"]
+
+
+def test_why_names_the_newer_memory(memd, noted):
+    old = noted("the port is 8000", "--topic-key", "test.port", "--project", "global")
+    new = noted("the port is 9000", "--topic-key", "test.port", "--project", "global")
+    ran = memd("why", old)
+    assert f"superseded by #{new}" in ran.out
+
+
+def test_why_of_an_unknown_memory_is_refused(memd):
+    ran = memd("why", "999999")
+    assert ran.status == 1
+    assert "#999999" in ran.err
+
+
+def test_why_draws_a_tree_and_a_graphviz_file(memd):
+    hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
+    tree = memd("why", hit["id"], "--graph")
+    assert tree.out.startswith(f"#{hit['id']} “")
+    assert "─ derives_from → event:" in tree.out
+    dot = memd("why", hit["id"], "--dot")
+    assert dot.out.startswith("digraph memd {\n")
+    assert 'label="derives_from"' in dot.out
+    assert memd("why", hit["id"], "--dot", "--graph").status == 1
+
+
+def test_why_shows_rule_and_place_in_the_transcript(memd):
+    hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
+    ran = memd("why", hit["id"])
+    assert f"made by rule {hit['rule']} (" in ran.out
+    assert "    in session " in ran.out
+    assert "  tool use toolu_" in ran.out or "  line " in ran.out
+
+
+def test_why_shows_uses():
+    showing = {
+        "session": "s", "session_title": None, "moment": "prompt", "at": 0, "reason": "it fits",
+    }  # fmt: skip
+    access = {"count": 2, "last_at": 0, "shown": 1, "sessions": 1, "latest": [showing]}
+    lines = list(query._format_uses(access))
+    assert lines[0].startswith("  used in 2 answers, the last ")
+    assert lines[1] == "  injected 1 time in 1 session:"
+    assert lines[2].endswith("prompt  “s”: it fits")
