@@ -273,7 +273,7 @@ def run_restore(
     rows = backup.check_backup(paths, str(source))
     memories = output.plural(rows.get("summaries", 0), "memory")
     events = output.plural(rows.get("events", 0), "event")
-    print(f"{output.one_line(str(file or source))} is whole: {memories}, {events}")
+    print(f"{output.one_line(str(file or source))} is intact: {memories}, {events}")
     if not yes:
         confirm(
             f"Replace the vault {paths.vault!r} by it? What only that contains will be missing;"
@@ -301,7 +301,7 @@ def _find_last_backup() -> Path:
         advice = "name a FILE"
         if Path(paths.database).exists():
             advice += ", or rescue what can be read of the vault: `memd restore --salvage`"
-        daemon_call.fail(f"there is no whole backup in {backup.backup_dir(paths)}; {advice}")
+        daemon_call.fail(f"there is no intact backup in {backup.backup_dir(paths)}; {advice}")
     return Path(found.path)
 
 

@@ -30,7 +30,7 @@ def test_a_restore_brings_back_the_vault_and_the_daemon(vault, machine, alone, t
     alone("remember", "The build needs Go.", "--project", "global")
     ran = machine.run("restore", path, "--yes")
     assert ran.status == 0, ran.err
-    assert " is whole: 4 memories, 2 events\n" in ran.out
+    assert " is intact: 4 memories, 2 events\n" in ran.out
     assert "1 memory did not come back, forgotten since the backup\n" in ran.out
     assert "\nrestored\nstarted, pid " in ran.out
     status = alone("status", "--json").json
@@ -94,7 +94,7 @@ def test_without_a_file_the_latest_intact_backup_is_restored(vault, alone):
     spoiled = spoil(vault)
     ran = alone("restore", "--yes")
     assert ran.status == 0, ran.err
-    assert f"{first} is whole: 3 memories" in ran.out
+    assert f"{first} is intact: 3 memories" in ran.out
     aside = next(line for line in ran.out.splitlines() if line.startswith("replaced vault"))
     assert Path(aside.partition(": ")[2]).read_bytes() == spoiled
 

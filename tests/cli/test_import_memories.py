@@ -88,7 +88,7 @@ def test_a_folder_of_notes_follows_its_changes_and_keeps_its_history(memd, found
     third = memd("import", "markdown", notes)
     assert "memories: 1 new; 1 older replaced\n" in third.out
     assert "hidden: 1 memory that the files no longer contain\n" in third.out
-    assert f"gone since the last import: {notes}/b.md\n" in third.out
+    assert f"removed since the last import: {notes}/b.md\n" in third.out
     assert [hit["id"] for hit in found("Wibble")] != [wibble["id"]]
     assert found("Wobble") == []
     assert len(found("snark")) == 1
@@ -120,7 +120,7 @@ def test_what_was_forgotten_stays_forgotten_until_somebody_says_it(memd, found, 
     graph.write_text(json.dumps(ann) + "\n{broken\n")
     again = memd("import", "knowledge-graph", graph)
     assert again.status == 1
-    assert "memories: 1 left out, for they were forgotten on purpose\n" in again.out
+    assert "memories: 1 left out because they were forgotten on purpose\n" in again.out
     assert f"could not be read: {graph}: line 2: no JSON\n" in again.out
     assert found("Annabel") == []
     assert memd("remember", "Annabel plays chess").status == 0
@@ -228,7 +228,7 @@ def test_bad_files_are_named_and_the_rest_is_read(memd, found, tmp_path):
     assert len(found("tove")) == 1
     (tmp_path / "a.db").write_text("no database")
     ran = memd("import", "claude-mem", tmp_path / "a.db")
-    assert (ran.status, f"failed: {tmp_path}/a.db is no SQL" in ran.out) == (1, True)
+    assert (ran.status, f"failed: {tmp_path}/a.db is not an SQLite database" in ran.out) == (1, True)
 
 
 def test_a_locked_database_is_told_and_nothing_is_lost(memd, tmp_path, monkeypatch):

@@ -179,8 +179,8 @@ def test_a_wrong_timeline_is_refused(memd):
 
 def test_help_and_error_name_the_same_time_formats(memd):
     said = " ".join(re.sub(r"[│\s]+", " ", memd("timeline", "--help").out).split())
-    assert time_expressions._FORMS.removeprefix("an ISO date") in said
-    assert time_expressions._FORMS in memd("timeline", "--at", "foo").err
+    assert time_expressions.FORMS.removeprefix("an ISO date") in said
+    assert time_expressions.FORMS in memd("timeline", "--at", "foo").err
 
 
 def test_a_timeline_around_an_unknown_memory_is_refused(memd):
@@ -328,6 +328,6 @@ def test_why_shows_uses():
     }  # fmt: skip
     access = {"count": 2, "last_at": 0, "shown": 1, "sessions": 1, "latest": [showing]}
     lines = list(query._format_uses(access))
-    assert lines[0].startswith("  used in 2 answers, the last ")
+    assert lines[0].startswith("  used in 2 answers, last ")
     assert lines[1] == "  injected 1 time in 1 session:"
     assert lines[2].endswith("prompt  “s”: it fits")

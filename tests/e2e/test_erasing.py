@@ -117,7 +117,7 @@ def test_a_query_erases_what_says_all_its_words_and_names_the_backups(daemon):
     everywhere = ("--project", "all")
     ran = daemon.run("forget", "--query", "Theremin quicker", "--yes", *everywhere)
     assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"default-20990101T000000Z.memd is a backup and may still hold it" in ran.stdout
+    assert b"default-20990101T000000Z.memd is a backup and may still contain it" in ran.stdout
     ran = daemon.run("forget", "--query", "quicker", "--json", *everywhere)
     assert (ran.returncode, ran.stdout.count(b"theremin")) == (0, 0)
 
@@ -139,7 +139,7 @@ def test_a_scrubbed_word_is_gone_from_every_file_and_found_under_its_placeholder
     (hit, *_) = call(daemon, "memd/search", query="scrub over files", project="all")["hits"]
     assert "[REDACTED:scrub]" in hit["title"] + hit["body"]
     call(daemon, "memd/reindex")
-    assert daemon.run("scrub", "vuvu[a-z]+", "--yes").stdout.startswith(b"found nowhere\n")
+    assert daemon.run("scrub", "vuvu[a-z]+", "--yes").stdout.startswith(b"nothing found\n")
 
 
 def test_what_is_old_is_previewed_then_cut_down_to_what_is_cited_and_why_still_cites_it(daemon):
@@ -148,15 +148,15 @@ def test_what_is_old_is_previewed_then_cut_down_to_what_is_cited_and_why_still_c
     assert daemon.files_with("sackbut")
     ran = daemon.run("vacuum", "--dry-run")
     assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"would cut down 1 event older than 90 days to what is cited: 1." in ran.stdout
+    assert b"would shorten 1 event older than 90 days to what is cited: 1." in ran.stdout
     assert daemon.files_with("sackbut"), "a preview changes nothing"
     (hit, *_) = call(daemon, "memd/search", query="hurdygurdy", project="all")["hits"]
     before = call(daemon, "memd/why", id=hit["id"])["sources"]
     ran = daemon.run("vacuum")
     assert (ran.returncode, ran.stderr) == (0, b"")
-    assert b"cut down 1 event older than 90 days" in ran.stdout
+    assert b"shortened 1 event older than 90 days" in ran.stdout
     assert daemon.files_with("sackbut") == []
     after = call(daemon, "memd/why", id=hit["id"])["sources"]
     assert [source["quote"] for source in after] == [source["quote"] for source in before]
     assert daemon.status()["books"]["balanced"]
-    assert b"nothing that is old enough" in daemon.run("vacuum", "--dry-run").stdout
+    assert b"no old events to shorten" in daemon.run("vacuum", "--dry-run").stdout

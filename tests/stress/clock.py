@@ -392,8 +392,8 @@ def tiled(name: str) -> tuple[int, list[str]]:
     with zone(name):
         for change in changes(name):
             days = [change + dt.timedelta(days=n) for n in range(-2, 4)]
-            spans = [query.span(1, None, day) for day in days]
-            whole = query.span(len(days), None, days[-1])
+            spans = [query.read_days(1, None, day) for day in days]
+            whole = query.read_days(len(days), None, days[-1])
             count += len(days)
             for (since, until), (then, _) in itertools.pairwise(spans):
                 if until + 1 != then:

@@ -227,7 +227,7 @@ def _noticed(it: DiskDaemon) -> str:
     for _ in range(_HOOKS):
         it.hook()
     _, said = it.memd("status")
-    if "for the daemon to take in" not in said:
+    if "for the daemon to read" not in said:
         it.wrong.append("the spool took nothing")
     return f"{_HOOKS} hooks into the spool, slowest {max(it.hook_s):.2f} s (limit {HOOK_S})"
 
@@ -240,7 +240,7 @@ def _mended(it: DiskDaemon, was: dict[str, str], *words: str) -> str:
         if "--salvage" not in words or _digests(it.daemon.paths.database) != was:
             it.wrong.append(f"`memd {' '.join(words)}` ended with {status}: {said}")
         return "nothing could be read, nothing was changed"
-    aside = next((line for line in said.splitlines() if line.startswith("what was there")), "")
+    aside = next((line for line in said.splitlines() if line.startswith("replaced vault")), "")
     if _digests(aside.partition(": ")[2]) != was:
         it.wrong.append("what was set aside is not what was there")
     it.daemon.start()
