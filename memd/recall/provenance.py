@@ -353,13 +353,8 @@ def read_usage(
     return UsageHistory(
         count=use.count if use else 0,
         last_at=use.last_at if use else None,
-<<<<<<< HEAD
         shown=shown,
         sessions=sessions,
-=======
-        shown=injected,
-        sessions=session_count,
->>>>>>> c67db50 (Follow new messages in e2e and stress tests; keep the keys of memd why --json)
         latest=tuple(
             PastInjection(session.key, session.title, one.moment, one.at, one.reason)
             for one in latest

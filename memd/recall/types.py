@@ -257,17 +257,13 @@ class PastInjection:
 
 @dataclass(frozen=True, slots=True)
 class UsageHistory:
-    """How a memory was used: returned by answers, and injected. `memd why --json` shows the field names."""
+    """How a memory was used: returned by answers, and injected."""
 
     count: int = 0
     """Answers that returned it."""
     last_at: int | None = None
     shown: int = 0
-<<<<<<< HEAD
     """Injections of it."""
-=======
-    """How often it was injected."""
->>>>>>> c67db50 (Follow new messages in e2e and stress tests; keep the keys of memd why --json)
     sessions: int = 0
     """Sessions that it was injected into."""
     latest: tuple[PastInjection, ...] = ()
