@@ -228,7 +228,10 @@ def test_bad_files_are_named_and_the_rest_is_read(memd, found, tmp_path):
     assert len(found("tove")) == 1
     (tmp_path / "a.db").write_text("no database")
     ran = memd("import", "claude-mem", tmp_path / "a.db")
-    assert (ran.status, f"failed: {tmp_path}/a.db is not an SQLite database" in ran.out) == (1, True)
+    assert (ran.status, f"failed: {tmp_path}/a.db is not an SQLite database" in ran.out) == (
+        1,
+        True,
+    )
 
 
 def test_a_locked_database_is_told_and_nothing_is_lost(memd, tmp_path, monkeypatch):
