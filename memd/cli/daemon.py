@@ -165,13 +165,19 @@ def stop() -> str:
             note = "; systemd starts it again at the next connection (`memd uninstall systemd` prevents that)"
         daemon_call.call("memd/shutdown", daemon_call.QUICK_S)
         has_ended = process.wait_until(
-            lambda: process.find_lock_holder(lock) != holder, process.STOP_TIMEOUT_S
+            lambda: _has_ended(lock, holder.pid), process.STOP_TIMEOUT_S
         )
     except MemdError:
         has_ended = False  # it is starting or hangs; a signal still reaches it
     if not has_ended:
         process.kill_daemon(lock)
     return f"stopped, pid {holder.pid}{note}"
+
+
+def _has_ended(lock: str, pid: int) -> bool:
+    """Whether the lock is free or another process holds it: a holder without a pid may be the old one."""
+    holder = process.find_lock_holder(lock)
+    return holder is None or holder.pid not in {0, pid}
 
 
 # ── Help pages of hook and mcp ───────────────────────────────────────────────────────────────────
