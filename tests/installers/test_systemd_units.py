@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memd.installers.service import DaemonUnit, format_service_unit, format_socket_unit, sign
-from tests.e2e.house import House
+from tests.e2e.real_daemon import RealDaemon
 
 UNITS = Path(__file__).parent.parent.parent / "systemd"
 EXPOSURE_MAX = "65"
@@ -106,18 +106,18 @@ def test_everything_that_a_memory_passes_runs_where_no_page_is_both_written_and_
     if subprocess.run([*tried, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip("this kernel cannot forbid it")
 
-    class Strict(House):
+    class StrictDaemon(RealDaemon):
         def command(self, *words):
             return [*tried, "-m", "memd", *words]
 
-    house = Strict(tmp_path).start()
+    daemon = StrictDaemon(tmp_path).start()
     try:
-        with house.client() as client:
+        with daemon.client() as client:
             client.call("memd/remember", {"text": "The ledger is kept in tabs."})
-        house.settle()
-        with house.client() as client:
+        daemon.settle()
+        with daemon.client() as client:
             assert client.call("memd/search", {"query": "ledger tabs", "project": "all"})[
                 "hits"
             ]
     finally:
-        house.stop()
+        daemon.stop()
