@@ -153,11 +153,9 @@ def _explain_parse_error(error: ValueError) -> str:
     """Where the JSON is wrong, without repeating what was sent."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} at character {error.pos}"
-    return (
-        "not UTF-8"
-        if isinstance(error, UnicodeDecodeError)
-        else "a number that JSON does not have"
-    )
+    if isinstance(error, UnicodeDecodeError):
+        return "not UTF-8"
+    return "a number that JSON does not have"
 
 
 def _is_too_deep(text: bytes, value: object) -> bool:
@@ -184,11 +182,8 @@ def _replace_lone_surrogates(text: bytes, value: Any) -> Any:
 
 def _classify_value(value: Any) -> Message | None:
     if not isinstance(value, dict):
-        what = (
-            "a batch: send one message a line"
-            if isinstance(value, list)
-            else "no JSON-RPC object"
-        )
+        is_batch = isinstance(value, list)
+        what = "a batch: send one message a line" if is_batch else "no JSON-RPC object"
         return InvalidLine(INVALID_REQUEST, f"this is {what}")
     if "memd" in value and "jsonrpc" not in value:
         return _read_preface(value)

@@ -249,13 +249,11 @@ class Listener:
         if uid is not None and uid != os.getuid():
             return "this memd belongs to another user"
         if len(self._open) >= self._connections_max:
-            is_configured = self._connections_max == self._config.connections
-            limit = (
-                "serve.connections" if is_configured else "the limit of open files (ulimit -n)"
-            )
-            return (
-                f"memd has {len(self._open)} connections already; close some or raise {limit}"
-            )
+            limit = "serve.connections"
+            if self._connections_max != self._config.connections:
+                limit = "the limit of open files (ulimit -n)"
+            count = len(self._open)
+            return f"memd has {count} connections already; close some or raise {limit}"
         return None
 
     async def _serve_connection(self, connection: Connection, stream: SocketStream) -> None:

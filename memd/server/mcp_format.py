@@ -223,19 +223,17 @@ def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> JsonObject:
     """The verbatim turns that fit beside the hits; nothing if there are none."""
     if not turns:
         return {}
-    rows = []
-    for turn in turns:
-        session = fit_text(turn.session_title or "", SESSION_BYTES)
-        rows.append(
-            {
-                "event": turn.event_id,
-                "role": turn.role,
-                **format_date(turn.at, now),
-                "rank": turn.rank,
-                "snippet": fit_text(turn.snippet, QUOTE_BYTES),
-                **drop_empty(session=session),
-            }
-        )
+    rows = [
+        {
+            "event": turn.event_id,
+            "role": turn.role,
+            **format_date(turn.at, now),
+            "rank": turn.rank,
+            "snippet": fit_text(turn.snippet, QUOTE_BYTES),
+            **drop_empty(session=fit_text(turn.session_title or "", SESSION_BYTES)),
+        }
+        for turn in turns
+    ]
     rows, left_out = fit_items(rows, limit - _COUNT_BYTES)
     more = {"turns_left_out": f"{left_out} more turns; use a smaller k"} if left_out else {}
     return {"turns": rows, **more}

@@ -39,13 +39,11 @@ def format_timeline(timeline: Timeline, note: str | None, now: int) -> JsonObjec
     if timeline.is_span:
         for day, rows_of_day in groupby(rows, key=lambda row: row["at"][:10]):
             next(rows_of_day)["day"] = day
-    before = "before" if timeline.more_before else ""
-    after = "after" if timeline.more_after else ""
+    sides = (("before", timeline.more_before), ("after", timeline.more_after))
+    more_sides = " and ".join(side for side, has_more in sides if has_more)
     frame = {
         "around": format_time(timeline.pivot_at),
-        **drop_empty(
-            more=" and ".join(filter(None, (before, after))), notes=[note] if note else []
-        ),
+        **drop_empty(more=more_sides, notes=[note] if note else []),
         "note": mcp_format.NOTE,
     }
     limit = mcp_format.RESULT_BYTES - count_bytes(frame) - 100
