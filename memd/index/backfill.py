@@ -25,13 +25,6 @@ from memd.store.database import Connection, Database
 from memd.store.vectors import SpaceSize
 from memd.wakeup import AutoResetEvent
 
-# MERGED from memd.index.gaps:
-# MERGED Passages that have no vector in a space yet: what is to be embedded, and how the vectors get there.
-# MERGED
-# MERGED A vector that the vault has and the index lacks is no gap: it is read, not computed again. So a crash
-# MERGED between the two, a model that comes back, and a start are the same case. Not here: who embeds, when.
-
-
 _CLEARED_AT_ONCE = 500
 """Vectors that one transaction drops: captures must not wait for all of them."""
 
@@ -121,17 +114,6 @@ async def drop_vectors(db: Database, space_name: str) -> None:
         pass
 
 
-# MERGED from memd.index.backfill:
-# MERGED The doer behind the index: gives passages their vectors in the space of a learned model, newest first.
-# MERGED
-# MERGED The index never waits for a model. What lacks a vector is embedded here, a batch at a time and outside
-# MERGED any transaction, so a new memory, a model that comes back, another model (another space) and a start
-# MERGED are the same case. A crash at any line costs a batch that is asked for again. A text that the model
-# MERGED cannot take has a row of zeros, and is not asked for again; one that makes it fail is found by asking
-# MERGED for ever fewer at a time, so that it does not hold up the others. Not here: how the model is reached,
-# MERGED and when it is asked again after it failed (engines).
-
-
 _REST = 0.5
 """Of the time that a batch took: who searches meanwhile shares the interpreter with us."""
 _LOOK_S = 60.0
@@ -219,7 +201,7 @@ class Backfill:
         async with self._lock:
             await anyio.to_thread.run_sync(self._index.adopt_learned_space, space)
             await drop_vectors(self._db, space.name)
-            await anyio.to_thread.run_sync(self._index.empty)
+            await anyio.to_thread.run_sync(self._index.empty_learned_space)
         self._begun = None
         self.nudge()
         return {"space": space.name, "missing": self._index.columns.live_count}
@@ -311,14 +293,6 @@ class Backfill:
         if self._begun is not None:
             took, self._begun = max(0, self._clock() - self._begun), None
             log.get(self.name).info("space_completed", space=space.name, took_ms=took)
-
-
-# MERGED from memd.index.upkeep:
-# MERGED What a person may have done with derived vectors: embed them anew, or drop those that nobody asks.
-# MERGED
-# MERGED The spaces of models that were used once are kept, for whoever goes back to such a model has its
-# MERGED vectors at once; they go when a person says so. Not here: what goes with a memory (the store's
-# MERGED triggers), or filling a space (backfill.py).
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
-"""One piece of the postings: sorted by term and row, like a sparse matrix in CSR form. Pure.
+"""Immutable segment of postings, sorted by term and row like a sparse matrix in CSR form. Pure.
 
-A segment is never changed; several that follow each other are joined into one without sorting, since
-each of them is in order and covers later rows than the one before. Not here: what postings are worth.
+Consecutive segments are merged without sorting, since each is sorted and covers later rows than the previous one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-_JOINED_AT_ONCE = 1 << 20
-"""Postings that are moved in one step: joining a million rows must not take the memory of all of them."""
+_STEP_POSTINGS = 1 << 20
+"""Postings that are copied in one step, which bounds the memory of a merge."""
 
 ByteCounts = NDArray[np.uint8]
 TermNumbers = NDArray[np.uint32]
@@ -55,7 +54,7 @@ def build_segment(
 
 
 def join_segments(segments: Sequence[Segment]) -> Segment:
-    """Make one of segments that follow each other, a range of terms at a time."""
+    """Merge consecutive segments, a range of terms at a time."""
     terms = np.unique(np.concatenate([one.terms for one in segments]))
     places = [terms.searchsorted(one.terms) for one in segments]
     counts = np.zeros(len(terms), np.int64)
@@ -72,14 +71,14 @@ def join_segments(segments: Sequence[Segment]) -> Segment:
     )
     free = starts[:-1].copy()  # per term, where its next posting goes
     for one, at in zip(segments, places, strict=True):
-        _move(one, free[at], whole)
+        _copy_postings(one, free[at], whole)
         free[at] += np.diff(one.starts)
     return whole
 
 
-def _move(one: Segment, places: Starts, into: Segment) -> None:
-    """Write the postings of each term of a segment from its place on."""
-    for first, stop in _ranges(one.starts):
+def _copy_postings(one: Segment, places: Starts, into: Segment) -> None:
+    """Copy the postings of each term of a segment to its place."""
+    for first, stop in _split_terms(one.starts):
         some = slice(int(one.starts[first]), int(one.starts[stop]))
         lengths = np.diff(one.starts[first : stop + 1])
         shift = np.repeat(places[first:stop] - one.starts[first:stop], lengths)
@@ -88,21 +87,21 @@ def _move(one: Segment, places: Starts, into: Segment) -> None:
             getattr(into, name)[at] = getattr(one, name)[some]
 
 
-def _ranges(starts: Starts) -> Iterator[tuple[int, int]]:
-    """Cut the terms into ranges of about so many postings, at least one term each."""
+def _split_terms(starts: Starts) -> Iterator[tuple[int, int]]:
+    """Split the terms into ranges of about `_STEP_POSTINGS` postings, at least one term each."""
     first, last = 0, len(starts) - 1
     while first < last:
-        stop = int(starts.searchsorted(starts[first] + _JOINED_AT_ONCE, "right")) - 1
+        stop = int(starts.searchsorted(starts[first] + _STEP_POSTINGS, "right")) - 1
         stop = min(max(stop, first + 1), last)
         yield first, stop
         first = stop
 
 
 def renumber_rows(one: Segment, mapping: RowNumbers) -> Segment:
-    """Return the same with new row numbers, which ascend as the old ones; without rows that have -1."""
+    """Replace row numbers, whose order stays; drop rows whose new number is -1."""
     rows, title, body = [], [], []
     counts = np.zeros(len(one.terms), np.int64)
-    for first, stop in _ranges(one.starts):
+    for first, stop in _split_terms(one.starts):
         some = slice(int(one.starts[first]), int(one.starts[stop]))
         new = mapping[one.rows[some]]
         stay = new >= 0

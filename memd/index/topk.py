@@ -1,8 +1,7 @@
-"""The rows with the highest scores, without sorting all of them. Pure.
+"""Top-k selection without a full sort. Pure.
 
-The scores are laid out in columns of a few thousand; of each column only the highest is compared at
-first, and those that cannot have one of the wanted scores are not looked at again. Not here: filters,
-and what to do with ties.
+Scores are laid out in a few thousand columns. The highest score of each column shows which columns can hold a
+wanted score, and only those are searched.
 """
 
 import numpy as np
@@ -10,16 +9,16 @@ from numpy.typing import NDArray
 
 _COLUMNS_MIN = 2_048
 _COLUMNS_ROOT = 8
-"""So many columns for every √n: then the highest of all columns cost as much as what is left of them."""
+"""Columns per √n: then finding the column maxima costs as much as searching the columns that remain."""
 
 Rows = NDArray[np.int64]
 Scores = NDArray[np.float32]
 
 
 def top_rows(scores: Scores, count: int) -> tuple[Rows, bool]:
-    """Rows, ascending, that have at least the `count` highest scores above 0; whether these are all above 0.
+    """Return rows, ascending, with at least the `count` highest scores above 0, and whether these are all above 0.
 
-    There may be more than `count`; whatever scores as much as one that is there is there, too.
+    There may be more than `count`, with every row that ties with one of them.
     """
     columns = max(_COLUMNS_MIN, int(_COLUMNS_ROOT * len(scores) ** 0.5))
     height = len(scores) // columns
@@ -28,7 +27,7 @@ def top_rows(scores: Scores, count: int) -> tuple[Rows, bool]:
     width = len(scores) // height
     grid = scores[: height * width].reshape(height, width)
     tops = grid.max(axis=0)
-    limit = _nth(tops, count) if count <= width else 0
+    limit = _nth_highest(tops, count) if count <= width else 0
     if limit <= 0:
         return np.flatnonzero(scores > 0), True
     kept = np.flatnonzero(tops >= limit)
@@ -37,16 +36,16 @@ def top_rows(scores: Scores, count: int) -> tuple[Rows, bool]:
     return np.concatenate((down * width + kept[across], rest)), False
 
 
-def _nth(scores: Scores, count: int) -> np.float32:
-    """The lowest of the `count` highest. By sorting: selecting takes forever where many are equal."""
+def _nth_highest(scores: Scores, count: int) -> np.float32:
+    """Return the lowest of the `count` highest. Sorts, because partition is slow with many equal scores."""
     limit: np.float32 = np.sort(scores)[len(scores) - count]
     return limit
 
 
 def keep_highest(rows: Rows, scores: Scores, count: int) -> Rows:
-    """Those of these rows, in their order, that have the `count` highest scores; ties with the last, too."""
+    """Return those of the rows, in their order, with the `count` highest scores, and ties with the last."""
     if len(rows) <= count:
         return rows
     own = scores[rows]
-    kept: Rows = rows[own >= _nth(own, count)]
+    kept: Rows = rows[own >= _nth_highest(own, count)]
     return kept

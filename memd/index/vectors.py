@@ -1,39 +1,38 @@
-"""Vectors of one space, row by row, and which of them are nearest to a question. Pure.
+"""Vector matrix of one space. Pure.
 
-Up to 4,096 rows an exact float32 product over all of them is quickest. Beyond, rows are bytes and bits,
-and a first look at the bits says which are worth a product (binary_codes.py).
-Not here: which rows a question may see.
+Up to 4,096 rows an exact float32 product with all of them is fastest. Beyond, rows are bytes and bits, and the bits
+select the rows that are scored (binary_codes.py).
 """
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.binary_codes import BinaryCodes, Mask
-from memd.index.columns import Rows
+from memd.index.columns import Rows, widen
 from memd.index.quantization import Floats, VectorRows
 
-EXACT_MAX = 4_096
-_ROWS_FIRST = 64
-_ENCODED_AT_ONCE = 128
-
+EXACT_ROWS_MAX = 4_096
+_CAPACITY_MIN = 64
+_ENCODED_ROWS = 128
+"""Rows that are encoded at a time."""
 VECTOR_PARTS = frozenset({"vectors", "values", "scales", "planes"})
-"""The saved arrays whose rows are never written again once they have vectors."""
-
-_T = TypeVar("_T", bound=np.generic)
+"""Arrays of a snapshot whose rows never change once they have vectors."""
 
 
 class VectorMatrix:
     """Vectors of length 1; a row without a vector is all zeros and is never found.
 
-    A row is known once its text was embedded, also when there was nothing in it to make a vector of.
+    A row is `known` once its text was embedded, also if that gave no vector.
     """
 
-    def __init__(self, dimensions: int, *, rows: int = 0, exact_max: int = EXACT_MAX) -> None:
+    def __init__(
+        self, dimensions: int, *, rows: int = 0, exact_max: int = EXACT_ROWS_MAX
+    ) -> None:
         """Make room for `rows` rows and an eighth more."""
-        capacity = max(_ROWS_FIRST, rows + rows // 8)
+        capacity = max(_CAPACITY_MIN, rows + rows // 8)
         self.dimensions = dimensions
         self.n = 0
         self._exact_max = exact_max
@@ -43,7 +42,7 @@ class VectorMatrix:
 
     @property
     def known(self) -> Mask:
-        """Which rows were embedded, (n,)."""
+        """A mask, (n,), of the rows that were embedded."""
         return self._known[: self.n]
 
     def append(self, vectors: VectorRows) -> None:
@@ -56,9 +55,14 @@ class VectorMatrix:
         """Add rows that were not embedded yet."""
         first, self.n = self.n, self.n + count
         if self.n > len(self._filled):
-            self._make_room(self.n + self.n // 4)
+            capacity = self.n + self.n // 4
+            self._rows.grow(capacity)
+            self._filled, self._known = (
+                widen(self._filled, capacity),
+                widen(self._known, capacity),
+            )
         if self.n > self._exact_max and isinstance(self._rows, ExactVectors):
-            self._encode(first)
+            self._encode_rows(first)
 
     def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Give these rows their vectors, (len(rows), dimensions); a row of zeros has none."""
@@ -66,20 +70,15 @@ class VectorMatrix:
         self._filled[rows] = vectors.any(axis=1)
         self._known[rows] = True
 
-    def _make_room(self, capacity: int) -> None:
-        self._rows.grow(capacity)
-        self._filled = _wider(self._filled, capacity)
-        self._known = _wider(self._known, capacity)
-
-    def _encode(self, count: int) -> None:
+    def _encode_rows(self, count: int) -> None:
         coded = BinaryCodes(self.dimensions, len(self._filled))
-        for first in range(0, count, _ENCODED_AT_ONCE):
-            rows = np.arange(first, min(first + _ENCODED_AT_ONCE, count))
+        for first in range(0, count, _ENCODED_ROWS):
+            rows = np.arange(first, min(first + _ENCODED_ROWS, count))
             coded.put(rows, self._rows.vectors(rows))
         self._rows = coded
 
     def parts(self) -> dict[str, NDArray[Any]]:
-        """Return what has to be saved: arrays of n rows, but `planes` is (planes, n)."""
+        """Return the arrays of a snapshot: of n rows, but `planes` is (planes, n)."""
         return {
             **self._rows.parts(self.n),
             "filled": self._filled[: self.n],
@@ -87,19 +86,16 @@ class VectorMatrix:
         }
 
     def restore(self, n: int, parts: Mapping[str, NDArray[Any]]) -> None:
-        """Take over arrays that were saved when there were n rows.
-
-        They may be longer, with zeros after the n: then rows are written into them.
-        """
+        """Use the arrays of a snapshot of n rows. They may be longer, with zeros behind: new rows go there."""
         self.n = n
         self._rows = (BinaryCodes if "planes" in parts else ExactVectors)(self.dimensions, 0)
-        # Plain views, for what numpy does at every slice of a map is felt.
+        # Plain views: slicing a memmap is slow.
         plain = {name: np.asarray(part) for name, part in parts.items()}
         self._rows.restore(plain)
         self._filled, self._known = plain["filled"], plain["known"]
 
     def retire(self, rows: Rows) -> None:
-        """Let these rows not be found any more."""
+        """Hide these rows from searches."""
         self._filled[rows] = False
         self._known[rows] = False
 
@@ -121,29 +117,22 @@ class VectorMatrix:
         return np.where(self._filled[wanted], found, np.float32(0))
 
     def top(self, query: Floats, count: int, mask: Mask | None = None) -> tuple[Rows, Floats]:
-        """Find the `count` nearest rows that have a vector, and their cosines.
+        """Find the `count` nearest rows that have a vector, and their cosines; `mask`, (n,), says which are visible.
 
-        Nearest first, of equal ones the lower row. `mask`, (n,), says which rows may be seen.
+        Nearest first, of equal ones the lower row.
         """
         seen = self._filled[: self.n] if mask is None else self._filled[: self.n] & mask
         rows = self._rows.nearest(query, count, seen)
-        return _best(rows, self._rows.products(query, rows), count)
+        return _sort_nearest(rows, self._rows.products(query, rows), count)
 
 
-def _best(rows: Rows, cosines: Floats, count: int) -> tuple[Rows, Floats]:
+def _sort_nearest(rows: Rows, cosines: Floats, count: int) -> tuple[Rows, Floats]:
     if len(rows) > count:
         weakest = np.partition(cosines, len(rows) - count)[len(rows) - count]
         kept = np.flatnonzero(cosines >= weakest)
         rows, cosines = rows[kept], cosines[kept]
     order = np.lexsort((rows, -cosines))[:count]
     return rows[order], cosines[order]
-
-
-def _wider(array: NDArray[_T], capacity: int) -> NDArray[_T]:
-    """Copy to a longer one; what is beyond is zero, and not resident before it is written."""
-    wider = np.zeros((capacity, *array.shape[1:]), array.dtype)
-    wider[: len(array)] = array
-    return wider
 
 
 class ExactVectors:
@@ -153,15 +142,15 @@ class ExactVectors:
         self._vectors = np.zeros((capacity, dimensions), np.float32)
 
     def grow(self, capacity: int) -> None:
-        """Make room for so many rows in all."""
-        self._vectors = _wider(self._vectors, capacity)
+        """Make room for `capacity` rows."""
+        self._vectors = widen(self._vectors, capacity)
 
     def parts(self, n: int) -> dict[str, NDArray[Any]]:
-        """Return what has to be saved of the first n rows."""
+        """Return the arrays of a snapshot of the first n rows."""
         return {"vectors": self._vectors[:n]}
 
     def restore(self, parts: Mapping[str, NDArray[Any]]) -> None:
-        """Take over what was saved."""
+        """Use the arrays of a snapshot."""
         self._vectors = parts["vectors"]
 
     def put(self, rows: Rows, vectors: VectorRows) -> None:
@@ -177,7 +166,7 @@ class ExactVectors:
         return self._vectors[rows]
 
     def nearest(self, _query: Floats, _count: int, seen: Mask) -> Rows:
-        """Return all rows that are seen: none is left out before its product is known."""
+        """Return all visible rows: each is scored."""
         return np.flatnonzero(seen)
 
     def products(self, query: Floats, rows: Rows) -> Floats:

@@ -81,7 +81,7 @@ def test_what_is_written_kept_or_grown_later_is_found(coded):
 def test_a_question_that_touches_few_rows_gets_no_others():
     plain = DimensionMajorVectors(8, 5_000)
     plain.put(np.array([3, 4_000]), np.eye(8, dtype=np.float32)[[2, 2]])
-    near = plain.near(np.eye(8, dtype=np.float32)[2], 50, np.ones(5_000, np.bool_))
+    near = plain.nearest(np.eye(8, dtype=np.float32)[2], 50, np.ones(5_000, np.bool_))
     assert near.tolist() == [3, 4_000]
 
 
@@ -90,6 +90,6 @@ def test_coded_rows_make_the_same_choice_as_what_they_were_made_of(coded, vector
     direct.put(np.arange(ROWS), vectors)
     everything = np.ones(ROWS, np.bool_)
     for query in questions():
-        rows = direct.near(query, 200, everything)
+        rows = direct.nearest(query, 200, everything)
         assert np.isin(nearest(vectors @ query, 100), rows).all()
         assert np.isin(coded.nearest(query, 200, everything), rows).mean() > 0.9

@@ -24,7 +24,7 @@ STEPS = st.lists(
 @given(STEPS, st.lists(st.integers(0, 11), max_size=4))
 def test_what_is_found_is_what_walking_all_rows_would_find(steps, wanted):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "_LOOSE_MIN", 5)
+        patch.setattr(columns, "_UNSORTED_MIN", 5)
         patch.setattr(columns, "_STRAYS_MAX", 3)
         found, column = RowLookup(), np.zeros(0, np.int32)
         for step in steps:

@@ -247,10 +247,10 @@ def test_another_model_begins_anew_and_the_same_one_goes_on():
 
 def test_an_emptied_space_lacks_everything():
     index = filled()
-    index.empty()
+    index.empty_learned_space()
     index.adopt_learned_space(LEARNED)
     fill(index, 1, 3, 4, 9)
-    index.empty()
+    index.empty_learned_space()
     assert (index.active, index.counts(LEARNED.name)) == (SPACE.name, (0, 4))
 
 

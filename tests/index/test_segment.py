@@ -48,7 +48,7 @@ def test_segments_that_are_joined_are_what_one_of_all_rows_would_be(a, b, c):
 
 
 def test_joining_goes_by_ranges_of_terms_of_which_none_is_cut(monkeypatch):
-    monkeypatch.setattr(segment, "_JOINED_AT_ONCE", 3)
+    monkeypatch.setattr(segment, "_STEP_POSTINGS", 3)
     a = [{1: (0, 1), 2: (0, 1), 3: (1, 1)}, {1: (0, 2)}, {1: (0, 3), 4: (0, 1)}, {1: (0, 4)}]
     b = [{0: (0, 9), 1: (2, 1), 9: (0, 1)}]
     assert told(segment.join_segments([made(a), made(b, 4)])) == told(made([*a, *b]))
