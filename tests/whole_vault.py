@@ -159,7 +159,7 @@ class WholeVault:
         with pytest.MonkeyPatch.context() as patch:
             for name in ("ROWS_MIN", "_CHANGED_MIN", "_CHANGED_SHARE"):
                 patch.setattr(snapshot, name, 0)
-            self.call(self.indexer._rest)
+            self.call(self.indexer._save_and_trim)
 
     def settle(self):
         """Let everything that waits become a memory, and every memory searchable."""

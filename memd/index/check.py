@@ -1,4 +1,4 @@
-"""What `memd doctor` compares: a sample of the memories indexed again, and the saved index with the vault."""
+"""Checks of `memd doctor`: index a sample of memories again, and compare the saved index with the vault."""
 
 from collections.abc import Sequence
 
@@ -19,23 +19,29 @@ _NEAR = 0.02
 
 
 def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Finding:
-    """Compute the passages of up to `limit` memories and say how many are stored otherwise.
+    """Compute the passages of up to `limit` memories and report how many differ from the stored ones.
 
-    This finds what no count finds: an index made with other settings, or by other rules of cutting words.
+    This finds what no count finds: an index made with other settings or another tokenizer.
     """
     chosen = summaries.summaries_by_ids(tx, integrity.sample_summaries(tx, limit))
     stale = [
-        number for number, one in sorted(chosen.items()) if not _is_cut_so(tx, one, tokens_max)
+        number
+        for number, one in sorted(chosen.items())
+        if not _has_same_passages(tx, one, tokens_max)
     ]
     if not stale:
-        return Finding("sample", "ok", f"{len(chosen)} memories indexed anew come out the same")
-    told = ", ".join(f"#{number}" for number in stale[:5])
-    words = f"{len(stale)} of {len(chosen)} memories are indexed otherwise than now: {told}"
-    remedy = "`memd doctor --fix` or `memd reindex` computes it anew"
+        return Finding(
+            "sample", "ok", f"{len(chosen)} memories were indexed again with the same result"
+        )
+    examples = ", ".join(f"#{number}" for number in stale[:5])
+    words = (
+        f"{len(stale)} of {len(chosen)} memories would be indexed differently now: {examples}"
+    )
+    remedy = "run `memd doctor --fix` or `memd reindex`"
     return Finding("sample", "problem", words, remedy, fixable=True)
 
 
-def _is_cut_so(tx: Connection, summary: Summary, tokens_max: int) -> bool:
+def _has_same_passages(tx: Connection, summary: Summary, tokens_max: int) -> bool:
     stored = [
         (one.start, one.stop, one.length, dict(one.terms))
         for one in integrity.indexed_passages(tx, summary.id)
@@ -54,30 +60,27 @@ def _is_cut_so(tx: Connection, summary: Summary, tokens_max: int) -> bool:
 def check_snapshot(tx: Connection, vault: str, embedder: LocalEmbedder) -> Finding:
     """Compare the saved index with the vault: all passages, and of a sample the words and vectors.
 
-    What was indexed since is left out: a start reads that from the vault.
+    Memories indexed since are left out; a start reads them from the vault.
     """
-    name, remedy = (
-        fulltext.snapshot_name(tx),
-        "`memd doctor --fix` or `memd reindex` makes it anew",
-    )
+    name, remedy = fulltext.snapshot_name(tx), "run `memd doctor --fix` or `memd reindex`"
     if name is None:
-        return Finding("saved index", "ok", "none is kept yet: a start reads the vault")
+        return Finding("saved index", "ok", "none is saved yet; a start reads the vault")
     try:
-        words = _difference(tx, vault, name, embedder)
+        words = _compare_snapshot(tx, vault, name, embedder)
     except SnapshotDamaged as error:
-        words = f"it is not what was written: {error}"
+        words = f"it is damaged: {error}"
     except SnapshotUnusable as error:
         words = f"it cannot be used: {error}"
         return Finding("saved index", "warning", words, remedy, fixable=True)
     except (LookupError, ValueError, TypeError) as error:
-        words = f"it has not what is expected: {error!r}"
+        words = f"it cannot be read: {error!r}"
     if words:
         return Finding("saved index", "problem", words, remedy, fixable=True)
-    words = f"it says what the vault says; {fulltext.count_unsaved(tx)} memories are newer"
+    words = f"it matches the vault; {fulltext.count_unsaved(tx)} memories are newer"
     return Finding("saved index", "ok", words)
 
 
-def _difference(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> str:
+def _compare_snapshot(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) -> str:
     """Say what is wrong with the snapshot; empty if nothing is."""
     found, index = read_snapshot(vault, name), MemoryIndex()
     index.restore(found, fulltext.snapshot_labels(tx))
@@ -96,8 +99,8 @@ def _difference(tx: Connection, vault: str, name: str, embedder: LocalEmbedder) 
     some = mine[:: max(1, -(-len(mine) // SAMPLE))].tolist()
     if not (wrong := _differing_passages(tx, index, embedder, some)):
         return ""
-    told = ", ".join(map(str, wrong[:5]))
-    return f"{len(wrong)} of {len(some)} passages have other words or vectors: {told}"
+    examples = ", ".join(map(str, wrong[:5]))
+    return f"{len(wrong)} of {len(some)} passages differ in words or vectors: {examples}"
 
 
 def _differing_passages(

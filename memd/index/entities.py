@@ -1,9 +1,9 @@
-"""What a text names: files, symbols, identifiers and people, found by their form alone. Pure.
+"""Files, symbols, identifiers and people in a text, found by their form alone. Pure.
 
-A file is a path or a name with an ending; a symbol is what is called (`name()`) or belongs to
-something (`Class.method`); an identifier is written as no plain word is (snake_case, camelCase,
-CONSTANT_CASE); a person is an @handle, or a capitalised name that says or is told something. Names
-are folded. It errs towards naming too little: a name that is missed costs a bonus, no answer.
+A file is a path or a name with an extension; a symbol is called (`name()`) or belongs to something
+(`Class.method`); an identifier is written unlike plain words (snake_case, camelCase, CONSTANT_CASE); a person is an
+@handle, or a capitalised name that says or is told something. Names are folded. When in doubt nothing is found:
+a missed name only costs a ranking bonus.
 """
 
 import re
@@ -15,7 +15,7 @@ from memd.text import fold, is_stop_word, split_identifier, words
 ENTITIES_MAX = 200
 _CHARACTERS_MAX = 100_000
 _NAME_CHARACTERS_MAX = 200
-# Where a name may go on, none begins: else a long run of such would be looked through from each of its places.
+# No match begins where a name may continue: else a long run would be scanned from each of its characters.
 _FILE = re.compile(
     r"(?<![\w@:/.+-])(?:~|\.{1,2})?(?:/?[\w@+-][\w.@+-]*)?(?:/[\w@+-][\w.@+-]*)+"
     r"|(?<![\w@/.-])[\w-]+(?:\.[\w-]+)*\.(?=[a-zA-Z])[a-zA-Z0-9]{1,5}\b(?![(/@])"
@@ -36,11 +36,11 @@ _SAYS = re.compile(
     rf"\b({_NAME})(?:’s|'s)? (?:said|says|asked|asks|told|tells|wants?|wanted|prefers?|preferred|likes?"
     r"|suggested|proposed|agreed|approved|reviewed|reported|wrote|decided|thinks|confirmed)\b"
 )
-_TOLD = re.compile(
+_IS_TOLD = re.compile(
     r"\b(?:[Aa]sk(?:ed)?|[Tt](?:ell|old)|[Tt]hank(?:ed|s to)?|[Cc][Cc]|[Mm]et(?: with)?|[Pp]ing(?:ed)?"
     rf"|(?:assigned|reported|spoke|talked) to|(?:approved|reviewed|written|suggested|reported|owned) by) ({_NAME})\b"
 )
-_NOBODY = frozenset(
+_NOT_PEOPLE = frozenset(
     """user claude agent assistant somebody someone everybody everyone nobody it this that there monday
     tuesday wednesday thursday friday saturday sunday january february march april june july august
     september october november december""".split()  # noqa: SIM905  # a page of quotes reads worse
@@ -51,50 +51,50 @@ NamedEntity = tuple[str, str]
 
 
 def entities_of_summary(summary: Summary) -> tuple[NamedEntity, ...]:
-    """What a summary names in its title, its body and its list of files; at most 200."""
-    listed = [entity for path in summary.files for entity in _file(path)]
-    return _unique([*listed, *_found(f"{summary.title}\n{summary.body}")])
+    """Return the entities in a summary's title, body and files; at most 200."""
+    listed = [entity for path in summary.files for entity in _file_entities(path)]
+    return _limit_entities([*listed, *_find_entities(f"{summary.title}\n{summary.body}")])
 
 
 def entities_of_text(text: str) -> tuple[NamedEntity, ...]:
-    """What a text names."""
-    return _unique(_found(text))
+    """Return the entities in a text; at most 200."""
+    return _limit_entities(_find_entities(text))
 
 
 def is_name_in(name: str, asked: Collection[str]) -> bool:
-    """Whether every word of an entity's name is among the folded words of a question."""
+    """Whether every word of an entity's name is among the folded words of a query."""
     parts = [fold(word) for word in words(name)]
     return bool(parts) and all(part in asked for part in parts)
 
 
-def _unique(found: Iterable[NamedEntity]) -> tuple[NamedEntity, ...]:
-    """Each entity once, in order, none too long, at most 200."""
+def _limit_entities(found: Iterable[NamedEntity]) -> tuple[NamedEntity, ...]:
+    """Return each entity once, in order, none too long, at most 200."""
     kept = dict.fromkeys(e for e in found if 1 < len(e[0]) <= _NAME_CHARACTERS_MAX)
     return tuple(kept)[:ENTITIES_MAX]
 
 
-def _found(text: str) -> Iterator[NamedEntity]:
+def _find_entities(text: str) -> Iterator[NamedEntity]:
     text = text[:_CHARACTERS_MAX]
     for found in _FILE.finditer(text):
         if _is_path(found[0]):
-            yield from _file(found[0])
+            yield from _file_entities(found[0])
     for found in _SYMBOL.finditer(text):
         if found[0].rpartition(".")[2].lower() not in _ENDINGS:
             yield fold(found[0]), "symbol"
     for found in _WORD.finditer(text):
         if _is_identifier(found[0]):
             yield fold(found[0]), "identifier"
-    yield from _people(text)
+    yield from _find_people(text)
 
 
 def _is_path(text: str) -> bool:
-    """Whether it is one, and not just two words with a stroke: `and/or`."""
+    """Whether this is a path and not two words with a slash: `and/or`."""
     ending = text.rstrip(".").rpartition(".")[2].lower()
     return ending in _ENDINGS or text[0] in "/~." or text.count("/") > 1
 
 
-def _file(path: str) -> Iterator[NamedEntity]:
-    """A path, and the name of its file alone, by which people ask for it."""
+def _file_entities(path: str) -> Iterator[NamedEntity]:
+    """Yield a path, and the file's name alone, by which people ask for it."""
     clean = fold(path).rstrip("./")
     yield clean, "file"
     name = clean.rpartition("/")[2]
@@ -109,11 +109,11 @@ def _is_identifier(word: str) -> bool:
     return not bare.isupper() and not bare.islower() and len(split_identifier(bare)) > 1
 
 
-def _people(text: str) -> Iterator[NamedEntity]:
+def _find_people(text: str) -> Iterator[NamedEntity]:
     for found in _HANDLE.finditer(text):
         yield fold(found[1]), "person"
-    for pattern in (_SAYS, _TOLD):
+    for pattern in (_SAYS, _IS_TOLD):
         for found in pattern.finditer(text):
             name = fold(found[1])
-            if not any(is_stop_word(w) or w in _NOBODY for w in words(name)):
+            if not any(is_stop_word(w) or w in _NOT_PEOPLE for w in words(name)):
                 yield name, "person"

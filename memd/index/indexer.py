@@ -1,9 +1,9 @@
-"""The doer of the index: learns from the vault what changed, and puts it into tables and memory.
+"""Background worker: changed summaries to index.
 
-It works in batches: read what is pending and the summaries that it is about, embed their passages
-outside any transaction, write tables and vectors and take the changes off the list in one, then bring
-the index up to date. A crash before the commit repeats a batch, a crash after it costs nothing, since
-the index is loaded from the tables. Not here: which changes there are (triggers in the store).
+It reads a batch of pending changes and their summaries, embeds the passages outside any transaction, writes tables
+and vectors and removes the changes in one transaction, then updates the memory index. A crash before the commit
+repeats a batch; a crash after it costs nothing, since the index is loaded from the tables. Triggers in the store
+record the changes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from memd.config import IndexConfig
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
 from memd.index import backfill
-from memd.index.chunking import embedded, split_into_passages
+from memd.index.chunking import passage_text_of, split_into_passages
 from memd.index.entities import NamedEntity, entities_of_summary
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import IndexUpdate, MemoryIndex
@@ -32,50 +32,50 @@ from memd.store.types import NewPassage
 from memd.text import clear_word_caches, digest
 from memd.wakeup import AutoResetEvent
 
-_LOOK_S = 20.0
-"""How long to sleep when nobody rings: another process may have written."""
-
-_QUIET_S = 5.0
-"""After so long without work, memory is given back."""
-_MANY_BATCHES = 10
+_POLL_S = 20.0
+"""Seconds to sleep unless woken; another process may have written."""
+_IDLE_S = 5.0
+"""Seconds without work after which the index is saved and memory released."""
+_TRIM_BATCHES = 10
+"""Batches in a row after which memory is released."""
 _REST = 0.5
-"""Of the time that it took to embed some: who searches meanwhile shares the interpreter with us."""
+"""Pause after embedding some passages, as a share of its time: searches share the interpreter with it."""
 
 HalfVectors = NDArray[np.float16]
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedSummaries:
-    """A batch of changes, and what became of the summaries."""
+    """A batch of changes and the summaries they are about."""
 
     changes: Sequence[tuple[int, int]]
     """(seq, summary id), oldest first."""
     summaries: Mapping[int, Summary]
-    """Those that are still there."""
+    """Those that still exist."""
     waiting: int
-    """How many changes there were, these included."""
+    """The number of pending changes, these included."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexingPlan:
-    """What to write for a batch."""
+    """What to write for a batch of changes."""
 
     work: ChangedSummaries
     rewritten: Mapping[int, Sequence[NewPassage]]
-    """Summary id → its new passages; a summary that is not here keeps those it has."""
+    """Summary id → its new passages; other summaries keep theirs."""
     digests: Mapping[int, int]
     texts: Sequence[str]
-    """What to embed: one text per new passage, in order."""
+    """The text to embed of each new passage, in order."""
     vectors: Mapping[Space, HalfVectors] = field(default_factory=dict)
     entities: Mapping[int, Sequence[NamedEntity]] = field(default_factory=dict)
-    """Summary id → what it names, of the rewritten ones."""
+    """Summary id → entities of the rewritten ones."""
 
 
 class Indexer:
-    """Keeps tables and index in step with the summaries.
+    """Updates tables and memory index when summaries change.
 
-    An embedder that fails is named in `status`, and its space lacks those passages; the first of the
-    embedders is the one that cannot fail, so one space is always whole.
+    If an embedder fails, `status` names it and its space lacks those passages. The first embedder cannot
+    fail, so one space is always complete.
     """
 
     name = "indexer"
@@ -95,11 +95,11 @@ class Indexer:
         self._on_indexed = on_indexed
         self._wakeup = AutoResetEvent()
         self._lock = anyio.Lock()
-        self._in_step = False
-        """Whether the index has followed every commit."""
+        self._is_current = False
+        """Whether the memory index has applied every commit."""
         self._storage = IndexStorage(db, index, embedders)
-        self._awaited = 0
-        """How many wait for the index to be settled."""
+        self._settle_calls = 0
+        """Callers that wait in `settle`; a snapshot yields to them."""
         self._has_worked = False
         self._pending = 0
         self._failed: dict[str, str] = {}
@@ -110,27 +110,27 @@ class Indexer:
         """Index what is pending, then again at each wake-up, until cancelled."""
         while True:
             await self.settle()
-            await self._complete()
-            was_woken = await self._wakeup.wait(_QUIET_S if self._has_worked else _LOOK_S)
+            await self._fill_spaces()
+            was_woken = await self._wakeup.wait(_IDLE_S if self._has_worked else _POLL_S)
             if not was_woken:
-                await self._rest()
+                await self._save_and_trim()
 
-    async def _rest(self) -> None:
-        """Save the index if that is due, and give memory back."""
+    async def _save_and_trim(self) -> None:
+        """Save the index if that is due, and release memory."""
         if self._has_worked:
             self._has_worked = False
             clear_word_caches()
         async with self._lock:
-            await self._storage.save(lambda: self._awaited > 0 or self._wakeup.is_set)
+            await self._storage.save(lambda: self._settle_calls > 0 or self._wakeup.is_set)
         self._storage.release_pages()
         await anyio.to_thread.run_sync(trim_heap)
 
     def nudge(self) -> None:
-        """Tell it that summaries changed."""
+        """Wake the worker: summaries changed."""
         self._wakeup.set()
 
     def status(self) -> dict[str, object]:
-        """Tell `pending` as of the last look, `passages`, `space`, `loaded`, `failed`: space → why, `copy`, and `trouble`."""
+        """Return `pending` as of the last batch, `passages`, `space`, `loaded`, `failed` (space → why), `copy`, `trouble`."""
         return {
             "pending": self._pending,
             "passages": self._index.columns.live_count,
@@ -147,16 +147,16 @@ class Indexer:
             await self._load()
 
     async def settle(self) -> None:
-        """Index everything that is pending now; when this returns, the index has it."""
-        self._awaited += 1
+        """Index everything that is pending now, before returning."""
+        self._settle_calls += 1
         try:
             async with self._lock:
                 await self._catch_up()
         finally:
-            self._awaited -= 1
+            self._settle_calls -= 1
 
     async def reindex(self) -> None:
-        """Compute every derived row anew, from an index that has what the tables have."""
+        """Compute every derived row again, starting from an index that equals the tables."""
         async with self._lock:
             await self._db.write(fulltext.queue_reindex)
             await self._db.write(fulltext.invalidate_snapshot)
@@ -165,17 +165,14 @@ class Indexer:
             await self._load()
             await self._catch_up()
 
-    async def _get_in_step(self) -> None:
-        if not self._in_step:
-            await self._load()
-
     async def _catch_up(self) -> None:
-        await self._get_in_step()
+        if not self._is_current:
+            await self._load()
         last = await self._db.read(fulltext.last_change)
         batches = 0
-        while await self._batch(last):
+        while await self._index_batch(last):
             batches += 1
-        if batches >= _MANY_BATCHES:
+        if batches >= _TRIM_BATCHES:
             await anyio.to_thread.run_sync(trim_heap)
 
     async def _load(self) -> None:
@@ -183,33 +180,33 @@ class Indexer:
         await self._storage.discard_unusable()
         self._has_worked = True
         await anyio.to_thread.run_sync(trim_heap)
-        self._in_step = True
+        self._is_current = True
         if self._index.columns.live_count <= self._config.batch:
             for embedder in self._embedders:
-                await self._fill_some(embedder)
+                await self._fill_batch(embedder)
         self.loaded.set()
-        self._tell()
+        self._call_on_indexed()
 
-    def _tell(self) -> None:
+    def _call_on_indexed(self) -> None:
         if self._on_indexed is not None:
             self._on_indexed()
 
-    async def _complete(self) -> None:
-        """Embed what the spaces lack, newest first, while searches go on and whatever rings is indexed."""
+    async def _fill_spaces(self) -> None:
+        """Embed what the local spaces lack, newest first; index new changes in between."""
         for embedder in self._embedders:
             started = anyio.current_time()
-            while await self._fill(embedder):
+            while await self._fill_batch_locked(embedder):
                 await anyio.sleep(_REST * (anyio.current_time() - started))
                 if self._wakeup.is_set:
                     await self.settle()
                 started = anyio.current_time()
 
-    async def _fill(self, embedder: Embedder) -> int:
-        """Give some passages their vectors in a space; how many."""
+    async def _fill_batch_locked(self, embedder: Embedder) -> int:
         async with self._lock:
-            return await self._fill_some(embedder)
+            return await self._fill_batch(embedder)
 
-    async def _fill_some(self, embedder: Embedder) -> int:
+    async def _fill_batch(self, embedder: Embedder) -> int:
+        """Embed some passages that lack a vector in the embedder's space; return how many."""
         name = embedder.space.name
         lacking = partial(self._index.missing_vectors, name, self._config.batch)
         some = await anyio.to_thread.run_sync(lacking)
@@ -221,7 +218,7 @@ class Indexer:
         if not texts:
             return 0
         try:
-            rows = (await _embed(embedder, list(texts.values()))).astype(np.float16)
+            rows = (await _embed_texts(embedder, list(texts.values()))).astype(np.float16)
         except EngineFailed as error:
             self._failed[name] = error.message
             return 0
@@ -229,38 +226,38 @@ class Indexer:
         await anyio.to_thread.run_sync(self._index.fill, name, list(texts), rows)
         return len(texts)
 
-    async def _batch(self, last: int) -> bool:
-        """Index one batch of the changes up to number `last`; whether there was one."""
-        work = await self._db.read(lambda tx: _pending(tx, self._config.batch, last))
+    async def _index_batch(self, last: int) -> bool:
+        """Index one batch of the changes up to number `last`; return whether there was one."""
+        work = await self._db.read(lambda tx: _read_changes(tx, self._config.batch, last))
         self._pending = work.waiting
         if not work.changes:
             return False
         self._has_worked = True
-        plan = await anyio.to_thread.run_sync(self._plan, work)
-        plan = await self._with_vectors(plan)
-        # Who waits for this may give up, but not between the commit and the index.
+        plan = await anyio.to_thread.run_sync(self._make_plan, work)
+        plan = await self._add_vectors(plan)
+        # The caller may be cancelled, but not between the commit and the index.
         with anyio.CancelScope(shield=True):
-            batch = await self._db.write(lambda tx: _write(tx, plan))
-            self._in_step = False
+            batch = await self._db.write(lambda tx: _write_batch(tx, plan))
+            self._is_current = False
             await anyio.to_thread.run_sync(self._index.apply, batch)
-            self._in_step = True
+            self._is_current = True
         if batch.gone:
             await self._storage.sweep()
         self._pending -= len(work.changes)
-        self._tell()
+        self._call_on_indexed()
         return True
 
-    def _plan(self, work: ChangedSummaries) -> IndexingPlan:
-        """Decide which summaries need new passages: those whose text is not what was indexed."""
-        digests = {number: _digest(summary) for number, summary in work.summaries.items()}
-        known = self._known(work.summaries)
+    def _make_plan(self, work: ChangedSummaries) -> IndexingPlan:
+        """Plan new passages for the summaries whose text differs from what was indexed."""
+        digests = {number: _text_digest(summary) for number, summary in work.summaries.items()}
+        known = self._indexed_digests(work.summaries)
         rewritten = {
             number: split_into_passages(summary, tokens_max=self._config.passage_tokens)
             for number, summary in work.summaries.items()
             if known.get(number) != digests[number]
         }
         texts = [
-            embedded(work.summaries[number], (passage.start, passage.stop))
+            passage_text_of(work.summaries[number], (passage.start, passage.stop))
             for number, new in rewritten.items()
             for passage in new
         ]
@@ -268,7 +265,7 @@ class Indexer:
         written = {number: digests[number] for number in rewritten}
         return IndexingPlan(work, rewritten, written, texts, entities=named)
 
-    def _known(self, numbers: Mapping[int, Summary]) -> dict[int, int]:
+    def _indexed_digests(self, numbers: Mapping[int, Summary]) -> dict[int, int]:
         with self._index.lock:
             columns = self._index.columns
             rows = {number: columns.rows_of(number) for number in numbers}
@@ -276,13 +273,13 @@ class Indexer:
                 number: int(columns.digest[at[0]]) for number, at in rows.items() if len(at)
             }
 
-    async def _with_vectors(self, plan: IndexingPlan) -> IndexingPlan:
+    async def _add_vectors(self, plan: IndexingPlan) -> IndexingPlan:
         found: dict[Space, HalfVectors] = {}
         for embedder in self._embedders if plan.texts else ():
             try:
-                rows = await _embed(embedder, plan.texts)
+                rows = await _embed_texts(embedder, plan.texts)
             except EngineFailed as error:
-                # The passages go without: a leg that lacks some rows is better than no index.
+                # Index the passages without this vector rather than not at all.
                 self._failed[embedder.space.name] = error.message
                 continue
             found[embedder.space] = rows.astype("<f2")
@@ -290,14 +287,14 @@ class Indexer:
         return replace(plan, vectors=found)
 
 
-async def _embed(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
+async def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.float32]:
     if isinstance(embedder, LocalEmbedder):
         return await anyio.to_thread.run_sync(embedder.embed, texts)
     return await embedder.documents(texts)
 
 
-def _digest(summary: Summary) -> int:
-    """Hash all of a summary's text that the index knows; never 0."""
+def _text_digest(summary: Summary) -> int:
+    """Return a hash of all of a summary's text that is indexed; never 0."""
     text = digest(
         summary.title,
         summary.body,
@@ -309,14 +306,14 @@ def _digest(summary: Summary) -> int:
     return int(text[:16], 16) or 1
 
 
-def _pending(tx: Connection, limit: int, last: int) -> ChangedSummaries:
+def _read_changes(tx: Connection, limit: int, last: int) -> ChangedSummaries:
     due = [(seq, number) for seq, number in fulltext.pending_changes(tx, limit) if seq <= last]
     found = store_summaries.summaries_by_ids(tx, [number for _, number in due]) if due else {}
     return ChangedSummaries(due, found, fulltext.count_changes(tx))
 
 
-def _write(tx: Connection, plan: IndexingPlan) -> IndexUpdate:
-    """Write a batch. What happened again since it was read is left for the next one."""
+def _write_batch(tx: Connection, plan: IndexingPlan) -> IndexUpdate:
+    """Write a batch. Summaries that changed again since it was read are left for the next one."""
     current = fulltext.still_pending_changes(tx, (seq for seq, _ in plan.work.changes))
     ids = {number: None for seq, number in plan.work.changes if seq in current}
     gone = [n for n in ids if n in plan.rewritten or n not in plan.work.summaries]

@@ -1,10 +1,9 @@
-"""The memory index as one file beside the vault: written at rest, mapped copy-on-write at the next start.
+"""Save the memory index in one file, and map it copy-on-write at the next start; discard it on any doubt.
 
-The file holds numbers only, no text. The vault names the file that holds its index, by a random name, and lists
-what was indexed since (store/fulltext.py); so an older or a foreign file is never read, and deleting a memory takes
-the name away and the file with it. One CRC-32 covers the whole file and is checked before anything is used:
-reading it takes a second for a million memories, during which full text answers, and no answer has to be doubted
-afterwards. Anything odd about the file is a reason to read the vault's tables instead.
+The file holds numbers only, no text. The vault stores the file's random name and lists what was indexed since
+(store/fulltext.py), so an older or foreign file is never read, and deleting a memory removes the name and the file.
+One CRC-32 covers the whole file and is checked before anything is used: that takes a second for a million memories,
+during which FTS5 answers. If anything is wrong with the file, the vault's tables are read instead.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ from numpy.typing import NDArray
 from memd import log
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import VaultError
-from memd.index.chunking import passage_text
+from memd.index.backfill import texts_to_embed
 from memd.index.memory_index import (
     IndexUpdate,
     MemoryIndex,
@@ -44,55 +43,56 @@ from memd.store.database import Connection, Database
 
 FORMAT = 3
 ROWS_MIN = 2_000
-"""Rows: fewer are read from the tables in a moment, and no snapshot of them is written."""
+"""Rows below which no snapshot is written, since the tables are read quickly."""
 EMBEDDED_MAX = 256
-"""Rows without a vector that are embedded before the index is used; more take up to 1 ms each and wait."""
+"""Rows without a vector that are embedded before the index is used; if more, the indexer embeds them later."""
 _CHANGED_SHARE, _CHANGED_MIN, _CHANGED_MAX = 0.05, 200, 2_000
-"""Share of the rows, and its bounds in rows, that must have changed for a new snapshot."""
+"""Share of the rows, with its bounds in rows, that must have changed for a new snapshot."""
 _ROOM_SHARE, _ROOM_MIN = 0.25, 1_024
-"""Free rows behind the saved ones, a hole in the file: new rows are appended there, in private pages."""
+"""Free rows behind the saved ones, as a share and at least; a hole in the file, whose private pages take new rows."""
 _CHUNK_BYTES = 8 * 1024**2
 """Bytes that are written and synced, or checked, in one step: commits and searches go in between."""
 _REST = 0.5
 """Pause after a step, as a share of the time that the step took."""
 _YIELDS_MAX = 3
-"""How often writing a snapshot is given up for a caller that waits for the index."""
+"""How often writing is interrupted for callers that wait for the index, before it goes through."""
 _RETRY_S = 600.0
 """Seconds after a snapshot could not be written before the next attempt."""
-_AT_ONCE = 256
+_READ_IDS = 256
+"""Ids in one query."""
 _ALIGNMENT = 64
 _TAIL = struct.Struct("<II")
 """At the end of the file: length of the JSON before it, and the CRC-32 of all before the CRC."""
-_MISFITS = (
+_READ_ERRORS = (
     LookupError, ValueError, ArithmeticError, TypeError, AttributeError, SyntaxError, struct.error,
 )  # fmt: skip
-"""What using a file raises that fits neither this program nor the vault."""
+"""Raised when a file fits neither this program nor the vault."""
 
 Checkpoint = Callable[[], None]
 
 
 class SnapshotUnusable(Exception):
-    """The snapshot cannot be used; says why."""
+    """The snapshot cannot be used; the message says why."""
 
 
 class SnapshotDamaged(SnapshotUnusable):
-    """The snapshot is not what was written."""
+    """The file changed after it was written."""
 
 
-class GivenUp(Exception):
-    """A caller waits for what writing the snapshot holds up."""
+class SnapshotInterrupted(Exception):
+    """A caller waits for the index, which writing the snapshot blocks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(SavedArrays):
-    """A snapshot that was checked and mapped; what is written to its arrays stays in this process."""
+    """A checked and mapped snapshot; writes to its arrays stay in this process."""
 
     mapped: mmap.mmap
     fixed: Sequence[tuple[int, int]]
-    """(offset, bytes) of what is never written to."""
+    """(offset, bytes) of arrays that are never written to."""
 
     def release_pages(self) -> None:
-        """Let go of pages that searches have read and nothing writes to; the page cache still has them."""
+        """Release resident pages that are never written to; the page cache still has them."""
         for offset, size in self.fixed if hasattr(mmap, "MADV_DONTNEED") else ():
             start, stop = -(-offset // mmap.PAGESIZE), (offset + size) // mmap.PAGESIZE
             if start < stop:
@@ -180,7 +180,7 @@ def _checksum(file: FileIO | BufferedRandom, size: int, checkpoint: Checkpoint) 
     while size:
         got = file.readinto(buffer[: min(size, len(buffer))])
         if not got:
-            raise SnapshotDamaged("it is shorter than it was")
+            raise SnapshotDamaged("it is truncated")
         check = zlib.crc32(buffer[:got], check)
         size -= got
         checkpoint()
@@ -192,8 +192,8 @@ def read_snapshot(vault: str, name: str) -> Snapshot:
     try:
         with Path(database.snapshot_directory(vault), name).open("rb", buffering=0) as file:
             return _read_file(file, name)
-    except _MISFITS as error:
-        raise SnapshotUnusable(f"it has not what is expected: {error!r}") from error
+    except _READ_ERRORS as error:
+        raise SnapshotUnusable(f"its content is not as expected: {error!r}") from error
     except OSError as error:
         raise SnapshotUnusable(f"it cannot be read: {error}") from error
 
@@ -204,10 +204,10 @@ def _read_file(file: FileIO, name: str) -> Snapshot:
     mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
     length, wanted = _TAIL.unpack(mapped[-_TAIL.size :])
     if check != wanted:
-        raise SnapshotDamaged("its checksum is not that of what was written")
+        raise SnapshotDamaged("its checksum does not match")
     about = json.loads(mapped[size - _TAIL.size - length : size - _TAIL.size])
     if (about["format"], about["name"]) != (FORMAT, name):
-        raise SnapshotUnusable("it is of another format or name")
+        raise SnapshotUnusable("it has another format or name")
     arrays = {
         key: np.frombuffer(mapped, dtype, int(np.prod(shape)), offset).reshape(shape)
         for key, (dtype, offset, shape) in about["arrays"].items()
@@ -218,7 +218,7 @@ def _read_file(file: FileIO, name: str) -> Snapshot:
 
 
 def sweep_snapshots(vault: str, keep: str | None) -> None:
-    """Delete every snapshot but this one. What is mapped stays in memory."""
+    """Delete every snapshot but this one. A mapped one stays usable."""
     with contextlib.suppress(FileNotFoundError):
         for entry in os.scandir(database.snapshot_directory(vault)):
             if entry.name != keep:
@@ -237,16 +237,16 @@ class IndexStorage:
         self._index = index
         self._embedders = embedders
         self._snapshot: Snapshot | None = None
-        """What the index has mapped."""
+        """The snapshot that the index has mapped."""
         self._yields = 0
         self._not_before = 0.0
         self.trouble = ""
         """Why the last snapshot could not be used or written; else empty."""
         self.damage = ""
-        """What was wrong with a snapshot that was damaged, until there is another; else empty."""
+        """What was wrong with a damaged snapshot, until another is written; else empty."""
 
     def status(self) -> dict[str, object]:
-        """Tell `mapped`, whether the index lives in a snapshot's arrays, and `trouble`, if there is any."""
+        """Return `mapped`, whether the index uses a snapshot's arrays, and `trouble` (or empty)."""
         return {"mapped": self._snapshot is not None, "trouble": self.trouble}
 
     def load(self, tx: Connection) -> None:
@@ -263,7 +263,9 @@ class IndexStorage:
                     self.damage = f"the saved index was dropped: {error}"
                 log.get("indexer").warning("index_snapshot_not_used", reason=str(error))
         if self._snapshot is None:
-            fresh.load(read_vault(tx, self._embedders))
+            spaces = [embedder.space for embedder in self._embedders]
+            terms, rows = fulltext.terms_in_order(tx), fulltext.index_rows(tx)
+            fresh.load(VaultContents(fulltext.load_passages(tx), terms, rows, spaces))
         self._embed_missing(tx, fresh)
         self._index.become(fresh)
         sweep_snapshots(self._db.path, name)
@@ -278,11 +280,11 @@ class IndexStorage:
             fresh.vocabulary.load(*fulltext.terms_in_order(tx))
             if changed := fulltext.unsaved_ids(tx):
                 fresh.apply(_changes_since(tx, fresh, changed))
-        except _MISFITS as error:
-            raise SnapshotUnusable(f"it has not what is expected: {error!r}") from error
+        except _READ_ERRORS as error:
+            raise SnapshotUnusable(f"its content is not as expected: {error!r}") from error
         rows, wanted = fresh.columns.live_count, fulltext.count_passages(tx)
         if rows != wanted:
-            raise SnapshotUnusable(f"it makes {rows} passages of {wanted}")
+            raise SnapshotUnusable(f"it has {rows} passages, the vault {wanted}")
         return snapshot
 
     def _embed_missing(self, tx: Connection, fresh: MemoryIndex) -> None:
@@ -291,16 +293,13 @@ class IndexStorage:
             name = embedder.space.name
             missing = fresh.missing_vectors(name, EMBEDDED_MAX + 1)
             if isinstance(embedder, LocalEmbedder) and len(missing) <= EMBEDDED_MAX:
-                for some in _parts(missing):
-                    texts = {
-                        number: passage_text(title, body, start, stop)
-                        for number, start, stop, title, body in fulltext.passage_texts(tx, some)
-                    }
+                for some in _split_ids(missing):
+                    texts = texts_to_embed(tx, some)
                     vectors = embedder.embed(list(texts.values()))
                     fresh.fill(name, list(texts), vectors.astype(np.float16))
 
     async def discard_unusable(self) -> None:
-        """Let the vault name no snapshot if the one that it names could not be used."""
+        """Remove the snapshot's name from the vault if it could not be used."""
         if self._snapshot is None and await self._db.read(fulltext.snapshot_name) is not None:
             # On a full disk this fails; then the next start finds the snapshot unusable again.
             with contextlib.suppress(VaultError):
@@ -313,7 +312,7 @@ class IndexStorage:
             return
         try:
             await self._save(give_up if self._yields < _YIELDS_MAX else lambda: False)
-        except GivenUp:
+        except SnapshotInterrupted:
             self._yields += 1
         except (OSError, SnapshotUnusable) as error:
             self.trouble = f"the index could not be saved: {error}"
@@ -337,7 +336,7 @@ class IndexStorage:
         def checkpoint() -> None:
             from_thread.check_cancelled()  # a daemon that stops does not wait for a snapshot
             if give_up():
-                raise GivenUp
+                raise SnapshotInterrupted
 
         path, name = self._db.path, await self._db.read(fulltext.new_snapshot_name)
         await anyio.to_thread.run_sync(write_snapshot, path, name, self._index, checkpoint)
@@ -349,7 +348,7 @@ class IndexStorage:
                 partial(fulltext.record_snapshot, name=name, labels=labels)
             ):
                 await self.sweep()
-                raise GivenUp
+                raise SnapshotInterrupted
             await anyio.to_thread.run_sync(self._index.exchange, snapshot)
             self._snapshot = snapshot
             await self.sweep()
@@ -361,29 +360,21 @@ class IndexStorage:
         await anyio.to_thread.run_sync(sweep_snapshots, self._db.path, name)
 
     def release_pages(self) -> None:
-        """Let go of the pages of the snapshot that searches have read."""
+        """Release the resident pages of the snapshot."""
         if self._snapshot is not None:
             self._snapshot.release_pages()
 
 
-def _parts(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
-    for first in range(0, len(numbers), _AT_ONCE):
-        yield numbers[first : first + _AT_ONCE]
-
-
-def read_vault(tx: Connection, embedders: Sequence[Embedder]) -> VaultContents:
-    """Return what the vault's tables hold, as streams."""
-    spaces = [embedder.space for embedder in embedders]
-    return VaultContents(
-        fulltext.load_passages(tx), fulltext.terms_in_order(tx), fulltext.index_rows(tx), spaces
-    )
+def _split_ids(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
+    for first in range(0, len(numbers), _READ_IDS):
+        yield numbers[first : first + _READ_IDS]
 
 
 def _changes_since(
     tx: Connection, fresh: MemoryIndex, summary_ids: Sequence[int]
 ) -> IndexUpdate:
     """Return what was indexed after the snapshot was written, as one batch."""
-    parts = list(_parts(summary_ids))
+    parts = list(_split_ids(summary_ids))
     stored = [p for part in parts for p in fulltext.load_passages(tx, part)]
     stored.sort(key=lambda passage: passage.id)
     columns = fresh.columns

@@ -90,7 +90,7 @@ class Vault:
     async def fill(self):
         """Index, then do what the room does until it sleeps; for how long it would."""
         await self.indexer.settle()
-        return await self.backfill._work()
+        return await self.backfill._fill_space()
 
     def stored(self, space=FIRST):
         """Title → vector, as the vault has them."""
@@ -306,7 +306,7 @@ async def test_a_memory_that_has_just_gone_is_not_waited_for(vault):
     await vault.indexer.settle()
     vault.db.write_now(lambda tx: fulltext.remove_passages(tx, gone))
     with anyio.fail_after(60):
-        await vault.backfill._work()
+        await vault.backfill._fill_space()
     assert vault.model.asked == []
 
 
@@ -322,7 +322,7 @@ async def test_a_daemon_that_dies_between_vault_and_shelf_asks_for_nothing_twice
 
     vault.index.fill = cut
     with pytest.raises(PowerCut):
-        await vault.backfill._work()
+        await vault.backfill._fill_space()
     again = Vault(vault.db, Model())
     await again.fill()
     assert again.model.asked == []

@@ -63,7 +63,7 @@ async def test_a_snapshot_that_says_otherwise_is_found(db, name):
     at = held.index(array.tobytes())
     seal(path, held[:at] + bytes(array.nbytes) + held[at + array.nbytes :])
     found = await examine(db)
-    assert "not what was written" not in found.words
+    assert "is damaged" not in found.words
     assert (found.verdict, found.fixable) == ("problem", True)
 
 
@@ -72,7 +72,7 @@ async def test_a_damaged_snapshot_is_a_problem(db):
     await rested(db)
     flip(snapshot_path(db), 1_000)
     found = await examine(db)
-    assert "not what was written" in found.words
+    assert "is damaged" in found.words
     assert (found.verdict, found.fixable) == ("problem", True)
 
 

@@ -133,7 +133,7 @@ async def agree(db, index, *more):
     again = MemoryIndex()
     indexer = make(db, *more, index=again)
     await indexer.load()
-    await indexer._complete()
+    await indexer._fill_spaces()
     assert contents(again) == contents(index)
     assert words_of(again) == words_of(index)
 
@@ -259,7 +259,7 @@ async def test_a_model_that_fails_holds_nothing_up_and_is_named(db):
     await indexer.settle()
     assert indexer.status()["failed"] == {}
     assert index.matrices[embedder.space.name].vectors(np.array([1])).any()
-    await indexer._complete()
+    await indexer._fill_spaces()
     await agree(db, index, embedder)
 
 
@@ -389,7 +389,7 @@ class Story:
         if step == "settle":
             await self.indexer.settle()
         elif step == "rest":
-            await self.indexer._rest()
+            await self.indexer._save_and_trim()
         elif step == "restart":
             self.index = MemoryIndex()
             self.indexer = make(self.db, index=self.index, batch=2)
@@ -478,7 +478,7 @@ async def test_reindexing_finds_the_same_names_and_the_same_turns(db):
 
 async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db, monkeypatch):
     given_back = []
-    monkeypatch.setattr("memd.index.indexer._QUIET_S", 0.001)
+    monkeypatch.setattr("memd.index.indexer._IDLE_S", 0.001)
     monkeypatch.setattr("memd.index.indexer.trim_heap", lambda: given_back.append(1))
     rested = anyio.Event()
     monkeypatch.setattr("memd.index.indexer.clear_word_caches", rested.set)

@@ -17,7 +17,7 @@ from memd.index import snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents
 from memd.index.snapshot import (
-    GivenUp,
+    SnapshotInterrupted,
     SnapshotUnusable,
     read_snapshot,
     sweep_snapshots,
@@ -147,9 +147,9 @@ def test_writing_that_fails_leaves_nothing(vault):
         def fail(calls=calls):
             for _ in calls:
                 return
-            raise GivenUp
+            raise SnapshotInterrupted
 
-        with pytest.raises(GivenUp):
+        with pytest.raises(SnapshotInterrupted):
             write_snapshot(vault, "one", filled(), fail)
         assert snapshot_files(vault) == []
 
@@ -222,7 +222,7 @@ async def rested(db, count=3):
     for n in range(count):
         put(db, str(n), tags=(f"t{n % 2}",))
     await indexer.settle()
-    await indexer._rest()
+    await indexer._save_and_trim()
     assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
     return indexer, index
 
@@ -245,7 +245,7 @@ async def reads_as(db, index, *, mapped=True):
     """A start finds all that this index has, through the snapshot or without one."""
     indexer, again = started(db)
     await indexer.load()
-    await indexer._complete()
+    await indexer._fill_spaces()
     assert indexer.status()["copy"]["mapped"] is mapped
     assert contents(again) == contents(index)
     assert words_of(again) == words_of(index)
@@ -291,11 +291,11 @@ async def test_a_snapshot_is_written_again_when_enough_has_changed_and_the_forme
     for n in range(9):
         put(db, f"new {n}")
     await indexer.settle()
-    await indexer._rest()
+    await indexer._save_and_trim()
     assert snapshots(db) == [first]
     put(db, "the tenth")
     await indexer.settle()
-    await indexer._rest()
+    await indexer._save_and_trim()
     (second,) = snapshots(db)
     assert second == db.read_now(fulltext.snapshot_name) != first
     assert db.read_now(fulltext.unsaved_ids) == []
@@ -322,7 +322,7 @@ async def test_what_is_forgotten_is_in_no_snapshot_when_the_index_has_learnt_it(
     await indexer.settle()
     assert snapshots(db) == []
     await reads_as(db, index, mapped=False)
-    await indexer._rest()
+    await indexer._save_and_trim()
     assert len(snapshots(db)) == 1
     await reads_as(db, index)
 
@@ -342,7 +342,7 @@ async def test_a_snapshot_of_another_moment_is_done_without(db):
     db.write_now(lambda tx: tx.execute("DELETE FROM passages WHERE id = 3").fetchall())
     indexer, again = started(db)
     await indexer.load()
-    assert "makes 3 passages of 2" in indexer.status()["copy"]["trouble"]
+    assert "it has 3 passages, the vault 2" in indexer.status()["copy"]["trouble"]
     assert again.columns.live_count == 2
 
 
@@ -379,7 +379,7 @@ async def test_a_disk_that_is_full_is_reported_and_the_index_goes_on(db, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", fail)
-    await indexer._rest()
+    await indexer._save_and_trim()
     assert "No space left" in indexer.status()["copy"]["trouble"]
     assert index.coverage(HASHING) == 1
     put(db, "b")
@@ -398,7 +398,7 @@ async def test_a_snapshot_that_is_overtaken_while_it_is_written_does_not_hold(db
         put(db, "b")
 
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", overtaken)
-    await indexer._rest()
+    await indexer._save_and_trim()
     assert snapshots(db) == []
     assert db.read_now(fulltext.snapshot_name) is None
 
@@ -407,7 +407,7 @@ async def test_a_snapshot_has_no_text(db):
     indexer, _ = started(db)
     put(db, "a", "unmistakable zebracorn", tags=("zebratag",))
     await indexer.settle()
-    await indexer._rest()
+    await indexer._save_and_trim()
     held = content(db)
     assert held
     assert b"zebra" not in held
@@ -420,7 +420,7 @@ async def test_reindexing_drops_the_snapshot_and_writes_another_at_rest(db):
     await indexer.reindex()
     assert snapshots(db) == []
     assert index.columns.live_count == len(rows)
-    await indexer._rest()
+    await indexer._save_and_trim()
     await reads_as(db, index)
 
 
@@ -447,7 +447,7 @@ async def test_a_snapshot_that_does_not_fit_is_done_without_and_replaced(db, dam
     assert indexer.status()["trouble"] is None
     assert db.read_now(fulltext.snapshot_name) is None
     await reads_as(db, index, mapped=False)
-    await indexer._rest()
+    await indexer._save_and_trim()
     await reads_as(db, index)
 
 
@@ -460,12 +460,12 @@ async def test_a_damaged_snapshot_is_dropped_reported_and_replaced_at_rest(db, s
     flip(path, int(share * (path.stat().st_size - 1)))
     indexer, again = started(db)
     await indexer.load()
-    await indexer._complete()
+    await indexer._fill_spaces()
     assert (contents(again), words_of(again)) == (wanted, words)
     assert snapshots(db) == []
     assert db.read_now(fulltext.snapshot_name) is None
     assert "checksum" in indexer.status()["trouble"]
-    await indexer._rest()
+    await indexer._save_and_trim()
     assert indexer.status()["copy"] == {"mapped": True, "trouble": ""}
     assert indexer.status()["trouble"] is None
     await reads_as(db, again)
@@ -486,7 +486,7 @@ async def test_a_daemon_that_stops_does_not_wait_for_a_snapshot(db, monkeypatch)
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", slow)
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(indexer._rest)
+            tasks.start_soon(indexer._save_and_trim)
             await anyio.to_thread.run_sync(begun.wait)
             tasks.cancel_scope.cancel()
     assert snapshots(db) == []
@@ -504,6 +504,6 @@ async def test_a_snapshot_that_was_not_written_well_is_never_named(db, monkeypat
         flip(Path(database.snapshot_directory(vault), name), 99)
 
     monkeypatch.setattr("memd.index.snapshot.write_snapshot", badly)
-    await indexer._rest()
+    await indexer._save_and_trim()
     assert "could not be saved" in indexer.status()["copy"]["trouble"]
     assert db.read_now(fulltext.snapshot_name) is None

@@ -111,7 +111,7 @@ def test_it_is_a_dictionary_in_which_each_number_has_one_word(batches, packs):
     for batch in batches:
         made.learn(batch)
         if packs:
-            made._merge()
+            made._merge_fresh()
         for term, number in batch.items():
             wanted = {t: n for t, n in wanted.items() if t != term and n != number}
             wanted[term] = number
