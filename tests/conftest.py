@@ -44,9 +44,8 @@ MAY_BLOCK = {
     "memd/daemon/status.py": {"software_versions"},  # once, then remembered
     "memd/store/migrate.py": {"migrations"},  # the same
     "memd/store/import_rows.py": {"remove_stale_staging"},  # once, at the start
-    "memd/store/database.py": {
-        "_identify_file"
-    },  # in the writer's thread; tests write in their own
+    # In the writer's thread; tests write in their own.
+    "memd/store/database.py": {"_identify_file"},
     "memd/daemon/doctor.py": {"refuse_emptied_vault", "open_vault"},  # the same
     "memd/log.py": {"configure"},
     "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log

@@ -363,12 +363,10 @@ def _find_rivals(tx: Connection, last: int, now: int) -> list[tuple[int, int, bo
         " ORDER BY a.at, a.id",
         (last, now),
     ).fetchall()
-    pairs: list[tuple[int, int, bool]] = []
-    for a, a_at, a_pinned, b, b_at, b_pinned in rows:
-        is_newer = (a_at, a) > (b_at, b)
-        newer, older, pinned = (a, b, b_pinned) if is_newer else (b, a, a_pinned)
-        pairs.append((newer, older, pinned is not None))
-    return pairs
+    return [
+        (a, b, b_pinned is not None) if (a_at, a) > (b_at, b) else (b, a, a_pinned is not None)
+        for a, a_at, a_pinned, b, b_at, b_pinned in rows
+    ]
 
 
 # ── Staging: a temporary vault in which a file is assembled before any of it counts ────────────

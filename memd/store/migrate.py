@@ -9,8 +9,8 @@ import functools
 import struct
 from collections.abc import Callable, Mapping
 from importlib import resources
-from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import apsw
 import numpy as np
@@ -30,13 +30,11 @@ _BLOCK_PASSAGES = 1_000
 def repack_postings(connection: apsw.Connection) -> None:
     """Rewrite the postings of every passage, from six bytes each to about two."""
     last = 0
-    while True:
-        rows = connection.execute(
-            "SELECT id, postings FROM passages WHERE id > ? ORDER BY id", (last,)
-        )
-        block = list(islice(rows, _BLOCK_PASSAGES))
-        if not block:
-            return
+    block: list[tuple[Any, ...]]
+    while block := connection.execute(
+        "SELECT id, postings FROM passages WHERE id > ? ORDER BY id LIMIT ?",
+        (last, _BLOCK_PASSAGES),
+    ).fetchall():
         last = block[-1][0]
         sizes = [len(blob) // POSTING.itemsize for _, blob in block]
         packed = pack_postings(

@@ -25,13 +25,12 @@ _ROW_BYTES = 14
 
 def ensure_space(tx: Connection, space: Space) -> int:
     """The id of this space; created if it is new."""
-    found = _space_id(tx, space.name)
-    if found is not None:
+    if (found := _find_space(tx, space.name)) is not None:
         return found
     return insert_returning_id(tx, "spaces", {"name": space.name, **asdict(space)})
 
 
-def _space_id(tx: Connection, name: str) -> int | None:
+def _find_space(tx: Connection, name: str) -> int | None:
     return fetch_int(tx, "SELECT id FROM spaces WHERE name = ?", (name,))
 
 
@@ -55,7 +54,7 @@ def put_existing_vectors(
 
 def vectors_of(tx: Connection, space_name: str, passage_ids: Sequence[int]) -> dict[int, bytes]:
     """Passage id → vector in this space; passages without one are left out."""
-    space_id = _space_id(tx, space_name)
+    space_id = _find_space(tx, space_name)
     if space_id is None:
         return {}
     first = space_id * STRIDE
