@@ -75,9 +75,9 @@ class Claims:
 def parse_claims(text: str) -> Claims:
     """Parse a text; time stamps of log lines are dropped."""
     text = unicodedata.normalize("NFC", text)
-    quoted = frozenset(_flatten(quote) for quote in _QUOTED.findall(text))
+    quoted = frozenset(_flatten_text(quote) for quote in _QUOTED.findall(text))
     bare = _PERFECT.sub(r"\1have", _NO_LONGER.sub("not", text.replace("`", " ")))
-    return Claims(tuple(_split_sentences(bare)), quoted - {""}, _flatten(bare))
+    return Claims(tuple(_split_sentences(bare)), quoted - {""}, _flatten_text(bare))
 
 
 def word_key(word: str) -> str:
@@ -207,7 +207,6 @@ _PERFECT = re.compile(r"\b(should|would|could|must|might) have\b", re.IGNORECASE
 _NO_LONGER = re.compile(r"\b(?:no longer|not any ?more|can not)\b", re.IGNORECASE)
 _MIXED_CASE = re.compile(r"[a-z][A-Z]|[_\d]")
 _ACRONYM = re.compile(r"[A-Z]{2}[a-z]")
-_SPACES = re.compile(r"\s+")
 _KNOWN_WORDS = {
     **{word: (_PERSONS.get(word, word), TokenType.STOP) for word in STOP_WORDS},
     **{word: (word, TokenType.MARK) for word in _MARKS},
@@ -218,8 +217,8 @@ _KNOWN_WORDS = {
 """Folded word → its key and type. Of a word in several tables the last one counts."""
 
 
-def _flatten(text: str) -> str:
-    return _SPACES.sub(" ", text).strip().casefold()
+def _flatten_text(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def _split_sentences(text: str) -> Iterator[Sentence]:

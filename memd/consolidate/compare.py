@@ -325,11 +325,7 @@ def is_phrase_moved(older: Claims, newer: Claims) -> bool:
     was, now = _WordOrder(older), _WordOrder(newer)
     if len(was.keys) != len(now.keys) or sorted(was.keys) != sorted(now.keys):
         return False
-    differ = [
-        at
-        for at, (one, other) in enumerate(zip(was.keys, now.keys, strict=True))
-        if one != other
-    ]
+    differ = [at for at, key in enumerate(was.keys) if key != now.keys[at]]
     if not differ:
         return False
     first, last = differ[0], differ[-1] + 1

@@ -277,7 +277,10 @@ class Consolidator:
             learned = self.index.learned if self.index.active == self.index.learned else None
         if learned is not None:
             has_vector, found = await self._find_pairs(learned, sorted(ready))
-            ready -= self._wait_for_vectors(ready - has_vector, ready)
+            # A learned vector follows within seconds, or never: a memory waits one tick for it.
+            waiting = ready - has_vector - self._waiting_for_vector
+            self._waiting_for_vector = self._waiting_for_vector - ready | waiting
+            ready -= waiting
             similar = {**{(a, b): (cosine, learned) for a, b, cosine in found}, **similar}
         return ready, similar
 
@@ -291,12 +294,6 @@ class Consolidator:
         steps = rows.search_pairs(sorted(ready), self.config.threshold)
         *_, pairs = await _work_in_bursts(steps, _SLICES_PER_BURST)
         return (ready, pairs) if rows.is_current() else (set(), [])
-
-    def _wait_for_vectors(self, lacking: set[int], ready: set[int]) -> set[int]:
-        """The memories that wait for the next tick: a learned vector follows within seconds, or never."""
-        waiting = lacking - self._waiting_for_vector
-        self._waiting_for_vector = self._waiting_for_vector - ready | waiting
-        return waiting
 
 
 def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:

@@ -221,7 +221,12 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
     nodes: set[tuple[str, str]] = set()
     for number in plan.ids:
         nodes |= links.neighbours(tx, "summary", str(number))
-        _erase_memory(tx, number, now)
+        summary = summaries.get_summary(tx, number)
+        if summary is not None:
+            sources.forget_origins(tx, number, now)
+            fulltext.remove_passages(tx, number)
+            summaries.delete_summary(tx, number)
+            ledger.record_forgotten(tx, summary.uid, now)
     guard = "handed on: what stood between was forgotten"
     for newer_id, past in plan.handed_on:
         hide(tx, newer_id, past.older_id, past.rule, guard, now)
@@ -234,15 +239,6 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
     if plan.project_id is not None:
         projects.forget_project(tx, plan.project_id)
     erasure.mark_erased(tx, "forgotten")
-
-
-def _erase_memory(tx: Connection, summary_id: int, now: int) -> None:
-    summary = summaries.get_summary(tx, summary_id)
-    if summary is not None:
-        sources.forget_origins(tx, summary.id, now)
-        fulltext.remove_passages(tx, summary.id)
-        summaries.delete_summary(tx, summary.id)
-        ledger.record_forgotten(tx, summary.uid, now)
 
 
 def _erase_events(tx: Connection, event_ids: Sequence[int], now: int) -> set[tuple[str, str]]:

@@ -251,14 +251,9 @@ def _make_candidate(mine: Summary, near: Neighbour) -> JudgmentCandidate | None:
     if comparison.agreement is Agreement.SAME and other.kind is mine.kind:
         return None
     likeness = round(max(near.cosine, shared, near.learned_cosine), 3)
+    finding = comparison.reason
     return JudgmentCandidate(
-        other.id,
-        other.title,
-        other.kind,
-        other.at,
-        likeness,
-        comparison.reason,
-        other.pinned_at,
+        other.id, other.title, other.kind, other.at, likeness, finding, other.pinned_at
     )
 
 

@@ -128,13 +128,12 @@ class Retention:
         is_first = not self._state.has_run
         if not is_first and last is not None and last.is_within(_CLOCK_JUMP_MS, now):
             await self.apply()
-        elif preview is None:
+            return
+        is_over = preview and not preview.is_within(DAY_MS if is_first else _WEEK_MS, now)
+        if preview is None or (is_over and is_first and preview.is_empty):
             await self._save_state(replace(self._state, preview=await self.preview()))
-        elif not preview.is_within(DAY_MS if is_first else _WEEK_MS, now):
-            if is_first and preview.is_empty:
-                await self._save_state(replace(self._state, preview=await self.preview()))
-            else:
-                await self.apply()
+        elif is_over:
+            await self.apply()
 
     async def preview(self) -> RetentionRound:
         """What a round would do now, without changing anything."""
