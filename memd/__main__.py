@@ -1,8 +1,7 @@
-"""The way in: side doors first, for they must stay light; everything else is the command line.
+"""Entry point: dispatches hook, mcp and status before anything heavy is imported; the rest is memd.cli.
 
-`memd hook` runs on every event of an agent and `memd status` in every health check, so neither may
-pay for a help page. `--vault NAME` is understood anywhere and becomes `MEMD_VAULT`, the one place
-where everything that memd starts looks for it.
+`memd hook` runs on every event of an agent and `memd status` in every health check, so neither may import typer.
+`--vault NAME` is accepted anywhere and becomes `MEMD_VAULT`, which everything that memd starts reads.
 """
 
 import io
@@ -11,24 +10,23 @@ import sys
 
 
 def main() -> int:
-    """Run what the command line asks for; the exit status."""
+    """Run the command line; return the exit status."""
     vault, arguments = split_vault(sys.argv[1:])
     if vault is not None:
         os.environ["MEMD_VAULT"] = vault
     command, rest = (arguments[0], arguments[1:]) if arguments else ("", [])
-    # Whoever asks for help reads the help page, also of what is silent otherwise.
-    asks_help = rest == ["--help"]
-    if command == "hook" and not asks_help:
+    wants_help = rest == ["--help"]
+    if command == "hook" and not wants_help:
         from memd import hook
 
         return hook.main(rest)
-    if command == "mcp" and not asks_help:
+    if command == "mcp" and not wants_help:
         from memd import stdio_proxy
 
         return stdio_proxy.main(rest)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            # What was remembered may hold letters that this terminal, or any, cannot show.
+            # Memories may hold characters that this terminal cannot encode.
             stream.reconfigure(errors="replace")
     if command == "status" and set(rest) <= {"--json"}:
         from memd.cli import health

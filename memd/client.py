@@ -1,9 +1,9 @@
-"""memd from outside: a synchronous client of the control socket, for the command line and scripts.
+"""Synchronous client of the control socket, for the command line and scripts.
 
     with Client(paths.socket) as memd:
         memd.call("memd/search", {"query": "why did login answer 500"})
 
-Standard library only, so that a command starts quickly. Not here: MCP; that is `memd mcp`.
+Standard library only, so that a command starts quickly.
 """
 
 import json
@@ -18,20 +18,20 @@ from memd.errors import BadRequest, Broken, MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX, is_mine
 
 TIMEOUT_S = 30.0
-_CHUNK = 65_536
-_OURS = -32000
-"""The code of errors that are not the caller's fault."""
+_CHUNK_BYTES = 65_536
+_SERVER_ERROR = -32000
+"""The JSON-RPC code of errors that are not the caller's fault."""
 
 
 class Client:
-    """One connection to the daemon. Not for several threads at once."""
+    """One connection to the daemon. Not thread-safe."""
 
     def __init__(self, socket_path: str, timeout_s: float = TIMEOUT_S) -> None:
         self._path = socket_path
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
-        self._rest = b""
-        self._number = 0
+        self._buffer = b""
+        self._call_id = 0
 
     def __enter__(self) -> Self:
         self.connect()
@@ -50,7 +50,7 @@ class Client:
             link.connect(self._path)
         except OSError as error:
             link.close()
-            raise Unreachable(_why_unreachable(self._path, error)) from error
+            raise Unreachable(_explain_unreachable(self._path, error)) from error
         if not is_mine(link):
             link.close()
             raise Unreachable(
@@ -60,22 +60,22 @@ class Client:
         self._socket = link
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
-            self._rest = b""
+            self._buffer = b""
 
     def call(self, method: str, params: Mapping[str, Any] | None = None) -> Any:
-        """The result of a control call, such as `memd/status`.
+        """Return the result of a control call, such as `memd/status`.
 
-        Raises what the daemon raised (BadRequest, Broken and theirs), Unreachable if it is not there,
+        Raises what the daemon raised (BadRequest, Broken and their subclasses), Unreachable if it does not run,
         Broken if it did not answer within `timeout_s` seconds, BadRequest if the call is too large to send.
         """
-        self._number += 1
+        self._call_id += 1
         request = {
             "jsonrpc": "2.0",
-            "id": self._number,
+            "id": self._call_id,
             "method": method,
             "params": dict(params or {}),
         }
@@ -89,7 +89,7 @@ class Client:
         deadline = time.monotonic() + self._timeout_s
         try:
             self._send(line + b"\n", deadline)
-            return self._result(deadline)
+            return self._read_result(deadline)
         except TimeoutError as error:
             self.close()
             raise Broken(
@@ -103,33 +103,33 @@ class Client:
 
     def _send(self, data: bytes, deadline: float) -> None:
         assert self._socket is not None
-        self._socket.settimeout(_left(deadline))
+        self._socket.settimeout(_seconds_left(deadline))
         try:
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
-            # The daemon may have said why before it hung up: read that first.
+            # The daemon may have sent the reason before it closed the connection.
             return
 
-    def _result(self, deadline: float) -> Any:
+    def _read_result(self, deadline: float) -> Any:
         while True:
-            answer = self._answer(deadline)
-            if answer.get("id") not in {self._number, None}:
-                continue  # of a call that timed out before
+            answer = self._read_answer(deadline)
+            if answer.get("id") not in {self._call_id, None}:
+                continue  # the answer to a call that timed out
             if "error" in answer:
-                raise _error(answer["error"])
+                raise _make_error(answer["error"])
             return answer.get("result")
 
-    def _answer(self, deadline: float) -> dict[str, Any]:
+    def _read_answer(self, deadline: float) -> dict[str, Any]:
         assert self._socket is not None
-        pieces = [self._rest]
+        pieces = [self._buffer]
         while b"\n" not in pieces[-1]:
-            self._socket.settimeout(_left(deadline))
-            chunk = self._socket.recv(_CHUNK)
+            self._socket.settimeout(_seconds_left(deadline))
+            chunk = self._socket.recv(_CHUNK_BYTES)
             if not chunk:
                 self.close()
                 raise Unreachable("memd hung up without an answer")
             pieces.append(chunk)
-        line, _, self._rest = b"".join(pieces).partition(b"\n")
+        line, _, self._buffer = b"".join(pieces).partition(b"\n")
         try:
             answer = json.loads(line)
         except ValueError as error:
@@ -138,26 +138,26 @@ class Client:
         return answer if isinstance(answer, dict) else {}
 
 
-def _left(deadline: float) -> float:
+def _seconds_left(deadline: float) -> float:
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
     return left
 
 
-def _error(told: Any) -> MemdError:
-    """The daemon's error, made again."""
-    told = told if isinstance(told, dict) else {}
-    message = str(told.get("message") or Broken.__doc__)
-    data = told.get("data")
+def _make_error(answer: Any) -> MemdError:
+    """Return the error that the daemon raised."""
+    answer = answer if isinstance(answer, dict) else {}
+    message = str(answer.get("message") or Broken.__doc__)
+    data = answer.get("data")
     name = data.get("error") if isinstance(data, dict) else None
     kind = getattr(errors, name, None) if isinstance(name, str) else None
     if isinstance(kind, type) and issubclass(kind, MemdError):
         return kind(message)
-    return Broken(message) if told.get("code") == _OURS else BadRequest(message)
+    return Broken(message) if answer.get("code") == _SERVER_ERROR else BadRequest(message)
 
 
-def _why_unreachable(path: str, error: OSError) -> str:
+def _explain_unreachable(path: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return Unreachable.__doc__ or ""
     return f"memd cannot be reached at {path}: {os.strerror(error.errno or 0) if error.errno else error}"

@@ -1,7 +1,6 @@
-"""Every setting with its default, as one frozen tree. config.example.toml says the same, checked.
+"""Settings and defaults, as one frozen tree; scripts/docs-check writes config.example.toml from it.
 
-Each room receives only its branch. An unknown key or a bad value is a ConfigError that names the
-key; memd never starts with half a configuration. Not here: where the file lies (paths.py).
+Each package receives only its section. An unknown key or a bad value is a ConfigError that names the key.
 """
 
 import os
@@ -26,48 +25,47 @@ class _Section(BaseModel):
 
 
 class CaptureConfig(_Section):
-    """What is kept of what agents say."""
+    """Which events are captured, and how much of them."""
 
     enabled: bool = True
-    """Whether anything is, but for what `memd import` brings; `memd switch` says it for one place."""
+    """Whether to capture events. `memd import` works anyway; `memd switch` sets it for one project or session."""
     field_bytes: Positive = 32_768
-    """A longer text field keeps its head and tail, with the cut said."""
+    """Bytes; a longer text field is reduced to its head and tail, with a note of what was cut."""
     keep_reads: bool = False
-    """Whether to keep what Read, Glob and Grep returned; else its path, size and what it imports."""
+    """Whether to store what Read, Glob and Grep returned; else only its path, size and imports."""
     ignore_paths: tuple[str, ...] = (
         ".git/", "node_modules/", "bower_components/", "vendor/", ".venv/", "venv/", "__pycache__/",
         "dist/", "build/", "out/", "target/", "coverage/", ".next/", ".tox/", ".mypy_cache/",
         ".ruff_cache/", ".pytest_cache/", "*.min.js", "*.min.css", "*.map", "*.lock", "*-lock.json",
         "*-lock.yaml",
     )  # fmt: skip
-    """.gitignore-like patterns; tool events on such a path are counted and dropped. `!` keeps."""
+    """Patterns as in .gitignore; tool events on matching paths are dropped. `!` excludes a path from that."""
     ignore_tools: tuple[str, ...] = ("mcp__memd__*", "mcp__plugin_memd_*", "mem_*")
-    """Patterns of tool names that are dropped. memd's own tools always are."""
+    """Patterns of tools whose events are dropped. memd's own tools always are."""
     entropy: bool = True
-    """Whether long random-looking words are redacted, beside the named patterns."""
+    """Whether to redact long random-looking words, in addition to known forms of secrets."""
 
 
 class DistillConfig(_Section):
     """How events become summaries."""
 
     writer: Literal["none", "ollama"] = "none"
-    """Who writes titles and facts: nobody but the rules; or, behind them, a chat model at `engines.url`
-    improves what they wrote. Nothing waits for it, and what it cannot prove from the record is refused."""
+    """What writes titles and facts: rules alone (`none`), or a chat model at `engines.url` that improves their
+    text in the background. What it cannot prove from the events is refused."""
     writer_model: str = "qwen2.5:3b"
-    """A choice: small, quick and good at this. Any instruct model does that Ollama can hold to a JSON
-    schema; `ollama pull` it first."""
+    """The chat model. Any instruct model that follows a JSON schema in Ollama works; `ollama pull` it first."""
     writer_s: Annotated[float, Field(gt=0, le=600)] = 30.0
-    """How long one reply may take; past it the rules' own text stays."""
+    """Seconds that one reply may take; after that the rules' text stays."""
     writer_daily: Annotated[int, Field(ge=0, le=100_000)] = 200
-    """At most so many replies a day (UTC); a turn takes one, or two if the first cannot be used."""
+    """Replies a day (UTC), at most; a turn takes one, or two if the first is unusable."""
     idle_s: Positive = 600
-    """An episode without an end is closed after this long without an event."""
+    """Seconds without an event after which an open episode is closed."""
     interval_s: Positive = 30
-    """How often to look for idle episodes."""
+    """Seconds between two checks for idle episodes."""
     body_characters: Positive = 8_000
-    """A summary's body is cut there."""
+    """Characters of a summary's body, at most."""
     task_days: Annotated[int, Field(ge=0, le=36_500)] = 90
-    """A task expires after so many days, unless whoever states it says how long; 0: never."""
+    """Days after which a task expires, unless it says when; 0: never."""
 
 
 class IndexConfig(_Section):
@@ -82,120 +80,120 @@ class EnginesConfig(_Section):
     """Which models turn text into vectors, and text into text."""
 
     embedder: Literal["auto", "ollama", "openai", "hashing"] = "auto"
-    """`auto`: hashing at once, and Ollama beside it whenever it answers and has the model. `ollama` and
-    `openai` (any server with /v1/embeddings) say so in the status when it does not. `hashing`: no model."""
+    """`auto`: hashing, and Ollama in addition whenever it answers and has the model. `ollama` and `openai` (any
+    server with /v1/embeddings): the status reports when it does not answer. `hashing`: no model."""
     url: str = "http://127.0.0.1:11434"
-    """Where the model is served. Another machine only with `remote = true`: what is remembered goes there."""
+    """The model server. Another machine needs `remote = true`, because memories are sent to it."""
     remote: bool = False
     model: str = "nomic-embed-text"
     dimensions: Annotated[int, Field(ge=0, le=4_096)] = 0
-    """Cut vectors to their first so many values, for models trained for it (768, 512, 256 or 128 for
-    nomic-embed-text); 0: all of them."""
+    """Use only the first dimensions of a vector, for models trained for it (768, 512, 256 or 128 for
+    nomic-embed-text); 0: all."""
     keep_alive: str = "30m"
     """How long Ollama keeps the model in memory after a call."""
     query_s: Annotated[float, Field(gt=0, le=10)] = 0.3
-    """How long a question's vector may take; past it the hashing space answers alone."""
+    """Seconds that a query's vector may take; after that the hashing space answers alone."""
     batch_s: Annotated[float, Field(gt=0, le=600)] = 60.0
     batch: Annotated[int, Field(ge=1, le=64)] = 32
     """Texts in one request."""
     concurrency: Annotated[int, Field(ge=1, le=8)] = 2
-    """Requests at a time; questions come first."""
+    """Requests at a time; queries come first."""
     api_key_env: str = "OPENAI_API_KEY"
-    """The environment variable with the key that `openai` sends; none is sent if it is not set."""
+    """The environment variable with the API key for `openai`; if it is not set, no key is sent."""
     active_from: Ratio = 0.95
-    """A learned space leads once so much of what is remembered has a vector in it; until then both
-    spaces are asked."""
+    """Share of the memories that need a vector before searches prefer the model's space; until then both spaces
+    are searched."""
 
 
 class ConsolidateConfig(_Section):
-    """How near-duplicates are tidied away."""
+    """How near-duplicates are superseded."""
 
     enabled: bool = True
     interval_s: Positive = 300
     threshold: Ratio = 0.95
-    """Cosine from which two summaries are a candidate pair."""
+    """Cosine from which two summaries are compared."""
     batch: Positive = 500
-    """New summaries looked at per tick."""
+    """New summaries checked per run."""
 
 
 class RetentionConfig(_Section):
-    """What is kept for how long. Prompts, answers and memories stay, but for what is said here."""
+    """How long data is stored. Prompts, answers and memories stay unless a setting here says otherwise."""
 
     enabled: bool = True
-    """Whether old things are tidied by themselves, daily; a day before the first time a preview is shown."""
+    """Whether to apply retention daily; a preview is shown a day before the first time."""
     events_days: Annotated[int, Field(ge=0, le=36_500)] = 90
-    """Older tool events are cut down to what memories cite of them; 0: never."""
+    """Days after which tool events are reduced to what memories cite of them; 0: never."""
     expired_days: Annotated[int, Field(ge=0, le=36_500)] = 365
-    """Memories that expired so long ago go; 0: never."""
+    """Days after its expiry that a memory is deleted; 0: never."""
     archive_days: Annotated[int, Field(ge=0, le=36_500)] = 0
-    """Captured memories older than this that no answer ever returned, and whose quality is below
-    `archive_quality`, are hidden; `include_superseded` still finds them. 0: never."""
+    """Days after which captured memories that no answer ever returned, with a quality below `archive_quality`,
+    are hidden; `include_superseded` still finds them. 0: never."""
     archive_quality: Ratio = 0.3
     size_bytes: Annotated[int, Field(ge=0)] = 2 * 1024**3
-    """The vault's ceiling: `memd status` warns at 80 % of it; beyond, tool events older than two weeks
-    are cut down, too. No memory goes for it. 0: none."""
+    """Size limit of the vault: `memd status` warns at 80 % of it; above it, tool events older than two weeks are
+    reduced, too. No memory is deleted for it. 0: none."""
 
 
 class RecallConfig(_Section):
-    """How a question is answered."""
+    """How a search is answered."""
 
     profile: str = "memd"
     k: Annotated[int, Field(ge=1, le=100)] = 5
-    """How many hits, unless the question or its profile says."""
+    """Hits, unless the query or its profile says otherwise."""
     pool: Annotated[int, Field(ge=1, le=1000)] = 50
-    """Candidates that each leg hands on, unless the profile says."""
+    """Candidates per retriever, unless the profile says otherwise."""
     rerank_s: Annotated[float, Field(gt=0, le=60)] = 2.0
-    """How long a model may take to look at the hits again, where a profile has `rerank = "model"`."""
+    """Seconds that a model may take to re-rank hits, where a profile has `rerank = "model"`."""
     rerank_model: str = ""
-    """The chat model at `engines.url` that those profiles ask, such as `qwen2.5:3b`; empty: none, and
-    they answer without it and say so."""
+    """The chat model at `engines.url` for those profiles, such as `qwen2.5:3b`; empty: none, and they answer
+    without it and say so."""
 
 
 class InjectConfig(_Section):
-    """What an agent is shown unasked. `memd switch` says it for one project or session."""
+    """Which context agents receive automatically. `memd switch` sets it for one project or session."""
 
     session_start: bool = True
     """Whether a session begins with an index of what is known about its project."""
     prompt: bool = True
-    """Whether a prompt brings what clearly fits it."""
+    """Whether a prompt receives memories that clearly match it."""
     tokens: Annotated[int, Field(ge=100, le=2_500)] = 1_000
-    """At most so many at the start of a session, at four characters each."""
+    """Tokens at the start of a session, at most, at four characters each."""
     prompt_hits: Annotated[int, Field(ge=1, le=10)] = 3
     prompt_s: Annotated[float, Field(gt=0, le=5)] = 0.15
-    """How long looking may take; past it nothing is shown, and the prompt goes on.
-    More than 0.3 is of no use: the hook itself gives up after 0.4."""
+    """Seconds that the search for a prompt may take; after that nothing is injected.
+    More than 0.3 has no effect: the hook stops waiting after 0.4."""
     session_s: Annotated[float, Field(gt=0, le=5)] = 0.2
     """The same at the start of a session."""
     floor: Ratio = 0.4
-    """The share of a prompt's words, by rarity, that the best hit must hold."""
+    """The share of a prompt's words, weighted by rarity, that the best hit must contain."""
     ratio: Ratio = 0.5
-    """A further hit is shown if its score is at least this part of the best one's."""
+    """A further hit is injected if its score is at least this share of the best one's."""
 
 
 class ServeConfig(_Section):
-    """The front door."""
+    """The Unix-socket server."""
 
     line_bytes: Positive = LINE_BYTES_MAX
-    """The longest message that the daemon reads. More than 4 MiB counts as 4 MiB."""
+    """Bytes of the longest message that the daemon reads. More than 4 MiB counts as 4 MiB."""
     connections: Positive = 1_024
     min_event_s: Annotated[float, Field(gt=0, le=30)] = 2.0
-    """How long a search waits for the event that it was asked to include."""
+    """Seconds that a search waits for the event that it must include."""
     drain_s: Annotated[float, Field(ge=0, le=30)] = 5.0
-    """How long answers in flight may take after a client has closed its side."""
+    """Seconds that answers in progress may take after a client has closed its side."""
 
 
 class DaemonConfig(_Section):
-    """The roof."""
+    """The process."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_bytes: Positive = 5 * 1024 * 1024
-    """The log is turned over at this size; one older log is kept."""
+    """Bytes after which the log is rotated; one older log is kept."""
     stop_s: Annotated[float, Field(gt=0, le=60)] = 2.0
-    """How long work in flight may take after SIGTERM."""
+    """Seconds that work in progress may take after SIGTERM."""
 
 
 class Config(_Section):
-    """Everything that can be set."""
+    """All settings."""
 
     capture: CaptureConfig = CaptureConfig()
     distill: DistillConfig = DistillConfig()
@@ -205,21 +203,21 @@ class Config(_Section):
     retention: RetentionConfig = RetentionConfig()
     recall: RecallConfig = RecallConfig()
     profiles: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
-    """Own retrieval profiles: `[profiles.mine] base = "memd"`, then what differs."""
+    """Your own retrieval profiles: `[profiles.mine] base = "memd"`, then the differences."""
     inject: InjectConfig = InjectConfig()
     serve: ServeConfig = ServeConfig()
     daemon: DaemonConfig = DaemonConfig()
 
 
 def parse_config(text: str, origin: str) -> Config:
-    """The configuration in a TOML text; a ConfigError names the file and the key that is wrong."""
+    """Parse a TOML text; a ConfigError names the file and the wrong key."""
     try:
         return Config.model_validate(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
-        said = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
-        raise ConfigError(f"{origin}: {key}: {said}") from error
+        problem = "there is no such key" if first["type"] == "extra_forbidden" else first["msg"]
+        raise ConfigError(f"{origin}: {key}: {problem}") from error
     except ValueError as error:  # more than TOMLDecodeError: a number of thousands of digits
         raise ConfigError(f"{origin} is not valid TOML: {error}") from error
     except RecursionError as error:
@@ -227,21 +225,21 @@ def parse_config(text: str, origin: str) -> Config:
 
 
 def load_config(path: str) -> Config:
-    """The configuration in a file, or the defaults if there is none."""
+    """Read a file, or return the defaults if there is none."""
     try:
-        return parse_config(_text(path), path)
+        return parse_config(_read_text(path), path)
     except FileNotFoundError:
         return Config()
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
 
 
-def _text(path: str) -> str:
-    """What stands in a file of a sane size; a pipe is not waited for."""
+def _read_text(path: str) -> str:
+    """Read a regular file of a sane size; a pipe does not block."""
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError("it is no file")
+            raise OSError("it is not a regular file")
         raw = file.read(_BYTES_MAX + 1)
     if len(raw) > _BYTES_MAX:
         raise OSError(f"it is larger than {_BYTES_MAX // 1024} KiB")

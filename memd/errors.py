@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree. Pure.
+"""Exception hierarchy.
 
     MemdError
     ├── BadRequest            the caller's fault: say what, and what to do
@@ -9,17 +9,17 @@
         ├── AlreadyRunning    another daemon holds this vault
         ├── SpoolBroken       the spool could not be read or written
         ├── EngineFailed      a model did not answer, in time or at all
-        │   └── EngineAbsent  nobody listens where it should be served
+        │   └── EngineAbsent  no server answers at its address
         └── VaultError        the database file
-            ├── VaultBusy     somebody else holds the lock for longer than we wait
+            ├── VaultBusy     another process holds the lock for longer than we wait
             ├── VaultFull     the disk is full, or the file may not grow
             ├── VaultCorrupt  SQLite says that the file is damaged
             ├── VaultGone     the file has lost its name while it was open
             ├── VaultForeign  the file is not memd's
             └── VaultNewer    a newer memd wrote it
 
-Foreign errors are translated at three borders only: store/database.py, embeddings/http.py and
-serve/jsonrpc.py. A docstring is the default message. Not here: how an error is shown.
+Errors of other libraries are translated in three places only: store/database.py, embeddings/http.py and
+server/jsonrpc.py. A docstring is the default message.
 """
 
 
@@ -31,7 +31,7 @@ class MemdError(Exception):
 
     @property
     def message(self) -> str:
-        """The text for people."""
+        """The text that users see."""
         return str(self)
 
 

@@ -1,4 +1,4 @@
-"""Patterns of a `.gitignore`, translated by pathspec and compiled so that no path takes long. Pure."""
+"""`.gitignore` patterns, translated by pathspec and compiled so that no path takes exponential time. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -6,38 +6,38 @@ from dataclasses import dataclass
 
 from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
-_LAST_DEEP = re.compile(r"(?<=/)\*\*/(?=\s*$)")
+_FINAL_DEEP = re.compile(r"(?<=/)\*\*/(?=\s*$)")
 """To git `a/**/` means the directories below `a`, to pathspec also `a` and the files in it."""
 _EARLIER_STAR = re.compile(r"\[\^/\]\*((?:\[\^/\]|[^/])*?)(?=\[\^/\]\*)")
 _CLASS = re.compile(r"\\.|\[(\^?)(\]?[^\]]*)\]", re.DOTALL)
 _SET_OPERATOR = re.compile(r"[&~|\[]|(?<=-)-")
-"""What means something in a class of `re`, now or in a later Python, and nothing in one of git."""
+"""Special in a character class of `re`, now or in a later Python, but not in one of git."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """One pattern. Paths are relative to the directory that it is for, without a `/` at either end."""
+    """One pattern. Paths are relative to the pattern's directory, without a `/` at either end."""
 
     is_negated: bool
-    """Whether it keeps what an earlier pattern left out."""
+    """Whether it includes what an earlier pattern excluded."""
     is_anchored: bool
-    """Whether it starts at that directory, and says nothing about paths elsewhere."""
+    """Whether it matches only from its directory on."""
     directories_only: bool
     regex: re.Pattern[str]
 
     def matches(self, path: str, *, is_directory: bool) -> bool:
-        """Whether it means this path or a directory above it."""
+        """Whether the pattern matches this path or a directory above it."""
         is_marked = is_directory and self.directories_only
         return self.regex.search(f"{path}/" if is_marked else path) is not None
 
 
 def parse_pattern(line: str) -> PathPattern | None:
-    """One line as a pattern; None if it is empty, a comment or not valid."""
+    """Parse one line; None if it is empty, a comment or invalid."""
     try:
-        source, includes = GitIgnoreSpecPattern.pattern_to_regex(_LAST_DEEP.sub("**/*/", line))
+        source, includes = GitIgnoreSpecPattern.pattern_to_regex(_FINAL_DEEP.sub("**/*/", line))
         if source is None or includes is None:
             return None
-        regex = re.compile(_adapt(source), re.DOTALL)
+        regex = re.compile(_adapt_regex(source), re.DOTALL)
     except (ValueError, re.error):  # the class [z-a], a backslash at the end
         return None
     body = line.strip().removeprefix("!")
@@ -52,17 +52,17 @@ def parse_pattern(line: str) -> PathPattern | None:
 def last_match(
     patterns: Sequence[PathPattern], path: str, *, is_directory: bool
 ) -> PathPattern | None:
-    """The pattern that decides about a path: the last that matches."""
+    """Return the last pattern that matches, which decides about a path."""
     return next(
         (one for one in reversed(patterns) if one.matches(path, is_directory=is_directory)),
         None,
     )
 
 
-def _adapt(source: str) -> str:
-    """Pathspec's regex, in which no class matches a `/` and no name takes exponential time.
+def _adapt_regex(source: str) -> str:
+    """Change pathspec's regex so that no class matches a `/` and no name takes exponential time.
 
-    What stands between two `*` of a name is best at its first place: trying the others takes years.
+    The text between two `*` is matched at its first occurrence only: no later one can succeed where it fails.
     """
     return _CLASS.sub(_adapt_class, _EARLIER_STAR.sub(r"(?>[^/]*?\1)", source))
 

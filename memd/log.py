@@ -1,9 +1,8 @@
-"""The log: one JSON object a line, events in the past tense with bound keys, never a secret.
+"""structlog configuration, redaction, rotation: one JSON object a line, past-tense events with bound keys.
 
-The keys are `room`, `vault`, `session`, `count`, `reason`, `error`, `took_ms`, `pid`. Texts from
-outside do not belong into the log at all; what slips into `error` or `reason` is redacted by the
-function that `configure` is given. A line that cannot be written is let go: nobody waits for the log,
-least of all on a full disk. Not here: what is worth logging (the doers know).
+The keys are `room` (the worker), `vault`, `session`, `count`, `reason`, `error`, `took_ms`, `pid`. Captured texts do not
+belong in the log; what slips into `error` or `reason` is redacted by the function passed to `configure`. A line that
+cannot be written is dropped: nothing waits for the log, least of all on a full disk.
 """
 
 import contextlib
@@ -20,41 +19,41 @@ import structlog
 Logger = structlog.stdlib.BoundLogger
 
 
-def _opened(path: str, flags: int) -> int:
+def _open_log(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
 
 
 class _MessageFormatter(logging.Formatter):
-    """The message and nothing else: a traceback is in it already, redacted."""
+    """Formats the message alone: it already has the traceback, redacted."""
 
     def format(self, record: logging.LogRecord) -> str:
         return record.getMessage()
 
 
 class _LogFile(logging.handlers.RotatingFileHandler):
-    """A file of this user's alone that may refuse a line; never a pipe, nor what a link leads to."""
+    """A private log file; never a pipe or a link. A line that cannot be written is dropped."""
 
-    _is_torn = False
+    _has_partial_line = False
 
     def _open(self) -> TextIOWrapper:
-        raw = open(self.baseFilename, "ab", opener=_opened)  # noqa: SIM115  # the handler closes it
+        raw = open(self.baseFilename, "ab", opener=_open_log)  # noqa: SIM115  # the handler closes it
         stream = TextIOWrapper(raw, encoding="utf-8")
-        if self._is_torn:
-            stream.write("\n")  # half a line stands before it
-            self._is_torn = False
+        if self._has_partial_line:
+            stream.write("\n")
+            self._has_partial_line = False
         return stream
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: ARG002, N802  # logging's own
-        """Let the line go, and begin anew with the next one.
+        """Drop the line and reopen the file for the next one.
 
-        Not told on stderr, as logging does: that may be a pipe which nobody empties, and who waits
-        there is the whole daemon.
+        Nothing is written to stderr, as logging would: it may be a pipe that no process reads, and the
+        whole daemon would block.
         """
         if self.stream is not None:
             with contextlib.suppress(OSError, ValueError):
                 self.stream.close()
-            self.stream = None  # it is opened again
-            self._is_torn = True
+            self.stream = None  # logging opens it again
+            self._has_partial_line = True
 
 
 def configure(
@@ -91,38 +90,38 @@ def configure(
     )
 
 
-def get(room: str) -> Logger:
-    """The log of one room."""
-    logger: Logger = structlog.stdlib.get_logger("memd").bind(room=room)
+def get(worker: str) -> Logger:
+    """Return the logger of one worker."""
+    logger: Logger = structlog.stdlib.get_logger("memd").bind(room=worker)
     return logger
 
 
 def lines(path: str) -> Iterator[str]:
-    """Every line of a log and of the older one beside it."""
-    for file in _halves(path):
+    """Yield every line of a log and of the rotated one beside it."""
+    for file in _log_files(path):
         yield from file.read_text(encoding="utf-8", errors="replace").splitlines()
 
 
 def rewrite(path: str, change: Callable[[str], str | None]) -> int:
-    """Change the lines of a log in place, the older one's too; None takes a line out. How many changed.
+    """Change the lines of a log and its rotated one in place, None deletes a line; return the number of changes.
 
-    Nothing is logged meanwhile, so no line is lost; the file stays the one that is written to.
+    Logging is locked meanwhile, so no line is lost, and the files keep their inodes.
     """
     handlers = logging.getLogger("memd").handlers
     for handler in handlers:
         handler.acquire()
     try:
-        return sum(_rewrite(file, change) for file in _halves(path))
+        return sum(_rewrite_file(file, change) for file in _log_files(path))
     finally:
         for handler in handlers:
             handler.release()
 
 
-def _halves(path: str) -> list[Path]:
+def _log_files(path: str) -> list[Path]:
     return [file for file in (Path(path), Path(f"{path}.1")) if file.is_file()]
 
 
-def _rewrite(file: Path, change: Callable[[str], str | None]) -> int:
+def _rewrite_file(file: Path, change: Callable[[str], str | None]) -> int:
     before = file.read_text(encoding="utf-8", errors="replace").splitlines()
     after = [change(line) for line in before]
     count = sum(old != new for old, new in zip(before, after, strict=True))

@@ -1,9 +1,8 @@
-"""The domain types of memd, as frozen values.
+"""Domain types, as frozen values.
 
-An event is born when an agent does something and never changes. Its episode is distilled into
-summaries, the index learns them, consolidation may let a newer one supersede an older one, and
-only a person's `forget` ends the story. Times are UTC milliseconds, ids are integers
-for people, uids are stable across vaults. Not here: how any of these is stored or shown.
+An event is what an agent did, and never changes. Its episode is distilled into summaries, the index learns them, and
+consolidation may let a newer one supersede an older one; only a user's `forget` deletes. Times are UTC
+milliseconds, ids are integers for people, uids are stable across vaults.
 """
 
 import enum
@@ -12,17 +11,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 UNTITLED = "remembered:untitled"
-"""The rule of a memory whose title is only the beginning of its text: it says nothing of its own."""
+"""The rule of a memory whose title is only the beginning of its text."""
 GLOBAL_PROJECT = "global"
-"""The key of the project whose memories are seen from every other one."""
+"""The key of the project whose memories are visible in every project."""
 SCRATCH_PROJECT = "scratch"
-"""The key of the project of sessions that have no directory, or one made for a single day."""
+"""The key of the project of sessions without a directory, or with a temporary one."""
 CLOCK_SKEW_MAX_MS = 7 * 86_400_000
-"""A time that lies so far in the future is not to come: the clock that it was read from was wrong."""
+"""Milliseconds; a time further in the future comes from a wrong clock."""
 
 
 class EventKind(enum.StrEnum):
-    """What an agent did, in memd's words whatever the client calls it."""
+    """What an agent did, independent of the client's name for it."""
 
     SESSION_START = "session_start"
     PROMPT = "prompt"
@@ -79,7 +78,7 @@ class EdgeType(enum.StrEnum):
 
 
 class Stance(enum.StrEnum):
-    """What one memory is to another, when somebody judges the two."""
+    """The relation between two memories, as a user or agent judges it."""
 
     SUPERSEDES = "supersedes"
     CONTRADICTS = "contradicts"
@@ -95,12 +94,12 @@ class SessionRef:
     client: str
     key: str
     directory: str | None = None
-    """Where the agent was started: the stable root if the client tells it, else its cwd."""
+    """Where the agent was started: the client's stable root if known, else its cwd."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """One thing an agent did: redacted, bounded, with its idempotence key, not yet stored."""
+    """An event that is not stored yet: redacted, truncated, with its idempotence key."""
 
     session: SessionRef
     key: str
@@ -144,7 +143,7 @@ class Project:
     key: str
     name: str
     reason: str
-    """Why this directory resolved to this project, in words."""
+    """Why the directory belongs to this project, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +163,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The event that a summary came from, and the words in it that made it."""
+    """The event that a summary comes from, and its words that the summary is based on."""
 
     event_id: int
     quote: str
@@ -182,10 +181,10 @@ class DraftEdge:
 
 @dataclass(frozen=True, slots=True)
 class Reversal:
-    """A draft says in words that it replaces an earlier choice."""
+    """A draft's statement that it replaces an earlier choice."""
 
     subject: frozenset[str]
-    """The stems that say what the choice is about."""
+    """The stems of what the choice is about."""
     gives_up: frozenset[str]
     """The stems of what is no longer chosen; empty if the text does not name it."""
     quote: str
@@ -196,7 +195,7 @@ class Draft:
     """A summary as the distiller proposes it."""
 
     slot: str
-    """What makes it one of its episode: `turn`, `decision/0`, … The same events give the same slots."""
+    """Identifies it within its episode: `turn`, `decision/0`, … The same events give the same slots."""
     kind: Kind
     title: str
     body: str
@@ -217,7 +216,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What is remembered. `at` is the time of its events, not of the distilling."""
+    """A memory. `at` is the time of its events, not of its distilling."""
 
     id: int
     uid: str
@@ -268,7 +267,7 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class Supersession:
-    """Newer hides older: by which rule, how alike they were, and what the guards said."""
+    """A newer summary hides an older one: the rule, their similarity, and what the guards said."""
 
     id: int
     newer_id: int
@@ -282,7 +281,7 @@ class Supersession:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What somebody said two memories are to each other: `newer` supersedes, contradicts … `older`."""
+    """A user's or agent's judgment on two memories: `newer` supersedes, contradicts … `older`."""
 
     id: int
     newer_id: int
@@ -297,7 +296,7 @@ class Judgment:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What makes two vectors comparable. Vectors of two spaces never meet."""
+    """Identifies a vector space. Vectors of different spaces are never compared."""
 
     provider: str
     model: str
@@ -309,20 +308,20 @@ class Space:
 
     @property
     def name(self) -> str:
-        """One line that is equal exactly when the spaces are."""
+        """One line that is equal exactly if the spaces are."""
         parts = (self.provider, self.model, self.version, str(self.dimensions), self.digest)
         return "/".join(part for part in parts if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a look at one part of memd's health found, as `memd doctor` tells it."""
+    """The result of one check of `memd doctor`."""
 
     name: str
-    """Which part."""
+    """The part of memd that was checked."""
     verdict: Literal["ok", "warning", "problem"]
     words: str
     remedy: str = ""
     """What to do about it; empty if there is nothing to do."""
     fixable: bool = False
-    """Whether `memd doctor --fix` mends it."""
+    """Whether `memd doctor --fix` repairs it."""

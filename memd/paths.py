@@ -1,8 +1,6 @@
-"""Where memd's files live, from the environment alone. Standard library only, for the side doors.
+"""File locations from the environment, for the daemon, the hook and the stdio proxy alike.
 
-One rule serves the daemon, the hook and the stdio proxy: had each its own, a capture could be sent to a
-socket that nobody listens on. That is why this is not `platformdirs`, which the hook could not
-afford to import (its whole budget is 35 ms). Not here: creating anything but private directories.
+Standard library only: the hook's whole budget is 35 ms, which `platformdirs` would exceed.
 """
 
 import os
@@ -44,7 +42,7 @@ class Paths:
             return
         user = environ.get("HOME") or os.path.expanduser("~")
         if not os.path.isabs(user):
-            # Whatever was made below it would lie wherever somebody happens to work.
+            # Directories would be made below whatever the current directory is.
             raise ValueError("memd finds no home directory; set HOME or MEMD_HOME")
         mac = sys.platform == "darwin"
         support = os.path.join(user, "Library", "Application Support", "memd")
@@ -67,73 +65,73 @@ class Paths:
                 environ.get("XDG_STATE_HOME") or os.path.join(user, ".local", "state"), "memd"
             )
         )
-        self.runtime_dir = self._runtime(environ)
+        self.runtime_dir = self._find_runtime_dir(environ)
 
-    def _runtime(self, environ: "os._Environ[str] | dict[str, str]") -> str:
-        """`$XDG_RUNTIME_DIR/memd`; where it is not set, what it would be; else with the state."""
+    def _find_runtime_dir(self, environ: "os._Environ[str] | dict[str, str]") -> str:
+        """Return `$XDG_RUNTIME_DIR/memd`; if it is not set, its usual place; else one below the state."""
         runtime = environ.get("XDG_RUNTIME_DIR")
         if not runtime and sys.platform != "darwin":
             usual = f"/run/user/{os.getuid()}"
             runtime = usual if os.path.isdir(usual) and os.access(usual, os.W_OK) else None
         return os.path.join(runtime, "memd") if runtime else os.path.join(self.state_dir, "run")
 
-    def _named(self, stem: str, suffix: str) -> str:
+    def _vault_file_name(self, stem: str, suffix: str) -> str:
         return stem + suffix if self.vault == VAULT_DEFAULT else f"{stem}-{self.vault}{suffix}"
 
     @property
     def database(self) -> str:
-        """The one file that holds the vault."""
+        """The vault: one SQLite file."""
         return os.path.join(self.data_dir, f"{self.vault}.db")
 
     @property
     def projects_file(self) -> str:
-        """Which directories a person has given to a project by hand."""
+        """The user's assignments of directories to projects."""
         return os.path.join(os.path.dirname(self.config_file), "projects.toml")
 
     @property
     def socket(self) -> str:
         """Where the daemon listens."""
-        return os.path.join(self.runtime_dir, self._named("memd", ".sock"))
+        return os.path.join(self.runtime_dir, self._vault_file_name("memd", ".sock"))
 
     @property
     def lock(self) -> str:
-        """Held for as long as a daemon serves the vault."""
+        """Locked while a daemon serves the vault."""
         return os.path.join(self.data_dir, f"{self.vault}.lock")
 
     @property
     def spool_dir(self) -> str:
         """Where events wait while no daemon answers."""
-        return os.path.join(self.state_dir, self._named("spool", ""))
+        return os.path.join(self.state_dir, self._vault_file_name("spool", ""))
 
     @property
     def spool_fallbacks(self) -> tuple[str, ...]:
-        """Where events wait if they cannot there: beside the vault, then beside the socket."""
-        name = self._named("spool", "")
+        """Where events wait if `spool_dir` cannot be written: beside the vault, then beside the socket."""
+        name = self._vault_file_name("spool", "")
         return os.path.join(self.data_dir, name), os.path.join(self.runtime_dir, name)
 
     @property
     def spools(self) -> tuple[str, ...]:
-        """Every place where events may wait."""
+        """Every directory where events may wait."""
         return self.spool_dir, *self.spool_fallbacks
 
     @property
     def log(self) -> str:
-        """What the daemon tells."""
-        return os.path.join(self.state_dir, self._named("memd", ".log"))
+        """The daemon's log."""
+        return os.path.join(self.state_dir, self._vault_file_name("memd", ".log"))
 
     @property
     def installed(self) -> str:
-        """Where memd says which interpreter runs it; the same for every vault."""
+        """The note of which interpreter runs memd; the same for every vault."""
         return os.path.join(self.state_dir, "installed")
 
 
 def private_dir(path: str) -> str:
-    """Create a directory that only this user can enter, if it is not there; return it.
+    """Create a directory that only this user can enter, unless it exists; return its path.
 
-    Directories above it that are missing are made the same, whatever the umask. Raises PermissionError
-    for a directory of somebody else's: who owns it may read and replace what lies in it.
+    Missing parents are created the same way, whatever the umask. Raises PermissionError for another user's
+    directory, because its owner may read and replace its files.
     """
-    _make(path)
+    _make_directories(path)
     found = os.stat(path)
     if found.st_uid != os.getuid():
         raise PermissionError(_EPERM, "belongs to another user; memd keeps nothing there", path)
@@ -142,7 +140,7 @@ def private_dir(path: str) -> str:
     return path
 
 
-def _make(path: str) -> None:
+def _make_directories(path: str) -> None:
     try:
         os.mkdir(path, 0o700)
     except FileExistsError:
@@ -152,16 +150,16 @@ def _make(path: str) -> None:
         above = os.path.dirname(path)
         if not above or above == path or os.path.islink(path):
             raise
-        _make(above)
-        _make(path)
+        _make_directories(above)
+        _make_directories(path)
 
 
 def is_mine(link: "_socket.socket") -> bool:
-    """Whether the other end of a connected Unix socket is this user's.
+    """Whether this user's process is at the other end of a connected Unix socket.
 
-    Where directories are not private, anybody may listen at a path before memd does; they are told nothing.
+    Where directories are not private, another user may listen at a path before memd does, and must get no data.
     """
-    import _socket  # noqa: PLC0415  # only where there is a socket, it is loaded
+    import _socket  # noqa: PLC0415  # imported by callers that have a socket
 
     if sys.platform == "darwin":
         record = link.getsockopt(0, 1, 76)  # LOCAL_PEERCRED

@@ -1,10 +1,8 @@
-"""Words: how memd splits, stems and counts text, the same everywhere. Pure.
+"""Tokenizer, stemmer, stop words. Pure.
 
-The lexical index, the hashing embedder, the guards of consolidation and the query parser must agree
-on what a word is, so it is decided once, here. A token is a run of letters, digits and underscores;
-an identifier (`decode_token`, `getUserById`, `HTTPServer2`) is kept whole and also split into its
-parts. Words are lower-cased, freed of diacritics and stemmed by Snowball's English stemmer.
-Not here: weights, hashes or scores.
+The lexical index, the hashing embedder, consolidation and the query parser must agree on what a word is. A token is a
+run of letters, digits and underscores; an identifier (`decode_token`, `getUserById`, `HTTPServer2`) is indexed whole
+and by its parts. Words are lower-cased, stripped of diacritics and stemmed by Snowball's English stemmer.
 """
 
 import functools
@@ -25,8 +23,7 @@ STOP_WORDS = frozenset(
     were what when where which while who whom why will with would you your yours d ll m re ve don
     didn doesn isn wasn aren weren won wouldn shouldn couldn hasn haven hadn""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
-"""Words that say nothing about what a memory is about. They are indexed, and dropped from a query
-unless nothing else is left."""
+"""Words without meaning of their own. They are indexed, but dropped from a query unless nothing else is left."""
 
 WORD = re.compile(
     r"[vV]?\d+(?:\.\d+)+"  # a version or a decimal number is one word
@@ -39,14 +36,14 @@ _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _TOKEN_MAX = 64
 _WORDS_CACHED = 16_384
-"""At some 170 bytes in each of two caches."""
+"""Words in each of two caches, at some 170 bytes."""
 
 PRIVATE = "[REDACTED:private]"
-"""What capture's redaction leaves of text between `<private>` and `</private>`."""
+"""What redaction puts in place of text between `<private>` and `</private>`."""
 
 
 class _Stemmers(threading.local):
-    """One for each thread: a stemmer keeps the word it works on, and two threads would mix theirs."""
+    """One stemmer per thread: a stemmer holds the word it works on."""
 
     def __init__(self) -> None:
         self.english = snowballstemmer.stemmer("english")
@@ -56,7 +53,7 @@ _stemmers = _Stemmers()
 
 
 def is_private(text: object) -> bool:
-    """Whether a redacted text says nothing but what was private."""
+    """Whether all of a redacted text was private."""
     if not isinstance(text, str) or PRIVATE not in text:
         return False
     return not any(c.isalnum() for c in text.replace(PRIVATE, ""))
@@ -103,7 +100,7 @@ def terms(token: str) -> tuple[str, ...]:
 
 
 def clear_word_caches() -> None:
-    """Empty the caches: after a great deal of text they hold megabytes that nobody will ask for."""
+    """Empty the caches, which hold megabytes after much text."""
     stem.cache_clear()
     terms.cache_clear()
 
@@ -121,13 +118,13 @@ def words(text: str) -> list[str]:
 
 
 def stems(text: str) -> Iterator[str]:
-    """Every index term of a text, in order, repeated as often as it stands there."""
+    """Yield every index term of a text, in order, with repetitions."""
     for token in words(text):
         yield from terms(token)
 
 
 def is_stop_word(token: str) -> bool:
-    """Whether a raw token says nothing: `the`, `didn't`."""
+    """Whether a raw token is a stop word: `the`, `didn't`."""
     folded = fold(token)
     return folded in STOP_WORDS or _APOSTROPHE.split(folded)[0] in STOP_WORDS
 
@@ -150,7 +147,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def storable(text: str) -> str:
-    """The text with what UTF-8 cannot say (half of a surrogate pair) replaced by `?`."""
+    """Replace what UTF-8 cannot encode (half of a surrogate pair) by `?`."""
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -159,7 +156,7 @@ def storable(text: str) -> str:
 
 
 def normalised(text: str) -> str:
-    """What two texts share when they differ only in case, spacing and punctuation."""
+    """Return the same for texts that differ only in case, spacing and punctuation."""
     return " ".join(fold(token) for token in words(text))
 
 

@@ -82,11 +82,11 @@ def test_a_file_that_is_nested_without_end_is_named():
 def test_a_pipe_a_device_or_a_huge_file_is_refused_at_once(tmp_path):
     file = tmp_path / "config.toml"
     os.mkfifo(file)
-    with pytest.raises(ConfigError, match="it is no file"):
+    with pytest.raises(ConfigError, match="it is not a regular file"):
         config.load_config(str(file))
     file.unlink()
     file.symlink_to("/dev/zero")
-    with pytest.raises(ConfigError, match="it is no file"):
+    with pytest.raises(ConfigError, match="it is not a regular file"):
         config.load_config(str(file))
     file.unlink()
     with file.open("wb") as opened:
