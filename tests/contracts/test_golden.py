@@ -13,7 +13,7 @@ import pathlib
 import pytest
 
 from memd.config import Config
-from tests.e2e.house import House
+from tests.e2e.real_daemon import RealDaemon
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "data" / "golden"
 SETTINGS = '[engines]\nembedder = "hashing"\n'
@@ -25,14 +25,14 @@ IN_ANY_ORDER = {"required", "enum", "type"}
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
     home = tmp_path_factory.mktemp("golden")
-    house = House(home)
+    daemon = RealDaemon(home)
     (home / "config.toml").write_text(SETTINGS, "utf-8")
-    house.start()
-    imported = house.run("import", str(GOLDEN / "export.jsonl"))
+    daemon.start()
+    imported = daemon.run("import", str(GOLDEN / "export.jsonl"))
     assert imported.returncode == 0, imported.stderr
-    house.settle()
-    yield house
-    house.stop()
+    daemon.settle()
+    yield daemon
+    daemon.stop()
 
 
 def check(name, found):
