@@ -1,12 +1,9 @@
-"""What Claude Code puts around words and results, taken off. Pure.
+"""Remove what Claude Code adds to texts and results.
 
-A prompt comes with reminders that nobody typed, a compaction's summary with instructions for the
-next agent, a long result as a preview with the path of the rest, an image as a megabyte of letters.
-Not here: which line means what (transcripts.py); memd's own blocks and secrets, which the ingestor takes
-out of everything.
+It adds reminders to prompts, instructions for the next agent to a compaction's summary, and it replaces
+a long result by a preview with the path of the rest.
 """
 
-import datetime as dt
 import math
 import re
 from collections.abc import Mapping
@@ -27,12 +24,13 @@ _TOO_LONG = re.compile(
     r"Error: result \([^)\n]{1,100}\) exceeds maximum allowed tokens\. Output has been saved to "
     r"([^\n]{1,4096}?\.(?:txt|json))\b"
 )
-_SAVED_WITHIN = 1_000
-"""Characters of a result in which its preview begins: before it stands at most how the command ended."""
-_RESULTS = ("tool_response", "error")
-_DEPTH = 8
-_SENT_DEPTH = 64
-"""Half of what the wire takes, and four times what is kept: one deep line must not cost its file."""
+_PREVIEW_START_MAX = 1_000
+"""The preview of a result begins within these characters: before it stands at most an exit status."""
+_RESULT_FIELDS = ("tool_response", "error")
+_IMAGE_DEPTH_MAX = 8
+"""Images are searched to this depth."""
+_WIRE_DEPTH_MAX = 64
+"""Half of what the daemon takes, and four times what it stores: a deeper line must not cost its file."""
 _TOO_DEEP = "… [nested too deep] …"
 _SUMMARY_START = "Summary:\n"
 _SUMMARY_ENDS = (
@@ -41,17 +39,15 @@ _SUMMARY_ENDS = (
     "\nContinue the conversation from where",
     "\nPlease continue the conversation from where",
 )
-_MILLISECOND = dt.timedelta(milliseconds=1)
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 def message_blocks(content: Any) -> list[Mapping[str, Any]]:
-    """The blocks of a message; none if it is plain text."""
+    """Return the blocks of a message; none if it is plain text."""
     return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
 
 
 def message_text(content: Any) -> str:
-    """The text of a message, without the client's reminders."""
+    """Return the text of a message without the client's reminders."""
     if isinstance(content, str):
         texts = [content]
     else:
@@ -65,39 +61,38 @@ def message_text(content: Any) -> str:
 
 
 def is_private_text(text: str) -> bool:
-    """Whether a person marked all of this as private."""
+    """Whether the user marked all of a text as private."""
     rest, count = _PRIVATE.subn("", text)
     return count > 0 and not any(c.isalnum() for c in rest)
 
 
 def is_command_markup(text: str) -> bool:
-    """Whether this is a command or its output in the client's wrapping."""
+    """Whether a text is a command or its output in the client's markup."""
     return _WRAPPER.match(text) is not None
 
 
 def is_local_output(text: str) -> bool:
-    """Whether this is what the client itself answered to a command: no agent ever saw it."""
+    """Whether a text is the client's own answer to a command, which no agent ever saw."""
     return text.startswith(_LOCAL)
 
 
 def typed_command(text: str) -> str | None:
-    """The command as it was typed, such as `/review auth.py`; None if the wrapping holds none."""
-    name = _within(text, "command-name")
+    """Return a command as it was typed, such as `/review auth.py`; None if the markup has none."""
+    name = _text_in_tag(text, "command-name")
     if name is None:
         return None
-    typed = f"{name} {_within(text, 'command-args') or ''}".strip()
+    typed = f"{name} {_text_in_tag(text, 'command-args') or ''}".strip()
     return typed if typed.startswith("/") else f"/{typed}"
 
 
-def _within(text: str, tag: str) -> str | None:
-    """What stands between the first of these tags and the end of it."""
+def _text_in_tag(text: str, tag: str) -> str | None:
     _, start, rest = text.partition(f"<{tag}>")
     inner, end, _ = rest.partition(f"</{tag}>")
     return inner.strip() if start and end else None
 
 
 def compaction_summary(text: str) -> str:
-    """A compaction's summary without the words that the client puts around it."""
+    """Return a compaction's summary without the client's instructions around it."""
     start = text.find(_SUMMARY_START)
     body = text[start + len(_SUMMARY_START) :] if start >= 0 else text
     ends = [at for mark in _SUMMARY_ENDS if (at := body.rfind(mark)) >= 0]
@@ -105,85 +100,78 @@ def compaction_summary(text: str) -> str:
 
 
 def find_saved_path(payload: Mapping[str, Any]) -> str | None:
-    """Where the client says that it put the whole of this result; None if it is here."""
-    for name in _RESULTS:
-        if (found := _saved_path(payload.get(name))) is not None:
-            return found
-    return None
+    """Return the path where the client says it saved the whole result; None if it is in the payload."""
+    paths = (_saved_path(payload.get(name)) for name in _RESULT_FIELDS)
+    return next((path for path in paths if path is not None), None)
+
+
+def _saved_path(value: Any) -> str | None:
+    if isinstance(value, str):
+        match = _SAVED.match(value, _preview_start(value)) or _TOO_LONG.match(value)
+        return match.group(1) if match else None
+    if isinstance(value, Mapping):
+        path = value.get("persistedOutputPath")
+        return path if isinstance(path, str) else _saved_path(value.get("stdout"))
+    texts = (block.get("text") for block in message_blocks(value))
+    return next((path for text in texts if (path := _saved_path(text)) is not None), None)
+
+
+def _preview_start(text: str) -> int:
+    return max(text.find(_SAVED_START, 0, _PREVIEW_START_MAX), 0)
 
 
 def insert_saved_output(payload: Mapping[str, Any], output: str) -> dict[str, Any]:
-    """The payload with this output where the preview of it stood."""
-    return {k: _filled(v, output) if k in _RESULTS else v for k, v in payload.items()}
+    """Return the payload with this output in place of its preview."""
+    return {
+        name: _replace_preview(value, output) if name in _RESULT_FIELDS else value
+        for name, value in payload.items()
+    }
+
+
+def _replace_preview(value: Any, output: str) -> Any:
+    if isinstance(value, str):
+        if _saved_path(value) is None:
+            return value
+        start = _preview_start(value)
+        end = value.rfind(_SAVED_END, start)
+        return value[:start] + output + (value[end + len(_SAVED_END) :] if end >= 0 else "")
+    if isinstance(value, Mapping):
+        is_whole = isinstance(value.get("persistedOutputPath"), str)
+        stdout = output if is_whole else _replace_preview(value.get("stdout"), output)
+        return {**value, "stdout": stdout}
+    if isinstance(value, list):
+        return [
+            {**block, "text": _replace_preview(block["text"], output)}
+            if "text" in block
+            else block
+            for block in message_blocks(value)
+        ]
+    return value
 
 
 def strip_images(value: Any, depth: int = 0) -> Any:
-    """A result with the size of every image instead of its letters."""
-    if depth >= _DEPTH:
+    """Return a result with the size of each image instead of its data."""
+    if depth >= _IMAGE_DEPTH_MAX:
         return value
     if isinstance(value, list):
         return [strip_images(item, depth + 1) for item in value]
     if not isinstance(value, Mapping):
         return value
-    held = value.get("source", value.get("file", value))
-    data = held.get("data", held.get("base64")) if isinstance(held, Mapping) else None
+    holder = value.get("source", value.get("file", value))
+    data = holder.get("data", holder.get("base64")) if isinstance(holder, Mapping) else None
     if value.get("type") in ("image", "document") and isinstance(data, str):
         return {"type": value["type"], "characters": len(data)}
     return {key: strip_images(item, depth + 1) for key, item in value.items()}
 
 
 def limit_for_wire(value: Any, depth: int = 0) -> Any:
-    """A value as the wire can carry it: of what is nested deep a mark, finite numbers only."""
+    """Return a value that a request can have: of limited depth, and with finite numbers only."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if not isinstance(value, Mapping | list):
         return value
-    if depth >= _SENT_DEPTH:
+    if depth >= _WIRE_DEPTH_MAX:
         return _TOO_DEEP
     if isinstance(value, list):
         return [limit_for_wire(item, depth + 1) for item in value]
     return {key: limit_for_wire(item, depth + 1) for key, item in value.items()}
-
-
-def parse_timestamp_ms(timestamp: Any) -> int | None:
-    """A line's time as UTC milliseconds; None if it is none that a clock ever showed."""
-    if not isinstance(timestamp, str):
-        return None
-    try:
-        moment = dt.datetime.fromisoformat(timestamp)
-        zoned = moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
-        at = (zoned - _EPOCH) // _MILLISECOND
-    except (ValueError, OverflowError):
-        return None
-    return at if at >= 0 else None  # no clock of a client was ever before 1970
-
-
-def _saved_path(value: Any) -> str | None:
-    if isinstance(value, str):
-        start = max(value.find(_SAVED_START, 0, _SAVED_WITHIN), 0)
-        match = _SAVED.match(value, start) or _TOO_LONG.match(value)
-        return match.group(1) if match else None
-    if isinstance(value, Mapping):
-        named = value.get("persistedOutputPath")
-        return named if isinstance(named, str) else _saved_path(value.get("stdout"))
-    texts = (block.get("text") for block in message_blocks(value))
-    return next((path for text in texts if (path := _saved_path(text)) is not None), None)
-
-
-def _filled(value: Any, output: str) -> Any:
-    if isinstance(value, str):
-        if _saved_path(value) is None:
-            return value
-        start = max(value.find(_SAVED_START, 0, _SAVED_WITHIN), 0)
-        end = value.rfind(_SAVED_END, start)
-        return value[:start] + output + (value[end + len(_SAVED_END) :] if end >= 0 else "")
-    if isinstance(value, Mapping):
-        is_whole = isinstance(value.get("persistedOutputPath"), str)
-        inline = value.get("stdout")
-        return {**value, "stdout": output if is_whole else _filled(inline, output)}
-    if isinstance(value, list):
-        return [
-            {**block, "text": _filled(block["text"], output)} if "text" in block else block
-            for block in message_blocks(value)
-        ]
-    return value

@@ -1,9 +1,7 @@
-"""The rows of claude-mem's database as memories: observations, session summaries, directives. Pure.
+"""Read the rows of claude-mem's database: observations, session summaries, directives.
 
-Its tables have changed a good deal: columns came, two were renamed, and before the observations there
-were `memories`. So a row is read by the columns that are there, each under the names it has had. Its
-sessions are those of the client that it watched, so what it knows joins what memd knows of them. Not
-here: opening the file (store/foreign.py).
+Its columns were added and renamed over time, so a row is read by the columns that it has. Its sessions
+are those of the client that it watched, so its memories join what memd has of them.
 """
 
 import json
@@ -11,14 +9,19 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from memd.models import Kind
-from memd.transfer import record
-from memd.transfer.record import ForeignMemory
+from memd.transfer.record import (
+    ForeignMemory,
+    clean_files,
+    clean_tags,
+    parse_time_ms,
+    split_memory,
+)
 
 Row = Mapping[str, str | None]
 """Column → its value as text."""
 
 SESSION_TABLE = "sdk_sessions"
-_NAMES: Mapping[str, tuple[str, ...]] = {
+_COLUMN_NAMES: Mapping[str, tuple[str, ...]] = {
     "session": ("memory_session_id", "sdk_session_id", "session_id"),
     "content": ("content_session_id", "claude_session_id"),
     "client": ("platform_source",),
@@ -27,7 +30,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "text": ("text", "content"),
     "files": ("files_modified", "files_edited", "files_touched"),
 }
-"""Our name of a column → the names that it has had; the first that holds something counts."""
+"""A column → the names that it has had; the first with a value counts."""
 _KINDS = {
     "bugfix": Kind.FIX,
     "feature": Kind.CHANGE,
@@ -35,7 +38,7 @@ _KINDS = {
     "security_alert": Kind.DISCOVERY,
     "security_note": Kind.DISCOVERY,
 }
-_SUMMARY = (
+_SUMMARY_LABELS = (
     ("request", "Asked"),
     ("investigated", "Looked into"),
     ("learned", "Learned"),
@@ -43,125 +46,124 @@ _SUMMARY = (
     ("next_steps", "Next"),
     ("notes", "Notes"),
 )
+"""The columns of a session summary, and what stands before each in the memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchedSession:
-    """A session of the client that was watched."""
+    """A session of the client that claude-mem watched."""
 
     key: str
     client: str
 
 
+def memory_tables(tables: Mapping[str, Collection[str]]) -> list[str]:
+    """Return the tables with memories, in the order to read them; none: it is not claude-mem's.
+
+    `tables`: name → columns.
+    """
+    return [
+        name
+        for name in _ROW_READERS
+        if name in tables
+        and "id" in tables[name]
+        and set(tables[name]) & {"project", "content"}
+    ]
+
+
 def read_sessions(rows: Iterator[Row]) -> dict[str, WatchedSession]:
-    """claude-mem's own id of a session → the session of the client."""
+    """Return both ids of a session, claude-mem's own and the client's → the session."""
     found = {}
     for row in rows:
-        own, key = _first(row, "session"), _first(row, "content")
+        own, key = _read_column(row, "session"), _read_column(row, "content")
         if key:
-            client = _first(row, "client") or "claude"
+            client = _read_column(row, "client") or "claude"
             session = WatchedSession(key, "claude-code" if client == "claude" else client)
             found[own or key] = found[key] = session
     return found
 
 
-def memory_tables(there: Mapping[str, Collection[str]]) -> list[str]:
-    """Which of these tables hold memories, in the order to read them; empty: it is not claude-mem's."""
-    return [
-        name
-        for name in _READERS
-        if name in there and ("id" in there[name]) and set(there[name]) & {"project", "content"}
-    ]
-
-
-def read_row(table: str, row: Row, known: Mapping[str, WatchedSession]) -> list[ForeignMemory]:
-    """The memories of one row; none if it says nothing."""
-    made = _READERS[table](row)
-    if made is None or not made[1].strip():
+def read_row(
+    table: str, row: Row, sessions: Mapping[str, WatchedSession]
+) -> list[ForeignMemory]:
+    """Return the memories of one row; none if it has no text."""
+    title, text, kind, tags, files = _ROW_READERS[table](row)
+    if not text.strip():
         return []
-    heading, text, kind, words, paths = made
-    own = _first(row, "session")
-    session = known.get(own)
-    cut = record.split_text(text.strip())
-    return [
-        ForeignMemory(
-            title=record.make_title(
-                heading, "" if len(cut) == 1 else f"({number} of {len(cut)})"
-            ),
-            text=piece,
-            part=record.part_name(
-                table, own, row.get("id") or "", "" if number == 1 else f"[{number}]"
-            ),
-            kind=kind,
-            at=_at(row),
-            tags=record.clean_tags(words),
-            files=record.clean_files(paths),
-            session=session.key if session else own or None,
-            client=session.client if session else None,
-            project=_first(row, "project") or None,
+    own = _read_column(row, "session")
+    session = sessions.get(own)
+    times = (parse_time_ms(row.get(column)) for column in _COLUMN_NAMES["at"])
+    return list(
+        split_memory(
+            ForeignMemory(
+                title=title,
+                text=text.strip(),
+                part=f"{table} {own} {row.get('id') or ''}",
+                kind=kind,
+                at=next((at for at in times if at is not None), None),
+                tags=clean_tags(tags),
+                files=clean_files(files),
+                session=session.key if session else own or None,
+                client=session.client if session else None,
+                project=_read_column(row, "project") or None,
+            )
         )
-        for number, piece in enumerate(cut, start=1)
-    ]
+    )
 
 
-_Made = tuple[str, str, Kind, list[str], list[str]]
+_RowContent = tuple[str, str, Kind, list[str], list[str]]
 """Title, text, kind, tags, files."""
 
 
-def _observation(row: Row) -> _Made:
+def _read_observation(row: Row) -> _RowContent:
     type_ = (row.get("type") or "").strip()
     kind = _KINDS.get(type_) or (Kind(type_) if type_ in set(Kind) else Kind.NOTE)
-    facts = "\n".join(f"- {fact}" for fact in _list(row.get("facts")))
-    said = (row.get("subtitle"), row.get("narrative"), facts, _first(row, "text"))
-    text = "\n\n".join(word.strip() for word in said if word and word.strip())
-    heading = row.get("title") or ""
-    words = [*([type_] if type_ != kind.value else []), *_list(row.get("concepts"))]
-    paths = [*_list(_first(row, "files")), *_list(row.get("files_read"))]
-    return heading or text, text or heading, kind, words, paths
+    facts = "\n".join(f"- {fact}" for fact in _parse_list(row.get("facts")))
+    texts = (row.get("subtitle"), row.get("narrative"), facts, _read_column(row, "text"))
+    text = "\n\n".join(part.strip() for part in texts if part and part.strip())
+    title = row.get("title") or ""
+    tags = [*([type_] if type_ != kind.value else []), *_parse_list(row.get("concepts"))]
+    return title or text, text or title, kind, tags, _read_files(row)
 
 
-def _summary(row: Row) -> _Made:
-    said = [(label, (row.get(name) or "").strip()) for name, label in _SUMMARY]
-    text = "\n\n".join(f"{label}: {words}" for label, words in said if words)
-    heading = next((words for _, words in said if words), "")
-    paths = [*_list(_first(row, "files")), *_list(row.get("files_read"))]
-    return heading, text, Kind.SESSION, [], paths
+def _read_summary(row: Row) -> _RowContent:
+    texts = [(label, (row.get(name) or "").strip()) for name, label in _SUMMARY_LABELS]
+    text = "\n\n".join(f"{label}: {part}" for label, part in texts if part)
+    title = next((part for _, part in texts if part), "")
+    return title, text, Kind.SESSION, [], _read_files(row)
 
 
-def _directive(row: Row) -> _Made | None:
-    if (row.get("status") or "active") != "active":
-        return None
-    text = row.get("content") or ""
+def _read_directive(row: Row) -> _RowContent:
+    is_active = (row.get("status") or "active") == "active"
+    text = (row.get("content") or "") if is_active else ""
     return text, text, Kind.INSTRUCTION, [], []
 
 
-def _overview(row: Row) -> _Made:
+def _read_overview(row: Row) -> _RowContent:
     text = row.get("content") or ""
     return text, text, Kind.SESSION, [], []
 
 
-_READERS: Mapping[str, Callable[[Row], _Made | None]] = {
-    "observations": _observation,
-    "session_summaries": _summary,
-    "directives": _directive,
-    "memories": _observation,
-    "overviews": _overview,
+_ROW_READERS: Mapping[str, Callable[[Row], _RowContent]] = {
+    "observations": _read_observation,
+    "session_summaries": _read_summary,
+    "directives": _read_directive,
+    "memories": _read_observation,
+    "overviews": _read_overview,
 }
-"""Each table that is read, and how."""
 
 
-def _first(row: Row, name: str) -> str:
-    found = ((row.get(column) or "").strip() for column in _NAMES[name])
+def _read_column(row: Row, name: str) -> str:
+    found = ((row.get(column) or "").strip() for column in _COLUMN_NAMES[name])
     return next((value for value in found if value), "")
 
 
-def _at(row: Row) -> int | None:
-    found = (record.parse_time_ms(row.get(column)) for column in _NAMES["at"])
-    return next((at for at in found if at is not None), None)
+def _read_files(row: Row) -> list[str]:
+    return [*_parse_list(_read_column(row, "files")), *_parse_list(row.get("files_read"))]
 
 
-def _list(value: str | None) -> list[str]:
-    """A list that was written as JSON; in old rows one text, or words between commas."""
+def _parse_list(value: str | None) -> list[str]:
+    """Parse a JSON list; old rows have one text, or words between commas."""
     text = (value or "").strip()
     if not text or text == "null":
         return []
@@ -171,4 +173,4 @@ def _list(value: str | None) -> list[str]:
         return [word.strip() for word in text.split(",")] if "\n" not in text else [text]
     if not isinstance(found, list):
         return [str(found)]
-    return [" ".join(str(one).split()) for one in found if one not in (None, "")]
+    return [" ".join(str(item).split()) for item in found if item not in (None, "")]

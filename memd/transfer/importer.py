@@ -1,13 +1,11 @@
-"""Hands over what other memories know, in batches: idempotent, resumable, one bad file stops no other.
+"""Import foreign memories in batches: idempotent, resumable, and one bad file stops no other.
 
-A file is marked once all of it was handed over, and is not read again until it changes. Every entry
-goes with the place where it stands, so the daemon knows what is new there, what is as before, and what
-was forgotten on purpose; what a file that was read whole does not say any more is withdrawn. A file
-that is gone is told; what was read from it stays, unless its owner removes what is wrong. Not here:
-what is read (shelves.py).
+A file whose memories were all taken gets a checkpoint and is not read again until it changes. Each memory
+is sent with its place in the file, so the daemon knows which are new, unchanged, or forgotten on purpose.
 """
 
 import json
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
@@ -16,46 +14,49 @@ from typing import Any
 
 from memd.errors import BadRequest, MemdError, Unreachable
 from memd.transfer.record import ForeignMemory, ReadIssues
-from memd.transfer.sources import ImportFile, ImportSource
+from memd.transfer.sources import ImportFile, ImportSource, Stamp
 
 BATCH_MEMORIES_MAX = 100
 BATCH_BYTES_MAX = 1024 * 1024
-"""Bytes of JSON in a batch; a line on the wire may have 4 MiB."""
-_STAYING_MAX = 90_000
-"""Ids in one request; the wire takes 100,000 values."""
-_RESERVED = frozenset({"all", "current"})
-_GONE = (0, 0)
+"""Bytes of JSON in a batch; a line on the socket may have 4 MiB."""
+_WITHDRAW_IDS_MAX = 90_000
+"""Ids in one request, which may have 100,000 values."""
+_RESERVED_PROJECTS = frozenset({"all", "current"})
+_MISSING: Stamp = (0, 0)
+"""The checkpoint of a file that is gone."""
 
-Remember = Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
-"""Hands over memories, in order; says of each its id and what became of it. BadRequest: none was kept."""
-Withdraw = Callable[[str, list[int]], int]
-"""Of this file only these ids are left; how many memories are withdrawn."""
-Checkpoints = MutableMapping[str, tuple[int, int]]
-"""Key of a file → (bytes, modification time in µs) of what was handed over whole."""
+Checkpoints = MutableMapping[str, Stamp]
+"""Key of a file → its stamp when all of it was taken."""
 Progress = Callable[[str, int, int], None]
-"""Told the file in hand, the bytes read so far and the bytes of all files."""
+"""Called with the path of the current file, the bytes read so far and the bytes of all files."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySink:
+    """What takes memories."""
+
+    remember: Callable[[list[dict[str, Any]]], Sequence[Mapping[str, Any]]]
+    """Store a batch and return a receipt for each, in order; BadRequest: none of them is stored."""
+    withdraw: Callable[[str, list[int]], int]
+    """Withdraw the memories of a file except these ids; return how many were withdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """How entries are kept."""
+    """How memories are stored."""
 
     source: str
-    """Who said so: `import:markdown`."""
+    """What their source is called: `import:markdown`."""
     tier: str = "agent"
     project: str | None = None
-    """The project that the user named; None: each entry's own."""
+    """The project that the user named; None: each memory's own."""
     is_dry_run: bool = False
 
-    def key(self, path: str) -> str:
-        """What the mark of a file is called."""
-        return f"{self.prefix}{path}"
-
     @property
-    def prefix(self) -> str:
-        """What the marks of this import begin with."""
-        where = f"@{self.project}" if self.project else ""
-        return f"{self.source}{where}:"
+    def checkpoint_prefix(self) -> str:
+        """The checkpoints of this import begin with it."""
+        project = f"@{self.project}" if self.project else ""
+        return f"{self.source}{project}:"
 
 
 @dataclass(slots=True)
@@ -64,78 +65,75 @@ class MemoryImportReport:
 
     is_dry_run: bool = False
     outcomes: Counter[str] = field(default_factory=Counter)
-    """created, duplicate, revised, revived, forgotten, superseded → how many."""
+    """created, duplicate, revised, revived, forgotten, superseded → count."""
     kinds: Counter[str] = field(default_factory=Counter)
-    """Kinds of memories that were found → how many."""
+    """Kind of memory → number found."""
     skipped: Counter[str] = field(default_factory=Counter)
-    """Why something was passed over on purpose → how many."""
+    """Reason → number of things that were left out on purpose."""
     withdrawn: int = 0
     done: list[str] = field(default_factory=list)
     unchanged: list[str] = field(default_factory=list)
-    gone: list[str] = field(default_factory=list)
-    """Files that were imported before and are no more."""
+    missing: list[str] = field(default_factory=list)
+    """Files that were imported before and do not exist any more."""
     broken: list[str] = field(default_factory=list)
-    """Where something could not be read or kept, and why."""
+    """Place and reason of what could not be read or stored."""
     failed: dict[str, str] = field(default_factory=dict)
     """Path → why it could not be read."""
 
 
 def import_source(
-    shelf: ImportSource,
-    waybill: ImportOptions,
-    hands: tuple[Remember, Withdraw],
-    marks: Checkpoints,
+    source: ImportSource,
+    options: ImportOptions,
+    sink: MemorySink,
+    checkpoints: Checkpoints,
     progress: Progress,
 ) -> MemoryImportReport:
-    """Import everything on a shelf. Raises Unreachable if nobody listens; all else is in the report."""
+    """Import all files of a source. Raises Unreachable without a daemon; the report has all else."""
     report = MemoryImportReport(
-        waybill.is_dry_run, skipped=Counter(shelf.left), failed=dict(shelf.failed)
+        options.is_dry_run, skipped=Counter(source.skipped), failed=dict(source.failed)
     )
-    total = sum(cargo.stamp[0] for cargo in shelf.cargoes)
+    total = sum(file.stamp[0] for file in source.files)
     before = 0
-    for cargo in shelf.cargoes:
-        key = waybill.key(cargo.path)
-        if marks.get(key) == cargo.stamp:
-            report.unchanged.append(cargo.path)
+    for file in source.files:
+        key = options.checkpoint_prefix + file.path
+        if checkpoints.get(key) == file.stamp:
+            report.unchanged.append(file.path)
         else:
-            load = _FileImport(cargo, waybill, hands, report)
-            load.carry(progress, before, total)
-            if load.is_complete and not waybill.is_dry_run:
-                marks[key] = cargo.stamp
-        before += cargo.stamp[0]
-        progress(cargo.path, before, total)
-    for path in _gone(shelf, waybill, marks):
-        report.gone.append(path)
-        if not waybill.is_dry_run:
-            report.withdrawn += hands[1](path, []) if shelf.is_kept_tidy else 0
-            marks[waybill.key(path)] = _GONE
+            run = _FileImport(file, options, sink, report)
+            if run.import_file(progress, before, total) and not options.is_dry_run:
+                checkpoints[key] = file.stamp
+        before += file.stamp[0]
+        progress(file.path, before, total)
+    for path in _find_missing_files(source, options, checkpoints):
+        report.missing.append(path)
+        if not options.is_dry_run:
+            report.withdrawn += sink.withdraw(path, []) if source.withdraws_missing else 0
+            checkpoints[options.checkpoint_prefix + path] = _MISSING
     return report
 
 
 @dataclass(slots=True)
 class _FileImport:
-    """One file on its way."""
+    """The import of one file."""
 
-    cargo: ImportFile
-    waybill: ImportOptions
-    hands: tuple[Remember, Withdraw]
+    file: ImportFile
+    options: ImportOptions
+    sink: MemorySink
     report: MemoryImportReport
-    trouble: ReadIssues = field(default_factory=ReadIssues)
-    is_complete: bool = False
-    """Whether all of it was read and handed over."""
+    issues: ReadIssues = field(default_factory=ReadIssues)
     ids: set[int] = field(default_factory=set)
     batch: list[dict[str, Any]] = field(default_factory=list)
     batch_bytes: int = 0
 
-    def carry(self, progress: Progress, before: int, total: int) -> None:
-        """Read the file and hand over what it says."""
-        path, size = self.cargo.path, self.cargo.stamp[0]
+    def import_file(self, progress: Progress, before: int, total: int) -> bool:
+        """Import the file; return whether all of it was taken."""
+        path, size = self.file.path, self.file.stamp[0]
         try:
-            for entry, share in self.cargo.read(self.trouble):
-                self._add(entry)
+            for memory, share in self.file.read(self.issues):
+                self._add_to_batch(memory)
                 progress(path, before + int(size * share), total)
-            self._hand_over()
-            self._withdraw()
+            self._send_batch()
+            self._withdraw_removed()
         except Unreachable:
             raise
         except OSError as error:
@@ -143,105 +141,104 @@ class _FileImport:
         except MemdError as error:
             self.report.failed[path] = error.message
         else:
-            self.report.done += [] if self.trouble.unread else [path]
-            self.is_complete = not self.trouble.broken
+            self.report.done += [] if self.issues.unread else [path]
+            return not self.issues.broken
         finally:
-            self.report.skipped.update(self.trouble.skipped)
-            self.report.broken += [f"{path}: {where}" for where in self.trouble.broken]
+            self.report.skipped.update(self.issues.skipped)
+            self.report.broken += [f"{path}: {where}" for where in self.issues.broken]
+        return False
 
-    def _add(self, entry: ForeignMemory) -> None:
-        self.report.kinds[entry.kind.value] += 1
-        if self.waybill.is_dry_run:
+    def _add_to_batch(self, memory: ForeignMemory) -> None:
+        self.report.kinds[memory.kind.value] += 1
+        if self.options.is_dry_run:
             return
-        memory = memory_request(entry, self.cargo, self.waybill)
-        size = len(json.dumps(memory))
+        request = memory_request(memory, self.file, self.options)
+        size = len(json.dumps(request))
         if len(self.batch) >= BATCH_MEMORIES_MAX or self.batch_bytes + size > BATCH_BYTES_MAX:
-            self._hand_over()
-        self.batch.append(memory)
+            self._send_batch()
+        self.batch.append(request)
         self.batch_bytes += size
 
-    def _hand_over(self) -> None:
+    def _send_batch(self) -> None:
         batch, self.batch, self.batch_bytes = self.batch, [], 0
         if not batch:
             return
         try:
-            self._count(self.hands[0](batch))
+            self._count_receipts(self.sink.remember(batch))
         except BadRequest as error:
             if len(batch) == 1:
-                self.trouble.broken.append(f"{batch[0]['title']}: {error.message}")
+                self.issues.broken.append(f"{batch[0]['title']}: {error.message}")
                 return
-            # All of a batch is kept or none: one by one, only what is refused is left out.
-            for memory in batch:
-                self.batch = [memory]
-                self._hand_over()
+            # A batch is stored whole or not at all; one by one, only what is refused is left out.
+            for request in batch:
+                self.batch = [request]
+                self._send_batch()
 
-    def _count(self, receipts: Iterable[Mapping[str, Any]]) -> None:
+    def _count_receipts(self, receipts: Iterable[Mapping[str, Any]]) -> None:
         for receipt in receipts:
             self.report.outcomes[str(receipt["outcome"])] += 1
             self.report.outcomes["superseded"] += len(receipt["superseded"])
             if receipt["id"]:
                 self.ids.add(int(receipt["id"]))
 
-    def _withdraw(self) -> None:
-        """Take back what the file does not say any more, if all of it was read and kept."""
-        is_read = not (self.trouble.broken or self.trouble.unread or self.waybill.is_dry_run)
-        if self.cargo.is_whole and is_read and len(self.ids) <= _STAYING_MAX:
-            self.report.withdrawn += self.hands[1](self.cargo.path, sorted(self.ids))
+    def _withdraw_removed(self) -> None:
+        """Withdraw the memories that the file does not have any more, if all of it was taken."""
+        has_all = not (self.issues.broken or self.issues.unread or self.options.is_dry_run)
+        if self.file.is_complete and has_all and len(self.ids) <= _WITHDRAW_IDS_MAX:
+            self.report.withdrawn += self.sink.withdraw(self.file.path, sorted(self.ids))
 
 
 def memory_request(
-    entry: ForeignMemory, cargo: ImportFile, waybill: ImportOptions
+    memory: ForeignMemory, file: ImportFile, options: ImportOptions
 ) -> dict[str, Any]:
-    """An entry as the daemon takes it."""
-    origin: dict[str, Any] = {"path": cargo.path, "part": entry.part}
-    if entry.line is not None:
-        origin["line"] = entry.line
-    if waybill.project is not None:
-        origin["moves"] = True
-    memory = {
-        "title": entry.title,
-        "text": entry.text,
-        "kind": entry.kind.value,
-        "tags": list(entry.tags),
-        "files": list(entry.files),
-        "at": entry.at,
-        "session": entry.session,
-        "client": entry.client,
-        "source": waybill.source,
-        "tier": waybill.tier,
-        "origin": origin,
-        **_owner(entry, cargo, waybill),
+    """Return a memory as the daemon's `memd/remember` takes it."""
+    request: dict[str, Any] = {
+        "title": memory.title,
+        "text": memory.text,
+        "kind": memory.kind.value,
+        "tags": list(memory.tags),
+        "files": list(memory.files),
+        "at": memory.at,
+        "session": memory.session,
+        "client": memory.client,
+        "source": options.source,
+        "tier": options.tier,
+        **_project_fields(memory, file, options),
     }
-    return {name: value for name, value in memory.items() if value is not None}
+    origin = {
+        "path": file.path,
+        "part": memory.part,
+        "line": memory.line,
+        "moves": True if options.project is not None else None,
+    }
+    request["origin"] = {name: value for name, value in origin.items() if value is not None}
+    return {name: value for name, value in request.items() if value is not None}
 
 
-def _owner(entry: ForeignMemory, cargo: ImportFile, waybill: ImportOptions) -> dict[str, str]:
-    if waybill.project is not None:
-        return {"project": waybill.project}
-    directory = entry.directory or (None if entry.project else cargo.directory)
+def _project_fields(
+    memory: ForeignMemory, file: ImportFile, options: ImportOptions
+) -> dict[str, str]:
+    if options.project is not None:
+        return {"project": options.project}
+    directory = memory.directory or (None if memory.project else file.directory)
     if directory is not None:
         return {"project": "current", "directory": directory}
-    name = entry.project or cargo.project or "global"
-    return {"project": f"{name} (imported)" if name in _RESERVED else name}
+    name = memory.project or file.project or "global"
+    return {"project": f"{name} (imported)" if name in _RESERVED_PROJECTS else name}
 
 
-def _gone(shelf: ImportSource, waybill: ImportOptions, marks: Checkpoints) -> list[str]:
-    """The files below the folders that were looked through that are there no more; each is told once."""
-    known = [
-        key.removeprefix(waybill.prefix)
-        for key, stamp in marks.items()
-        if key.startswith(waybill.prefix) and stamp != _GONE
+def _find_missing_files(
+    source: ImportSource, options: ImportOptions, checkpoints: Checkpoints
+) -> list[str]:
+    """List the files with a checkpoint in the folders that were searched that do not exist any more."""
+    paths = [
+        Path(key.removeprefix(options.checkpoint_prefix))
+        for key, stamp in checkpoints.items()
+        if key.startswith(options.checkpoint_prefix) and stamp != _MISSING
     ]
     return [
-        path
-        for path in known
-        if any(Path(path).is_relative_to(top) for top in shelf.tops) and not _is_there(path)
+        str(path)
+        for path in paths
+        if any(path.is_relative_to(folder) for folder in source.folders)
+        and not os.path.lexists(path)
     ]
-
-
-def _is_there(path: str) -> bool:
-    try:
-        Path(path).lstat()
-    except OSError:
-        return False
-    return True

@@ -1,8 +1,7 @@
-"""The memory of the reference MCP memory server, `memory.jsonl`, as memories: one for each entity. Pure.
+"""Read `memory.jsonl` of the reference MCP memory server: a memory for each entity.
 
-A line is an entity (a name, a type, observations) or a relation between two. An entity becomes a fact
-of its observations and its relations, both ways, named by the entity, so that it keeps its place when
-they change. What is broken is told by its line, and costs nothing else.
+A line is an entity (a name, a type, observations) or a relation between two. The memory of an entity has
+its observations and its relations in both directions. A broken line costs nothing else.
 """
 
 import json
@@ -11,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd.models import Kind
-from memd.transfer import record as transfer_record
-from memd.transfer.record import ForeignMemory, ReadIssues
+from memd.transfer.record import ForeignMemory, ReadIssues, clean_tags, split_memory
 
 
 @dataclass(slots=True)
@@ -25,24 +23,24 @@ class _Entity:
 
 
 def read_graph(
-    lines: Iterable[bytes], at: int | None, trouble: ReadIssues
+    lines: Iterable[bytes], at: int | None, issues: ReadIssues
 ) -> list[ForeignMemory]:
-    """The memories of a graph; `at` is when its file was last written, for it keeps no other times."""
+    """Return the memories of a graph; `at` is when its file was changed, for it has no other times."""
     entities: dict[str, _Entity] = {}
     relations: list[tuple[int, Mapping[str, Any]]] = []
-    for number, record in _records(lines, trouble):
+    for number, record in _parse_lines(lines, issues):
         if record.get("type") == "relation" or "relationType" in record:
             relations.append((number, record))
-        elif not _add(entities, number, record):
-            trouble.broken.append(f"line {number}: neither an entity nor a relation")
+        elif not _add_entity(entities, number, record):
+            issues.broken.append(f"line {number}: neither an entity nor a relation")
     for number, record in relations:
-        if not _relate(entities, number, record):
-            trouble.broken.append(f"line {number}: a relation without both its ends")
-    return [made for one in entities.values() for made in _entries(one, at)]
+        if not _add_relation(entities, number, record):
+            issues.broken.append(f"line {number}: a relation without both its ends")
+    return [memory for entity in entities.values() for memory in _make_memories(entity, at)]
 
 
-def _records(
-    lines: Iterable[bytes], trouble: ReadIssues
+def _parse_lines(
+    lines: Iterable[bytes], issues: ReadIssues
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, raw in enumerate(lines, start=1):
         text = raw.decode("utf-8", "replace").strip().removeprefix("\ufeff")
@@ -51,65 +49,58 @@ def _records(
         try:
             record = json.loads(text)
         except (ValueError, RecursionError):
-            trouble.broken.append(f"line {number}: no JSON")
+            issues.broken.append(f"line {number}: no JSON")
             continue
-        whole = record if isinstance(record, dict) else {}
-        if isinstance(
-            whole.get("entities"), list
-        ):  # a whole graph, as a tool of the server shows it
-            relations = whole.get("relations")
-            parts = (*whole["entities"], *(relations if isinstance(relations, list) else ()))
-            yield from ((number, part) for part in parts if isinstance(part, dict))
-        else:
-            yield number, whole
+        record = record if isinstance(record, dict) else {}
+        if not isinstance(record.get("entities"), list):
+            yield number, record
+            continue
+        # A whole graph in one object, as the server's read_graph tool returns it.
+        relations = record.get("relations")
+        parts = (*record["entities"], *(relations if isinstance(relations, list) else ()))
+        yield from ((number, part) for part in parts if isinstance(part, dict))
 
 
-def _add(entities: dict[str, _Entity], number: int, record: Mapping[str, Any]) -> bool:
-    name, seen = _word(record.get("name")), record.get("observations")
-    if not name or not isinstance(seen or [], list):
+def _add_entity(entities: dict[str, _Entity], number: int, record: Mapping[str, Any]) -> bool:
+    name, observations = _clean_text(record.get("name")), record.get("observations") or []
+    if not name or not isinstance(observations, list):
         return False
     entity = entities.setdefault(name, _Entity(name))
-    entity.type = entity.type or _word(record.get("entityType"))
+    entity.type = entity.type or _clean_text(record.get("entityType"))
     entity.line = entity.line or number
-    entity.observations |= dict.fromkeys(filter(None, map(_observation, seen or [])))
+    entity.observations |= dict.fromkeys(filter(None, map(_clean_text, observations)))
     return True
 
 
-def _relate(entities: dict[str, _Entity], number: int, record: Mapping[str, Any]) -> bool:
-    start, end = _word(record.get("from")), _word(record.get("to"))
-    how = _word(record.get("relationType")) or "relates to"
+def _add_relation(entities: dict[str, _Entity], number: int, record: Mapping[str, Any]) -> bool:
+    start, end = _clean_text(record.get("from")), _clean_text(record.get("to"))
+    verb = _clean_text(record.get("relationType")) or "relates to"
     if not start or not end:
         return False
     for name in dict.fromkeys((start, end)):
         entity = entities.setdefault(name, _Entity(name, line=number))
-        entity.relations[f"{start} {how} {end}"] = None
+        entity.relations[f"{start} {verb} {end}"] = None
     return True
 
 
-def _entries(entity: _Entity, at: int | None) -> Iterator[ForeignMemory]:
-    head = f"{entity.name} ({entity.type})" if entity.type else entity.name
-    said = (*entity.observations, *entity.relations)
-    cut = transfer_record.split_text("\n".join((head, *(f"- {line}" for line in said))))
-    for number, piece in enumerate(cut, start=1):
-        yield ForeignMemory(
-            title=transfer_record.make_title(
-                head, "" if len(cut) == 1 else f"({number} of {len(cut)})"
-            ),
-            text=piece,
-            part=transfer_record.part_name(entity.name, "" if number == 1 else f"[{number}]"),
+def _make_memories(entity: _Entity, at: int | None) -> Iterator[ForeignMemory]:
+    title = f"{entity.name} ({entity.type})" if entity.type else entity.name
+    lines = (title, *(f"- {line}" for line in (*entity.observations, *entity.relations)))
+    return split_memory(
+        ForeignMemory(
+            title=title,
+            text="\n".join(lines),
+            part=entity.name,
             line=entity.line,
             kind=Kind.FACT,
             at=at,
-            tags=transfer_record.clean_tags([entity.type]),
+            tags=clean_tags([entity.type]),
         )
+    )
 
 
-def _observation(given: object) -> str:
-    """An observation is a text; in some descendants of the server an object that has one."""
-    if isinstance(given, dict):
-        given = given.get("content") or given.get("text")
-    return _word(given)
-
-
-def _word(given: object) -> str:
-    return " ".join(given.split()) if isinstance(given, str) else ""
+def _clean_text(value: object) -> str:
+    """Return a text on one line; some forks of the server have it in an object."""
+    if isinstance(value, dict):
+        value = value.get("content") or value.get("text")
+    return " ".join(value.split()) if isinstance(value, str) else ""

@@ -1,127 +1,68 @@
-"""Markdown notes with front matter, MEMORY.md."""
+"""Read Markdown notes: a short note as one memory, a long one as a memory for each section.
+
+A section that is short stays in one piece with all sections below it; a longer one is split at its own
+headings. Each part is named by the headings above it, so it keeps its name when the text changes.
+"""
 
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memd.models import Kind
-from memd.transfer import record
-from memd.transfer.record import ForeignMemory
+from memd.transfer.record import (
+    TITLE_CHARACTERS_MAX,
+    ForeignMemory,
+    clean_tags,
+    parse_time_ms,
+    split_memory,
+)
 
-# MERGED from memd.exchange.frontmatter:
-# MERGED The block of facts at the top of a note: `title`, `tags`, `date`, leniently understood. Pure.
-# MERGED
-# MERGED A small part of YAML (and of TOML between `+++`), enough for what people write there: values, lists,
-# MERGED folded texts, one level of nesting as `outer.inner`. What is not understood is passed over and never
-# MERGED raises. A note that only begins with a rule of dashes has no such block.
-
-
-_FENCES = {"---": ("---", "..."), "+++": ("+++",)}
-_LINES_MAX = 300
+MEMORY_INDEX = "MEMORY.md"
+"""The file in which Claude Code lists its memory files."""
+WHOLE_CHARACTERS_MAX = 3_000
+"""A section of at most this length is not split."""
+_FRONT_MATTER_ENDS = {"---": ("---", "..."), "+++": ("+++",)}
+"""First line of the front matter → its possible last lines."""
+_FRONT_MATTER_LINES_MAX = 300
 _PAIR = re.compile(r"(\s*)([A-Za-z_][\w.-]*)\s*[:=](?:\s+|$)(.*)")
 _PAIR_TIGHT = re.compile(r"(\s*)([A-Za-z_][\w.-]*)=(.*)")
 _ITEM = re.compile(r"\s*-\s+(.*)")
-_BLOCK = re.compile(r"[|>][+-]?\d?")
+_FOLDED = re.compile(r"[|>][+-]?\d?")
 _LIST = re.compile(r"\[(.*)\]", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
-    """What a note says of itself, the note without it, and the line that it begins at."""
-
-    values: dict[str, list[str]] = field(default_factory=dict)
-    body: str = ""
-    line: int = 1
-
-    def one(self, *names: str) -> str:
-        """The first of these that is given, in words; else nothing."""
-        found = (" ".join(self.values[name]) for name in names if name in self.values)
-        return next((text for text in found if text), "")
-
-    def many(self, *names: str) -> list[str]:
-        """Every value of these; `a, b` are two."""
-        given = [value for name in names for value in self.values.get(name, [])]
-        return [word.strip() for value in given for word in value.split(",") if word.strip()]
-
-
-def split_front_matter(text: str) -> FrontMatter:
-    """Part a note from the block at its top."""
-    lines = text.split("\n")
-    ends = _FENCES.get(lines[0].rstrip())
-    stop = next(
-        (n for n, line in enumerate(lines[1:_LINES_MAX], 1) if ends and line.rstrip() in ends),
-        0,
-    )
-    values = _values(lines[1:stop]) if stop else {}
-    if not values:
-        return FrontMatter(body=text)
-    return FrontMatter(values, "\n".join(lines[stop + 1 :]), stop + 2)
-
-
-def _values(lines: list[str]) -> dict[str, list[str]]:
-    values: dict[str, list[str]] = {}
-    outer = name = ""
-    for line in lines:
-        pair = _PAIR.fullmatch(line) or _PAIR_TIGHT.fullmatch(line)
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if item := _ITEM.fullmatch(line):
-            values.setdefault(name, []).append(_plain(item[1]))
-        elif pair and (not pair[1] or (outer and not values.get(outer))):
-            outer = outer if pair[1] else pair[2].lower()
-            name = f"{outer}.{pair[2].lower()}" if pair[1] else outer
-            values[name] = _written(pair[3].strip())
-        elif name and line[0].isspace():
-            values[name] = [" ".join((*values.get(name, []), line.strip())).strip()]
-    return {name: found for name, found in values.items() if name}
-
-
-def _written(value: str) -> list[str]:
-    if not value or _BLOCK.fullmatch(value):
-        return []
-    if found := _LIST.fullmatch(value):
-        return [word for raw in found[1].split(",") if (word := _plain(raw))]
-    return [_plain(value)]
-
-
-def _plain(value: str) -> str:
-    text = value.strip()
-    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
-    return text[1:-1] if is_quoted else text
-
-
-# MERGED from memd.exchange.markdown:
-# MERGED Notes in markdown as memories: a short note whole, a long one by its headings. Pure.
-# MERGED
-# MERGED A section that is short stays in one piece with all below it; a long one is parted at its own
-# MERGED headings, down to paragraphs if need be, so that a hit is precise and fits a memory. Each part is named
-# MERGED by the headings above it, so that it keeps its name when the text, or another part, changes. Not here:
-# MERGED which files are read (folder.py).
-
-
-WHOLE_CHARACTERS = 3_000
-"""What is no longer than this stays in one piece."""
+_DATE_FIELDS = ("updated", "modified", "lastmod", "last_modified", "date", "created")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 _ARROW = " › "
-_DATES = ("updated", "modified", "lastmod", "last_modified", "date", "created")
+_INDEX_ITEM = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
+_LINK_TARGET = re.compile(r"\]\(([^)#\s]++)[^)]*+\)")
+_CLAUDE_KINDS = {
+    "user": Kind.FACT,  # facts about the user
+    "feedback": Kind.INSTRUCTION,  # how the user wants things done
+    "project": Kind.FACT,
+    "reference": Kind.NOTE,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class MarkdownNote:
-    """A note and what is known of all of it."""
+class FrontMatter:
+    """The fields at the top of a note, the note without them, and the line that it begins at."""
 
-    name: str
-    """What its memories are titled with: the path, or a name that it gives itself."""
-    body: str
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    body: str = ""
     line: int = 1
-    """The line that the body begins at."""
-    kind: Kind = Kind.NOTE
-    at: int | None = None
-    tags: tuple[str, ...] = ()
+
+    def one(self, *names: str) -> str:
+        """Return the first of these fields that has a value, as a text; else an empty one."""
+        found = (" ".join(self.fields[name]) for name in names if name in self.fields)
+        return next((text for text in found if text), "")
+
+    def many(self, *names: str) -> list[str]:
+        """Return every value of these fields; `a, b` are two."""
+        values = [value for name in names for value in self.fields.get(name, [])]
+        return [word.strip() for value in values for word in value.split(",") if word.strip()]
 
 
 @dataclass(slots=True)
@@ -134,111 +75,182 @@ class _Section:
     lines: list[str] = field(default_factory=list)
     below: list["_Section"] = field(default_factory=list)
 
-    def own(self) -> str:
+    def own_text(self) -> str:
         return "\n".join(self.lines).strip("\n")
 
-    def whole(self) -> str:
-        texts = (self.own(), *(section.whole() for section in self.below))
+    def whole_text(self) -> str:
+        texts = (self.own_text(), *(section.whole_text() for section in self.below))
         return "\n\n".join(text for text in texts if text)
 
-    def says_something(self) -> bool:
+    def has_own_text(self) -> bool:
         rest = self.lines[1:] if self.heading else self.lines
         return any(line.strip("=- \t") for line in rest)
 
 
 def read_note(path: str, text: str, at: int | None) -> list[ForeignMemory]:
-    """The memories of a file; `path` is relative to the folder, `at` the time of its last change."""
-    facts = split_front_matter(normalize_line_ends(text))
-    given = facts.one("title")
-    kind = facts.one("kind", "type").lower()
-    dates = (record.parse_time_ms(facts.one(name)) for name in _DATES)
-    return list(
-        note_memories(
-            MarkdownNote(
-                name=f"{path}: {given}" if given else path,
-                body=facts.body,
-                line=facts.line,
-                kind=Kind(kind) if kind in set(Kind) else Kind.NOTE,
-                at=next((date for date in dates if date is not None), at),
-                tags=record.clean_tags(facts.many("tags", "tag", "keywords")),
-            )
-        )
+    """Return the memories of a note; `path` is relative to its folder, `at` when it was changed."""
+    front = split_front_matter(_normalize_line_ends(text))
+    title, kind = front.one("title"), front.one("kind", "type").lower()
+    dates = (parse_time_ms(front.one(name)) for name in _DATE_FIELDS)
+    note = ForeignMemory(
+        title=f"{path}: {title}" if title else path,
+        text=front.body,
+        line=front.line,
+        kind=Kind(kind) if kind in set(Kind) else Kind.NOTE,
+        at=next((date for date in dates if date is not None), at),
+        tags=clean_tags(front.many("tags", "tag", "keywords")),
     )
+    return list(_split_note(note))
 
 
-def normalize_line_ends(text: str) -> str:
-    """The text with one kind of line end and without a byte order mark."""
+def read_claude_memory(
+    path: str, text: str, at: int | None, beside: Collection[str]
+) -> tuple[list[ForeignMemory], str]:
+    """Return the memories of a file of Claude Code's memory, or why it has none.
+
+    `MEMORY.md` lists the other files; these lines are left out. `beside`: the names of the other files.
+    """
+    front = split_front_matter(_normalize_line_ends(text))
+    body = front.body
+    if path.rpartition("/")[2] == MEMORY_INDEX:
+        lines = [line for line in body.split("\n") if not _links_to(line, beside)]
+        body = "\n".join(lines)
+        if not any(line.strip() and not line.startswith("#") for line in lines):
+            return [], "an index of the notes beside it"
+    if not body.strip():
+        return [], "empty"
+    type_ = front.one("type", "metadata.type").lower()
+    names = (front.one("name", "title"), front.one("description"))
+    note = ForeignMemory(
+        title=": ".join(filter(None, names)) or path,
+        text=body,
+        line=front.line,
+        kind=_CLAUDE_KINDS.get(type_, Kind.NOTE),
+        at=at,
+        tags=clean_tags([type_, *front.many("tags")]),
+    )
+    return list(_split_note(note)), ""
+
+
+def _links_to(line: str, beside: Collection[str]) -> bool:
+    """Whether a line is a list item with a link to one of these files."""
+    # Up to the last closing bracket every link ends, so the pattern takes linear time.
+    links = line[: line.rfind(")") + 1] if _INDEX_ITEM.match(line) else ""
+    found = _LINK_TARGET.search(links)
+    return found is not None and found[1].removeprefix("./") in beside
+
+
+def _normalize_line_ends(text: str) -> str:
+    """Return the text with line feeds only and without a byte order mark."""
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def note_memories(note: MarkdownNote) -> Iterator[ForeignMemory]:
-    """The memories that a note makes."""
-    named: Counter[str] = Counter()
-    for trail, section, text in _parts(_tree(note), ()):
+def split_front_matter(text: str) -> FrontMatter:
+    """Split a note from its front matter, of which the usual part of YAML and TOML is understood.
+
+    That is values, lists, folded texts, and one level of nesting as `outer.inner`. All else is ignored; a
+    note that only begins with a horizontal rule has no front matter.
+    """
+    lines = text.split("\n")
+    ends = _FRONT_MATTER_ENDS.get(lines[0].rstrip(), ())
+    inside = enumerate(lines[1:_FRONT_MATTER_LINES_MAX], 1)
+    stop = next((number for number, line in inside if line.rstrip() in ends), 0)
+    fields = _parse_fields(lines[1:stop]) if stop else {}
+    if not fields:
+        return FrontMatter(body=text)
+    return FrontMatter(fields, "\n".join(lines[stop + 1 :]), stop + 2)
+
+
+def _parse_fields(lines: list[str]) -> dict[str, list[str]]:
+    fields: dict[str, list[str]] = {}
+    outer = name = ""
+    for line in lines:
+        pair = _PAIR.fullmatch(line) or _PAIR_TIGHT.fullmatch(line)
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if item := _ITEM.fullmatch(line):
+            fields.setdefault(name, []).append(_unquote(item[1]))
+        elif pair and (not pair[1] or (outer and not fields.get(outer))):
+            outer = outer if pair[1] else pair[2].lower()
+            name = f"{outer}.{pair[2].lower()}" if pair[1] else outer
+            fields[name] = _parse_value(pair[3].strip())
+        elif name and line[0].isspace():
+            fields[name] = [" ".join((*fields.get(name, []), line.strip())).strip()]
+    return {name: values for name, values in fields.items() if name}
+
+
+def _parse_value(value: str) -> list[str]:
+    if not value or _FOLDED.fullmatch(value):
+        return []
+    if found := _LIST.fullmatch(value):
+        return [word for raw in found[1].split(",") if (word := _unquote(raw))]
+    return [_unquote(value)]
+
+
+def _unquote(value: str) -> str:
+    text = value.strip()
+    is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
+    return text[1:-1] if is_quoted else text
+
+
+def _split_note(note: ForeignMemory) -> Iterator[ForeignMemory]:
+    """Yield the memories of a note: its sections, with its title before their headings."""
+    counts: Counter[str] = Counter()
+    for trail, section, text in _split_section(_build_tree(note), ()):
         name = _ARROW.join(trail)
-        named[name] += 1
-        times = "" if named[name] == 1 else f"({named[name]})"
-        cut = record.split_text(text)
-        for number, piece in enumerate(cut, start=1):
-            count = "" if len(cut) == 1 else f"({number} of {len(cut)})"
-            yield ForeignMemory(
-                title=_title(note.name, trail, count),
-                text=piece,
-                part=record.part_name(name, times, "" if number == 1 else f"[{number}]"),
+        counts[name] += 1
+        title = _ARROW.join((note.title, *trail))
+        if len(title) >= TITLE_CHARACTERS_MAX and len(trail) > 1:
+            title = _ARROW.join((note.title, "…", trail[-1]))
+        yield from split_memory(
+            replace(
+                note,
+                title=title,
+                text=text,
+                part=name if counts[name] == 1 else f"{name} ({counts[name]})",
                 line=section.line,
-                kind=note.kind,
-                at=note.at,
-                tags=note.tags,
             )
+        )
 
 
-def _title(name: str, trail: tuple[str, ...], count: str) -> str:
-    whole = _ARROW.join((name, *trail))
-    if len(whole) + len(count) >= record.TITLE_CHARACTERS and len(trail) > 1:
-        whole = _ARROW.join((name, "…", trail[-1]))
-    return record.make_title(whole, count)
-
-
-def _parts(
+def _split_section(
     section: _Section, above: tuple[str, ...], bare: str = ""
 ) -> Iterator[tuple[tuple[str, ...], _Section, str]]:
-    """The parts of a section; `bare` are headings right above it that have no text of their own."""
+    """Yield the parts of a section; `bare`: headings directly above it that have no text."""
     trail = (*above, section.heading) if section.heading else above
-    whole = section.whole()
+    whole = section.whole_text()
     if not whole.strip():
         return
-    if len(whole) <= WHOLE_CHARACTERS or not section.below:
+    if len(whole) <= WHOLE_CHARACTERS_MAX or not section.below:
         yield trail, section, bare + whole
         return
-    if section.says_something():
-        yield trail, section, bare + section.own()
+    if section.has_own_text():
+        yield trail, section, bare + section.own_text()
         bare = ""
     elif section.heading:
-        bare += f"{section.own()}\n\n"
+        bare += f"{section.own_text()}\n\n"
     for below in section.below:
-        yield from _parts(below, trail, bare)
+        yield from _split_section(below, trail, bare)
         bare = ""
 
 
-def _tree(note: MarkdownNote) -> _Section:
-    """The note's sections, each below the nearest one of a higher rank."""
-    root = _Section("", 0, note.line)
-    path = [root]
-    for section in _sections(note):
-        if section.level == 0:
-            root.lines = section.lines
-            continue
-        while path[-1].level >= section.level:
+def _build_tree(note: ForeignMemory) -> _Section:
+    """Return the root of the note's sections, each below the nearest one of a higher rank."""
+    path: list[_Section] = []
+    for section in _find_sections(note):
+        while path and path[-1].level >= section.level:
             path.pop()
-        path[-1].below.append(section)
+        if path:
+            path[-1].below.append(section)
         path.append(section)
-    return root
+    return path[0]
 
 
-def _sections(note: MarkdownNote) -> Iterator[_Section]:
-    current = _Section("", 0, note.line)
+def _find_sections(note: ForeignMemory) -> Iterator[_Section]:
+    """Yield the text before the first heading as a section of level 0, then a section for each heading."""
+    current = _Section("", 0, note.line or 1)
     fence = ""
-    for number, line in enumerate(note.body.split("\n"), start=note.line):
+    for number, line in enumerate(note.text.split("\n"), start=current.line):
         mark = _FENCE.match(line)
         if mark and (not fence or (mark[1].startswith(fence) and not line.strip(" `~"))):
             fence = "" if fence else mark[1]
@@ -247,18 +259,18 @@ def _sections(note: MarkdownNote) -> Iterator[_Section]:
             continue
         if found := _HEADING.fullmatch(line):
             yield current
-            current = _Section(_words(found[2] or ""), len(found[1]), number)
-        elif (under := _UNDERLINE.fullmatch(line)) and _is_underlined(current):
-            above = current.lines.pop()
+            current = _Section(_clean_heading(found[2] or ""), len(found[1]), number)
+        elif (under := _UNDERLINE.fullmatch(line)) and _is_heading_line(current):
+            heading = current.lines.pop()
             yield current
             level = 1 if under[1].startswith("=") else 2
-            current = _Section(_words(above), level, number - 1, [above])
+            current = _Section(_clean_heading(heading), level, number - 1, [heading])
         current.lines.append(line)
     yield current
 
 
-def _is_underlined(section: _Section) -> bool:
-    """Whether the last line is a paragraph of its own: what a line of dashes below makes a heading."""
+def _is_heading_line(section: _Section) -> bool:
+    """Whether the last line is a paragraph of its own, so that an underline makes it a heading."""
     last, before = [*["", ""], *section.lines][:-3:-1]
     is_text = bool(last.strip()) and not last.lstrip().startswith(
         (">", "-", "*", "|", "#", "+")
@@ -267,61 +279,9 @@ def _is_underlined(section: _Section) -> bool:
     return is_text and is_alone and not (section.heading and len(section.lines) == 1)
 
 
-def _words(heading: str) -> str:
-    """A heading without its marks; one of marks alone is named so, for it still parts the text."""
-    said = heading.rstrip(" \t")
-    text = said.rstrip("#")
-    bare = text.rstrip(" \t") if text.endswith((" ", "\t")) else said
+def _clean_heading(heading: str) -> str:
+    """Return a heading without its markup; one of markup alone stays, for it splits the text too."""
+    trimmed = heading.rstrip(" \t")
+    text = trimmed.rstrip("#")
+    bare = text.rstrip(" \t") if text.endswith((" ", "\t")) else trimmed
     return _LINK.sub(r"\1", bare).strip(" #*_`\t") or bare.strip() or "…"
-
-
-# MERGED from memd.exchange.claude_memory:
-# MERGED Claude Code's own memory files as memories: `MEMORY.md` and the notes beside it. Pure.
-# MERGED
-# MERGED A note says in the block at its top what it is called, what it is about and of which type it is.
-# MERGED `MEMORY.md` lists the notes, a line each, and that list says nothing that they do not; whatever else
-# MERGED stands in it is remembered like any note. The layout is the client's own affair and may change: a
-# MERGED file that is not understood is a plain note.
-
-
-INDEX = "MEMORY.md"
-_KINDS = {
-    "user": Kind.FACT,  # who the user is
-    "feedback": Kind.INSTRUCTION,  # how the user wants things done
-    "project": Kind.FACT,
-    "reference": Kind.NOTE,
-}
-_ITEM_claude_memory = re.compile(r"\s*(?:[-*+]|\d+[.)])\s")
-_POINTED = re.compile(r"\]\(([^)#\s]++)[^)]*+\)")
-
-
-def read_claude_memory(
-    path: str, text: str, at: int | None, beside: Collection[str]
-) -> tuple[list[ForeignMemory], str]:
-    """The memories of one file, and why it has none; `beside` are the names of the other files."""
-    facts = split_front_matter(normalize_line_ends(text))
-    body = facts.body
-    if path.rpartition("/")[2] == INDEX:
-        body = "\n".join(line for line in body.split("\n") if not _points(line, beside))
-        if not any(line.strip() and not line.startswith("#") for line in body.split("\n")):
-            return [], "an index of the notes beside it"
-    if not body.strip():
-        return [], "empty"
-    type_ = facts.one("type", "metadata.type").lower()
-    name, about = facts.one("name", "title"), facts.one("description")
-    note = MarkdownNote(
-        name=record.make_title(": ".join(filter(None, (name, about))) or path),
-        body=body,
-        line=facts.line,
-        kind=_KINDS.get(type_, Kind.NOTE),
-        at=at,
-        tags=record.clean_tags([type_, *facts.many("tags")]),
-    )
-    return list(note_memories(note)), ""
-
-
-def _points(line: str, beside: Collection[str]) -> bool:
-    # Without what follows the last bracket that closes, every link ends somewhere.
-    links = line[: line.rfind(")") + 1] if _ITEM_claude_memory.match(line) else ""
-    found = _POINTED.search(links)
-    return found is not None and found[1].removeprefix("./") in beside

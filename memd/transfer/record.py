@@ -1,39 +1,37 @@
-"""One thing that another memory knows, as it will be remembered; what every reader here yields. Pure.
-
-Not here: where it stands on the disk (shelves.py) and how it is handed over (porter.py).
-"""
+"""One memory of another program, as every reader here yields it."""
 
 import datetime as dt
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
 from memd.models import Kind
 from memd.text import digest, one_line, unique
 
-TEXT_BYTES = 40_000
-"""A longer text is cut into pieces; a memory holds 64 KiB."""
-TITLE_CHARACTERS = 200
+TEXT_BYTES_MAX = 40_000
+"""A longer text is cut into several memories; a memory holds 64 KiB."""
+TITLE_CHARACTERS_MAX = 200
 _TAGS_MAX = 20
-_TAG_CHARACTERS = 100
+_TAG_CHARACTERS_MAX = 100
 _FILES_MAX = 100
-_FILE_CHARACTERS = 1_000
-_PART_CHARACTERS = 400
+_FILE_CHARACTERS_MAX = 1_000
+_PART_CHARACTERS_MAX = 400
 _SECONDS_MAX = 10**11
-"""A smaller number is a time in seconds; as milliseconds it would be before April 1973."""
-_TIME_MAX = 253_402_300_799_999
+"""A smaller number is a time in seconds: in milliseconds it would be before April 1973."""
+_TIME_MS_MAX = 253_402_300_799_999
+"""The end of the year 9999."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SPACES = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignMemory:
-    """What is to be remembered. `at` is UTC milliseconds, None if nobody knows."""
+    """A memory of another program. `at` is UTC milliseconds, None if unknown."""
 
     title: str
     text: str
     part: str = ""
-    """What names it within its file for good: the same after every change of its text."""
+    """Its stable name within the file: the same after every change of its text."""
     line: int | None = None
     kind: Kind = Kind.NOTE
     at: int | None = None
@@ -41,30 +39,77 @@ class ForeignMemory:
     files: tuple[str, ...] = ()
     session: str | None = None
     client: str | None = None
-    """Whose session that was."""
+    """The client of that session."""
     project: str | None = None
-    """The project's name, as the other memory has it."""
+    """The project's name in the other program."""
     directory: str | None = None
-    """The project's directory; better than its name."""
+    """The project's directory; it is preferred to the name."""
 
 
 @dataclass(slots=True)
 class ReadIssues:
-    """What a reader had to leave out."""
+    """What a reader had to leave out of a file."""
 
     skipped: list[str] = field(default_factory=list)
-    """Why, of each thing that was passed over on purpose; nothing of it is missing."""
+    """The reason for each thing that was left out on purpose."""
     broken: list[str] = field(default_factory=list)
-    """Where and why, of each thing that could not be read: `line 12: no JSON`."""
+    """Place and reason of each thing that could not be read: `line 12: no JSON`."""
     unread: str = ""
-    """Why the file was not read at all, on purpose."""
+    """Why the whole file was left out on purpose."""
+
+
+def split_memory(memory: ForeignMemory) -> Iterator[ForeignMemory]:
+    """Yield the memory in the limits of what memd takes; one with a long text as several."""
+    texts = split_text(memory.text)
+    for number, text in enumerate(texts, start=1):
+        count = f"({number} of {len(texts)})" if len(texts) > 1 else ""
+        yield replace(
+            memory,
+            title=one_line(f"{memory.title} {count}", TITLE_CHARACTERS_MAX),
+            text=text,
+            part=part_name(memory.part, f"[{number}]" if number > 1 else ""),
+        )
+
+
+def split_text(text: str) -> list[str]:
+    """Cut a text into pieces of TEXT_BYTES_MAX, between paragraphs, else lines, else anywhere."""
+    if len(text.encode("utf-8", "replace")) <= TEXT_BYTES_MAX:
+        return [text]
+    cut = middle = len(text) // 2
+    for separator in ("\n\n", "\n"):
+        cuts = [text.rfind(separator, 1, middle), text.find(separator, middle)]
+        if inside := [at for at in cuts if 0 < at < len(text) - len(separator)]:
+            cut = min(inside, key=lambda at: abs(at - middle))
+            break
+    halves = (text[:cut].strip("\n"), text[cut:].strip("\n"))
+    return [piece for half in halves for piece in split_text(half) if piece.strip()]
+
+
+def part_name(*names: str) -> str:
+    """Join names to the name of a part; the end of a very long one is replaced by a digest."""
+    whole = _SPACES.sub(" ", " ".join(name for name in names if name)).strip()
+    if len(whole) <= _PART_CHARACTERS_MAX:
+        return whole
+    return f"{whole[:_PART_CHARACTERS_MAX]}… {digest(whole)[:12]}"
+
+
+def clean_tags(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the words as unique tags within memd's limits."""
+    clean = (_SPACES.sub(" ", word).strip().lstrip("#")[:_TAG_CHARACTERS_MAX] for word in words)
+    return unique(word for word in clean if word)[:_TAGS_MAX]
+
+
+def clean_files(paths: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths that are within memd's limits, once each."""
+    clean = (path.strip() for path in paths)
+    return unique(path for path in clean if 0 < len(path) <= _FILE_CHARACTERS_MAX)[:_FILES_MAX]
 
 
 def parse_time_ms(value: object) -> int | None:
-    """UTC milliseconds of a number (seconds or milliseconds) or an ISO date or time; None if it is none."""
+    """Return the UTC milliseconds of a number (seconds or milliseconds) or an ISO time, or None."""
     text = str(value).strip().strip("\"'") if value is not None else ""
     try:
-        if text.isdecimal() and len(text) > 8:  # noqa: PLR2004  # a shorter one is a date
+        if text.isdecimal() and len(text) > 8:  # noqa: PLR2004  # a shorter number is a date
             number = int(text)
             found = number * 1000 if number < _SECONDS_MAX else number
         else:
@@ -73,46 +118,4 @@ def parse_time_ms(value: object) -> int | None:
             found = (when - _EPOCH) // dt.timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         return None
-    return found if 0 <= found <= _TIME_MAX else None
-
-
-def split_text(text: str) -> list[str]:
-    """The text in pieces that a memory can hold, cut between paragraphs, else lines, else anywhere."""
-    if len(text.encode("utf-8", "replace")) <= TEXT_BYTES:
-        return [text]
-    for separator in ("\n\n", "\n"):
-        middle = len(text) // 2
-        cuts = [text.rfind(separator, 1, middle), text.find(separator, middle)]
-        inside = [cut for cut in cuts if 0 < cut < len(text) - len(separator)]
-        if inside:
-            cut = min(inside, key=lambda place: abs(place - middle))
-            break
-    else:
-        cut = len(text) // 2
-    halves = (text[:cut].strip("\n"), text[cut:].strip("\n"))
-    return [piece for half in halves for piece in split_text(half) if piece.strip()]
-
-
-def make_title(*words: str) -> str:
-    """The words on one line, no longer than a title may be."""
-    return one_line(" ".join(word for word in words if word), TITLE_CHARACTERS)
-
-
-def clean_tags(words: Iterable[str]) -> tuple[str, ...]:
-    """The words as tags: on one line, not too long, not too many, once each."""
-    clean = (_SPACES.sub(" ", word).strip().lstrip("#")[:_TAG_CHARACTERS] for word in words)
-    return unique(word for word in clean if word)[:_TAGS_MAX]
-
-
-def clean_files(paths: Iterable[str]) -> tuple[str, ...]:
-    """The paths that can be kept."""
-    clean = (path.strip() for path in paths)
-    return unique(path for path in clean if 0 < len(path) <= _FILE_CHARACTERS)[:_FILES_MAX]
-
-
-def part_name(*names: str) -> str:
-    """A name for a part of a file; a very long one keeps what sets it apart."""
-    whole = _SPACES.sub(" ", " ".join(name for name in names if name)).strip()
-    if len(whole) <= _PART_CHARACTERS:
-        return whole
-    return f"{whole[:_PART_CHARACTERS]}… {digest(whole)[:12]}"
+    return found if 0 <= found <= _TIME_MS_MAX else None
