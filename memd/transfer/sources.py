@@ -326,7 +326,7 @@ def _read_note(
 
 def _read_text(path: Path, source: ImportSource, issues: ReadIssues) -> str:
     """Read a text file; say why it was not read, or in which unusual encoding."""
-    raw = b""
+    raw, issues.unread = b"", ""
     if not path.is_file():
         issues.unread = "no regular file"
     elif path.stat().st_size > TEXT_FILE_BYTES_MAX:

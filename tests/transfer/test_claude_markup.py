@@ -1,4 +1,4 @@
-"""What the client puts around words: it comes off, and nothing that was said goes with it."""
+"""What the client adds to texts is removed, and nothing else."""
 
 import json
 
@@ -20,7 +20,7 @@ TOO_LONG = (
 )
 
 
-def test_words_are_what_was_typed_without_reminders_and_images():
+def test_the_text_of_a_message_has_no_reminders_and_images():
     content = [
         {"type": "image", "source": {"data": "AAAA"}},
         {"type": "text", "text": "Look. <system-reminder>be good</system-reminder>"},
@@ -71,7 +71,7 @@ def test_a_command_is_read_as_it_was_typed():
         ({"stdout": "line", "persistedOutputPath": f"{HOME}/b2.txt"}, "b2.txt"),
     ],
 )
-def test_a_preview_says_where_the_rest_is_and_makes_room_for_it(result, name):
+def test_a_preview_names_the_saved_output_and_is_replaced_by_it(result, name):
     payload = {"tool_name": "Bash", "tool_response": result}
     assert claude_markup.find_saved_path(payload) == f"{HOME}/{name}"
     whole = claude_markup.insert_saved_output(payload, "all of it")
@@ -80,7 +80,7 @@ def test_a_preview_says_where_the_rest_is_and_makes_room_for_it(result, name):
     assert "Preview" not in str(whole)
 
 
-def test_what_stands_around_a_preview_stays():
+def test_the_text_around_a_preview_stays():
     payload = {"error": f"Exit code 1\n{SAVED}\nand more"}
     assert (
         claude_markup.insert_saved_output(payload, "BOOM")["error"]
@@ -99,7 +99,7 @@ def test_what_stands_around_a_preview_stays():
         7,
     ],
 )
-def test_a_result_that_is_here_names_no_file(result):
+def test_a_complete_result_names_no_file(result):
     payload = {"tool_response": result}
     assert claude_markup.find_saved_path(payload) is None
     assert claude_markup.insert_saved_output(payload, "other") == payload
@@ -111,7 +111,7 @@ def test_hostile_text_is_read_in_linear_time():
     claude_markup.is_private_text("<private>" * 1_000_000)
 
 
-def test_images_are_told_by_their_size_wherever_they_stand():
+def test_images_are_replaced_by_their_size_at_any_depth():
     shot = {"type": "image", "source": {"type": "base64", "data": "A" * 5_000}}
     assert claude_markup.strip_images([{"type": "text", "text": "see"}, shot]) == [
         {"type": "text", "text": "see"},
@@ -124,32 +124,17 @@ def test_images_are_told_by_their_size_wherever_they_stand():
     }
 
 
-@pytest.mark.parametrize(
-    "stamp", [None, 5, "soon", "", "0001-01-01T00:00:00Z", "1969-12-31T23:59:59Z"]
-)
-def test_a_time_that_cannot_be_is_no_time(stamp):
-    assert claude_markup.parse_timestamp_ms(stamp) is None
-
-
-def test_a_time_is_milliseconds_in_any_zone():
-    assert claude_markup.parse_timestamp_ms("2026-11-20T15:26:10.158Z") == 1_795_188_370_158
-    assert (
-        claude_markup.parse_timestamp_ms("2026-11-20T16:26:10.158+01:00") == 1_795_188_370_158
-    )
-    assert claude_markup.parse_timestamp_ms("2026-11-20T15:26:10.158") == 1_795_188_370_158
-
-
 @settings(max_examples=40)
 @given(st.recursive(st.none() | st.text() | st.integers(), lambda x: st.lists(x) | st.dictionaries(
     st.sampled_from(["type", "text", "stdout", "source", "file", "data", "persistedOutputPath"]), x)))  # fmt: skip
-def test_nothing_of_a_result_makes_it_raise(result):
+def test_no_result_raises(result):
     payload = {"tool_response": claude_markup.strip_images(result)}
     claude_markup.message_text(result)
     if claude_markup.find_saved_path(payload) is not None:
         claude_markup.insert_saved_output(payload, "x")
 
 
-def test_a_command_whose_tags_never_end_is_none_and_read_once():
+def test_a_command_with_unclosed_tags_is_parsed_in_linear_time():
     assert claude_markup.typed_command("<command-name>" * 500_000) is None
     assert (
         claude_markup.typed_command(
@@ -159,7 +144,7 @@ def test_a_command_whose_tags_never_end_is_none_and_read_once():
     )
 
 
-def test_what_the_wire_refuses_is_made_sendable_and_all_else_stays():
+def test_a_value_is_limited_to_what_a_request_can_have():
     deep = {"a": 1}
     for _ in range(500):
         deep = {"a": [deep]}

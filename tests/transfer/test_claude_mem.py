@@ -61,7 +61,7 @@ def test_each_type_has_its_kind(type_, kind):
     assert one.kind is kind
 
 
-def test_old_rows_are_read_by_the_names_that_columns_had():
+def test_old_rows_are_read_by_the_old_names_of_columns():
     row = {"id": "1", "sdk_session_id": "m-1", "project": "p", "text": "Chose SQLite", "type": "decision",
            "created_at_epoch": "1735689600"}  # fmt: skip
     (one,) = claude_mem.read_row("observations", row, KNOWN)
@@ -69,7 +69,7 @@ def test_old_rows_are_read_by_the_names_that_columns_had():
     assert one.at == 1_735_689_600_000
 
 
-def test_rows_of_merged_projects_and_unknown_sessions_are_kept():
+def test_rows_of_merged_projects_and_unknown_sessions_are_imported():
     (one,) = read(
         known={}, merged_into_project="books", created_at_epoch=None, created_at="2025-01-01"
     )
@@ -77,7 +77,7 @@ def test_rows_of_merged_projects_and_unknown_sessions_are_kept():
     assert one.at == 1_735_689_600_000
 
 
-def test_a_session_summary_says_what_was_asked_and_what_came_of_it():
+def test_a_session_summary_has_the_request_and_what_was_learned():
     (one,) = read("session_summaries", request="Fix totals", learned="Floats lose", next_steps=" ",
                   files_edited="a.py, c.py")  # fmt: skip
     assert one.kind is Kind.SESSION
@@ -92,12 +92,12 @@ def test_directives_are_instructions_while_they_are_active():
     assert claude_mem.read_row("directives", {**row, "status": "retired"}, {}) == []
 
 
-def test_a_row_without_words_makes_no_memory():
+def test_a_row_without_text_makes_no_memory():
     assert read(title=None, subtitle="", facts="[]", narrative=None) == []
 
 
 @pytest.mark.parametrize("cell", ["", "null", "[", "3", '{"a": 1}', "a, b", "[[1], null, 2]"])
-def test_lists_that_are_none_never_raise(cell):
+def test_malformed_lists_never_raise(cell):
     assert read(facts=cell, concepts=cell, files_read=cell, files_modified=cell)
 
 

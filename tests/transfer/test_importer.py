@@ -3,13 +3,13 @@ import pytest
 from memd.errors import BadRequest, Broken, Unreachable
 from memd.models import Kind
 from memd.transfer import importer
-from memd.transfer.importer import ImportOptions, import_source, memory_request
+from memd.transfer.importer import ImportOptions, MemorySink, import_source, memory_request
 from memd.transfer.record import ForeignMemory
 from memd.transfer.sources import ImportFile, ImportSource
 
 
-class Daemon:
-    """Remembers what it is sent, and refuses what says so."""
+class FakeDaemon:
+    """Stores what it is sent, and refuses texts with the word `refuse`."""
 
     def __init__(self):
         self.batches, self.withdrawn = [], []
@@ -33,19 +33,17 @@ class Daemon:
 
 @pytest.fixture
 def daemon():
-    return Daemon()
+    return FakeDaemon()
 
 
 @pytest.fixture
 def run(daemon):
-    def run(*cargoes, marks=None, waybill=None, **shelf):
-        marks = {} if marks is None else marks
-        hands = (daemon.remember, daemon.withdraw)
+    def run(*files, checkpoints=None, options=None, **source):
         return import_source(
-            ImportSource(list(cargoes), **shelf),
-            waybill or ImportOptions("import:x"),
-            hands,
-            marks,
+            ImportSource(list(files), **source),
+            options or ImportOptions("import:x"),
+            MemorySink(daemon.remember, daemon.withdraw),
+            {} if checkpoints is None else checkpoints,
             silent,
         )
 
@@ -56,110 +54,112 @@ def silent(*_):
     pass
 
 
-def cargo(*texts, path="/a", fails=None, broken=(), unread="", **more):
-    def read(trouble):
+def file(*texts, path="/a", fails=None, broken=(), unread="", **more):
+    def read(issues):
         for number, text in enumerate(texts):
             yield ForeignMemory("title", text, part=str(number)), 0.5
-        trouble.broken += broken
-        trouble.unread = unread
+        issues.broken += broken
+        issues.unread = unread
         if fails:
             raise fails
 
     return ImportFile(path, (10, 1), read, **more)
 
 
-def test_everything_is_handed_over_and_marked_and_a_second_time_nothing_is(run, daemon):
-    marks = {}
-    report = run(cargo("a", "bb"), marks=marks)
+def test_a_file_is_imported_once_until_it_changes(run, daemon):
+    checkpoints = {}
+    report = run(file("a", "bb"), checkpoints=checkpoints)
     assert daemon.texts == ["a", "bb"]
     assert report.outcomes == {"created": 2, "superseded": 2}
     assert (report.done, report.kinds, report.withdrawn) == (["/a"], {"note": 2}, 1)
     assert daemon.withdrawn == [("/a", [1, 2])]
-    assert marks == {"import:x:/a": (10, 1)}
-    again = run(cargo("a", "bb"), marks=marks)
+    assert checkpoints == {"import:x:/a": (10, 1)}
+    again = run(file("a", "bb"), checkpoints=checkpoints)
     assert (again.unchanged, again.done, len(daemon.batches)) == (["/a"], [], 1)
 
 
-def test_a_dry_run_sends_nothing_and_marks_nothing(run, daemon):
-    marks = {}
-    report = run(cargo("a"), marks=marks, waybill=ImportOptions("import:x", is_dry_run=True))
+def test_a_dry_run_sends_nothing_and_sets_no_checkpoint(run, daemon):
+    checkpoints = {}
+    report = run(
+        file("a"), checkpoints=checkpoints, options=ImportOptions("import:x", is_dry_run=True)
+    )
     assert (report.kinds, report.done, report.is_dry_run) == ({"note": 1}, ["/a"], True)
-    assert (marks, daemon.batches, daemon.withdrawn) == ({}, [], [])
+    assert (checkpoints, daemon.batches, daemon.withdrawn) == ({}, [], [])
 
 
-def test_what_is_refused_is_named_and_costs_nothing_else(run, daemon):
-    marks = {}
-    report = run(cargo("a", "refuse", "b"), marks=marks)
+def test_a_refused_memory_is_named_and_costs_nothing_else(run, daemon):
+    checkpoints = {}
+    report = run(file("a", "refuse", "b"), checkpoints=checkpoints)
     assert daemon.texts == ["a", "b"]
     assert report.broken == ["/a: title: text: refused"]
-    assert (daemon.withdrawn, marks) == ([], {})
+    assert (daemon.withdrawn, checkpoints) == ([], {})
 
 
 @pytest.mark.parametrize("error", [Broken("locked"), PermissionError(13, "Permission denied")])
 def test_one_bad_file_never_stops_the_rest(run, daemon, error):
-    marks = {}
-    report = run(cargo("a", fails=error), cargo("b", path="/b"), marks=marks)
+    checkpoints = {}
+    report = run(file("a", fails=error), file("b", path="/b"), checkpoints=checkpoints)
     assert report.failed == {
         "/a": "locked" if isinstance(error, Broken) else "Permission denied"
     }
-    assert (report.done, list(marks), daemon.texts) == (["/b"], ["import:x:/b"], ["b"])
+    assert (report.done, list(checkpoints), daemon.texts) == (["/b"], ["import:x:/b"], ["b"])
 
 
-def test_with_nobody_listening_the_import_ends(run, daemon, monkeypatch):
-    def gone(_):
+def test_without_a_daemon_the_import_ends(run, daemon, monkeypatch):
+    def fail(_):
         raise Unreachable
 
-    monkeypatch.setattr(daemon, "remember", gone)
+    monkeypatch.setattr(daemon, "remember", fail)
     with pytest.raises(Unreachable):
-        run(cargo("a"))
+        run(file("a"))
 
 
-def test_nothing_is_withdrawn_for_a_file_that_was_not_read_whole(run, daemon):
-    marks = {}
-    run(cargo("a", broken=["line 1: no JSON"]), marks=marks)
-    run(cargo(path="/b", unread="binary"), marks=marks)
-    run(cargo("a", path="/c", is_whole=False), marks=marks)
+def test_nothing_is_withdrawn_for_a_file_that_was_read_partly(run, daemon):
+    checkpoints = {}
+    run(file("a", broken=["line 1: no JSON"]), checkpoints=checkpoints)
+    run(file(path="/b", unread="binary"), checkpoints=checkpoints)
+    run(file("a", path="/c", is_complete=False), checkpoints=checkpoints)
     assert daemon.withdrawn == []
-    assert list(marks) == ["import:x:/b", "import:x:/c"]
+    assert list(checkpoints) == ["import:x:/b", "import:x:/c"]
 
 
 def test_batches_are_bounded_by_number_and_bytes(run, daemon, monkeypatch):
-    run(cargo(*(f"text {n}" for n in range(250))))
+    run(file(*(f"text {n}" for n in range(250))))
     assert [len(batch) for batch in daemon.batches] == [100, 100, 50]
     monkeypatch.setattr(importer, "BATCH_BYTES_MAX", 2_500)
     daemon.batches.clear()
-    run(cargo("x" * 1_000, "y" * 1_000, "z" * 1_000))
+    run(file("x" * 1_000, "y" * 1_000, "z" * 1_000))
     assert [len(batch) for batch in daemon.batches] == [2, 1]
 
 
-def test_files_that_are_gone_are_told_once(run, daemon, tmp_path):
+def test_missing_files_are_reported_once(run, daemon, tmp_path):
     (tmp_path / "there.md").write_text("x")
     gone, there = str(tmp_path / "gone.md"), str(tmp_path / "there.md")
-    marks = {
+    checkpoints = {
         f"import:x:{gone}": (1, 1),
         f"import:x:{there}": (1, 1),
         "import:x:/elsewhere/gone.md": (1, 1),
         f"import:y:{gone}": (1, 1),
         gone: (1, 1),
     }
-    assert run(marks=marks, tops=[str(tmp_path)]).gone == [gone]
-    assert run(marks=marks, tops=[str(tmp_path)]).gone == []
+    assert run(checkpoints=checkpoints, folders=[str(tmp_path)]).missing == [gone]
+    assert run(checkpoints=checkpoints, folders=[str(tmp_path)]).missing == []
     assert daemon.withdrawn == []
-    marks[f"import:x:{gone}"] = (1, 1)
-    run(marks=marks, tops=[str(tmp_path)], is_kept_tidy=True)
+    checkpoints[f"import:x:{gone}"] = (1, 1)
+    run(checkpoints=checkpoints, folders=[str(tmp_path)], withdraws_missing=True)
     assert daemon.withdrawn == [(gone, [])]
 
 
-def test_what_was_left_out_while_looking_is_in_the_report(run):
-    report = run(left={"hidden": 2}, failed={"/x": "Permission denied"})
+def test_files_left_out_by_the_search_are_in_the_report(run):
+    report = run(skipped={"hidden": 2}, failed={"/x": "Permission denied"})
     assert (report.skipped, report.failed) == ({"hidden": 2}, {"/x": "Permission denied"})
 
 
-def test_an_entry_goes_with_all_that_is_known_of_it():
-    entry = ForeignMemory(
+def test_a_memory_is_sent_with_all_its_fields():
+    memory = ForeignMemory(
         "t", "x", "p", 3, Kind.FIX, 5, ("a",), ("/f",), "s", "claude-code", "ledger"
     )
-    assert memory_request(entry, cargo(), ImportOptions("import:x", "file")) == {
+    assert memory_request(memory, file(), ImportOptions("import:x", "file")) == {
         "title": "t", "text": "x", "kind": "fix", "tags": ["a"], "files": ["/f"], "at": 5,
         "session": "s", "client": "claude-code", "source": "import:x", "tier": "file",
         "origin": {"path": "/a", "part": "p", "line": 3}, "project": "ledger",
@@ -167,7 +167,7 @@ def test_an_entry_goes_with_all_that_is_known_of_it():
 
 
 @pytest.mark.parametrize(
-    ("entry", "cargo_", "named", "owner"),
+    ("memory", "file_", "named", "owner"),
     [
         ({}, {}, None, ("global", None)),
         ({}, {"directory": "/d"}, None, ("current", "/d")),
@@ -178,14 +178,16 @@ def test_an_entry_goes_with_all_that_is_known_of_it():
         ({"project": "p", "directory": "/e"}, {}, "global", ("global", None)),
     ],
 )
-def test_the_nearest_project_counts_and_the_user_s_word_most(entry, cargo_, named, owner):
+def test_the_project_is_the_users_else_that_of_the_memory_else_that_of_the_file(
+    memory, file_, named, owner
+):
     sent = memory_request(
-        ForeignMemory("t", "x", **entry), cargo(**cargo_), ImportOptions("s", project=named)
+        ForeignMemory("t", "x", **memory), file(**file_), ImportOptions("s", project=named)
     )
     assert (sent["project"], sent.get("directory")) == owner
     assert sent["origin"].get("moves") == (True if named else None)
 
 
-def test_marks_of_one_project_are_not_those_of_another():
-    assert ImportOptions("import:x").key("/a") == "import:x:/a"
-    assert ImportOptions("import:x", project="p").key("/a") == "import:x@p:/a"
+def test_each_project_has_checkpoints_of_its_own():
+    assert ImportOptions("import:x").checkpoint_prefix == "import:x:"
+    assert ImportOptions("import:x", project="p").checkpoint_prefix == "import:x@p:"

@@ -19,23 +19,23 @@ GRAPH = [
 
 
 def read(records, at=7):
-    trouble = ReadIssues()
+    issues = ReadIssues()
     lines = [r if isinstance(r, bytes) else json.dumps(r).encode() for r in records]
-    return knowledge_graph.read_graph(lines, at, trouble), trouble
+    return knowledge_graph.read_graph(lines, at, issues), issues
 
 
 def test_an_entity_is_a_fact_of_its_observations_and_relations():
-    (ann, acme), trouble = read(GRAPH)
+    (ann, acme), issues = read(GRAPH)
     assert ann.title == "Ann Lee (person)"
     assert ann.text == "Ann Lee (person)\n- likes tea\n- Ann Lee works at Acme"
     assert (ann.kind, ann.part, ann.line, ann.at, ann.tags) == (
         Kind.FACT, "Ann Lee", 1, 7, ("person",),
     )  # fmt: skip
     assert acme.text == "Acme (company)\n- Ann Lee works at Acme"
-    assert trouble == ReadIssues()
+    assert issues == ReadIssues()
 
 
-def test_what_is_broken_is_told_by_its_line_and_costs_nothing_else():
+def test_a_broken_line_is_reported_and_costs_nothing_else():
     broken = [
         b"{no",
         b"",
@@ -44,14 +44,14 @@ def test_what_is_broken_is_told_by_its_line_and_costs_nothing_else():
         b'{"type":"relation","from":"a"}',
         b"\xff",
     ]
-    found, trouble = read([GRAPH[0], *broken])
+    found, issues = read([GRAPH[0], *broken])
     assert [one.part for one in found] == ["Ann Lee"]
-    assert [where.partition(":")[0] for where in trouble.broken] == [
+    assert [where.partition(":")[0] for where in issues.broken] == [
         "line 2", "line 4", "line 5", "line 7", "line 6",
     ]  # fmt: skip
 
 
-def test_an_entity_that_is_told_twice_is_one_and_one_that_is_only_related_is_one_too():
+def test_repeated_and_only_related_entities_are_one_each():
     again = {**GRAPH[0], "observations": ["likes tea", {"content": "plays chess"}]}
     found, _ = read(
         [*GRAPH[:1], again, {"from": "Ann Lee", "to": "Bob", "relationType": "knows"}]
@@ -67,7 +67,7 @@ def test_a_graph_in_one_object_is_read_too():
     assert [one.part for one in read([whole])[0]] == ["Ann Lee", "Acme"]
 
 
-def test_an_entity_that_knows_too_much_is_cut():
+def test_an_entity_with_many_observations_is_split():
     large = {**GRAPH[0], "observations": [f"{n} " + "word " * 500 for n in range(40)]}
     found, _ = read([large])
     assert [one.part for one in found] == [
@@ -76,7 +76,7 @@ def test_an_entity_that_knows_too_much_is_cut():
         "Ann Lee [3]",
         "Ann Lee [4]",
     ]
-    assert all(len(one.text.encode()) <= record.TEXT_BYTES for one in found)
+    assert all(len(one.text.encode()) <= record.TEXT_BYTES_MAX for one in found)
 
 
 @pytest.mark.parametrize("value", [None, 3, "text", {}, [None, 3, []]])

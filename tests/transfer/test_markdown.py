@@ -4,18 +4,19 @@ from hypothesis import strategies as st
 
 from memd.models import Kind
 from memd.transfer import markdown, record
+from memd.transfer.markdown import split_front_matter
 
 LONG = "The wheel turns at a steady speed. " * 60
 
 
-def test_a_short_note_stays_whole():
+def test_a_short_note_is_one_memory():
     (one,) = markdown.read_note("a/b.md", "# A\n\ntext\n\n## B\nmore\n", 7)
     assert (one.title, one.part, one.line, one.at) == ("a/b.md", "", 1, 7)
     assert one.text == "# A\n\ntext\n\n## B\nmore"
     assert one.kind is Kind.NOTE
 
 
-def test_a_long_note_is_parted_at_its_headings():
+def test_a_long_note_is_split_at_its_headings():
     text = f"before\n\n# A\nown words\n\n## B\n{LONG}\n### C\ntail\n## D\n{LONG}"
     parts = markdown.read_note("n.md", text, 7)
     assert [(one.part, one.line) for one in parts] == [
@@ -29,43 +30,43 @@ def test_a_long_note_is_parted_at_its_headings():
     assert parts[2].text.startswith("## B\n")
 
 
-def test_a_heading_without_words_of_its_own_stands_above_the_first_below_it():
+def test_a_heading_without_text_goes_with_the_first_section_below_it():
     parts = markdown.read_note("n.md", f"# A\n\n## B\n{LONG}\n## C\n{LONG}", 7)
     assert [one.part for one in parts] == ["A › B", "A › C"]
     assert [one.text[:9] for one in parts] == ["# A\n\n## B", "## C\nThe "]
 
 
-def test_headings_that_are_called_the_same_are_told_apart():
+def test_equal_headings_are_numbered():
     parts = markdown.read_note("n.md", f"# A\n{LONG}\n# A\n{LONG}\n#\n{LONG}", 7)
     assert [one.part for one in parts] == ["A", "A (2)", "…"]
 
 
-def test_what_looks_like_a_heading_in_code_is_none():
+def test_a_heading_in_a_code_block_does_not_split():
     parts = markdown.read_note(
         "n.md", f"# A\n```sh\n# no\n```\n~~~\n## no\n~~~\n{LONG}\n# B\n{LONG}", 7
     )
     assert [one.part for one in parts] == ["A", "B"]
 
 
-def test_underlined_headings_part_a_note_and_tables_and_rules_do_not():
+def test_underlined_headings_split_a_note_and_tables_and_rules_do_not():
     text = f"Top\n===\n{LONG}\n\nSub\n---\n{LONG}\n\n| a |\n---\n\n- x\n---\n\n---\n"
     assert [one.part for one in markdown.read_note("n.md", text, 7)] == ["Top", "Top › Sub"]
 
 
-def test_a_heading_is_named_without_its_marks():
+def test_a_part_is_named_by_the_heading_without_its_markup():
     parts = markdown.read_note("n.md", f"## [The *plan*](x.md) ##\n{LONG}\n## B\n{LONG}", 7)
     assert parts[0].part == "The *plan"
 
 
-def test_a_section_that_is_too_large_is_cut_into_pieces():
+def test_a_section_that_is_too_large_is_cut():
     parts = markdown.read_note("n.md", "# A\n" + (LONG + "\n\n") * 60, 7)
     assert len(parts) == 4
     assert [one.part for one in parts[:2]] == ["A", "A [2]"]
     assert parts[1].title == "n.md › A (2 of 4)"
-    assert all(len(one.text.encode()) <= record.TEXT_BYTES for one in parts)
+    assert all(len(one.text.encode()) <= record.TEXT_BYTES_MAX for one in parts)
 
 
-def test_the_block_at_the_top_gives_title_tags_date_and_kind():
+def test_front_matter_gives_title_tags_date_and_kind():
     text = "\ufeff---\r\ntitle: Guide\r\ntags: [x]\r\ndate: 2024-01-02\r\ntype: decision\r\n---\r\nb\r\n"
     (one,) = markdown.read_note("n.md", text, 7)
     assert (one.title, one.text, one.tags, one.kind) == (
@@ -78,7 +79,7 @@ def test_the_block_at_the_top_gives_title_tags_date_and_kind():
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "---\ntitle: a\n---\n"])
-def test_a_note_that_says_nothing_makes_no_memory(text):
+def test_an_empty_note_makes_no_memory(text):
     assert markdown.read_note("n.md", text, 7) == []
 
 
@@ -89,7 +90,7 @@ def test_a_very_long_title_keeps_its_last_heading():
 
 @example(["text", "===", "## B", LONG, LONG])
 @given(st.lists(st.sampled_from(["# A", "## B", "###", "===", "---", "```", "text", "", LONG])))
-def test_every_line_is_in_some_part_and_no_part_is_called_like_another(lines):
+def test_every_line_is_in_some_part_and_part_names_are_unique(lines):
     parts = markdown.read_note("n.md", "\n".join(lines), 7)
     names = [one.part for one in parts]
     assert len(set(names)) == len(names)
@@ -97,7 +98,7 @@ def test_every_line_is_in_some_part_and_no_part_is_called_like_another(lines):
     assert all(line in text for line in lines if line in {"text", LONG})
 
 
-def test_a_heading_of_marks_and_blanks_is_read_once():
+def test_a_long_heading_is_parsed_in_linear_time():
     for line in (
         "[" * 200_000,
         "[a](" * 200_000,
@@ -118,6 +119,109 @@ def test_a_heading_of_marks_and_blanks_is_read_once():
         ("A `b` #\t", "A `b"),
     ],
 )
-def test_a_heading_loses_its_marks_at_both_ends(heading, name):
+def test_a_heading_loses_its_markup_at_both_ends(heading, name):
     parts = markdown.read_note("n.md", f"# {heading}\n\n{LONG}\n\n# Z\n\n{LONG}", 7)
     assert parts[0].part == name
+
+
+FRONT_MATTER = """---
+# a comment
+title: "Setup: the guide"
+tags: [ops, 'deploy']
+Date: 2024-01-02
+aliases:
+  - one
+  - two
+description: >
+  folded
+  text
+metadata:
+  type: feedback
+---
+body
+"""
+
+
+def test_front_matter_of_the_usual_forms_is_parsed():
+    front = split_front_matter(FRONT_MATTER)
+    assert front.one("title") == "Setup: the guide"
+    assert front.many("tags") == ["ops", "deploy"]
+    assert front.one("created", "date") == "2024-01-02"
+    assert front.many("aliases") == ["one", "two"]
+    assert front.one("description") == "folded text"
+    assert front.one("type", "metadata.type") == "feedback"
+    assert (front.body, front.line) == ("body\n", 15)
+
+
+def test_toml_and_tags_between_commas_are_parsed():
+    front = split_front_matter('+++\ntitle = "A"\ntags = "x, y"\n+++\nb')
+    assert (front.one("title"), front.many("tags"), front.body) == ("A", ["x", "y"], "b")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "---\n", "---\n\ntext\n\n---\nmore", "a: b\n---\n", "--- a"]
+)
+def test_a_horizontal_rule_is_no_front_matter(text):
+    front = split_front_matter(text)
+    assert (front.fields, front.body, front.line) == ({}, text, 1)
+
+
+@given(st.text(st.sampled_from("ab:=-[]>|\"' \n#"), max_size=200))
+def test_no_front_matter_raises(block):
+    split_front_matter(f"---\n{block}\n---\nbody")
+
+
+MEMORY = """---
+name: deploy-on-friday
+description: never deploy on a Friday
+metadata:
+  type: feedback
+---
+No deploys on Fridays. **Why:** the outage in May.
+"""
+
+
+def read_memory(text, path="note.md", beside=()):
+    return markdown.read_claude_memory(path, text, 7, beside)
+
+
+def test_a_memory_file_is_titled_and_typed_by_its_front_matter():
+    ((one,), why) = read_memory(MEMORY)
+    assert one.title == "deploy-on-friday: never deploy on a Friday"
+    assert one.text == "No deploys on Fridays. **Why:** the outage in May."
+    assert (one.kind, one.tags, one.line, one.at) == (Kind.INSTRUCTION, ("feedback",), 7, 7)
+    assert why == ""
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind"),
+    [("user", Kind.FACT), ("project", Kind.FACT), ("reference", Kind.NOTE), ("x", Kind.NOTE)],
+)
+def test_each_type_of_memory_file_has_its_kind(type_, kind):
+    ((one,), _) = read_memory(f"---\nname: a\ntype: {type_}\n---\nb")
+    assert one.kind is kind
+
+
+def test_the_index_of_memory_files_makes_no_memory():
+    index = "# Memory\n\n- [Deploys](deploy.md) — never on Fridays\n* [User](./user.md)\n"
+    assert read_memory(index, "MEMORY.md", {"deploy.md", "user.md"}) == (
+        [],
+        "an index of the notes beside it",
+    )
+
+
+def test_other_text_in_the_index_is_imported():
+    index = "- [Gone](gone.md) — still told here\n- [There](there.md) — x\n- run `make test`\n"
+    ((one,), _) = read_memory(index, "MEMORY.md", {"there.md"})
+    assert one.text == "- [Gone](gone.md) — still told here\n- run `make test`"
+    assert one.title == "MEMORY.md"
+
+
+def test_an_empty_memory_file_is_reported():
+    assert read_memory("---\nname: a\n---\n\n") == ([], "empty")
+
+
+def test_unclosed_links_are_parsed_in_linear_time():
+    for line in ("- " + "](a" * 500_000, "- " + "](a" * 500_000 + ")"):
+        memories, _ = read_memory(f"{line}\nkeep this\n", "MEMORY.md", {"b.md"})
+        assert "keep this" in memories[-1].text

@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.transfer import record
+from memd.transfer.record import ForeignMemory
 
 
 @pytest.mark.parametrize(
@@ -18,13 +19,17 @@ from memd.transfer import record
         ("soon", None),
         ("99999999999999999999", None),
         ("1950-01-01", None),
+        ("0001-01-01T00:00:00Z", None),
+        ("2026-11-20T15:26:10.158", 1_795_188_370_158),
+        ("", None),
+        (5, None),
     ],
 )
-def test_a_time_is_read_as_people_and_programs_write_it(given_, at):
+def test_times_of_people_and_programs_are_parsed(given_, at):
     assert record.parse_time_ms(given_) == at
 
 
-def test_a_short_text_is_one_piece():
+def test_a_short_text_is_not_cut():
     assert record.split_text("a\n\nb") == ["a\n\nb"]
 
 
@@ -37,15 +42,15 @@ def test_a_long_text_is_cut_between_paragraphs():
 
 
 @given(st.text(st.sampled_from("aé\n "), min_size=1, max_size=400))
-def test_no_piece_is_too_large_and_no_word_is_lost(seed):
+def test_no_piece_is_too_large_and_no_character_is_lost(seed):
     text = seed * 400
     cut = record.split_text(text)
-    assert all(len(piece.encode()) <= record.TEXT_BYTES for piece in cut)
+    assert all(len(piece.encode()) <= record.TEXT_BYTES_MAX for piece in cut)
     bare = "".join(text.split())
     assert "".join("".join(cut).split()) == bare
 
 
-def test_tags_files_and_parts_fit_the_wire():
+def test_tags_files_and_part_names_are_limited():
     assert record.clean_tags([" #a ", "", "a", "b\nc"]) == ("a", "b c")
     assert len(record.clean_tags(str(n) for n in range(50))) == 20
     assert record.clean_files(["/a", "x" * 2_000, "", "/a"]) == ("/a",)
@@ -53,4 +58,12 @@ def test_tags_files_and_parts_fit_the_wire():
     one, other = record.part_name("x" * 900 + "1"), record.part_name("x" * 900 + "2")
     assert one != other
     assert len(one) < 500
-    assert len(record.make_title("word " * 100, "(1 of 2)")) <= record.TITLE_CHARACTERS
+
+
+def test_a_memory_with_a_long_text_is_split_into_numbered_ones():
+    long = ForeignMemory("word " * 100, "line of text\n" * 6_000, "a", line=3)
+    first, second = record.split_memory(long)
+    assert len(first.title) <= record.TITLE_CHARACTERS_MAX
+    assert (first.part, second.part, second.line) == ("a", "a [2]", 3)
+    (one, other) = record.split_memory(ForeignMemory("title", "x\n" * 25_000))
+    assert [one.title, other.title] == ["title (1 of 2)", "title (2 of 2)"]

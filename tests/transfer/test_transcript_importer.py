@@ -27,8 +27,8 @@ def files(config):
     return find_transcripts(None, {"CLAUDE_CONFIG_DIR": str(config)})
 
 
-class Listener:
-    """Remembers what it is sent, and answers that it was stored."""
+class FakeDaemon:
+    """Records what it is sent, and answers that it was stored."""
 
     def __init__(self):
         self.batches = []
@@ -40,8 +40,8 @@ class Listener:
     receipt = {"outcome": "stored"}  # noqa: RUF012  # never written to
 
     @property
-    def captures(self):
-        return [capture for batch in self.batches for capture in batch]
+    def events(self):
+        return [event for batch in self.batches for event in batch]
 
 
 def silent(*_):
@@ -52,16 +52,21 @@ NOW = 4_000_000_000_000
 """Long after every file here was written."""
 
 
-def carry(files, send, marks, progress=silent, *, dry_run=False, now=NOW):
-    """Import these; the report."""
+def run_import(files, send, checkpoints, progress=silent, *, dry_run=False, now=NOW):
     report = TranscriptImportReport(is_dry_run=dry_run)
     transcript_importer.import_transcripts(
-        files, send, marks, progress, truncate=truncate.clean_payload, report=report, now=now
+        files,
+        send,
+        checkpoints,
+        progress,
+        truncate=truncate.clean_payload,
+        report=report,
+        now=now,
     )
     return report
 
 
-def prompts(path, count, words="hello"):
+def write_prompts(path, count, words="hello"):
     line = {"type": "user", "sessionId": "s", "cwd": "/p", "message": {"content": words}}
     path.write_text(
         "".join(
@@ -84,46 +89,46 @@ def test_transcripts_are_found_where_claude_code_keeps_them_oldest_first(config,
     (tmp_path / "home" / ".claude").symlink_to(config)
     assert len(find_transcripts(None, {"HOME": str(tmp_path / "home")})) == 4
     assert find_transcripts([str(folder / "x.jsonl")], {}) == [str(folder / "x.jsonl")]
-    assert find_transcripts(None, {"HOME": str(tmp_path / "nobody")}) == []
+    assert find_transcripts(None, {"HOME": str(tmp_path / "none")}) == []
 
 
-def test_everything_is_handed_over_as_an_import(files):
-    listener, marks, steps = Listener(), {}, []
-    report = carry(files, listener, marks, lambda *step: steps.append(step))
-    assert report.outcomes == {"stored": len(listener.captures)}
+def test_all_events_are_sent_as_an_import(files):
+    daemon, checkpoints, steps = FakeDaemon(), {}, []
+    report = run_import(files, daemon, checkpoints, lambda *step: steps.append(step))
+    assert report.outcomes == {"stored": len(daemon.events)}
     assert report.events["UserPromptSubmit"] == 6
-    assert sorted(report.done) == sorted(files) == sorted(marks)
-    assert {(c["client"], c["source"], c["directory"]) for c in listener.captures} == {
+    assert sorted(report.done) == sorted(files) == sorted(checkpoints)
+    assert {(c["client"], c["source"], c["directory"]) for c in daemon.events} == {
         ("claude-code", "import", "/home/dev/ledger")
     }
-    assert all(isinstance(c["at"], int) for c in listener.captures)
+    assert all(isinstance(c["at"], int) for c in daemon.events)
     sizes = [done for _, done, _ in steps]
     assert sizes == sorted(sizes)
     assert sizes[-1] == steps[-1][2] == sum(Path(f).stat().st_size for f in files)
 
 
 def test_a_file_that_has_not_changed_is_not_read_again(files):
-    marks = {}
-    carry(files, Listener(), marks)
+    checkpoints = {}
+    run_import(files, FakeDaemon(), checkpoints)
     Path(files[0]).open("a").close()
     os.utime(files[1], (5, 5))
-    listener = Listener()
-    report = carry(files, listener, marks)
+    daemon = FakeDaemon()
+    report = run_import(files, daemon, checkpoints)
     assert report.done == [files[1]]
     assert len(report.unchanged) == 2
-    assert listener.captures
+    assert daemon.events
 
 
-def test_a_dry_run_sends_nothing_and_marks_nothing(files):
-    marks = {}
-    report = carry(files, None, marks, dry_run=True)
+def test_a_dry_run_stores_nothing_and_sets_no_checkpoint(files):
+    checkpoints = {}
+    report = run_import(files, None, checkpoints, dry_run=True)
     assert report.events["Stop"] == 6
-    assert (marks, report.outcomes) == ({}, {})
-    listener = Listener()
-    listener.receipt = {"outcome": "filtered", "reason": "ignored path: x"}
-    report = carry(files, listener, marks, dry_run=True)
-    assert marks == {}
-    assert report.outcomes == {"filtered": 25} == {"filtered": len(listener.captures)}
+    assert (checkpoints, report.outcomes) == ({}, {})
+    daemon = FakeDaemon()
+    daemon.receipt = {"outcome": "filtered", "reason": "ignored path: x"}
+    report = run_import(files, daemon, checkpoints, dry_run=True)
+    assert checkpoints == {}
+    assert report.outcomes == {"filtered": 25} == {"filtered": len(daemon.events)}
     assert report.reasons == {"ignored path: x": 25}
 
 
@@ -131,7 +136,8 @@ def test_a_dry_run_counts_what_a_fork_copied_once(files, tmp_path):
     fork = tmp_path / "fork.jsonl"
     fork.write_text(Path(files[0]).read_text().replace(Path(files[0]).stem, "f0"))
     once, both = (
-        carry(found, None, {}, dry_run=True) for found in ([files[0]], [files[0], str(fork)])
+        run_import(found, None, {}, dry_run=True)
+        for found in ([files[0]], [files[0], str(fork)])
     )
     assert both.events == once.events
     assert both.skipped["copied from another session"] > 5
@@ -141,15 +147,15 @@ def test_one_bad_file_never_stops_the_rest(files, tmp_path):
     torn = tmp_path / "torn.jsonl"
     torn.write_bytes(b"\0\xff{\n" + Path(files[0]).read_bytes()[:-40])
     gone = str(tmp_path / "gone.jsonl")
-    marks = {}
-    report = carry([gone, str(torn), str(tmp_path), *files], Listener(), marks)
+    checkpoints = {}
+    report = run_import([gone, str(torn), str(tmp_path), *files], FakeDaemon(), checkpoints)
     assert set(report.failed) == {gone, str(tmp_path)}
-    assert set(marks) == {str(torn), *files}
+    assert set(checkpoints) == {str(torn), *files}
     assert report.skipped["broken line"] == 2
 
 
-def test_pipes_devices_and_dangling_links_of_a_directory_are_not_waited_for(tmp_path):
-    prompts(tmp_path / "real.jsonl", 1)
+def test_pipes_devices_and_dangling_links_are_not_read(tmp_path):
+    write_prompts(tmp_path / "real.jsonl", 1)
     os.mkfifo(tmp_path / "pipe.jsonl")
     (tmp_path / "endless.jsonl").symlink_to("/dev/zero")
     (tmp_path / "dangling.jsonl").symlink_to(tmp_path / "nowhere")
@@ -157,73 +163,73 @@ def test_pipes_devices_and_dangling_links_of_a_directory_are_not_waited_for(tmp_
     assert find_transcripts([str(tmp_path)], {}) == [str(tmp_path / "real.jsonl")]
 
 
-def test_a_file_whose_events_were_not_taken_is_not_marked(files):
-    listener = Listener()
+def test_a_file_whose_events_were_not_taken_gets_no_checkpoint(files):
+    daemon = FakeDaemon()
 
     def send(batch):
-        if len(listener.batches) == 1:
-            listener.batches.append([])
+        if len(daemon.batches) == 1:
+            daemon.batches.append([])
             raise Broken("no room")
-        return listener(batch)
+        return daemon(batch)
 
-    marks = {}
-    report = carry(files, send, marks)
+    checkpoints = {}
+    report = run_import(files, send, checkpoints)
     assert report.failed == {files[1]: "no room"}
-    assert set(marks) == {files[0], files[2]}
+    assert set(checkpoints) == {files[0], files[2]}
 
 
-def test_with_nobody_listening_the_import_ends(files):
+def test_without_a_daemon_the_import_ends(files):
     def send(_):
         raise Unreachable
 
-    marks = {}
+    checkpoints = {}
     with pytest.raises(Unreachable):
-        carry(files, send, marks)
-    assert marks == {}
+        run_import(files, send, checkpoints)
+    assert checkpoints == {}
 
 
 def test_batches_are_bounded_by_number_and_bytes(tmp_path, monkeypatch):
-    prompts(tmp_path / "many.jsonl", 450)
-    listener = Listener()
-    carry([str(tmp_path / "many.jsonl")], listener, {})
-    assert [len(batch) for batch in listener.batches] == [200, 200, 50]
+    write_prompts(tmp_path / "many.jsonl", 450)
+    daemon = FakeDaemon()
+    run_import([str(tmp_path / "many.jsonl")], daemon, {})
+    assert [len(batch) for batch in daemon.batches] == [200, 200, 50]
     monkeypatch.setattr(transcript_importer, "BATCH_BYTES_MAX", 10_000)
-    prompts(tmp_path / "big.jsonl", 10, "word " * 1_000)
-    listener = Listener()
-    carry([str(tmp_path / "big.jsonl")], listener, {})
-    assert [len(batch) for batch in listener.batches] == [1] * 10
+    write_prompts(tmp_path / "big.jsonl", 10, "word " * 1_000)
+    daemon = FakeDaemon()
+    run_import([str(tmp_path / "big.jsonl")], daemon, {})
+    assert [len(batch) for batch in daemon.batches] == [1] * 10
 
 
-def test_what_is_too_large_is_passed_over_and_counted(tmp_path, monkeypatch):
+def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(transcript_importer, "TRANSCRIPT_LINE_BYTES_MAX", 2_000)
     file = tmp_path / "a.jsonl"
-    prompts(file, 1, "word " * 2_000)
+    write_prompts(file, 1, "word " * 2_000)
     long_line = file.read_bytes()
-    prompts(file, 2)
+    write_prompts(file, 2)
     file.write_bytes(long_line + file.read_bytes())
-    report = carry([str(file)], Listener(), {})
+    report = run_import([str(file)], FakeDaemon(), {})
     assert report.skipped == {"line too long": 1}
     assert report.outcomes == {"stored": 2}
 
 
-def test_an_event_that_fits_no_line_is_truncated(tmp_path):
-    prompts(tmp_path / "a.jsonl", 2, "word " * 1_000_000)
-    listener = Listener()
-    report = carry([str(tmp_path / "a.jsonl")], listener, {})
+def test_an_event_that_is_too_large_for_a_request_is_truncated(tmp_path):
+    write_prompts(tmp_path / "a.jsonl", 2, "word " * 1_000_000)
+    daemon = FakeDaemon()
+    report = run_import([str(tmp_path / "a.jsonl")], daemon, {})
     assert (report.skipped, report.outcomes) == ({}, {"stored": 2})
-    assert all(len(json.dumps(batch)) < LINE_BYTES_MAX // 2 for batch in listener.batches)
-    assert all("characters cut" in one["payload"]["prompt"] for one in listener.captures)
+    assert all(len(json.dumps(batch)) < LINE_BYTES_MAX // 2 for batch in daemon.batches)
+    assert all("characters cut" in one["payload"]["prompt"] for one in daemon.events)
 
 
-def test_what_fits_no_line_even_truncated_is_counted(tmp_path, monkeypatch):
-    prompts(tmp_path / "a.jsonl", 2)
+def test_an_event_that_is_too_large_even_truncated_is_counted(tmp_path, monkeypatch):
+    write_prompts(tmp_path / "a.jsonl", 2)
     file = tmp_path / "a.jsonl"
     monkeypatch.setattr(transcript_importer, "REQUEST_BYTES_MAX", 10)
-    report = carry([str(file)], Listener(), {})
+    report = run_import([str(file)], FakeDaemon(), {})
     assert report.skipped["too large to hand over"] == 2
 
 
-def test_of_a_directory_with_settings_only_the_projects_are_read(config):
+def test_of_a_configuration_directory_only_the_projects_are_read(config):
     (config / "settings.json").write_text("{}")
     (config / "history.jsonl").write_text('{"display": "typed"}\n')
     found = find_transcripts([str(config)], {})
@@ -231,10 +237,10 @@ def test_of_a_directory_with_settings_only_the_projects_are_read(config):
     assert all("/projects/" in path for path in found)
 
 
-def test_both_directories_that_claude_code_has_used_are_looked_into(config, tmp_path):
+def test_both_directories_of_claude_code_are_searched(config, tmp_path):
     home = tmp_path / "home"
     (home / ".claude" / "projects" / "-p").mkdir(parents=True)
-    prompts(home / ".claude" / "projects" / "-p" / "s.jsonl", 1)
+    write_prompts(home / ".claude" / "projects" / "-p" / "s.jsonl", 1)
     (home / ".config").mkdir()
     (home / ".config" / "claude").symlink_to(config)
     assert len(find_transcripts(None, {"HOME": str(home)})) == 4
@@ -242,39 +248,39 @@ def test_both_directories_that_claude_code_has_used_are_looked_into(config, tmp_
     assert len(find_transcripts(None, elsewhere)) == 1
 
 
-def test_a_file_that_is_being_written_brings_the_rest_the_next_time(tmp_path):
+def test_a_growing_file_is_read_again_the_next_time(tmp_path):
     file = tmp_path / "live.jsonl"
-    prompts(file, 2)
-    said = {
+    write_prompts(file, 2)
+    reply = {
         "type": "assistant",
         "sessionId": "s",
         "message": {"content": [{"type": "text", "text": "So far"}]},
     }
     file.write_bytes(
-        file.read_bytes() + json.dumps(said).encode() + b'\n{"type": "user", "sess'
+        file.read_bytes() + json.dumps(reply).encode() + b'\n{"type": "user", "sess'
     )
-    marks, listener = {}, Listener()
+    checkpoints, daemon = {}, FakeDaemon()
     now = file.stat().st_mtime_ns // 1_000_000
-    report = carry([str(file)], listener, marks, now=now)
+    report = run_import([str(file)], daemon, checkpoints, now=now)
     assert report.growing == [str(file)]
-    assert marks == {}
-    assert [c["payload"]["hook_event_name"] for c in listener.captures] == [
-        "UserPromptSubmit"
-    ] * 2
-    report = carry([str(file)], Listener(), marks, now=now + transcript_importer.QUIET_MS)
-    assert (report.growing, list(marks)) == ([], [str(file)])
+    assert checkpoints == {}
+    assert [c["payload"]["hook_event_name"] for c in daemon.events] == ["UserPromptSubmit"] * 2
+    report = run_import(
+        [str(file)], FakeDaemon(), checkpoints, now=now + transcript_importer.QUIET_MS
+    )
+    assert (report.growing, list(checkpoints)) == ([], [str(file)])
     assert report.events["Stop"] == 1
 
 
-def test_a_line_without_a_time_is_no_younger_than_its_file(tmp_path):
-    prompts(tmp_path / "a.jsonl", 1)
+def test_a_line_without_a_time_has_that_of_its_file(tmp_path):
+    write_prompts(tmp_path / "a.jsonl", 1)
     os.utime(tmp_path / "a.jsonl", (1_700_000_000, 1_700_000_000))
-    listener = Listener()
-    carry([str(tmp_path / "a.jsonl")], listener, {})
-    assert listener.captures[0]["at"] == 1_700_000_000_000
+    daemon = FakeDaemon()
+    run_import([str(tmp_path / "a.jsonl")], daemon, {})
+    assert daemon.events[0]["at"] == 1_700_000_000_000
 
 
-def test_a_long_result_is_brought_whole_and_a_lost_one_is_counted(tmp_path):
+def test_a_saved_result_is_imported_whole_and_a_lost_one_is_counted(tmp_path):
     session = "319a6304-209e-442a-844b-fd52e826e7ff"
     results = tmp_path / session / "tool-results"
     results.mkdir(parents=True)
@@ -288,34 +294,34 @@ def test_a_long_result_is_brought_whole_and_a_lost_one_is_counted(tmp_path):
                   {"type": "user", "sessionId": session, "message": {"content": [result]}}]  # fmt: skip
     file = tmp_path / f"{session}.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    listener = Listener()
-    report = carry([str(file)], listener, {})
-    responses = [c["payload"]["tool_response"] for c in listener.captures]
+    daemon = FakeDaemon()
+    report = run_import([str(file)], daemon, {})
+    responses = [c["payload"]["tool_response"] for c in daemon.events]
     assert responses[0] == "error on line 7\n" * 5_000
     assert "Full output saved to" in responses[1]
     assert report.skipped == {"the rest of a long result": 1}
 
 
-def test_a_subagent_s_file_is_told_with_its_description(tmp_path):
+def test_the_file_of_a_subagent_is_imported_with_its_type(tmp_path):
     folder = tmp_path / "s" / "subagents"
     folder.mkdir(parents=True)
     line = {"type": "assistant", "isSidechain": True, "sessionId": "s", "agentId": "a1",
             "message": {"content": [{"type": "text", "text": "Found."}]}}  # fmt: skip
     (folder / "agent-a1.jsonl").write_text(json.dumps(line) + "\n")
     (folder / "agent-a1.meta.json").write_text('{"agentType": "Explore"}')
-    listener = Listener()
-    carry(find_transcripts([str(tmp_path)], {}), listener, {})
-    (capture,) = listener.captures
-    assert capture["payload"]["agent_type"] == "Explore"
-    assert capture["payload"]["session_id"] == "s"
+    daemon = FakeDaemon()
+    run_import(find_transcripts([str(tmp_path)], {}), daemon, {})
+    (event,) = daemon.events
+    assert event["payload"]["agent_type"] == "Explore"
+    assert event["payload"]["session_id"] == "s"
 
 
-def test_a_request_holds_no_more_values_than_the_wire_takes(tmp_path, monkeypatch):
+def test_a_request_has_no_more_values_than_the_daemon_takes(tmp_path, monkeypatch):
     monkeypatch.setattr(transcript_importer, "REQUEST_VALUES_MAX", 100)
-    listener = Listener()
-    prompts(tmp_path / "a.jsonl", 40)
-    report = carry([str(tmp_path / "a.jsonl")], listener, {})
+    daemon = FakeDaemon()
+    write_prompts(tmp_path / "a.jsonl", 40)
+    report = run_import([str(tmp_path / "a.jsonl")], daemon, {})
     assert report.failed == {}
-    assert len(listener.captures) == 40
-    assert max(sum(map(json.dumps(batch).count, ",[{")) for batch in listener.batches) <= 150
-    assert len(listener.batches) > 1
+    assert len(daemon.events) == 40
+    assert max(sum(map(json.dumps(batch).count, ",[{")) for batch in daemon.batches) <= 150
+    assert len(daemon.batches) > 1

@@ -1,4 +1,4 @@
-"""Transcripts: they tell what the hooks told, and nothing that nobody said or did."""
+"""Transcripts give the payloads that the hooks gave, and nothing that was not said or done."""
 
 import json
 from pathlib import Path
@@ -31,8 +31,8 @@ def read(*files, seen=None):
     return found
 
 
-def told(*lines, reader=None, is_growing=False):
-    """What a reader makes of these lines, given as dicts or raw text."""
+def read_lines(*lines, reader=None, is_growing=False):
+    """The payloads of these lines, given as dicts or raw text."""
     reader = reader or TranscriptReader()
     found = [
         p
@@ -138,8 +138,8 @@ def test_times_and_directories_are_those_of_the_session():
     assert {p.directory for p in read(*LEDGER)} == {"/home/dev/ledger"}
 
 
-def test_a_turn_is_its_prompt_its_results_and_its_last_word():
-    payloads, _ = told(
+def test_a_turn_is_its_prompt_its_results_and_its_last_text():
+    payloads, _ = read_lines(
         user("Fix it"),
         assistant(text("Let me look.")),
         assistant(call("t1", command="make")),
@@ -163,8 +163,8 @@ def test_a_turn_is_its_prompt_its_results_and_its_last_word():
     assert (stop["last_assistant_message"], stop["prompt_id"]) == ("Fixed.", "p1")
 
 
-def test_a_turn_that_was_broken_off_has_no_last_word():
-    payloads, skipped = told(
+def test_an_interrupted_turn_has_no_end():
+    payloads, skipped = read_lines(
         user("Fix it"), assistant(text("Let me look.")), assistant(call("t1")),
         user([text("[Request interrupted by user for tool use]")]), user("Other", turn="p2"),
     )  # fmt: skip
@@ -172,14 +172,16 @@ def test_a_turn_that_was_broken_off_has_no_last_word():
     assert skipped["interruption"] == 1
 
 
-def test_a_stop_that_a_hook_sent_back_to_work_is_told_twice():
+def test_a_turn_that_a_stop_hook_continued_has_two_ends():
     stop = {"type": "system", "subtype": "stop_hook_summary", "sessionId": "s"}
-    payloads, _ = told(user("Go"), assistant(text("One.")), stop, assistant(text("Two.")), stop)
+    payloads, _ = read_lines(
+        user("Go"), assistant(text("One.")), stop, assistant(text("Two.")), stop
+    )
     assert [p.get("last_assistant_message") for p in payloads] == [None, "One.", "Two."]
 
 
-def test_what_nobody_said_is_left_out_and_counted():
-    payloads, skipped = told(
+def test_what_was_not_said_is_left_out_and_counted():
+    payloads, skipped = read_lines(
         user("injected", isMeta=True),
         user("<command-name>/compact</command-name>"),
         user("<local-command-stdout>ok</local-command-stdout>"),
@@ -199,7 +201,7 @@ def test_what_nobody_said_is_left_out_and_counted():
 
 
 def test_our_own_tools_and_calls_that_never_ran_are_left_out():
-    payloads, skipped = told(
+    payloads, skipped = read_lines(
         assistant(call("t1", "mcp__memd__mem_search")), user([result("t1")]),
         assistant(call("t2")), user([result("t2", "<tool_use_error>no</tool_use_error>", is_error=True)]),
         assistant(call("t3")), user([result("t3", "The user doesn't want to proceed", is_error=True)]),
@@ -213,8 +215,8 @@ def test_our_own_tools_and_calls_that_never_ran_are_left_out():
     }
 
 
-def test_several_results_in_one_line_keep_each_its_own():
-    payloads, _ = told(
+def test_several_results_in_one_line_are_kept_apart():
+    payloads, _ = read_lines(
         assistant(call("t1"), call("t2")),
         user(
             [result("t1", "one"), result("t2", [text("two")])], toolUseResult={"stdout": "one"}
@@ -223,9 +225,9 @@ def test_several_results_in_one_line_keep_each_its_own():
     assert [p["tool_response"] for p in payloads] == ["one", [text("two")]]
 
 
-def test_a_subagent_is_told_with_its_name_and_its_last_word():
+def test_a_subagent_is_read_with_its_name_and_its_last_text():
     about = {"isSidechain": True, "agentId": "a1"}
-    payloads, _ = told(
+    payloads, _ = read_lines(
         user("task", **about), assistant(call("t1"), attributionAgent="Explore", **about),
         user([result("t1")], **about), assistant(text("Found."), **about),
     )  # fmt: skip
@@ -234,7 +236,7 @@ def test_a_subagent_is_told_with_its_name_and_its_last_word():
     assert payloads[1]["last_assistant_message"] == "Found."
 
 
-def test_a_compaction_is_told_without_the_words_around_it():
+def test_a_compaction_is_read_without_the_instructions_around_it():
     words = (
         "This session is being continued from a previous conversation.\n\n"
         "<system-reminder>tools</system-reminder>\nSummary:\nWe chose Redis.\n\nThen tests.\n\n"
@@ -242,20 +244,20 @@ def test_a_compaction_is_told_without_the_words_around_it():
     )
     boundary = {"type": "system", "subtype": "compact_boundary", "sessionId": "s",
                 "compactMetadata": {"trigger": "auto"}}  # fmt: skip
-    ((payload,), _) = told(boundary, user(words, isCompactSummary=True))
+    ((payload,), _) = read_lines(boundary, user(words, isCompactSummary=True))
     assert payload["compact_summary"] == "We chose Redis.\n\nThen tests."
     assert (payload["trigger"], payload["prompt_id"]) == ("auto", "p1")
 
 
-def test_a_file_that_was_forked_into_does_not_tell_it_again():
+def test_lines_copied_by_a_fork_are_left_out():
     seen = set()
     once = read(LEDGER[0], seen=seen)
     assert once
     assert read(LEDGER[0], seen=seen) == []
 
 
-def test_a_transcript_of_an_old_client_hangs_on_its_uuids():
-    payloads, _ = told(
+def test_a_transcript_of_an_old_client_is_identified_by_its_uuids():
+    payloads, _ = read_lines(
         user("Hi", turn=None, uuid="u1"),
         assistant(text("Yo."), uuid="u2"),
         user("Hi", turn=None, uuid="u3"),
@@ -284,7 +286,7 @@ async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
     ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
     original = captures(p.payload for p in read(LEDGER[0]))
     own = user("And now?", turn="0d2f51e2-1a7c-4a41-9d3a-c2f0f1c0a001", sessionId="f0")
-    copied, _ = told(*fork(LEDGER[0], "f0", marked=marked), own)
+    copied, _ = read_lines(*fork(LEDGER[0], "f0", marked=marked), own)
     assert len(copied) == len(original) + 1
     first, second = original, captures(copied)
     if fork_first:
@@ -299,19 +301,21 @@ async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
         assert by_key["f0"].title == "And now?"
 
 
-async def test_a_fork_of_a_session_that_only_the_hooks_told_stores_its_own_lines_alone(
+async def test_a_fork_of_a_session_captured_by_hooks_stores_only_its_own_lines(
     db, clock, tmp_path
 ):
     ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
     await ingestor.capture(of_hooks("ledger/hooks.jsonl"))
-    copied, _ = told(*(line for file in LEDGER for line in fork(file, "f0", marked=False)))
+    copied, _ = read_lines(
+        *(line for file in LEDGER for line in fork(file, "f0", marked=False))
+    )
     assert {r.outcome for r in await ingestor.capture(captures(copied))} == {"duplicate"}
 
 
-async def test_what_memd_itself_put_before_an_agent_is_not_imported(db, clock, tmp_path):
+async def test_context_injected_by_memd_is_not_imported(db, clock, tmp_path):
     ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
     block = '<recalled-memory source="memd" project="p">\nWe chose Redis.\n</recalled-memory>'
-    payloads, _ = told(
+    payloads, _ = read_lines(
         {"type": "attachment", "sessionId": "s", "attachment": {"type": "hook_additional_context", "content": [block]}},
         user(f"{block} Go on"), assistant(text(f"As remembered: {block}"), why="end_turn"),
     )  # fmt: skip
@@ -321,8 +325,8 @@ async def test_what_memd_itself_put_before_an_agent_is_not_imported(db, clock, t
     assert "Redis" not in str(found)
 
 
-def test_what_followed_a_private_prompt_is_told_to_nobody():
-    payloads, skipped = told(
+def test_the_turn_of_a_private_prompt_is_not_imported():
+    payloads, skipped = read_lines(
         user("<private>Call Anna.</private>"),
         assistant(call("t1")), user([result("t1", "Anna: 555")]), assistant(text("Called Anna.")),
         user("Now the tests", turn="p2"), assistant(text("Green.")),
@@ -332,9 +336,9 @@ def test_what_followed_a_private_prompt_is_told_to_nobody():
     assert skipped["of a private turn"] == 3
 
 
-def test_a_command_that_an_agent_answers_is_what_was_typed():
+def test_a_command_that_an_agent_answers_is_a_prompt_as_typed():
     wrapped = "<command-message>review</command-message>\n<command-name>/review</command-name>\n<command-args>auth.py</command-args>"
-    payloads, _ = told(
+    payloads, _ = read_lines(
         user("Before", turn="p0"), assistant(text("Yes.")),
         user(wrapped), user("Review this thoroughly …", isMeta=True), assistant(text("Fine.")),
         user("<command-name>/model</command-name>", turn="p2"),
@@ -347,12 +351,12 @@ def test_a_command_that_an_agent_answers_is_what_was_typed():
     assert payloads[2]["prompt_id"] == payloads[3]["prompt_id"] == "p1"
 
 
-def test_what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own():
+def test_a_prompt_typed_while_the_agent_worked_stands_alone():
     def queued(**held):
         about = {"type": "queued_command", "commandMode": "prompt", **held}
         return {"type": "attachment", "sessionId": "s", "uuid": "q1", "attachment": about}
 
-    payloads, skipped = told(
+    payloads, skipped = read_lines(
         {"type": "queue-operation", "operation": "enqueue", "sessionId": "s", "content": "Use tabs"},
         user("Fix it"), assistant(call("t1")), user([result("t1")]),
         queued(prompt="Use tabs", origin={"kind": "human"}),
@@ -369,37 +373,37 @@ def test_what_was_typed_while_the_agent_worked_is_a_prompt_of_its_own():
     assert skipped["not conversation"] == 4
 
 
-def test_text_before_more_work_is_no_last_word_even_at_the_end_of_the_file():
-    payloads, _ = told(user("Go"), assistant(text("Let me look."), why="tool_use"))
+def test_a_text_before_a_tool_call_is_not_the_end_of_a_turn():
+    payloads, _ = read_lines(user("Go"), assistant(text("Let me look."), why="tool_use"))
     assert names(payloads) == ["UserPromptSubmit"]
 
 
-def test_a_session_that_may_go_on_ends_only_where_the_client_says_so():
+def test_a_growing_session_ends_only_where_the_client_says_so():
     reader = TranscriptReader()
-    open_end, skipped = told(
+    open_end, skipped = read_lines(
         user("Go"), assistant(text("So far …")), reader=reader, is_growing=True
     )
     assert names(open_end) == ["UserPromptSubmit"]
     assert reader.is_open
     assert skipped["may not be the last word yet"] == 1
     reader = TranscriptReader()
-    ended, _ = told(
+    ended, _ = read_lines(
         user("Go"), assistant(text("Done."), why="end_turn"), reader=reader, is_growing=True
     )
     assert names(ended) == ["UserPromptSubmit", "Stop"]
     assert not reader.is_open
 
 
-def test_text_that_was_broken_off_is_no_last_word():
-    payloads, _ = told(
+def test_an_interrupted_text_is_not_the_end_of_a_turn():
+    payloads, _ = read_lines(
         user("Go"), assistant(text("I would")), user([text("[Request interrupted by user]")])
     )
     assert names(payloads) == ["UserPromptSubmit"]
 
 
-def test_a_subagent_s_file_says_by_its_name_and_description_whose_it_is():
+def test_the_reader_of_a_subagents_file_is_given_its_name_and_type():
     reader = TranscriptReader(agent="a1", agent_type="Explore")
-    payloads, _ = told(
+    payloads, _ = read_lines(
         user("task", isSidechain=True), assistant(text("Found."), why="end_turn"), reader=reader
     )
     assert [(p["hook_event_name"], p["agent_id"], p["agent_type"]) for p in payloads] == [
@@ -407,9 +411,9 @@ def test_a_subagent_s_file_says_by_its_name_and_description_whose_it_is():
     ]
 
 
-def test_a_sidechain_of_an_old_client_stays_apart_from_the_session():
+def test_a_sidechain_of_an_old_client_is_a_subagent():
     side = {"isSidechain": True}
-    payloads, _ = told(
+    payloads, _ = read_lines(
         user("Fix it", turn=None, uuid="u1"), assistant(call("t1", "Task")),
         user("look around", turn=None, **side), assistant(text("Found."), **side),
         user([result("t1", "Found.")], turn=None), assistant(text("Fixed."), uuid="u2"),
@@ -420,15 +424,15 @@ def test_a_sidechain_of_an_old_client_stays_apart_from_the_session():
 
 
 @pytest.mark.parametrize("agent", ["acompact-f5b7ac", "aprompt_suggestion-d60234"])
-def test_the_agents_that_the_client_runs_for_itself_are_left_out(agent):
-    payloads, skipped = told(
+def test_the_clients_own_agents_are_left_out(agent):
+    payloads, skipped = read_lines(
         user("everything again", agentId=agent), assistant(text("<summary>"), agentId=agent)
     )
     assert payloads == []
     assert skipped == {"the client's own agent": 2}
 
 
-def test_a_result_that_is_only_a_preview_says_where_the_rest_is():
+def test_a_preview_of_a_result_names_the_saved_file():
     preview = "<persisted-output>\nOutput too large (9MB). Full output saved to: /s/tool-results/b1.txt\n\nPreview:\nx\n</persisted-output>"
     reader = TranscriptReader()
     reader.feed(json.dumps(assistant(call("t1"))))
@@ -436,9 +440,9 @@ def test_a_result_that_is_only_a_preview_says_where_the_rest_is():
     assert found.saved == "/s/tool-results/b1.txt"
 
 
-def test_no_image_is_carried_as_letters():
+def test_images_are_imported_by_their_size():
     shot = {"type": "image", "source": {"type": "base64", "data": "A" * 9_000}}
-    payloads, _ = told(
+    payloads, _ = read_lines(
         user([shot, text("Like this")]), assistant(call("t1", "mcp__browser__shot")),
         user([result("t1", [shot])], toolUseResult=[shot]),
     )  # fmt: skip
@@ -446,7 +450,7 @@ def test_no_image_is_carried_as_letters():
     assert payloads[1]["tool_response"] == [{"type": "image", "characters": 9_000}]
 
 
-def test_a_session_is_where_it_began_and_its_times_may_run_backwards():
+def test_a_session_keeps_its_first_directory_and_times_may_run_backwards():
     lines = [
         user("One", cwd="/p", timestamp="2026-11-20T10:00:05Z"),
         user("Two", turn="p2", cwd="/p/sub", timestamp="2026-11-20T10:00:01Z"),
@@ -483,7 +487,7 @@ LINES = st.builds(lambda kind, rest: {**rest, "type": kind, "sessionId": "s"},
 
 
 @given(st.lists(LINES | JSON, max_size=6), st.binary(max_size=20))
-def test_nothing_in_a_file_makes_it_raise(lines, noise):
+def test_no_line_raises(lines, noise):
     reader = TranscriptReader()
     for line in lines:
         json.dumps([p.payload for p in reader.feed(json.dumps(line))])
@@ -491,11 +495,11 @@ def test_nothing_in_a_file_makes_it_raise(lines, noise):
     reader.finish()
 
 
-def test_a_directory_longer_than_any_is_left_out():
+def test_a_directory_that_is_too_long_is_ignored():
     line = {"type": "user", "sessionId": "s", "cwd": "/" + "a" * 5_000, "uuid": "u"}
     reader = TranscriptReader()
-    (told,) = reader.feed(json.dumps(line | {"message": {"content": "hello"}}))
-    assert told.directory is None
+    (first,) = reader.feed(json.dumps(line | {"message": {"content": "hello"}}))
+    assert first.directory is None
     (later,) = reader.feed(
         json.dumps(line | {"cwd": "/a", "uuid": "v", "message": {"content": "b"}})
     )

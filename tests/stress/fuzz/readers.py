@@ -41,8 +41,8 @@ from tests import export_records
 from tests.stress.fuzz.generators import Generator, dumped, transcript_lines
 
 NOW = 1_790_000_000_000
-_CARGO = ImportFile("/home/dev/notes/a.md", (1, 1), lambda _: iter(()), "/home/dev/notes")
-_WAYBILL = importer.ImportOptions("import:markdown")
+_FILE = ImportFile("/home/dev/notes/a.md", (1, 1), lambda _: iter(()), "/home/dev/notes")
+_OPTIONS = importer.ImportOptions("import:markdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +218,8 @@ def notes(given: tuple[str, bytes]) -> None:
     elif kind == "markdown":
         entries = markdown.read_note("a/b.md", said, NOW)
     else:
-        name = markdown.INDEX if kind == "index" else "auth.md"
+        name = markdown.MEMORY_INDEX if kind == "index" else "auth.md"
         entries = markdown.read_claude_memory(name, said, NOW, {"a.md"})[0]
     for one in entries:
-        memory = _sent(importer.memory_request(one, _CARGO, _WAYBILL))
+        memory = _sent(importer.memory_request(one, _FILE, _OPTIONS))
         requests.parse(requests.RememberRequest, memory)

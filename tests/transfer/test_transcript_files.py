@@ -1,4 +1,4 @@
-"""What lies beside a transcript: found where it may be, and nowhere else."""
+"""Files beside a transcript are read where they may be, and nowhere else."""
 
 import os
 
@@ -17,17 +17,17 @@ def project(tmp_path):
     return folder
 
 
-def keep(project, name, text, session=SESSION):
+def save_result(project, name, text, session=SESSION):
     folder = project / session / "tool-results"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text, encoding="utf-8")
 
 
-def said(name, session=SESSION):
-    return f"/home/somebody/.claude/projects/-elsewhere/{session}/tool-results/{name}"
+def saved_path(name, session=SESSION):
+    return f"/home/other/.claude/projects/-elsewhere/{session}/tool-results/{name}"
 
 
-def test_a_transcript_s_path_says_whose_it_is(project):
+def test_the_path_of_a_transcript_gives_project_session_and_agent(project):
     assert locate_transcript(str(project / f"{SESSION}.jsonl")) == TranscriptLocation(
         str(project), SESSION
     )
@@ -45,26 +45,26 @@ def test_a_transcript_s_path_says_whose_it_is(project):
 
 
 @pytest.mark.parametrize("meta", ["{torn", "[]", '{"agentType": 7}', "[" * 100_000])
-def test_a_description_that_is_none_says_nothing(project, meta):
+def test_a_malformed_description_is_ignored(project, meta):
     agent = project / SESSION / "subagents" / "agent-a1.jsonl"
     agent.with_suffix(".meta.json").write_text(meta)
     assert locate_transcript(str(agent)).agent_type is None
 
 
-def test_a_saved_result_is_found_beside_the_transcript_wherever_that_has_moved(project):
-    keep(project, "b1.txt", "all of it\n")
+def test_a_saved_result_is_found_beside_a_transcript_that_was_moved(project):
+    save_result(project, "b1.txt", "all of it\n")
     here = locate_transcript(str(project / f"{SESSION}.jsonl"))
-    assert read_saved_output(here, said("b1.txt")) == "all of it\n"
+    assert read_saved_output(here, saved_path("b1.txt")) == "all of it\n"
     assert (
         read_saved_output(here, rf"C:\Users\x\{SESSION}\tool-results\b1.txt") == "all of it\n"
     )
-    assert read_saved_output(here, said("gone.txt")) is None
+    assert read_saved_output(here, saved_path("gone.txt")) is None
 
 
 def test_a_fork_finds_the_results_of_the_session_it_came_from(project):
-    keep(project, "b1.txt", "of the first", session="first")
+    save_result(project, "b1.txt", "of the first", session="first")
     fork = locate_transcript(str(project / f"{SESSION}.jsonl"))
-    assert read_saved_output(fork, said("b1.txt", session="first")) == "of the first"
+    assert read_saved_output(fork, saved_path("b1.txt", session="first")) == "of the first"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_fork_finds_the_results_of_the_session_it_came_from(project):
     ],
 )
 def test_a_path_that_leads_elsewhere_finds_nothing(project, tmp_path, path):
-    keep(project, ".hidden", "x")
+    save_result(project, ".hidden", "x")
     (tmp_path / "secret.txt").write_text("secret")
     (tmp_path / "tool-results").mkdir()
     (tmp_path / "tool-results" / "secret.txt").write_text("secret")
@@ -100,11 +100,11 @@ def test_links_pipes_and_folders_are_not_results(project, tmp_path):
     (project / "linked").symlink_to(tmp_path / "outside")
     here = locate_transcript(str(project / f"{SESSION}.jsonl"))
     for name in ("link.txt", "folder.txt", "pipe.txt"):
-        assert read_saved_output(here, said(name)) is None
-    assert read_saved_output(here, said("x.txt", session="linked")) is None
+        assert read_saved_output(here, saved_path(name)) is None
+    assert read_saved_output(here, saved_path("x.txt", session="linked")) is None
 
 
-def test_of_a_huge_result_both_ends_are_read_in_whole_lines(project):
+def test_both_ends_of_a_huge_result_are_read_in_whole_lines(project):
     path = project / SESSION / "tool-results" / "huge.txt"
     with path.open("wb") as file:
         file.write(b"first line\n" + b"x" * 200_000 + b"\n")
@@ -112,7 +112,7 @@ def test_of_a_huge_result_both_ends_are_read_in_whole_lines(project):
         file.seek(0, os.SEEK_END)
         file.write(b"\nlast line\n")
     text = read_saved_output(
-        locate_transcript(str(project / f"{SESSION}.jsonl")), said("huge.txt")
+        locate_transcript(str(project / f"{SESSION}.jsonl")), saved_path("huge.txt")
     )
     assert text.startswith("first line\n")
     assert text.endswith("last line\n")

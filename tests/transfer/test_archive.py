@@ -60,13 +60,13 @@ def counts(path):
         db.close()
 
 
-def test_an_export_says_everything_and_twice_the_same(home):
+def test_an_export_is_complete_and_reproducible(home):
     data = exported(home)
     assert records(data) == one_of_each()
     assert exported(home) == data
 
 
-def test_a_vault_that_was_moved_exports_to_the_same_bytes(home, tmp_path):
+def test_an_imported_vault_exports_to_the_same_bytes(home, tmp_path):
     data = exported(home)
     imported(tmp_path / "new.db", data)
     assert exported(tmp_path / "new.db") == data
@@ -83,7 +83,7 @@ def test_importing_twice_adds_nothing(home, tmp_path):
     assert exported(new) == data
 
 
-def test_the_books_balance_after_an_import(home, tmp_path):
+def test_the_ledger_balances_after_an_import(home, tmp_path):
     new = str(tmp_path / "new.db")
     imported(new, exported(home))
     imported(new, exported(home))
@@ -217,7 +217,7 @@ def test_export_after_import_after_export_is_the_export(held, tmp_path_factory):
     assert exported(folder / "new.db") == data
 
 
-def test_two_vaults_become_one_and_no_number_collides(tmp_path):
+def test_two_vaults_merge_without_colliding_ids(tmp_path):
     one = [
         project(),
         session("s1"),
@@ -243,7 +243,7 @@ def test_two_vaults_become_one_and_no_number_collides(tmp_path):
     assert uids == ["a", "b", "c", "d"]
 
 
-def test_what_was_forgotten_here_stays_forgotten_with_all_that_hangs_on_it(home, tmp_path):
+def test_a_forgotten_memory_is_not_imported_again(home, tmp_path):
     gone = [("forgotten", {"key": key, "at": AT}) for key in ("redis", "e2")]
     target = fill(tmp_path / "t.db", gone)
     merged = imported(target, exported(home))
@@ -255,7 +255,7 @@ def test_what_was_forgotten_here_stays_forgotten_with_all_that_hangs_on_it(home,
     assert b'"sqlite"' in left
 
 
-def test_a_memory_that_came_only_from_forgotten_events_does_not_return(tmp_path):
+def test_a_memory_of_forgotten_events_only_is_not_imported(tmp_path):
     held = [
         project(), session("s1", title="Where shall the sessions live?"), event("e1"), event("e2"),
         summary("only"), summary("both"),
@@ -273,14 +273,14 @@ def test_a_memory_that_came_only_from_forgotten_events_does_not_return(tmp_path)
     assert [fields["title"] for kind, fields in kept if kind == "session"] == [None]
 
 
-def test_what_lives_here_is_not_erased_by_what_was_forgotten_there(home, tmp_path):
+def test_a_memory_forgotten_in_the_other_vault_stays_in_this_one(home, tmp_path):
     there = fill(tmp_path / "there.db", [("forgotten", {"key": "redis", "at": AT})])
     merged = imported(home, exported(there))
     assert merged.left == {"forgotten": 1}
     assert records(exported(home)) == one_of_each()
 
 
-def test_a_secret_that_an_older_memd_let_through_is_redacted_on_the_way_in(tmp_path):
+def test_a_secret_that_an_older_memd_missed_is_redacted_on_import(tmp_path):
     secret = "ghp_" + "x4K9mQ2vL7nR5tY8wB3cD6fG1hJ0kP4sA9zE"
     held = [
         project(), session("s1", title=f"use {secret}"), event("e1", payload={"prompt": secret}),
@@ -293,7 +293,7 @@ def test_a_secret_that_an_older_memd_let_through_is_redacted_on_the_way_in(tmp_p
     assert secret.encode() not in (tmp_path / "new.db").read_bytes()
 
 
-def test_an_older_vault_imports_as_the_past_and_a_newer_one_as_what_holds(tmp_path):
+def test_an_older_version_of_a_memory_changes_nothing_and_a_newer_one_revises_it(tmp_path):
     target = fill(tmp_path / "t.db", [project(), session("s1"), summary("a", title="now")])
     older = fill(
         tmp_path / "o.db",
@@ -308,7 +308,7 @@ def test_an_older_vault_imports_as_the_past_and_a_newer_one_as_what_holds(tmp_pa
     assert records(exported(target))[-1][1]["title"] == "later"
 
 
-def test_one_project_goes_alone_and_speaks_of_nothing_else(tmp_path):
+def test_the_export_of_one_project_refers_to_nothing_else(tmp_path):
     other = {"project": "/home/dev/secret", "session": "s9"}
     held = [
         project(), project("/home/dev/secret", name="secret"), session("s1"),
@@ -334,7 +334,7 @@ def test_one_project_goes_alone_and_speaks_of_nothing_else(tmp_path):
     assert records(exported(tmp_path / "new.db", "/home/dev/ledger")) == records(data)
 
 
-def test_a_project_that_is_not_there_or_not_the_only_one_is_asked_for(home, tmp_path):
+def test_an_unknown_or_ambiguous_project_is_refused(home, tmp_path):
     with pytest.raises(BadRequest, match="there is no 'nowhere'"):
         exported(home, "nowhere")
     twins = fill(tmp_path / "t.db", [project("/a", name="x"), project("/b", name="x")])
@@ -342,7 +342,7 @@ def test_a_project_that_is_not_there_or_not_the_only_one_is_asked_for(home, tmp_
         exported(twins, "x")
 
 
-def test_an_export_does_not_see_what_is_written_meanwhile(home):
+def test_an_export_is_one_snapshot(home):
     db = Database(home, AT)
     taken = []
 
@@ -358,7 +358,7 @@ def test_an_export_does_not_see_what_is_written_meanwhile(home):
     assert records(b"".join(taken)) == one_of_each()
 
 
-def test_a_vault_of_another_schema_is_not_exported_but_brought_up_to_date_first(home):
+def test_a_vault_of_another_schema_is_not_exported(home):
     db = Database(home, AT)
     db.write_now(lambda tx: tx.pragma("user_version", 1))
     db.close()
@@ -367,7 +367,7 @@ def test_a_vault_of_another_schema_is_not_exported_but_brought_up_to_date_first(
 
 
 @pytest.mark.parametrize("cut", [1, 40, 4_000])
-def test_a_refused_file_names_its_line_and_leaves_no_trace(home, tmp_path, cut):
+def test_a_refused_file_is_refused_with_its_line_and_changes_nothing(home, tmp_path, cut):
     target = fill(tmp_path / "t.db", [project()])
     before = exported(target)
     with pytest.raises(BadRequest, match=r"^line \d+: .*Nothing was imported\.$"):
@@ -404,14 +404,14 @@ def test_a_hostile_file_is_refused_at_its_line(tmp_path, held, number, why):
     assert not (tmp_path / "t.db").exists()
 
 
-def test_path_tricks_in_a_project_s_key_are_only_text(tmp_path):
+def test_a_project_key_with_path_tricks_is_only_text(tmp_path):
     keys = ("../../../etc", "/x/\0y", "~/$(rm -rf)", "C:\\..", "%2e%2e", "\u202e/x")
     data = b"".join(export_records.lines([project(key) for key in keys]))
     imported(tmp_path / "t.db", data)
     assert [fields["key"] for _, fields in records(exported(tmp_path / "t.db"))] == list(keys)
 
 
-def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path):
+def test_an_endless_line_is_refused_before_it_fills_the_memory(tmp_path):
     class Endless:
         """A file of one line that never ends, and what was read of it."""
 
@@ -430,7 +430,7 @@ def test_a_line_without_an_end_is_refused_before_it_fills_the_memory(tmp_path):
     assert file.read < 40 * 1024 * 1024
 
 
-def test_a_text_file_of_another_program_is_no_export(tmp_path):
+def test_a_file_of_another_program_is_no_export(tmp_path):
     for data in (
         b"",
         b"\n",
@@ -460,7 +460,7 @@ db.write_now(work)
 """
 
 
-def test_a_daemon_that_is_killed_while_it_takes_over_has_taken_over_nothing(home, tmp_path):
+def test_a_daemon_that_is_killed_while_it_merges_has_merged_nothing(home, tmp_path):
     target = fill(tmp_path / "t.db", [project("/x")])
     before = exported(target)
     with subprocess.Popen(

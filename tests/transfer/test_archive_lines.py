@@ -15,7 +15,7 @@ def read(found):
     return records
 
 
-def refused(found):
+def refusal(found):
     with pytest.raises(BadRequest) as error:
         read(found)
     return error.value.message
@@ -27,46 +27,46 @@ def changed(found, number, **fields):
     return [*found[:number], json.dumps(line).encode() + b"\n", *found[number + 1 :]]
 
 
-def test_what_is_written_is_read():
+def test_written_records_are_read():
     assert read(lines(one_of_each())) == one_of_each()
     assert read(lines([])) == []
 
 
-def test_a_header_is_known_by_its_first_line():
+def test_an_export_is_recognised_by_its_first_line():
     assert archive.is_header(lines([])[0])
     for line in (b"", b"{}", b'{"record":"summary"}', b"\xff", b"[" * 100_000):
         assert not archive.is_header(line)
 
 
-def test_a_file_that_was_cut_off_is_noticed_wherever_it_was():
+def test_a_file_that_was_cut_off_anywhere_is_refused():
     whole = b"".join(lines(one_of_each()))
     for end in range(0, len(whole) - 1, 101):
-        assert refused(whole[:end].splitlines(keepends=True))
-    assert "cut off" in refused(lines(one_of_each())[:-1])
+        assert refusal(whole[:end].splitlines(keepends=True))
+    assert "cut off" in refusal(lines(one_of_each())[:-1])
 
 
-def test_a_changed_a_missing_and_a_doubled_line_are_noticed():
+def test_changed_missing_and_doubled_lines_are_refused():
     found = lines([project(), session("s1"), summary("a"), summary("b")])
-    assert "SHA-256" in refused(changed(found, 3, title="other"))
-    assert "missing" in refused(found[:3] + found[4:])
-    assert "missing" in refused(found[:4] + found[3:])
-    assert "SHA-256" in refused(changed(found, 5, sha256="0" * 64))
-    assert "out of order" in refused([found[0], found[2], found[1], *found[3:]])
-    assert "not part of the export" in refused([*found, found[1]])
+    assert "SHA-256" in refusal(changed(found, 3, title="other"))
+    assert "missing" in refusal(found[:3] + found[4:])
+    assert "missing" in refusal(found[:4] + found[3:])
+    assert "SHA-256" in refusal(changed(found, 5, sha256="0" * 64))
+    assert "out of order" in refusal([found[0], found[2], found[1], *found[3:]])
+    assert "not part of the export" in refusal([*found, found[1]])
 
 
-def test_a_newer_format_is_refused_by_the_memd_that_it_needs():
-    told = refused(changed(lines([]), 0, format=2, memd="9.1"))
-    assert "a newer memd (9.1) wrote it in format 2" in told
-    assert "update memd" in told
+def test_a_newer_format_is_refused_with_the_version_of_memd_that_wrote_it():
+    message = refusal(changed(lines([]), 0, format=2, memd="9.1"))
+    assert "a newer memd (9.1) wrote it in format 2" in message
+    assert "update memd" in message
 
 
 @pytest.mark.parametrize(
     "fields",
     [{"format": 0}, {"format": True}, {"format": "1"}, {"counts": {}}, {"counts": None}],
 )
-def test_a_damaged_header_is_refused(fields):
-    assert refused(changed(lines([]), 0, **fields)) == "the header is damaged"
+def test_a_damaged_header_is_refusal(fields):
+    assert refusal(changed(lines([]), 0, **fields)) == "the header is damaged"
 
 
 @pytest.mark.parametrize(
@@ -85,9 +85,9 @@ def test_a_damaged_header_is_refused(fields):
         (b'{"record":"\\ud800"}\n', "half of a character"),
         (b"[" * 200_000 + b"\n", "nested too deep"),
         (b'{"a":' * 200_000 + b"\n", "nested too deep"),
-        (b"x" * (archive.LINE_BYTES_MAX + 1), "longer than 32 MiB"),
+        (b"x" * (archive.EXPORT_LINE_BYTES_MAX + 1), "longer than 32 MiB"),
         (b'{"record":"use"}', "ends within this line"),
     ],
 )
 def test_a_line_that_is_no_record_is_refused_and_says_why(line, why):
-    assert why in refused([lines([])[0], line])
+    assert why in refusal([lines([])[0], line])
