@@ -180,21 +180,13 @@ class Daemon:
     def _make_curator(self) -> Curator:
         """Make what remembers, forgets and scrubs by hand, in the log and the backups too."""
         files = RelatedFiles(self._paths.log, partial(_backup_times, self._paths))
-        eraser = Eraser(
-            self._db,
-            self._clock,
-            self._wake_indexer,
-            files,
-            self._distill_all,
-            self.indexer.settle,
-        )
+        wake, settle = self.indexer.nudge, self.indexer.settle
+        eraser = Eraser(self._db, self._clock, wake, files, self._distill_all, settle)
         entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
         rule = make_redaction_rule(
             partial(redact, entropy=entropy), partial(redact_value, entropy=entropy)
         )
-        return Curator(
-            self._db, redact, self._clock, self._wake_indexer, eraser, rule, task_days=task_days
-        )
+        return Curator(self._db, redact, self._clock, wake, eraser, rule, task_days=task_days)
 
     async def _distill_all(self) -> None:
         """Make memories of the spool and of open turns, so that they can be forgotten."""

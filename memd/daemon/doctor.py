@@ -7,6 +7,7 @@ import shutil
 import socket
 import stat
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -53,27 +54,21 @@ class SpoolDrain(Protocol):
         """Return the number of lines read; SpoolBroken if a spool cannot be read."""
 
 
+@dataclass(frozen=True, slots=True)
 class VaultDoctor:
-    """Checks and repairs one open vault. `ingestor` is None where no daemon takes events."""
+    """Checks and repairs one open vault."""
 
-    def __init__(
-        self,
-        db: Database,
-        indexer: Indexer,
-        ingestor: SpoolDrain | None,
-        tokens_max: int,
-        clock: Callable[[], int],
-    ) -> None:
-        self._db = db
-        self._indexer = indexer
-        self._ingestor = ingestor
-        self._tokens_max = tokens_max
-        self._clock = clock
+    db: Database
+    indexer: Indexer
+    ingestor: SpoolDrain | None
+    """None where no daemon takes events."""
+    tokens_max: int
+    clock: Callable[[], int]
 
     async def examine(self) -> list[Finding]:
         """Check the vault."""
         with anyio.move_on_after(_INDEXER_WAIT_S):
-            await self._indexer.settle()
+            await self.indexer.settle()
         return await self._check_tables()
 
     async def mend(self) -> list[str]:
@@ -82,15 +77,15 @@ class VaultDoctor:
         No event, memory or other source of truth is changed.
         """
         done = []
-        if self._ingestor is not None and (lines := await self._ingestor.drain()):
+        if self.ingestor is not None and (lines := await self.ingestor.drain()):
             done.append(f"read {lines} lines of the spool")
         fixable = await self._find_fixable()
         if fixable:
-            removed = await self._db.write(integrity.remove_orphans)
+            removed = await self.db.write(integrity.remove_orphans)
             done += [f"removed {count} rows of {table}" for table, count in removed.items()]
             fixable |= await self._find_fixable()
         if fixable - _REMOVABLE_FINDINGS:
-            await self._indexer.reindex()
+            await self.indexer.reindex()
             done.append("rebuilt full text and vectors")
         return done
 
@@ -99,7 +94,7 @@ class VaultDoctor:
 
     async def _check_tables(self) -> list[Finding]:
         check = partial(
-            examine_vault, self._db.path, self._tokens_max, self._clock(), is_served=True
+            examine_vault, self.db.path, self.tokens_max, self.clock(), is_served=True
         )
         return await anyio.to_thread.run_sync(check)
 

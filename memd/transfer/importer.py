@@ -22,6 +22,7 @@ BATCH_BYTES_MAX = 1024 * 1024
 _WITHDRAW_IDS_MAX = 90_000
 """Ids in one request, which may have 100,000 values."""
 _RESERVED_PROJECTS = frozenset({"all", "current"})
+_MEMORY_FIELDS = ("title", "text", "kind", "tags", "files", "at", "session", "client")
 _MISSING: Stamp = (0, 0)
 """The checkpoint of a file that is gone."""
 
@@ -60,25 +61,35 @@ class ImportOptions:
 
 
 @dataclass(slots=True)
-class MemoryImportReport:
-    """What an import did, or with `is_dry_run` would do."""
+class ImportReport:
+    """What an import did so far, or with `is_dry_run` would do."""
 
     is_dry_run: bool = False
     outcomes: Counter[str] = field(default_factory=Counter)
-    """created, duplicate, revised, revived, forgotten, superseded → count."""
-    kinds: Counter[str] = field(default_factory=Counter)
-    """Kind of memory → number found."""
+    """What became of a memory or event → count."""
     skipped: Counter[str] = field(default_factory=Counter)
     """Reason → number of things that were left out on purpose."""
-    withdrawn: int = 0
     done: list[str] = field(default_factory=list)
+    """The paths of the files that were read."""
     unchanged: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    """Path → why it could not be read or sent."""
+
+
+@dataclass(slots=True)
+class MemoryImportReport(ImportReport):
+    """What an import of memories did, or would do.
+
+    Its outcomes are created, duplicate, revised, revived, forgotten and superseded.
+    """
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    """Kind of memory → number found."""
+    withdrawn: int = 0
     missing: list[str] = field(default_factory=list)
     """Files that were imported before and do not exist any more."""
     broken: list[str] = field(default_factory=list)
     """Place and reason of what could not be read or stored."""
-    failed: dict[str, str] = field(default_factory=dict)
-    """Path → why it could not be read."""
 
 
 def import_source(
@@ -192,27 +203,14 @@ def memory_request(
     memory: ForeignMemory, file: ImportFile, options: ImportOptions
 ) -> dict[str, Any]:
     """Return a memory as the daemon's `memd/remember` takes it."""
-    request: dict[str, Any] = {
-        "title": memory.title,
-        "text": memory.text,
-        "kind": memory.kind.value,
-        "tags": list(memory.tags),
-        "files": list(memory.files),
-        "at": memory.at,
-        "session": memory.session,
-        "client": memory.client,
-        "source": options.source,
-        "tier": options.tier,
-        **_project_fields(memory, file, options),
-    }
-    origin = {
-        "path": file.path,
-        "part": memory.part,
-        "line": memory.line,
-        "moves": True if options.project is not None else None,
-    }
-    request["origin"] = {name: value for name, value in origin.items() if value is not None}
-    return {name: value for name, value in request.items() if value is not None}
+    values = {name: getattr(memory, name) for name in _MEMORY_FIELDS}
+    origin = {"path": file.path, "part": memory.part, "line": memory.line}
+    if options.project is not None:
+        origin["moves"] = True
+    values["origin"] = {name: value for name, value in origin.items() if value is not None}
+    values |= {"source": options.source, "tier": options.tier}
+    values |= _project_fields(memory, file, options)
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _project_fields(

@@ -15,7 +15,7 @@ from typing import Any
 from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
 from memd.transfer import claude_markup
-from memd.transfer.importer import Checkpoints, Progress
+from memd.transfer.importer import Checkpoints, ImportReport, Progress
 from memd.transfer.sources import Stamp, claude_directories, read_stamp
 from memd.transfer.transcripts import (
     ImportedPayload,
@@ -48,24 +48,18 @@ TruncatePayload = Callable[[Any], Any]
 
 
 @dataclass(slots=True)
-class TranscriptImportReport:
-    """What an import did so far, or with `is_dry_run` would do."""
+class TranscriptImportReport(ImportReport):
+    """What an import of transcripts did so far, or with `is_dry_run` would do.
 
-    is_dry_run: bool = False
-    outcomes: Counter[str] = field(default_factory=Counter)
-    """stored, duplicate, filtered, refused → count."""
+    Its outcomes are stored, duplicate, filtered and refused.
+    """
+
     reasons: Counter[str] = field(default_factory=Counter)
     """Why events were filtered or refused → count."""
     events: Counter[str] = field(default_factory=Counter)
     """The client's name of an event → number found."""
-    skipped: Counter[str] = field(default_factory=Counter)
-    """Why lines were left out → count."""
-    done: list[str] = field(default_factory=list)
-    unchanged: list[str] = field(default_factory=list)
     growing: list[str] = field(default_factory=list)
     """Those of `done` whose session seems to be going on: the next import reads them again."""
-    failed: dict[str, str] = field(default_factory=dict)
-    """Path → why it could not be read or sent."""
 
 
 def find_transcripts(paths: Iterable[str] | None, environ: Mapping[str, str]) -> list[str]:
@@ -112,7 +106,8 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
         if checkpoints.get(path) == stamp:
             report.unchanged.append(path)
         else:
-            run = _TranscriptImport(path, stamp[1] // 1_000, send, truncate, report, seen=seen)
+            reader = TranscriptReader(seen=seen)
+            run = _TranscriptImport(path, stamp[1] // 1_000, send, truncate, report, reader)
             is_complete = run.import_file(progress, before, total, now)
             if is_complete and not report.is_dry_run:
                 checkpoints[path] = stamp
@@ -127,92 +122,83 @@ def _read_stamp(path: str) -> Stamp:
         return 0, 0
 
 
+@dataclass(slots=True)
 class _TranscriptImport:
     """The import of one file."""
 
-    def __init__(
-        self,
-        path: str,
-        changed_at: int,
-        send: SendEvents | None,
-        truncate: TruncatePayload,
-        report: TranscriptImportReport,
-        *,
-        seen: set[int] | None,
-    ) -> None:
-        self._path = path
-        self._changed_at = changed_at
-        self._send = send
-        self._truncate = truncate
-        self._report = report
-        self._reader = TranscriptReader(seen=seen)
-        self._batch: list[dict[str, Any]] = []
-        self._batch_bytes = 0
-        self._batch_values = 0
+    path: str
+    changed_at: int
+    send: SendEvents | None
+    truncate: TruncatePayload
+    report: TranscriptImportReport
+    reader: TranscriptReader
+    batch: list[dict[str, Any]] = field(default_factory=list)
+    batch_bytes: int = 0
+    batch_values: int = 0
 
     def import_file(self, progress: Progress, before: int, total: int, now: int) -> bool:
         """Import the file; return whether all of it was read and acknowledged, and its session is over."""
-        reader, report = self._reader, self._report
+        reader, report = self.reader, self.report
         try:
-            location = locate_transcript(self._path)
+            location = locate_transcript(self.path)
             reader.agent, reader.agent_type = location.agent, location.agent_type
             for line, offset in self._read_lines():
                 for found in reader.feed(line):
                     self._add_to_batch(found, location)
-                progress(self._path, before + offset, total)
-            is_growing = 0 <= now - self._changed_at < QUIET_MS
+                progress(self.path, before + offset, total)
+            is_growing = 0 <= now - self.changed_at < QUIET_MS
             for found in reader.finish(is_growing=is_growing):
                 self._add_to_batch(found, location)
             self._send_batch()
         except Unreachable:
             raise
         except (OSError, MemdError) as error:
-            report.failed[self._path] = str(error)
+            report.failed[self.path] = str(error)
             return False
         finally:
             report.skipped.update(reader.skipped)
-        report.done.append(self._path)
-        report.growing += [self._path] if reader.is_open else []
+        report.done.append(self.path)
+        report.growing += [self.path] if reader.is_open else []
         return not reader.is_open
 
     def _read_lines(self) -> Iterator[tuple[bytes, int]]:
         """Yield the lines of the file and where each ends; a line that is too long is left out."""
-        with Path(self._path).open("rb") as file:
+        with Path(self.path).open("rb") as file:
             while line := file.readline(TRANSCRIPT_LINE_BYTES_MAX):
                 if len(line) < TRANSCRIPT_LINE_BYTES_MAX or line.endswith(b"\n"):
                     yield line, file.tell()
                     continue
-                self._reader.skipped["line too long"] += 1
+                self.reader.skipped["line too long"] += 1
                 while line and not line.endswith(b"\n"):
                     line = file.readline(TRANSCRIPT_LINE_BYTES_MAX)
 
     def _add_to_batch(self, found: ImportedPayload, location: TranscriptLocation) -> None:
-        self._report.events[str(found.payload.get("hook_event_name"))] += 1
-        if self._send is None:
+        self.report.events[str(found.payload.get("hook_event_name"))] += 1
+        if self.send is None:
             return
         payload = claude_markup.limit_for_wire(self._insert_saved_output(found, location))
         event = {
             "client": CLIENT,
             "payload": payload,
             # A line without a time is not younger than its file.
-            "at": self._changed_at if found.at is None else found.at,
+            "at": self.changed_at if found.at is None else found.at,
             "directory": found.directory,
             "source": "import",
         }
         size, values = _measure_event(event)
         if size > REQUEST_BYTES_MAX or values > REQUEST_VALUES_MAX:
-            event["payload"] = self._truncate(payload)
+            event["payload"] = self.truncate(payload)
             size, values = _measure_event(event)
         if size > REQUEST_BYTES_MAX or values > REQUEST_VALUES_MAX:
-            self._reader.skipped["too large to hand over"] += 1
+            self.reader.skipped["too large to hand over"] += 1
             return
-        is_full = self._batch_bytes + size > BATCH_BYTES_MAX
-        if is_full or self._batch_values + values > REQUEST_VALUES_MAX:
+        is_full = self.batch_bytes + size > BATCH_BYTES_MAX
+        if is_full or self.batch_values + values > REQUEST_VALUES_MAX:
             self._send_batch()
-        self._batch.append(event)
-        self._batch_bytes += size
-        self._batch_values += values
-        if len(self._batch) >= BATCH_EVENTS_MAX:
+        self.batch.append(event)
+        self.batch_bytes += size
+        self.batch_values += values
+        if len(self.batch) >= BATCH_EVENTS_MAX:
             self._send_batch()
 
     def _insert_saved_output(
@@ -223,20 +209,20 @@ class _TranscriptImport:
             return found.payload
         output = read_saved_output(location, found.saved)
         if output is None:
-            self._reader.skipped["the rest of a long result"] += 1
+            self.reader.skipped["the rest of a long result"] += 1
             return found.payload
         return claude_markup.insert_saved_output(found.payload, output)
 
     def _send_batch(self) -> None:
-        batch, self._batch = self._batch, []
-        self._batch_bytes = self._batch_values = 0
-        if not batch or self._send is None:
+        batch, self.batch = self.batch, []
+        self.batch_bytes = self.batch_values = 0
+        if not batch or self.send is None:
             return
-        for receipt in self._send(batch):
+        for receipt in self.send(batch):
             outcome = str(receipt.get("outcome"))
-            self._report.outcomes[outcome] += 1
+            self.report.outcomes[outcome] += 1
             if outcome in ("filtered", "refused"):
-                self._report.reasons[str(receipt.get("reason"))] += 1
+                self.report.reasons[str(receipt.get("reason"))] += 1
 
 
 def _measure_event(event: Mapping[str, Any]) -> tuple[int, int]:

@@ -160,7 +160,7 @@ def test_a_memory_is_sent_with_all_its_fields():
         "t", "x", "p", 3, Kind.FIX, 5, ("a",), ("/f",), "s", "claude-code", "ledger"
     )
     assert memory_request(memory, file(), ImportOptions("import:x", "file")) == {
-        "title": "t", "text": "x", "kind": "fix", "tags": ["a"], "files": ["/f"], "at": 5,
+        "title": "t", "text": "x", "kind": "fix", "tags": ("a",), "files": ("/f",), "at": 5,
         "session": "s", "client": "claude-code", "source": "import:x", "tier": "file",
         "origin": {"path": "/a", "part": "p", "line": 3}, "project": "ledger",
     }  # fmt: skip
