@@ -1,1 +1,1 @@
-"""The roof: one process per vault, its rooms supervised, its clock read here alone."""
+"""The daemon: the composition root, its supervisor, status, doctor and backups."""

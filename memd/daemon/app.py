@@ -123,9 +123,9 @@ class Daemon:
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
         model = make_remote_embedder(config.engines, os.environ, clock, random.random)
         backfill = Backfill(db, model, index, config.engines, clock) if model else None
+        if model and backfill:
+            model.on_ready(backfill.nudge)
         wake_backfill = backfill.nudge if backfill else None
-        if model and wake_backfill:
-            model.on_ready(wake_backfill)
         self.indexer = Indexer(db, embedders, index, config.index, on_indexed=wake_backfill)
 
         # Index → answers, and the context that agents are given unasked.
@@ -149,14 +149,12 @@ class Daemon:
         status = StatusReporter(
             db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by
         )
-        vault_doctor = VaultDoctor(
-            db, self.indexer, self.ingestor, config.index.passage_tokens, clock
-        )
         app = App(
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
             status.report, shutdown.request, clock, injector=injector, retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, model, backfill),
-            judge=judgments, checkup=vault_doctor, overrides=overrides,
+            judge=judgments, overrides=overrides,
+            checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
         )  # fmt: skip
         self.listener = Listener(
             app, config.serve, paths.socket, clock=clock, passed=manager.listening_socket

@@ -1,1 +1,1 @@
-"""In from elsewhere, out to elsewhere: transcripts of the past, what other memories know."""
+"""Import and export: past transcripts, memories of other programs, and whole vaults."""

@@ -24,7 +24,7 @@ _WITHDRAW_IDS_MAX = 90_000
 _RESERVED_PROJECTS = frozenset({"all", "current"})
 _MEMORY_FIELDS = ("title", "text", "kind", "tags", "files", "at", "session", "client")
 _MISSING: Stamp = (0, 0)
-"""The checkpoint of a file that is gone."""
+"""The checkpoint of a deleted file."""
 
 Checkpoints = MutableMapping[str, Stamp]
 """Key of a file → its stamp when all of it was taken."""

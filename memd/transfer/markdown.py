@@ -66,14 +66,14 @@ class FrontMatter:
 
 
 @dataclass(slots=True)
-class _Section:
+class _NoteSection:
     """A heading and what stands below it."""
 
     heading: str
     level: int
     line: int
     lines: list[str] = field(default_factory=list)
-    below: list["_Section"] = field(default_factory=list)
+    below: list["_NoteSection"] = field(default_factory=list)
 
     def own_text(self) -> str:
         return "\n".join(self.lines).strip("\n")
@@ -169,7 +169,7 @@ def _parse_fields(lines: list[str]) -> dict[str, list[str]]:
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         if item := _ITEM.fullmatch(line):
-            fields.setdefault(name, []).append(_unquote(item[1]))
+            fields.setdefault(name, []).append(_unquote_value(item[1]))
         elif pair and (not pair[1] or (outer and not fields.get(outer))):
             outer = outer if pair[1] else pair[2].lower()
             name = f"{outer}.{pair[2].lower()}" if pair[1] else outer
@@ -183,11 +183,11 @@ def _parse_value(value: str) -> list[str]:
     if not value or _FOLDED.fullmatch(value):
         return []
     if found := _LIST.fullmatch(value):
-        return [word for raw in found[1].split(",") if (word := _unquote(raw))]
-    return [_unquote(value)]
+        return [word for raw in found[1].split(",") if (word := _unquote_value(raw))]
+    return [_unquote_value(value)]
 
 
-def _unquote(value: str) -> str:
+def _unquote_value(value: str) -> str:
     text = value.strip()
     is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "\"'"
     return text[1:-1] if is_quoted else text
@@ -214,8 +214,8 @@ def _split_note(note: ForeignMemory) -> Iterator[ForeignMemory]:
 
 
 def _split_section(
-    section: _Section, above: tuple[str, ...], bare: str = ""
-) -> Iterator[tuple[tuple[str, ...], _Section, str]]:
+    section: _NoteSection, above: tuple[str, ...], bare: str = ""
+) -> Iterator[tuple[tuple[str, ...], _NoteSection, str]]:
     """Yield the parts of a section; `bare`: headings directly above it that have no text."""
     trail = (*above, section.heading) if section.heading else above
     whole = section.whole_text()
@@ -234,9 +234,9 @@ def _split_section(
         bare = ""
 
 
-def _build_tree(note: ForeignMemory) -> _Section:
+def _build_tree(note: ForeignMemory) -> _NoteSection:
     """Return the root of the note's sections, each below the nearest one of a higher rank."""
-    path: list[_Section] = []
+    path: list[_NoteSection] = []
     for section in _find_sections(note):
         while path and path[-1].level >= section.level:
             path.pop()
@@ -246,9 +246,9 @@ def _build_tree(note: ForeignMemory) -> _Section:
     return path[0]
 
 
-def _find_sections(note: ForeignMemory) -> Iterator[_Section]:
+def _find_sections(note: ForeignMemory) -> Iterator[_NoteSection]:
     """Yield the text before the first heading as a section of level 0, then a section for each heading."""
-    current = _Section("", 0, note.line or 1)
+    current = _NoteSection("", 0, note.line or 1)
     fence = ""
     for number, line in enumerate(note.text.split("\n"), start=current.line):
         mark = _FENCE.match(line)
@@ -259,17 +259,17 @@ def _find_sections(note: ForeignMemory) -> Iterator[_Section]:
             continue
         if found := _HEADING.fullmatch(line):
             yield current
-            current = _Section(_clean_heading(found[2] or ""), len(found[1]), number)
+            current = _NoteSection(_clean_heading(found[2] or ""), len(found[1]), number)
         elif (under := _UNDERLINE.fullmatch(line)) and _is_heading_line(current):
             heading = current.lines.pop()
             yield current
             level = 1 if under[1].startswith("=") else 2
-            current = _Section(_clean_heading(heading), level, number - 1, [heading])
+            current = _NoteSection(_clean_heading(heading), level, number - 1, [heading])
         current.lines.append(line)
     yield current
 
 
-def _is_heading_line(section: _Section) -> bool:
+def _is_heading_line(section: _NoteSection) -> bool:
     """Whether the last line is a paragraph of its own, so that an underline makes it a heading."""
     last, before = [*["", ""], *section.lines][:-3:-1]
     is_text = bool(last.strip()) and not last.lstrip().startswith(

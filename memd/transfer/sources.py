@@ -81,7 +81,7 @@ class ImportSource:
     messages: list[str] = field(default_factory=list)
     """What the user should know."""
     withdraws_missing: bool = False
-    """Whether the memories of a file that is gone are withdrawn."""
+    """Whether the memories of a deleted file are withdrawn."""
 
     def stamp(self, path: Path) -> Stamp | None:
         """Return the stamp of a file; None, with a reason in `failed`, if it has none."""

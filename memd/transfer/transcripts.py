@@ -171,9 +171,9 @@ class TranscriptReader:
         elif kind == "system":
             self._read_system(raw, thread)
         elif kind == "attachment":
-            self._read_attachment(_mapping(raw, "attachment"), raw, thread)
+            self._read_attachment(_get_mapping(raw, "attachment"), raw, thread)
         else:
-            message = _mapping(raw, "message")
+            message = _get_mapping(raw, "message")
             content = message.get("content")
             blocks, text = (
                 claude_markup.message_blocks(content),
@@ -188,9 +188,9 @@ class TranscriptReader:
 
     def _update_position(self, raw: Mapping[str, Any]) -> None:
         """Update session, directory and time; a line without one of them has that of the line before."""
-        forked = _string(_mapping(raw, "forkedFrom"), "sessionId")
-        self._session = forked or _string(raw, "sessionId") or self._session
-        directory = _string(raw, "cwd")
+        forked = _get_string(_get_mapping(raw, "forkedFrom"), "sessionId")
+        self._session = forked or _get_string(raw, "sessionId") or self._session
+        directory = _get_string(raw, "cwd")
         is_path = directory is not None and len(directory) <= _DIRECTORY_CHARACTERS_MAX
         if self._session is not None and directory is not None and is_path:
             self._directories.setdefault(self._session, directory)
@@ -198,7 +198,7 @@ class TranscriptReader:
         self._at = self._at if at is None else at
 
     def _was_seen(self, raw: Mapping[str, Any]) -> bool:
-        uuid = _string(raw, "uuid")
+        uuid = _get_string(raw, "uuid")
         if uuid is None or self.seen is None:
             return False
         was_seen = hash(uuid) in self.seen
@@ -206,17 +206,21 @@ class TranscriptReader:
         return was_seen
 
     def _find_thread(self, raw: Mapping[str, Any], session: str) -> _AgentThread:
-        agent = _string(raw, "agentId") or self.agent
+        agent = _get_string(raw, "agentId") or self.agent
         if agent is None and raw.get("isSidechain") is True:
             agent = _SIDECHAIN
         thread = self._threads.setdefault((session, agent), _AgentThread(session, agent))
-        agent_type = self.agent_type or _string(raw, "attributionAgent") or thread.agent_type
+        agent_type = (
+            self.agent_type or _get_string(raw, "attributionAgent") or thread.agent_type
+        )
         thread.agent_type = agent_type if agent is not None else ""
         return thread
 
     def _read_system(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
         if raw.get("subtype") == "compact_boundary":
-            self._compaction_trigger = _string(_mapping(raw, "compactMetadata"), "trigger")
+            self._compaction_trigger = _get_string(
+                _get_mapping(raw, "compactMetadata"), "trigger"
+            )
         elif raw.get("subtype") == "stop_hook_summary":
             self._end_turn(thread)
 
@@ -224,7 +228,7 @@ class TranscriptReader:
         self, attached: Mapping[str, Any], raw: Mapping[str, Any], thread: _AgentThread
     ) -> None:
         """Of all attachments, read only the prompts that the user typed while the agent worked."""
-        sender = _mapping(attached, "origin").get("kind", "human")
+        sender = _get_mapping(attached, "origin").get("kind", "human")
         is_typed = (
             attached.get("type") == "queued_command" and attached.get("isMeta") is not True
         )
@@ -243,7 +247,9 @@ class TranscriptReader:
         else:
             # It has no prompt id: with that of the turn it interrupts, it would be that turn's prompt.
             aside = _AgentThread(thread.session, None)
-            self._emit(aside, "UserPromptSubmit", self._at, uuid=_first_uuid(raw), prompt=text)
+            self._emit_payload(
+                aside, "UserPromptSubmit", self._at, uuid=_first_uuid(raw), prompt=text
+            )
 
     def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
@@ -256,7 +262,7 @@ class TranscriptReader:
             # The agent answers the command, so it is a prompt.
             thread.prompt_id, thread.is_private = command.prompt_id, False
             prompt = {"uuid": command.uuid, "prompt": command.text}
-            self._emit(thread, "UserPromptSubmit", command.at, **prompt)
+            self._emit_payload(thread, "UserPromptSubmit", command.at, **prompt)
         reason = line.message.get("stop_reason")
         for block in line.blocks:
             if block.get("type") == "tool_use":
@@ -268,7 +274,7 @@ class TranscriptReader:
                 thread.last_text = _PendingText(line.text, uuid, self._at, is_final)
 
     def _remember_call(self, block: Mapping[str, Any]) -> None:
-        use_id, name = _string(block, "id"), _string(block, "name")
+        use_id, name = _get_string(block, "id"), _get_string(block, "name")
         if use_id is None or name is None:
             self.skipped["broken tool call"] += 1
             return
@@ -278,7 +284,7 @@ class TranscriptReader:
 
     def _read_user(self, line: _ConversationLine) -> None:
         raw, thread = line.raw, line.thread
-        prompt_id = _string(raw, "promptId")
+        prompt_id = _get_string(raw, "promptId")
         results = [block for block in line.blocks if block.get("type") == "tool_result"]
         if raw.get("isCompactSummary") is True:
             self._read_compaction(line, prompt_id)
@@ -299,7 +305,7 @@ class TranscriptReader:
             self._read_prompt(line, prompt_id)
 
     def _read_command(self, line: _ConversationLine, prompt_id: str | None) -> None:
-        """Keep a command until it is known who answers it: it is a prompt only if an agent does."""
+        """Keep a command until an agent answers it, which makes it a prompt, or the client does."""
         typed, thread = claude_markup.typed_command(line.text), line.thread
         if claude_markup.is_local_output(line.text):
             thread.command = None
@@ -323,14 +329,14 @@ class TranscriptReader:
             self.skipped["part of a prompt"] += 1
         else:
             prompt = {"uuid": _first_uuid(line.raw), "prompt": line.text}
-            self._emit(thread, "UserPromptSubmit", self._at, **prompt)
+            self._emit_payload(thread, "UserPromptSubmit", self._at, **prompt)
 
     def _read_compaction(self, line: _ConversationLine, prompt_id: str | None) -> None:
         trigger, self._compaction_trigger = self._compaction_trigger, None
         if self._has_private_turn:
             self.skipped["of a private turn"] += 1
             return
-        self._emit(
+        self._emit_payload(
             _AgentThread(line.thread.session, None, prompt_id=prompt_id),
             "PostCompact",
             self._at,
@@ -342,7 +348,7 @@ class TranscriptReader:
     def _read_result(
         self, line: _ConversationLine, block: Mapping[str, Any], *, is_only: bool
     ) -> None:
-        use_id = _string(block, "tool_use_id")
+        use_id = _get_string(block, "tool_use_id")
         name, tool_input = self._calls.pop(use_id or "", (None, None))
         text = claude_markup.message_text(block.get("content"))
         is_error = block.get("is_error") is True
@@ -355,22 +361,28 @@ class TranscriptReader:
         else:
             call = {"tool_name": name, "tool_input": tool_input, "tool_use_id": use_id}
             if is_error:
-                self._emit(line.thread, "PostToolUseFailure", self._at, **call, error=text)
+                self._emit_payload(
+                    line.thread, "PostToolUseFailure", self._at, **call, error=text
+                )
                 return
             response = line.raw.get("toolUseResult") if is_only else None
             call["tool_response"] = claude_markup.strip_images(
                 block.get("content") if response is None else response
             )
-            self._emit(line.thread, "PostToolUse", self._at, **call)
+            self._emit_payload(line.thread, "PostToolUse", self._at, **call)
 
     def _end_turn(self, thread: _AgentThread) -> None:
         """Emit the agent's last text as the end of its turn."""
         last, thread.last_text = thread.last_text, None
         if last is not None:
             name = "Stop" if thread.agent is None else "SubagentStop"
-            self._emit(thread, name, last.at, uuid=last.uuid, last_assistant_message=last.text)
+            self._emit_payload(
+                thread, name, last.at, uuid=last.uuid, last_assistant_message=last.text
+            )
 
-    def _emit(self, thread: _AgentThread, name: str, at: int | None, **fields: Any) -> None:
+    def _emit_payload(
+        self, thread: _AgentThread, name: str, at: int | None, **fields: Any
+    ) -> None:
         if thread.is_private:
             # A fork repeats the turn with other ids, which do not show that it is private.
             self._has_private_turn = True
@@ -390,19 +402,21 @@ class TranscriptReader:
         self._payloads.append(ImportedPayload(payload, at, directory, saved))
 
 
-def _mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _get_mapping(value: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     found = value.get(name)
     return found if isinstance(found, Mapping) else {}
 
 
-def _string(value: Mapping[str, Any], name: str) -> str | None:
+def _get_string(value: Mapping[str, Any], name: str) -> str | None:
     found = value.get(name)
     return found if isinstance(found, str) and found else None
 
 
 def _first_uuid(raw: Mapping[str, Any]) -> str | None:
     """Return the line's uuid in the session that it was first written to, before any fork."""
-    return _string(_mapping(raw, "forkedFrom"), "messageUuid") or _string(raw, "uuid")
+    return _get_string(_get_mapping(raw, "forkedFrom"), "messageUuid") or _get_string(
+        raw, "uuid"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +448,7 @@ def locate_transcript(path: str) -> TranscriptLocation:
         str(session.parent if session else file.parent),
         session.name if session else "",
         named.group(1),
-        _string(meta, "agentType") if isinstance(meta, dict) else None,
+        _get_string(meta, "agentType") if isinstance(meta, dict) else None,
     )
 
 
