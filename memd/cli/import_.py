@@ -39,7 +39,7 @@ _OUTCOMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class ForeignMemory:
+class MemoryProgram:
     """Another program's memory that can be imported."""
 
     find_function: str
@@ -53,16 +53,16 @@ class ForeignMemory:
 
 
 FOREIGN_MEMORIES = {
-    "knowledge-graph": ForeignMemory(
+    "knowledge-graph": MemoryProgram(
         "knowledge_graph_source",
         "$MEMORY_FILE_PATH, Claude's configuration and the npm cache",
         "memory.jsonl",
     ),
-    "claude-memory": ForeignMemory(
+    "claude-memory": MemoryProgram(
         "claude_memory_source", "~/.claude/projects/*/memory", "memory file", "file"
     ),
-    "claude-mem": ForeignMemory("claude_mem_source", "~/.claude-mem/claude-mem.db", "database"),
-    "markdown": ForeignMemory(
+    "claude-mem": MemoryProgram("claude_mem_source", "~/.claude-mem/claude-mem.db", "database"),
+    "markdown": MemoryProgram(
         "markdown_source",
         "",
         "note",
@@ -171,7 +171,7 @@ def _import_memories(
         daemon_call.fail(f"name a folder: `memd import {name} PATH`")
     find: Callable[..., ImportSource] = getattr(sources, foreign.find_function)
     found = find([path.expanduser() for path in paths], os.environ)
-    if not (found.cargoes or found.failed or found.tops):
+    if not (found.files or found.failed or found.folders):
         print(f"no {foreign.noun} found in {', '.join(map(str, paths)) or foreign.location}")
         return
     target = None if project is None else daemon_call.read_project(project)
@@ -186,10 +186,9 @@ def _import_memories(
         if not dry_run:
             raise
         checkpoints = SavedCheckpoints()
+    sink = importer.MemorySink(_remember_batch, _withdraw_missing)
     with _explaining_interrupt(), _show_progress() as progress:
-        report = importer.import_source(
-            found, options, (_remember_batch, _withdraw_missing), checkpoints, progress
-        )
+        report = importer.import_source(found, options, sink, checkpoints, progress)
     print("\n".join(_format_memory_report(report, found, foreign)))
     if foreign.hint and project is None and report.outcomes["created"]:
         print(foreign.hint)
@@ -221,7 +220,7 @@ def _withdraw_missing(path: str, staying: list[int]) -> int:
 
 
 def _format_memory_report(
-    report: "MemoryImportReport", found: "ImportSource", foreign: ForeignMemory
+    report: "MemoryImportReport", found: "ImportSource", foreign: MemoryProgram
 ) -> Iterator[str]:
     yield _format_read(report, output.plural(len(report.done), foreign.noun))
     if report.kinds:
@@ -237,9 +236,9 @@ def _format_memory_report(
         yield f"hidden: {output.plural(report.withdrawn, 'memory')} that the files no longer contain"
     if report.skipped:
         yield f"left out: {output.format_counts(report.skipped)}"
-    yield from map(output.one_line, dict.fromkeys(found.notes))
-    yield from _shorten_list("removed since the last import", report.gone)
-    if report.gone and not found.is_kept_tidy:
+    yield from map(output.one_line, dict.fromkeys(found.messages))
+    yield from _shorten_list("removed since the last import", report.missing)
+    if report.missing and not found.withdraws_missing:
         yield "their memories stay; `memd forget` erases them"
     yield from _shorten_list("could not be read", report.broken)
     for path, reason in report.failed.items():
