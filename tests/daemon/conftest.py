@@ -1,11 +1,13 @@
-"""A log to read, and no log that is left open."""
+"""A log to read, no log that is left open, and a wait for a daemon."""
 
 import json
 import logging
+import socket
 
 import pytest
 
 from memd import log
+from memd.daemon.process import wait_until
 
 
 def close_log():
@@ -14,6 +16,16 @@ def close_log():
     for handler in tuple(logger.handlers):
         logger.removeHandler(handler)
         handler.close()
+
+
+def wait_until_listening(path, timeout_s=60):
+    """Wait for a daemon's socket; the file exists an instant before anything listens there."""
+
+    def is_listening():
+        with socket.socket(socket.AF_UNIX) as connection:
+            return connection.connect_ex(path) == 0
+
+    assert wait_until(is_listening, timeout_s)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """The whole daemon in this process: every worker is made, started and stopped in order."""
 
 import signal
-from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -15,7 +14,7 @@ from memd.errors import AlreadyRunning, ConfigError
 from memd.paths import Paths
 from tests.fakes.ollama import Ollama
 
-from .conftest import close_log
+from .conftest import close_log, wait_until_listening
 
 PROMPT = {
     "session_id": "whole-daemon",
@@ -53,7 +52,7 @@ async def call_daemon(paths):
 
     async with anyio.create_task_group() as group:
         group.start_soon(app.serve, Config(engines=NO_MODEL), paths)
-        assert await anyio.to_thread.run_sync(wait_until, Path(paths.socket).exists, 20)
+        await anyio.to_thread.run_sync(wait_until_listening, paths.socket)
         yield call
         await call("memd/shutdown")
 
@@ -94,7 +93,7 @@ async def test_a_second_daemon_on_the_same_vault_is_refused(call_daemon, paths):
 async def test_a_shutdown_closes_the_vault_and_removes_the_socket(paths):
     async with anyio.create_task_group() as group:
         group.start_soon(app.serve, Config(), paths)
-        assert await anyio.to_thread.run_sync(wait_until, Path(paths.socket).exists, 20)
+        await anyio.to_thread.run_sync(wait_until_listening, paths.socket)
         signal.raise_signal(signal.SIGTERM)
     assert not await anyio.Path(paths.socket).exists()
     assert not await anyio.Path(paths.database + "-wal").exists()
@@ -118,7 +117,7 @@ async def test_a_model_answers_questions_once_its_space_is_filled(paths):
             return client.call(method, params)
 
     def work(server):
-        assert wait_until(Path(paths.socket).exists, 20)
+        wait_until_listening(paths.socket)
         place = {"directory": "/home/dev/ledger"}
         texts = ["The automobile is repaired on Monday.", "Invoices are sent as PDF."]
         for number, text in enumerate(texts):
@@ -133,14 +132,14 @@ async def test_a_model_answers_questions_once_its_space_is_filled(paths):
             waits = status["events"]["pending"] + status["summaries"]["to_index"]
             return not waits and learned["coverage"] == 1
 
-        assert wait_until(is_filled, 20)
+        assert wait_until(is_filled, 60)
         assert ask("memd/status")["embedder"]["active"] == "ollama"
 
         def is_found():
             found["hits"] = ask("memd/search", query="which vehicle", project="all")["hits"]
             return found["hits"]
 
-        assert wait_until(is_found, 20)
+        assert wait_until(is_found, 60)
         server.kill()
         found["answer"] = ask("memd/search", query="vehicles", project="all")
         found["status"] = ask("memd/status")
@@ -161,7 +160,7 @@ async def test_a_model_answers_questions_once_its_space_is_filled(paths):
 
 async def test_no_worker_asks_for_vectors_if_the_settings_want_no_model(paths):
     def work():
-        assert wait_until(Path(paths.socket).exists, 20)
+        wait_until_listening(paths.socket)
         with Client(paths.socket, 10) as client:
             found.update(client.call("memd/status"))
             client.call("memd/shutdown")
@@ -197,7 +196,7 @@ async def serve_one_turn(paths, config, found, until):
             return client.call(method, params)
 
     def work():
-        assert wait_until(Path(paths.socket).exists, 20)
+        wait_until_listening(paths.socket)
         events = [
             {"client": "claude-code", "payload": payload, "directory": "/home/dev/ledger"}
             for payload in (PROMPT, STOP)
@@ -209,7 +208,7 @@ async def serve_one_turn(paths, config, found, until):
             found["hits"] = ask("memd/search", **search)["hits"]
             return until(found["hits"])
 
-        assert wait_until(is_found, 20)
+        assert wait_until(is_found, 60)
         found["status"] = ask("memd/status")
         ask("memd/shutdown")
 

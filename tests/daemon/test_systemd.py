@@ -27,6 +27,8 @@ from memd.errors import ConfigError
 from memd.installers import service
 from memd.paths import Paths
 
+from .conftest import wait_until_listening
+
 PING = b'{"jsonrpc":"2.0","id":1,"method":"memd/status"}\n'
 _PASS = """\
 import os, sys
@@ -292,7 +294,7 @@ def test_the_first_connection_starts_the_daemon_and_is_answered(
         ["systemd-socket-activate", "-l", paths.socket, "--fdname=memd", *passed_on, *SERVE],
         stderr=subprocess.DEVNULL,
     )
-    assert wait_until(Path(paths.socket).exists, 10)
+    assert wait_until(Path(paths.socket).exists, 60)
     assert daemon_process.find_lock_holder(paths.lock) is None
     with connect(paths) as first:
         status = ask(first)
@@ -313,7 +315,7 @@ def test_the_managers_daemon_replaces_one_started_by_hand_and_the_socket_outlive
 ):
     environ = environ_of(tmp_path)
     by_hand = started(SERVE, env=environ)
-    assert wait_until(Path(paths.socket).exists, 20)
+    wait_until_listening(paths.socket)
     with connect(paths) as first:
         assert ask(first)["pid"] == by_hand.pid
     with listener(paths.socket) as listening:
