@@ -18,8 +18,8 @@
             ├── VaultForeign  the file is not memd's
             └── VaultNewer    a newer memd wrote it
 
-Errors of other libraries are translated in three places only: store/database.py, embeddings/http.py and
-server/jsonrpc.py. A docstring is the default message.
+SQLite's errors are translated in store/database.py and store/foreign_sqlite.py, those of HTTP in
+embeddings/http.py. A docstring is the default message.
 """
 
 
