@@ -1,5 +1,6 @@
 """README.md and docs/ say what memd does: their examples are real output, and their commands exist."""
 
+import ast
 import os
 import re
 import shlex
@@ -59,11 +60,38 @@ FILES = [
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_every_source_file_that_a_page_names_exists(page):
-    named = set(re.findall(r"`(?:memd/)?([a-z_/]+\.py)`", page.read_text(encoding="utf-8")))
-    missing = {
-        name for name in named if not any(f"/{file}".endswith(f"/{name}") for file in FILES)
+    named = re.findall(r"`(?:memd/)?([a-z0-9_/]+\.py)`", page.read_text(encoding="utf-8"))
+    assert find_missing_files(named) == set()
+
+
+def find_missing_files(names):
+    """Return those of these names of source files that no file has."""
+    return {
+        name for name in names if not any(f"/{file}".endswith(f"/{name}") for file in FILES)
     }
-    assert missing == set()
+
+
+MODULES = sorted(file for file in FILES if file.startswith("memd/"))
+
+
+def test_every_source_file_that_a_docstring_names_exists():
+    """An absolute path, and a path in backticks, is an example."""
+    named = {
+        (module, name)
+        for module in MODULES
+        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for name in re.findall(
+            r"(?<![\w./*`])[a-z0-9_][a-z0-9_/]*\.py\b(?!`)", str(node.value.value)
+        )
+    }
+    missing = find_missing_files({name for _, name in named})
+    assert {(module, name) for module, name in named if name in missing} == set()
+
+
+def test_no_module_has_a_note_of_an_unfinished_merge():
+    sources = {module: (ROOT / module).read_text(encoding="utf-8") for module in MODULES}
+    assert [module for module, source in sources.items() if "# MERGED" in source] == []
 
 
 COMMAND_LINES = [
