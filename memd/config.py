@@ -20,11 +20,11 @@ Positive = Annotated[int, Field(gt=0)]
 Ratio = Annotated[float, Field(ge=0, le=1)]
 
 
-class _Section(BaseModel):
+class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class CaptureConfig(_Section):
+class CaptureConfig(_Settings):
     """Which events are captured, and how much of them."""
 
     enabled: bool = True
@@ -46,7 +46,7 @@ class CaptureConfig(_Section):
     """Whether to redact long random-looking words, in addition to known forms of secrets."""
 
 
-class DistillConfig(_Section):
+class DistillConfig(_Settings):
     """How events become summaries."""
 
     writer: Literal["none", "ollama"] = "none"
@@ -68,7 +68,7 @@ class DistillConfig(_Section):
     """Days after which a task expires, unless it says when; 0: never."""
 
 
-class IndexConfig(_Section):
+class IndexConfig(_Settings):
     """How summaries become searchable."""
 
     passage_tokens: Positive = 400
@@ -76,7 +76,7 @@ class IndexConfig(_Section):
     """Summaries indexed per transaction."""
 
 
-class EnginesConfig(_Section):
+class EnginesConfig(_Settings):
     """Which models turn text into vectors, and text into text."""
 
     embedder: Literal["auto", "ollama", "openai", "hashing"] = "auto"
@@ -105,7 +105,7 @@ class EnginesConfig(_Section):
     are searched."""
 
 
-class ConsolidateConfig(_Section):
+class ConsolidateConfig(_Settings):
     """How near-duplicates are superseded."""
 
     enabled: bool = True
@@ -116,7 +116,7 @@ class ConsolidateConfig(_Section):
     """New summaries checked per run."""
 
 
-class RetentionConfig(_Section):
+class RetentionConfig(_Settings):
     """How long data is stored. Prompts, answers and memories stay unless a setting here says otherwise."""
 
     enabled: bool = True
@@ -134,7 +134,7 @@ class RetentionConfig(_Section):
     reduced, too. No memory is deleted for it. 0: none."""
 
 
-class RecallConfig(_Section):
+class RecallConfig(_Settings):
     """How a search is answered."""
 
     profile: str = "memd"
@@ -149,7 +149,7 @@ class RecallConfig(_Section):
     without it and say so."""
 
 
-class InjectConfig(_Section):
+class InjectConfig(_Settings):
     """Which context agents receive automatically. `memd switch` sets it for one project or session."""
 
     session_start: bool = True
@@ -170,7 +170,7 @@ class InjectConfig(_Section):
     """A further hit is injected if its score is at least this share of the best one's."""
 
 
-class ServeConfig(_Section):
+class ServeConfig(_Settings):
     """The Unix-socket server."""
 
     line_bytes: Positive = LINE_BYTES_MAX
@@ -182,7 +182,7 @@ class ServeConfig(_Section):
     """Seconds that answers in progress may take after a client has closed its side."""
 
 
-class DaemonConfig(_Section):
+class DaemonConfig(_Settings):
     """The process."""
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
@@ -192,7 +192,7 @@ class DaemonConfig(_Section):
     """Seconds that work in progress may take after SIGTERM."""
 
 
-class Config(_Section):
+class Config(_Settings):
     """All settings."""
 
     capture: CaptureConfig = CaptureConfig()

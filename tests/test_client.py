@@ -118,7 +118,7 @@ def test_the_daemons_errors_are_made_again(daemon, path, error, kind):
     assert raised.value.message == "m"
 
 
-def test_a_daemon_that_does_not_answer_in_time_is_told(daemon, path):
+def test_a_daemon_that_does_not_answer_in_time_is_reported(daemon, path):
     daemon(lambda _: b"")
     with (
         Client(path, timeout_s=0.05) as memd,
@@ -127,7 +127,7 @@ def test_a_daemon_that_does_not_answer_in_time_is_told(daemon, path):
         memd.call("memd/status")
 
 
-def test_a_daemon_that_hangs_up_is_told_and_can_be_asked_again(daemon, path):
+def test_a_closed_connection_is_reported_and_the_next_call_reconnects(daemon, path):
     answers = iter([None, "again"])
 
     def says(request):
@@ -141,7 +141,7 @@ def test_a_daemon_that_hangs_up_is_told_and_can_be_asked_again(daemon, path):
         assert memd.call("memd/ping") == "again"
 
 
-def test_what_speaks_no_json_is_told(daemon, path):
+def test_an_answer_that_is_not_json_is_reported(daemon, path):
     daemon(lambda _: b"SSH-2.0\n")
     with Client(path) as memd, pytest.raises(errors.Broken, match="JSON"):
         memd.call("memd/ping")

@@ -69,7 +69,7 @@ def test_a_file_that_is_not_text_is_refused(tmp_path):
         config.load_config(str(file))
 
 
-def test_the_settings_cannot_be_changed_under_a_room():
+def test_the_settings_are_frozen():
     with pytest.raises(ValueError, match="frozen"):
         Config().recall.k = 3
 

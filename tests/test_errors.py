@@ -30,5 +30,5 @@ def test_the_drawing_shows_the_tree_as_it_is():
     assert sorted(drawn) == sorted(kind.__name__ for kind in TREE)
 
 
-def test_an_unreachable_daemon_is_told_with_what_to_do():
+def test_an_unreachable_daemon_is_reported_with_what_to_do():
     assert "memd start" in Unreachable().message

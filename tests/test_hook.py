@@ -232,7 +232,7 @@ def test_what_the_daemon_has_to_say_is_printed_and_no_more(home, event):
     assert spooled(home) == []
 
 
-def test_after_a_stop_nothing_is_printed_for_the_agent_would_go_on_for_ever(home):
+def test_after_a_stop_nothing_is_printed_because_the_agent_would_continue_endlessly(home):
     with daemon(home, lambda _: showing("Stop", "go on")):
         run(home, STOP)
 
@@ -310,7 +310,7 @@ def test_a_stale_socket_is_no_daemon(home):
         b"1" * 9_999,
     ],
 )
-def test_garbage_is_kept_for_the_books(home, garbage):
+def test_garbage_is_spooled_so_that_the_ledger_counts_it(home, garbage):
     run(home, garbage)
     assert len(spooled(home)) == 1
 
@@ -546,7 +546,7 @@ def test_who_wants_no_context_starts_a_daemon_and_does_not_wait(
     assert until(lambda: Path(Paths(false_daemon).log).read_text()) == "no daemon today\n"
 
 
-def test_nothing_said_is_nothing_kept(home):
+def test_an_empty_payload_is_not_spooled(home):
     run(home, b"")
     run(home, b" \n ")
     assert spooled(home) == []
@@ -681,7 +681,7 @@ async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once
     assert [found[n].turn for n in sorted(found)] == ["p2", "p0", "p1", "p3", "p4"]
 
 
-def test_a_hook_that_is_told_to_end_still_keeps_what_it_was_told(home):
+def test_a_hook_that_is_terminated_still_delivers_its_event(home):
     payload = json.dumps({**STOP, "last_assistant_message": "word " * 50_000}).encode()
     with subprocess.Popen(
         [sys.executable, "-I", "-S", HOOK], stdin=subprocess.PIPE, env=home

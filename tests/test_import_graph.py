@@ -40,7 +40,7 @@ def test_a_file_that_was_written_imports_what_the_session_has_seen():
     )
 
 
-def test_what_nobody_has_seen_or_what_could_be_two_files_is_left_out():
+def test_unseen_or_ambiguous_files_are_left_out():
     assert targets("/p/main.py", "import auth\n") == []
     assert targets("/p/a/main.py", "import auth\n", "/p/auth.py", "/p/a/auth.py") == []
     assert targets("/p/main.ts", "import './auth'\n") == []
@@ -65,7 +65,7 @@ def test_capture_s_note_of_a_read_is_enough():
     assert [(one.path, one.target) for one in found] == [("/p/main.py", "/p/auth.py")]
 
 
-def test_a_read_whose_text_was_kept_is_read():
+def test_a_read_with_its_stored_text_is_read():
     for response in ("import './b.css'\n", {"file": {"content": "import './b.css'\n"}}):
         event = make_event(
             EventKind.TOOL_RESULT, tool_name="Read", tool_input={"file_path": "/p/a.js"},

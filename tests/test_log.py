@@ -30,7 +30,7 @@ def journal(path):
     log.configure(None, level="info", max_bytes=1, redact=str)
 
 
-def test_a_line_is_an_event_with_its_room_and_keys(journal):
+def test_a_log_line_has_an_event_its_worker_and_keys(journal):
     lines = journal()
     log.get("intake").info("events_stored", count=3)
     (line,) = lines()
@@ -63,7 +63,7 @@ def test_what_is_below_the_level_is_not_written(journal):
     assert [line["event"] for line in lines()] == ["line_refused"]
 
 
-def test_a_full_log_is_turned_over_and_one_older_log_is_kept(journal, path, tmp_path):
+def test_a_full_log_is_rotated_and_one_older_log_stays(journal, path, tmp_path):
     journal(max_bytes=2_000)
     for number in range(100):
         log.get("intake").info("events_stored", count=number)

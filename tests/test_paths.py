@@ -71,7 +71,7 @@ def test_events_wait_beside_the_vault_or_the_socket_if_they_cannot_with_the_stat
     assert Paths(environ, "work").spool_fallbacks[1] == f"{tmp_path}/run/spool-work"
 
 
-def test_who_has_no_home_gets_no_directory_that_lies_where_somebody_works(monkeypatch):
+def test_without_a_home_no_directory_below_the_current_one_is_used(monkeypatch):
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(ValueError, match="HOME"):
         Paths({})
@@ -127,7 +127,7 @@ def test_a_private_directory_is_private_whatever_the_umask_and_so_is_what_was_ma
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
-def test_a_directory_of_somebody_else_is_not_used(tmp_path):
+def test_a_directory_of_another_user_is_not_used(tmp_path):
     os.chown(tmp_path, 65534, 65534)
     with pytest.raises(PermissionError, match="another user"):
         private_dir(str(tmp_path))

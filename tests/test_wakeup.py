@@ -44,7 +44,7 @@ async def test_a_ring_just_after_a_timeout_wakes_the_next_sleep():
     assert await event.wait(0.001)
 
 
-async def test_it_tells_that_somebody_rang_until_the_sleeper_wakes():
+async def test_it_stays_set_until_the_waiting_task_wakes():
     event = AutoResetEvent()
     assert not event.is_set
     event.set()

@@ -59,7 +59,7 @@ def test_the_same_payload_has_the_same_key_and_no_two_of_a_session_share_one():
             keys[event.key] = payload
 
 
-def test_an_unknown_event_is_kept_as_it_is():
+def test_an_unknown_event_is_stored_as_it_is():
     event = adapt(
         {"session_id": "s", "hook_event_name": "TaskCreated", "task_id": "t", "more": [1]}
     )

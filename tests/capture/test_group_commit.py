@@ -73,7 +73,7 @@ async def settled():
         await anyio.lowlevel.checkpoint()
 
 
-async def test_who_comes_alone_is_stored_at_once(group_commit, store):
+async def test_a_single_call_is_stored_at_once(group_commit, store):
     store.free.set()
     receipts = await group_commit.enqueue(items("a", "b"))
     assert [receipt.reason for receipt in receipts] == ["a", "b"]
@@ -137,7 +137,7 @@ async def test_what_cannot_be_prepared_fails_alone(group_commit, store):
     assert store.commits[2] == ([], 1)
 
 
-async def test_an_error_of_the_store_is_told_to_all_and_the_next_is_tried_anew(
+async def test_an_error_of_the_store_fails_all_calls_and_the_next_commit_is_tried(
     group_commit, store
 ):
     store.error = VaultBusy("busy")

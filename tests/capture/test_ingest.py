@@ -213,7 +213,7 @@ async def test_after_a_commit_that_failed_nothing_of_it_is_taken_for_known(inges
     assert len(await stored(db)) == 2
 
 
-async def test_a_client_that_goes_away_takes_nobody_with_it(ingestor, db):
+async def test_a_client_that_disconnects_cancels_no_other_call(ingestor, db):
     free = threading.Event()
     receipts = {}
     scopes = {}
@@ -261,7 +261,7 @@ async def test_a_call_with_more_than_a_batch_is_stored_in_order(ingestor):
     assert [receipt.seq for receipt in receipts] == list(range(1, 451))
 
 
-async def test_every_waiting_capture_learns_of_a_full_disk_and_the_next_is_tried_anew(
+async def test_a_full_disk_fails_every_waiting_capture_and_the_next_commit_is_tried(
     ingestor, db, rings
 ):
     await ingestor.capture([prompt(0)])
@@ -287,7 +287,9 @@ async def test_every_waiting_capture_learns_of_a_full_disk_and_the_next_is_tried
     assert len(rings) == 2
 
 
-async def test_the_spool_is_drained_in_order_once_and_then_gone(ingestor, db, spool_dir, rings):
+async def test_the_spool_is_drained_in_order_once_and_then_empty(
+    ingestor, db, spool_dir, rings
+):
     for number in range(450):
         spooled(spool_dir, prompt(number, at=1_000 + number))
     assert await ingestor.drain() == 450
@@ -362,7 +364,7 @@ def broken_spool(spool_dir):
 
 
 @pytest.mark.usefixtures("broken_spool")
-async def test_a_spool_that_cannot_be_read_is_told_in_our_words(ingestor):
+async def test_a_spool_that_cannot_be_read_raises_spool_broken(ingestor):
     with pytest.raises(SpoolBroken):
         await ingestor.drain()
 
@@ -384,7 +386,7 @@ async def test_every_place_of_the_spool_is_drained_though_one_cannot_be_read(
     assert ingestor.status()["spool"]["lines"] == 1  # what lies in the one that is broken
 
 
-async def test_what_is_refused_is_told_in_the_log_without_its_text(ingestor):
+async def test_a_refusal_is_logged_without_its_text(ingestor):
     with capture_logs() as told:
         await ingestor.capture(
             [prompt(1), CaptureRequest("somebody", "a"), CaptureRequest("somebody", "b")]
@@ -588,7 +590,7 @@ def switch(db, scope, target, captures):
         ("session", "s", "switched off for this session"),
     ],
 )
-async def test_nothing_is_kept_where_memd_is_switched_off(
+async def test_nothing_is_stored_where_memd_is_switched_off(
     ingestor, db, spool_dir, source, said
 ):
     scope, target, reason = said
@@ -624,7 +626,7 @@ async def test_capture_disabled_keeps_nothing_but_what_a_person_imports(db, cloc
     assert (await balance(db))["filtered"] == 2
 
 
-async def test_a_sender_may_ask_not_to_be_kept(ingestor, db, spool_dir):
+async def test_a_sender_may_switch_its_own_capture_off(ingestor, db, spool_dir):
     (receipt,) = await ingestor.capture([prompt(1, capture=False)])
     assert (receipt.outcome, receipt.reason) == ("filtered", "switched off by its sender")
     line = {"client": "claude-code", "payload": prompt(2).payload, "capture": False}

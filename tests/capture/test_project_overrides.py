@@ -96,7 +96,7 @@ def test_many_wildcards_in_a_name_take_no_time():
 
 
 @pytest.mark.parametrize("content", [b"\xff", b"#" * 300_000])
-def test_a_file_that_cannot_be_read_is_told(tmp_path, content):
+def test_a_file_that_cannot_be_read_is_reported(tmp_path, content):
     file = tmp_path / "projects.toml"
     file.write_bytes(content)
     overrides = ProjectOverrides(str(file), "/")

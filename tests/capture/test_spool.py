@@ -151,7 +151,7 @@ def test_no_reserve_is_made_where_there_is_no_place_for_it(tmp_path):
     assert not spool.keep_reserve(str(tmp_path / "nowhere" / "s"))
 
 
-def test_a_line_for_which_there_is_no_room_gets_the_room_of_the_reserve(tmp_path, monkeypatch):
+def test_a_line_on_a_full_disk_uses_the_reserved_space(tmp_path, monkeypatch):
     directory = str(tmp_path / "s")
     spool.keep_reserve(directory)
     write = os.write

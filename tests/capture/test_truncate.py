@@ -144,7 +144,7 @@ def test_of_a_source_file_that_was_read_only_the_names_of_its_imports_stay():
     assert read(kept, file_path="/p/a.py") == kept
 
 
-def test_what_was_read_is_kept_if_configured():
+def test_a_read_file_is_stored_if_configured():
     payload = {"tool_name": "Read", "tool_response": "text"}
     assert truncate.trim_tool_response(payload, keep_reads=True) == payload
 

@@ -200,7 +200,7 @@ async def test_a_model_that_changes_between_the_question_and_the_answer_mixes_no
     await agree(vault)
 
 
-async def test_who_goes_back_to_a_model_has_its_vectors_at_once(vault):
+async def test_going_back_to_a_model_finds_its_vectors(vault):
     vault.put("a", "b", "c", "d")
     await vault.fill()
     vault.model.current = SECOND
@@ -224,7 +224,7 @@ async def test_without_a_model_it_waits_and_says_why(db):
     assert vault.index.active == HASHING
 
 
-async def test_a_model_that_is_gone_is_not_asked_and_every_look_is_further_apart(vault):
+async def test_an_absent_model_is_not_asked_and_retries_back_off(vault):
     vault.put("a")
     vault.model.is_ready, vault.model.why_not = False, "gone; start it"
     waits = [await vault.fill() for _ in range(9)]
@@ -301,7 +301,7 @@ async def test_a_memory_that_is_deleted_while_it_is_embedded_leaves_nothing(vaul
     await agree(vault)
 
 
-async def test_a_memory_that_has_just_gone_is_not_waited_for(vault):
+async def test_a_memory_that_was_just_deleted_is_not_waited_for(vault):
     (gone,) = vault.put("a")
     await vault.indexer.settle()
     vault.db.write_now(lambda tx: fulltext.remove_passages(tx, gone))
@@ -310,7 +310,7 @@ async def test_a_memory_that_has_just_gone_is_not_waited_for(vault):
     assert vault.model.asked == []
 
 
-async def test_a_daemon_that_dies_between_vault_and_shelf_asks_for_nothing_twice(vault):
+async def test_a_daemon_killed_between_commit_and_index_embeds_nothing_twice(vault):
     vault.put("a", "b")
     await vault.indexer.settle()
 
@@ -347,7 +347,7 @@ async def test_a_clock_that_is_set_meanwhile_does_not_make_the_time_left_absurd(
     assert all(one["eta_s"] is None or 0 <= one["eta_s"] < 86_400 for one in told)
 
 
-async def test_progress_is_told_with_rate_and_time_left(db):
+async def test_status_has_rate_and_time_left(db):
     class Clock:
         now = 1_000
 
@@ -378,7 +378,7 @@ async def test_progress_is_told_with_rate_and_time_left(db):
     assert (done["space"], done["active"]) == (FIRST.name, True)
 
 
-async def test_embedding_anew_drops_the_vectors_of_this_space_and_makes_them_again(vault):
+async def test_reembedding_drops_the_vectors_of_this_space_and_makes_them_again(vault):
     vault.put("a", "b")
     vault.model.current = SECOND
     await vault.fill()
@@ -493,6 +493,6 @@ async def tell(path, steps):
 
 @settings(max_examples=20, deadline=None)
 @given(STEPS)
-def test_in_whatever_order_vectors_come_the_shelf_is_what_a_start_would_load(steps):
+def test_in_any_order_of_vectors_the_index_equals_what_a_start_would_load(steps):
     with tempfile.TemporaryDirectory() as home:
         anyio.run(tell, str(Path(home) / "v.db"), steps)

@@ -77,7 +77,7 @@ async def test_a_damaged_snapshot_is_a_problem(db):
 
 
 @pytest.mark.usefixtures("small")
-async def test_a_snapshot_that_is_lost_is_told_and_mended_by_reindexing(db):
+async def test_a_lost_snapshot_is_reported_and_repaired_by_reindexing(db):
     await rested(db)
     snapshot_path(db).unlink()
     found = await examine(db)

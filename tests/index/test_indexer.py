@@ -215,7 +215,7 @@ async def test_a_revision_replaces_and_a_deletion_removes_every_passage(db):
     assert db.read_now(fulltext.terms_in_order) == (b"", b"")
 
 
-async def test_a_memory_whose_passages_were_erased_with_it_is_off_the_shelf_too(db):
+async def test_a_memory_erased_with_its_passages_leaves_the_index(db):
     index = MemoryIndex()
     indexer = make(db, index=index)
     number, other = put(db, "one"), put(db, "two")
@@ -263,7 +263,7 @@ async def test_a_model_that_fails_holds_nothing_up_and_is_named(db):
     await agree(db, index, embedder)
 
 
-async def test_who_waits_may_give_up_without_the_shelf_falling_behind(db):
+async def test_a_cancelled_caller_leaves_the_index_current(db):
     index, scope = MemoryIndex(), anyio.CancelScope()
     indexer = make(db, Scripted(scope.cancel), index=index)
     put(db, "a")
@@ -274,7 +274,7 @@ async def test_who_waits_may_give_up_without_the_shelf_falling_behind(db):
     await agree(db, index, Scripted())
 
 
-async def test_a_shelf_that_missed_a_batch_is_loaded_again(db):
+async def test_an_index_that_missed_a_batch_is_loaded_again(db):
     class Clumsy(MemoryIndex):
         dropped = False
 
@@ -432,7 +432,7 @@ async def tell(path, steps):
 
 @settings(max_examples=25, deadline=None)
 @given(STEPS)
-def test_the_index_kept_in_step_equals_one_made_anew_whatever_happens_to_the_summaries(steps):
+def test_the_updated_index_equals_a_freshly_loaded_one_whatever_happens(steps):
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
         for name in ("ROWS_MIN", "_CHANGED_MIN", "_CHANGED_SHARE"):
             patch.setattr(snapshot, name, 0)

@@ -54,7 +54,7 @@ def test_an_index_is_empty_and_not_loaded_at_first():
     assert [len(side) for side in beside(index)] == [0, 0]
 
 
-def test_at_once_is_given_to_one_thread_and_only_once_it_is_loaded():
+def test_try_lock_succeeds_for_one_thread_and_only_after_loading():
     with MemoryIndex().try_lock() as is_mine:
         assert not is_mine
     index = filled()
@@ -91,7 +91,7 @@ def test_loading_puts_every_array_in_step():
     assert index.vocabulary.expand("a") == [1]
 
 
-def test_passages_of_a_summary_that_is_gone_are_dead_at_once():
+def test_passages_of_a_deleted_summary_are_dead_after_a_load():
     index = MemoryIndex()
     index.load(
         VaultContents([stored(1, 10), stored(2, 99)], lines([("a", 1)]), [facts(10)], [SPACE])
@@ -231,7 +231,7 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
     assert index.active == LEARNED.name
 
 
-def test_another_model_begins_anew_and_the_same_one_goes_on():
+def test_another_model_starts_empty_and_the_same_one_continues():
     index = filled()
     index.adopt_learned_space(LEARNED)
     fill(index, 1, 3, 4, 9)
@@ -268,7 +268,7 @@ def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     assert index.missing_vectors("unheard of", 9) == []
 
 
-def test_a_load_begins_the_learned_space_anew():
+def test_a_load_empties_the_learned_space():
     index = filled()
     index.adopt_learned_space(LEARNED)
     fill(index, 1, 3, 4, 9)
@@ -329,7 +329,7 @@ def test_gaps_that_are_closed_keep_every_space_in_step():
     assert index.columns.passage_id[found].tolist() == [300, 350]
 
 
-def test_who_asks_early_waits_a_moment_for_the_index():
+def test_an_early_caller_waits_briefly_for_the_index():
     index = MemoryIndex()
     assert not index.wait_until_loaded(0.001)
     loads = threading.Timer(0.01, index.become, [filled()])

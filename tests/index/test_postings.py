@@ -134,7 +134,7 @@ def test_a_title_weighs_more():
     assert found[1] > found[0] > found[2] == 0
 
 
-def test_words_kept_at_hand_are_looked_up_anew_when_rows_change():
+def test_cached_slices_are_looked_up_again_when_rows_change():
     postings = InvertedIndex()
     append(postings, [dict.fromkeys(range(100), (0, 1))])
     for term in range(100):
@@ -231,7 +231,7 @@ def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved(before, after
         assert [a.tolist() for a in mapped.term(term)] == [a.tolist() for a in kept.term(term)]
 
 
-def test_new_rows_go_into_the_room_that_was_saved_with_the_others():
+def test_new_rows_use_the_free_space_of_the_snapshot():
     postings = InvertedIndex()
     append(postings, [{1: (0, 1)}, {2: (0, 1)}])
     parts = saved(postings)

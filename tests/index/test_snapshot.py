@@ -43,7 +43,7 @@ def write(vault, name="one", index=None):
     return Path(database.snapshot_directory(vault), name)
 
 
-def test_what_is_written_is_mapped_with_room_behind_it(vault):
+def test_a_written_snapshot_is_mapped_with_free_space_behind_its_rows(vault):
     index = filled()
     write(vault, index=index)
     found = read_snapshot(vault, "one")
@@ -55,7 +55,7 @@ def test_what_is_written_is_mapped_with_room_behind_it(vault):
         assert len(array) == count + (1_024 if stored_array.axis == 0 else 0)
 
 
-def test_lines_that_grow_have_room_behind_each(vault, monkeypatch):
+def test_arrays_that_grow_by_columns_have_free_space_behind_each_line(vault, monkeypatch):
     monkeypatch.setitem(VectorMatrix.__init__.__kwdefaults__, "exact_max", 2)
     index = filled()
     write(vault, index=index)
@@ -72,7 +72,7 @@ def test_what_is_written_to_a_map_stays_out_of_the_file(vault):
     assert read_snapshot(vault, "one").arrays["columns.passage_id"][1] == 3
 
 
-def test_it_is_for_its_user_alone_and_its_room_takes_no_disk(vault, monkeypatch):
+def test_the_file_is_private_and_its_free_space_takes_no_disk(vault, monkeypatch):
     monkeypatch.setattr(snapshot, "_ROOM_MIN", 100_000)
     path = write(vault)
     assert path.parent.stat().st_mode & 0o777 == 0o700

@@ -62,7 +62,7 @@ def test_fresh_words_are_expanded_like_old_ones():
     assert len(made.expand("bb")) == 50
 
 
-def test_what_is_not_kept_is_forgotten():
+def test_terms_that_are_not_listed_are_removed():
     made = vocabulary({1: 1, 2: 1}, {"one": 1, "only": 2})
     made.keep({2})
     assert (made.number("one"), made.term(1), made.expand("on")) == (None, None, [2])

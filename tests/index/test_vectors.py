@@ -143,7 +143,7 @@ def test_rows_do_not_depend_on_the_batches_in_which_they_came(rng):
     assert at_once.vectors(rows).tobytes() == bit_by_bit.vectors(rows).tobytes()
 
 
-def test_room_is_made_a_quarter_at_a_time(rng):
+def test_capacity_grows_by_a_quarter(rng):
     matrix = VectorMatrix(96, exact_max=100)
     assert isinstance(matrix._rows, ExactVectors)
     for _ in range(40):

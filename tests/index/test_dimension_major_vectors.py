@@ -64,7 +64,7 @@ def test_all_of_the_nearest_are_among_few_rows_whatever_is_hidden(coded, vectors
         assert np.isin(nearest(np.where(seen, vectors @ query, -1), 100), rows).all()
 
 
-def test_what_is_written_kept_or_grown_later_is_found(coded):
+def test_rows_written_kept_or_added_later_are_found(coded):
     query = HashingEmbedder().embed(["kangaroo in the glacier"])[0]
     everything = np.ones(ROWS, np.bool_)
     coded.nearest(questions()[0], 200, everything)

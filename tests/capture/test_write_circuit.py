@@ -34,7 +34,7 @@ async def test_without_an_outage_nothing_is_written_and_the_reserve_is_made(
     assert await reserved(tmp_path) == spool.RESERVE_BYTES
 
 
-async def test_an_outage_is_told_with_its_reason_until_a_write_succeeds(db, circuit):
+async def test_a_failure_is_reported_with_its_reason_until_a_write_succeeds(db, circuit):
     circuit.record_failure(VaultFull())
     assert circuit.status()["failing"] == "VaultFull"
     assert "Make room" in circuit.status()["why_failing"]

@@ -81,7 +81,7 @@ async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
     assert row.tolist() == [pytest.approx([0, 1, 0, 0], abs=0.01)]
 
 
-async def test_who_waits_may_give_up_but_not_between_the_vault_and_the_shelf(db):
+async def test_a_caller_may_be_cancelled_but_not_between_commit_and_index(db):
     put(db, "a")
     index = await shelved(db)
     with anyio.CancelScope() as scope:
@@ -90,7 +90,7 @@ async def test_who_waits_may_give_up_but_not_between_the_vault_and_the_shelf(db)
     assert index.counts(SPACE.name) == (1, 1)
 
 
-async def test_a_vector_of_a_former_memd_is_read_and_written_anew_in_fewer_bytes(db):
+async def test_a_float16_vector_is_read_and_stored_again_in_fewer_bytes(db):
     put(db, "a")
     index = await shelved(db)
     (one,) = ids(db)

@@ -52,7 +52,7 @@ async def test_a_rehearsal_tells_what_would_go_and_drops_nothing(vault):
     assert names(vault) == before
 
 
-async def test_what_nobody_asks_goes_and_the_file_shrinks(vault):
+async def test_unused_spaces_are_dropped_and_the_file_shrinks(vault):
     said = await upkeep(vault).vacuum(dry_run=False)
     assert said.after < said.before
     assert names(vault) == {SECOND.name}
@@ -60,7 +60,7 @@ async def test_what_nobody_asks_goes_and_the_file_shrinks(vault):
     assert (await upkeep(vault).vacuum(dry_run=False)).dropped == ()
 
 
-async def test_while_no_model_answers_nobody_knows_which_space_is_not_in_use(vault):
+async def test_while_no_model_answers_its_possible_spaces_stay(vault):
     said = await upkeep(vault, Model(None)).vacuum(dry_run=False)
     assert [one.space for one in said.dropped] == [FORMER.name]
     assert FIRST.name in said.note
@@ -73,7 +73,7 @@ async def test_who_does_without_a_model_needs_no_space_of_any(vault):
     assert names(vault) == set()
 
 
-async def test_embedding_anew_needs_a_learned_model(vault):
+async def test_reembedding_needs_a_learned_model(vault):
     with pytest.raises(BadRequest, match="no learned model"):
         await VectorMaintenance(vault.db, (HashingEmbedder(),)).reembed()
     assert isinstance(vault.backfill, Backfill)

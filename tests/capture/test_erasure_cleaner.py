@@ -48,9 +48,7 @@ async def test_what_a_killed_daemon_had_erased_is_cleaned_up_at_the_first_look(
     assert db.read_now(erasure.pending_marks) == {}
 
 
-async def test_what_is_being_forgotten_is_left_to_whoever_forgets_it_for_one_look(
-    db, cleaner, said
-):
+async def test_a_running_forget_may_clean_up_itself_before_the_next_call(db, cleaner, said):
     await cleaner.clean_up()
     erase(db, said)
     await cleaner.clean_up()
