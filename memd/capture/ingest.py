@@ -116,10 +116,6 @@ class Ingestor:
                     self._write_circuit.record_failure(error)
             await self._wakeup.wait(SPOOL_POLL_S)
 
-    def wake(self) -> None:
-        """Look into the spool now."""
-        self._wakeup.set()
-
     async def scrub(self) -> None:
         """Remove the words of erased events from full text and log. If it fails, the next call tries again."""
         await self._erasure_cleaner.clean_up()

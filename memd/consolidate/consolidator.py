@@ -23,7 +23,7 @@ from memd.config import ConsolidateConfig
 from memd.consolidate import near_duplicates, runs
 from memd.consolidate.claims import join_title
 from memd.consolidate.decide import CandidatePair, Decision, count_refusals, decide
-from memd.consolidate.near_duplicates import CosinePair, hash_form
+from memd.consolidate.near_duplicates import CosinePair, hash_text
 from memd.consolidate.runs import UndoResult
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
@@ -32,18 +32,17 @@ from memd.store import runs as store_runs
 from memd.store import summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, words
-from memd.wakeup import AutoResetEvent
 
 _T = TypeVar("_T")
 _SimilarPairs = Mapping[tuple[int, int], tuple[float | None, str]]
 """(summary id, other id), the smaller id first → (cosine, learned space or empty)."""
-_BACKFILLED_FORMS_MAX = 500
-"""Memories without a form that get one in a tick, until all have one."""
+_BACKFILLED_HASHES_MAX = 500
+"""Memories without a text hash that get one in a tick, until all have one."""
 _PREVIEW_CHARACTERS_MAX = 160
 _REST_S = 0.01
 """Rest between two bursts of work in Python, each shorter than this, in which searches get their turn."""
 _READ_BATCH = 100
-_FORMS_PER_BURST = 12
+_TEXTS_PER_BURST = 12
 _DECISIONS_PER_BURST = 1
 _SLICES_PER_BURST = 1
 _BACKLOG_INTERVAL_S = 1.0
@@ -82,10 +81,10 @@ class TickPlan:
     """Every memory of a pair, as it was then."""
     pairs: int
     decisions: Sequence[Decision]
-    forms: Mapping[int, int]
-    """Id → form of the examined memories."""
-    backfilled_forms: Mapping[int, int]
-    """The same for memories that were examined before forms existed."""
+    hashes: Mapping[int, int]
+    """Id → text hash of the examined memories."""
+    backfilled_hashes: Mapping[int, int]
+    """The same for memories that were examined before hashes existed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +97,7 @@ class PreviewedDecision:
     """`supersedes`, `contradicts` or `similar_to`."""
     finding: str
     cosine: float | None
-    """None if they have one normalised form, whatever their cosine."""
+    """None if they have one normalised text, whatever their cosine."""
     space: str
     newer: str
     older: str
@@ -116,14 +115,13 @@ class Consolidator:
     config: ConsolidateConfig
     clock: Callable[[], int]
     on_written: Callable[[], None]
-    _wakeup: AutoResetEvent = field(default_factory=AutoResetEvent, init=False)
     _lock: anyio.Lock = field(default_factory=anyio.Lock, init=False)
     _after: int = field(default=0, init=False)
     """The last id of this round's batches; memories that wait must not block those after them."""
     _waiting_for_vector: set[int] = field(default_factory=set, init=False)
     """Memories that have waited one tick for their learned vector."""
-    _formless_below: int = field(default=2**62, init=False)
-    """Every memory from this id on has a form, or waits to be examined."""
+    _unhashed_below: int = field(default=2**62, init=False)
+    """Every memory from this id on has a text hash, or waits to be examined."""
     _last: Tick | None = field(default=None, init=False)
     _superseded: int = field(default=0, init=False)
 
@@ -132,12 +130,8 @@ class Consolidator:
         while self.config.enabled:
             tick = await self.tick()
             pause_s = _BACKLOG_INTERVAL_S if tick.has_more else self.config.interval_s
-            await self._wakeup.wait(pause_s)
+            await anyio.sleep(pause_s)
         await anyio.sleep_forever()
-
-    def nudge(self) -> None:
-        """Tick now instead of at the end of the interval."""
-        self._wakeup.set()
 
     def status(self) -> dict[str, object]:
         """`enabled`, `interval_s`, `superseded` since the start, and the last tick's counts or None."""
@@ -154,10 +148,10 @@ class Consolidator:
             started, began = self.clock(), anyio.current_time()
             plan = await self._plan_tick(started)
             tick = Tick(started)
-            if plan.batch or plan.backfilled_forms:
+            if plan.batch or plan.backfilled_hashes:
                 tick = await self.db.write(lambda tx: _apply_plan(tx, plan, started))
             self._after = plan.batch[-1].id if len(plan.batch) == self.config.batch else 0
-            has_more = self._after > 0 or self._formless_below > 0
+            has_more = self._after > 0 or self._unhashed_below > 0
             took_ms = round(1000 * (anyio.current_time() - began))
             self._last = replace(tick, took_ms=took_ms, has_more=has_more)
             self._superseded += tick.superseded
@@ -174,9 +168,9 @@ class Consolidator:
     async def preview_tick(self) -> list[PreviewedDecision]:
         """The decisions of the next tick, without applying them."""
         async with self._lock:
-            below = self._formless_below
+            below = self._unhashed_below
             plan = await self._plan_tick(self.clock())
-            self._formless_below = below
+            self._unhashed_below = below
 
         def find_open(tx: Connection) -> list[Decision]:
             return [one for one in plan.decisions if not runs.is_settled(tx, *one.pair)]
@@ -197,7 +191,7 @@ class Consolidator:
         self.on_written()
         return undone
 
-    async def runs(self, limit: int) -> list[store_runs.Run]:
+    async def list_runs(self, limit: int) -> list[store_runs.Run]:
         """The latest runs that changed something, the last one first."""
         return await self.db.read(lambda tx: store_runs.latest_runs(tx, limit))
 
@@ -211,9 +205,9 @@ class Consolidator:
         # A text without a word has no vector and never will have one.
         ready_now = [s for s in visible if s.id in ready or not words(f"{s.title} {s.body}")]
         examined = [*hidden, *ready_now]
-        hashed = ((s.id, hash_form(s.title, s.body)) for s in examined)
-        forms = dict(await _work_in_bursts(hashed, _FORMS_PER_BURST))
-        twins = await self._find_twins(ready_now, forms)
+        hashed = ((s.id, hash_text(s.title, s.body)) for s in examined)
+        hashes = dict(await _work_in_bursts(hashed, _TEXTS_PER_BURST))
+        twins = await self._find_twins(ready_now, hashes)
         pairs = {**dict.fromkeys(twins, (None, "")), **similar}
         ids = sorted({number for pair in pairs for number in pair})
         seen = await self.db.read(lambda tx: summaries.summaries_by_ids(tx, ids)) if ids else {}
@@ -224,8 +218,8 @@ class Consolidator:
             if a in seen and b in seen
         ]
         decisions = await _work_in_bursts(decide(candidates), _DECISIONS_PER_BURST)
-        backfilled = await self._backfill_forms()
-        return TickPlan(batch, examined, seen, len(candidates), decisions, forms, backfilled)
+        backfilled = await self._backfill_hashes()
+        return TickPlan(batch, examined, seen, len(candidates), decisions, hashes, backfilled)
 
     async def _read_batch(self) -> list[Summary]:
         batch: list[Summary] = []
@@ -241,33 +235,33 @@ class Consolidator:
         return batch
 
     async def _find_twins(
-        self, examined: Sequence[Summary], forms: Mapping[int, int]
+        self, examined: Sequence[Summary], hashes: Mapping[int, int]
     ) -> set[tuple[int, int]]:
-        """Pairs of one form, within the batch and with memories examined before."""
-        wanted = [(s.id, s.project_id, forms[s.id]) for s in examined]
+        """Pairs of equal texts, within the batch and with memories examined before."""
+        wanted = [(s.id, s.project_id, hashes[s.id]) for s in examined]
         found = await self.db.read(
-            lambda tx: summaries.pairs_of_equal_form(
+            lambda tx: summaries.find_equal_texts(
                 tx, wanted, near_duplicates.PAIRS_PER_MEMORY_MAX
             )
         )
         last: dict[tuple[int, ...], int] = {}
         for number, *key in wanted:
-            if (form := tuple(key)) in last:
-                found.add((last[form], number))
-            last[form] = number
+            if (text_hash := tuple(key)) in last:
+                found.add((last[text_hash], number))
+            last[text_hash] = number
         return found
 
-    async def _backfill_forms(self) -> dict[int, int]:
-        """The forms of some memories that were examined before forms existed."""
-        if not self._formless_below:
+    async def _backfill_hashes(self) -> dict[int, int]:
+        """The hashes of some memories that were examined before hashes existed."""
+        if not self._unhashed_below:
             return {}
-        below = self._formless_below
+        below = self._unhashed_below
         texts = await self.db.read(
-            lambda tx: summaries.summaries_without_form(tx, below, _BACKFILLED_FORMS_MAX)
+            lambda tx: summaries.list_unhashed_summaries(tx, below, _BACKFILLED_HASHES_MAX)
         )
-        self._formless_below = texts[-1][0] if len(texts) == _BACKFILLED_FORMS_MAX else 0
-        forms = ((number, hash_form(title, body)) for number, title, body in texts)
-        return dict(await _work_in_bursts(forms, _FORMS_PER_BURST))
+        self._unhashed_below = texts[-1][0] if len(texts) == _BACKFILLED_HASHES_MAX else 0
+        hashes = ((number, hash_text(title, body)) for number, title, body in texts)
+        return dict(await _work_in_bursts(hashes, _TEXTS_PER_BURST))
 
     async def _find_similar(self, summary_ids: Sequence[int]) -> tuple[set[int], _SimilarPairs]:
         """(memories that could be compared, their pairs in either space)."""
@@ -310,8 +304,8 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
             applied.append(decision)
     examined = [summary for summary in plan.examined if summary.id not in waiting]
     summaries.mark_consolidated(tx, examined)
-    forms = {s.id: plan.forms[s.id] for s in examined}
-    summaries.put_forms(tx, {**plan.backfilled_forms, **forms})
+    hashes = {s.id: plan.hashes[s.id] for s in examined}
+    summaries.put_text_hashes(tx, {**plan.backfilled_hashes, **hashes})
     counts = Counter(decision.type for decision in applied)
     tick = Tick(
         at=now,

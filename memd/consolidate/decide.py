@@ -48,7 +48,7 @@ class CandidatePair:
     one: Summary
     other: Summary
     cosine: float | None
-    """None if they have one normalised form, whatever their cosine."""
+    """None if they have one normalised text, whatever their cosine."""
     space: str = ""
     """The learned space of the cosine; empty for the space that is always complete."""
 

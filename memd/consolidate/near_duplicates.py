@@ -146,7 +146,7 @@ def read_vector_rows(index: MemoryIndex, space: str) -> SpaceRows | None:
         n, dimensions = columns.n, matrix.dimensions
         last = int(columns.passage_id[n - 1]) if n else 0
         summary_id, project_id = columns.summary_id.copy(), columns.project_id.copy()
-        seq, live = columns.seq.copy(), columns.live & ~columns.superseded
+        seq, live = columns.seq.copy(), columns.live & ~columns.retired
 
     def is_current() -> bool:
         # Passages are in order of id, so the last one is at its index only if all are.
@@ -170,10 +170,10 @@ _TIME_STAMP = re.compile(
 )
 
 
-def hash_form(title: str, body: str) -> int:
+def hash_text(title: str, body: str) -> int:
     """A hash of 64 bits of the normalised text: without case, punctuation, order, filler and times.
 
-    Texts of one form are a candidate pair whatever their cosine. The form may ignore more than two
+    Equal texts are a candidate pair whatever their cosine. The hash may ignore more than two
     equal texts may differ in (`not`, every date), but never less.
     """
     bare = _TIME_STAMP.sub(" ", f"{title}\n{body}")

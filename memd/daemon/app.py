@@ -30,7 +30,7 @@ from memd.daemon.status import EmbedderTracker, StatusReporter
 from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
 from memd.distill.distiller import Distiller
-from memd.distill.writer import TurnWriter
+from memd.distill.model_writer import TurnWriter
 from memd.embeddings.base import Reranker
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat

@@ -19,7 +19,7 @@ from memd import log
 from memd.config import DistillConfig
 from memd.distill import failures, preferences, turn
 from memd.distill.episodes import NOISE_KINDS, Episode, EpisodeContext, split_episodes, text_at
-from memd.distill.write import EpisodePlan, write_episodes
+from memd.distill.transaction import EpisodePlan, write_episodes
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
 from memd.models import Event, EventKind, Session

@@ -34,7 +34,7 @@ _STRAYS_MAX = 1_024
 _TYPES = {
     "passage_id": np.int64, "summary_id": np.int64, "seq": np.int32, "project_id": np.int32,
     "session_id": np.int32, "kind": np.int8, "tier": np.int8, "source": np.int16, "at": np.int64,
-    "expires_at": np.int64, "superseded": np.bool_, "pinned": np.bool_, "live": np.bool_,
+    "expires_at": np.int64, "retired": np.bool_, "pinned": np.bool_, "live": np.bool_,
     "length": np.int32, "quality": np.float32, "confidence": np.float32, "revisions": np.int32,
     "duplicates": np.int32, "title_length": np.int32, "body_length": np.int32, "tags": np.int32,
     "digest": np.uint64,
@@ -59,7 +59,7 @@ class Columns:
     at: NDArray[np.int64]
     expires_at: NDArray[np.int64]
     """UTC milliseconds, or NEVER."""
-    superseded: NDArray[np.bool_]
+    retired: NDArray[np.bool_]
     pinned: NDArray[np.bool_]
     live: NDArray[np.bool_]
     """False: the passage was deleted, and the rest of its row is meaningless."""
@@ -156,7 +156,7 @@ class Columns:
         found = [known[number] for number in self.summary_id[rows].tolist()]
         self.expires_at[rows] = [NEVER if f.expires_at is None else f.expires_at for f in found]
         self.first_expiry = min(self.first_expiry, int(self.expires_at[rows].min()))
-        self.superseded[rows] = [f.is_superseded for f in found]
+        self.retired[rows] = [f.is_retired for f in found]
         self.pinned[rows] = [f.is_pinned for f in found]
         self.kind[rows] = [KIND_CODES[f.kind] for f in found]
         self.tier[rows] = [TIER_CODES[f.tier] for f in found]

@@ -260,7 +260,7 @@ class MemoryIndex:
                 return []
             columns = self.columns
             rows = np.flatnonzero(columns.live & ~self.matrices[name].known)
-            when = columns.at[rows] - np.where(columns.superseded[rows], _SUPERSEDED_LAST, 0)
+            when = columns.at[rows] - np.where(columns.retired[rows], _SUPERSEDED_LAST, 0)
             ids = columns.passage_id[rows]
         if len(rows) > limit:
             newest = np.argpartition(-when, limit)[:limit]

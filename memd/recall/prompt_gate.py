@@ -175,7 +175,7 @@ def compute_coverage(query: IndexedQuery, rows: Rows) -> Floats:
     Σ idf of the words that a row has / Σ idf of the eight rarest of the question, at most 1. Words that
     the vault does not have are the rarest of all. A phrase or prefix counts like a word.
     """
-    among, found_terms = query.visible.evidence.among, query.terms
+    among, found_terms = query.visible.context_rows.among, query.terms
     count = max(among.count, VAULT_ROWS_MIN)
     having = [among.df(number) for number in found_terms.numbers]
     having += [int(np.count_nonzero(among.mask[group])) for group in found_terms.groups]

@@ -69,8 +69,8 @@ class RankingContext:
     fused: Floats
     """The score of each candidate before any signal."""
     facts: CandidateFacts = field(default_factory=CandidateFacts)
-    learned: semantic.LearnedEvidence | None = None
-    """The evidence of a learned space, if the profile weighs it."""
+    learned: semantic.LearnedMatch | None = None
+    """What a learned space matches, if the profile weighs it."""
     presence: Mapping[int, tuple[Mask, Mask]] = field(default_factory=dict)
     """Term → whether each candidate has it, and whether in its title; empty where no signal asks."""
 
@@ -129,11 +129,11 @@ class Retrieved:
     vector: Rows
     cosines: Floats
     """Of the rows of the vector retriever."""
-    learned: semantic.LearnedEvidence | None = None
-    """The evidence of a learned space, if the profile weighs it; if it leads, it is `vector`, too."""
+    learned: semantic.LearnedMatch | None = None
+    """What a learned space matches, if the profile weighs it; if it leads, it is `vector`, too."""
 
     @property
-    def learned_beside(self) -> semantic.LearnedEvidence | None:
+    def learned_beside(self) -> semantic.LearnedMatch | None:
         """The learned space that does not lead yet: a retriever of its own."""
         return self.learned if self.learned is not None and not self.learned.leads else None
 
@@ -322,12 +322,12 @@ def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreSt
     On LoCoMo's dev turns this lifts recall@5 by nine points (`scripts/bench`).
     """
     query, rows, scores = context.query, context.rows, context.lexical_scores
-    evidence, profile = query.visible.evidence, context.profile
+    context_rows, profile = query.visible.context_rows, context.profile
     best = float(scores[rows].max(initial=0.0)) or 1.0
     before, after = retrievers.score_neighbours(
-        query.index, rows, evidence.mask, lambda others: scores[others].astype(np.float64)
+        query.index, rows, context_rows.mask, lambda others: scores[others].astype(np.float64)
     )
-    sessions = evidence.sessions.scores(query.terms.numbers, profile.lexical)
+    sessions = context_rows.sessions.scores(query.terms.numbers, profile.lexical)
     weight = step.weight * float(profile.legs.get("lexical", 0.0))
     highest = float(sessions.max(initial=0.0)) or 1.0
     session_ids = context.columns.session_id[rows]
@@ -342,7 +342,7 @@ def _compute_context(step: ProfileStep, context: RankingContext) -> list[ScoreSt
         # The neighbours' meaning counts as their words do: 69.6 instead of 68.1 on LoCoMo's dev turns.
         weight = step.weight * context.learned.context
         before, after = semantic.share_of_neighbours(
-            query.index, context.learned, rows, evidence.mask
+            query.index, context.learned, rows, context_rows.mask
         )
         steps.append(("learned_previous", "+", weight * step.previous * before))
         steps.append(("learned_next", "+", weight * step.next * after))
@@ -407,7 +407,7 @@ def _compute_intent(_: ProfileStep, context: RankingContext) -> Floats:
 
 def _compute_coverage(_: ProfileStep, context: RankingContext) -> Floats:
     """The share of the question that a candidate has, squared, so that most of it counts most."""
-    terms, among = context.query.terms.numbers, context.query.visible.evidence.among
+    terms, among = context.query.terms.numbers, context.query.visible.context_rows.among
     # A word that no row has was asked for, too: it is the rarest of all.
     unknown = len(context.query.parsed.terms.weights) - len(terms)
     asked = idf(among.count, 0) * unknown

@@ -1,4 +1,4 @@
-"""Question in, answer out: the package's one async module. It embeds the question and counts what was used.
+"""Answers questions; asynchronous because it embeds them, calls models and counts uses.
 
 Search, fetching and explanation run in one read transaction in one thread (search.py), so that an answer
 describes one moment; only the question is embedded before. A learned model has a deadline for that; without

@@ -144,7 +144,7 @@ class SessionBm25:
         return self._norms[k1, b]
 
 
-class EvidenceRows:
+class ContextRows:
     """The rows that may support a memory, and the statistics of their words and sessions."""
 
     def __init__(self, index: MemoryIndex, mask: Mask) -> None:
@@ -189,7 +189,7 @@ class VisibleRows:
     """The share of these among all rows."""
     few: Rows | None
     """The same as row numbers, where they are few."""
-    evidence: EvidenceRows
+    context_rows: ContextRows
     """The same, but of any kind, tag, source and time."""
     hidden: Mapping[str, HiddenRows]
     """What would be wanted, were it not `superseded` or `expired`; without reasons that hide nothing."""
@@ -199,12 +199,12 @@ def find_visible_rows(index: MemoryIndex, question: Question) -> VisibleRows:
     """The question's filter as masks over all rows."""
     # A supersession may be younger than `as_of`: only the vault knows; see Filter.was_superseded.
     wanted = replace(question.filter, now=_find_last_expiry(index, question.now))
-    support = wanted.evidence
-    evidence = _cache_value(
-        index, ("evidence", support), lambda: EvidenceRows(index, support.mask(index.columns))
+    context = wanted.context
+    context_rows = _cache_value(
+        index, ("context", context), lambda: ContextRows(index, context.mask(index.columns))
     )
     return _cache_value(
-        index, ("visible", wanted), lambda: _compute_visible_rows(index, wanted, evidence)
+        index, ("visible", wanted), lambda: _compute_visible_rows(index, wanted, context_rows)
     )
 
 
@@ -225,9 +225,9 @@ def _find_last_expiry(index: MemoryIndex, now: int) -> int | None:
 
 
 def _compute_visible_rows(
-    index: MemoryIndex, wanted: Filter, evidence: EvidenceRows
+    index: MemoryIndex, wanted: Filter, context_rows: ContextRows
 ) -> VisibleRows:
-    chosen, mask = wanted.known(index.columns), evidence.mask
+    chosen, mask = wanted.known(index.columns), context_rows.mask
     for criterion in wanted.chosen(index.columns).values():
         chosen, mask = chosen & criterion, mask & criterion
     share = int(np.count_nonzero(mask)) / max(len(mask), 1)
@@ -239,7 +239,7 @@ def _compute_visible_rows(
         wanted=mask,
         share=share,
         few=np.flatnonzero(mask) if share < _FEW_SHARE else None,
-        evidence=evidence,
+        context_rows=context_rows,
         hidden={
             reason: HiddenRows(rows, index.columns.summary_id[rows])
             for reason, rows in hidden.items()
@@ -413,11 +413,11 @@ def add_neighbours(index: MemoryIndex, rows: Rows, mask: Mask) -> Rows:
 
 
 def score_neighbours(
-    index: MemoryIndex, rows: Rows, evidence: Mask, score: Callable[[Rows], Floats]
+    index: MemoryIndex, rows: Rows, visible: Mask, score: Callable[[Rows], Floats]
 ) -> tuple[Floats, Floats]:
     """The scores of the previous and the next row of each of `rows`; 0 where none may be seen."""
     beside = np.concatenate(index.columns.neighbours(rows)).astype(np.int64)
-    visible = np.flatnonzero((beside >= 0) & evidence[beside])
+    known = np.flatnonzero((beside >= 0) & visible[beside])
     scores = np.zeros(len(beside))
-    scores[visible] = score(beside[visible])
+    scores[known] = score(beside[known])
     return scores[: len(rows)], scores[len(rows) :]

@@ -114,7 +114,7 @@ def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Seq
     """What each retriever of the profile finds, and the spaces whose vectors were compared."""
     index, parsed, visible = query.index, query.parsed, query.visible
     weights, pool = parsed.profile.legs, max(parsed.profile.pool, parsed.page_end)
-    among = visible.evidence.among
+    among = visible.context_rows.among
     scores = retrievers.score_words(index, query.terms, parsed.profile.lexical, among)
     lexical, topic = _NO_ROWS, _NO_ROWS
     if weights.get("lexical", 0.0) > 0:
@@ -128,28 +128,28 @@ def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Seq
 
 def _compare_vectors(
     query: IndexedQuery, pool: int
-) -> tuple[tuple[Rows, Floats], semantic.LearnedEvidence | None, Sequence[str]]:
-    """The vector retriever's rows, the evidence of a learned space, and the spaces compared."""
+) -> tuple[tuple[Rows, Floats], semantic.LearnedMatch | None, Sequence[str]]:
+    """The vector retriever's rows, what a learned space matches, and the spaces compared."""
     index, profile, mask = query.index, query.parsed.profile, query.visible.wanted
     # A space may have been dropped since the question was parsed: then it is ignored.
-    leading, learned = (
+    hashing, learned = (
         vector if vector is not None and vector.space in index.matrices else None
         for vector in (query.parsed.hashing_vector, query.parsed.learned_vector)
     )
-    evidence = None
+    compared, match = hashing, None
     if learned is not None and profile.learned is not None:
-        evidence = semantic.find_learned_evidence(index, learned, mask, profile.learned, pool)
-        if evidence is not None and evidence.leads:
-            return (evidence.rows, evidence.cosines), evidence, [learned.space]
+        match = semantic.match_learned(index, learned, mask, profile.learned, pool)
+        if match is not None and match.leads:
+            return (match.rows, match.cosines), match, [learned.space]
     elif learned is not None and learned.space == index.active:
-        leading = learned
+        compared = learned
     nearest = _NO_ROWS, _NO_SCORES
-    if leading is not None:
-        rows, cosines = retrievers.search_vectors(index, leading, mask, pool)
+    if compared is not None:
+        rows, cosines = retrievers.search_vectors(index, compared, mask, pool)
         near = (cosines >= profile.cosine_floor) & (cosines != 0.0)
         nearest = retrievers.nearest_summaries(index, rows[near], cosines[near], pool)
-    compared = (leading, None if evidence is None else evidence.query)
-    return nearest, evidence, [vector.space for vector in compared if vector is not None]
+    spaces = (compared, None if match is None else match.query)
+    return nearest, match, [vector.space for vector in spaces if vector is not None]
 
 
 def read_facts(
@@ -193,7 +193,7 @@ def _rerank_by_text(
             f"{one.title}\n{one.body[slice(*spans[passage_id])]}" if one else ""
             for one, passage_id in zip(found, candidates.passage_ids, strict=True)
         ]
-        vocabulary, among = query.index.vocabulary, query.visible.evidence.among
+        vocabulary, among = query.index.vocabulary, query.visible.context_rows.among
         idfs = {vocabulary.term(n) or "": among.idf(n) for n in query.terms.numbers}
         candidates = candidates.with_steps(
             rerank.rerank_by_terms(parsed.terms.text, idfs, texts, profile.reranking)

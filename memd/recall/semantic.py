@@ -1,4 +1,4 @@
-"""Learned vectors as evidence: which rows are near to a question, and how much that is worth.
+"""Learned vectors: which rows are near to a question, and how much that is worth.
 
 A cosine says nothing by itself: with one model unrelated texts are at .05, with another at .5. So it is
 measured twice. To order candidates: a *share*, 0 at the mean of the rows that may be seen, 1 at the nearest.
@@ -67,7 +67,7 @@ UNRELATED = (
 
 
 @dataclass(frozen=True, slots=True)
-class LearnedEvidence:
+class LearnedMatch:
     """What a learned space says of a question."""
 
     query: QueryVector
@@ -109,10 +109,10 @@ class LearnedEvidence:
         return [("learned", "+", found), ("unlearned", "+", np.where(is_missing, assumed, 0.0))]
 
 
-def find_learned_evidence(
+def match_learned(
     index: MemoryIndex, query: QueryVector, mask: Mask, learned: LearnedSettings, pool: int
-) -> LearnedEvidence | None:
-    """The evidence from the rows that `mask` lets be seen; None if none of them has a vector."""
+) -> LearnedMatch | None:
+    """What matches among the rows that `mask` lets be seen; None if none of them has a vector."""
     rows, cosines = retrievers.search_vectors(index, query, mask, pool)
     if not len(rows):
         return None
@@ -125,7 +125,7 @@ def find_learned_evidence(
     matching = cosines >= cosine_floor(query.unrelated, len(visible), learned)
     nearest = retrievers.nearest_summaries(index, rows[matching], cosines[matching], pool)
     weights = (trust * learned.weight, trust * learned.context)
-    return LearnedEvidence(query, leads, *nearest, mean, float(cosines[0]), *weights)
+    return LearnedMatch(query, leads, *nearest, mean, float(cosines[0]), *weights)
 
 
 def cosine_floor(
@@ -143,7 +143,7 @@ def cosine_floor(
     return mean + deviations * max(float(unrelated.std()), _DEVIATION_MIN * (1.0 - mean))
 
 
-def measure_cosines(index: MemoryIndex, learned: LearnedEvidence, rows: Rows) -> Floats:
+def measure_cosines(index: MemoryIndex, learned: LearnedMatch, rows: Rows) -> Floats:
     """The cosine of each of `rows`; NaN for a row that has no vector."""
     matrix = index.matrices[learned.query.space]
     cosines = matrix.cosines(learned.query.vector, rows).astype(np.float64)
@@ -151,12 +151,12 @@ def measure_cosines(index: MemoryIndex, learned: LearnedEvidence, rows: Rows) ->
 
 
 def share_of_neighbours(
-    index: MemoryIndex, learned: LearnedEvidence, rows: Rows, evidence: Mask
+    index: MemoryIndex, learned: LearnedMatch, rows: Rows, visible: Mask
 ) -> tuple[Floats, Floats]:
     """The shares of the previous and the next row of each of `rows`; 0 where none may be seen."""
     return retrievers.score_neighbours(
         index,
         rows,
-        evidence,
+        visible,
         lambda others: learned.shares(measure_cosines(index, learned, others)),
     )

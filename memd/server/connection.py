@@ -315,7 +315,7 @@ class McpSession:
                     self._end_request()
 
 
-class Connection:
+class ClientConnection:
     """Run `serve` in a task; `finish` asks it to answer what is open and end."""
 
     def __init__(

@@ -347,7 +347,7 @@ class Control:
     async def _list_runs(
         self, request: requests.ConsolidationRunsRequest, _: Caller
     ) -> JsonObject:
-        return {"runs": await self._app.consolidator.runs(request.limit)}
+        return {"runs": await self._app.consolidator.list_runs(request.limit)}
 
 
 def _is_batch(call: Call) -> bool:

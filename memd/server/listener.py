@@ -27,7 +27,7 @@ from memd.errors import Broken, ConfigError
 from memd.paths import LINE_BYTES_MAX, SOCKET_PATH_MAX, private_dir
 from memd.server import jsonrpc
 from memd.server.connection import (
-    Connection,
+    ClientConnection,
     ConnectionLimits,
     FairScheduler,
     Handlers,
@@ -136,7 +136,7 @@ class Listener:
             min(config.line_bytes, LINE_BYTES_MAX), config.drain_s, send_s, SHUTDOWN_S
         )
         self._log = log.get(self.name)
-        self._open: set[Connection] = set()
+        self._open: set[ClientConnection] = set()
         self._accepted = 0
         self._refused = 0
         self._since: int | None = None
@@ -240,7 +240,9 @@ class Listener:
             return
         self._accepted += 1
         caller = Caller(uid=uid, pid=process)
-        connection = Connection(stream, self._handlers, self._limits, self._scheduler, caller)
+        connection = ClientConnection(
+            stream, self._handlers, self._limits, self._scheduler, caller
+        )
         self._open.add(connection)
         tasks.start_soon(self._serve_connection, connection, stream)
 
@@ -256,7 +258,9 @@ class Listener:
             return f"memd has {count} connections already; close some or raise {limit}"
         return None
 
-    async def _serve_connection(self, connection: Connection, stream: SocketStream) -> None:
+    async def _serve_connection(
+        self, connection: ClientConnection, stream: SocketStream
+    ) -> None:
         """Serve one connection, and keep its failure from the others."""
         # Shielded: at shutdown `finish` ends it, after its responses were sent.
         with anyio.CancelScope(shield=True):

@@ -36,7 +36,7 @@ class FilterColumns(Protocol):
     """What a filter reads of the index: one row per passage, (n,) each."""
 
     live: Mask
-    superseded: Mask
+    retired: Mask
     """Superseded or archived."""
     project_id: NDArray[np.int32]
     session_id: NDArray[np.int32]
@@ -77,8 +77,8 @@ class Filter:
         return not self.include_superseded and self.as_of is None
 
     @property
-    def evidence(self) -> "Filter":
-        """The filter for what may support a memory: the same, but of any kind, tag, source and time."""
+    def context(self) -> "Filter":
+        """The filter for the context of a memory, by which it is weighed: the same, but of any kind, tag, source and time."""
         return replace(
             self, kinds=(), session_id=None, source=None, since=None, until=None, tags=()
         )
@@ -106,11 +106,11 @@ class Filter:
         """Return the rows, dead ones too, that are hidden for each reason; each row for one reason."""
         hidden: dict[str, Mask] = {}
         if self.hides_superseded:
-            hidden["superseded"] = columns.superseded
+            hidden["superseded"] = columns.retired
         if self.now is not None:
             hidden["expired"] = columns.expires_at <= self.now
             if self.hides_superseded:
-                hidden["superseded"] = columns.superseded & ~hidden["expired"]
+                hidden["superseded"] = columns.retired & ~hidden["expired"]
         return hidden
 
     def chosen(self, columns: FilterColumns) -> dict[str, Mask]:

@@ -1,4 +1,4 @@
-"""Summaries and the lookup keys and forms by which they are found before the index knows them.
+"""Summaries and the lookup keys and text hashes by which they are found before the index knows them.
 
 Triggers write every change of a summary to `changes`, from which the index learns it.
 """
@@ -333,41 +333,41 @@ def _build_lookup_keys(tx: Connection) -> None:
     ledger.write_note(tx, _KEYS_BUILT_NOTE, "1")
 
 
-# ── Forms: a hash of what a text says, equal for texts that differ only in formatting ──────────
+# ── Text hashes: a hash of what a text says, equal for texts that differ only in formatting ──────────
 
 
-def put_forms(tx: Connection, forms: Mapping[int, int]) -> None:
-    """Write the forms of these summaries, unless they were deleted."""
+def put_text_hashes(tx: Connection, hashes: Mapping[int, int]) -> None:
+    """Write the text hashes of these summaries, unless they were deleted."""
     tx.executemany(
         "INSERT OR REPLACE INTO forms (summary_id, form) SELECT id, ? FROM summaries WHERE id = ?",
-        [(form, number) for number, form in forms.items()],
+        [(text_hash, number) for number, text_hash in hashes.items()],
     )
 
 
-def pairs_of_equal_form(
+def find_equal_texts(
     tx: Connection, wanted: Iterable[tuple[int, int, int]], limit: int
 ) -> set[tuple[int, int]]:
-    """Pairs of live summaries of one project and form, the smaller id first.
+    """Pairs of live summaries of one project and text hash, the smaller id first.
 
-    `wanted` are (summary id, project id, form), of which each is paired with at most `limit` others.
+    `wanted` are (summary id, project id, text hash), of which each is paired with at most `limit` others.
     """
     return {
         (min(number, other), max(number, other))
-        for number, project_id, form in wanted
+        for number, project_id, text_hash in wanted
         for other in fetch_ids(
             tx,
             "SELECT f.summary_id FROM forms f JOIN summaries s ON s.id = f.summary_id"
             f" WHERE f.form = ? AND s.project_id = ? AND s.id != ? AND {NOT_SUPERSEDED}"
             " ORDER BY f.summary_id DESC LIMIT ?",
-            (form, project_id, number, limit),
+            (text_hash, project_id, number, limit),
         )
     }
 
 
-def summaries_without_form(
+def list_unhashed_summaries(
     tx: Connection, below: int, limit: int
 ) -> list[tuple[int, str, str]]:
-    """(id, title, body) of the next consolidated summaries below an id that have no form."""
+    """(id, title, body) of the next consolidated summaries below an id that have no text hash."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "SELECT s.id, s.title, s.body FROM summaries s WHERE s.id < ? AND s.consolidated"
         " AND NOT EXISTS (SELECT 1 FROM forms f WHERE f.summary_id = s.id) ORDER BY s.id DESC LIMIT ?",

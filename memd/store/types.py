@@ -61,7 +61,8 @@ class IndexRow:
     at: int
     expires_at: int | None
     is_pinned: bool
-    is_superseded: bool
+    is_retired: bool
+    """Superseded or archived."""
     quality: float
     confidence: float
     revisions: int

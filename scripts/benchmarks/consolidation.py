@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from benchmarks import corpus, harness, metrics, minilm
 from memd.config import Config
 from memd.consolidate.decide import CandidatePair, decide
-from memd.consolidate.near_duplicates import hash_form
+from memd.consolidate.near_duplicates import hash_text
 from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Kind, Summary, Tier
 
@@ -179,7 +179,7 @@ def _embed(model: str, texts: Sequence[str]) -> NDArray[np.float32]:
 
 def _decide(pair: dict[str, str], cosine: float, threshold: float) -> str:
     """`supersedes`, `contradicts`, `similar_to`, or `none` if it is no candidate."""
-    if cosine < threshold and hash_form("", pair["a"]) != hash_form("", pair["b"]):
+    if cosine < threshold and hash_text("", pair["a"]) != hash_text("", pair["b"]):
         return "none"
     older = _fact(1, pair["a"], 1)
     newer = _fact(2, pair["b"], 2 if pair["class"] == "project" else 1)

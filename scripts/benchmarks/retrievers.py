@@ -111,7 +111,7 @@ def _index_rows(rows: _Rows) -> MemoryIndex:
             IndexRow(
                 summary_id=n, project_id=n // _ROWS_PER_SESSION % _PROJECTS + 1, session_id=n // _ROWS_PER_SESSION + 1,
                 kind=Kind.FACT.value, tier=Tier.CAPTURED.value, source="bench", at=n * 30_000,
-                expires_at=None, is_pinned=False, is_superseded=False, quality=0.5, confidence=0.5,
+                expires_at=None, is_pinned=False, is_retired=False, quality=0.5, confidence=0.5,
                 revisions=1, duplicates=1, title_length=40, body_length=400, tags=(),
             )
             for n in numbers
@@ -165,7 +165,7 @@ def _measure_words(rows: _Rows) -> dict[str, Any]:
     sql = "SELECT rowid FROM t WHERE t MATCH ? ORDER BY rank LIMIT ?"
 
     def search(terms: retrievers.IndexedTerms) -> retrievers.Rows:
-        scores = retrievers.score_words(index, terms, _LEXICAL, seen.evidence.among)
+        scores = retrievers.score_words(index, terms, _LEXICAL, seen.context_rows.among)
         return retrievers.best_rows(index, scores, seen, _TOP)
 
     ours, theirs = [], []

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from structlog.testing import capture_logs
 
-from memd.capture import spool
+from memd.capture import ingest, spool
 from memd.capture.ingest import CONCURRENT_CALLS_MAX, Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.capture.project import ProjectOverrides, ProjectResolver
@@ -343,13 +343,15 @@ async def test_a_spool_file_outlives_a_commit_that_failed(ingestor, db, spool_di
     assert (await balance(db))["received"] == 4
 
 
-async def test_a_running_ingestor_finds_what_is_spooled_meanwhile(ingestor, spool_dir):
+async def test_a_running_ingestor_finds_what_is_spooled_meanwhile(
+    ingestor, spool_dir, monkeypatch
+):
+    monkeypatch.setattr(ingest, "SPOOL_POLL_S", 0.05)
     spooled(spool_dir, prompt(1))
     async with anyio.create_task_group() as group:
         group.start_soon(ingestor.run)
         await until(lambda: ingestor.status()["commit"]["events"] == 1)
         spooled(spool_dir, prompt(2))
-        ingestor.wake()
         await until(
             lambda: ingestor.status()["commit"] == {"events": 1, "captures": 1, "total": 2}
         )

@@ -197,13 +197,13 @@ async def test_a_chain_of_restatements_ends_at_the_newest(vault, consolidator, c
     assert vault.db.read_now(lambda tx: links.final_superseder(tx, ids[0])) == ids[-1]
 
 
-async def test_it_ticks_at_once_and_when_nudged(vault, clock):
+async def test_it_ticks_at_once_and_after_each_interval(vault, clock):
     send, receive = anyio.create_memory_object_stream[int](9)
     consolidator = Consolidator(
         vault.db,
         vault.index,
         vault.space,
-        ConsolidateConfig(),
+        ConsolidateConfig(interval_s=1),
         clock,
         lambda: send.send_nowait(1),
     )
@@ -218,7 +218,6 @@ async def test_it_ticks_at_once_and_when_nudged(vault, clock):
                 await receive.receive()
                 vault.put(LONG.format(30))
                 await vault.indexer.settle()
-                consolidator.nudge()
                 await receive.receive()
             group.cancel_scope.cancel()
     status = consolidator.status()
@@ -279,10 +278,10 @@ async def test_two_restatements_of_one_batch_find_each_other(vault, clock, nudge
     assert vault.get(old).superseded_by == new
 
 
-async def test_memories_examined_before_forms_existed_get_their_form(
+async def test_memories_examined_before_hashes_existed_get_theirs(
     vault, clock, nudges, monkeypatch
 ):
-    monkeypatch.setattr(consolidate_consolidator, "_BACKFILLED_FORMS_MAX", 2)
+    monkeypatch.setattr(consolidate_consolidator, "_BACKFILLED_HASHES_MAX", 2)
     old = [vault.put(f"the {word} is cached") for word in ("menu", "cart", "page")]
     await vault.indexer.settle()
     await make(vault, clock, nudges, threshold=1.0).tick()
@@ -307,7 +306,7 @@ async def test_a_judged_pair_is_left_alone(vault, consolidator):
     assert await consolidator.preview_tick() == []
     tick = await consolidator.tick()
     assert (tick.superseded, tick.run) == (0, None)
-    assert await consolidator.runs(9) == []
+    assert await consolidator.list_runs(9) == []
 
 
 async def test_a_whole_run_is_undone_and_not_repeated(vault, consolidator, clock, nudges):
@@ -324,7 +323,7 @@ async def test_a_whole_run_is_undone_and_not_repeated(vault, consolidator, clock
     assert sorted((await consolidator.undo("r1", dry_run=False)).shown) == [(3, 1), (4, 2)]
     assert nudges == [1]
     assert vault.live() == [1, 2, 3, 4]
-    (run,) = await consolidator.runs(9)
+    (run,) = await consolidator.list_runs(9)
     assert (run.id, run.superseded, run.undone_at) == (1, 2, clock())
     for number in (1, 2, 3, 4):
         vault.db.write_now(

@@ -10,7 +10,7 @@ from memd.consolidate.near_duplicates import (
     PAIRS_PER_MEMORY_MAX,
     Neighbour,
     SpaceRows,
-    hash_form,
+    hash_text,
     select_candidates,
 )
 from memd.index.memory_index import MemoryIndex
@@ -128,7 +128,7 @@ def test_a_search_goes_in_steps_of_which_the_last_has_all_pairs(monkeypatch):
 
 
 def of(text):
-    return hash_form("", text)
+    return hash_text("", text)
 
 
 @pytest.mark.parametrize(
@@ -142,19 +142,19 @@ def of(text):
         "Nov 21 10:11:12 Use Redis for sessions",
     ],
 )
-def test_case_punctuation_filler_and_stamps_change_no_form(other):
+def test_case_punctuation_filler_and_stamps_change_no_hash(other):
     assert of("Use Redis for sessions.") == of(other)
 
 
 @pytest.mark.parametrize(
     "other", ["Use Postgres for sessions", "Use Redis for 30 sessions", ""]
 )
-def test_another_word_is_another_form(other):
+def test_another_word_is_another_hash(other):
     assert of("Use Redis for sessions") != of(other)
 
 
-def test_a_title_that_begins_the_body_changes_no_form():
-    assert hash_form("Use Redis", "Use Redis for sessions") == of("use redis for sessions")
+def test_a_title_that_begins_the_body_changes_no_hash():
+    assert hash_text("Use Redis", "Use Redis for sessions") == of("use redis for sessions")
 
 
 def test_a_form_fits_into_sixty_four_bits():

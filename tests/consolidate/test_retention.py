@@ -215,15 +215,13 @@ async def test_an_unused_memory_is_archived_only_if_configured_and_shown_when_re
     await vault.indexer.load()
     await vault.indexer.settle()
     columns = vault.index.columns
-    hidden = {
-        int(n): bool(h) for n, h in zip(columns.summary_id, columns.superseded, strict=True)
-    }
+    hidden = {int(n): bool(h) for n, h in zip(columns.summary_id, columns.retired, strict=True)}
     assert hidden == {poor: True, good: False}
     found = await explain_node(vault.db, "summary", str(poor), depth=1, project_ids=None)
     assert found.verdict == "archived"
     vault.db.write_now(lambda tx: summaries.strengthen_summary(tx, poor, clock()))
     await vault.indexer.settle()
-    assert not vault.index.columns.superseded.any()
+    assert not vault.index.columns.retired.any()
 
 
 async def test_a_large_vault_is_compacted_in_small_transactions_and_shrinks(clock, vault, keep):

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from memd.distill import decisions
 from memd.distill.decisions import find_reversal, parse_choice, strip_reason
 from memd.distill.episodes import EpisodeContext, read_story
-from memd.distill.write import _list_stems
+from memd.distill.transaction import _list_stems
 from tests.factories import make_event
 
 

@@ -9,7 +9,7 @@ from memd.distill.distiller import (
     load_due,
     plan_episodes,
 )
-from memd.distill.write import write_episodes
+from memd.distill.transaction import write_episodes
 from memd.models import Kind
 from memd.store import events, links, projects, summaries
 from memd.store.database import Database

@@ -58,14 +58,14 @@ def test_what_is_known_of_a_summary_is_written_in_every_row_of_it():
     made = Columns()
     made.append([stored(1, 10), stored(2, 20), stored(3, 20, seq=1)])
     made.update(
-        [facts(20, kind="fix", tier="core", at=77, expires_at=99, is_pinned=True, is_superseded=True,
+        [facts(20, kind="fix", tier="core", at=77, expires_at=99, is_pinned=True, is_retired=True,
                session_id=4, tags=("a", "b"), revisions=3, source="user")]
     )  # fmt: skip
     assert made.kind[1:].tolist() == [KIND_CODES["fix"]] * 2
     assert made.tier[1:].tolist() == [TIER_CODES["core"]] * 2
     assert made.at.tolist() == [0, 77, 77]
     assert made.expires_at.tolist() == [NEVER, 99, 99]
-    assert made.pinned.tolist() == made.superseded.tolist() == [False, True, True]
+    assert made.pinned.tolist() == made.retired.tolist() == [False, True, True]
     assert made.confidence[1] == np.float32(0.25)
     assert made.revisions.tolist() == [0, 3, 3]
     assert made.source_names[made.source[1]] == "user"

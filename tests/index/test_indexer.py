@@ -83,7 +83,7 @@ def contents(index):
     c = index.columns
     names = {row: (int(c.summary_id[row]), int(c.seq[row])) for row in np.flatnonzero(c.live)}
     names[-1] = None
-    plain = ("project_id", "session_id", "kind", "tier", "at", "expires_at", "superseded", "pinned", "length",
+    plain = ("project_id", "session_id", "kind", "tier", "at", "expires_at", "retired", "pinned", "length",
              "quality", "confidence", "revisions", "duplicates", "title_length", "body_length")  # fmt: skip
     previous, following = c.neighbours(np.arange(c.n))
     return {

@@ -257,7 +257,7 @@ def test_an_emptied_space_lacks_everything():
 def test_what_lacks_a_vector_comes_newest_first_and_what_is_superseded_last():
     index = MemoryIndex()
     times = {1: 50, 2: 90, 3: 70, 4: 99}
-    known = [replace(facts(n, at), is_superseded=n == 4) for n, at in times.items()]
+    known = [replace(facts(n, at), is_retired=n == 4) for n, at in times.items()]
     passages = [stored(n, n) for n in times]
     index.load(VaultContents([*passages, stored(5, 2, 1)], lines([("a", 1)]), known, [SPACE]))
     index.adopt_learned_space(LEARNED)

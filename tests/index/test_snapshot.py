@@ -113,7 +113,7 @@ def seal(path, held):
 @pytest.mark.parametrize(
     ("what", "other"),
     [
-        (b'"format": 3', b'"format": 9'),
+        (b'"format": 4', b'"format": 9'),
         (b'"rows"', b'"rowz"'),
         (b'"<i8"', b'"|O8"'),
         (b'"<i8"', b'",,8"'),

@@ -23,7 +23,7 @@ FACTS = st.lists(
     st.builds(
         lambda project, kind, at, expires, superseded, tags: replace(
             PLAIN, project_id=project, kind=kind, at=at, expires_at=expires,
-            is_superseded=superseded, tags=tags,
+            is_retired=superseded, tags=tags,
         ),
         st.integers(1, 3), st.sampled_from(["note", "fix"]), st.integers(0, 9),
         st.none() | st.integers(0, 9), st.booleans(), st.sampled_from([(), ("a",), ("a", "b")]),
@@ -52,8 +52,8 @@ def make_index(facts):
 
 
 def find_rows_one_by_one(index, question):
-    """Wanted, evidence and hidden rows, one row after the other."""
-    c, found = index.columns, {"wanted": [], "evidence": [], "superseded": [], "expired": []}
+    """Wanted, context and hidden rows, one row after the other."""
+    c, found = index.columns, {"wanted": [], "context": [], "superseded": [], "expired": []}
     for row in range(c.n):
         of_project = question.project_ids is None or c.project_id[row] in question.project_ids
         in_time = question.as_of is None or c.at[row] <= question.as_of
@@ -66,8 +66,8 @@ def find_rows_one_by_one(index, question):
         )
         expired = c.expires_at[row] <= question.now
         hides = not question.include_superseded and question.as_of is None
-        superseded = bool(c.superseded[row]) and hides
-        found["evidence"] += [row] * bool(not expired and not superseded)
+        superseded = bool(c.retired[row]) and hides
+        found["context"] += [row] * bool(not expired and not superseded)
         found["wanted"] += [row] * bool(chosen and not expired and not superseded)
         found["superseded"] += [row] * bool(chosen and superseded and not expired)
         found["expired"] += [row] * bool(chosen and expired)
@@ -78,11 +78,11 @@ def read_visible_rows(index, question):
     seen = find_visible_rows(index, question)
     rows = {
         "wanted": np.flatnonzero(seen.wanted),
-        "evidence": np.flatnonzero(seen.evidence.mask),
+        "context": np.flatnonzero(seen.context_rows.mask),
     }
     hidden = {"superseded": [], "expired": []}
     hidden |= {why: one.rows.tolist() for why, one in seen.hidden.items()}
-    assert seen.evidence.among.count == len(rows["evidence"])
+    assert seen.context_rows.among.count == len(rows["context"])
     assert seen.few is None or seen.few.tolist() == rows["wanted"].tolist()
     return {name: found.tolist() for name, found in rows.items()} | hidden
 
@@ -109,7 +109,7 @@ def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
     other = find_visible_rows(
         index, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,))
     )
-    assert other.evidence is first.evidence
+    assert other.context_rows is first.context_rows
     index.apply(IndexUpdate(facts=[replace(PLAIN, project_id=2)]))
     assert find_visible_rows(
         index, Question(text="", now=10, project_ids=(1,))
@@ -127,8 +127,8 @@ def test_hidden_rows_are_counted_by_memory():
         StoredPassage(3, 2, 0, 0, b""),
     ]
     facts = [
-        replace(PLAIN, is_superseded=True),
-        replace(PLAIN, summary_id=2, is_superseded=True),
+        replace(PLAIN, is_retired=True),
+        replace(PLAIN, summary_id=2, is_retired=True),
     ]
     index.apply(IndexUpdate(added=passages, facts=facts))
     (hidden,) = find_visible_rows(index, Question(text="", now=0)).hidden.values()

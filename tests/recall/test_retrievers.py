@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from memd.index import topk
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
-from memd.recall.retrievers import EvidenceRows, VisibleRows, best_rows, contains_rows
+from memd.recall.retrievers import ContextRows, VisibleRows, best_rows, contains_rows
 from memd.store.types import StoredPassage
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
@@ -86,9 +86,9 @@ def test_the_best_are_those_of_sorting_everything_that_is_wanted(rows, pool, is_
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(topk, "_COLUMNS_MIN", 4)
         patch.setattr(topk, "_COLUMNS_ROOT", 1)
-        evidence = EvidenceRows(index, wanted)
+        context_rows = ContextRows(index, wanted)
         found = best_rows(
-            index, scores, VisibleRows(wanted, share, few, evidence, {}), pool
+            index, scores, VisibleRows(wanted, share, few, context_rows, {}), pool
         ).tolist()
     every = [i for i in range(len(rows)) if wanted[i] and scores[i] > 0]
     every.sort(key=lambda i: (-scores[i], -rows[i][1], -(i // 2)))

@@ -5,17 +5,17 @@ import pytest
 
 from memd.recall.profiles import LearnedSettings
 from memd.recall.query import QueryVector
-from memd.recall.semantic import UNRELATED, LearnedEvidence, cosine_floor
+from memd.recall.semantic import UNRELATED, LearnedMatch, cosine_floor
 from tests.factories import Synonyms
 from tests.indexed_vault import IndexedVault
 
 NONSENSE = ("zygomorphic quince", "blorp fnarg", "how long to boil an egg")
 
 
-def make_evidence(mean=0.2, best=0.6):
+def make_match(mean=0.2, best=0.6):
     nothing = np.empty(0)
     aim = QueryVector("s", nothing)
-    return LearnedEvidence(aim, True, nothing.astype(np.int64), nothing, mean, best, 0.5, 0.4)
+    return LearnedMatch(aim, True, nothing.astype(np.int64), nothing, mean, best, 0.5, 0.4)
 
 
 @pytest.fixture
@@ -29,25 +29,25 @@ def library(db):
 
 def test_the_nearest_gets_all_the_mean_nothing_and_what_lies_between_its_part():
     cosines = np.array([0.7, 0.6, 0.4, 0.2, 0.1])
-    assert make_evidence().shares(cosines).tolist() == pytest.approx([1.0, 1.0, 0.5, 0.0, 0.0])
+    assert make_match().shares(cosines).tolist() == pytest.approx([1.0, 1.0, 0.5, 0.0, 0.0])
 
 
 def test_where_all_are_equally_near_all_get_the_same():
-    assert make_evidence(mean=0.5, best=0.5).shares(np.array([0.5, np.nan])).tolist() == [
+    assert make_match(mean=0.5, best=0.5).shares(np.array([0.5, np.nan])).tolist() == [
         1.0,
         0.0,
     ]
 
 
 def test_what_has_no_vector_yet_gets_what_good_ones_get_under_a_name_of_its_own():
-    (_, _, learned), (name, _, unlearned) = make_evidence().steps(np.array([0.6, 0.4, np.nan]))
+    (_, _, learned), (name, _, unlearned) = make_match().steps(np.array([0.6, 0.4, np.nan]))
     assert learned.tolist() == pytest.approx([0.5, 0.25, 0.0])
     assert name == "unlearned"
     assert unlearned.tolist() == pytest.approx([0.0, 0.0, 0.4375])
 
 
 def test_where_none_has_a_vector_nothing_is_added():
-    assert [s[2].tolist() for s in make_evidence().steps(np.array([np.nan]))] == [[0.0], [0.0]]
+    assert [s[2].tolist() for s in make_match().steps(np.array([np.nan]))] == [[0.0], [0.0]]
 
 
 def test_the_floor_rises_with_the_number_of_memories_and_is_out_of_reach_while_unknown():

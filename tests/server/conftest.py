@@ -130,7 +130,7 @@ class FakeWorkers:
     async def undo(self, what, *, dry_run):
         return {"run": what, "is_dry_run": dry_run}
 
-    async def runs(self, limit):
+    async def list_runs(self, limit):
         return [{"id": 1}][:limit]
 
 

@@ -25,7 +25,7 @@ from memd.capture.project import ProjectResolver
 from memd.capture.write import PreparedItem, store_items
 from memd.consolidate import compare
 from memd.distill import distiller
-from memd.distill.write import write_episode as written
+from memd.distill.transaction import write_episode as written
 from memd.errors import BadRequest, ConfigError
 from memd.index import chunking, entities, snapshot
 from memd.index.memory_index import MemoryIndex

@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
-from memd.distill import decisions, write
+from memd.distill import decisions, transaction
 from memd.distill.failures import PassedCheck
-from memd.distill.write import EpisodePlan, close_failures, judge_decision, write_episode
+from memd.distill.transaction import EpisodePlan, close_failures, judge_decision, write_episode
 from memd.import_graph import FileLink
 from memd.models import DraftEdge, EdgeType, Kind, Session, SessionRef, Source, Stance
 from memd.store import events, judgments, links, projects, session_context, summaries
@@ -211,7 +211,7 @@ def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
     other = Database(str(tmp_path / "other.db"), AT)
     try:
         twin = other.write_now(begin)
-        monkeypatch.setattr(write, "_find_related", everything)
+        monkeypatch.setattr(transaction, "_find_related", everything)
         for n in numbers:
             put(other, twin, decision(CHOICES[n], n), episode=f"t{n}")
         assert verdicts(other) == quick
@@ -249,9 +249,9 @@ def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
     for n in range(200):
         put(db, session, decision(f"Module m{n}x lives in folder f{n}x", n), episode=f"m{n}")
     compared = []
-    real = write.judge_decision
+    real = transaction.judge_decision
     monkeypatch.setattr(
-        write,
+        transaction,
         "judge_decision",
         lambda d, others: compared.append(len(others)) or real(d, others),
     )

@@ -11,17 +11,17 @@ def put(tx, uid, project="/a"):
     ]
 
 
-def test_live_memories_of_one_form_and_project_are_paired(db):
+def test_live_memories_of_one_text_and_project_are_paired(db):
     def work(tx):
         a, b, c = (put(tx, uid) for uid in "abc")
         elsewhere = put(tx, "d", "/b")
-        summaries.put_forms(tx, {a: 7, b: 7, c: 8, elsewhere: 7, 999: 7})
+        summaries.put_text_hashes(tx, {a: 7, b: 7, c: 8, elsewhere: 7, 999: 7})
         project = summaries.get_summary(tx, a).project_id
-        assert summaries.pairs_of_equal_form(
+        assert summaries.find_equal_texts(
             tx, [(a, project, 7), (b, project, 7), (c, project, 8)], 9
         ) == {(a, b)}
         links.supersede(tx, newer_id=b, older_id=a, rule="r", cosine=None, guard="same", at=1)
-        assert summaries.pairs_of_equal_form(tx, [(b, project, 7)], 9) == set()
+        assert summaries.find_equal_texts(tx, [(b, project, 7)], 9) == set()
 
     db.write_now(work)
 
@@ -29,9 +29,9 @@ def test_live_memories_of_one_form_and_project_are_paired(db):
 def test_a_memory_is_paired_with_at_most_limit_others_the_newest_first(db):
     def work(tx):
         ids = [put(tx, uid) for uid in "abcd"]
-        summaries.put_forms(tx, dict.fromkeys(ids, 7))
+        summaries.put_text_hashes(tx, dict.fromkeys(ids, 7))
         project = summaries.get_summary(tx, ids[0]).project_id
-        assert summaries.pairs_of_equal_form(tx, [(ids[0], project, 7)], 2) == {
+        assert summaries.find_equal_texts(tx, [(ids[0], project, 7)], 2) == {
             (ids[0], ids[3]),
             (ids[0], ids[2]),
         }
@@ -39,24 +39,24 @@ def test_a_memory_is_paired_with_at_most_limit_others_the_newest_first(db):
     db.write_now(work)
 
 
-def test_consolidated_summaries_without_a_form_are_listed_newest_first(db):
+def test_consolidated_summaries_without_a_hash_are_listed_newest_first(db):
     def work(tx):
         ids = [put(tx, uid) for uid in "abcd"]
         summaries.mark_consolidated(tx, list(summaries.summaries_by_ids(tx, ids[:3]).values()))
-        summaries.put_forms(tx, {ids[1]: 7})
-        assert summaries.summaries_without_form(tx, 2**62, 9) == [
+        summaries.put_text_hashes(tx, {ids[1]: 7})
+        assert summaries.list_unhashed_summaries(tx, 2**62, 9) == [
             (ids[2], "c", ""),
             (ids[0], "a", ""),
         ]
-        assert summaries.summaries_without_form(tx, ids[2], 1) == [(ids[0], "a", "")]
+        assert summaries.list_unhashed_summaries(tx, ids[2], 1) == [(ids[0], "a", "")]
 
     db.write_now(work)
 
 
-def test_a_form_goes_with_its_memory(db):
+def test_a_hash_goes_with_its_memory(db):
     def work(tx):
         number = put(tx, "a")
-        summaries.put_forms(tx, {number: 7})
+        summaries.put_text_hashes(tx, {number: 7})
         summaries.delete_summary(tx, number)
         assert tx.execute("SELECT count(*) FROM forms").get == 0
 
