@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from typer import Argument, Option
 
@@ -140,8 +140,11 @@ def import_export(
     redact = functools.partial(redact_value, entropy=settings.capture.entropy)
     now = time.time_ns() // 1_000_000
     private_dir(daemon_call.paths().data_dir)
+    is_stdin = str(file) == STDIN
+    source = contextlib.nullcontext(sys.stdin.buffer) if is_stdin else file.open("rb")
+    size = 0 if is_stdin else file.stat().st_size
     with staging_vault(daemon_call.paths().database, now) as (vault, name):
-        with show_progress() as progress, _open_export(file) as (lines, size):
+        with show_progress() as progress, source as lines:
             counts = archive.stage_export(
                 lines, vault, redact, lambda done: progress(str(file), done, max(size, done))
             )
@@ -152,16 +155,6 @@ def import_export(
         merged = daemon_call.call("memd/import/vault", daemon_call.LONG_S, staged=name)
     print(f"read {format_totals(counts)}")
     print("\n".join(_format_merged(merged)))
-
-
-@contextlib.contextmanager
-def _open_export(file: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """Open a file or standard input; yield it with its size in bytes, 0 if that is unknown."""
-    if str(file) == STDIN:
-        yield sys.stdin.buffer, 0
-        return
-    with file.open("rb") as lines:
-        yield lines, file.stat().st_size
 
 
 def _format_merged(merged: dict[str, Any]) -> Iterator[str]:

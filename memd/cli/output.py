@@ -264,7 +264,7 @@ def _name_nodes(why: Mapping[str, Any]) -> dict[str, str]:
     if why["summary"]:
         titles[why["node"]] = why["summary"]["title"]
     names = {
-        node: f"{_name_node(node)} “{_shorten(title, _TITLE_CHARACTERS_MAX)}”"
+        node: f"{_name_node(node)} “{_shorten_text(title, _TITLE_CHARACTERS_MAX)}”"
         for node, title in titles.items()
     }
     for source in why["sources"]:
@@ -278,9 +278,9 @@ def _name_node(node: str) -> str:
     """Name a node by its id: #12, event:7, file:/a/b.py."""
     if node.startswith("summary:"):
         return f"#{one_line(node.removeprefix('summary:'))}"
-    return _shorten(node, _PATH_CHARACTERS_MAX)
+    return _shorten_text(node, _PATH_CHARACTERS_MAX)
 
 
-def _shorten(text: str, limit: int) -> str:
+def _shorten_text(text: str, limit: int) -> str:
     line = one_line(text)
     return line if len(line) <= limit else line[: limit - 1] + "…"

@@ -35,14 +35,14 @@ class JsonFile:
         """Read a file; a missing or empty one holds `{}`. Raises BadRequest with the place of an error."""
         content = read_file(path)
         try:
-            _, text = _decode(content)
+            _, text = _split_byte_order_mark(content)
             value = parse(text) if text.strip() else {}
         except UnicodeDecodeError as error:
-            raise _refusal(path, f"byte {error.start} is not UTF-8") from error
+            raise _refuse_file(path, f"byte {error.start} is not UTF-8") from error
         except BadRequest as error:
-            raise _refusal(path, error.message) from error
+            raise _refuse_file(path, error.message) from error
         if not isinstance(value, dict):
-            raise _refusal(path, "it holds no object")
+            raise _refuse_file(path, "it holds no object")
         return cls(path, content, value)
 
     def change(
@@ -55,24 +55,24 @@ class JsonFile:
         try:
             value = edit_value(self.value)
         except BadRequest as error:
-            raise _refusal(self.path, error.message) from error
+            raise _refuse_file(self.path, error.message) from error
         if value == self.value:
             return FileChange(self.path, self.content, self.content)
         if not value:
             return FileChange(self.path, self.content, None)
-        mark, text = _decode(self.content)
+        mark, text = _split_byte_order_mark(self.content)
         after = edit(text if text.strip() else "{}\n", value)
         return FileChange(self.path, self.content, f"{mark}{after}".encode())
 
 
-def _decode(content: bytes | None) -> tuple[str, str]:
+def _split_byte_order_mark(content: bytes | None) -> tuple[str, str]:
     """Return the byte order mark, or an empty string, and the text after it."""
     text = (content or b"").decode("utf-8")
     rest = text.removeprefix(_BYTE_ORDER_MARK)
     return text[: len(text) - len(rest)], rest
 
 
-def _refusal(path: Path, reason: str) -> BadRequest:
+def _refuse_file(path: Path, reason: str) -> BadRequest:
     return BadRequest(f"{path}: {reason}. Nothing was changed; fix the file, then try again")
 
 

@@ -32,6 +32,8 @@ QUERY_TIMEOUT_S = 10.0
 """A service manager that has not answered a question by then counts as not running."""
 
 _SYSTEMCTL = ("systemctl", "--user")
+_SYSTEMD = ("systemd", *_SYSTEMCTL, "show-environment")
+"""The manager and a query that only its running instance answers."""
 _UNQUOTED_WORD = re.compile(r"[A-Za-z0-9_./%@:=+-]+")
 _SIGNATURE = re.compile(r"(?:# |<!-- )memd install: sha256 ([0-9a-f]{64})(?: -->)?\n\Z")
 
@@ -75,7 +77,7 @@ def install_systemd(host: Host) -> InstallPlan:
         (*_SYSTEMCTL, "enable", socket.name),
         (*_SYSTEMCTL, "restart", socket.name),  # it may listen at an older path
     )
-    return _finish_systemd_plan(host, InstallPlan(changes, after=commands))
+    return _add_notes(host, InstallPlan(changes, after=commands), *_SYSTEMD)
 
 
 def uninstall_systemd(host: Host) -> InstallPlan:
@@ -84,19 +86,9 @@ def uninstall_systemd(host: Host) -> InstallPlan:
         remove_signed(path) for path in _unit_files(host, daemon_name("memd", host, "-"))
     )
     names = [change.path.name for change in changes if change.is_needed]
-    plan = InstallPlan(changes)
-    if names:
-        plan = replace(
-            plan,
-            before=((*_SYSTEMCTL, "disable", "--now", *names),),
-            after=((*_SYSTEMCTL, "daemon-reload"),),
-        )
-    return _finish_systemd_plan(host, plan)
-
-
-def _finish_systemd_plan(host: Host, plan: InstallPlan) -> InstallPlan:
-    answers = query_succeeds(host, *_SYSTEMCTL, "show-environment")
-    return add_notes(plan, "The user's systemd", manager_answers=answers)
+    before = ((*_SYSTEMCTL, "disable", "--now", *names),) if names else ()
+    after = ((*_SYSTEMCTL, "daemon-reload"),) if names else ()
+    return _add_notes(host, InstallPlan(changes, before, after), *_SYSTEMD)
 
 
 def _describe_unit(host: Host) -> DaemonUnit:
@@ -227,7 +219,7 @@ def install_launchd(host: Host) -> InstallPlan:
         before=(("mkdir", "-p", str(log.parent)), *unload),
         after=(stop_command(host), ("launchctl", "bootstrap", _launchd_domain(), str(path))),
     )
-    return _finish_launchd_plan(host, plan)
+    return _add_notes(host, plan, "launchd", "launchctl", "print", _launchd_domain())
 
 
 def uninstall_launchd(host: Host) -> InstallPlan:
@@ -235,7 +227,8 @@ def uninstall_launchd(host: Host) -> InstallPlan:
     label, path = _launchd_agent(host)
     change = remove_signed(path)
     unload = _unload_commands(host, label) if change.is_needed else ()
-    return _finish_launchd_plan(host, InstallPlan((change,), before=unload))
+    plan = InstallPlan((change,), before=unload)
+    return _add_notes(host, plan, "launchd", "launchctl", "print", _launchd_domain())
 
 
 def format_launchd_agent(
@@ -263,11 +256,6 @@ def _unload_commands(host: Host, label: str) -> tuple[Command, ...]:
     service = f"{_launchd_domain()}/{label}"
     is_loaded = query_succeeds(host, "launchctl", "print", service)
     return (("launchctl", "bootout", service),) if is_loaded else ()
-
-
-def _finish_launchd_plan(host: Host, plan: InstallPlan) -> InstallPlan:
-    answers = query_succeeds(host, "launchctl", "print", _launchd_domain())
-    return add_notes(plan, "The user's launchd", manager_answers=answers)
 
 
 def _launchd_domain() -> str:
@@ -341,16 +329,13 @@ def _hash_text(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-def add_notes(plan: InstallPlan, manager: str, *, manager_answers: bool) -> InstallPlan:
+def _add_notes(host: Host, plan: InstallPlan, manager: str, *query: str) -> InstallPlan:
     """Add what the user should know; leave the commands to the user if the manager does not answer."""
-    notes = (
-        *(note for change in plan.changes if (note := _describe_author(change))),
-        *plan.notes,
-    )
-    if manager_answers or not (plan.before or plan.after):
+    notes = (*filter(None, map(_describe_author, plan.changes)), *plan.notes)
+    if not (plan.before or plan.after) or query_succeeds(host, *query):
         return replace(plan, notes=notes)
     commands = (f"  {shlex.join(command)}" for command in (*plan.before, *plan.after))
-    note = f"{manager} does not answer here; use `memd start` until then. Where it does, run:"
+    note = f"the user's {manager} does not answer here; use `memd start` until then. Where it does, run:"
     return InstallPlan(plan.changes, notes=(note, *commands, *notes))
 
 

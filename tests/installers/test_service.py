@@ -56,7 +56,7 @@ def test_the_daemon_gets_only_variables_that_its_manager_does_not_set(
     ],
 )
 def test_only_a_file_that_memd_wrote_is_replaced_without_a_backup(
-    tmp_path, found, is_generated, notes
+    host, tmp_path, found, is_generated, notes
 ):
     path = tmp_path / "memd.service"
     if found is not None:
@@ -65,7 +65,7 @@ def test_only_a_file_that_memd_wrote_is_replaced_without_a_backup(
     assert change.is_needed
     assert change.is_generated is is_generated
     assert change.after == sign(TEXT).encode()
-    planned = service.add_notes(InstallPlan((change,)), "init", manager_answers=True)
+    planned = service._add_notes(host, InstallPlan((change,)), "systemd", "true")
     assert planned.notes == tuple(f"{path} {note}" for note in notes)
 
 
@@ -75,13 +75,13 @@ def test_a_file_with_the_same_text_need_not_change(tmp_path):
     assert not service.write_signed(path, TEXT).is_needed
 
 
-def test_only_a_file_that_memd_wrote_is_removed(tmp_path):
+def test_only_a_file_that_memd_wrote_is_removed(host, tmp_path):
     path = tmp_path / "memd.service"
     assert not service.remove_signed(path).is_needed
     path.write_text(TEXT)
     foreign = service.remove_signed(path)
     assert not foreign.is_needed
-    planned = service.add_notes(InstallPlan((foreign,)), "init", manager_answers=True)
+    planned = service._add_notes(host, InstallPlan((foreign,)), "systemd", "true")
     assert "left alone" in planned.notes[0]
     path.write_text(sign(TEXT))
     assert service.remove_signed(path) == FileChange(
@@ -92,13 +92,13 @@ def test_only_a_file_that_memd_wrote_is_removed(tmp_path):
     assert not service.remove_signed(path).is_generated
 
 
-def test_commands_for_a_manager_that_does_not_answer_are_left_to_the_user():
+def test_commands_for_a_manager_that_does_not_answer_are_left_to_the_user(host):
     plan = InstallPlan(before=(("one", "a b"),), after=(("two",),), notes=("mind",))
-    assert service.add_notes(plan, "init", manager_answers=True) == plan
-    quiet = service.add_notes(plan, "init", manager_answers=False)
+    assert service._add_notes(host, plan, "systemd", "true") == plan
+    quiet = service._add_notes(host, plan, "systemd", "false")
     assert quiet.is_empty
     assert quiet.notes[1:] == ("  one 'a b'", "  two", "mind")
-    assert service.add_notes(InstallPlan(), "init", manager_answers=False) == InstallPlan()
+    assert service._add_notes(host, InstallPlan(), "systemd", "false") == InstallPlan()
 
 
 def test_a_query_succeeds_if_its_program_exits_0(host, tmp_path):
