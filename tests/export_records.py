@@ -147,12 +147,7 @@ def fill(path, records):
 def lines(records, version="1"):
     """The lines of an export with these records, right in everything else."""
     counts = {kind: sum(one[0] == kind for one in records) for kind in EXPORT_SCHEMA}
-    writer = archive.ExportWriter(version, None, counts)
-    return [
-        writer.header(),
-        *(writer.record(kind, fields) for kind, fields in records),
-        writer.end(),
-    ]
+    return list(archive.export_lines(version, None, counts, records))
 
 
 def exported(vault, project=None):

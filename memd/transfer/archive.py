@@ -8,7 +8,7 @@ has proved them complete, the daemon merges the staged vault in one transaction.
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -56,38 +56,6 @@ class MergeResult:
     """Left out because they contradict a record of this vault."""
     hidden: int = 0
     """Memories that are superseded from now on: both vaults had a value of their topic key."""
-
-
-class ExportWriter:
-    """Makes the lines of one export, in order, each with its line break."""
-
-    def __init__(self, version: str, project: str | None, counts: Mapping[str, int]) -> None:
-        """Take memd's version, the project's key (None: all) and the number of records of each kind."""
-        self._header = {
-            "record": _HEADER, "format": EXPORT_FORMAT, "memd": version, "project": project,
-            "counts": {kind: counts[kind] for kind in EXPORT_SCHEMA},
-        }  # fmt: skip
-        self._hash = hashlib.sha256()
-        self._counts: Counter[str] = Counter()
-
-    def header(self) -> bytes:
-        """Return the first line."""
-        return self._hashed_line(self._header)
-
-    def record(self, kind: str, fields: Fields) -> bytes:
-        """Return the line of one record."""
-        self._counts[kind] += 1
-        return self._hashed_line({"record": kind, **fields})
-
-    def end(self) -> bytes:
-        """Return the last line."""
-        counts = {kind: self._counts[kind] for kind in EXPORT_SCHEMA}
-        return _to_line({"record": _END, "counts": counts, "sha256": self._hash.hexdigest()})
-
-    def _hashed_line(self, value: Mapping[str, Any]) -> bytes:
-        line = _to_line(value)
-        self._hash.update(line)
-        return line
 
 
 class ExportReader:
@@ -191,6 +159,30 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no number in JSON")
 
 
+def export_lines(
+    version: str,
+    project: str | None,
+    counts: Mapping[str, int],
+    records: Iterable[tuple[str, Fields]],
+) -> Iterator[bytes]:
+    """Yield the lines of an export: memd's version, the project's key (None: all), its records.
+
+    `counts`: the number of records of each kind.
+    """
+    header = {
+        "record": _HEADER, "format": EXPORT_FORMAT, "memd": version, "project": project,
+        "counts": {kind: counts[kind] for kind in EXPORT_SCHEMA},
+    }  # fmt: skip
+    written = dict.fromkeys(EXPORT_SCHEMA, 0)
+    checksum = hashlib.sha256(line := _to_line(header))
+    yield line
+    for kind, fields in records:
+        written[kind] += 1
+        checksum.update(line := _to_line({"record": kind, **fields}))
+        yield line
+    yield _to_line({"record": _END, "counts": written, "sha256": checksum.hexdigest()})
+
+
 def export_vault(
     vault: str, version: str, write: Callable[[bytes], object], project: str | None = None
 ) -> dict[str, int]:
@@ -203,11 +195,9 @@ def export_vault(
         chosen = None if project is None else _find_project(connection, project)
         records = VaultRecords(connection, chosen.id if chosen else None)
         counts = records.counts()
-        writer = ExportWriter(version, chosen.key if chosen else None, counts)
-        write(writer.header())
-        for kind, fields in records.records():
-            write(writer.record(kind, fields))
-        write(writer.end())
+        key = chosen.key if chosen else None
+        for line in export_lines(version, key, counts, records.records()):
+            write(line)
         return counts
 
 

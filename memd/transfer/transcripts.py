@@ -117,9 +117,16 @@ class TranscriptReader:
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
-        raw = self._parse_line(line)
-        if raw is not None:
+        text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
+        try:
+            raw = json.loads(text) if text.strip() else None
+        except (ValueError, RecursionError):
+            raw = None
+            self.skipped["broken line"] += 1
+        if isinstance(raw, dict):
             self._read_record(raw)
+        elif raw is not None:
+            self.skipped["not an object"] += 1
         return self._take_payloads()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
@@ -138,20 +145,6 @@ class TranscriptReader:
     def _take_payloads(self) -> list[ImportedPayload]:
         taken, self._payloads = self._payloads, []
         return taken
-
-    def _parse_line(self, line: bytes | str) -> Mapping[str, Any] | None:
-        text = line.decode("utf-8", "replace") if isinstance(line, bytes) else line
-        if not text.strip():
-            return None
-        try:
-            raw = json.loads(text)
-        except (ValueError, RecursionError):
-            self.skipped["broken line"] += 1
-            return None
-        if not isinstance(raw, dict):
-            self.skipped["not an object"] += 1
-            return None
-        return raw
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
         kind = raw.get("type")

@@ -241,8 +241,7 @@ def reworded_export(data: bytes, word: str) -> bytes:
         for key in ("uid", "key")
         if one["record"] in {"session", "event", "summary"} and key in one
     }
-    writer = archive.ExportWriter(header["memd"], None, header["counts"])
-    out = [writer.header()]
+    renamed = []
     for one in records:
         fields = {
             name: f"{value[:60]}-{word}" if isinstance(value, str) and value in names else value
@@ -250,8 +249,8 @@ def reworded_export(data: bytes, word: str) -> bytes:
         }
         if one["record"] == "summary":
             fields["body"] = f"{one['body']} {word}"
-        out.append(writer.record(fields.pop("record"), fields))
-    return b"".join((*out, writer.end()))
+        renamed.append((fields.pop("record"), fields))
+    return b"".join(archive.export_lines(header["memd"], None, header["counts"], renamed))
 
 
 @functools.cache

@@ -143,11 +143,8 @@ def _export() -> bytes:
     """A vault with a record of every kind, as lines."""
     records = export_records.one_of_each()
     kinds = [kind for kind, _ in records]
-    writer = archive.ExportWriter(
-        "1.0", None, {kind: kinds.count(kind) for kind in EXPORT_SCHEMA}
-    )
-    body = [writer.record(kind, fields) for kind, fields in records]
-    return b"".join([writer.header(), *body, writer.end()])
+    counts = {kind: kinds.count(kind) for kind in EXPORT_SCHEMA}
+    return b"".join(archive.export_lines("1.0", None, counts, records))
 
 
 @contextlib.contextmanager
