@@ -92,9 +92,7 @@ class Client:
             return self._read_result(deadline)
         except TimeoutError as error:
             self.close()
-            raise Broken(
-                f"memd did not answer {method} within {self._timeout_s:g} s"
-            ) from error
+            raise Broken(f"memd did not answer {method} within {self._timeout_s:g} s") from error
         except OSError as error:
             self.close()
             raise Unreachable(

@@ -54,8 +54,7 @@ def last_match(
 ) -> PathPattern | None:
     """Return the last pattern that matches, which decides about a path."""
     return next(
-        (one for one in reversed(patterns) if one.matches(path, is_directory=is_directory)),
-        None,
+        (one for one in reversed(patterns) if one.matches(path, is_directory=is_directory)), None
     )
 
 

@@ -22,10 +22,7 @@ if not __package__:  # run as a file: `python -I -S …/memd/hook.py`
 
     _signal.signal(_signal.SIGTERM, _signal.SIG_IGN)
     _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    sys.path[:] = [
-        _HOME,
-        *(p for p in sys.path if p != os.path.dirname(os.path.abspath(__file__))),
-    ]
+    sys.path[:] = [_HOME, *(p for p in sys.path if p != os.path.dirname(os.path.abspath(__file__)))]
 
 from memd.paths import LINE_BYTES_MAX, Paths, is_mine, private_dir
 
@@ -70,9 +67,7 @@ def _handle_event(stdin: int, environ: dict[str, str], started: float) -> None:
     at = time.time_ns() // 1_000_000
     payload, is_whole = _read_payload(stdin, started + STDIN_S)
     captures = environ.get("MEMD_CAPTURE") != "0"
-    injects = environ.get("MEMD_INJECT") != "0" and any(
-        name in payload for name in _CONTEXT_EVENTS
-    )
+    injects = environ.get("MEMD_INJECT") != "0" and any(name in payload for name in _CONTEXT_EVENTS)
     if not payload or not (captures or injects):
         return
     paths = Paths(environ)
@@ -109,9 +104,7 @@ def _read_payload(stdin: int, deadline: float) -> tuple[bytes, bool]:
     return b"".join(blocks).strip(), False
 
 
-def _make_request(
-    payload: bytes, at: int, directory: str | None, environ: dict[str, str]
-) -> bytes:
+def _make_request(payload: bytes, at: int, directory: str | None, environ: dict[str, str]) -> bytes:
     from _json import encode_basestring_ascii as quoted
 
     place = "null" if directory is None else quoted(directory)
@@ -243,9 +236,7 @@ def _log_loss(reason: str, at: int, paths: Paths) -> None:
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at / 1000)),
     }
     private_dir(paths.state_dir)
-    flags = (
-        os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-    )
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     log = os.open(paths.log, flags, 0o600)
     try:
         os.write(log, json.dumps(entry).encode() + b"\n")

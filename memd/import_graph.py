@@ -42,9 +42,7 @@ _GO_NAME = r"(?m)^[ \t]*(?:[\w.]+[ \t]+)?\"([^\"\n]{1,200})\""
 _GO_MODULE = r"(?m)^module[ \t]+\"?([^\s\"]{1,200})"
 
 _PYTHON_ENDINGS = frozenset({"py", "pyi"})
-_SCRIPT_ENDINGS = frozenset(
-    {"js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "vue", "svelte"}
-)
+_SCRIPT_ENDINGS = frozenset({"js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "vue", "svelte"})
 _ADDED_ENDINGS = (
     ".ts", ".tsx", ".d.ts", ".mts", ".cts", ".js", ".jsx", ".mjs", ".cjs", ".json", ".vue", ".svelte",
 )  # fmt: skip

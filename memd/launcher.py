@@ -112,9 +112,7 @@ def _take_claim(paths: Paths) -> int | None:
     return claim
 
 
-def _list_units(
-    environ: "os._Environ[str] | dict[str, str]", names: tuple[str, ...]
-) -> list[str]:
+def _list_units(environ: "os._Environ[str] | dict[str, str]", names: tuple[str, ...]) -> list[str]:
     """The unit files with these names."""
     user = environ.get("HOME") or os.path.expanduser("~")
     if sys.platform == "darwin":
@@ -140,9 +138,7 @@ def _read_start(path: str) -> bytes:
         return b""
 
 
-def _make_environment(
-    paths: Paths, environ: "os._Environ[str] | dict[str, str]"
-) -> dict[str, str]:
+def _make_environment(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> dict[str, str]:
     """The daemon's environment: ours without the agent's session variables, some of which are secret.
 
     `MEMD_DISABLE` is for processes that the daemon starts: an agent among them must not be captured.

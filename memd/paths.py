@@ -16,9 +16,7 @@ LINE_BYTES_MAX = 4 * 1024 * 1024
 """Bytes of one message on the socket. The daemon refuses a longer line, so no client sends one."""
 VAULT_DEFAULT = "default"
 _EPERM = 1
-_VAULT_CHARACTERS = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-)
+_VAULT_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_")
 
 
 class Paths:
@@ -47,9 +45,7 @@ class Paths:
         mac = sys.platform == "darwin"
         support = os.path.join(user, "Library", "Application Support", "memd")
         self.config_file = os.path.join(
-            environ.get("XDG_CONFIG_HOME") or os.path.join(user, ".config"),
-            "memd",
-            "config.toml",
+            environ.get("XDG_CONFIG_HOME") or os.path.join(user, ".config"), "memd", "config.toml"
         )
         self.data_dir = (
             support

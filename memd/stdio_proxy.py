@@ -153,11 +153,7 @@ class _Proxy:
     def _wait_until_ready(self) -> tuple[list[int | socket.socket], list[int | socket.socket]]:
         readers: list[int | socket.socket] = []
         writers: list[int | socket.socket] = []
-        if (
-            self._is_input_open
-            and self._is_link_open
-            and len(self._to_daemon) < _PENDING_BYTES_MAX
-        ):
+        if self._is_input_open and self._is_link_open and len(self._to_daemon) < _PENDING_BYTES_MAX:
             readers.append(0)
         if self._is_link_open and len(self._to_client) < _PENDING_BYTES_MAX:
             readers.append(self._link)

@@ -23,10 +23,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 def list_tools() -> list[dict[str, str]]:
     """Every tool that the daemon serves, with the first sentence of its description."""
     return [
-        {
-            "name": tool.name,
-            "description": tool.description.partition(". ")[0].rstrip(".") + ".",
-        }
+        {"name": tool.name, "description": tool.description.partition(". ")[0].rstrip(".") + "."}
         for tool in TOOLS.values()
     ]
 

@@ -50,10 +50,7 @@ MAY_BLOCK = {
     "memd/log.py": {"configure"},
     "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log
     "memd/client.py": {"connect", "_send", "_result", "_answer"},  # synchronous; tests call it
-    "memd/capture/spool.py": {
-        "append",
-        "measure",
-    },  # the hook's side, called by tests themselves
+    "memd/capture/spool.py": {"append", "measure"},  # the hook's side, called by tests themselves
 }
 
 

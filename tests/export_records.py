@@ -165,8 +165,6 @@ def imported(vault, data, redact=plain, now=AT + 100):
         commit_staging(tx)
         db = Database(path, now)
         try:
-            return db.write_now(
-                lambda tx: archive.merge_staged(tx, staged_path(path, name), now)
-            )
+            return db.write_now(lambda tx: archive.merge_staged(tx, staged_path(path, name), now))
         finally:
             db.close()

@@ -32,15 +32,7 @@ class IndexedVault:
         )
 
     def put(
-        self,
-        title,
-        body="",
-        *,
-        days_ago=0.0,
-        kind=Kind.NOTE,
-        session=None,
-        project="/a",
-        **more,
+        self, title, body="", *, days_ago=0.0, kind=Kind.NOTE, session=None, project="/a", **more
     ):
         """Remember something that happened some days ago; its id."""
         at = NOW - int(days_ago * DAY)
@@ -56,15 +48,7 @@ class IndexedVault:
                 k: v
                 for k, v in more.items()
                 if k
-                in {
-                    "tags",
-                    "files",
-                    "topic_key",
-                    "expires_at",
-                    "tier",
-                    "confidence",
-                    "quality",
-                }
+                in {"tags", "files", "topic_key", "expires_at", "tier", "confidence", "quality"}
             },
         )
 

@@ -40,19 +40,13 @@ JSON_PART = "ey" + "J" + draw(30)
 
 TOKEN_ROWS = [
     Row(
-        "aws-access-key-id",
-        "AK" + "IA" + draw(16, UPPER),
-        "AKIA is a prefix; AKIAFOO is too short",
+        "aws-access-key-id", "AK" + "IA" + draw(16, UPPER), "AKIA is a prefix; AKIAFOO is too short"
     ),
     Row(
-        "aws-access-key-id",
-        "AS" + "IA" + draw(16, UPPER),
-        "EURASIAN and ASIA-PACIFIC-SOUTHEAST-2",
+        "aws-access-key-id", "AS" + "IA" + draw(16, UPPER), "EURASIAN and ASIA-PACIFIC-SOUTHEAST-2"
     ),
     Row("aws-secret-key", draw(39) + "7", "aws secret key: see the wiki", "SecretAccessKey: "),
-    Row(
-        "aws-bare-secret-key", draw(36) + "/a7Z", f"aws commit {HEX40}", "for aws use ", " then"
-    ),
+    Row("aws-bare-secret-key", draw(36) + "/a7Z", f"aws commit {HEX40}", "for aws use ", " then"),
     Row("aws-session-token", "IQoJb3JpZ2lu" + "X2Vj" + draw(80), "IQoJb3JpZ2luX2Vj"),
     Row("aws-bedrock-key", "AB" + "SK" + draw(70), "ABSKIP_THE_REST_OF_THIS_TEST_FILE"),
     Row("gcp-api-key", "AI" + "za" + draw(35, URL), "AIzaShort"),
@@ -90,9 +84,7 @@ TOKEN_ROWS = [
     Row("netlify-token", "nf" + "p_" + draw(36), "nfp_short"),
     Row("alibaba-key-id", "LT" + "AI" + draw(20), "LTAIPEI"),
     *(Row("github-token", f"gh{c}" + "_" + draw(36), f"gh{c}_short") for c in "pousr"),
-    Row(
-        "github-fine-grained-token", "github" + "_pat_" + draw(82, WORD + "_"), "github_pat_doc"
-    ),
+    Row("github-fine-grained-token", "github" + "_pat_" + draw(82, WORD + "_"), "github_pat_doc"),
     *(
         Row("gitlab-token", f"gl{kind}" + "-" + draw(20, URL), f"gl{kind}-short")
         for kind in ("pat", "dt", "rt", "cbt", "ptt", "soat")
@@ -109,9 +101,7 @@ TOKEN_ROWS = [
     Row("sonar-token", "sq" + "u_" + HEX40, "squ_are"),
     Row("pulumi-token", "pu" + "l-" + HEX40, "pul-request"),
     Row(
-        "terraform-token",
-        draw(14) + ".atlas" + "v1." + draw(67, URL),
-        "see .atlasv1. in the docs",
+        "terraform-token", draw(14) + ".atlas" + "v1." + draw(67, URL), "see .atlasv1. in the docs"
     ),
     Row("vault-token", "hv" + "s." + draw(40, URL), "hvs.example.com"),
     Row("doppler-token", "dp" + ".st." + draw(43), "dp.pt.example.com"),
@@ -134,11 +124,7 @@ TOKEN_ROWS = [
     Row("langsmith-key", "lsv2" + "_pt_" + HEX32 + "_" + HEX40[:10], "lsv2_pt_x"),
     Row("tavily-key", "tv" + "ly-" + draw(32), "tvly-short"),
     *(
-        Row(
-            "slack-token",
-            f"xox{c}" + "-" + draw(12, "0123456789") + "-" + draw(24),
-            f"xox{c}-x",
-        )
+        Row("slack-token", f"xox{c}" + "-" + draw(12, "0123456789") + "-" + draw(24), f"xox{c}-x")
         for c in "abeoprs"
     ),
     Row("slack-token", "xap" + "p-1-" + draw(40), "xapp-1-x"),
@@ -185,9 +171,7 @@ TOKEN_ROWS = [
     Row("twilio-key", draw(32, LOWER_HEX, seed=8), "ACCOUNT:x", "curl AC" + HEX32 + ":"),
     Row("resend-key", "r" + "e_" + draw(8) + "_" + draw(24), "re_compiled_pattern_of_words"),
     Row(
-        "postman-key",
-        "PM" + "AK-" + draw(24, LOWER_HEX) + "-" + draw(34, LOWER_HEX),
-        "PMAK-short",
+        "postman-key", "PM" + "AK-" + draw(24, LOWER_HEX) + "-" + draw(34, LOWER_HEX), "PMAK-short"
     ),
     Row("figma-token", "fi" + "gd_" + draw(40, URL), "figd_short"),
     Row("notion-token", "sec" + "ret_" + draw(43), "secret_santa_of_the_department_is_someone"),
@@ -214,9 +198,7 @@ ISSUER_ROWS = [
     Row("prefect-key", "pn" + "u_" + draw(36), "pnu_short"),
     Row("openshift-token", "sha" + "256~" + draw(43, URL), f"sha256:{HEX64}"),
     Row(
-        "dynatrace-token",
-        "dt" + "0c01." + draw(24, UPPER) + "." + draw(64, UPPER),
-        "dt0c01.PUBLIC",
+        "dynatrace-token", "dt" + "0c01." + draw(24, UPPER) + "." + draw(64, UPPER), "dt0c01.PUBLIC"
     ),
     Row("yandex-key", "AQ" + "VN" + draw(36, URL), "AQVN"),
     Row("yandex-key", "y" + "0_" + draw(55, URL), "y0_offset_of_the_viewport_in_pixels"),
@@ -296,9 +278,7 @@ SHAPE_ROWS = [
         "X-Amz-SignedHeaders=host and x-amz-signature=${SIGNED_BY_THE_WORKER}",
         "https://b.s3.amazonaws.com/k?X-Amz-Signature=",
     ),
-    Row(
-        "password-hash", draw(16) + "$" + draw(86), "costs $6$ or $5$ a month", "root:$6" + "$"
-    ),
+    Row("password-hash", draw(16) + "$" + draw(86), "costs $6$ or $5$ a month", "root:$6" + "$"),
     Row("authorization", draw(30), "Authorization: Bearer ${TOKEN}", "Authorization: Bearer "),
     Row(
         "authorization",
@@ -333,16 +313,8 @@ SHAPE_ROWS = [
         "ALTER ROLE a WITH PASSWORD '",
         "'",
     ),
-    Row(
-        "xml-secret",
-        draw(10),
-        "<password>${db.password}</password>",
-        "<password>",
-        "</password>",
-    ),
-    Row(
-        "named-value", draw(10), "- name: DB_HOST\n  value: x", "- name: DB_PASSWORD\n  value: "
-    ),
+    Row("xml-secret", draw(10), "<password>${db.password}</password>", "<password>", "</password>"),
+    Row("named-value", draw(10), "- name: DB_HOST\n  value: x", "- name: DB_PASSWORD\n  value: "),
 ]
 
 ROWS = TOKEN_ROWS + ISSUER_ROWS + SHAPE_ROWS

@@ -120,10 +120,7 @@ def test_the_daemons_errors_are_made_again(daemon, path, error, kind):
 
 def test_a_daemon_that_does_not_answer_in_time_is_reported(daemon, path):
     daemon(lambda _: b"")
-    with (
-        Client(path, timeout_s=0.05) as memd,
-        pytest.raises(errors.Broken, match=r"within 0.05 s"),
-    ):
+    with Client(path, timeout_s=0.05) as memd, pytest.raises(errors.Broken, match=r"within 0.05 s"):
         memd.call("memd/status")
 
 

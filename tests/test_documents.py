@@ -66,9 +66,7 @@ def test_every_source_file_that_a_page_names_exists(page):
 
 def find_missing_files(names):
     """Return those of these names of source files that no file has."""
-    return {
-        name for name in names if not any(f"/{file}".endswith(f"/{name}") for file in FILES)
-    }
+    return {name for name in names if not any(f"/{file}".endswith(f"/{name}") for file in FILES)}
 
 
 MODULES = sorted(file for file in FILES if file.startswith("memd/"))
@@ -100,9 +98,7 @@ COMMAND_LINES = [
     for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     for line in block.splitlines()
 ]
-CODE = [
-    code for page in PAGES for code in re.findall(r"`(memd [^`]+)`", page.read_text("utf-8"))
-]
+CODE = [code for page in PAGES for code in re.findall(r"`(memd [^`]+)`", page.read_text("utf-8"))]
 
 
 def memd_calls():

@@ -7,9 +7,7 @@ from memd import errors
 from memd.errors import BadRequest, Broken, MemdError, Unreachable, VaultError, VaultFull
 
 TREE = [
-    kind
-    for _, kind in inspect.getmembers(errors, inspect.isclass)
-    if issubclass(kind, MemdError)
+    kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, MemdError)
 ]
 
 

@@ -31,9 +31,7 @@ from memd import gitignore
     ],
 )
 def test_patterns_mean_what_they_mean_to_git(patterns, path, is_directory, is_left):
-    parsed = [
-        found for line in patterns.splitlines() if (found := gitignore.parse_pattern(line))
-    ]
+    parsed = [found for line in patterns.splitlines() if (found := gitignore.parse_pattern(line))]
     last = gitignore.last_match(parsed, path, is_directory=is_directory)
     assert (last is not None and not last.is_negated) is is_left
 

@@ -107,9 +107,7 @@ def showing(event, text, **more):
 
 
 def active(home):
-    return [
-        json.loads(x) for x in Path(Paths(home).spool_dir, "active").read_bytes().splitlines()
-    ]
+    return [json.loads(x) for x in Path(Paths(home).spool_dir, "active").read_bytes().splitlines()]
 
 
 @contextmanager
@@ -383,10 +381,7 @@ def daemons(home):
     found = []
     for entry in Path("/proc").iterdir():
         try:
-            environ, command = (
-                (entry / "environ").read_bytes(),
-                (entry / "cmdline").read_bytes(),
-            )
+            environ, command = ((entry / "environ").read_bytes(), (entry / "cmdline").read_bytes())
         except OSError:
             continue
         if f"MEMD_HOME={home['MEMD_HOME']}\0".encode() in environ and b"serve" in command:
@@ -537,9 +532,7 @@ def test_a_daemon_that_dies_as_it_starts_is_not_waited_for(false_daemon, capfd):
     assert len(spooled(false_daemon)) == 1
 
 
-def test_who_wants_no_context_starts_a_daemon_and_does_not_wait(
-    false_daemon, monkeypatch, capfd
-):
+def test_who_wants_no_context_starts_a_daemon_and_does_not_wait(false_daemon, monkeypatch, capfd):
     monkeypatch.setattr(hook, "_RETRY_S", 60.0)
     inside({**false_daemon, "MEMD_INJECT": "0", "FAKE": "dies"}, START)
     assert capfd.readouterr().out == ""
@@ -656,9 +649,7 @@ def test_it_loads_next_to_nothing_while_a_daemon_answers(home):
     }
 
 
-async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once(
-    home, db, clock
-):
+async def test_what_hooks_spool_while_the_daemon_is_down_is_stored_in_order_once(home, db, clock):
     for number in range(5):
         run(home, {**STOP, "prompt_id": f"p{number}"})
     paths = Paths(home)

@@ -55,9 +55,7 @@ def test_a_package_above_or_in_src_is_found():
     assert targets("/p/tests/t.py", text, "/p/ledger/store/__init__.py") == [
         "/p/ledger/store/__init__.py"
     ]
-    assert targets("/p/a/b/c.py", "from ..x import y\n", "/p/a/x.py", "/p/x.py") == [
-        "/p/a/x.py"
-    ]
+    assert targets("/p/a/b/c.py", "from ..x import y\n", "/p/a/x.py", "/p/x.py") == ["/p/a/x.py"]
 
 
 def test_capture_s_note_of_a_read_is_enough():
@@ -120,8 +118,7 @@ def test_what_is_odd_links_nothing(event):
 
 def test_an_episode_never_links_too_much():
     events = [
-        wrote(f"/p/f{i}.py", "".join(f"import g{j}\n" for j in range(50)), i)
-        for i in range(1, 21)
+        wrote(f"/p/f{i}.py", "".join(f"import g{j}\n" for j in range(50)), i) for i in range(1, 21)
     ]
     assert len(find_file_links(events, [f"/p/g{j}.py" for j in range(50)])) == LINKS_MAX
 

@@ -65,12 +65,7 @@ def test_it_owes_its_starter_nothing(home, tmp_path):
         signal.signal(signal.SIGCHLD, before)
         os.close(kept)
     assert said["argv"] == ["serve"]
-    assert (said["cwd"], said["sid"], said["reads"], said["ignores"]) == (
-        "/",
-        True,
-        True,
-        False,
-    )
+    assert (said["cwd"], said["sid"], said["reads"], said["ignores"]) == ("/", True, True, False)
     assert len(said["fds"]) <= 2  # the claim, and the listing's own
     assert Path(Paths(home).log).stat().st_mode & 0o777 == 0o600
 
@@ -144,9 +139,7 @@ def test_the_unit_of_another_vault_or_home_says_nothing_about_this_one(tmp_path)
     assert not launcher.is_managed(environ, "work")
     assert not launcher.is_managed({**environ, "MEMD_VAULT": "work"})
     assert not launcher.is_managed({**environ, "MEMD_HOME": str(tmp_path / "there")})
-    (units / "memd-work.socket").write_text(
-        f"ListenStream={tmp_path}/here/run/memd-work.sock\n"
-    )
+    (units / "memd-work.socket").write_text(f"ListenStream={tmp_path}/here/run/memd-work.sock\n")
     assert launcher.is_managed(environ, "work")
 
 

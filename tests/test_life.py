@@ -248,9 +248,7 @@ class Life(RuleBasedStateMachine):
         assert self.model.shown() <= before, "a round shows what was hidden"
         for some in by_words.values():
             assert not before.intersection(some) or self.model.shown().intersection(some)
-        runs = [
-            tick.run for tick in ticks if tick.run and (tick.superseded or tick.contradicts)
-        ]
+        runs = [tick.run for tick in ticks if tick.run and (tick.superseded or tick.contradicts)]
         if taken_back and runs:
             for run in reversed(runs):
                 self.vault.call(self.vault.consolidator.undo, f"r{run}", dry_run=False)
@@ -263,9 +261,7 @@ class Life(RuleBasedStateMachine):
 
     @precondition(lambda self: self.has())
     @rule(
-        numbers=st.lists(_PICK, min_size=1, max_size=2),
-        by_word=st.booleans(),
-        hides=st.booleans(),
+        numbers=st.lists(_PICK, min_size=1, max_size=2), by_word=st.booleans(), hides=st.booleans()
     )
     def forget(self, numbers, by_word, hides):
         ids = {self.pick(number) for number in numbers}
@@ -288,20 +284,14 @@ class Life(RuleBasedStateMachine):
         done = self.vault.call(
             self.vault.curator.forget, selection, dry_run=False, token=told.token
         )
-        assert (told.count, told.events, told.revived) == (
-            done.count,
-            done.events,
-            done.revived,
-        )
+        assert (told.count, told.events, told.revived) == (done.count, done.events, done.revived)
         ids = {summary.id for summary in done.summaries}
         assert done.count == len(ids)
         before = set(self.model.known)
         gone = [self.model.known.pop(number) for number in ids & before]
         # The stale beginning of a chain stays hidden if its end stays.
         below = {old for old, new in chains.items() if new in ids and old not in ids}
-        assert set(done.revived) == {
-            old for old in below if not staying_above(old, chains, ids)
-        }
+        assert set(done.revived) == {old for old in below if not staying_above(old, chains, ids)}
         for number in set(done.revived) & self.model.known.keys():
             self.model.known[number].is_shown = True
         now = self.learn()
@@ -354,9 +344,7 @@ class Life(RuleBasedStateMachine):
         assert not merged.hidden
         assert new.exported() == data
         numbers = {summary.uid: number for number, summary in new.all().items()}
-        self.model.known = {
-            numbers[one.uid]: one for _, one in sorted(self.model.known.items())
-        }
+        self.model.known = {numbers[one.uid]: one for _, one in sorted(self.model.known.items())}
         self.learn()
 
     @precondition(lambda self: self.exports)

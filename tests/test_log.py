@@ -90,8 +90,7 @@ def test_lines_are_changed_and_taken_out_in_place_and_the_log_goes_on(journal, p
         log.get("daemon").info("happened", reason=reason)
     path.with_name("memd.log.1").write_text("two\n", encoding="utf-8")
     changed = log.rewrite(
-        str(path),
-        lambda line: None if "two" in line else line.replace("three", "3"),
+        str(path), lambda line: None if "two" in line else line.replace("three", "3")
     )
     log.get("daemon").info("happened", reason="four")
     assert [line["reason"] for line in read()] == ["one", "3", "four"]

@@ -26,10 +26,5 @@ def test_the_words_are_those_of_the_glossary():
 def test_a_space_s_name_differs_exactly_when_the_space_does():
     space = Space("ollama", "nomic", "1", 768, digest="abc")
     assert space.name == "ollama/nomic/1/768/abc"
-    for changed in (
-        {"model": "other"},
-        {"version": "2"},
-        {"dimensions": 256},
-        {"digest": "def"},
-    ):
+    for changed in ({"model": "other"}, {"version": "2"}, {"dimensions": 256}, {"digest": "def"}):
         assert dataclasses.replace(space, **changed).name != space.name

@@ -12,9 +12,7 @@ FILES = ("config_file", "database", "lock", "log", "socket", "spool_dir")
 
 
 def test_memd_home_puts_every_file_under_one_directory(tmp_path):
-    paths = Paths(
-        {"MEMD_HOME": str(tmp_path), "HOME": "/nowhere", "XDG_DATA_HOME": "/elsewhere"}
-    )
+    paths = Paths({"MEMD_HOME": str(tmp_path), "HOME": "/nowhere", "XDG_DATA_HOME": "/elsewhere"})
     for name in FILES:
         assert Path(getattr(paths, name)).is_relative_to(tmp_path), name
 
@@ -64,10 +62,7 @@ def test_two_vaults_share_no_file_but_the_settings():
 
 def test_events_wait_beside_the_vault_or_the_socket_if_they_cannot_with_the_state(tmp_path):
     environ = {"MEMD_HOME": str(tmp_path)}
-    assert Paths(environ).spool_fallbacks == (
-        f"{tmp_path}/vaults/spool",
-        f"{tmp_path}/run/spool",
-    )
+    assert Paths(environ).spool_fallbacks == (f"{tmp_path}/vaults/spool", f"{tmp_path}/run/spool")
     assert Paths(environ, "work").spool_fallbacks[1] == f"{tmp_path}/run/spool-work"
 
 

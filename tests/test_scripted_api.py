@@ -89,12 +89,7 @@ def test_what_a_request_tells_the_model_is_read_from_strings_and_blocks():
             {
                 "role": "user",
                 "content": [
-                    {
-                        "type": "tool_result",
-                        "tool_use_id": "t",
-                        "content": "42",
-                        "is_error": True,
-                    },
+                    {"type": "tool_result", "tool_use_id": "t", "content": "42", "is_error": True},
                     {
                         "type": "tool_result",
                         "tool_use_id": "u",

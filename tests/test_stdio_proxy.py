@@ -265,12 +265,7 @@ def test_it_starts_a_detached_daemon(start, home):
 
 @pytest.mark.parametrize(
     ("argv", "vault"),
-    [
-        ([], None),
-        (["--vault", "work"], "work"),
-        (["--vault=work"], "work"),
-        (["--vault"], None),
-    ],
+    [([], None), (["--vault", "work"], "work"), (["--vault=work"], "work"), (["--vault"], None)],
     ids=["none", "two words", "one word", "half"],
 )
 def test_a_vault_can_be_named(argv, vault):
@@ -293,11 +288,7 @@ def test_it_loads_nothing_heavy():
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if "site-packages" not in path)
     }
     told = subprocess.run(
-        [sys.executable, "-S", "-c", code],
-        capture_output=True,
-        check=True,
-        env=environ,
-        text=True,
+        [sys.executable, "-S", "-c", code], capture_output=True, check=True, env=environ, text=True
     )
     assert not {"asyncio", "json", "subprocess", "argparse", "pathlib", "typing", "re"} & set(
         told.stdout.split()

@@ -139,7 +139,4 @@ def test_threads_that_stem_at_the_same_time_do_not_mix_their_words():
 
 def test_a_long_line_of_underscores_is_read_once():
     assert text.words("_" * 2_000_000) == []
-    assert text.words("__init__ ___x" + "_" * 2_000_000) == [
-        "__init__",
-        "___x" + "_" * 2_000_000,
-    ]
+    assert text.words("__init__ ___x" + "_" * 2_000_000) == ["__init__", "___x" + "_" * 2_000_000]

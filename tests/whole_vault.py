@@ -132,9 +132,7 @@ class WholeVault:
         )
         secrets = make_redaction_rule(redact)
         self.curator = Curator(db, redact, clock, self.indexer.nudge, eraser, secrets)
-        self.judge = JudgmentService(
-            db, redact, clock, self.indexer.nudge, self.index, self.space
-        )
+        self.judge = JudgmentService(db, redact, clock, self.indexer.nudge, self.index, self.space)
         self.call(self.indexer.load)
 
     async def _settle(self):

@@ -20,13 +20,7 @@ import anyio.to_thread
 from memd import log
 from memd.capture import spool, truncate
 from memd.capture.claude_code import Refused
-from memd.capture.prepare import (
-    UNEXPECTED,
-    CaptureRequest,
-    IngestItem,
-    Preparer,
-    is_small,
-)
+from memd.capture.prepare import UNEXPECTED, CaptureRequest, IngestItem, Preparer, is_small
 from memd.capture.project import ProjectResolver
 from memd.capture.write import LookupCache, PreparedItem, Receipt, preview_items, store_items
 from memd.config import CaptureConfig

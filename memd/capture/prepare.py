@@ -14,14 +14,7 @@ from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
 from memd.text import storable
 
-UNEXPECTED = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
+UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What only a bug in memd raises while a payload is prepared."""
 _SOURCES = frozenset({"live", "spool", "import"})
 _AT_MAX = 253_402_300_800_000

@@ -90,9 +90,7 @@ class ProjectOverrides:
         """Return the most specific override for an absolute directory, or None."""
         self.refresh()
         matching = (
-            one
-            for one in self._overrides
-            if one.below.matches(directory[1:], is_directory=True)
+            one for one in self._overrides if one.below.matches(directory[1:], is_directory=True)
         )
         return max(matching, key=lambda one: one.rank, default=None)
 
@@ -116,9 +114,7 @@ class ProjectOverrides:
 class ProjectResolver:
     """`resolve_project` with a cache of one minute. `clock` returns UTC milliseconds."""
 
-    def __init__(
-        self, clock: Callable[[], int], overrides: ProjectOverrides | None = None
-    ) -> None:
+    def __init__(self, clock: Callable[[], int], overrides: ProjectOverrides | None = None) -> None:
         self._clock = clock
         self._overrides = overrides or ProjectOverrides(None, "/")
         self._generation = 0
@@ -279,9 +275,7 @@ def _identify_git_file(here: Path, marker: Path) -> ProjectIdentity | None:
     git_dir = (here / line.removeprefix("gitdir:").strip()).resolve()
     common = _read_line(git_dir / "commondir")
     if common is None:
-        return _identify(
-            here, "the top level of a git submodule or of a separate git directory"
-        )
+        return _identify(here, "the top level of a git submodule or of a separate git directory")
     common_dir = (git_dir / common).resolve()
     if not _is_listed_worktree(marker, git_dir, common_dir):
         return _identify(

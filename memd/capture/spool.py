@@ -138,10 +138,7 @@ def measure(spool_dir: str) -> SpoolSize:
     files = total = lines = 0
     if os.path.isdir(spool_dir):
         for name in (*_list_segments(spool_dir), _ACTIVE):
-            with (
-                contextlib.suppress(OSError),
-                open(os.path.join(spool_dir, name), "rb") as file,
-            ):
+            with contextlib.suppress(OSError), open(os.path.join(spool_dir, name), "rb") as file:
                 counted = [
                     (len(block), block.count(b"\n"))
                     for block in iter(lambda: file.read(1 << 20), b"")
@@ -235,9 +232,7 @@ def _is_regular_file(path: str) -> bool:
 def _next_segment(spool_dir: str) -> str:
     """Return a path after all existing ones. Call it under the lock."""
     numbers = [
-        int(stem)
-        for name in _list_segments(spool_dir)
-        if (stem := name[: -len(_SUFFIX)]).isdigit()
+        int(stem) for name in _list_segments(spool_dir) if (stem := name[: -len(_SUFFIX)]).isdigit()
     ]
     return os.path.join(spool_dir, f"{max(numbers, default=0) + 1:012d}{_SUFFIX}")
 

@@ -92,9 +92,7 @@ def trim_tool_response(payload: Any, *, keep_reads: bool) -> Any:
     """
     if not isinstance(payload, Mapping) or "tool_response" not in payload:
         return payload
-    tool, given, response = (
-        payload.get(k) for k in ("tool_name", "tool_input", "tool_response")
-    )
+    tool, given, response = (payload.get(k) for k in ("tool_name", "tool_input", "tool_response"))
     given = given if isinstance(given, Mapping) else {}
     if not isinstance(tool, str):  # a list could not be looked up in a set
         return payload
@@ -158,8 +156,7 @@ class _PayloadBudget:
         fitted = {
             index: self.fit(item, depth + 1)
             for index, (_, item) in sorted(
-                enumerate(items[: self._limits.items]),
-                key=lambda entry: not _is_small(entry[1][1]),
+                enumerate(items[: self._limits.items]), key=lambda entry: not _is_small(entry[1][1])
             )
         }
         kept = {self._fit_key(items[index][0]): fitted[index] for index in sorted(fitted)}
@@ -205,9 +202,7 @@ def _fit_number(value: Any) -> Any:
     """Return a number, boolean or null that JSON and SQLite can hold."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    return (
-        "… [huge number] …" if isinstance(value, int) and abs(value) >= _INTEGER_MAX else value
-    )
+    return "… [huge number] …" if isinstance(value, int) and abs(value) >= _INTEGER_MAX else value
 
 
 def _drop_margin(piece: str) -> str:
@@ -231,9 +226,7 @@ def _measure_response(given: Mapping[str, Any], response: Any) -> dict[str, Any]
     if isinstance(response, Mapping) and _has_sizes_only(response):
         return dict(response)
     texts = _list_texts(response, 0)
-    path = next(
-        (p for k in ("file_path", "notebook_path", "path") if (p := given.get(k))), None
-    )
+    path = next((p for k in ("file_path", "notebook_path", "path") if (p := given.get(k))), None)
     return {
         "path": path,
         "bytes": sum(utf8_size(text) for text in texts),
@@ -248,9 +241,7 @@ def _has_sizes_only(response: Mapping[Any, Any]) -> bool:
 def _find_imports(given: Mapping[str, Any], response: Any) -> dict[str, Any]:
     """Return the names that a file imports, for the graph of files; its text is not stored."""
     path = given.get("file_path")
-    if not isinstance(path, str) or (
-        isinstance(response, Mapping) and _has_sizes_only(response)
-    ):
+    if not isinstance(path, str) or (isinstance(response, Mapping) and _has_sizes_only(response)):
         return {}
     found = read_imports(path, str(redact_blocks("\n".join(_list_texts(response, 0)))))
     return {

@@ -103,9 +103,7 @@ class SuggestingGroup(PlainHelp, typer.core.TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find the command, or suggest a similar one."""
-        self.suggest_commands = (
-            False  # typer's suggestion knows only the commands that are loaded
-        )
+        self.suggest_commands = False  # typer's suggestion knows only the commands that are loaded
         try:
             return super().resolve_command(ctx, args)
         except _UsageError as error:
@@ -134,10 +132,7 @@ class LazyGroup(SuggestingGroup):
             app.command(cmd_name, cls=PlainCommand, context_settings=settings)(run)
             return typer.main.get_command(app)
         app = typer.Typer(
-            name=cmd_name,
-            cls=SuggestingGroup,
-            add_completion=False,
-            invoke_without_command=True,
+            name=cmd_name, cls=SuggestingGroup, add_completion=False, invoke_without_command=True
         )
         app.callback()(run)
         for name, run_subcommand in pkgutil.resolve_name(SUBCOMMANDS[cmd_name]).items():
@@ -154,15 +149,12 @@ def build() -> typer.Typer:
         vault: Annotated[  # __main__.py has already removed it; here for the help page
             str | None,
             Option(
-                metavar="NAME",
-                help="Use another vault: a separate file with a daemon of its own.",
+                metavar="NAME", help="Use another vault: a separate file with a daemon of its own."
             ),
         ] = None,
         version: Annotated[  # acts in its callback
             bool,
-            Option(
-                "--version", callback=_print_version, is_eager=True, help="Print the version."
-            ),
+            Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
         ] = False,
     ) -> None:
         """Long-term memory for coding agents, on your own machine."""

@@ -119,10 +119,7 @@ def is_export(path: Path) -> bool:
 
 
 def import_export(
-    file: Path,
-    show_progress: Callable[[], AbstractContextManager[FileProgress]],
-    *,
-    dry_run: bool,
+    file: Path, show_progress: Callable[[], AbstractContextManager[FileProgress]], *, dry_run: bool
 ) -> None:
     """Import all of an export file, or nothing if a line is wrong.
 
@@ -241,9 +238,7 @@ def _show_copying() -> Iterator["Progress"]:
 
 
 def run_restore(
-    file: Path | None = Argument(
-        None, metavar="[FILE]", help="Default: the latest intact backup."
-    ),
+    file: Path | None = Argument(None, metavar="[FILE]", help="Default: the latest intact backup."),
     salvage: bool = Option(
         False, "--salvage", help="Read what is left of a damaged FILE or vault."
     ),

@@ -164,9 +164,7 @@ def stop() -> str:
         if status.get("started_by") == "systemd socket":
             note = "; systemd starts it again at the next connection (`memd uninstall systemd` prevents that)"
         daemon_call.call("memd/shutdown", daemon_call.QUICK_S)
-        has_ended = process.wait_until(
-            lambda: _has_ended(lock, holder.pid), process.STOP_TIMEOUT_S
-        )
+        has_ended = process.wait_until(lambda: _has_ended(lock, holder.pid), process.STOP_TIMEOUT_S)
     except MemdError:
         has_ended = False  # it is starting or hangs; a signal still reaches it
     if not has_ended:

@@ -88,9 +88,7 @@ def read_ids(texts: Sequence[str]) -> list[int]:
 def format_command(arguments: str) -> str:
     """Return a command as the user types it for the selected vault: `memd --vault work pin 12`."""
     vault = os.environ.get("MEMD_VAULT") or VAULT_DEFAULT
-    return (
-        f"memd {arguments}" if vault == VAULT_DEFAULT else f"memd --vault {vault} {arguments}"
-    )
+    return f"memd {arguments}" if vault == VAULT_DEFAULT else f"memd --vault {vault} {arguments}"
 
 
 def insert_vault(message: str) -> str:

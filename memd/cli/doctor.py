@@ -85,9 +85,7 @@ def _check_daemon(
     return status, findings + [Finding(**fields) for fields in report["findings"]]
 
 
-def _check_without_daemon(
-    paths: Paths, now: int, fixed: list[str], *, fix: bool
-) -> list[Finding]:
+def _check_without_daemon(paths: Paths, now: int, fixed: list[str], *, fix: bool) -> list[Finding]:
     from memd.daemon import doctor
 
     absent = Finding("daemon", "warning", "no daemon runs", "`memd start`, or a hook starts it")
@@ -144,9 +142,7 @@ def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:
     if model is None:
         yield Finding("model", "ok", "no embedding model is configured; hashing is used")
     elif model["state"] == "ready":
-        words = (
-            f"{model['model']} answers, {model['coverage']:.0%} of the passages are embedded"
-        )
+        words = f"{model['model']} answers, {model['coverage']:.0%} of the passages are embedded"
         yield Finding("model", "ok", words)
     else:
         words = f"{model['model']} does not answer, hashing is used: {model['why_not']}"

@@ -8,14 +8,7 @@ from typer import Argument, Option
 
 from memd.cli import daemon_call, output
 from memd.cli.query import KINDS
-from memd.cli.terminal import (
-    DryRunOption,
-    IdArgument,
-    JsonOption,
-    YesOption,
-    confirm,
-    print_result,
-)
+from memd.cli.terminal import DryRunOption, IdArgument, JsonOption, YesOption, confirm, print_result
 
 _SCRUB_S = 24 * 3_600.0
 """Timeout in seconds; a scrub searches all text that was ever stored."""
@@ -47,9 +40,7 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
         None, metavar="KEY", help="A slot such as build.command, for one value."
     ),
     project: str | None = Option(None, help="global, or a name. Default: this project."),
-    expires_in: str | None = Option(
-        None, metavar="DURATION", help="Hide it then: 12h, 30d, 2w."
-    ),
+    expires_in: str | None = Option(None, metavar="DURATION", help="Hide it then: 12h, 30d, 2w."),
     as_json: JsonOption = False,
 ) -> None:
     """Store a memory."""
@@ -205,9 +196,7 @@ def run_scrub(
         if dry_run or not plan["rows"]:
             return
         confirm("Replace all of this permanently?", "nothing was changed")
-    done = daemon_call.call(
-        "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=False
-    )
+    done = daemon_call.call("memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=False)
     print("\n".join(_format_scrub(done)))
 
 

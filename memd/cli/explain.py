@@ -49,8 +49,7 @@ def print_trace(answer: Candidate, console: Console | None = None) -> None:
     letters = choose_letters([part["name"] for row in rows for part in row["parts"]])
     out.print(_build_table(rows, letters, out.width))
     legend = Text("  ").join(
-        Text(f"{letter} {name}", _letter_style(letter, letters))
-        for name, letter in letters.items()
+        Text(f"{letter} {name}", _letter_style(letter, letters)) for name, letter in letters.items()
     )
     out.print(legend)
 
@@ -60,9 +59,7 @@ def choose_letters(names: Sequence[str]) -> dict[str, str]:
     letters: dict[str, str] = {}
     for name in dict.fromkeys(names):
         wanted = [*name.lower(), *name.upper(), *string.ascii_letters, *string.digits]
-        free = (
-            letter for letter in wanted if letter.isalnum() and letter not in letters.values()
-        )
+        free = (letter for letter in wanted if letter.isalnum() and letter not in letters.values())
         letters[name] = next(free, "?")
     return letters
 
@@ -111,9 +108,7 @@ def _format_figures(row: Candidate, retrievers: Sequence[str]) -> tuple[str, ...
 
 def _sum_shares(parts: Sequence[Candidate]) -> float:
     """Sum the shares of a score, before anything multiplies them."""
-    return sum(
-        float(part["value"]) for part in parts if part["op"] == "+" and part["value"] > 0
-    )
+    return sum(float(part["value"]) for part in parts if part["op"] == "+" and part["value"] > 0)
 
 
 def format_bar(parts: Sequence[Candidate], letters: Mapping[str, str], longest: float) -> Text:

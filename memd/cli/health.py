@@ -76,7 +76,9 @@ def fetch_status(paths: Paths) -> StatusFields:
 def _describe_absence(paths: Paths, reason: str) -> StatusFields:
     holder = process.find_lock_holder(paths.lock)
     if holder is not None:
-        reason = f"a daemon (pid {holder.pid}) holds the vault but does not answer; it may be starting"
+        reason = (
+            f"a daemon (pid {holder.pid}) holds the vault but does not answer; it may be starting"
+        )
     elif obstacle := _find_config_error(paths) or _find_start_failure(paths):
         reason = obstacle
     spooled = _list_sizes(paths.spools)
@@ -194,10 +196,7 @@ def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, 
     ledger, events, summaries = status["books"], status["events"], status["summaries"]
     outcomes = ("stored", "duplicate", "filtered", "refused")
     sum_ = " + ".join(f"{ledger[outcome]:,} {outcome}" for outcome in outcomes)
-    yield (
-        "ledger",
-        f"{ledger['received']:,} received {'=' if ledger['balanced'] else '≠'} {sum_}",
-    )
+    yield ("ledger", f"{ledger['received']:,} received {'=' if ledger['balanced'] else '≠'} {sum_}")
     for outcome, reasons in ledger["reasons"].items():
         if reasons:
             yield "", f"{outcome}: {output.format_counts(reasons)}"

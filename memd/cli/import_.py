@@ -213,9 +213,7 @@ def _remember_batch(memories: list[dict[str, Any]]) -> Sequence[Mapping[str, Any
 
 def _withdraw_missing(path: str, staying: list[int]) -> int:
     """Withdraw the memories of a file but these; return how many."""
-    answer = daemon_call.call(
-        "memd/imports/withdraw", _BATCH_TIMEOUT_S, path=path, staying=staying
-    )
+    answer = daemon_call.call("memd/imports/withdraw", _BATCH_TIMEOUT_S, path=path, staying=staying)
     return len(answer["withdrawn"])
 
 
@@ -352,9 +350,7 @@ def _show_progress() -> Iterator[FileProgress]:
     """Draw a progress bar on a terminal; else print each file to stderr when it was read."""
     if sys.stderr.isatty():
         with progress_bar("reading") as update:
-            yield lambda path, done, total: update(
-                done, total, _format_progress(path, done, total)
-            )
+            yield lambda path, done, total: update(done, total, _format_progress(path, done, total))
         return
     last_path = last_line = ""
 

@@ -22,9 +22,7 @@ COMMAND_TIMEOUT_S = 120.0
 
 Planner = Callable[[Host], InstallPlan]
 _What = Annotated[str, Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.")]
-_DryRun = Annotated[
-    bool, Option("--dry-run", help="Show what would change, and change nothing.")
-]
+_DryRun = Annotated[bool, Option("--dry-run", help="Show what would change, and change nothing.")]
 
 
 def run_install(
@@ -128,6 +126,4 @@ def _run_command(command: tuple[str, ...]) -> None:
             f"`{line}` did not end within {COMMAND_TIMEOUT_S:.0f} s; run it by hand"
         ) from error
     if ended.returncode:
-        raise Broken(
-            f"`{line}` failed with exit status {ended.returncode}; fix that and try again"
-        )
+        raise Broken(f"`{line}` failed with exit status {ended.returncode}; fix that and try again")

@@ -94,9 +94,7 @@ def _format_pairs(pairs: list[Report]) -> Iterator[str]:
         newer, older = f"#{pair['newer_id']}", f"#{pair['older_id']}"
         space = f" in {output.one_line(pair['space'])}" if pair["space"] else ""
         reason = (
-            "the same words"
-            if pair["cosine"] is None
-            else f"cosine {pair['cosine']:.3f}{space}"
+            "the same words" if pair["cosine"] is None else f"cosine {pair['cosine']:.3f}{space}"
         )
         yield f"{newer} {_VERDICT_VERBS[pair['verdict']]} {older}  ({reason})"
         yield f"    because: {output.one_line(pair['finding'])}"
@@ -118,9 +116,7 @@ def _format_runs(runs: list[Report]) -> Iterator[str]:
     if not runs:
         yield "no run has changed anything yet"
     for run in runs:
-        undone = (
-            f"  (undone {output.format_time(run['undone_at'])})" if run["undone_at"] else ""
-        )
+        undone = f"  (undone {output.format_time(run['undone_at'])})" if run["undone_at"] else ""
         yield (
             f"r{run['id']}  {output.format_time(run['at'])}  examined {run['examined']:,},"
             f" {run['superseded']:,} hidden, {output.plural(run['contradicts'], 'contradiction')},"
@@ -132,9 +128,7 @@ def _format_runs(runs: list[Report]) -> Iterator[str]:
 
 
 def run_reindex(
-    embeddings: bool = Option(
-        False, "--embeddings", help="Only recompute the model's vectors."
-    ),
+    embeddings: bool = Option(False, "--embeddings", help="Only recompute the model's vectors."),
 ) -> None:
     """Rebuild the full-text index and the vectors from the memories. Always safe.
 
@@ -180,9 +174,7 @@ def _show_backfill(space: str) -> Iterator[Callable[[Report], None]]:
             step = _PROGRESS_LINES * done // total if total else _PROGRESS_LINES
             if (step, backfill["why"]) != last:
                 last = step, backfill["why"]
-                print(
-                    f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr
-                )
+                print(f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr)
 
         yield print_line
         return

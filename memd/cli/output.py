@@ -9,9 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-_CONTROL = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]"
-)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that move the cursor, ring the bell, or change the order in which letters are shown."""
 _DURATION_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SNIPPET_LINES_MAX = 3

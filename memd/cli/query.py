@@ -28,9 +28,7 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     kind: list[str] | None = Option(None, help=f"Only this kind; may be repeated. {KINDS}"),
     profile: str | None = Option(None, help="Ranking profile: memd, siftcoder, or your own."),
     superseded: bool = Option(False, "--superseded", help="Include superseded memories."),
-    explain: bool = Option(
-        False, "--explain", help="Show how scores are made, and near misses."
-    ),
+    explain: bool = Option(False, "--explain", help="Show how scores are made, and near misses."),
     as_json: JsonOption = False,
 ) -> None:
     """Search memories."""
@@ -135,9 +133,7 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
     if around is not None and (at is not None or days is not None):
         daemon_call.fail("give only one of --around and --at or --days")
     if days is not None and (before is not None or after is not None):
-        daemon_call.fail(
-            "--days shows everything in these days; leave out --before and --after"
-        )
+        daemon_call.fail("--days shows everything in these days; leave out --before and --after")
     today = dt.datetime.fromtimestamp(time.time()).date()  # noqa: DTZ006  # the local day
     moment = None if at is None else read_local_time(at, today)
     since, until = (None, None) if days is None else read_days(days, moment, today)

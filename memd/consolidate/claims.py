@@ -89,9 +89,7 @@ def word_key(word: str) -> str:
 def join_title(title: str, body: str) -> str:
     """The text of a memory; a title that only repeats the beginning of the body is left out."""
     begins = one_line(body, len(body)).casefold()
-    return (
-        body if begins.startswith(title.rstrip("…").casefold().strip()) else f"{title}\n{body}"
-    )
+    return body if begins.startswith(title.rstrip("…").casefold().strip()) else f"{title}\n{body}"
 
 
 def _split_words(words: str) -> frozenset[str]:

@@ -62,9 +62,7 @@ def _word_keys(words: str) -> frozenset[str]:
     return frozenset(word_key(word) for word in words.split())
 
 
-_BINDING_QUALIFIERS = _word_keys(
-    "only all any each every few more most less least both other same"
-)
+_BINDING_QUALIFIERS = _word_keys("only all any each every few more most less least both other same")
 """Qualifiers of the word that follows them: `deploy only to production` is not `only deploy`."""
 _LEADING_WORDS = _word_keys("with in on at for from to into by because when while as since")
 """The words that begin a phrase of place, time or manner."""
@@ -201,9 +199,7 @@ def _find_antonyms(older: Claims, newer: Claims) -> Iterator[Difference]:
 def _find_exact(older: Claims, newer: Claims) -> Iterator[Difference]:
     """Numbers, names and the like that only one text has."""
     for type_ in _EXACT_TYPES:
-        yield from _diff_keys(
-            type_.value, _texts_by_key(older, type_), _texts_by_key(newer, type_)
-        )
+        yield from _diff_keys(type_.value, _texts_by_key(older, type_), _texts_by_key(newer, type_))
 
 
 def _find_negations(older: Claims, newer: Claims) -> Iterator[Difference]:
@@ -441,15 +437,12 @@ def _find_triples(claims: Claims) -> dict[tuple[str, str, str], str]:
             for left in line[max(0, at - _WINDOW_WORDS) : at]:
                 for right in line[at + 1 : at + 1 + _WINDOW_WORDS]:
                     text = f"{left.text} {middle.text} {right.text}"
-                    found[left.key, middle.key, right.key] = one_line(
-                        text, _VALUE_CHARACTERS_MAX
-                    )
+                    found[left.key, middle.key, right.key] = one_line(text, _VALUE_CHARACTERS_MAX)
     return found
 
 
 def _write_sentences(sentences: _Uncovered) -> tuple[str, ...]:
     texts = (
-        " ".join(token.text for clause in sentence for token in clause)
-        for sentence, _ in sentences
+        " ".join(token.text for clause in sentence for token in clause) for sentence, _ in sentences
     )
     return tuple(one_line(text, 2 * _VALUE_CHARACTERS_MAX) for text in texts)

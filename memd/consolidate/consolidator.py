@@ -240,9 +240,7 @@ class Consolidator:
         """Pairs of equal texts, within the batch and with memories examined before."""
         wanted = [(s.id, s.project_id, hashes[s.id]) for s in examined]
         found = await self.db.read(
-            lambda tx: summaries.find_equal_texts(
-                tx, wanted, near_duplicates.PAIRS_PER_MEMORY_MAX
-            )
+            lambda tx: summaries.find_equal_texts(tx, wanted, near_duplicates.PAIRS_PER_MEMORY_MAX)
         )
         last: dict[tuple[int, ...], int] = {}
         for number, *key in wanted:

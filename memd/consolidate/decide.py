@@ -102,9 +102,7 @@ def count_refusals(decisions: Iterable[Decision]) -> dict[str, int]:
     )
 
 
-def _order_pairs(
-    pairs: Iterable[CandidatePair],
-) -> list[tuple[Summary, Summary, CandidatePair]]:
+def _order_pairs(pairs: Iterable[CandidatePair]) -> list[tuple[Summary, Summary, CandidatePair]]:
     """(newer, older, pair) of the pairs that may be decided, each once."""
     found = {}
     for pair in pairs:
@@ -112,9 +110,7 @@ def _order_pairs(
         if _may_decide(newer, older):
             found[newer.id, older.id] = (newer, older, pair)
     return sorted(
-        found.values(),
-        key=lambda row: (_time_and_id(row[0]), _time_and_id(row[1])),
-        reverse=True,
+        found.values(), key=lambda row: (_time_and_id(row[0]), _time_and_id(row[1])), reverse=True
     )
 
 

@@ -304,9 +304,7 @@ class Eraser:
         """
         await self.bring_in()
         result = ScrubResult(rule.name, is_dry_run=dry_run)
-        first, after = (
-            (0, 0) if dry_run else await self.db.read(partial(_read_progress, rule=rule))
-        )
+        first, after = (0, 0) if dry_run else await self.db.read(partial(_read_progress, rule=rule))
         for number in range(first, len(erasure.TEXT_TABLES)):
             result = await self._scrub_table(result, rule, number, after, dry_run)
             after = 0
@@ -330,9 +328,7 @@ class Eraser:
         def begin(tx: Connection) -> ForgetPlan:
             plan = plan_selection(tx, selection)
             if token and token != plan.token:
-                raise BadRequest(
-                    "the selection has changed meanwhile; look again at what would go"
-                )
+                raise BadRequest("the selection has changed meanwhile; look again at what would go")
             apply_plan(tx, plan.split()[0], self.clock())
             return plan
 

@@ -104,9 +104,7 @@ class JudgmentService:
             learned = self.index.learned if self.index.active == self.index.learned else None
         if learned is None:
             return complete, {}
-        return complete, self._find_cosines(
-            learned, summary_id, near_duplicates.LEARNED_COSINE_MIN
-        )
+        return complete, self._find_cosines(learned, summary_id, near_duplicates.LEARNED_COSINE_MIN)
 
     def _find_cosines(self, space: str, summary_id: int, threshold: float) -> dict[int, float]:
         rows = near_duplicates.read_vector_rows(self.index, space)
@@ -118,9 +116,7 @@ class JudgmentService:
         return {one if other == summary_id else other: cosine for one, other, cosine in pairs}
 
 
-def explain_refusal(
-    one: Summary, other: Summary, relation: Stance, global_id: int | None
-) -> str:
+def explain_refusal(one: Summary, other: Summary, relation: Stance, global_id: int | None) -> str:
     """Why `one` cannot be `relation` to `other`, and what to do; empty if it can be."""
     if one.id == other.id:
         return f"other: #{one.id} twice; a judgment is about two memories"
@@ -149,11 +145,7 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
         raise BadRequest(refusal)
     before = judgments.judgment_between(tx, one.id, other.id)
     is_same_way = before is not None and one.id == before.newer_id
-    if (
-        before
-        and before.relation is relation
-        and (is_same_way or relation not in HIDING_RELATIONS)
-    ):
+    if before and before.relation is relation and (is_same_way or relation not in HIDING_RELATIONS):
         return _describe_result(tx, one, other, "unchanged", relation.value)
     was = before.relation.value if before else _find_rule_between(tx, one.id, other.id)
     now = _find_unused_time(tx, (one.id, other.id), now)
@@ -302,9 +294,7 @@ def _read_candidates(
     ids = sorted(complete.keys() | learned.keys())
     if mine is None or mine.superseded_by is not None or not ids:
         return ()
-    judged = {
-        number for pair in judgments.stances_of_pairs(tx, [summary_id]) for number in pair
-    }
+    judged = {number for pair in judgments.stances_of_pairs(tx, [summary_id]) for number in pair}
     near = [
         near_duplicates.Neighbour(one, complete.get(number, 0.0), learned.get(number, 0.0))
         for number, one in summaries.summaries_by_ids(tx, ids).items()

@@ -14,16 +14,7 @@ from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.consolidate.sources import Origin
 from memd.consolidate.supersede import hide_unless_pinned, show
-from memd.models import (
-    GLOBAL_PROJECT,
-    UNTITLED,
-    Draft,
-    EdgeType,
-    Kind,
-    SessionRef,
-    Summary,
-    Tier,
-)
+from memd.models import GLOBAL_PROJECT, UNTITLED, Draft, EdgeType, Kind, SessionRef, Summary, Tier
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.judgments import initial_confidence, stance_between
@@ -201,8 +192,7 @@ class _MemoryWriter:
         equal = [
             one
             for one in summaries.topic_summaries(self.tx, topic, (project_id,))
-            if one.kind is self.memory.kind
-            and compare(one.body, text).agreement is Agreement.SAME
+            if one.kind is self.memory.kind and compare(one.body, text).agreement is Agreement.SAME
         ]
         return min(equal, key=lambda one: one.superseded_by is not None, default=None)
 
@@ -306,7 +296,5 @@ class _MemoryWriter:
         return tuple(
             older.id
             for older in found.values()
-            if hide_unless_pinned(
-                self.tx, newer_id, older, rule, guard, self.now, otherwise=edge
-            )
+            if hide_unless_pinned(self.tx, newer_id, older, rule, guard, self.now, otherwise=edge)
         )

@@ -53,9 +53,7 @@ def parse_undo_target(text: str) -> UndoTarget:
             "undo: name a run (r7), the memory that was hidden (#12) or a pair (12,15);"
             " `memd consolidate --runs` lists the runs"
         )
-    return UndoTarget(
-        **{name: int(number) for name, number in found.groupdict().items() if number}
-    )
+    return UndoTarget(**{name: int(number) for name, number in found.groupdict().items() if number})
 
 
 def is_settled(tx: Connection, one: int, other: int) -> bool:
@@ -120,9 +118,7 @@ _Decisions = tuple[list[Supersession], list[tuple[int, int]]]
 
 def _find_decisions_of_run(tx: Connection, number: int) -> _Decisions:
     if runs.get_run(tx, number) is None:
-        raise BadRequest(
-            f"undo: there is no run r{number}; `memd consolidate --runs` lists them"
-        )
+        raise BadRequest(f"undo: there is no run r{number}; `memd consolidate --runs` lists them")
     hidden, opposed = runs.run_supersessions(tx, number), runs.run_contradictions(tx, number)
     if not hidden and not opposed:
         raise BadRequest(f"undo: nothing of run r{number} holds any more")
@@ -169,6 +165,4 @@ def _explain_nothing_found(active: list[Supersession], one: int, other: int | No
     if other is not None:
         return f"consolidation decided nothing about #{one} and #{other}"
     hidden = ", ".join(f"#{past.older_id}" for past in active[:_SHOWN_IDS_MAX])
-    return f"nothing hides #{one}" + (
-        f"; it hides {hidden}: name one of those" if hidden else ""
-    )
+    return f"nothing hides #{one}" + (f"; it hides {hidden}: name one of those" if hidden else "")

@@ -93,8 +93,7 @@ def make_redaction_rule(
     """The rule that redacts what was written before redaction knew it."""
     clean = redact_value or (lambda value: _map_strings(value, redact))
     return ScrubRule(
-        "--secrets",
-        lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values],
+        "--secrets", lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values]
     )
 
 

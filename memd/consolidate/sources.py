@@ -71,9 +71,7 @@ def was_replaced(tx: Connection, summary: Summary) -> bool:
     )
 
 
-def attach_origin(
-    tx: Connection, summary: Summary, origin: Origin, now: int
-) -> tuple[int, ...]:
+def attach_origin(tx: Connection, summary: Summary, origin: Origin, now: int) -> tuple[int, ...]:
     """Let a memory derive from this origin; the ids of the memories that it therefore hides."""
     hidden = []
     for edge in _derived_edges(links.edges_at(tx, ORIGIN_NODE, origin.node)):

@@ -137,9 +137,7 @@ class Daemon:
         injector = Injector(db, builder, config.inject, clock)
 
         # Summaries → fewer, truer ones: by rule, by age, and by the user's word.
-        consolidator = Consolidator(
-            db, index, space, config.consolidate, clock, self._wake_indexer
-        )
+        consolidator = Consolidator(db, index, space, config.consolidate, clock, self._wake_indexer)
         retention = Retention(db, config.retention, clock, self._wake_indexer)
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()

@@ -93,9 +93,7 @@ class VaultDoctor:
         return {one.name for one in await self._check_tables() if one.fixable}
 
     async def _check_tables(self) -> list[Finding]:
-        check = partial(
-            examine_vault, self.db.path, self.tokens_max, self.clock(), is_served=True
-        )
+        check = partial(examine_vault, self.db.path, self.tokens_max, self.clock(), is_served=True)
         return await anyio.to_thread.run_sync(check)
 
 
@@ -125,10 +123,7 @@ def repair_unserved_vault(paths: Paths, settings: IndexConfig, now: int) -> list
         indexer = Indexer(db, (HashingEmbedder(),), MemoryIndex(), settings)
         return await VaultDoctor(db, indexer, None, settings.passage_tokens, lambda: now).mend()
 
-    with (
-        process.hold_lock(paths.lock, now, "repair"),
-        open_database(paths.database, now) as db,
-    ):
+    with process.hold_lock(paths.lock, now, "repair"), open_database(paths.database, now) as db:
         return anyio.run(repair)
 
 
@@ -381,9 +376,7 @@ def advise_recovery(paths: Paths) -> str:
     kept = "the damaged file is kept, and events wait in the spool meanwhile"
     backups = _list_own_backups(paths)
     if not backups:
-        return (
-            f"`memd restore --salvage` takes what can still be read, there is no backup; {kept}"
-        )
+        return f"`memd restore --salvage` takes what can still be read, there is no backup; {kept}"
     made = dt.datetime.fromtimestamp(backups[0].at / 1000, tz=dt.UTC)
     return (
         f"`memd restore` brings back the backup of {made:%Y-%m-%d %H:%M} UTC,"

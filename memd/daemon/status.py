@@ -227,14 +227,10 @@ class EmbedderTracker:
         )
 
 
-def _describe_model(
-    model: Mapping[str, Any], backfill: Mapping[str, Any]
-) -> LearnedModelStatus:
+def _describe_model(model: Mapping[str, Any], backfill: Mapping[str, Any]) -> LearnedModelStatus:
     done, missing = backfill.get("done", 0), backfill.get("missing", 0)
     coverage = round(done / (done + missing), 4) if done + missing else 0.0
-    return LearnedModelStatus.model_validate(
-        {**model, "coverage": coverage, "missing": missing}
-    )
+    return LearnedModelStatus.model_validate({**model, "coverage": coverage, "missing": missing})
 
 
 def _explain_active_space(learned: LearnedModelStatus | None, *, is_learned: bool) -> str:
@@ -285,9 +281,7 @@ class StatusReporter:
         vault = await anyio.to_thread.run_sync(self._describe_vault)
         reasons = [] if read_error is None else [f"the vault cannot be read: {read_error}"]
         if self.db.damage is not None:
-            reasons = [
-                f"nothing is written any more, events wait in the spool: {self.db.damage}"
-            ]
+            reasons = [f"nothing is written any more, events wait in the spool: {self.db.damage}"]
         workers, now = self.supervisor.workers, self.clock()
         crashes = _list_crashes(self.supervisor)
         reasons += degraded_reasons(workers, counts.ledger, spool, crashes, now)
@@ -354,14 +348,10 @@ def _count_rows(tx: Connection) -> VaultCounts:
             received=received,
             **outcomes,
             balanced=received == sum(outcomes.values()),
-            reasons={
-                name: ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")
-            },
+            reasons={name: ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")},
         ),
         EventCounts(
-            count=events["events"] or 0,
-            pending=events["pending"] or 0,
-            last_at=events["last_at"],
+            count=events["events"] or 0, pending=events["pending"] or 0, last_at=events["last_at"]
         ),
         SummaryCounts(
             count=summaries.pop("summaries"), to_index=fulltext.count_changes(tx), **summaries
@@ -406,17 +396,13 @@ def degraded_reasons(
     now: int,
 ) -> list[str]:
     """List in words what is wrong; empty if memd is healthy."""
-    running = [
-        (one.worker.name, one.worker.status()) for one in workers if one.state == "running"
-    ]
+    running = [(one.worker.name, one.worker.status()) for one in workers if one.state == "running"]
     reasons = [
         f"{one.worker.name} is {one.state}: {one.last_error or 'it ended'}"
         for one in workers
         if one.state != "running"
     ]
-    reasons += [
-        str(trouble) for one in workers if (trouble := one.worker.status().get("trouble"))
-    ]
+    reasons += [str(trouble) for one in workers if (trouble := one.worker.status().get("trouble"))]
     reasons += [
         f"{name} cannot write: {report.get('why_failing') or failing}"
         for name, report in running
@@ -453,9 +439,7 @@ def _list_crashes(supervisor: Supervisor) -> list[WorkerError]:
     now = supervisor.seconds()
     return [
         WorkerError(
-            room=one.worker.name,
-            error=one.last_error,
-            ago_s=round(now - one.last_error_at_s, 1),
+            room=one.worker.name, error=one.last_error, ago_s=round(now - one.last_error_at_s, 1)
         )
         for one in supervisor.workers
         if one.last_error is not None and one.last_error_at_s is not None

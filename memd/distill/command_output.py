@@ -99,9 +99,7 @@ def read_error(output: str) -> CommandError:
     line, has_signature = _find_error_line(output)
     files = [next(part for part in match if part) for match in _STACK_FRAME.findall(output)]
     own = [path for path in reversed(files) if not _LIBRARY_PATH.search(path)]
-    return CommandError(
-        one_line(line, LINE_CHARACTERS), unique(own)[:_FILES_MAX], has_signature
-    )
+    return CommandError(one_line(line, LINE_CHARACTERS), unique(own)[:_FILES_MAX], has_signature)
 
 
 def _find_error_line(output: str) -> tuple[str, bool]:

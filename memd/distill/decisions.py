@@ -78,9 +78,7 @@ _LEADING_VERB = re.compile(
     r"^.*?\b(?:decided|agreed|going|want|plan|chose|like)\s+(?:to|that)\s+|^(?:we|i)(?:'ll| will| shall)\s+",
     re.IGNORECASE,
 )
-_SO_CLAUSE = re.compile(
-    r",?\s+so\s+(?=(?:we|i|let'?s|move|switch|use|go|please)\b)", re.IGNORECASE
-)
+_SO_CLAUSE = re.compile(r",?\s+so\s+(?=(?:we|i|let'?s|move|switch|use|go|please)\b)", re.IGNORECASE)
 
 _GENERAL_STEMS = frozenset(
     stem(word)
@@ -125,7 +123,9 @@ _REPEATED_SHARE = 0.8
 """The same, within one speaker's words: `Redis for sessions`, `Redis for jobs` are two decisions."""
 _DECISIONS_MAX = 8
 _WE = r"(?:we|i|the team)(?:'ve|'d| have| had)?(?: (?:now|finally|just|both|all|already|therefore|also))?"
-_CHOSE = r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
+_CHOSE = (
+    r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
+)
 _VERSUS = r"\b(?:rather than|instead of|in place of|over|in favou?r of)\b"
 _UNDECIDED = re.compile(
     r"\b(?:if|unless|until|whether|once|in case|suppose|assuming) (?:we|you|i|it|they|the)\b"
@@ -159,9 +159,7 @@ def strip_reason(statement: str) -> str:
         statement = statement[match.end() :]
     statement = _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
     found = _REASON_START.search(statement)
-    return (
-        statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
-    )
+    return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
 
 
 @functools.lru_cache(maxsize=_CHOICES_CACHED_MAX)
@@ -227,17 +225,13 @@ def find_reversal(statements: tuple[str, ...]) -> Reversal | None:
         return None
     choices = [parse_choice(statement) for statement in statements]
     chosen = frozenset[str]().union(*(c.chosen for c in choices))
-    gives_up = frozenset[str]().union(
-        *(c.rejected for c in choices), *map(_find_given_up, stated)
-    )
+    gives_up = frozenset[str]().union(*(c.rejected for c in choices), *map(_find_given_up, stated))
     subject = choices[0].subject
     for statement in stated:
         if about := _CHOICE_TOPIC.search(statement):
             subject |= telling_stems(about.group(1))
     gives_up -= chosen
-    return Reversal(
-        subject - gives_up - chosen, gives_up, one_line(stated[0], _QUOTE_CHARACTERS)
-    )
+    return Reversal(subject - gives_up - chosen, gives_up, one_line(stated[0], _QUOTE_CHARACTERS))
 
 
 def _find_given_up(statement: str) -> Stems:
@@ -258,9 +252,7 @@ class _DecisionRule:
 
 
 def _make_rule(name: str, pattern: str, user: float, assistant: float) -> _DecisionRule:
-    return _DecisionRule(
-        f"decision:{name}", re.compile(pattern, re.IGNORECASE), user, assistant
-    )
+    return _DecisionRule(f"decision:{name}", re.compile(pattern, re.IGNORECASE), user, assistant)
 
 
 _RULES = (

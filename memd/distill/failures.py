@@ -62,8 +62,7 @@ def is_failing(command: ShellCommand) -> bool:
     if command.is_interrupted:
         return False
     return command.failed or (
-        command_output.is_check(command.command)
-        and command_output.shows_failure(command.output)
+        command_output.is_check(command.command) and command_output.shows_failure(command.output)
     )
 
 
@@ -132,9 +131,7 @@ def draft_failures(story: Story, context: EpisodeContext) -> list[Draft]:
         for command in chain.failures:
             error = command_output.read_error(command.output)
             errors.setdefault(error.line, (command, error))
-        report = _ChainReport(
-            number, chain, list(errors.values())[:_ERRORS_MAX], story, context
-        )
+        report = _ChainReport(number, chain, list(errors.values())[:_ERRORS_MAX], story, context)
         found.extend(report.draft_failure(index) for index in range(len(report.errors)))
         if chain.is_mended:
             found.append(report.draft_fix())
@@ -292,9 +289,7 @@ class PassedCheck:
     at: int
 
 
-def find_passed_checks(
-    events: Sequence[Event], context: EpisodeContext
-) -> tuple[PassedCheck, ...]:
+def find_passed_checks(events: Sequence[Event], context: EpisodeContext) -> tuple[PassedCheck, ...]:
     """The checks among these events that passed, the last run of each."""
     ran = episodes.read_story(
         [e for e in events if e.kind is EventKind.TOOL_RESULT], context

@@ -36,9 +36,7 @@ DAY_MS = 86_400_000
 """The budget counts UTC days, and a turn that is older than a day stays as it is."""
 TURNS_MAX = 1_000
 """Turns of the last day that one query considers."""
-_BUDGET_SPENT = (
-    "today's replies are spent: until tomorrow (UTC) turns stay as the rules wrote them"
-)
+_BUDGET_SPENT = "today's replies are spent: until tomorrow (UTC) turns stay as the rules wrote them"
 _META_KEY = "writer"
 _RECORD_CHARACTERS = 12_000
 _REPLY_CHARACTERS = 100_000
@@ -295,9 +293,7 @@ def refund_reply(tx: Connection, now: int) -> WriterBudget:
 def mark_tried(tx: Connection, turn: Summary, now: int) -> WriterBudget:
     """Do not ask about this revision of the turn again; forget turns that are out of reach."""
     budget = read_budget(tx, now)
-    open_turns = {
-        id_ for id_, _ in summaries.rewritable_turns(tx, now - DAY_MS, now, TURNS_MAX)
-    }
+    open_turns = {id_ for id_, _ in summaries.rewritable_turns(tx, now - DAY_MS, now, TURNS_MAX)}
     tried = {id_: revision for id_, revision in budget.tried.items() if id_ in open_turns}
     if turn.id in open_turns:
         tried[turn.id] = turn.revisions
@@ -326,11 +322,7 @@ def _may_be_sent(tx: Connection, turn: Summary, now: int, idle_ms: int) -> bool:
     ids = [event_id for event_id, _ in links.sources_of(tx, turn.id)]
     sources: list[Event] = list(events.events_by_ids(tx, ids).values())
     is_over = now - turn.at >= idle_ms or any(e.kind is EventKind.STOP for e in sources)
-    texts = (
-        turn.title,
-        turn.body,
-        *(json.dumps(e.payload, ensure_ascii=False) for e in sources),
-    )
+    texts = (turn.title, turn.body, *(json.dumps(e.payload, ensure_ascii=False) for e in sources))
     if not is_over or any(PRIVATE in text for text in texts):
         return False
     project = projects.project(tx, turn.project_id)
@@ -409,9 +401,7 @@ class TurnWriter:
     async def write_next(self) -> str | None:
         """Improve one turn: `written`, `refused`, `changed` or `failed`; None if nothing can be done now."""
         idle_ms = self._config.idle_s * 1000
-        find = partial(
-            find_next_turn, now=self._clock(), idle_ms=idle_ms, failures=self._failures
-        )
+        find = partial(find_next_turn, now=self._clock(), idle_ms=idle_ms, failures=self._failures)
         self._budget, self._waiting, turn = await self._db.read(find)
         if turn is None:
             return None

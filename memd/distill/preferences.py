@@ -69,9 +69,7 @@ class _PreferenceRule:
 
 
 def _make_rule(kind: Kind, name: str, pattern: str, confidence: float) -> _PreferenceRule:
-    return _PreferenceRule(
-        f"{kind}:{name}", kind, re.compile(pattern, re.IGNORECASE), confidence
-    )
+    return _PreferenceRule(f"{kind}:{name}", kind, re.compile(pattern, re.IGNORECASE), confidence)
 
 
 _RULES = (

@@ -42,8 +42,7 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE,
 )
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$",
-    re.IGNORECASE,
+    r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|fig|no|Dr|Mr|Mrs|Ms|St)\.$", re.IGNORECASE
 )
 _ABBREVIATION_CHARACTERS = 12
 """Characters at the end of a text that decide it."""

@@ -87,9 +87,7 @@ def _find_replaced(
     if not reversal.subject:
         # `we switch from npm to pnpm` names no subject: only clear if one decision alone fits.
         found = matching if len(matching) == 1 else []
-        return [
-            _make_supersession(older, old, frozenset(), reversal.quote) for older, old in found
-        ]
+        return [_make_supersession(older, old, frozenset(), reversal.quote) for older, old in found]
     return [
         _make_supersession(older, old, shared, reversal.quote)
         for older, old in matching
@@ -284,9 +282,7 @@ def _make_draft_edges(draft: Draft, ids: Mapping[str, int]) -> list[links.NewEdg
     return found
 
 
-def _make_file_edges(
-    found: Sequence[FileLink], written: Sequence[Draft]
-) -> list[links.NewEdge]:
+def _make_file_edges(found: Sequence[FileLink], written: Sequence[Draft]) -> list[links.NewEdge]:
     """Return the edges between files, only from files that a draft refers to: they are shown and forgotten with it."""
     referred = {e.to_id for draft in written for e in draft.edges if e.to_kind == "file"}
     return [
@@ -319,9 +315,7 @@ def _judge_decisions(
                 _apply_verdict(tx, later.id, summary_id, verdict, later.at)
 
 
-def _find_related(
-    tx: Connection, summary_id: int, draft: Draft, project_id: int
-) -> list[Summary]:
+def _find_related(tx: Connection, summary_id: int, draft: Draft, project_id: int) -> list[Summary]:
     """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
     stems = decisions.telling_stems(draft.title)
     if draft.reversal is not None:
@@ -364,9 +358,7 @@ def close_failures(tx: Connection, runs: Sequence[PassedCheck], project_id: int)
     """Link each failure of the project that one of these runs closes; how many were open until now."""
     if not runs:
         return 0
-    failed = summaries.live_summaries(
-        tx, project_id, (Kind.FAILURE,), limit=_FAILURES_CHECKED_MAX
-    )
+    failed = summaries.live_summaries(tx, project_id, (Kind.FAILURE,), limit=_FAILURES_CHECKED_MAX)
     edges = [
         links.NewEdge(
             "summary", str(failure.id), EdgeType.REFERENCES, "event", str(run.event_id), PASSED_LATER, run.at

@@ -31,9 +31,7 @@ _ASKED_SHARE, _ANSWERED_SHARE = 0.25, 0.5
 """Of the body's limit, which leaves space for the files and commands."""
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
-_FIXED = re.compile(
-    r"\b(?:fixed|root cause|the (?:bug|problem|cause) (?:is|was))\b", re.IGNORECASE
-)
+_FIXED = re.compile(r"\b(?:fixed|root cause|the (?:bug|problem|cause) (?:is|was))\b", re.IGNORECASE)
 
 
 def draft_turn(story: Story, context: EpisodeContext) -> Draft | None:
@@ -124,9 +122,7 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
     found = [Source(s.event_id, clip_quote(s.text)) for s in said]
     for edit in story.edits[:_EDITS_QUOTED]:
         change = " ".join(failures.diff_edit(edit))
-        found.append(
-            Source(edit.event_id, clip_quote(f"{context.relative(edit.path)}: {change}"))
-        )
+        found.append(Source(edit.event_id, clip_quote(f"{context.relative(edit.path)}: {change}")))
     found.extend(
         Source(command.event_id, clip_quote(describe_outcome(command)))
         for command in _select_notable(story)[:_COMMANDS_MAX]

@@ -40,9 +40,7 @@ class HashingEmbedder:
     @property
     def space(self) -> Space:
         """The space of these vectors; a change of any weight here is a new version."""
-        return Space(
-            provider="hashing", model="words-ngrams", version="1", dimensions=DIMENSIONS
-        )
+        return Space(provider="hashing", model="words-ngrams", version="1", dimensions=DIMENSIONS)
 
     async def documents(self, texts: Sequence[str]) -> Vectors:
         """Return (n, 768) float32, rows of length 1 or all zeros. Never fails."""

@@ -30,8 +30,7 @@ _PARSED_INLINE_BYTES = 64 * 1024
 """A larger reply is parsed in a thread: a megabyte of JSON blocks the event loop for 15 ms."""
 _REASON_CHARACTERS = 200
 _TOO_LONG = re.compile(
-    r"context (?:length|size|window)|too (?:large|long)|larger than|maximum .*tokens",
-    re.IGNORECASE,
+    r"context (?:length|size|window)|too (?:large|long)|larger than|maximum .*tokens", re.IGNORECASE
 )
 
 
@@ -72,9 +71,7 @@ class ModelServer:
     def __init__(self, url: str, *, is_remote_allowed: bool, key: str = "") -> None:
         self.url = checked_url(url, is_remote_allowed=is_remote_allowed)
         if not key.isascii() or not key.isprintable():
-            raise ConfigError(
-                "engines.api_key_env: the key in it has characters no header takes"
-            )
+            raise ConfigError("engines.api_key_env: the key in it has characters no header takes")
         self._headers = {"accept-encoding": "identity", "user-agent": f"memd/{__version__}"}
         if key:
             self._headers["authorization"] = f"Bearer {key}"

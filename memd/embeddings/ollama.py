@@ -159,10 +159,7 @@ class OllamaChat:
         """Return the model's reply, cut to a bounded length, within the deadline. Raises EngineFailed."""
         body = {
             "model": self._model,
-            "messages": [
-                {"role": "system", "content": system},
-                {"role": "user", "content": text},
-            ],
+            "messages": [{"role": "system", "content": system}, {"role": "user", "content": text}],
             "stream": False,
             "think": False,
             "format": schema,
@@ -192,9 +189,7 @@ class OllamaChat:
             "type": "array", "items": {"type": "number"}, "minItems": count, "maxItems": count,
         }  # fmt: skip
         schema = {"type": "object", "properties": {"scores": numbers}, "required": ["scores"]}
-        reply = await self.complete(
-            _RATING_PROMPT, json.dumps(given, ensure_ascii=False), schema
-        )
+        reply = await self.complete(_RATING_PROMPT, json.dumps(given, ensure_ascii=False), schema)
         return self._parse_scores(reply, count)
 
     async def _ask_model(self, body: Mapping[str, Any]) -> Reply:

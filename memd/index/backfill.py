@@ -384,7 +384,5 @@ class VectorMaintenance:
             return [size for size in rest if size.name != current.name], ""
         local = {embedder.space.provider for embedder in self._local}
         unsure = [size.name for size in rest if size.provider not in local]
-        note = (
-            f"not dropped before the model answers and its space is known: {', '.join(unsure)}"
-        )
+        note = f"not dropped before the model answers and its space is known: {', '.join(unsure)}"
         return [size for size in rest if size.name not in unsure], note if unsure else ""

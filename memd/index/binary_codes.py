@@ -119,10 +119,7 @@ class BinaryCodes:
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
-        self._values, self._scales = (
-            widen(self._values, capacity),
-            widen(self._scales, capacity),
-        )
+        self._values, self._scales = (widen(self._values, capacity), widen(self._scales, capacity))
         planes = np.zeros((len(self._planes), capacity), np.uint64)
         planes[:, : self._planes.shape[1]] = self._planes
         self._planes = planes
@@ -322,9 +319,7 @@ def _rows_within(distances: Distances, count: int, spread: int, most: int) -> Ro
     return within
 
 
-def _distance_limit(
-    distances: Distances, count: int, spread: int, most: int
-) -> tuple[int, bool]:
+def _distance_limit(distances: Distances, count: int, spread: int, most: int) -> tuple[int, bool]:
     """Return the largest distance to accept, and whether that is less than it should be."""
     step = max(len(distances) // _SAMPLE_ROWS, 1)
     # Counting is quicker than sorting.

@@ -34,9 +34,7 @@ def check_sample(tx: Connection, tokens_max: int, limit: int = SAMPLE) -> Findin
             "sample", "ok", f"{len(chosen)} memories were indexed again with the same result"
         )
     examples = ", ".join(f"#{number}" for number in stale[:5])
-    words = (
-        f"{len(stale)} of {len(chosen)} memories would be indexed differently now: {examples}"
-    )
+    words = f"{len(stale)} of {len(chosen)} memories would be indexed differently now: {examples}"
     remedy = "run `memd doctor --fix` or `memd reindex`"
     return Finding("sample", "problem", words, remedy, fixable=True)
 
@@ -47,12 +45,7 @@ def _has_same_passages(tx: Connection, summary: Summary, tokens_max: int) -> boo
         for one in integrity.indexed_passages(tx, summary.id)
     ]
     return stored == [
-        (
-            one.start,
-            one.stop,
-            one.length,
-            {p.term: (p.in_title, p.in_body) for p in one.postings},
-        )
+        (one.start, one.stop, one.length, {p.term: (p.in_title, p.in_body) for p in one.postings})
         for one in split_into_passages(summary, tokens_max=tokens_max)
     ]
 
@@ -85,17 +78,12 @@ def _compare_snapshot(tx: Connection, vault: str, name: str, embedder: LocalEmbe
     found, index = read_snapshot(vault, name), MemoryIndex()
     index.restore(found, fulltext.snapshot_labels(tx))
     columns = index.columns
-    newer = [
-        *fulltext.unsaved_ids(tx),
-        *(number for _, number in fulltext.pending_changes(tx, -1)),
-    ]
+    newer = [*fulltext.unsaved_ids(tx), *(number for _, number in fulltext.pending_changes(tx, -1))]
     mine = columns.passage_id[columns.live & ~np.isin(columns.summary_id, newer)]
     owners = np.array(list(fulltext.passage_owners(tx).items()), np.int64).reshape(-1, 2)
     theirs = owners[~np.isin(owners[:, 1], newer), 0]
     if not np.array_equal(np.sort(mine), theirs):
-        return (
-            f"it has {len(mine)} passages, the vault {len(theirs)}, and they are not the same"
-        )
+        return f"it has {len(mine)} passages, the vault {len(theirs)}, and they are not the same"
     some = mine[:: max(1, -(-len(mine) // SAMPLE))].tolist()
     if not (wrong := _differing_passages(tx, index, embedder, some)):
         return ""

@@ -129,9 +129,7 @@ class Columns:
         first, self.n = self.n, self.n + len(passages)
         if self.n > len(self._arrays["live"]):
             capacity = self.n + self.n // 4
-            self._arrays = {
-                name: widen(column, capacity) for name, column in self._arrays.items()
-            }
+            self._arrays = {name: widen(column, capacity) for name, column in self._arrays.items()}
         self._make_views()
         rows = np.arange(first, self.n)
         self.passage_id[rows] = [p.id for p in passages]
@@ -199,9 +197,7 @@ class Columns:
     def with_tags(self, wanted: Iterable[str]) -> NDArray[np.bool_]:
         """Return a mask, (n,), of the rows with all of these tags."""
         want = frozenset(wanted)
-        has = np.fromiter(
-            (want <= tags for tags in self.tag_sets), np.bool_, len(self.tag_sets)
-        )
+        has = np.fromiter((want <= tags for tags in self.tag_sets), np.bool_, len(self.tag_sets))
         return has[self.tags]
 
     def rows_of(self, summary_id: int) -> Rows:
@@ -280,9 +276,9 @@ class RowLookup:
 
     def rows(self, column: Column, values: Sequence[int] | NDArray[Any]) -> Rows:
         """Return the rows of the column that have one of these values, ascending."""
-        if len(column) - len(self._order) > max(
-            _UNSORTED_MIN, len(column) // _UNSORTED_SHARE
-        ) or (len(self._strays) > _STRAYS_MAX):
+        if len(column) - len(self._order) > max(_UNSORTED_MIN, len(column) // _UNSORTED_SHARE) or (
+            len(self._strays) > _STRAYS_MAX
+        ):
             self._sort_rows(column)
         wanted = _sort_distinct(values, column.dtype)
         if not len(wanted):
@@ -345,10 +341,7 @@ class SessionNeighbours:
             self._computed.difference_update(sessions.tolist())
 
     def neighbours(
-        self,
-        rows: Rows,
-        sessions: NDArray[np.int32],
-        sort_sessions: Callable[[list[int]], Rows],
+        self, rows: Rows, sessions: NDArray[np.int32], sort_sessions: Callable[[list[int]], Rows]
     ) -> NeighbourRows:
         """Return for each of `rows` the previous and the next of its session, (m,) each.
 

@@ -211,9 +211,7 @@ class Indexer:
         lacking = partial(self._index.missing_vectors, name, self._config.batch)
         some = await anyio.to_thread.run_sync(lacking)
         texts = (
-            await self._db.read(partial(backfill.texts_to_embed, passage_ids=some))
-            if some
-            else {}
+            await self._db.read(partial(backfill.texts_to_embed, passage_ids=some)) if some else {}
         )
         if not texts:
             return 0
@@ -269,9 +267,7 @@ class Indexer:
         with self._index.lock:
             columns = self._index.columns
             rows = {number: columns.rows_of(number) for number in numbers}
-            return {
-                number: int(columns.digest[at[0]]) for number, at in rows.items() if len(at)
-            }
+            return {number: int(columns.digest[at[0]]) for number, at in rows.items() if len(at)}
 
     async def _add_vectors(self, plan: IndexingPlan) -> IndexingPlan:
         found: dict[Space, HalfVectors] = {}
@@ -296,12 +292,7 @@ async def _embed_texts(embedder: Embedder, texts: Sequence[str]) -> NDArray[np.f
 def _text_digest(summary: Summary) -> int:
     """Return a hash of all of a summary's text that is indexed; never 0."""
     text = digest(
-        summary.title,
-        summary.body,
-        summary.topic_key or "",
-        *summary.tags,
-        "\x1e",
-        *summary.files,
+        summary.title, summary.body, summary.topic_key or "", *summary.tags, "\x1e", *summary.files
     )
     return int(text[:16], 16) or 1
 

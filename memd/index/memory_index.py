@@ -197,9 +197,7 @@ class MemoryIndex:
         self.postings.restore(found.rows, _select_arrays(found.arrays, "postings"))
         for number, (name, dimensions) in enumerate(found.spaces):
             self.matrices[name] = VectorMatrix(dimensions)
-            self.matrices[name].restore(
-                found.rows, _select_arrays(found.arrays, f"space{number}")
-            )
+            self.matrices[name].restore(found.rows, _select_arrays(found.arrays, f"space{number}"))
 
     def exchange(self, found: SavedArrays) -> None:
         """Replace this index's arrays by those of the snapshot just written of it."""
@@ -281,9 +279,7 @@ class MemoryIndex:
         with self.lock:
             self._choose_active()
 
-    def _put_vectors(
-        self, name: str, passage_ids: NDArray[np.int64], vectors: VectorRows
-    ) -> None:
+    def _put_vectors(self, name: str, passage_ids: NDArray[np.int64], vectors: VectorRows) -> None:
         if name in self.matrices:
             rows = self.columns.rows_with(passage_ids.tolist())
             there = np.isin(passage_ids, self.columns.passage_id[rows])

@@ -185,9 +185,7 @@ class InvertedIndex:
 
     def frequencies(self, terms: Sequence[int], title_weight: float) -> Iterator[PostingsChunk]:
         """Yield the postings of these terms in chunks, those in retired rows included."""
-        pieces = (
-            (*piece, i) for i, term in enumerate(terms) for piece in self._find_slices(term)
-        )
+        pieces = ((*piece, i) for i, term in enumerate(terms) for piece in self._find_slices(term))
         return _read_chunks(pieces, title_weight)
 
     def df(self, term: int, among: Mask | None = None) -> int:

@@ -63,11 +63,7 @@ def join_segments(segments: Sequence[Segment]) -> Segment:
     starts = np.append(0, np.cumsum(counts))
     size = int(starts[-1])
     whole = Segment(
-        terms,
-        starts,
-        np.empty(size, np.int32),
-        np.empty(size, np.uint8),
-        np.empty(size, np.uint8),
+        terms, starts, np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.uint8)
     )
     free = starts[:-1].copy()  # per term, where its next posting goes
     for one, at in zip(segments, places, strict=True):

@@ -370,9 +370,7 @@ def _split_ids(numbers: Sequence[int]) -> Iterator[Sequence[int]]:
         yield numbers[first : first + _READ_IDS]
 
 
-def _changes_since(
-    tx: Connection, fresh: MemoryIndex, summary_ids: Sequence[int]
-) -> IndexUpdate:
+def _changes_since(tx: Connection, fresh: MemoryIndex, summary_ids: Sequence[int]) -> IndexUpdate:
     """Return what was indexed after the snapshot was written, as one batch."""
     parts = list(_split_ids(summary_ids))
     stored = [p for part in parts for p in fulltext.load_passages(tx, part)]

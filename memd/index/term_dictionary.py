@@ -171,9 +171,7 @@ class PackedTerms:
         places = [self._find_place(term) for term, _ in added]
         cuts = [self._starts[place] for place in places]
         pieces = [self._text[: cuts[0]]]
-        for (term, _), first, stop in zip(
-            added, cuts, [*cuts[1:], len(self._text)], strict=True
-        ):
+        for (term, _), first, stop in zip(added, cuts, [*cuts[1:], len(self._text)], strict=True):
             pieces += (term, self._text[first:stop])
         lengths = self._term_lengths()
         return _drop_removed(

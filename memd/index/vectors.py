@@ -28,9 +28,7 @@ class VectorMatrix:
     A row is `known` once its text was embedded, also if that gave no vector.
     """
 
-    def __init__(
-        self, dimensions: int, *, rows: int = 0, exact_max: int = EXACT_ROWS_MAX
-    ) -> None:
+    def __init__(self, dimensions: int, *, rows: int = 0, exact_max: int = EXACT_ROWS_MAX) -> None:
         """Make room for `rows` rows and an eighth more."""
         capacity = max(_CAPACITY_MIN, rows + rows // 8)
         self.dimensions = dimensions

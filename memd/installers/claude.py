@@ -44,9 +44,7 @@ def install_claude_code(host: Host) -> InstallPlan:
 def install_claude_plugin(host: Host) -> InstallPlan:
     """Plan to install the plugin and to clear the settings. Raises BadRequest for a broken file."""
     plan = _plan_claude_commands(
-        host,
-        ("plugin", "marketplace", "add", str(host.package)),
-        ("plugin", "install", PLUGIN_ID),
+        host, ("plugin", "marketplace", "add", str(host.package)), ("plugin", "install", PLUGIN_ID)
     )
     if plan.is_unfinished:
         return plan  # the settings stay until the user has run the commands

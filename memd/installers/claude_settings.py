@@ -135,9 +135,7 @@ def enabled_plugins(settings: Settings) -> list[str]:
     if not isinstance(enabled, Mapping):
         return []
     return [
-        name
-        for name, is_on in enabled.items()
-        if name.partition("@")[0] == PLUGIN_NAME and is_on
+        name for name, is_on in enabled.items() if name.partition("@")[0] == PLUGIN_NAME and is_on
     ]
 
 
@@ -180,9 +178,7 @@ def _drop_emptied_events(
 ) -> dict[str, list[Any]]:
     """Leave out events that have lost their last group; an empty one of the user's stays."""
     return {
-        event: groups
-        for event, groups in events.items()
-        if groups or not before.get(event, True)
+        event: groups for event, groups in events.items() if groups or not before.get(event, True)
     }
 
 

@@ -45,9 +45,7 @@ class JsonFile:
             raise _refuse_file(path, "it holds no object")
         return cls(path, content, value)
 
-    def change(
-        self, edit_value: Callable[[Mapping[str, Any]], Mapping[str, Any]]
-    ) -> FileChange:
+    def change(self, edit_value: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> FileChange:
         """Plan to write what `edit_value` returns; a file whose object becomes empty is removed.
 
         A BadRequest of `edit_value` is raised again with the file's name.
@@ -228,9 +226,7 @@ def _match_items(members: list[_JsonMember], items: list[Any]) -> list[_Match]:
     matches: list[_Match] = []
     start = 0
     for item in items:
-        same = (
-            at for at in range(start, len(members)) if _is_same_json(members[at].value, item)
-        )
+        same = (at for at in range(start, len(members)) if _is_same_json(members[at].value, item))
         at = next(same, None)
         matches.append((None if at is None else members[at], None, item))
         start = start if at is None else at + 1

@@ -75,8 +75,7 @@ def _order_best(tx: Connection, parsed: ParsedQuery, best: Sequence[int]) -> Can
     texts = {}
     if diversity.jaccard is not None:
         texts = {
-            n: f"{s.title}\n{s.body}"
-            for n, s in summaries.summaries_by_ids(tx, visible).items()
+            n: f"{s.title}\n{s.body}" for n, s in summaries.summaries_by_ids(tx, visible).items()
         }
     episodes = {number: heads[number].episode for number in visible}
     ids, demoted = diversify(visible, episodes, texts, diversity)
@@ -156,9 +155,7 @@ def fetch_hits(
 
 
 def make_hits(
-    tx: Connection,
-    terms: QueryTerms,
-    matches: Sequence[tuple[Summary, int, tuple[ScorePart, ...]]],
+    tx: Connection, terms: QueryTerms, matches: Sequence[tuple[Summary, int, tuple[ScorePart, ...]]]
 ) -> list[Hit]:
     """Hits without ranks, from memories, the ids of the passages that matched, and score parts."""
     owners = [summary for summary, _, _ in matches]

@@ -249,9 +249,7 @@ def gate_hits(
         is_close = hit.score >= score_floor
         objection = seen.get(hit.summary.id)
         if not is_close:
-            objection = (
-                f"too far below the best: {hit.score:.3g}, {score_floor:.3g} is required"
-            )
+            objection = f"too far below the best: {hit.score:.3g}, {score_floor:.3g} is required"
         if objection is None and len(chosen) >= limit:
             objection = "there were enough better ones"
         objection = objection or _find_objection(hit, chosen, prompt)

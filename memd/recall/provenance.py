@@ -125,9 +125,7 @@ class _GraphReader:
         name = f"#{node[1]}" if node[0] == "summary" else _format_node(node)
         if node[0] in {"summary", "event"} and _parse_id(node) in known:
             return f"{name} belongs to another project; ask with the project all to see it"
-        return (
-            f"{'there is no memory' if node[0] == 'summary' else 'nothing is known of'} {name}"
-        )
+        return f"{'there is no memory' if node[0] == 'summary' else 'nothing is known of'} {name}"
 
     def _load_nodes(self, nodes: Iterable[Node]) -> None:
         """Read the nodes that are not yet read, and whether the caller may see them."""
@@ -215,9 +213,7 @@ class _GraphReader:
             if (one.older_id if is_newer else one.newer_id) == number
         ]
         self._load_summaries(end for one in found for end in (one.newer_id, one.older_id))
-        return [
-            one for one in found if self._may_see(one.newer_id) and self._may_see(one.older_id)
-        ]
+        return [one for one in found if self._may_see(one.newer_id) and self._may_see(one.older_id)]
 
     def _read_judgments(self, summary: Summary) -> tuple[JudgmentLink, ...]:
         found = judgments.judgments_of(self.tx, summary.id)
@@ -246,9 +242,7 @@ class _GraphReader:
 
     def _read_titles(self, edges: Iterable[Edge]) -> dict[str, str]:
         nodes = {end for edge in edges for end in _edge_ends(edge) if end[0] == "summary"}
-        return {
-            _format_node(node): self.summaries[_parse_id(node)].title for node in sorted(nodes)
-        }
+        return {_format_node(node): self.summaries[_parse_id(node)].title for node in sorted(nodes)}
 
 
 def _decide_verdict(
@@ -318,9 +312,7 @@ def quote_event(quote: str, event: Event) -> str:
     payloads = (event.payload, given if isinstance(given, dict) else {})
     texts = [quote, *(payload.get(key) for payload in payloads for key in _TEXT_KEYS)]
     flat = next((text for text in texts if isinstance(text, str) and text.strip()), "").strip()
-    return (
-        flat if len(flat) <= QUOTE_CHARACTERS else flat[: QUOTE_CHARACTERS - 1].rstrip() + "…"
-    )
+    return flat if len(flat) <= QUOTE_CHARACTERS else flat[: QUOTE_CHARACTERS - 1].rstrip() + "…"
 
 
 def locate_in_transcript(event: Event) -> TranscriptPosition:

@@ -126,9 +126,7 @@ class Intent:
 def read_intent(text: str) -> Intent:
     """The intent of a question."""
     found = (kinds for pattern, kinds in _KIND_PATTERNS if pattern.search(text))
-    return Intent(
-        bool(_RECENT_PATTERN.search(text)), tuple(itertools.chain.from_iterable(found))
-    )
+    return Intent(bool(_RECENT_PATTERN.search(text)), tuple(itertools.chain.from_iterable(found)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,9 +134,7 @@ class Recaller:
         try:
             # A cancellation must not lose the counts.
             with anyio.CancelScope(shield=True):
-                await self._db.write(
-                    lambda tx: usage.record_uses(tx, counts.uses, counts.pairs)
-                )
+                await self._db.write(lambda tx: usage.record_uses(tx, counts.uses, counts.pairs))
         except VaultError:
             self._uses.merge(counts)
             self._is_work_due.set()
@@ -288,9 +286,7 @@ class Recaller:
             with anyio.fail_after(self._config.rerank_s):
                 scores = await self._reranker.rerank(text, texts)
         except TimeoutError as error:
-            raise EngineFailed(
-                f"the model took longer than {self._config.rerank_s:g} s"
-            ) from error
+            raise EngineFailed(f"the model took longer than {self._config.rerank_s:g} s") from error
         if len(scores) != len(texts) or not np.isfinite(scores).all():
             raise EngineFailed("the model's scores cannot be read")
         return scores
@@ -300,9 +296,7 @@ class Recaller:
     async def _parse_question(self, question: Question) -> ParsedQuery:
         terms = parse_terms(question.text)
         if terms.is_empty and question.topic_key is None and question.embedding is None:
-            raise BadRequest(
-                "query: it has no word to search for; add some, or give a topic_key"
-            )
+            raise BadRequest("query: it has no word to search for; add some, or give a topic_key")
         intent = read_intent(question.text)
         name = question.profile or self._config.profile
         profile = self._choose_profile(name, is_recent=intent.is_recent)
@@ -400,9 +394,7 @@ class Recaller:
 
 
 def _limit_retrievers(profile: Profile, wanted: frozenset[str]) -> Profile:
-    legs = {
-        name: weight for name, weight in profile.legs.items() if name in wanted and weight > 0
-    }
+    legs = {name: weight for name, weight in profile.legs.items() if name in wanted and weight > 0}
     if not legs:
         raise BadRequest(f"legs: this profile has {', '.join(profile.legs)}; give one of these")
     return profile.model_copy(update={"legs": legs})

@@ -57,9 +57,7 @@ def _measure_text(
     places = [(place, token) for place, token in enumerate(tokens) if token in idfs]
     found = {token for _, token in places}
     tfidf = sum(idfs[token] for _, token in places) / len(tokens) if tokens else 0.0
-    has_phrase = (
-        len(phrase) >= PHRASE_CHARACTERS_MIN and f" {phrase} " in f" {normalised(text)} "
-    )
+    has_phrase = len(phrase) >= PHRASE_CHARACTERS_MIN and f" {phrase} " in f" {normalised(text)} "
     return tfidf, len(found), has_phrase, math.log1p(len(tokens)), proximity(places)
 
 
@@ -119,9 +117,7 @@ def matches_focus(summary: Summary, patterns: Sequence[str]) -> bool:
 def _matches_path(pattern: str, paths: Sequence[str]) -> bool:
     # A folder stands for everything in it.
     pattern = (pattern + "*" if pattern.endswith("/") else pattern).lstrip("/")
-    return any(
-        fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}") for path in paths
-    )
+    return any(fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}") for path in paths)
 
 
 def _matches_text(pattern: str, text: str) -> bool:

@@ -50,9 +50,7 @@ _T = TypeVar("_T")
 class SessionBm25:
     """BM25 of whole sessions, each scored as one document of the rows that may be seen."""
 
-    def __init__(
-        self, columns: Columns, postings: InvertedIndex, among: TermStatistics
-    ) -> None:
+    def __init__(self, columns: Columns, postings: InvertedIndex, among: TermStatistics) -> None:
         self._postings = postings
         self._session_of_row = columns.session_id
         self._mask = None if among.is_everything else among.mask
@@ -78,9 +76,7 @@ class SessionBm25:
             tf = self._read_frequencies(block, lexical.title_weight)
             weights = [
                 terms[term] * idf(self.count, having) * (lexical.k1 + 1)
-                for term, having in zip(
-                    block, np.count_nonzero(tf, axis=1).tolist(), strict=True
-                )
+                for term, having in zip(block, np.count_nonzero(tf, axis=1).tolist(), strict=True)
             ]
             added = tf * np.array(weights, np.float32)[:, np.newaxis]
             tf += self._length_norms(lexical.k1, lexical.b)
@@ -137,9 +133,7 @@ class SessionBm25:
 
     def _length_norms(self, k1: float, b: float) -> Scores:
         if (k1, b) not in self._norms:
-            norms = np.float32(k1) * (
-                np.float32(1 - b) + np.float32(b) * self._relative_lengths
-            )
+            norms = np.float32(k1) * (np.float32(1 - b) + np.float32(b) * self._relative_lengths)
             self._norms[k1, b] = norms + _TINY
         return self._norms[k1, b]
 
@@ -217,9 +211,7 @@ def _find_last_expiry(index: MemoryIndex, now: int) -> int | None:
     c = index.columns
     if now < c.first_expiry:
         return None
-    times = _cache_value(
-        index, "expiries", lambda: np.unique(c.expires_at[c.expires_at < NEVER])
-    )
+    times = _cache_value(index, "expiries", lambda: np.unique(c.expires_at[c.expires_at < NEVER]))
     passed = int(times.searchsorted(now, "right"))
     return int(times[passed - 1]) if passed else None
 

@@ -152,9 +152,7 @@ def _compare_vectors(
     return nearest, match, [vector.space for vector in spaces if vector is not None]
 
 
-def read_facts(
-    tx: Connection, summary_ids: Sequence[int], parsed: ParsedQuery
-) -> CandidateFacts:
+def read_facts(tx: Connection, summary_ids: Sequence[int], parsed: ParsedQuery) -> CandidateFacts:
     """Read what the profile's steps need and the index does not have; a failure is stated in `failed`."""
     steps, as_of = parsed.profile.steps, parsed.question.as_of
     signals = {step.shape if step.signal == "recency" else step.signal for step in steps}
@@ -243,8 +241,7 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
     ids = [
         number
         for number in best
-        if wanted.matches(known[number])
-        and not wanted.was_superseded(heads[number].superseded_at)
+        if wanted.matches(known[number]) and not wanted.was_superseded(heads[number].superseded_at)
     ]
     offset = parsed.question.offset
     matches = [

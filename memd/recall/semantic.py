@@ -102,9 +102,7 @@ class LearnedMatch:
         """
         found, is_missing = self.weight * self.shares(cosines), np.isnan(cosines)
         assumed = (
-            0.0
-            if is_missing.all()
-            else float(np.quantile(found[~is_missing], _ASSUMED_QUANTILE))
+            0.0 if is_missing.all() else float(np.quantile(found[~is_missing], _ASSUMED_QUANTILE))
         )
         return [("learned", "+", found), ("unlearned", "+", np.where(is_missing, assumed, 0.0))]
 
@@ -155,8 +153,5 @@ def share_of_neighbours(
 ) -> tuple[Floats, Floats]:
     """The shares of the previous and the next row of each of `rows`; 0 where none may be seen."""
     return retrievers.score_neighbours(
-        index,
-        rows,
-        visible,
-        lambda others: learned.shares(measure_cosines(index, learned, others)),
+        index, rows, visible, lambda others: learned.shares(measure_cosines(index, learned, others))
     )

@@ -154,9 +154,7 @@ class SessionCandidates:
     """The session that the group of the last session is about."""
 
 
-def read_candidates(
-    tx: Connection, here: SessionState, moment: str, now: int
-) -> SessionCandidates:
+def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -> SessionCandidates:
     """The candidates for `startup`, `clear`, `resume` or `compact`, in groups in their order."""
     groups, last = _read_project_groups(tx, here, now)
     if moment == "compact":
@@ -260,9 +258,7 @@ def choose_candidates(
     choices: list[CandidateChoice] = []
     for queue in queues:
         name = queue.group.name
-        choices += [
-            CandidateChoice(c, name, True, _explain_choice(c, now)) for c in queue.chosen
-        ]
+        choices += [CandidateChoice(c, name, True, _explain_choice(c, now)) for c in queue.chosen]
         choices += [CandidateChoice(c, name, False, "no room left") for c in queue.waiting]
         choices += [CandidateChoice(c, name, False, why) for c, why in queue.repeated]
     return choices
@@ -277,8 +273,7 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
         queue = _GroupQueue(group)
         queues.append(queue)
         for one in sorted(
-            group.candidates,
-            key=lambda c: (not c.is_pinned, -rate_candidate(c, now), -c.at, -c.id),
+            group.candidates, key=lambda c: (not c.is_pinned, -rate_candidate(c, now), -c.at, -c.id)
         ):
             if one.id in ids:
                 continue

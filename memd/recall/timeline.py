@@ -93,9 +93,7 @@ def _check_arguments(
 def _check_session(tx: Connection, wanted: Filter) -> None:
     if wanted.session_id is None:
         return
-    found = (
-        projects.session(tx, wanted.session_id) if 0 < wanted.session_id <= _INT_MAX else None
-    )
+    found = projects.session(tx, wanted.session_id) if 0 < wanted.session_id <= _INT_MAX else None
     if found is None:
         raise UnknownId("there is no such session")
     if wanted.project_ids is not None and found.project_id not in wanted.project_ids:

@@ -55,9 +55,7 @@ DROPPED_S = 1.0
 _LINE_DROPPED = (
     "too many long lines are unfinished, and this one was the slowest; send it again later"
 )
-_READER_DROPPED = (
-    "too many responses are unread, and these for the longest; ask for less at once"
-)
+_READER_DROPPED = "too many responses are unread, and these for the longest; ask for less at once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,9 +286,7 @@ class McpSession:
         if call.id is None:
             message = t.JSONRPCNotification(jsonrpc="2.0", method=call.method, params=params)
         else:
-            message = t.JSONRPCRequest(
-                jsonrpc="2.0", id=call.id, method=call.method, params=params
-            )
+            message = t.JSONRPCRequest(jsonrpc="2.0", id=call.id, method=call.method, params=params)
         metadata = ServerMessageMetadata(
             request_context=self._caller,
             on_request_unanswered=None if call.id is None else self._end_unanswered,
@@ -497,10 +493,7 @@ class ClientConnection:
                 pass
 
     async def _send_error(
-        self,
-        message: str,
-        code: int = jsonrpc.INVALID_REQUEST,
-        call_id: jsonrpc.Id | None = None,
+        self, message: str, code: int = jsonrpc.INVALID_REQUEST, call_id: jsonrpc.Id | None = None
     ) -> None:
         await self._send_line(jsonrpc.error_line(call_id, code, message))
 

@@ -77,10 +77,7 @@ class Control:
             "memd/vacuum": (requests.DryRunRequest, self._vacuum_vault),
             "memd/doctor": (requests.DoctorRequest, self._examine_vault),
             "memd/consolidate": (requests.DryRunRequest, self._consolidate_memories),
-            "memd/consolidate/undo": (
-                requests.UndoConsolidationRequest,
-                self._undo_consolidation,
-            ),
+            "memd/consolidate/undo": (requests.UndoConsolidationRequest, self._undo_consolidation),
             "memd/consolidate/runs": (requests.ConsolidationRunsRequest, self._list_runs),
             "memd/shutdown": (requests.EmptyRequest, self._shut_down),
         }
@@ -126,9 +123,7 @@ class Control:
     # ── Capture and injection ────────────────────────────────────────────────────────────────────
 
     async def _capture_events(
-        self,
-        request: requests.CaptureEventRequest | requests.CaptureBatchRequest,
-        caller: Caller,
+        self, request: requests.CaptureEventRequest | requests.CaptureBatchRequest, caller: Caller
     ) -> JsonObject:
         ingestor = self._app.ingestor
         if isinstance(request, requests.CaptureEventRequest):
@@ -214,20 +209,14 @@ class Control:
 
     # ── Memories ─────────────────────────────────────────────────────────────────────────────────
 
-    async def _search_memories(
-        self, request: requests.SearchRequest, caller: Caller
-    ) -> JsonObject:
+    async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
-        result = json_format.format_answer(
-            found.answer, waited=found.waited, note=found.scope.note
-        )
+        result = json_format.format_answer(found.answer, waited=found.waited, note=found.scope.note)
         if found.scope.project_ids is None:
             await self._name_other_projects(result["hits"], request.directory, caller)
         return result
 
-    async def _show_timeline(
-        self, request: requests.TimelineRequest, caller: Caller
-    ) -> JsonObject:
+    async def _show_timeline(self, request: requests.TimelineRequest, caller: Caller) -> JsonObject:
         timeline, scope = await self._service.timeline(request, caller)
         result = json_format.to_plain(timeline)
         if scope.project_ids is None:
@@ -257,9 +246,7 @@ class Control:
         (one,) = await self._service.remember([request], caller, "user")
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
-    async def _forget_memories(
-        self, request: requests.ForgetRequest, caller: Caller
-    ) -> JsonObject:
+    async def _forget_memories(self, request: requests.ForgetRequest, caller: Caller) -> JsonObject:
         forgotten = await self._service.forget(request, caller)
         result: JsonObject = json_format.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
@@ -287,16 +274,12 @@ class Control:
     async def _list_imports(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
         return {"imports": await self._app.db.read(ledger.imported_files)}
 
-    async def _mark_imported(
-        self, request: requests.ImportMarkRequest, _: Caller
-    ) -> JsonObject:
+    async def _mark_imported(self, request: requests.ImportMarkRequest, _: Caller) -> JsonObject:
         mark = (request.path, request.size, request.modified_at, self._app.clock())
         await self._app.db.write(lambda tx: ledger.mark_imported(tx, *mark))
         return {"marked": request.path}
 
-    async def _withdraw_memories(
-        self, request: requests.WithdrawRequest, _: Caller
-    ) -> JsonObject:
+    async def _withdraw_memories(self, request: requests.WithdrawRequest, _: Caller) -> JsonObject:
         withdrawn = await self._app.curator.withdraw(request.path, frozenset(request.staying))
         await self._app.indexer.settle()
         return {"withdrawn": withdrawn}
@@ -329,9 +312,7 @@ class Control:
         mended = await self._app.checkup.mend() if request.fix else []
         return {"mended": mended, "findings": await self._app.checkup.examine()}
 
-    async def _consolidate_memories(
-        self, request: requests.DryRunRequest, _: Caller
-    ) -> JsonObject:
+    async def _consolidate_memories(self, request: requests.DryRunRequest, _: Caller) -> JsonObject:
         consolidator = self._app.consolidator
         run = consolidator.preview_tick() if request.dry_run else consolidator.tick()
         return {"dry_run": request.dry_run, "report": await run}
@@ -344,9 +325,7 @@ class Control:
             await self._app.indexer.settle()
         return {"report": undone}
 
-    async def _list_runs(
-        self, request: requests.ConsolidationRunsRequest, _: Caller
-    ) -> JsonObject:
+    async def _list_runs(self, request: requests.ConsolidationRunsRequest, _: Caller) -> JsonObject:
         return {"runs": await self._app.consolidator.list_runs(request.limit)}
 
 

@@ -57,9 +57,7 @@ class ProjectControl:
                 **_describe_project(tx, found),
                 "aliases": projects.project_aliases(tx).get(known.id, []) if known else [],
                 **to_plain(
-                    projects.count_by_project(tx)[known.id]
-                    if known
-                    else projects.ProjectCounts()
+                    projects.count_by_project(tx)[known.id] if known else projects.ProjectCounts()
                 ),
                 "before": earlier.key if earlier and has_moved else None,
                 "trouble": self._app.overrides.trouble,

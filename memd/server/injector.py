@@ -57,11 +57,7 @@ class Injector:
     name = "injector"
 
     def __init__(
-        self,
-        db: Database,
-        builder: ContextBuilder,
-        config: InjectConfig,
-        clock: Callable[[], int],
+        self, db: Database, builder: ContextBuilder, config: InjectConfig, clock: Callable[[], int]
     ) -> None:
         self._db = db
         self._builder = builder
@@ -200,9 +196,7 @@ def _session_key(moment: InjectionMoment) -> _SessionKey:
     return moment.client, moment.session
 
 
-def _record_injections(
-    tx: Connection, pending: list[_PendingInjection]
-) -> list[_PendingInjection]:
+def _record_injections(tx: Connection, pending: list[_PendingInjection]) -> list[_PendingInjection]:
     """Write injections, and return those into sessions that the vault does not know."""
     known: dict[_SessionKey, int] = {}
     for client, key in {session for session, _ in pending}:
@@ -210,9 +204,7 @@ def _record_injections(
         if found is not None:
             known[client, key] = found.id
     written = [
-        replace(shown, session_id=known[session])
-        for session, shown in pending
-        if session in known
+        replace(shown, session_id=known[session]) for session, shown in pending if session in known
     ]
     usage.record_injections(tx, written)
     return [one for one in pending if one[0] not in known][-PENDING_MAX:]

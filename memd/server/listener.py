@@ -240,9 +240,7 @@ class Listener:
             return
         self._accepted += 1
         caller = Caller(uid=uid, pid=process)
-        connection = ClientConnection(
-            stream, self._handlers, self._limits, self._scheduler, caller
-        )
+        connection = ClientConnection(stream, self._handlers, self._limits, self._scheduler, caller)
         self._open.add(connection)
         tasks.start_soon(self._serve_connection, connection, stream)
 
@@ -258,9 +256,7 @@ class Listener:
             return f"memd has {count} connections already; close some or raise {limit}"
         return None
 
-    async def _serve_connection(
-        self, connection: ClientConnection, stream: SocketStream
-    ) -> None:
+    async def _serve_connection(self, connection: ClientConnection, stream: SocketStream) -> None:
         """Serve one connection, and keep its failure from the others."""
         # Shielded: at shutdown `finish` ends it, after its responses were sent.
         with anyio.CancelScope(shield=True):
@@ -316,9 +312,7 @@ def _clear_path(path: str) -> None:
     directory = Path(private_dir(str(Path(path).parent)))
     found = directory.stat()
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise Broken(
-            f"{directory} is not this user's alone; memd does not put its socket there"
-        )
+        raise Broken(f"{directory} is not this user's alone; memd does not put its socket there")
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(Path(path).lstat().st_mode):
             raise Broken(f"{path} is in the way and no socket; move it away")

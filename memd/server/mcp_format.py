@@ -297,9 +297,7 @@ def _format_memory(summary: Summary, read: WholeMemories, now: int) -> JsonObjec
     )
 
 
-def _list_contradictions(
-    summary: Summary, contradicted: Mapping[int, Sequence[int]]
-) -> list[int]:
+def _list_contradictions(summary: Summary, contradicted: Mapping[int, Sequence[int]]) -> list[int]:
     return list(contradicted.get(summary.id, ()))[-CONTRADICTIONS_MAX:]
 
 

@@ -50,7 +50,9 @@ def _to_integer(value: object) -> object:
 
 
 def _time_field(description: str) -> Any:
-    forms = "ISO 8601 (UTC if no zone), epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week"
+    forms = (
+        "ISO 8601 (UTC if no zone), epoch milliseconds, or today, yesterday, 7d, 3h, 2w, last week"
+    )
     return says(f"{description}: {forms}.")
 
 
@@ -61,15 +63,11 @@ Number = Annotated[int, Field(ge=0, le=ID_MAX), WHOLE_NUMBER]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
 Directory = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
 # An empty title or reason counts as none; the schema asks agents to leave it out instead.
-OptionalName = Annotated[
-    str, Field(max_length=NAME_CHARACTERS, json_schema_extra={"minLength": 1})
-]
+OptionalName = Annotated[str, Field(max_length=NAME_CHARACTERS, json_schema_extra={"minLength": 1})]
 KindName = Annotated[Kind, Field(strict=False)]
 Time = Annotated[str, Field(max_length=100)] | Annotated[int, WHOLE_NUMBER]
 Tags = list[Annotated[Name, says("A tag.")]]
-KindFilter = Annotated[
-    list[KindName], Field(max_length=len(Kind), description="Only these kinds.")
-]
+KindFilter = Annotated[list[KindName], Field(max_length=len(Kind), description="Only these kinds.")]
 ProjectFilter = Annotated[
     Name,
     says(
@@ -189,9 +187,9 @@ class SearchRequest(ScopedRequest):
     ] = None
     min_event: Number | None = None
     """Wait (at most 2 s) until the event with this sequence number is searchable."""
-    embedding: Annotated[
-        Annotated[list[float], Field(max_length=8_192)] | None, _CONTROL_ONLY
-    ] = None
+    embedding: Annotated[Annotated[list[float], Field(max_length=8_192)] | None, _CONTROL_ONLY] = (
+        None
+    )
     surface: Annotated[RelevanceRequest | None, _CONTROL_ONLY] = None
 
 
@@ -455,9 +453,7 @@ def _agent_limits(model: type[Request]) -> dict[str, int | None]:
     """Each field with the most that agents may pass in it; None: what its type says."""
     fields = model.model_fields
     return {
-        name: next(
-            (one.most for one in fields[name].metadata if isinstance(one, AgentLimit)), None
-        )
+        name: next((one.most for one in fields[name].metadata if isinstance(one, AgentLimit)), None)
         for name in _field_names(model)
     }
 

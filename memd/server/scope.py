@@ -107,18 +107,14 @@ class ScopeResolver:
         """The one session that `name` means: `current`, or the beginning of its id."""
         key = caller.session if name == CURRENT else name
         if key is None:
-            raise BadRequest(
-                "session: this client did not say which session it is; give the id"
-            )
+            raise BadRequest("session: this client did not say which session it is; give the id")
         found = await self.db.read(lambda tx: projects.find_sessions(tx, key))
         matches = [one for one in found if key in {one.key, one.uid}] or found
         if len(matches) == 1:
             return matches[0]
         if not found:
             raise BadRequest(f"session: there is no {key!r}")
-        raise BadRequest(
-            f"session: {len(found)} sessions begin with {key!r}; give more of the id"
-        )
+        raise BadRequest(f"session: {len(found)} sessions begin with {key!r}; give more of the id")
 
     async def identify(self, directory: str) -> ProjectIdentity:
         """The project of a directory, as projects.toml or its repository names it."""
@@ -180,7 +176,5 @@ def visible_memories(
         if scope.project_ids is not None and one.project_id not in scope.project_ids:
             owner = projects.project(tx, one.project_id)
             name = owner.name if owner else "another project"
-            raise UnknownId(
-                f"#{one.id} belongs to {name}; ask with the project {ALL} to reach it"
-            )
+            raise UnknownId(f"#{one.id} belongs to {name}; ask with the project {ALL} to reach it")
     return found, [number for number in dict.fromkeys(ids) if number not in found]

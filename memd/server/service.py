@@ -31,14 +31,7 @@ from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
 from memd.server.injector import Injector
-from memd.server.scope import (
-    ALL,
-    CURRENT,
-    Caller,
-    ProjectScope,
-    ScopeResolver,
-    visible_memories,
-)
+from memd.server.scope import ALL, CURRENT, Caller, ProjectScope, ScopeResolver, visible_memories
 from memd.server.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
 from memd.store import judgments, projects
 from memd.store.database import Connection, Database
@@ -285,16 +278,12 @@ class MemoryService:
         if request.undo or request.relation is None:
             judged = await self.app.judge.undo(request.id, request.other)
         else:
-            ruling = NewJudgment(
-                request.id, request.other, request.relation, request.reason, by
-            )
+            ruling = NewJudgment(request.id, request.other, request.relation, request.reason, by)
             judged = await self.app.judge.judge(ruling)
         await self.app.indexer.settle()
         return judged
 
-    async def _find_scope(
-        self, request: requests.ScopedRequest, caller: Caller
-    ) -> ProjectScope:
+    async def _find_scope(self, request: requests.ScopedRequest, caller: Caller) -> ProjectScope:
         # A session that is named is meant, whichever project it belongs to.
         has_session = getattr(request, "session", None) is not None
         is_project_given = "project" in request.model_fields_set
@@ -399,9 +388,7 @@ class MemoryService:
         return here.key, here.name, here.reason
 
 
-def _to_ms(
-    parse: Callable[..., int], value: str | int | None, now: int, *name: str
-) -> int | None:
+def _to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:
     return None if value is None else parse(value, now, *name)
 
 

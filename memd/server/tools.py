@@ -223,9 +223,7 @@ class ToolHandlers:
             self._listed = t.ListToolsResult(tools=tools)
         return self._listed
 
-    async def _call_tool(
-        self, context: Any, params: t.CallToolRequestParams
-    ) -> t.CallToolResult:
+    async def _call_tool(self, context: Any, params: t.CallToolRequestParams) -> t.CallToolResult:
         tool = TOOLS.get(params.name)
         if tool is None:
             raise MCPError(
@@ -248,32 +246,23 @@ class ToolHandlers:
         text = t.TextContent(type="text", text=encode_json(result).decode())
         return t.CallToolResult(content=[text], structured_content=result)
 
-    async def _search_memories(
-        self, request: requests.SearchRequest, caller: Caller
-    ) -> JsonObject:
+    async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
         return mcp_format.format_search(found, self._clock(), explain=request.explain)
 
-    async def _show_timeline(
-        self, request: requests.TimelineRequest, caller: Caller
-    ) -> JsonObject:
+    async def _show_timeline(self, request: requests.TimelineRequest, caller: Caller) -> JsonObject:
         timeline, scope = await self._service.timeline(request, caller)
         return mcp_history.format_timeline(timeline, scope.note, self._clock())
 
-    async def _remember_text(
-        self, request: requests.RememberRequest, caller: Caller
-    ) -> JsonObject:
+    async def _remember_text(self, request: requests.RememberRequest, caller: Caller) -> JsonObject:
         (stored,) = await self._service.remember([request], caller, "agent")
-        read = await self._service.get(
-            requests.GetRequest(ids=[stored.id], project=ALL), caller
-        )
+        read = await self._service.get(requests.GetRequest(ids=[stored.id], project=ALL), caller)
         project = read.project_names[read.memories[0].project_id]
         return mcp_format.format_remembered(stored, project, self._clock())
 
 
 def _make_handler(
-    use_case: Callable[[Any, Caller], Awaitable[Any]],
-    format_result: Callable[[Any], JsonObject],
+    use_case: Callable[[Any, Caller], Awaitable[Any]], format_result: Callable[[Any], JsonObject]
 ) -> Handler:
     """The handler of a tool that runs one use case and formats what it returns."""
 

@@ -56,8 +56,7 @@ def require_current_schema(connection: Connection) -> None:
     version, ours = int(connection.pragma("user_version")), len(migrate.migrations())
     if version != ours:
         raise VaultError(
-            f"the vault has schema {version}, this memd {ours};"
-            " `memd restart` brings it up to date"
+            f"the vault has schema {version}, this memd {ours}; `memd restart` brings it up to date"
         )
 
 

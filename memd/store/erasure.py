@@ -142,9 +142,7 @@ def sessions_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the sessions that are meant as a whole, in order."""
     if not bounds.is_whole:
         return []
-    where, values = join_bounds(
-        ("project_id =", bounds.project_id), ("id =", bounds.session_id)
-    )
+    where, values = join_bounds(("project_id =", bounds.project_id), ("id =", bounds.session_id))
     return fetch_ids(tx, f"SELECT id FROM sessions WHERE {where} ORDER BY id", values)
 
 
@@ -196,9 +194,7 @@ class TextRow:
 TEXT_TABLES = (
     TextTable("events", ("payload", "name", "tool"), frozenset({"payload"})),
     TextTable(
-        "summaries",
-        ("title", "body", "topic_key", "tags", "files"),
-        frozenset({"tags", "files"}),
+        "summaries", ("title", "body", "topic_key", "tags", "files"), frozenset({"tags", "files"})
     ),
     TextTable("sessions", ("title", "directory")),
     TextTable("projects", ("name", "reason")),
@@ -243,9 +239,7 @@ def _select_texts(
     ]
 
 
-def write_texts(
-    tx: Connection, table: TextTable, row: TextRow, changed: Mapping[str, str]
-) -> None:
+def write_texts(tx: Connection, table: TextTable, row: TextRow, changed: Mapping[str, str]) -> None:
     """Replace these texts of a row; nothing if there are none."""
     if not changed:
         return
@@ -312,9 +306,7 @@ def events_to_compact(
         (*window, before, *spoken, limit),
     ).fetchall()
     return [
-        CompactableEvent(
-            int(number), json.loads(text), len(text.encode()), _quotes_of(tx, number)
-        )
+        CompactableEvent(int(number), json.loads(text), len(text.encode()), _quotes_of(tx, number))
         for number, text in rows
     ]
 

@@ -15,7 +15,9 @@ _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
 """In the order of the fields of Event."""
 _IN_MARKS_INDEX = "kind IN ('prompt', 'session_start', 'compact_start')"
 """The condition of the partial index `events_marks`. Named explicitly, because the planner does not know how few rows it has."""
-_PROMPTS = f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
+_PROMPTS = (
+    f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
+)
 
 
 def _to_event(row: tuple[Any, ...]) -> Event:
@@ -52,8 +54,7 @@ def has_prompt(tx: Connection, session_id: int) -> bool:
 def prompt_of_turn(tx: Connection, session_id: int, turn: str) -> str | None:
     """The text of a turn's own prompt; None if there is none."""
     own = tx.execute(
-        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ?",
-        (session_id, storable(turn)),
+        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ?", (session_id, storable(turn))
     ).fetchone()
     return None if own is None else str(own[0])
 
@@ -76,9 +77,7 @@ def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
     return [str(text) for (text,) in rows]
 
 
-def prompts_except(
-    tx: Connection, session_id: int, event_id: int | None, limit: int
-) -> list[str]:
+def prompts_except(tx: Connection, session_id: int, event_id: int | None, limit: int) -> list[str]:
     """The latest prompts of a session, leaving out this event's."""
     rows = tx.execute(
         f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?",
@@ -119,9 +118,7 @@ def session_events(tx: Connection, session_id: int, since: int, limit: int) -> l
     return [_to_event(row) for row in rows]
 
 
-def turn_events(
-    tx: Connection, session_id: int, turns: Sequence[str], limit: int
-) -> list[Event]:
+def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: int) -> list[Event]:
     """The events of these turns of a session, prompts and answers first; at most `limit`."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({marks(turns)})"
@@ -143,9 +140,7 @@ def pending_sessions(tx: Connection) -> list[tuple[int, int, int]]:
 def pending_ids(tx: Connection, session_id: int) -> set[int]:
     """The ids of a session's events that are not distilled yet."""
     return set(
-        fetch_ids(
-            tx, "SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,)
-        )
+        fetch_ids(tx, "SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,))
     )
 
 
@@ -157,8 +152,7 @@ def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int,
         (session_id,),
     )
     return {
-        EventKind(kind): (int(count), int(first), int(last))
-        for kind, count, first, last in rows
+        EventKind(kind): (int(count), int(first), int(last)) for kind, count, first, last in rows
     }
 
 

@@ -80,9 +80,7 @@ COUNT = FieldType("a whole number, not negative", lambda value: _is_int(value, T
 FLAG = FieldType("0 or 1", lambda value: _is_int(value, 1))
 REAL = FieldType(
     "a finite number",
-    lambda value: (
-        type(value) in {int, float} and abs(value) < _INT_MAX and math.isfinite(value)
-    ),
+    lambda value: type(value) in {int, float} and abs(value) < _INT_MAX and math.isfinite(value),
 )
 
 

@@ -141,9 +141,7 @@ class Filter:
             and (self.since is None or summary.at >= self.since)
             and (self.until is None or summary.at <= self.until)
             and (self.as_of is None or summary.at <= self.as_of)
-            and (
-                self.now is None or summary.expires_at is None or summary.expires_at > self.now
-            )
+            and (self.now is None or summary.expires_at is None or summary.expires_at > self.now)
             and not (
                 self.hides_superseded
                 and (summary.superseded_by is not None or summary.archived_at is not None)

@@ -86,9 +86,7 @@ def open_foreign(path: str) -> Iterator[ForeignDatabase]:
     before = _size_and_time(file)
     uri = f"file:{quote(str(file.absolute()))}?{'immutable=1' if is_idle else 'mode=ro'}"
     with _translate_errors(path):
-        connection = apsw.Connection(
-            uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        )
+        connection = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     with contextlib.closing(connection):
         with _translate_errors(path):
             connection.set_busy_timeout(BUSY_TIMEOUT_MS)

@@ -53,9 +53,7 @@ def pack_postings(postings: Postings, sizes: Sequence[int]) -> list[bytes]:
     owner = np.repeat(np.arange(len(counts)), counts)
     postings = postings[np.lexsort((postings["term"], owner))]
     terms = postings["term"].astype(np.int64)
-    before = np.concatenate(([0], terms[:-1])) * np.concatenate(
-        ([False], owner[1:] == owner[:-1])
-    )
+    before = np.concatenate(([0], terms[:-1])) * np.concatenate(([False], owner[1:] == owner[:-1]))
     codes = _encode_counts(postings)
     written, ends = _encode_tokens(((terms - before) << 2) | codes)
     odd = np.flatnonzero(codes == _CODE_OTHER)
@@ -88,9 +86,7 @@ def _encode_tokens(tokens: Integers) -> tuple[NDArray[np.uint8], Integers]:
     for step in range(_TOKEN_BYTES_MAX):
         those = np.flatnonzero(lengths > step)
         low = (tokens[those] >> (_TOKEN_BITS * step)) & (_MORE - 1)
-        found[(ends - lengths)[those] + step] = low | np.where(
-            lengths[those] > step + 1, _MORE, 0
-        )
+        found[(ends - lengths)[those] + step] = low | np.where(lengths[those] > step + 1, _MORE, 0)
     return found, ends
 
 
@@ -165,9 +161,7 @@ def _restrict_to(column: str, ids: Sequence[int] | None) -> tuple[str, tuple[int
 
 
 def put_passages(
-    tx: Connection,
-    passages: Sequence[NewPassage],
-    numbers: Mapping[str, int] | None = None,
+    tx: Connection, passages: Sequence[NewPassage], numbers: Mapping[str, int] | None = None
 ) -> list[StoredPassage]:
     """Store passages in both forms, and return them as `load_passages` would.
 
@@ -229,12 +223,8 @@ def remove_passages(tx: Connection, summary_id: int) -> list[int]:
     ).fetchall()
     uses = Counter(unpack_postings([blob for _, blob in rows])[0]["term"].tolist())
     tx.execute("DELETE FROM passages WHERE summary_id = ?", (summary_id,))
-    tx.executemany(
-        "UPDATE terms SET passages = passages - ?2 WHERE id = ?1", list(uses.items())
-    )
-    tx.executemany(
-        "DELETE FROM terms WHERE id = ? AND passages <= 0", [(term,) for term in uses]
-    )
+    tx.executemany("UPDATE terms SET passages = passages - ?2 WHERE id = ?1", list(uses.items()))
+    tx.executemany("DELETE FROM terms WHERE id = ? AND passages <= 0", [(term,) for term in uses])
     return [int(number) for number, _ in rows]
 
 

@@ -185,10 +185,7 @@ class RecordImporter:
         )
         if start is None or stop is None:
             ends = new["from_kind"], new["type"], new["to_kind"]
-            if (
-                ends == ("summary", "derives_from", "event")
-                and int(start or 0) > self.last_summary
-            ):
+            if ends == ("summary", "derives_from", "event") and int(start or 0) > self.last_summary:
                 self.without_event.add(int(start or 0))
             return "forgotten"
         row = {name: value for name, value in new.items() if name not in {"from", "to"}} | {
@@ -269,9 +266,7 @@ class RecordImporter:
         self, new: Fields, first: str, second: str, record: str
     ) -> tuple[int, int] | None:
         """The ids of two summaries, whose names are taken out of the record; None if one is missing."""
-        one, other = (
-            self._find_id("summary", new.pop(name), record) for name in (first, second)
-        )
+        one, other = (self._find_id("summary", new.pop(name), record) for name in (first, second))
         return None if one is None or other is None else (one, other)
 
     def _with_project_id(self, new: Fields) -> Fields:
@@ -392,9 +387,7 @@ def staging_vault(vault: str, now: int) -> Iterator[tuple[Connection, str]]:
             connection.pragma("temp_store", 2)
             connection.pragma("foreign_keys", 1)
             migrate.migrate(connection, now)
-            triggers = connection.execute(
-                "SELECT name FROM sqlite_schema WHERE type = 'trigger'"
-            )
+            triggers = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
             for (name,) in triggers.fetchall():
                 connection.execute(f"DROP TRIGGER {name}")
             connection.execute("BEGIN")

@@ -147,9 +147,7 @@ def _check_passages(tx: Connection) -> Finding:
         return _fixable_problem("passages", "the postings of some passages cannot be read")
     counted = fetch_int(tx, "SELECT sum(passages) FROM terms") or 0
     if counted != there:
-        return _fixable_problem(
-            "passages", f"the vocabulary counts {counted} postings of {there}"
-        )
+        return _fixable_problem("passages", f"the vocabulary counts {counted} postings of {there}")
     return Finding("passages", "ok", f"{fulltext.count_passages(tx)} for every memory there is")
 
 
@@ -289,8 +287,7 @@ class IndexedPassage:
 def sample_summaries(tx: Connection, limit: int) -> list[int]:
     """Up to `limit` indexed memories, spread evenly over all of them."""
     ids = fetch_ids(
-        tx,
-        "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id",
+        tx, "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id"
     )
     return ids[:: max(1, -(-len(ids) // limit))]
 

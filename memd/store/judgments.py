@@ -89,9 +89,7 @@ def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int,
 
 
 def visible_contradictions(
-    tx: Connection,
-    summary_ids: Collection[int],
-    project_ids: Collection[int] | None = None,
+    tx: Connection, summary_ids: Collection[int], project_ids: Collection[int] | None = None
 ) -> dict[int, tuple[int, ...]]:
     """Each of these that a memory contradicts which nothing hides, in these projects (None: in any)."""
     found = contradicting_ids(tx, summary_ids)
@@ -107,15 +105,11 @@ def visible_contradictions(
         if project_ids is None or project_id in project_ids
     }
     return {
-        one: tuple(sorted(against & visible))
-        for one, against in found.items()
-        if against & visible
+        one: tuple(sorted(against & visible)) for one, against in found.items() if against & visible
     }
 
 
-def recompute_confidence(
-    tx: Connection, first: float, summary_id: int, duplicates: int
-) -> float:
+def recompute_confidence(tx: Connection, first: float, summary_id: int, duplicates: int) -> float:
     """Confidence of a memory that has `first` without the repetitions and contradictions that it has."""
     against = contradicting_ids(tx, [summary_id]).get(summary_id, ())
     repeated = confidence_after_repeats(first, 1, duplicates)
@@ -198,9 +192,7 @@ def stance_between(tx: Connection, one_id: int, other_id: int) -> Stance | None:
     return found.relation if found else None
 
 
-def stances_of_pairs(
-    tx: Connection, summary_ids: Collection[int]
-) -> dict[tuple[int, int], Stance]:
+def stances_of_pairs(tx: Connection, summary_ids: Collection[int]) -> dict[tuple[int, int], Stance]:
     """Every pair, the smaller id first, that one of these is part of → what it was judged to be."""
     places = marks(summary_ids)
     rows = tx.execute(

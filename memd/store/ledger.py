@@ -7,9 +7,7 @@ from apsw import Connection
 from memd.store.queries import has_rows
 
 
-def record_receipts(
-    tx: Connection, source: str, entries: Mapping[tuple[str, str], int]
-) -> None:
+def record_receipts(tx: Connection, source: str, entries: Mapping[tuple[str, str], int]) -> None:
     """Add to the ledger, (outcome, reason) → count, in the transaction of the events that it counts."""
     tx.executemany(
         "INSERT INTO receipts (source, outcome, reason, count) VALUES (?1, ?2, ?3, ?4)"
@@ -62,9 +60,7 @@ def imported_files(tx: Connection) -> dict[str, tuple[int, int]]:
 
 def mark_imported(tx: Connection, path: str, size: int, modified_at: int, now: int) -> None:
     """Remember that a file was read to its end, with its size and time of then."""
-    tx.execute(
-        "INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now)
-    )
+    tx.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now))
 
 
 def read_note(tx: Connection, key: str) -> str | None:

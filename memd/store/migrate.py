@@ -37,9 +37,7 @@ def repack_postings(connection: apsw.Connection) -> None:
     ).fetchall():
         last = block[-1][0]
         sizes = [len(blob) // POSTING.itemsize for _, blob in block]
-        packed = pack_postings(
-            np.frombuffer(b"".join(blob for _, blob in block), POSTING), sizes
-        )
+        packed = pack_postings(np.frombuffer(b"".join(blob for _, blob in block), POSTING), sizes)
         connection.executemany(
             "UPDATE passages SET postings = ? WHERE id = ?",
             [(new, number) for (number, _), new in zip(block, packed, strict=True)],

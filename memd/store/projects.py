@@ -18,9 +18,7 @@ from memd.text import digest, storable
 
 _PROJECT_COLUMNS = "id, key, name, reason"
 """In the order of the fields of Project."""
-_SESSION_COLUMNS = (
-    "id, uid, client, key, project_id, directory, title, started_at, last_event_at"
-)
+_SESSION_COLUMNS = "id, uid, client, key, project_id, directory, title, started_at, last_event_at"
 """In the order of the fields of Session."""
 _LAST_SESSION_NOTE = "sessions_last"
 _TIME_MAX = 2**62
@@ -78,9 +76,7 @@ def project(tx: Connection, project_id: int) -> Project | None:
 def project_by_key(tx: Connection, key: str) -> Project | None:
     """The project with this key, or the one that it was merged into; None if there is neither."""
     found = _select_projects(
-        tx,
-        "WHERE key = ?1 OR id = (SELECT project_id FROM aliases WHERE key = ?1)",
-        storable(key),
+        tx, "WHERE key = ?1 OR id = (SELECT project_id FROM aliases WHERE key = ?1)", storable(key)
     )
     return next(iter(found), None)
 
@@ -155,8 +151,7 @@ def merge_project(tx: Connection, source: Project, into: Project, now: int) -> M
     moved = []
     for table, also in (("sessions", ""), ("summaries", ", consolidated = 0"), ("aliases", "")):
         tx.execute(
-            f"UPDATE {table} SET project_id = ?{also} WHERE project_id = ?",
-            (into.id, source.id),
+            f"UPDATE {table} SET project_id = ?{also} WHERE project_id = ?", (into.id, source.id)
         )
         moved.append(tx.changes())
     tx.execute("DELETE FROM projects WHERE id = ?", (source.id,))
@@ -277,9 +272,7 @@ def recent_sessions(tx: Connection, project_id: int, limit: int, now: int) -> li
 
 def session_of_client(tx: Connection, client: str, key: str) -> Session | None:
     """The session that a client calls this, or None."""
-    found = _select_sessions(
-        tx, "WHERE client = ? AND key = ?", storable(client), storable(key)
-    )
+    found = _select_sessions(tx, "WHERE client = ? AND key = ?", storable(client), storable(key))
     return next(iter(found), None)
 
 

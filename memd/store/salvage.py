@@ -177,9 +177,7 @@ def _replace_lost_parents(into: Connection, now: int) -> None:
     for table in ("sessions", "summaries", "aliases"):
         into.execute(_LOST_PROJECTS.format(table=table), (now,))
     if not count_rows(into, "projects"):
-        into.execute(
-            "INSERT INTO projects VALUES (1, 'global', 'global', 'salvaged', ?)", (now,)
-        )
+        into.execute("INSERT INTO projects VALUES (1, 'global', 'global', 'salvaged', ?)", (now,))
     for table in ("events", "summaries", "injections"):
         into.execute(_LOST_SESSIONS.format(table=table))
     into.execute("UPDATE supersessions SET run = NULL WHERE run NOT IN (SELECT id FROM runs)")

@@ -84,11 +84,7 @@ def last_session(
 
 
 def _of_each_project(
-    tx: Connection,
-    project_ids: Sequence[int],
-    wanted: Filter,
-    limit: int,
-    condition: str = "1",
+    tx: Connection, project_ids: Sequence[int], wanted: Filter, limit: int, condition: str = "1"
 ) -> list[ContextCandidate]:
     return [
         candidate

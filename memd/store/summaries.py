@@ -58,8 +58,7 @@ def put_summary(
     title, body = storable(draft.title), storable(draft.body)
     tags, files = storable(json_text(draft.tags)), storable(json_text(draft.files))
     old = tx.execute(
-        "SELECT id, kind, title, body, tags, files, duplicates FROM summaries WHERE uid = ?",
-        (uid,),
+        "SELECT id, kind, title, body, tags, files, duplicates FROM summaries WHERE uid = ?", (uid,)
     ).fetchone()
     if old is None:
         number = tx.execute(
@@ -110,11 +109,7 @@ def episode_summaries(tx: Connection, session_id: int, episode: str) -> list[Sum
 
 
 def live_summaries(
-    tx: Connection,
-    project_id: int,
-    kinds: Sequence[Kind] = (),
-    *,
-    limit: int = 500,
+    tx: Connection, project_id: int, kinds: Sequence[Kind] = (), *, limit: int = 500
 ) -> list[Summary]:
     """A project's summaries that nothing supersedes, newest first."""
     wanted = [kind.value for kind in kinds or Kind]
@@ -126,9 +121,7 @@ def live_summaries(
     )
 
 
-def topic_summaries(
-    tx: Connection, topic_key: str, project_ids: Sequence[int]
-) -> list[Summary]:
+def topic_summaries(tx: Connection, topic_key: str, project_ids: Sequence[int]) -> list[Summary]:
     """Every value that this topic key has had in these projects, newest first."""
     condition = f"s.topic_key = ? AND s.project_id IN ({marks(project_ids)}){_NEWEST_FIRST}"
     return _select_summaries(tx, condition, (topic_key, *project_ids))
@@ -175,9 +168,7 @@ def _to_summary(row: tuple[Any, ...]) -> Summary:
 def ids_on_topic(tx: Connection, topic_key: str) -> list[int]:
     """The ids of everything that ever held this topic key, newest first."""
     return fetch_ids(
-        tx,
-        "SELECT id FROM summaries WHERE topic_key = ? ORDER BY at DESC, id DESC",
-        (topic_key,),
+        tx, "SELECT id FROM summaries WHERE topic_key = ? ORDER BY at DESC, id DESC", (topic_key,)
     )
 
 
@@ -364,9 +355,7 @@ def find_equal_texts(
     }
 
 
-def list_unhashed_summaries(
-    tx: Connection, below: int, limit: int
-) -> list[tuple[int, str, str]]:
+def list_unhashed_summaries(tx: Connection, below: int, limit: int) -> list[tuple[int, str, str]]:
     """(id, title, body) of the next consolidated summaries below an id that have no text hash."""
     rows: list[tuple[Any, ...]] = tx.execute(
         "SELECT s.id, s.title, s.body FROM summaries s WHERE s.id < ? AND s.consolidated"

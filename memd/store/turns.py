@@ -36,9 +36,7 @@ class TurnFilter:
     def condition(self) -> tuple[str, tuple[int, ...]]:
         """The condition on an event `e` of a session `s` in SQL, and its values."""
         condition, values = join_bounds(
-            ("e.session_id =", self.session_id),
-            ("e.at >=", self.since),
-            ("e.at <=", self.until),
+            ("e.session_id =", self.session_id), ("e.at >=", self.since), ("e.at <=", self.until)
         )
         if self.project_ids is not None:
             condition += f" AND s.project_id IN ({marks(self.project_ids)})"
@@ -46,9 +44,7 @@ class TurnFilter:
         return condition, values
 
 
-def match_turns(
-    tx: Connection, expression: str, where: TurnFilter, limit: int
-) -> list[SpokenTurn]:
+def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) -> list[SpokenTurn]:
     """The turns that match an FTS5 expression, which `recall` has quoted; best first, then newer ones."""
     condition, values = where.condition()
     # Rank first, so that only the texts of the best turns are read from the events.

@@ -17,13 +17,7 @@ from memd.models import Project
 from memd.store import import_rows, projects
 from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
-from memd.store.export_rows import (
-    EXPORT_SCHEMA,
-    Fields,
-    VaultRecords,
-    check_record,
-    redact_record,
-)
+from memd.store.export_rows import EXPORT_SCHEMA, Fields, VaultRecords, check_record, redact_record
 from memd.store.import_rows import RecordImporter
 
 EXPORT_FORMAT = 1

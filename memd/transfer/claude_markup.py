@@ -52,9 +52,7 @@ def message_text(content: Any) -> str:
         texts = [content]
     else:
         found = (
-            block.get("text")
-            for block in message_blocks(content)
-            if block.get("type") == "text"
+            block.get("text") for block in message_blocks(content) if block.get("type") == "text"
         )
         texts = [text for text in found if isinstance(text, str)]
     return _REMINDER.sub("", "\n".join(texts)).strip()
@@ -141,9 +139,7 @@ def _replace_preview(value: Any, output: str) -> Any:
         return {**value, "stdout": stdout}
     if isinstance(value, list):
         return [
-            {**block, "text": _replace_preview(block["text"], output)}
-            if "text" in block
-            else block
+            {**block, "text": _replace_preview(block["text"], output)} if "text" in block else block
             for block in message_blocks(value)
         ]
     return value

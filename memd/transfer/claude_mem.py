@@ -9,13 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from memd.models import Kind
-from memd.transfer.record import (
-    ForeignMemory,
-    clean_files,
-    clean_tags,
-    parse_time_ms,
-    split_memory,
-)
+from memd.transfer.record import ForeignMemory, clean_files, clean_tags, parse_time_ms, split_memory
 
 Row = Mapping[str, str | None]
 """Column → its value as text."""
@@ -65,9 +59,7 @@ def memory_tables(tables: Mapping[str, Collection[str]]) -> list[str]:
     return [
         name
         for name in _ROW_READERS
-        if name in tables
-        and "id" in tables[name]
-        and set(tables[name]) & {"project", "content"}
+        if name in tables and "id" in tables[name] and set(tables[name]) & {"project", "content"}
     ]
 
 
@@ -83,9 +75,7 @@ def read_sessions(rows: Iterator[Row]) -> dict[str, WatchedSession]:
     return found
 
 
-def read_row(
-    table: str, row: Row, sessions: Mapping[str, WatchedSession]
-) -> list[ForeignMemory]:
+def read_row(table: str, row: Row, sessions: Mapping[str, WatchedSession]) -> list[ForeignMemory]:
     """Return the memories of one row; none if it has no text."""
     title, text, kind, tags, files = _ROW_READERS[table](row)
     if not text.strip():

@@ -22,9 +22,7 @@ class _Entity:
     relations: dict[str, None] = field(default_factory=dict)
 
 
-def read_graph(
-    lines: Iterable[bytes], at: int | None, issues: ReadIssues
-) -> list[ForeignMemory]:
+def read_graph(lines: Iterable[bytes], at: int | None, issues: ReadIssues) -> list[ForeignMemory]:
     """Return the memories of a graph; `at` is when its file was changed, for it has no other times."""
     entities: dict[str, _Entity] = {}
     relations: list[tuple[int, Mapping[str, Any]]] = []

@@ -121,9 +121,7 @@ def _read_graph(
     path: Path, stamp: Stamp, issues: ReadIssues
 ) -> Iterator[tuple[ForeignMemory, float]]:
     if stamp[0] > GRAPH_BYTES_MAX:
-        raise BadRequest(
-            f"larger than {GRAPH_BYTES_MAX // 1024**2} MiB; split it between lines"
-        )
+        raise BadRequest(f"larger than {GRAPH_BYTES_MAX // 1024**2} MiB; split it between lines")
     with path.open("rb") as file:
         found = knowledge_graph.read_graph(file, stamp[1] // 1_000, issues)
     if not found:
@@ -373,9 +371,7 @@ def claude_directories(environ: Mapping[str, str]) -> list[Path]:
 def claude_mem_database(environ: Mapping[str, str]) -> Path:
     """Return the path of claude-mem's database."""
     folder = environ.get("CLAUDE_MEM_DATA_DIR")
-    return (
-        Path(folder) if folder else _home_directory(environ) / ".claude-mem"
-    ) / "claude-mem.db"
+    return (Path(folder) if folder else _home_directory(environ) / ".claude-mem") / "claude-mem.db"
 
 
 def find_knowledge_graphs(environ: Mapping[str, str]) -> list[Path]:

@@ -203,17 +203,13 @@ class TranscriptReader:
         if agent is None and raw.get("isSidechain") is True:
             agent = _SIDECHAIN
         thread = self._threads.setdefault((session, agent), _AgentThread(session, agent))
-        agent_type = (
-            self.agent_type or _get_string(raw, "attributionAgent") or thread.agent_type
-        )
+        agent_type = self.agent_type or _get_string(raw, "attributionAgent") or thread.agent_type
         thread.agent_type = agent_type if agent is not None else ""
         return thread
 
     def _read_system(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
         if raw.get("subtype") == "compact_boundary":
-            self._compaction_trigger = _get_string(
-                _get_mapping(raw, "compactMetadata"), "trigger"
-            )
+            self._compaction_trigger = _get_string(_get_mapping(raw, "compactMetadata"), "trigger")
         elif raw.get("subtype") == "stop_hook_summary":
             self._end_turn(thread)
 
@@ -222,14 +218,8 @@ class TranscriptReader:
     ) -> None:
         """Of all attachments, read only the prompts that the user typed while the agent worked."""
         sender = _get_mapping(attached, "origin").get("kind", "human")
-        is_typed = (
-            attached.get("type") == "queued_command" and attached.get("isMeta") is not True
-        )
-        if (
-            not is_typed
-            or attached.get("commandMode", "prompt") != "prompt"
-            or sender != "human"
-        ):
+        is_typed = attached.get("type") == "queued_command" and attached.get("isMeta") is not True
+        if not is_typed or attached.get("commandMode", "prompt") != "prompt" or sender != "human":
             self.skipped["not conversation"] += 1
             return
         text = claude_markup.message_text(attached.get("prompt"))
@@ -285,9 +275,7 @@ class TranscriptReader:
             thread.prompt_id = prompt_id or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
-        elif raw.get("repeatsCompactSummary") is True or claude_markup.is_command_markup(
-            line.text
-        ):
+        elif raw.get("repeatsCompactSummary") is True or claude_markup.is_command_markup(line.text):
             self._read_command(line, prompt_id)
         elif line.text.startswith(_INTERRUPTED):
             thread.last_text = None  # no hook reports the end of an interrupted turn
@@ -354,9 +342,7 @@ class TranscriptReader:
         else:
             call = {"tool_name": name, "tool_input": tool_input, "tool_use_id": use_id}
             if is_error:
-                self._emit_payload(
-                    line.thread, "PostToolUseFailure", self._at, **call, error=text
-                )
+                self._emit_payload(line.thread, "PostToolUseFailure", self._at, **call, error=text)
                 return
             response = line.raw.get("toolUseResult") if is_only else None
             call["tool_response"] = claude_markup.strip_images(
@@ -373,9 +359,7 @@ class TranscriptReader:
                 thread, name, last.at, uuid=last.uuid, last_assistant_message=last.text
             )
 
-    def _emit_payload(
-        self, thread: _AgentThread, name: str, at: int | None, **fields: Any
-    ) -> None:
+    def _emit_payload(self, thread: _AgentThread, name: str, at: int | None, **fields: Any) -> None:
         if thread.is_private:
             # A fork repeats the turn with other ids, which do not show that it is private.
             self._has_private_turn = True
@@ -407,9 +391,7 @@ def _get_string(value: Mapping[str, Any], name: str) -> str | None:
 
 def _first_uuid(raw: Mapping[str, Any]) -> str | None:
     """Return the line's uuid in the session that it was first written to, before any fork."""
-    return _get_string(_get_mapping(raw, "forkedFrom"), "messageUuid") or _get_string(
-        raw, "uuid"
-    )
+    return _get_string(_get_mapping(raw, "forkedFrom"), "messageUuid") or _get_string(raw, "uuid")
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,7 @@ def parse_options(name: str, arguments: list[str]) -> argparse.Namespace:
 
 def _parser(program: str, description: str | None) -> argparse.ArgumentParser:
     return argparse.ArgumentParser(
-        prog=program,
-        description=description,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog=program, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
 
 

@@ -25,8 +25,4 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
         alone = metrics.captures(socket, _ALONE_S, 1, first=20_000_000)
         disk = metrics.fsync(daemon.home)
     over = round(alone["p50"] - disk["p50"], 2)
-    return {
-        "captures": together,
-        "one at a time": {**alone, "ms over fsync": over},
-        "fsync": disk,
-    }
+    return {"captures": together, "one at a time": {**alone, "ms over fsync": over}, "fsync": disk}

@@ -112,9 +112,7 @@ class _Side:
 
     def medians(self) -> dict[str, float]:
         """The median of each figure over the rounds."""
-        return {
-            name: round(statistics.median(values), 2) for name, values in self._figures.items()
-        }
+        return {name: round(statistics.median(values), 2) for name, values in self._figures.items()}
 
     def close(self) -> None:
         """Stop what runs and remove the checkout."""
@@ -134,9 +132,7 @@ def _interpreter(checkout: Path, folder: Path) -> str:
         for one in metadata.distributions()
         if one.name not in ("memd", "memd-daemon")  # earlier commits are named memd
     }
-    constraints.write_text(
-        "".join(f"{name}=={installed[name]}\n" for name in installed), "utf-8"
-    )
+    constraints.write_text("".join(f"{name}=={installed[name]}\n" for name in installed), "utf-8")
     python = str(folder / "bin" / "python")
     pip = [python, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     subprocess.run([*pip, "--constraint", constraints, *wanted], check=True)

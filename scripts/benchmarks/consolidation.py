@@ -164,9 +164,7 @@ def _measure_pairs(model: str, pairs: list[dict[str, str]]) -> dict[str, Any]:
         "superseded": sum(hides for _, hides, _ in decided),
         "wrong": len(wrong),
         "recall": round(statistics.mean(hides for _, hides, _ in duplicates), 4),
-        "recall of near": round(
-            statistics.mean(h for _, h, is_near in duplicates if is_near), 4
-        ),
+        "recall of near": round(statistics.mean(h for _, h, is_near in duplicates if is_near), 4),
         **({"which": "; ".join(f"{one['a']} | {one['b']}" for one in wrong)} if wrong else {}),
     }
 

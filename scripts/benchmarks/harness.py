@@ -193,9 +193,7 @@ def stopped_daemon(
 
 
 @contextlib.contextmanager
-def daemon(
-    config: str = "", make: Callable[[str], _AnyDaemon] = Daemon
-) -> Iterator[_AnyDaemon]:
+def daemon(config: str = "", make: Callable[[str], _AnyDaemon] = Daemon) -> Iterator[_AnyDaemon]:
     """A running daemon with this config.toml; its home is removed afterwards."""
     with stopped_daemon(config, make) as it:
         it.start()

@@ -74,9 +74,7 @@ def _processes(daemon: harness.Daemon, runs: int) -> metrics.Figures:
     return figures
 
 
-def _hook_with_context(
-    daemon: harness.Daemon, event: str, titles: list[str]
-) -> dict[str, float]:
+def _hook_with_context(daemon: harness.Daemon, event: str, titles: list[str]) -> dict[str, float]:
     """A hook process for each title, which the prompt asks for; `injected` counts those that printed."""
     found = []
     for number, title in enumerate(titles):

@@ -129,9 +129,7 @@ def searches(path: str, count: int, seed: int = 11) -> dict[str, float]:
     """Time `mem_search` over the daemon's socket with natural questions, after a warm-up."""
     mcp = harness.Mcp(path)
     questions = corpus.Corpus(seed=seed).questions(count + _WARM_UP)
-    times = [
-        elapsed(lambda query=one: mcp.tool("mem_search", query=query)) for one in questions
-    ]  # type: ignore[misc]
+    times = [elapsed(lambda query=one: mcp.tool("mem_search", query=query)) for one in questions]  # type: ignore[misc]
     mcp.close()
     return milliseconds(times[_WARM_UP:])
 

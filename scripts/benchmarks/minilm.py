@@ -84,9 +84,7 @@ class MiniLM:
         masked = np.where(real, 0, -1e9).astype(np.float32)[:, None, None, :]
         for number in range(self.layers):
             of = f"encoder.layer.{number}."
-            x = self._norm(
-                x + self._attention(x, masked, of), of + "attention.output.LayerNorm"
-            )
+            x = self._norm(x + self._attention(x, masked, of), of + "attention.output.LayerNorm")
             wide = gelu(self._dense(x, of + "intermediate.dense"))
             x = self._norm(x + self._dense(wide, of + "output.dense"), of + "output.LayerNorm")
         return x

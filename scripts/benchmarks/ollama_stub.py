@@ -73,9 +73,7 @@ class StubModel:
                 new = [text for text in dict.fromkeys(texts) if self._cache.get(text) is None]
                 self._compute(new)
         found = [row for text in texts if (row := self._cache.get(text)) is not None]
-        return rotate(
-            np.array(found, np.float32).reshape(-1, self.weights.dimensions), self._salt
-        )
+        return rotate(np.array(found, np.float32).reshape(-1, self.weights.dimensions), self._salt)
 
     def _compute(self, texts: Sequence[str]) -> None:
         began = time.perf_counter()

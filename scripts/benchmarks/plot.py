@@ -54,14 +54,10 @@ def draw(options: argparse.Namespace) -> None:
     print(options.out)
 
 
-def _draw_panel(
-    axes: Any, names: tuple[str, ...], figures: dict[int, dict[str, float]]
-) -> None:
+def _draw_panel(axes: Any, names: tuple[str, ...], figures: dict[int, dict[str, float]]) -> None:
     for name, colour in zip(names, _COLOURS, strict=False):
         values = {size: row[name] for size, row in sorted(figures.items()) if name in row}
-        limits = {
-            int(size): row[name].split()[1] for size, row in LIMITS.items() if name in row
-        }
+        limits = {int(size): row[name].split()[1] for size, row in LIMITS.items() if name in row}
         suffix = f" {name.split()[1]}" if len(names) > 1 else ""
         axes.plot([*values], [*values.values()], "o-", color=colour, label=f"measured{suffix}")
         axes.plot(

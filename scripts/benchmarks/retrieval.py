@@ -53,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--embedder", default="auto", help="engines.embedder (default: auto)")
     parser.add_argument(
-        "--model",
-        choices=minilm.MODELS,
-        help="embed with this model, and without it to compare",
+        "--model", choices=minilm.MODELS, help="embed with this model, and without it to compare"
     )
     parser.add_argument("--config", type=Path, help="a TOML file with profiles of your own")
     parser.add_argument("--per-type", action="store_true", help="a row per type of query, too")

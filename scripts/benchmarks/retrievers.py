@@ -137,9 +137,7 @@ def _pack_postings(block: Ints) -> list[bytes]:
 def _fts5_of(rows: _Rows) -> apsw.Connection:
     """The same rows in FTS5, in memory and merged into one segment: as fast as it can be."""
     db = apsw.Connection(":memory:")
-    db.execute(
-        "CREATE VIRTUAL TABLE t USING fts5(title, body, content='', tokenize='unicode61')"
-    )
+    db.execute("CREATE VIRTUAL TABLE t USING fts5(title, body, content='', tokenize='unicode61')")
     names = np.array([f"w{number}" for number in range(_VOCABULARY)])
     with db:
         for first, block in rows.blocks():
@@ -179,11 +177,7 @@ def _measure_words(rows: _Rows) -> dict[str, Any]:
 
 def _compare(other: str, ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
     mine, its = statistics.median(ours), statistics.median(theirs)
-    return {
-        "memd ms": round(mine, 3),
-        f"{other} ms": round(its, 3),
-        "ratio": round(its / mine, 1),
-    }
+    return {"memd ms": round(mine, 3), f"{other} ms": round(its, 3), "ratio": round(its / mine, 1)}
 
 
 def _measure_vectors(rows: _Rows) -> dict[str, Any]:

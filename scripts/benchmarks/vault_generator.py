@@ -122,9 +122,7 @@ class VaultWriter:
         named = self.lexicon.tokens
         return [" ".join([named[at] for at in row]) for row in tokens.tolist()]
 
-    def _write_summaries(
-        self, ids: range, titles: Sequence[str], bodies: Sequence[str]
-    ) -> None:
+    def _write_summaries(self, ids: range, titles: Sequence[str], bodies: Sequence[str]) -> None:
         kinds = [_KINDS[at] for at in self.rng.integers(0, len(_KINDS), len(ids)).tolist()]
         rows, cued = [], []
         for number, kind, title, body in zip(ids, kinds, titles, bodies, strict=True):
@@ -135,9 +133,7 @@ class VaultWriter:
             rows.append(
                 (number, f"{number:032x}", project, self.session, kind.value, title, body, at)
             )
-            cued += [
-                (cue, number) for cue in sorted(store_summaries.lookup_keys(kind, title, ""))
-            ]
+            cued += [(cue, number) for cue in sorted(store_summaries.lookup_keys(kind, title, ""))]
         self.tx.executemany(
             "INSERT INTO summaries (id, uid, project_id, session_id, kind, tier, source, title, body, at,"
             " created_at, updated_at, rule, consolidated)"
@@ -154,15 +150,10 @@ class VaultWriter:
         ref = SessionRef("bench", f"session-{number // 8}")
         self.session = projects.ensure_session(self.tx, ref, project, at)
 
-    def _write_passages(
-        self, ids: range, titles: Ints, bodies: Ints, texts: Sequence[str]
-    ) -> None:
+    def _write_passages(self, ids: range, titles: Ints, bodies: Ints, texts: Sequence[str]) -> None:
         stride = len(self.uses)
         keys, title, body = _count_keys(
-            *(
-                owner * stride + term
-                for owner, term in map(self.lexicon.terms, (titles, bodies))
-            )
+            *(owner * stride + term for owner, term in map(self.lexicon.terms, (titles, bodies)))
         )
         postings = np.zeros(len(keys), POSTING)
         postings["term"], postings["title"], postings["body"] = keys % stride, title, body
@@ -180,12 +171,7 @@ class VaultWriter:
         )
 
     def _write_fulltext(
-        self,
-        ids: range,
-        titles: Ints,
-        bodies: Ints,
-        headings: Sequence[str],
-        texts: Sequence[str],
+        self, ids: range, titles: Ints, bodies: Ints, headings: Sequence[str], texts: Sequence[str]
     ) -> None:
         parts, names = self.lexicon.parts, self.lexicon.names
         tokens = np.concatenate((titles, bodies), axis=1).tolist()
@@ -210,9 +196,7 @@ class VaultWriter:
         """Write the vocabulary."""
         uses = self.uses.tolist()
         rows = [(n, term, uses[n]) for term, n in self.lexicon.numbers.items() if uses[n]]
-        self.tx.executemany(
-            "INSERT INTO terms (id, term, passages) VALUES (?, ?, ?)", sorted(rows)
-        )
+        self.tx.executemany("INSERT INTO terms (id, term, passages) VALUES (?, ?, ?)", sorted(rows))
         self.tx.execute("INSERT OR IGNORE INTO meta VALUES ('cues', '1')")
 
 

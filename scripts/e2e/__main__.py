@@ -59,9 +59,7 @@ def main() -> int:
             print(f"\nkept: {top}")
         else:
             shutil.rmtree(top, ignore_errors=True)
-    print(
-        f"\n{report.passed} ok, {len(report.failed)} failed, {time.monotonic() - began:.0f} s"
-    )
+    print(f"\n{report.passed} ok, {len(report.failed)} failed, {time.monotonic() - began:.0f} s")
     for what in report.failed:
         print(f"  FAIL {what}")
     return 1 if report.failed else 0

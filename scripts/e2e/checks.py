@@ -47,16 +47,12 @@ def look(report: Report, memd: Memd, home: Path, *, fix: int) -> None:
 
 def _events(report: Report, memd: Memd) -> None:
     rows = _rows(memd, "SELECT name, tool FROM events")
-    calls = Counter(
-        (name, tool) for name, tool in rows if tool and not tool.startswith("mcp__")
-    )
+    calls = Counter((name, tool) for name, tool in rows if tool and not tool.startswith("mcp__"))
     report.check("each tool use is there once", calls == CALLS, dict(calls))
     names = Counter(name for name, tool in rows if not tool)
     found = {name: names[name] for name in ONCE}
     report.check("each prompt, stop and compaction is there once", found == ONCE, found)
-    report.note(
-        f"events: {', '.join(f'{name} {count}' for name, count in sorted(names.items()))}"
-    )
+    report.note(f"events: {', '.join(f'{name} {count}' for name, count in sorted(names.items()))}")
 
 
 def _memories(report: Report, memd: Memd, fix: int) -> None:
@@ -79,21 +75,15 @@ def _memories(report: Report, memd: Memd, fix: int) -> None:
 
 def _import(report: Report, memd: Memd, home: Path) -> None:
     """The transcripts of the same sessions must converge on the same rows."""
-    wanted = (
-        "SELECT name, tool FROM events WHERE tool IS NOT NULL OR name IN ('UserPromptSubmit')"
-    )
+    wanted = "SELECT name, tool FROM events WHERE tool IS NOT NULL OR name IN ('UserPromptSubmit')"
     before = Counter(_rows(memd, wanted))
     done = memd.run("import", "claude-code", str(home / ".claude" / "projects"))
     added = Counter(_rows(memd, wanted)) - before
     is_same = not done.returncode and not added
-    report.check(
-        "importing the transcripts adds no tool use and no prompt", is_same, added or done
-    )
+    report.check("importing the transcripts adds no tool use and no prompt", is_same, added or done)
 
 
-def injections(
-    report: Report, memd: Memd, session: str, shown: Sequence[Sequence[int]]
-) -> None:
+def injections(report: Report, memd: Memd, session: str, shown: Sequence[Sequence[int]]) -> None:
     """`memd injected` must tell what the hooks printed."""
     found = memd.json_of("injected", session)
     listed = sorted(entry["id"] for entry in found["injections"]) if found else None
@@ -135,7 +125,5 @@ def _is_bad(line: str) -> bool:
 
 
 def _rows(memd: Memd, sql: str) -> list[tuple[str, ...]]:
-    with contextlib.closing(
-        sqlite3.connect(f"file:{memd.paths.database}?mode=ro", uri=True)
-    ) as db:
+    with contextlib.closing(sqlite3.connect(f"file:{memd.paths.database}?mode=ro", uri=True)) as db:
         return db.execute(sql).fetchall()

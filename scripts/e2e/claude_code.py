@@ -56,23 +56,14 @@ def installed(directory: Path) -> Path:
     # Beside, then renamed: an installation that was interrupted must not look like one.
     partial = directory.with_name(f"{directory.name}.{os.getpid()}")
     partial.mkdir(parents=True)
-    words = [
-        "install",
-        "--prefix",
-        str(partial),
-        f"{PACKAGE}@{VERSION}",
-        "--no-fund",
-        "--no-audit",
-    ]
+    words = ["install", "--prefix", str(partial), f"{PACKAGE}@{VERSION}", "--no-fund", "--no-audit"]
     try:
         done = subprocess.run(
             [npm, *words], capture_output=True, text=True, check=False, timeout=INSTALL_S
         )
         if done.returncode:
             said = "\n".join((done.stderr or done.stdout).strip().splitlines()[:3])
-            raise Impossible(
-                f"npm could not install Claude Code; is the network there?\n{said}"
-            )
+            raise Impossible(f"npm could not install Claude Code; is the network there?\n{said}")
         shutil.rmtree(directory, ignore_errors=True)
         partial.rename(directory)
     except subprocess.TimeoutExpired:
@@ -193,9 +184,7 @@ def _run(
     logged: tuple[tuple[str, int, int], ...],
     took_s: float,
 ) -> Run:
-    responses = {
-        line["hook_id"]: line for line in lines if line.get("subtype") == "hook_response"
-    }
+    responses = {line["hook_id"]: line for line in lines if line.get("subtype") == "hook_response"}
     started = [line for line in lines if line.get("subtype") == "hook_started"]
     result = next((line for line in reversed(lines) if line.get("type") == "result"), {})
     init = next((line for line in lines if line.get("subtype") == "init"), {})
@@ -205,12 +194,8 @@ def _run(
     return Run(
         status=done.returncode,
         session=str(result.get("session_id", "")),
-        hooks=tuple(
-            HookRun(*(line[name] for name in _HOOK_FIELDS)) for line in responses.values()
-        ),
-        unfinished=tuple(
-            line["hook_name"] for line in started if line["hook_id"] not in responses
-        ),
+        hooks=tuple(HookRun(*(line[name] for name in _HOOK_FIELDS)) for line in responses.values()),
+        unfinished=tuple(line["hook_name"] for line in started if line["hook_id"] not in responses),
         waited_for=logged,
         servers={one["name"]: one["status"] for one in init.get("mcp_servers", ())},
         said=str(result.get("result", "")),

@@ -94,11 +94,7 @@ class Story:
         loud += [f"{name}: status {status}" for name, status, _ in run.waited_for if status]
         count, slowest = len(run.waited_for), max(run.waited_for, key=lambda one: one[2])
         names = ", ".join(name for name, _, _ in run.waited_for)
-        check(
-            f"  {count} hooks in its way, {beside} beside it, all quiet: {names}",
-            not loud,
-            loud,
-        )
+        check(f"  {count} hooks in its way, {beside} beside it, all quiet: {names}", not loud, loud)
         is_whole = not run.unfinished and names.count("SessionEnd") == 1
         check("  none is cut off", is_whole, (run.unfinished, names))
         self.report.note(f"the slowest: {slowest[0]}, {slowest[2]} ms")

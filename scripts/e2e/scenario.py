@@ -31,7 +31,9 @@ MENDED = (
     "Fixed: balance() summed absolute values, so a withdrawal was added instead of subtracted. "
     "It sums the signed entries now, and test_ledger.py passes."
 )
-DECIDED = "We chose SQLite over Redis because the entries must survive a restart without a server to run."
+DECIDED = (
+    "We chose SQLite over Redis because the entries must survive a restart without a server to run."
+)
 QUESTION = "Why did test_ledger.py say that the balance is 130, expected 70?"
 COMPACTED = "<analysis>Short.</analysis><summary>The user asked about an old failure.</summary>"
 THINK_S = 0.3
@@ -62,9 +64,7 @@ def uninstalling(story: Story) -> None:
     """Nothing of memd may be left in what the client reads."""
     done = story.memd.run("uninstall", "claude-code")
     story.report.check("memd uninstall claude-code", not done.returncode, done)
-    left = {
-        name: said for name, said in settings(story.claude.home).items() if "memd" in str(said)
-    }
+    left = {name: said for name, said in settings(story.claude.home).items() if "memd" in str(said)}
     story.report.check("no word of memd is left in the client's settings", not left, left)
 
 
@@ -89,13 +89,9 @@ def first_session(story: Story) -> str:
         CHECK,
         Say(MENDED),
     )
-    said = [
-        (is_error, text.split("\n<system-reminder>")[0]) for is_error, text in scene.results
-    ]
+    said = [(is_error, text.split("\n<system-reminder>")[0]) for is_error, text in scene.results]
     outcome = [is_error for is_error, _ in said]
-    check(
-        "the test fails, the file is edited, it passes", outcome == [True, *[False] * 3], said
-    )
+    check("the test fails, the file is edited, it passes", outcome == [True, *[False] * 3], said)
     story.report.note(f"servers: {scene.run.servers}")
     # Hook and proxy may both have started one; the second finds the vault taken, and leaves.
     is_one = waited_for(lambda: len(story.daemons()) == 1)
@@ -122,9 +118,7 @@ def first_session(story: Story) -> str:
 def second_session(story: Story) -> tuple[str, int]:
     """Another session gets the first one as context, and searches itself."""
     check = story.report.check
-    if not check(
-        "everything is distilled and indexed", story.memd.settle(), story.memd.status()
-    ):
+    if not check("everything is distilled and indexed", story.memd.settle(), story.memd.status()):
         raise Over
     fix, decision = (
         story.find("balance", "--kind", "fix"),
@@ -151,13 +145,9 @@ def second_session(story: Story) -> tuple[str, int]:
     check("the prompt brings the fix", fix in brought, brought)
     check("and nothing that was there already", not known & brought, known & brought)
     found = [text for is_error, text in scene.results if not is_error]
+    check("mem_search gives the model the fix", found and f'"id":{fix}' in found[0], scene.results)
     check(
-        "mem_search gives the model the fix", found and f'"id":{fix}' in found[0], scene.results
-    )
-    check(
-        "mem_why gives it the events",
-        len(found) > 1 and "test_ledger" in found[1],
-        scene.results,
+        "mem_why gives it the events", len(found) > 1 and "test_ledger" in found[1], scene.results
     )
     return scene.run.session, fix
 
@@ -174,11 +164,7 @@ def compaction(story: Story, session: str) -> None:
     )
     carried = [text for text in story.contexts(session) if text in scene.first]
     again = set().union(*(ids(text) for text in carried))
-    check(
-        "the compacted session gets again what it lost",
-        lost and lost <= again,
-        (lost, again),
-    )
+    check("the compacted session gets again what it lost", lost and lost <= again, (lost, again))
     twice = [number for number in again if sum(number in ids(text) for text in carried) > 1]
     check("the model sees nothing twice", not twice, twice)
     whole = [text for text in carried if scene.first.count(text) > 1]

@@ -114,12 +114,8 @@ def test_a_turn_that_stops_twice_with_other_words_is_two_events():
 
 
 def test_two_compactions_of_one_turn_are_two_events():
-    one = key(
-        hook_event_name="PostCompact", prompt_id="p", compact_summary="<summary>A</summary>"
-    )
-    two = key(
-        hook_event_name="PostCompact", prompt_id="p", compact_summary="<summary>B</summary>"
-    )
+    one = key(hook_event_name="PostCompact", prompt_id="p", compact_summary="<summary>A</summary>")
+    two = key(hook_event_name="PostCompact", prompt_id="p", compact_summary="<summary>B</summary>")
     assert one != two
 
 

@@ -38,9 +38,7 @@ def on_disk(db):
     return b"".join(file.read_bytes() for file in files)
 
 
-async def test_what_a_killed_daemon_had_erased_is_cleaned_up_at_the_first_look(
-    db, cleaner, said
-):
+async def test_what_a_killed_daemon_had_erased_is_cleaned_up_at_the_first_look(db, cleaner, said):
     erase(db, said)
     assert b"zzyzx" in on_disk(db)
     await cleaner.clean_up()

@@ -37,9 +37,7 @@ class Store:
         await self.free.wait()
         if self.error:
             raise self.error
-        return [
-            Receipt("stored", next(self._numbers), one.verdict.reason) for one in everything
-        ]
+        return [Receipt("stored", next(self._numbers), one.verdict.reason) for one in everything]
 
 
 @pytest.fixture
@@ -107,11 +105,7 @@ async def test_a_commit_takes_no_more_than_a_batch(group_commit, store):
             group.start_soon(group_commit.enqueue, items(*["x"] * (BATCH_EVENTS // 2)))
         await settled()
         store.free.set()
-    assert [len(reasons) for reasons, _ in store.commits] == [
-        1,
-        BATCH_EVENTS,
-        BATCH_EVENTS // 2,
-    ]
+    assert [len(reasons) for reasons, _ in store.commits] == [1, BATCH_EVENTS, BATCH_EVENTS // 2]
 
 
 async def test_what_cannot_be_prepared_fails_alone(group_commit, store):
@@ -180,9 +174,7 @@ async def test_one_that_waits_and_goes_away_is_not_stored(group_commit, store):
     assert store.commits == [(["first"], 1), (["stays"], 1)]
 
 
-async def test_one_that_goes_away_just_when_it_is_to_lead_appoints_the_next(
-    group_commit, store
-):
+async def test_one_that_goes_away_just_when_it_is_to_lead_appoints_the_next(group_commit, store):
     gone = Client(group_commit, "gone")
     async with anyio.create_task_group() as group:
         group.start_soon(group_commit.enqueue, items("first"))

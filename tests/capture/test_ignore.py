@@ -111,12 +111,7 @@ def test_the_default_patterns_spare_sources():
     rules = compile_ignore(config.ignore_paths, config.ignore_tools)
     for path in ("/p/src/build.py", "/p/a/target.rs", "/p/README.md", "/p/.github/x.yml"):
         assert rules.ignored_path(path, "/p") is None
-    for path in (
-        "/p/.git/config",
-        "/p/x/__pycache__/a.pyc",
-        "/p/package-lock.json",
-        "/p/uv.lock",
-    ):
+    for path in ("/p/.git/config", "/p/x/__pycache__/a.pyc", "/p/package-lock.json", "/p/uv.lock"):
         assert rules.ignored_path(path, "/p") is not None
 
 

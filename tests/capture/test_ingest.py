@@ -124,9 +124,7 @@ async def test_the_real_sessions_are_stored_once_each(ingestor, db):
 
     first = await ingestor.capture(requests())
     assert {receipt.outcome for receipt in first} == {"stored", "filtered"}
-    assert [r.reason for r in first if r.outcome == "filtered"] == [
-        "the compaction's own agent"
-    ]
+    assert [r.reason for r in first if r.outcome == "filtered"] == ["the compaction's own agent"]
     second = await ingestor.capture(requests())
     assert {receipt.outcome for receipt in second} == {"duplicate", "filtered"}
     sessions = await db.read(lambda tx: projects.sessions(tx, range(1, 9)))
@@ -152,9 +150,7 @@ async def test_what_was_read_is_measured_and_ignored_paths_are_dropped(ingestor,
                    "tool_name": "Read", "tool_input": {"file_path": path}, "tool_response": "a\nb\n"}  # fmt: skip
         return CaptureRequest("claude-code", payload | more, directory="/home/u/build/p")
 
-    receipts = await ingestor.capture(
-        [tool("t1", "/home/u/build/p/a.py"), tool("t2", "dist/a.js")]
-    )
+    receipts = await ingestor.capture([tool("t1", "/home/u/build/p/a.py"), tool("t2", "dist/a.js")])
     assert [receipt.reason for receipt in receipts] == [None, "ignored path: dist/"]
     (event,) = await stored(db)
     assert event.payload["tool_response"] == {
@@ -233,13 +229,7 @@ async def test_a_client_that_disconnects_cancels_no_other_call(ingestor, db):
             scopes[number].cancel()
         await anyio.lowlevel.checkpoint()
         free.set()
-    assert {number for number, r in receipts.items() if r[0].outcome == "stored"} >= {
-        3,
-        4,
-        5,
-        6,
-        7,
-    }
+    assert {number for number, r in receipts.items() if r[0].outcome == "stored"} >= {3, 4, 5, 6, 7}
     turns = [event.turn for event in await stored(db)]
     assert len(turns) == len(set(turns))
     assert set(turns) >= {f"p{number}" for number in (3, 4, 5, 6, 7)}
@@ -287,9 +277,7 @@ async def test_a_full_disk_fails_every_waiting_capture_and_the_next_commit_is_tr
     assert len(rings) == 2
 
 
-async def test_the_spool_is_drained_in_order_once_and_then_empty(
-    ingestor, db, spool_dir, rings
-):
+async def test_the_spool_is_drained_in_order_once_and_then_empty(ingestor, db, spool_dir, rings):
     for number in range(450):
         spooled(spool_dir, prompt(number, at=1_000 + number))
     assert await ingestor.drain() == 450
@@ -315,9 +303,7 @@ async def test_what_was_stored_late_and_spooled_too_is_one_event(ingestor, db, s
 
 async def test_torn_and_meaningless_lines_are_counted_and_stop_nothing(ingestor, db, spool_dir):
     spooled(spool_dir, prompt(1))
-    torn = (
-        b'[1]\n{"payload": {"raw": "x"}, "client": "claude-code", "at": "no"}\n{"client": "cl'
-    )
+    torn = b'[1]\n{"payload": {"raw": "x"}, "client": "claude-code", "at": "no"}\n{"client": "cl'
     appended(spool_dir, torn)
     spooled(spool_dir, prompt(2))
     appended(spool_dir, b'{"torn')
@@ -343,18 +329,14 @@ async def test_a_spool_file_outlives_a_commit_that_failed(ingestor, db, spool_di
     assert (await balance(db))["received"] == 4
 
 
-async def test_a_running_ingestor_finds_what_is_spooled_meanwhile(
-    ingestor, spool_dir, monkeypatch
-):
+async def test_a_running_ingestor_finds_what_is_spooled_meanwhile(ingestor, spool_dir, monkeypatch):
     monkeypatch.setattr(ingest, "SPOOL_POLL_S", 0.05)
     spooled(spool_dir, prompt(1))
     async with anyio.create_task_group() as group:
         group.start_soon(ingestor.run)
         await until(lambda: ingestor.status()["commit"]["events"] == 1)
         spooled(spool_dir, prompt(2))
-        await until(
-            lambda: ingestor.status()["commit"] == {"events": 1, "captures": 1, "total": 2}
-        )
+        await until(lambda: ingestor.status()["commit"] == {"events": 1, "captures": 1, "total": 2})
         group.cancel_scope.cancel()
 
 
@@ -376,9 +358,7 @@ async def test_every_place_of_the_spool_is_drained_though_one_cannot_be_read(
     db, clock, spool_dir, tmp_path
 ):
     others = [str(tmp_path / "second"), str(tmp_path / "third")]
-    ingestor = Ingestor(
-        db, CaptureConfig(), clock, spool_dir, lambda: None, spool_fallbacks=others
-    )
+    ingestor = Ingestor(db, CaptureConfig(), clock, spool_dir, lambda: None, spool_fallbacks=others)
     for number, place in enumerate(others):
         spooled(place, prompt(number))
     with pytest.raises(SpoolBroken):
@@ -562,9 +542,7 @@ async def test_where_no_turn_is_named_the_last_prompt_decides(ingestor, clock):
     first = {"hook_event_name": "UserPromptSubmit", "prompt": "<private>x", "uuid": "u1"}
     assert (await ingestor.capture([nameless(first)]))[0].outcome == "stored"
     clock.advance(s=1)
-    found = await ingestor.capture(
-        [nameless(TOOL), nameless({"hook_event_name": "SessionEnd"})]
-    )
+    found = await ingestor.capture([nameless(TOOL), nameless({"hook_event_name": "SessionEnd"})])
     assert [receipt.reason for receipt in found] == ["private turn", None]
     clock.advance(s=1)
     other = {"hook_event_name": "UserPromptSubmit", "prompt": "hello", "uuid": "u2"}
@@ -592,9 +570,7 @@ def switch(db, scope, target, captures):
         ("session", "s", "switched off for this session"),
     ],
 )
-async def test_nothing_is_stored_where_memd_is_switched_off(
-    ingestor, db, spool_dir, source, said
-):
+async def test_nothing_is_stored_where_memd_is_switched_off(ingestor, db, spool_dir, source, said):
     scope, target, reason = said
     switch(db, scope, target, captures=False)
     if source == "spool":

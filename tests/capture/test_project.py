@@ -18,14 +18,7 @@ def repository(tmp_path):
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
 
     def git(*arguments, cwd=top):
-        options = [
-            "-c",
-            "user.email=a@b",
-            "-c",
-            "user.name=a",
-            "-c",
-            "protocol.file.allow=always",
-        ]
+        options = ["-c", "user.email=a@b", "-c", "user.name=a", "-c", "protocol.file.allow=always"]
         command = [GIT, *options, *arguments]
         subprocess.run(command, cwd=cwd, env=environ, check=True, capture_output=True)
 
@@ -91,15 +84,7 @@ def test_a_directory_made_for_one_session_is_the_scratch_project():
 
 @pytest.mark.parametrize(
     "content",
-    [
-        b"",
-        b"\0\1\2",
-        b"gitdir: ",
-        b"gitdir: .",
-        b"gitdir: " + b"x" * 100_000,
-        b"\xff\xfe",
-        b"a\nb",
-    ],
+    [b"", b"\0\1\2", b"gitdir: ", b"gitdir: .", b"gitdir: " + b"x" * 100_000, b"\xff\xfe", b"a\nb"],
 )
 def test_a_hostile_git_file_is_harmless(tmp_path, content):
     (tmp_path / ".git").write_bytes(content)

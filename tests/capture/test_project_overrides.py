@@ -81,10 +81,7 @@ def test_what_is_wrong_is_said(text, said):
 
 
 def test_no_file_says_nothing(tmp_path):
-    for overrides in (
-        ProjectOverrides(None, "/"),
-        ProjectOverrides(str(tmp_path / "none"), "/"),
-    ):
+    for overrides in (ProjectOverrides(None, "/"), ProjectOverrides(str(tmp_path / "none"), "/")):
         assert overrides.find("/a") is None
         assert overrides.trouble is None
 

@@ -101,10 +101,7 @@ def test_the_sample_prompt_loses_its_secrets_and_keeps_its_question():
 
 
 def test_a_placeholder_is_never_taken_apart():
-    assert (
-        redact(f"https://{draw(32)}@github.com/x")
-        == "https://[REDACTED:url-token]@github.com/x"
-    )
+    assert redact(f"https://{draw(32)}@github.com/x") == "https://[REDACTED:url-token]@github.com/x"
     assert (
         redact("https://[REDACTED:a]b2:c3@host/x")
         == "https://[REDACTED:a][REDACTED:url-password]@host/x"
@@ -277,14 +274,7 @@ ADVERSARIES = [
         "M",
         "0a",
     ),
-    *(
-        "aws ab/",
-        "value: name=password ",
-        "PuTTY-User-Key-File-2",
-        ":AA",
-        "secret_key ",
-        "token: ",
-    ),
+    *("aws ab/", "value: name=password ", "PuTTY-User-Key-File-2", ":AA", "secret_key ", "token: "),
 ]
 
 
@@ -303,9 +293,7 @@ def test_spans_can_be_redacted_alone():
 
 
 def test_the_hook_can_import_it_with_the_standard_library_alone():
-    code = (
-        "import sys; sys.path.insert(0, '.'); import memd.capture.redact; print(*sys.modules)"
-    )
+    code = "import sys; sys.path.insert(0, '.'); import memd.capture.redact; print(*sys.modules)"
     loaded = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     )

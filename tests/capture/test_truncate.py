@@ -77,11 +77,7 @@ def test_depth_and_width_are_bounded():
     deep = value = {}
     for _ in range(100):
         value["in"] = value = {}
-    wide = {
-        "list": list(range(10_000)),
-        "object": {str(n): n for n in range(10_000)},
-        "deep": deep,
-    }
+    wide = {"list": list(range(10_000)), "object": {str(n): n for n in range(10_000)}, "deep": deep}
     text = json.dumps(truncate.clean_payload(wide))
     assert "nested too deep" in text
     assert "more cut" in text
@@ -89,10 +85,7 @@ def test_depth_and_width_are_bounded():
 
 
 def test_a_huge_payload_keeps_its_ids_and_small_fields():
-    payload = {
-        "session_id": "0a1b",
-        "tool_response": {str(n): "word " * 8_000 for n in range(40)},
-    }
+    payload = {"session_id": "0a1b", "tool_response": {str(n): "word " * 8_000 for n in range(40)}}
     payload |= {"tool_use_id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "duration_ms": 5, "end": "yes"}
     kept = truncate.clean_payload(payload)
     assert len(json.dumps(kept)) < 300_000
@@ -110,9 +103,7 @@ def test_an_id_that_looks_like_a_secret_becomes_its_own_hash():
 
 def test_secrets_in_values_and_keys_are_redacted():
     text = json.dumps(
-        truncate.clean_payload(
-            {"a": [f"x {SECRET}"], SECRET: 1, "b": {"c": f"<private>{SECRET}"}}
-        )
+        truncate.clean_payload({"a": [f"x {SECRET}"], SECRET: 1, "b": {"c": f"<private>{SECRET}"}})
     )
     assert SECRET not in text
 
@@ -151,12 +142,7 @@ def test_a_read_file_is_stored_if_configured():
 
 def test_an_edits_answer_loses_what_its_input_said():
     given = {"file_path": "/p", "old_string": "a", "new_string": "b"}
-    response = {
-        "oldString": "a",
-        "newString": "B",
-        "originalFile": "aaa",
-        "structuredPatch": [1],
-    }
+    response = {"oldString": "a", "newString": "B", "originalFile": "aaa", "structuredPatch": [1]}
     payload = {"tool_name": "Edit", "tool_input": given, "tool_response": response}
     slim = truncate.trim_tool_response(payload, keep_reads=False)["tool_response"]
     assert slim == {"newString": "B", "structuredPatch": [1]}

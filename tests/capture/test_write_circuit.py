@@ -25,9 +25,7 @@ async def reserved(folder):
     return (await anyio.Path(folder, "spool.reserve").stat()).st_size
 
 
-async def test_without_an_outage_nothing_is_written_and_the_reserve_is_made(
-    db, circuit, tmp_path
-):
+async def test_without_an_outage_nothing_is_written_and_the_reserve_is_made(db, circuit, tmp_path):
     assert await circuit.is_writable()
     assert await db.read(lambda tx: ledger.read_note(tx, "touched")) is None
     assert circuit.status() == {"failing": None, "why_failing": None}

@@ -76,9 +76,7 @@ class Machine:
     def settle(self):
         """Wait until everything that was captured, and is over, can be found."""
         return self.wait_for(
-            lambda status: (
-                not status["events"]["pending"] and not status["summaries"]["to_index"]
-            )
+            lambda status: not status["events"]["pending"] and not status["summaries"]["to_index"]
         )
 
     def kill(self):

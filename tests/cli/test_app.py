@@ -78,14 +78,8 @@ def test_every_command_has_a_help_page(alone, name):
     ("arguments", "message"),
     [
         (["bogus"], "No such command 'bogus'; see `memd --help`"),
-        (
-            ["serach", "x"],
-            "No such command 'serach' (did you mean 'search'?); see `memd --help`",
-        ),
-        (
-            ["project", "lst"],
-            "No such command 'lst' (did you mean 'list'?); see `memd project --h",
-        ),
+        (["serach", "x"], "No such command 'serach' (did you mean 'search'?); see `memd --help`"),
+        (["project", "lst"], "No such command 'lst' (did you mean 'list'?); see `memd project --h"),
         (["switch", "of"], "Invalid value for 'STATE': 'of' is not one of 'on', 'off',"),
         (["search"], "Missing argument"),
         (["search", "x", "--bogus"], "No such option"),

@@ -134,11 +134,7 @@ def export_records(run):
 
 def test_an_export_is_recognised_by_its_header(file, tmp_path):
     assert archive.is_export(file)
-    for name, content in {
-        "a.jsonl": b"{}\n",
-        "empty": b"",
-        "binary": bytes(range(256)),
-    }.items():
+    for name, content in {"a.jsonl": b"{}\n", "empty": b"", "binary": bytes(range(256))}.items():
         (tmp_path / name).write_bytes(content)
         assert not archive.is_export(tmp_path / name)
     assert not archive.is_export(tmp_path)
@@ -149,9 +145,7 @@ def test_every_kind_of_record_has_a_noun():
     assert set(archive.RECORD_NOUNS) == set(EXPORT_SCHEMA)
     merged = {"created": {"summary": 2, "edge": 1, "forgotten": 27, "use": 0}, "hidden": 0}
     merged |= {name: {} for name in ("known", "revised", "forgotten", "left")}
-    assert list(archive._format_merged(merged)) == [
-        "new: 2 memories, 1 link, 27 forgotten keys"
-    ]
+    assert list(archive._format_merged(merged)) == ["new: 2 memories, 1 link, 27 forgotten keys"]
 
 
 def test_an_imported_export_can_be_searched_and_a_second_import_adds_nothing(home, run, file):
@@ -182,11 +176,7 @@ def test_a_broken_export_is_refused_with_its_line(home, run, file):
 
 
 def test_a_killed_import_changes_nothing_and_can_be_repeated(home, run, tmp_path):
-    held = [
-        project(),
-        session("s7"),
-        *(summary(f"killed {n}", session="s7") for n in range(20)),
-    ]
+    held = [project(), session("s7"), *(summary(f"killed {n}", session="s7") for n in range(20))]
     data = lines(held)
     (tmp_path / "many.jsonl").write_bytes(b"".join(data))
     before = export_records(run)
@@ -210,8 +200,7 @@ def test_a_dry_run_needs_no_daemon_and_changes_nothing(alone, file, tmp_path):
     ran = alone("import", file, "--dry-run")
     assert ran.status == 0, ran.err
     assert (
-        ran.out
-        == "would read 3 memories, 2 events, 2 sessions, 2 projects; the file is complete\n"
+        ran.out == "would read 3 memories, 2 events, 2 sessions, 2 projects; the file is complete\n"
     )
     assert not list(tmp_path.glob("vaults/*"))
 

@@ -57,14 +57,9 @@ def test_injections_are_listed_with_time_and_reason():
         return {**fields, "at": at, "moment": moment}
 
     rows = [row(1, 0, "startup"), row(2, 0, "startup"), row(3, 60_000, "prompt")]
-    head, *lines = context._format_injections(
-        {"session": "s1", "title": None, "injections": rows}
-    )
+    head, *lines = context._format_injections({"session": "s1", "title": None, "injections": rows})
     assert head == "session s1: without a prompt"
-    assert [line.split()[-1] for line in lines if not line.startswith(" ")] == [
-        "startup",
-        "prompt",
-    ]
+    assert [line.split()[-1] for line in lines if not line.startswith(" ")] == ["startup", "prompt"]
     assert lines[1:3] == ["  #1 fix  A[31m title", "    pinned"]
     assert len(lines) == 8
 

@@ -110,9 +110,7 @@ def test_a_home_too_deep_for_a_socket_is_refused(machine, tmp_path):
 def test_two_vaults_are_two_daemons(machine):
     assert machine.run("start").status == 0
     assert machine.run("--vault", "work", "start").status == 0
-    pids = {
-        machine.run("--vault", v, "status", "--json").json["pid"] for v in ("default", "work")
-    }
+    pids = {machine.run("--vault", v, "status", "--json").json["pid"] for v in ("default", "work")}
     assert len(pids) == 2
     assert machine.run("--vault", "work", "stop").status == 0
     assert machine.run("status").status == 0
@@ -133,14 +131,11 @@ def test_a_listening_service_manager_starts_the_daemon(machine):
             assert (by_hand.status, by_hand.err.count("\n")) == (1, 1)
             started = machine.run("start")
             assert (
-                started.out
-                == f"started by its service manager, pid {manager.pid}, vault default\n"
+                started.out == f"started by its service manager, pid {manager.pid}, vault default\n"
             )
             assert "systemd, at the first connection" in machine.run("status").out
             stopped = machine.run("stop")
-            assert stopped.out.startswith(
-                f"stopped, pid {manager.pid}; systemd starts it again"
-            )
+            assert stopped.out.startswith(f"stopped, pid {manager.pid}; systemd starts it again")
             assert manager.wait(60) == 0
         finally:
             manager.kill()
@@ -319,8 +314,6 @@ def test_mcp_answers_a_handshake(served):
 
 def test_run_through_its_help_page_mcp_gets_its_arguments(alone, monkeypatch):
     taken = []
-    monkeypatch.setattr(
-        stdio_proxy, "main", lambda arguments: taken.append(list(arguments)) or 5
-    )
+    monkeypatch.setattr(stdio_proxy, "main", lambda arguments: taken.append(list(arguments)) or 5)
     assert alone("mcp", "--anything").status == 5
     assert taken == [["--anything"]]

@@ -41,8 +41,7 @@ def test_messages_name_the_selected_vault(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         daemon_call.fail("name a file, or `memd restore --salvage`")
     assert (
-        capsys.readouterr().err
-        == "memd: name a file, or `memd --vault work restore --salvage`\n"
+        capsys.readouterr().err == "memd: name a file, or `memd --vault work restore --salvage`\n"
     )
 
 

@@ -111,12 +111,7 @@ LEARNED = {"model": "m", "state": "absent", "why_not": "start it", "coverage": 0
             "warning",
             "start it",
         ),
-        (
-            status(embedder={"configured": "auto", "learned": LEARNED}),
-            "model",
-            "ok",
-            "start it",
-        ),
+        (status(embedder={"configured": "auto", "learned": LEARNED}), "model", "ok", "start it"),
         (
             status(embedder={"configured": "auto", "learned": LEARNED | {"state": "ready"}}),
             "model",

@@ -226,9 +226,7 @@ def pair(noted):
 
 
 def test_remembering_something_similar_asks_for_a_judgment(memd, noted):
-    old = noted(
-        "the ferry to Ushant leaves from pier 4", "--kind", "fact", "--project", "global"
-    )
+    old = noted("the ferry to Ushant leaves from pier 4", "--kind", "fact", "--project", "global")
     ran = memd(
         "remember",
         "the ferry to Ushant leaves from pier 6",
@@ -259,10 +257,7 @@ def test_a_pinned_memory_must_be_unpinned_before_it_can_be_replaced(memd, noted)
 
 def test_a_memory_hidden_by_another_one_stays_hidden(memd, noted):
     options = ("--topic-key", "bell.rings", "--project", "global")
-    first, second = (
-        noted("the bell rings at 6", *options),
-        noted("the bell rings at 7", *options),
-    )
+    first, second = (noted("the bell rings at 6", *options), noted("the bell rings at 7", *options))
     third = noted("the bell is broken", "--project", "global")
     ran = memd("judge", third, first, "compatible", "--reason", "both may be")
     stays = f"  #{first} stays hidden, superseded by #{second}"

@@ -78,9 +78,7 @@ def test_a_model_that_never_answered_has_no_figures():
 
 
 def test_a_degraded_status_begins_with_its_reasons():
-    text = format_text(
-        HEALTHY | {"health": "degraded", "reasons": ["indexer is backing off: no"]}
-    )
+    text = format_text(HEALTHY | {"health": "degraded", "reasons": ["indexer is backing off: no"]})
     assert text.splitlines()[1] == "  - indexer is backing off: no"
 
 
@@ -133,8 +131,7 @@ def test_the_json_of_a_daemon_matches_the_documented_schema(served):
     ran = served.run("status", "--json")
     assert ran.status == 0, ran.out
     found = DaemonStatus.model_validate(
-        ran.json
-        | {"vault": ran.json["vault"] | {"schema_version": ran.json["vault"]["schema"]}}
+        ran.json | {"vault": ran.json["vault"] | {"schema_version": ran.json["vault"]["schema"]}}
     )
     assert found.health == "healthy"
     assert [room.name for room in found.rooms] == [
@@ -160,17 +157,9 @@ def test_a_running_daemon_is_healthy(served):
             "",
             "shop, because it is the git repository's top level",
         ),
-        (
-            "projects.toml says so for ~/shop",
-            "",
-            "shop, because projects.toml says so for ~/shop",
-        ),
+        ("projects.toml says so for ~/shop", "", "shop, because projects.toml says so for ~/shop"),
         ("the session has no directory", "", "shop, because the session has no directory"),
-        (
-            "x",
-            "switched off for project shop",
-            "shop, because x; switched off for project shop",
-        ),
+        ("x", "switched off for project shop", "shop, because x; switched off for project shop"),
     ],
 )
 def test_the_project_of_a_directory_has_a_reason(reason, switch, text):
@@ -182,10 +171,7 @@ def test_the_project_of_a_directory_has_a_reason(reason, switch, text):
 def test_status_names_the_project_of_the_directory(served):
     found = served.run("status", "--json").json["here"]
     assert found["name"] == served.home.name
-    assert (
-        f"here       {served.home.name}, because it is the directory"
-        in served.run("status").out
-    )
+    assert f"here       {served.home.name}, because it is the directory" in served.run("status").out
 
 
 def test_an_older_daemon_is_asked_without_a_directory(monkeypatch, tmp_path):

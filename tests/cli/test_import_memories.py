@@ -52,8 +52,7 @@ def found(memd):
         return [
             hit
             for hit in hits
-            if word in hit["title"] + hit["body"]
-            and all(hit[k] == v for k, v in wanted.items())
+            if word in hit["title"] + hit["body"] and all(hit[k] == v for k, v in wanted.items())
         ]
 
     return found
@@ -93,8 +92,7 @@ def test_a_folder_of_notes_follows_its_changes_and_keeps_its_history(memd, found
     assert found("Wobble") == []
     assert len(found("snark")) == 1
     assert (
-        f"superseded by #{found('Wibble')[0]['id']} (read-again)"
-        in memd("why", wibble["id"]).out
+        f"superseded by #{found('Wibble')[0]['id']} (read-again)" in memd("why", wibble["id"]).out
     )
     assert "gone" not in memd("import", "markdown", notes).out
 
@@ -157,9 +155,7 @@ def test_claude_mem_s_rows_keep_their_time_session_and_files(memd, found, tmp_pa
     assert "observations m-new 7" in memd("why", hit["id"]).out
     assert found("qwertz")[0]["project"] == "global"
     assert "1 unchanged" in memd("import", "claude-mem").out
-    owner.execute(
-        "UPDATE observations SET narrative = 'The zzyzx totals were wrong.' WHERE id = 7"
-    )
+    owner.execute("UPDATE observations SET narrative = 'The zzyzx totals were wrong.' WHERE id = 7")
     third = memd("import", "claude-mem")
     assert "memories: 1 new; 2 already known; 1 older replaced\n" in third.out
     assert len(found("zzyzx")) == 1
@@ -195,8 +191,7 @@ def test_the_user_s_word_on_the_project_moves_what_was_imported_before(memd, fou
     assert "memories: 1 new; 1 older replaced\n" in moved.out
     assert [hit["project"] for hit in found("bandersnatch")] == ["global"]
     assert (
-        "1 unchanged"
-        in memd("import", "markdown", tmp_path / "notes", "--project", "global").out
+        "1 unchanged" in memd("import", "markdown", tmp_path / "notes", "--project", "global").out
     )
     named = memd("import", "markdown", tmp_path / "notes", "--project", ".")
     assert "memories: 1 new; 1 older replaced\n" in named.out

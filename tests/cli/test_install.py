@@ -45,9 +45,7 @@ def test_installing_prints_what_it_wrote_and_the_name_of_the_backup(alone, home)
     assert f"wrote {home / '.claude' / 'settings.json'} (backup: settings.json.memd-" in ran.out
     (copy,) = (home / ".claude").glob("*.bak")
     assert copy.read_text(encoding="utf-8") == '{"model": "x"}\n'
-    server = json.loads((home / ".claude.json").read_text(encoding="utf-8"))["mcpServers"][
-        "memd"
-    ]
+    server = json.loads((home / ".claude.json").read_text(encoding="utf-8"))["mcpServers"]["memd"]
     assert Path(server["command"]).is_absolute()
     assert server["env"]["MEMD_HOME"]
 
@@ -164,8 +162,7 @@ def plan(tmp_path):
 def test_commands_come_before_and_after_the_change(plan, tmp_path, capsys):
     install.carry_out(plan)
     seen = [
-        tmp_path.with_name(f"{tmp_path.name}.{when}").read_text()
-        for when in ("before", "after")
+        tmp_path.with_name(f"{tmp_path.name}.{when}").read_text() for when in ("before", "after")
     ]
     assert seen == ["", "file\n"]
     out = capsys.readouterr().out.splitlines()

@@ -111,9 +111,7 @@ def test_a_dry_run_shows_what_would_be_freed():
 
 
 def test_a_vacuum_names_what_it_dropped_and_freed():
-    assert list(maintenance._format_vacuum(vacuum_report(("a\x1bb", 1, 9), after=25 * MB)))[
-        1:
-    ] == [
+    assert list(maintenance._format_vacuum(vacuum_report(("a\x1bb", 1, 9), after=25 * MB)))[1:] == [
         "dropped ab: 1 vector, 9 B",
         "freed 15.0 MB: 40.0 MB → 25.0 MB",
     ]

@@ -50,20 +50,12 @@ def test_a_noun_follows_its_count():
 def test_a_headline_has_id_kind_date_and_title():
     memory = {"id": 12, "kind": "fix", "at": NOON, "title": "Login\nanswered 500"}
     assert (
-        output.format_headline(memory)
-        == f"#12 fix  {output.format_date(NOON)}  Login answered 500"
+        output.format_headline(memory) == f"#12 fix  {output.format_date(NOON)}  Login answered 500"
     )
 
 
 def test_a_headline_marks_superseded_and_pinned_memories():
-    memory = {
-        "id": 1,
-        "kind": "note",
-        "at": NOON,
-        "title": "t",
-        "superseded_by": 7,
-        "pinned_at": 1,
-    }
+    memory = {"id": 1, "kind": "note", "at": NOON, "title": "t", "superseded_by": 7, "pinned_at": 1}
     assert output.format_headline(memory).endswith("t  (superseded by #7)  (pinned)")
 
 
@@ -216,10 +208,7 @@ def test_an_event_is_named_by_its_tool_or_kind():
 
 def test_a_memory_without_edges_is_one_node():
     assert list(output.format_tree(why())) == ["#12 “Login”"]
-    assert list(output.format_dot(why()))[-2:] == [
-        '  n0 [label="#12 “Login”", penwidth="2"];',
-        "}",
-    ]
+    assert list(output.format_dot(why()))[-2:] == ['  n0 [label="#12 “Login”", penwidth="2"];', "}"]
 
 
 def test_the_dot_has_a_line_for_each_node_and_each_edge():

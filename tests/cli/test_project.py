@@ -41,13 +41,9 @@ def test_two_projects_are_shown_merged_and_renamed(memd, shared_machine):
     assert text.startswith("ledger, because it is the git repository's top level\n")
     assert "nothing yet" in text
     memd("remember", "The build needs make.", "--topic-key", "build.command")
-    memd(
-        "remember", "The build needs just.", "--topic-key", "build.command", where="ledger-api"
-    )
+    memd("remember", "The build needs just.", "--topic-key", "build.command", where="ledger-api")
     assert "1 memory, 0 sessions, 0 events" in memd("project", "show", "ledger").out
-    assert (
-        memd("project", "show", "../ledger-api").out == memd("project", where="ledger-api").out
-    )
+    assert memd("project", "show", "../ledger-api").out == memd("project", where="ledger-api").out
 
     listed = memd("project", "list").out
     assert "ledger-api  1 memory, 0 sessions, 0 events, last 20" in listed

@@ -89,9 +89,7 @@ def test_the_control_call_takes_a_focus_and_a_relevance_gate():
     asked = {"query": "which tests run", "project": "all"}
     (hit, *_) = daemon_call.call("memd/search", **asked, focus=["auth.py"])["hits"]
     assert {"name": "focus", "value": 1.4, "op": "*"} in hit["parts"]
-    strong = daemon_call.call(
-        "memd/search", query="login answers 500", project="all", surface={}
-    )
+    strong = daemon_call.call("memd/search", query="login answers 500", project="all", surface={})
     assert strong["hits"][0]["coverage"] >= 0.4
     weak = daemon_call.call(
         "memd/search", query="zebra crossing tests", project="all", surface={"floor": 0.9}
@@ -170,9 +168,7 @@ def test_a_timeline_marks_the_time_asked_for(memd):
 
 
 def test_a_wrong_timeline_is_refused(memd):
-    assert (
-        "--kind: there is no 'foo'; there are decision" in memd("timeline", "--kind", "foo").err
-    )
+    assert "--kind: there is no 'foo'; there are decision" in memd("timeline", "--kind", "foo").err
     ran = memd("timeline", "--days", "2", "--before", "1")
     assert (ran.status, "leave out --before and --after" in ran.err) == (1, True)
 
@@ -214,9 +210,7 @@ def test_days_have_their_dates_and_sessions(memd):
     day = dt.datetime.fromtimestamp(rows[0]["summary"]["at"] / 1000).date()  # noqa: DTZ006
     ran = memd("timeline", "--days", "2", "--at", day, "--project", "all")
     assert ran.status == 0
-    assert any(
-        line.startswith("── ") and line.endswith(str(day)) for line in ran.out.splitlines()
-    )
+    assert any(line.startswith("── ") and line.endswith(str(day)) for line in ran.out.splitlines())
     assert "── session “" in ran.out
     assert "→" not in ran.out
 

@@ -28,16 +28,12 @@ class Vault:
         self.project_id = self.project("/a")
 
     def project(self, key):
-        return self.db.write_now(
-            lambda tx: projects.ensure_project(tx, key, key, "", self.clock())
-        )
+        return self.db.write_now(lambda tx: projects.ensure_project(tx, key, key, "", self.clock()))
 
     def session(self, key="s", project_id=None):
         ref = SessionRef("claude-code", key, "/a")
         return self.db.write_now(
-            lambda tx: projects.ensure_session(
-                tx, ref, project_id or self.project_id, self.clock()
-            )
+            lambda tx: projects.ensure_session(tx, ref, project_id or self.project_id, self.clock())
         )
 
     def put(

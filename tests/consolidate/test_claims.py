@@ -57,8 +57,7 @@ def test_a_log_stamp_at_the_head_of_a_line_is_dropped():
 def test_a_text_falls_into_sentences_and_clauses():
     reading = parse_claims("Use Redis, not SQLite. It is quick\nand small.")
     said = [
-        [" ".join(t.text for t in clause) for clause in sentence]
-        for sentence in reading.sentences
+        [" ".join(t.text for t in clause) for clause in sentence] for sentence in reading.sentences
     ]
     assert said == [["Use Redis", "not SQLite"], ["It is quick and", "small"]]
 

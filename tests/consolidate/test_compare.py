@@ -60,11 +60,7 @@ DIFFERENT = [
     ("You can skip it", "You skip it", "qualifier"),
     ("x = y", "y = x", "direction"),
     ("Diff old file and new file", "Diff new file and old file", "order"),
-    (
-        "Primary cache and disk for search index",
-        "Search index for primary cache and disk",
-        "order",
-    ),
+    ("Primary cache and disk for search index", "Search index for primary cache and disk", "order"),
     ("Deploy to main", "Deploy only to main", "qualifier"),
     ("Deploy to main only after a review", "Deploy only to main after a review", "qualifier"),
     ("Restart only the worker", "Restart the only worker", "qualifier"),
@@ -167,9 +163,7 @@ def test_a_changed_number_always_refuses(head, was, now, tail):
     assume(was != now)
     numbers = {int(word) for word in f"{head} {tail}".split() if word.isdigit()}
     assume(not {was, now} & numbers)
-    assert not compare(
-        f"{head} wait {was} ticks {tail}", f"{head} wait {now} ticks {tail}"
-    ).agrees
+    assert not compare(f"{head} wait {was} ticks {tail}", f"{head} wait {now} ticks {tail}").agrees
 
 
 @given(TEXTS)

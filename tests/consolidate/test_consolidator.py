@@ -337,7 +337,9 @@ async def test_a_whole_run_is_undone_and_not_repeated(vault, consolidator, clock
 
 
 LEARNED = Space("ollama", "m", "1", 768, "d1")
-PARAPHRASE = "The {car} lost its {database} connection after the {deploy} on Monday and recovered at noon"
+PARAPHRASE = (
+    "The {car} lost its {database} connection after the {deploy} on Monday and recovered at noon"
+)
 ONE = PARAPHRASE.format(car="car", database="sqlite", deploy="deploy")
 OTHER = PARAPHRASE.format(car="vehicle", database="persistence", deploy="rollout")
 
@@ -412,9 +414,7 @@ async def test_a_learned_space_that_does_not_lead_is_not_asked(vault, clock, nud
     assert (await make(vault, clock, nudges).tick()).pairs == 0
 
 
-async def test_a_memory_waits_one_tick_for_its_learned_vector_and_no_longer(
-    vault, consolidator
-):
+async def test_a_memory_waits_one_tick_for_its_learned_vector_and_no_longer(vault, consolidator):
     vault.index._active_from = 0.1
     vault.put(ONE)
     await learn(vault)

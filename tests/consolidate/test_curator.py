@@ -56,11 +56,7 @@ async def test_a_title_is_one_short_line(vault, curator, text, title):
 
 async def test_a_secret_never_reaches_the_vault(vault, curator):
     secret = dataclasses.replace(
-        NOTE,
-        text="it is hunter2",
-        title="hunter2!",
-        tags=("hunter2",),
-        files=("/hunter2.py",),
+        NOTE, text="it is hunter2", title="hunter2!", tags=("hunter2",), files=("/hunter2.py",)
     )
     summary = vault.get((await curator.remember(secret)).id)
     assert "hunter2" not in str(summary)
@@ -85,9 +81,7 @@ async def test_an_invalid_memory_is_refused_with_advice(vault, curator, nudges, 
     assert nudges == []
 
 
-async def test_of_several_memories_all_are_written_or_none_and_the_bad_one_is_named(
-    vault, curator
-):
+async def test_of_several_memories_all_are_written_or_none_and_the_bad_one_is_named(vault, curator):
     with pytest.raises(BadRequest, match="memory 2 of 2: text: empty"):
         await curator.remember_many([NOTE, NewMemory("")])
     assert vault.live() == []
@@ -96,9 +90,7 @@ async def test_of_several_memories_all_are_written_or_none_and_the_bad_one_is_na
 
 
 async def test_half_a_character_and_nul_do_no_harm(vault, curator):
-    kept = await curator.remember(
-        dataclasses.replace(NOTE, text="a\ud800b\0c", tags=("\ud800",))
-    )
+    kept = await curator.remember(dataclasses.replace(NOTE, text="a\ud800b\0c", tags=("\ud800",)))
     assert vault.get(kept.id).body == "a?bc"
 
 
@@ -136,10 +128,7 @@ async def test_a_dry_run_forgets_nothing_and_reports_the_same(vault, curator, nu
 
 async def test_nothing_of_a_forgotten_text_stays_in_any_table(vault, curator):
     odd = dataclasses.replace(
-        NOTE,
-        text="the xylophonist wrote zzyzx",
-        tags=("qqfrobnicate",),
-        files=("/p/mxyzptlk.py",),
+        NOTE, text="the xylophonist wrote zzyzx", tags=("qqfrobnicate",), files=("/p/mxyzptlk.py",)
     )
     number = (await curator.remember(odd)).id
     await vault.indexer.settle()
@@ -148,16 +137,13 @@ async def test_nothing_of_a_forgotten_text_stays_in_any_table(vault, curator):
 
     def everything(tx):
         names = [
-            name
-            for (name,) in tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
+            name for (name,) in tx.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")
         ]
         return [str(row) for name in names for row in tx.execute(f'SELECT * FROM "{name}"')]  # noqa: S608  # the schema's own names
 
     rows = vault.db.read_now(everything)
     text = "\n".join(rows)
-    assert not [
-        word for word in ("xylophon", "zzyzx", "qqfrobnicate", "mxyzptlk") if word in text
-    ]
+    assert not [word for word in ("xylophon", "zzyzx", "qqfrobnicate", "mxyzptlk") if word in text]
 
 
 async def test_no_word_of_an_event_stays_once_its_memory_is_forgotten(vault, curator):
@@ -192,9 +178,7 @@ async def test_two_origins_named_by_secrets_stay_apart_when_redacted(vault, cura
     assert (await curator.remember(note("pass hunter2", "three"))).superseded == (one.id,)
 
 
-async def test_memories_missing_from_a_file_expire_and_the_index_is_nudged(
-    vault, curator, nudges
-):
+async def test_memories_missing_from_a_file_expire_and_the_index_is_nudged(vault, curator, nudges):
     kept = await curator.remember(dataclasses.replace(NOTE, origin=Origin("/a.md", "x")))
     assert await curator.withdraw("/a.md", {kept.id}) == ()
     assert nudges == [1]

@@ -18,9 +18,7 @@ def old(**change):
 
 
 def new(number=2, **change):
-    return dataclasses.replace(
-        OLD, id=number, uid=f"u{number}", **{"at": 100 + number, **change}
-    )
+    return dataclasses.replace(OLD, id=number, uid=f"u{number}", **{"at": 100 + number, **change})
 
 
 def decide_pair(newer, older=OLD, cosine=0.97):
@@ -114,9 +112,7 @@ def test_refusals_are_counted_by_aspect():
 
 def test_two_texts_of_one_form_are_decided_without_a_cosine():
     assert decide_pair(new(), cosine=None).type is SUPERSEDES
-    decision = decide_pair(
-        new(body="We do not cache user profiles for 30 seconds"), cosine=None
-    )
+    decision = decide_pair(new(body="We do not cache user profiles for 30 seconds"), cosine=None)
     assert (decision.type, decision.cosine) == (EdgeType.CONTRADICTS, None)
 
 
@@ -128,11 +124,7 @@ def test_the_same_words_in_another_relation_do_not_make_two_memories_similar():
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        ", in 64 MB",
-        ". It does not help much with avatars, orders or invoices.",
-    ],
+    "more", [", in 64 MB", ". It does not help much with avatars, orders or invoices."]
 )
 def test_a_detail_that_only_one_text_has_is_no_contradiction(more):
     assert decide_type(new(body=OLD.body + more)) is EdgeType.SIMILAR_TO
@@ -140,12 +132,9 @@ def test_a_detail_that_only_one_text_has_is_no_contradiction(more):
 
 def test_a_title_that_only_begins_the_text_is_ignored():
     older = old(
-        title="Use Redis for sessions, because…",
-        body="Use Redis for sessions, because it expires",
+        title="Use Redis for sessions, because…", body="Use Redis for sessions, because it expires"
     )
-    newer = new(
-        title="Because it expires, use…", body="Because it expires, use Redis for sessions"
-    )
+    newer = new(title="Because it expires, use…", body="Because it expires, use Redis for sessions")
     assert decide_type(newer, older) is SUPERSEDES
     assert join_title("A title", "a body") == "A title\na body"
     assert join_title("", "a body") == "a body"

@@ -64,9 +64,7 @@ async def test_an_empty_plan_names_no_backup(eraser):
     assert (planned.count, planned.backups) == (0, ())
 
 
-async def test_a_selection_that_has_changed_since_the_dry_run_is_not_erased(
-    vault, eraser, session
-):
+async def test_a_selection_that_has_changed_since_the_dry_run_is_not_erased(vault, eraser, session):
     meant = ForgetSelection(bounds=ErasureBounds(session_id=session[0]))
     planned = await eraser.forget(meant, dry_run=True)
     vault.put("one more", session_id=session[0])
@@ -110,9 +108,7 @@ async def test_many_memories_are_forgotten_in_slices_and_reported_briefly(vault,
     ids = [vault.put(f"fact {n}", at=n) for n in range(450)]
     staying = vault.put("stays", at=10**15)
     vault.supersede(ids[0], vault.put("hidden", at=10**15))
-    done = await eraser.forget(
-        ForgetSelection(bounds=ErasureBounds(until=10**10)), dry_run=False
-    )
+    done = await eraser.forget(ForgetSelection(bounds=ErasureBounds(until=10**10)), dry_run=False)
     assert (done.count, len(done.summaries), len(done.revived)) == (450, 200, 1)
     assert vault.live() == [staying, *done.revived]
 
@@ -172,8 +168,7 @@ async def test_nothing_is_left_of_what_was_moved_from_page_to_page_before_it_was
 ):
     words = [rare(number) for number in range(600)]
     ids = [
-        vault.put(f"We chose {word}.", title=f"Chose {word}", kind=Kind.DECISION)
-        for word in words
+        vault.put(f"We chose {word}.", title=f"Chose {word}", kind=Kind.DECISION) for word in words
     ]
     await eraser.forget(ForgetSelection(ids=tuple(ids[::2])), dry_run=False)
     files = Path(vault.db.path).parent.glob(f"{Path(vault.db.path).name}*")

@@ -31,11 +31,7 @@ async def test_with_a_memory_go_its_text_vectors_edges_and_events(vault, forget)
     await vault.indexer.settle()
     uid = vault.get(number).uid
     result = forget(number)
-    assert ([s.id for s in result.summaries], result.events, result.also_in) == (
-        [number],
-        1,
-        (),
-    )
+    assert ([s.id for s in result.summaries], result.events, result.also_in) == ([number], 1, ())
     assert vault.get(number) is None
     assert vault.db.read_now(lambda tx: events.events_by_ids(tx, [event])) == {}
     assert vault.db.read_now(fulltext.count_passages) == 0
@@ -51,9 +47,7 @@ def test_an_event_that_another_memory_needs_stays_and_is_named(vault, forget):
         vault.derives(number, event)
     result = forget(one)
     assert (result.events, result.also_in) == (1, (other,))
-    assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared, own]))) == [
-        shared
-    ]
+    assert list(vault.db.read_now(lambda tx: events.events_by_ids(tx, [shared, own]))) == [shared]
     assert forget(other).events == 1
 
 

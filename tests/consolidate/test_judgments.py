@@ -100,9 +100,7 @@ def test_undoing_restores_what_was(vault, judge, undo, pair, relation):
     assert vault.edges(old) == []
 
 
-def test_what_a_rule_had_hidden_shows_when_the_two_hold_beside_each_other(
-    vault, judge, undo, pair
-):
+def test_what_a_rule_had_hidden_shows_when_the_two_hold_beside_each_other(vault, judge, undo, pair):
     old, new = pair
     vault.supersede(new, old)
     done = judge(new, "compatible", old)
@@ -219,17 +217,13 @@ def test_a_dropped_judgment_holds_no_longer(vault, judge, clock, pair):
 
 
 STEPS = st.lists(
-    st.tuples(
-        st.integers(0, 3), st.integers(0, 3), st.sampled_from([*map(str, Stance), "undo"])
-    ),
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.sampled_from([*map(str, Stance), "undo"])),
     max_size=14,
 )
 
 
 @settings(
-    max_examples=40,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(STEPS)
 def test_judgments_in_any_order_make_no_cycle_and_can_all_be_undone(vault, judge, undo, steps):
@@ -241,9 +235,7 @@ def test_judgments_in_any_order_make_no_cycle_and_can_all_be_undone(vault, judge
         elif one != other:
             with contextlib.suppress(BadRequest):
                 undo(ids[one], ids[other])
-        tops = {
-            n: vault.db.read_now(lambda tx, n=n: links.final_superseder(tx, n)) for n in ids
-        }
+        tops = {n: vault.db.read_now(lambda tx, n=n: links.final_superseder(tx, n)) for n in ids}
         assert all(vault.get(top).superseded_by is None for top in tops.values())
     for one, other in itertools.combinations(ids, 2):
         if vault.db.read_now(lambda tx, p=(one, other): store_judgments.stance_between(tx, *p)):

@@ -40,9 +40,9 @@ def rows(*given):
 
 
 def test_a_new_memory_is_paired_with_similar_ones_of_its_project():
-    found = rows(
-        (1, 1, 0, NEAR), (2, 1, 0, NEARER), (3, 2, 0, NEARER), (4, 1, 0, FAR)
-    ).find_pairs([2], 0.95)
+    found = rows((1, 1, 0, NEAR), (2, 1, 0, NEARER), (3, 2, 0, NEARER), (4, 1, 0, FAR)).find_pairs(
+        [2], 0.95
+    )
     assert [(a, b) for a, b, _ in found] == [(1, 2)]
     assert found[0][2] == pytest.approx(0.995, abs=1e-3)
 
@@ -64,9 +64,7 @@ def test_the_least_alike_passages_count():
 
 
 def test_another_number_of_passages_is_another_memory():
-    assert (
-        rows((1, 1, 0, NEARER), (1, 1, 1, NEARER), (2, 1, 0, NEARER)).find_pairs([2], 0.9) == []
-    )
+    assert rows((1, 1, 0, NEARER), (1, 1, 1, NEARER), (2, 1, 0, NEARER)).find_pairs([2], 0.9) == []
 
 
 def test_of_many_copies_each_new_memory_has_a_few_pairs():
@@ -146,9 +144,7 @@ def test_case_punctuation_filler_and_stamps_change_no_hash(other):
     assert of("Use Redis for sessions.") == of(other)
 
 
-@pytest.mark.parametrize(
-    "other", ["Use Postgres for sessions", "Use Redis for 30 sessions", ""]
-)
+@pytest.mark.parametrize("other", ["Use Postgres for sessions", "Use Redis for 30 sessions", ""])
 def test_another_word_is_another_hash(other):
     assert of("Use Redis for sessions") != of(other)
 
@@ -194,12 +190,8 @@ def test_a_memory_with_little_in_common_is_no_candidate():
 
 def test_a_pair_that_a_rule_decides_is_no_candidate():
     assert not ask(Neighbour(said("the retry limit, of the gateway: is 5!", 2), 0.99))
-    assert not ask(
-        Neighbour(said("The retry limit of the gateway is 3", 2, superseded_by=7), 0.9)
-    )
-    assert not ask(
-        Neighbour(said("The retry limit of the gateway is 3", 2, expires_at=NOW), 0.9)
-    )
+    assert not ask(Neighbour(said("The retry limit of the gateway is 3", 2, superseded_by=7), 0.9))
+    assert not ask(Neighbour(said("The retry limit of the gateway is 3", 2, expires_at=NOW), 0.9))
     assert not ask(Neighbour(MINE, 1.0))
 
 
@@ -216,8 +208,7 @@ def test_what_happened_in_a_turn_competes_with_nothing():
 
 def test_only_the_most_similar_few_are_candidates_best_first():
     near = [
-        Neighbour(said(f"The retry limit of the gateway is {n}", n), n / 100)
-        for n in range(70, 80)
+        Neighbour(said(f"The retry limit of the gateway is {n}", n), n / 100) for n in range(70, 80)
     ]
     found = ask(*near)
     assert len(found) == CANDIDATES_MAX

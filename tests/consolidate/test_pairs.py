@@ -17,9 +17,7 @@ from memd.consolidate.consolidator import Consolidator
 
 PAIRS = [
     json.loads(line)
-    for line in (Path(__file__).parents[1] / "data" / "pairs.jsonl")
-    .read_text("utf-8")
-    .splitlines()
+    for line in (Path(__file__).parents[1] / "data" / "pairs.jsonl").read_text("utf-8").splitlines()
 ]
 DRESS = {"case", "punctuation", "order", "timestamp", "filler"}
 """Classes whose duplicates must be found whatever their cosine."""

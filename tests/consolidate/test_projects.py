@@ -34,9 +34,7 @@ async def test_everything_moves_and_is_indexed_again(vault, db, curator, other, 
     vault.event("hello", session)
     number = vault.put("a body", session_id=session)
     db.write_now(
-        lambda tx: fulltext.remove_changes(
-            tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)]
-        )
+        lambda tx: fulltext.remove_changes(tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)])
     )
     done = await curator.merge("/a", "/b", dry_run=False)
     assert (done.sessions, done.memories, done.events, done.aliases) == (1, 1, 1, ("/a",))
@@ -49,9 +47,7 @@ async def test_everything_moves_and_is_indexed_again(vault, db, curator, other, 
     assert nudges == [1]
 
 
-async def test_a_dry_run_reports_the_same_and_changes_nothing(
-    vault, db, curator, other, nudges
-):
+async def test_a_dry_run_reports_the_same_and_changes_nothing(vault, db, curator, other, nudges):
     vault.put("old", topic_key="t", at=1)
     vault.put("new", topic_key="t", at=2, project_id=other)
     would = await curator.merge("/a", "/b", dry_run=True)
@@ -95,14 +91,10 @@ async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator
 @pytest.mark.usefixtures("other")
 async def test_a_switch_moves_along_unless_the_other_project_has_one(vault, db, curator):
     vault.project("/c")
-    db.write_now(
-        lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/a", False, False, 1)
-    )
+    db.write_now(lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/a", False, False, 1))
     done = await curator.merge("/a", "/b", dry_run=False)
     assert done.switch == "switched off: holds for /b from then on"
-    db.write_now(
-        lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/c", True, False, 2)
-    )
+    db.write_now(lambda tx: projects.put_switch(tx, projects.PROJECT_SCOPE, "/c", True, False, 2))
     done = await curator.merge("/b", "/c", dry_run=False)
     assert done.switch == "switched off: gives way to what was said of /c"
     assert done.aliases == ("/b", "/a")

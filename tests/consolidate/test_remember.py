@@ -42,12 +42,7 @@ def test_a_new_value_of_a_topic_supersedes_the_old_one_at_once(vault, say, clock
     old, new = say(), say(text="Eats everything")
     assert (new.outcome, new.superseded) == ("superseded", (old.id,))
     (one,) = vault.supersessions(old.id)
-    assert (one.newer_id, one.rule, one.cosine, one.at) == (
-        new.id,
-        TOPIC_KEY_RULE,
-        None,
-        clock(),
-    )
+    assert (one.newer_id, one.rule, one.cosine, one.at) == (new.id, TOPIC_KEY_RULE, None, clock())
 
 
 def test_a_topic_is_a_slot_of_one_kind_and_one_project(vault, say):
@@ -159,8 +154,7 @@ def test_a_memory_belongs_to_its_session_and_a_global_one_creates_none(vault, sa
         == vault.project_id
     )
     assert (
-        vault.get(say(text="Everywhere", project_key=None, session=ref).id).session_id
-        == session_id
+        vault.get(say(text="Everywhere", project_key=None, session=ref).id).session_id == session_id
     )
     unknown = say(text="Nowhere", project_key=None, session=SessionRef("claude-code", "s2"))
     assert vault.get(unknown.id).session_id is None
@@ -220,9 +214,7 @@ def test_a_repeated_memory_hides_what_was_judged_to_replace_it(vault, say, clock
     back = say(topic_key=None)
     assert (back.outcome, back.superseded) == ("revived", (new.id,))
     assert vault.supersessions(new.id)[-1].rule == SAID_AGAIN_RULE
-    assert (
-        vault.db.read_now(lambda tx: store_judgments.stance_between(tx, old.id, new.id)) is None
-    )
+    assert vault.db.read_now(lambda tx: store_judgments.stance_between(tx, old.id, new.id)) is None
     again = say(text="Eats fish on Fridays", topic_key=None)
     assert (again.outcome, again.superseded) == ("revived", (old.id,))
 

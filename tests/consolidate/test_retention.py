@@ -41,9 +41,7 @@ def days(clock, count=1.0):
     clock.advance(ms=int(count * DAY_MS))
 
 
-async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays(
-    vault, keep, old
-):
+async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays(vault, keep, old):
     prompt, call, number = old
     before = payload(vault, prompt)
     preview = await keep().preview()
@@ -60,9 +58,7 @@ async def test_an_old_tool_event_is_cut_down_to_what_is_cited_and_a_prompt_stays
     assert (await keep().apply()).is_empty
 
 
-async def test_young_and_pending_events_and_those_that_the_settings_spare_stay(
-    vault, keep, clock
-):
+async def test_young_and_pending_events_and_those_that_the_settings_spare_stay(vault, keep, clock):
     young = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     clock.advance(s=100 * 86_400)
     assert (await keep().apply()).is_empty, "it was not distilled"
@@ -149,9 +145,7 @@ async def test_a_first_preview_that_a_wrong_clock_made_is_made_again(keep, clock
     assert retention.status()["last"]["compacted"] == 1
 
 
-async def test_after_a_long_pause_there_is_a_preview_and_a_week_later_a_round(
-    vault, keep, clock
-):
+async def test_after_a_long_pause_there_is_a_preview_and_a_week_later_a_round(vault, keep, clock):
     retention = keep()
     number = vault.event(None, kind=EventKind.TOOL_RESULT, tool_response={"stdout": OUTPUT})
     vault.db.write_now(lambda tx: events.mark_distilled(tx, [number]))

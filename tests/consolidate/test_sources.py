@@ -46,9 +46,7 @@ def forget(vault, clock):
 
 def list_origins(vault, number):
     return [
-        (edge.type.value, edge.to_id)
-        for edge in vault.edges(number)
-        if edge.to_kind == "origin"
+        (edge.type.value, edge.to_id) for edge in vault.edges(number) if edge.to_kind == "origin"
     ]
 
 

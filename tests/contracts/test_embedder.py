@@ -95,9 +95,7 @@ async def test_a_question_is_nearest_to_the_text_that_answers_it(embedder):
 async def test_lone_surrogates_and_very_long_texts_are_embedded_like_any_other(embedder):
     found = await embedder.documents(["broken \ud800 text", "word " * 20_000, "x" * 100_000])
     assert np.allclose(np.linalg.norm(found, axis=1), 1, atol=1e-5)
-    assert np.linalg.norm(await embedder.query("word \udfff" * 9_000)) == pytest.approx(
-        1, abs=1e-5
-    )
+    assert np.linalg.norm(await embedder.query("word \udfff" * 9_000)) == pytest.approx(1, abs=1e-5)
 
 
 async def test_the_space_says_what_the_vectors_can_be_compared_with(space):

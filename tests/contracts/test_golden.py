@@ -64,9 +64,7 @@ def key_paths(value, path=""):
             one for key, inner in value.items() for one in key_paths(inner, f"{path}.{key}")
         } or {path}
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return {
-            one for inner in value for one in key_paths(inner, f"{path}[{inner.get('name')}]")
-        }
+        return {one for inner in value for one in key_paths(inner, f"{path}[{inner.get('name')}]")}
     return {path}
 
 

@@ -65,15 +65,8 @@ def test_the_oldest_backups_are_pruned_and_other_files_stay(paths, tmp_path):
     for name in strange:
         (folder / name).touch()
     made = [make(paths, to=str(folder), keep=2, now=AT + n * DAY) for n in range(4)]
-    assert [one.pruned for one in made] == [
-        (),
-        (),
-        (made[0].backup.path,),
-        (made[1].backup.path,),
-    ]
-    assert names(folder) == sorted(
-        [*strange, *(Path(one.backup.path).name for one in made[2:])]
-    )
+    assert [one.pruned for one in made] == [(), (), (made[0].backup.path,), (made[1].backup.path,)]
+    assert names(folder) == sorted([*strange, *(Path(one.backup.path).name for one in made[2:])])
     assert Path(folder).stat().st_mode & 0o777 == 0o755
 
 

@@ -72,10 +72,7 @@ async def test_a_broken_index_is_repaired(vault, vault_doctor):
 
 @pytest.mark.parametrize(
     "statement",
-    [
-        "DELETE FROM passages_fts_data WHERE id > 10",
-        "DELETE FROM turns_fts_data WHERE id > 10",
-    ],
+    ["DELETE FROM passages_fts_data WHERE id > 10", "DELETE FROM turns_fts_data WHERE id > 10"],
 )
 async def test_damaged_full_text_is_rebuilt(vault, vault_doctor, statement):
     break_it(vault, statement)
@@ -281,9 +278,7 @@ def test_an_empty_file_is_a_new_vault_only_where_no_daemon_has_served(paths):
     open_and_close(paths)
     Path(paths.database).write_bytes(b"")
     Path(paths.log).write_text('{"event": "daemon_started"}\n', encoding="utf-8")
-    with pytest.raises(
-        VaultCorrupt, match=r"is empty, and was a vault.*`memd restore --salvage`"
-    ):
+    with pytest.raises(VaultCorrupt, match=r"is empty, and was a vault.*`memd restore --salvage`"):
         open_and_close(paths)
     assert Path(paths.database).read_bytes() == b""
     assert doctor.find_damage(paths).verdict == "problem"

@@ -74,9 +74,7 @@ def test_the_pid_in_the_note_of_a_free_lock_is_not_signalled(paths):
     """A killed daemon leaves its pid in the file; it may belong to another process by now."""
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as innocent:
         Path(paths.lock).parent.mkdir(parents=True)
-        Path(paths.lock).write_text(
-            f'{{"pid": {innocent.pid}, "started_at": 1}}', encoding="utf-8"
-        )
+        Path(paths.lock).write_text(f'{{"pid": {innocent.pid}, "started_at": 1}}', encoding="utf-8")
         process.kill_daemon(paths.lock)
         assert innocent.poll() is None
         innocent.kill()
@@ -197,10 +195,7 @@ def test_a_holder_without_a_readable_note_still_holds(lock):
     with process.hold_lock(lock, 1):
         Path(lock).write_text("garbage", encoding="utf-8")
         assert process.find_lock_holder(lock) == process.LockHolder(0, 0)
-        with (
-            pytest.raises(AlreadyRunning, match="another process"),
-            process.hold_lock(lock, 1),
-        ):
+        with pytest.raises(AlreadyRunning, match="another process"), process.hold_lock(lock, 1):
             pytest.fail("both hold it")
 
 

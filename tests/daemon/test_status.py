@@ -107,10 +107,7 @@ async def test_the_ledger_has_the_reasons_for_what_was_not_stored(db, report_onc
     await db.write(lambda tx: ledger.record_receipts(tx, "live", entries))
     books = (await report_once(db))["books"]
     assert books["balanced"]
-    assert books["reasons"] == {
-        "filtered": {"ignored path": 1},
-        "refused": {"not an object": 1},
-    }
+    assert books["reasons"] == {"filtered": {"ignored path": 1}, "refused": {"not an object": 1}}
 
 
 async def test_a_ledger_that_does_not_balance_is_a_reason(db, report_once):
@@ -248,11 +245,7 @@ def test_the_provider_is_active_since_its_space_answers():
     tracker.describe(HASHING, READY, {"done": 1, "missing": 3}, 10)
     first = tracker.describe(SPACE, READY, {"done": 4, "missing": 0}, 20)
     later = tracker.describe(SPACE, READY, {"done": 4, "missing": 0}, 30)
-    assert (first.active, first.space, first.why) == (
-        "ollama",
-        SPACE,
-        "nomic-embed-text answers",
-    )
+    assert (first.active, first.space, first.why) == ("ollama", SPACE, "nomic-embed-text answers")
     assert (first.since, later.since) == (20, 20)
     assert later.learned.coverage == 1.0
 

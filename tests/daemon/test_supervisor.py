@@ -143,9 +143,7 @@ async def test_leaving_the_block_stops_every_worker():
 
 @pytest.mark.usefixtures("quick")
 async def test_a_minute_of_health_resets_the_backoff():
-    clock = iter(
-        [0, 1, 2, 3, 4, 100, 101]
-    )  # started and crashed, three times; the third lasted
+    clock = iter([0, 1, 2, 3, 4, 100, 101])  # started and crashed, three times; the third lasted
     worker = ScriptedWorker("indexer", ValueError("1"), ValueError("2"), ValueError("3"))
     async with supervise(hide, seconds=lambda: next(clock)) as supervisor:
         supervisor.start(worker)

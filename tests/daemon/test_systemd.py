@@ -17,12 +17,7 @@ from memd.client import Client
 from memd.daemon import process as daemon_process
 from memd.daemon import systemd
 from memd.daemon.process import wait_until
-from memd.daemon.systemd import (
-    NO_MANAGER,
-    ManagerNotifier,
-    ServiceManager,
-    take_from_environment,
-)
+from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager, take_from_environment
 from memd.errors import ConfigError
 from memd.installers import service
 from memd.paths import Paths
@@ -158,9 +153,7 @@ def test_systemd_without_a_socket_and_launchd_are_told_apart():
 
 
 def test_assignments_are_sent_in_one_message(manager_socket):
-    ServiceManager(notify_address=manager_socket.getsockname()).notify(
-        "READY=1", "STATUS=answers"
-    )
+    ServiceManager(notify_address=manager_socket.getsockname()).notify("READY=1", "STATUS=answers")
     assert manager_socket.recv(100) == b"READY=1\nSTATUS=answers"
 
 

@@ -39,9 +39,7 @@ def test_compilers_and_test_runners_have_a_signature(output, line):
 
 
 def test_any_other_failure_is_told_by_its_last_line():
-    said = command_output.read_error(
-        "Exit code 1\ncat: deploy.yaml: No such file or directory\n"
-    )
+    said = command_output.read_error("Exit code 1\ncat: deploy.yaml: No such file or directory\n")
     assert said.line == "cat: deploy.yaml: No such file or directory"
     assert not said.has_signature
     assert command_output.read_error("Exit code 3").line == ""
@@ -58,8 +56,7 @@ def test_checks_are_told_from_the_rest(command):
 
 
 @pytest.mark.parametrize(
-    "command",
-    ["cat a", "grep -rn pytest .", "ls", "cd /p && git status", "exit 3", "which node"],
+    "command", ["cat a", "grep -rn pytest .", "ls", "cd /p && git status", "exit 3", "which node"]
 )
 def test_looking_is_no_check(command):
     assert command_output.is_read_only(command)
@@ -67,9 +64,7 @@ def test_looking_is_no_check(command):
 
 
 def test_a_command_is_the_same_whatever_pipe_it_ends_in():
-    assert (
-        command_output.normalize_command("cd /p &&  pytest -q 2>&1 | tail -20") == "pytest -q"
-    )
+    assert command_output.normalize_command("cd /p &&  pytest -q 2>&1 | tail -20") == "pytest -q"
     assert command_output.normalize_command("PYTHONPATH=. pytest -q") == "pytest -q"
 
 

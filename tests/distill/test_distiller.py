@@ -254,9 +254,7 @@ async def test_a_slot_that_is_no_longer_drafted_goes_unless_it_is_pinned(home):
     await home.distiller.settle(seq)
     (failure,) = await home.of_kind(Kind.FAILURE)
     await home.db.write(lambda tx: events.forget_events(tx, [seq], AT))
-    await home.happens(
-        make_new_event("stop", at=AT + 2, last_assistant_message="Nothing to see.")
-    )
+    await home.happens(make_new_event("stop", at=AT + 2, last_assistant_message="Nothing to see."))
     await home.db.write(lambda tx: summaries.pin_summary(tx, failure.id, AT))
     await home.distils()
     assert [s.id for s in await home.of_kind(Kind.FAILURE)] == [failure.id]
@@ -269,9 +267,7 @@ async def test_a_slot_that_is_no_longer_drafted_goes_unless_it_is_pinned(home):
 async def test_a_repeated_instruction_strengthens_the_first_and_only_once(home):
     said = "Always run make check before you commit."
     await home.happens(*turn(said, "I will, from this commit on.", session="s1"))
-    await home.happens(
-        *turn(f"please {said.lower()}", "Understood.", session="s2", at=AT + 100)
-    )
+    await home.happens(*turn(f"please {said.lower()}", "Understood.", session="s2", at=AT + 100))
     await home.distils()
     (rule,) = await home.of_kind(Kind.INSTRUCTION)
     assert rule.duplicates == 2
@@ -286,9 +282,7 @@ async def test_a_repeated_instruction_strengthens_the_first_and_only_once(home):
 async def test_a_reversal_that_was_undone_stays_undone(home):
     await home.happens(*recorded(LEDGER))
     await home.distils()
-    (row,) = await home.db.read(
-        lambda tx: tx.execute("SELECT id FROM supersessions").fetchall()
-    )
+    (row,) = await home.db.read(lambda tx: tx.execute("SELECT id FROM supersessions").fetchall())
     await home.db.write(lambda tx: links.undo_supersession(tx, row[0], AT))
     await home.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
     await home.distils()
@@ -337,9 +331,7 @@ async def test_a_forgotten_summary_does_not_come_back(home):
 
 async def test_a_late_event_of_an_old_turn_never_makes_it_poorer(home):
     await home.happens(*turn("Why does the parser recurse?", "Because the grammar is nested."))
-    await home.happens(
-        *turn("And the printer?", "It walks the same tree.", name="t2", at=AT + 50)
-    )
+    await home.happens(*turn("And the printer?", "It walks the same tree.", name="t2", at=AT + 50))
     await home.distils()
     before = [s.title for s in await home.all()]
     await home.happens(
@@ -409,9 +401,7 @@ async def test_a_compaction_saves_what_the_open_turn_has_decided(home):
     answer = "We chose Redis over SQLite because three machines share the sessions."
     await home.happens(
         *turn("Where shall the sessions live?", answer, stop=False),
-        make_new_event(
-            "subagent_stop", at=AT + 1, last_assistant_message=answer, agent_id="a1"
-        ),
+        make_new_event("subagent_stop", at=AT + 1, last_assistant_message=answer, agent_id="a1"),
         make_new_event(prompt="Use Redis, not SQLite: we decided that on Monday.", at=AT + 2),
     )
     await home.distils()
@@ -425,12 +415,7 @@ async def test_a_compaction_saves_what_the_open_turn_has_decided(home):
 async def test_a_check_that_passes_in_a_later_turn_closes_the_failure(home):
     def ran(kind, at, name, **more):
         return make_new_event(
-            kind,
-            at=at,
-            turn=name,
-            tool_name="Bash",
-            tool_input={"command": "pytest -q"},
-            **more,
+            kind, at=at, turn=name, tool_name="Bash", tool_input={"command": "pytest -q"}, **more
         )
 
     failed = ran("tool_failure", AT + 1, "t1", error="ValueError: not enough values")

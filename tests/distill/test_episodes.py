@@ -21,11 +21,7 @@ def test_a_turn_ends_at_its_stop():
 
 
 def test_a_turn_without_a_stop_ends_at_the_next_prompt():
-    events = (
-        make_event(id=1),
-        make_event("tool_result", id=2),
-        make_event(id=3, turn="t2"),
-    )
+    events = (make_event(id=1), make_event("tool_result", id=2), make_event(id=3, turn="t2"))
     assert episodes(*events) == [("t1", [1, 2], "prompt"), ("t2", [3], None)]
 
 
@@ -132,11 +128,7 @@ def test_the_order_of_arrival_never_matters_and_no_event_is_in_two_episodes(rows
 
 
 def test_a_compaction_in_the_midst_of_a_turn_closes_it_at_once():
-    before = (
-        make_event(id=1),
-        make_event("tool_result", id=2),
-        make_event("compact_start", id=3),
-    )
+    before = (make_event(id=1), make_event("tool_result", id=2), make_event("compact_start", id=3))
     assert episodes(*before) == [("t1", [1, 2, 3], "compact")]
     start = make_event("session_start", id=4, turn="t1")
     assert episodes(*before, start) == [("t1", [1, 2, 3, 4], "compact")]

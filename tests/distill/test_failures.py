@@ -1,10 +1,6 @@
 from memd.distill import failures
 from memd.distill.episodes import EpisodeContext, read_story
-from memd.distill.failures import (
-    PassedCheck,
-    find_passed_checks,
-    match_passed_checks,
-)
+from memd.distill.failures import PassedCheck, find_passed_checks, match_passed_checks
 from memd.models import EdgeType, Kind
 from tests.factories import AT, make_event, make_summary
 
@@ -105,9 +101,7 @@ def test_a_swallowed_exit_code_is_a_failure_too():
 
 
 def test_looking_in_vain_and_interrupts_teach_nothing():
-    missing = runs(
-        "cat deploy.yaml", 2, "Exit code 1\ncat: deploy.yaml: No such file or directory"
-    )
+    missing = runs("cat deploy.yaml", 2, "Exit code 1\ncat: deploy.yaml: No such file or directory")
     stopped = make_event(
         "tool_failure",
         id=3,
@@ -118,10 +112,7 @@ def test_looking_in_vain_and_interrupts_teach_nothing():
     )
     assert (
         drafts(
-            missing,
-            runs("grep x y", 4, "Exit code 1"),
-            runs("exit 3", 5, "Exit code 3"),
-            stopped,
+            missing, runs("grep x y", 4, "Exit code 1"), runs("exit 3", 5, "Exit code 3"), stopped
         )
         == []
     )
@@ -143,17 +134,11 @@ def ran(command, *, id=1, output="ok", kind="tool_result", **more):  # noqa: A00
 
 
 def failure(command, *, at=AT, purpose=""):
-    return make_summary(
-        "It failed", f"`{command}`{purpose} failed: ValueError: x\nWhile: y", at=at
-    )
+    return make_summary("It failed", f"`{command}`{purpose} failed: ValueError: x\nWhile: y", at=at)
 
 
 def test_a_check_that_passed_is_told_by_its_last_run():
-    events = (
-        ran("cd /p && pytest -q 2>&1 | tail", id=1),
-        ran("pytest -q", id=5),
-        ran("ls", id=6),
-    )
+    events = (ran("cd /p && pytest -q 2>&1 | tail", id=1), ran("pytest -q", id=5), ran("ls", id=6))
     assert find_passed_checks(events, CONTEXT) == (PassedCheck("pytest -q", 5, AT + 5000),)
 
 

@@ -68,9 +68,7 @@ def test_small_talk_is_recognised(prompt):
     assert sentences.is_small_talk(prompt)
 
 
-@pytest.mark.parametrize(
-    "prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"]
-)
+@pytest.mark.parametrize("prompt", ["ok, rename it to foo", "Nope.py is missing", "run the tests"])
 def test_a_request_is_no_small_talk(prompt):
     assert not sentences.is_small_talk(prompt)
 
@@ -82,9 +80,7 @@ def test_questions_are_recognised_with_and_without_their_mark(text):
     assert sentences.is_question(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["Don't mock time.", "When in doubt, ask.", "Shoulders ache.", ""]
-)
+@pytest.mark.parametrize("text", ["Don't mock time.", "When in doubt, ask.", "Shoulders ache.", ""])
 def test_commands_that_begin_like_questions_are_none(text):
     assert not sentences.is_question(text)
 

@@ -46,17 +46,10 @@ def test_drafts_edges_and_marks_are_written_at_once(db, session):
     lost = DraftEdge(EdgeType.CAUSES, "slot", "fix/7")
     failure = make_draft("Failed", slot="failure/0", kind=Kind.FAILURE, edges=(cause, lost))
     assert put(db, session, failure, fix)["created"] == 2
-    assert edges(db, 1) == {
-        ("1", "derives_from", "event", "1"),
-        ("1", "causes", "summary", "2"),
-    }
+    assert edges(db, 1) == {("1", "derives_from", "event", "1"), ("1", "causes", "summary", "2")}
     assert db.read_now(events.count_pending) == 2
     stored = db.read_now(lambda tx: summaries.get_summary(tx, 1))
-    assert (stored.source, stored.episode, stored.session_id) == (
-        "claude-code",
-        "t1",
-        session.id,
-    )
+    assert (stored.source, stored.episode, stored.session_id) == ("claude-code", "t1", session.id)
 
 
 def test_what_is_captured_begins_below_what_somebody_says_however_certain_the_rule(db, session):
@@ -74,9 +67,7 @@ def test_files_are_linked_only_from_what_a_memory_tells_of(db, session):
     found = tuple(FileLink(path, "/p/b.py", AT, ".b") for path in ("/p/a.py", "/p/c.py"))
     for _ in range(2):
         db.write_now(
-            lambda tx: write_episode(
-                tx, EpisodePlan("t1", (told,), (1,), files=found), session, AT
-            )
+            lambda tx: write_episode(tx, EpisodePlan("t1", (told,), (1,), files=found), session, AT)
         )
     (edge,) = db.read_now(lambda tx: links.edges_at(tx, "file", "/p/b.py"))
     assert (edge.from_id, edge.type, edge.rule, edge.detail) == (
@@ -92,9 +83,7 @@ def test_a_turn_that_turns_out_private_leaves_no_edge_between_its_files(db, sess
     told = make_draft("Changed", edges=(DraftEdge(EdgeType.EDITS, "file", "/p/a.py"),))
     one = FileLink("/p/a.py", "/p/b.py", AT, ".b")
     db.write_now(
-        lambda tx: write_episode(
-            tx, EpisodePlan("t1", (told,), (1,), files=(one,)), session, AT
-        )
+        lambda tx: write_episode(tx, EpisodePlan("t1", (told,), (1,), files=(one,)), session, AT)
     )
     db.write_now(lambda tx: write_episode(tx, EpisodePlan("t1", (), (1,)), session, AT))
     assert db.read_now(lambda tx: links.edges_at(tx, "file", "/p/a.py")) == []
@@ -122,17 +111,13 @@ def test_the_same_rule_from_another_episode_strengthens_it(db, session):
     rule = make_draft("Always run make", slot="instruction/0", kind=Kind.INSTRUCTION)
     put(db, session, rule)
     again = make_draft(
-        "always run  MAKE!",
-        slot="instruction/0",
-        kind=Kind.INSTRUCTION,
-        sources=(Source(2, "b"),),
+        "always run  MAKE!", slot="instruction/0", kind=Kind.INSTRUCTION, sources=(Source(2, "b"),)
     )
     assert put(db, session, again, episode="t2")["strengthened"] == 1
     assert put(db, session, again, episode="t2")["strengthened"] == 0
     assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).duplicates == 2
     assert (
-        put(db, session, make_draft("Always run make", slot="note/0"), episode="t2")["created"]
-        == 1
+        put(db, session, make_draft("Always run make", slot="note/0"), episode="t2")["created"] == 1
     )
 
 
@@ -140,10 +125,7 @@ def test_an_edge_that_another_episode_gave_survives_a_revision(db, session):
     rule = make_draft("Always run make", slot="instruction/0", kind=Kind.INSTRUCTION)
     put(db, session, rule)
     again = make_draft(
-        "Always run make",
-        slot="instruction/0",
-        kind=Kind.INSTRUCTION,
-        sources=(Source(2, "b"),),
+        "Always run make", slot="instruction/0", kind=Kind.INSTRUCTION, sources=(Source(2, "b"),)
     )
     put(db, session, again, episode="t2")
     put(
@@ -183,9 +165,7 @@ def decision(statement, number):
 
 def verdicts(db):
     def found(tx):
-        judged = tx.execute(
-            "SELECT newer_id, older_id, undone_at FROM supersessions"
-        ).fetchall()
+        judged = tx.execute("SELECT newer_id, older_id, undone_at FROM supersessions").fetchall()
         gainsaid = tx.execute(
             "SELECT from_id, to_id FROM edges WHERE type = 'contradicts'"
         ).fetchall()
@@ -302,9 +282,7 @@ def test_what_is_given_up_in_words_is_superseded_and_the_rest_untouched():
 
 
 def test_another_value_without_a_reversal_is_a_contradiction():
-    assert relations(state("We keep sessions in Postgres"), SQLITE, WINDOW) == [
-        (1, "contradicts")
-    ]
+    assert relations(state("We keep sessions in Postgres"), SQLITE, WINDOW) == [(1, "contradicts")]
     assert relations(state("Sessions live in Postgres rather than SQLite"), SQLITE) == [
         (1, "contradicts")
     ]
@@ -373,12 +351,10 @@ def test_a_later_pass_closes_a_failure_once(db, failed):
 
 def test_a_pass_elsewhere_or_before_closes_nothing(db, failed):
     assert (
-        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT + 1)], 2))
-        == 0
+        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT + 1)], 2)) == 0
     )
     assert (
-        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT - 1)], 1))
-        == 0
+        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT - 1)], 1)) == 0
     )
     assert db.write_now(lambda tx: close_failures(tx, [], 1)) == 0
     assert open_ones(db) == [failed]

@@ -16,9 +16,7 @@ EDIT = make_event(
 
 
 def ran(command, number=6, kind="tool_result", **fields):
-    return make_event(
-        kind, id=number, tool_name="Bash", tool_input={"command": command}, **fields
-    )
+    return make_event(kind, id=number, tool_name="Bash", tool_input={"command": command}, **fields)
 
 
 def draft(prompt, answer="", *events, context=CONTEXT):
@@ -31,12 +29,7 @@ def draft(prompt, answer="", *events, context=CONTEXT):
 def test_a_turn_tells_what_was_asked_answered_changed_and_run():
     failed = ran("pytest", 6, "tool_failure", error="Exit code 1\nKeyError: 'a'")
     found = draft(
-        "Please make it quick.",
-        "It is quick now.",
-        EDIT,
-        failed,
-        ran("pytest", 7),
-        ran("ls", 8),
+        "Please make it quick.", "It is quick now.", EDIT, failed, ran("pytest", 7), ran("ls", 8)
     )
     assert found.title == "Make it quick"
     assert found.kind is Kind.CHANGE
@@ -71,10 +64,7 @@ def test_small_talk_commands_and_what_was_redacted_are_no_turn(prompt, answer):
 
 
 def test_a_turn_that_goes_on_after_small_talk_is_named_by_its_answer():
-    assert (
-        draft("go on", "Renamed the parser. All tests pass.", EDIT).title
-        == "Renamed the parser"
-    )
+    assert draft("go on", "Renamed the parser. All tests pass.", EDIT).title == "Renamed the parser"
     assert draft("go on", "", EDIT).title == "Changed a.py"
 
 
@@ -111,8 +101,7 @@ def test_a_compactions_summary_is_kept_without_its_analysis():
 
 def test_a_trivial_compaction_is_not_kept():
     assert (
-        sessions("<analysis>a long story of what was done</analysis><summary>FAKE</summary>")
-        == []
+        sessions("<analysis>a long story of what was done</analysis><summary>FAKE</summary>") == []
     )
 
 

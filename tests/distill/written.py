@@ -27,9 +27,7 @@ class Desk:
         self.clock.advance(s=1)
         found = [self._event(EventKind.PROMPT, name, session, prompt=prompt)]
         if stop:
-            found.append(
-                self._event(EventKind.STOP, name, session, last_assistant_message=answer)
-            )
+            found.append(self._event(EventKind.STOP, name, session, last_assistant_message=answer))
         last = await self.db.write(lambda tx: [_store(tx, event) for event in found][-1])
         await self.distiller.settle(last)
         return next(s for s in await self.all() if s.episode == name and s.rule == "turn")
@@ -38,9 +36,7 @@ class Desk:
         self.clock.advance(ms=1)
         payload = {key: redact_value(value) for key, value in payload.items()}
         key = f"{session}/{name}/{kind}/{payload.get('tool_name')}"
-        return make_new_event(
-            kind, at=self.clock(), turn=name, session=session, key=key, **payload
-        )
+        return make_new_event(kind, at=self.clock(), turn=name, session=session, key=key, **payload)
 
     async def happens(self, name, session="s1", **payload):
         """Something more in a turn, distilled."""

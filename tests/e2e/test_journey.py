@@ -96,9 +96,7 @@ def import_again(daemon):
     assert done.returncode == 0, done.stderr
     daemon.settle()
     # On a busy machine the counts may be two seconds old.
-    daemon.wait_for(
-        lambda: daemon.status()["books"]["duplicate"] > before["books"]["duplicate"]
-    )
+    daemon.wait_for(lambda: daemon.status()["books"]["duplicate"] > before["books"]["duplicate"])
     after = daemon.status()
     assert after["events"]["count"] == before["events"]["count"]
     assert after["summaries"]["count"] == before["summaries"]["count"]
@@ -158,9 +156,7 @@ async def test_what_is_forgotten_is_gone_from_every_file(daemon):
         client.call("memd/forget", {"ids": [memories[0]["id"]], "dry_run": False})
         assert daemon.files_with("xylophone") == []
         assert daemon.files_with("marimba")
-        hits = client.call("memd/search", {"query": "Zanzibar protocol", "project": "all"})[
-            "hits"
-        ]
+        hits = client.call("memd/search", {"query": "Zanzibar protocol", "project": "all"})["hits"]
     assert [hit["id"] for hit in hits] == [memories[1]["id"]]
     daemon.stop()
     assert daemon.files_with("xylophone") == []

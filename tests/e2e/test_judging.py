@@ -31,8 +31,7 @@ class Asking:
     async def marks(self, query):
         found = await self("mem_search", query=query)
         return {
-            hit["id"]: hit.get("contradicted_by", hit.get("superseded_by"))
-            for hit in found["hits"]
+            hit["id"]: hit.get("contradicted_by", hit.get("superseded_by")) for hit in found["hits"]
         }
 
 

@@ -100,9 +100,7 @@ def stored(daemon, digest):
             " WHERE s.digest != '' AND s.digest = substr(?2, 1, length(s.digest))",
             (STRIDE, digest),
         ).fetchall()
-    return [
-        (number, decode_vectors([blob], dimensions)[0]) for number, dimensions, blob in rows
-    ]
+    return [(number, decode_vectors([blob], dimensions)[0]) for number, dimensions, blob in rows]
 
 
 def test_a_changed_model_sees_everything_anew_once_though_the_daemon_is_killed_meanwhile(

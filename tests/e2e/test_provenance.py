@@ -33,9 +33,7 @@ EVENTS = [
 def test_what_was_read_and_written_becomes_a_graph_that_can_be_forgotten(daemon):
     daemon.start()
     with daemon.client() as client:
-        events = [
-            {"client": "claude-code", "payload": one, "directory": "/a"} for one in EVENTS
-        ]
+        events = [{"client": "claude-code", "payload": one, "directory": "/a"} for one in EVENTS]
         seq = client.call("memd/capture", {"events": events})["receipts"][-1]["seq"]
         hits = client.call(
             "memd/search", {"query": "token store", "project": "all", "min_event": seq}

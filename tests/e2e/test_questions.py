@@ -36,9 +36,7 @@ def test_every_profile_answers_and_a_mistake_in_one_costs_only_its_question(daem
         ask(client, min_event=seq)
         for name in PUBLISHED:
             assert ask(client, profile=name)["hits"][0]["score"] > 0
-        with pytest.raises(
-            BadRequest, match="profile: there is no profile 'nosuch'; there are cl"
-        ):
+        with pytest.raises(BadRequest, match="profile: there is no profile 'nosuch'; there are cl"):
             ask(client, profile="nosuch")
         with pytest.raises(BadRequest, match="legs"):
             ask(client, legs=["smell"])
@@ -70,10 +68,7 @@ def test_what_was_said_is_found_word_for_word_and_gone_once_forgotten(daemon):
         ('[profiles.x]\nbase = "memu"\nscale = nan', "profiles.x.scale"),
         ('[profiles.x]\nbase = "memu"\nlegs = { lexical = -1 }', "profiles.x.legs.lexical"),
         ("[profiles.x]\nlegs = { lexical = 0 }", "profiles.x"),
-        (
-            '[profiles.x]\nbase = "memu"\nsteps = [{ signal = "luck" }]',
-            "profiles.x.steps.0.signal",
-        ),
+        ('[profiles.x]\nbase = "memu"\nsteps = [{ signal = "luck" }]', "profiles.x.steps.0.signal"),
     ],
 )
 def test_a_mistake_in_the_settings_ends_the_start_with_its_key(daemon, settings, key):

@@ -37,10 +37,7 @@ def daemon(daemon, ollama):
 
 def remember(daemon, count=MEMORIES):
     memories = [
-        {
-            "text": f"The {PLACES[n % 5]} retries job {n} after {n % 7} seconds.",
-            "source": "test",
-        }
+        {"text": f"The {PLACES[n % 5]} retries job {n} after {n % 7} seconds.", "source": "test"}
         for n in range(count)
     ]
     with daemon.client() as client:
@@ -126,9 +123,7 @@ class User:
         client.call("memd/capture", {"client": "claude-code", "payload": payload})
 
 
-def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mixed(
-    daemon, ollama
-):
+def test_after_kill_9_in_the_middle_it_goes_on_with_nothing_twice_and_nothing_mixed(daemon, ollama):
     ollama.hold_after(MEMORIES // 4)
     daemon.start()
     remember(daemon)
@@ -158,9 +153,7 @@ def test_another_model_fills_a_space_of_its_own_and_a_vacuum_drops_that_of_the_f
     ollama.delay_s = 0.01
     ollama.pull(seed=2)
     with daemon.client() as client:
-        client.call(
-            "memd/remember", {"text": "The importer has a new memory.", "source": "test"}
-        )
+        client.call("memd/remember", {"text": "The importer has a new memory.", "source": "test"})
     with User(daemon) as user:
         daemon.wait_for(lambda: len(stored(daemon)[2]) > MEMORIES and is_complete(daemon))
     assert user.failed == []

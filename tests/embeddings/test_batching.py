@@ -118,9 +118,7 @@ def test_a_text_that_fits_is_sent_whole_behind_its_prefix():
     assert truncate_text("short", "search_query: ") == "search_query: short"
 
 
-@pytest.mark.parametrize(
-    "unit", ["word ", "decode_token(x) ", "数据库", "9", "a", "\U0001f600 "]
-)
+@pytest.mark.parametrize("unit", ["word ", "decode_token(x) ", "数据库", "9", "a", "\U0001f600 "])
 def test_a_long_text_keeps_its_head_and_fits(unit):
     text = unit * 20_000
     cut = truncate_text(text, "search_document: ")
@@ -199,9 +197,7 @@ def test_what_is_no_vector_is_refused_with_a_reason(raw, reason):
 
 
 def test_vectors_of_another_space_are_refused():
-    assert (
-        validate_vectors(GOOD, 2, dimensions=3).reason == "vectors of 2 values came, not of 3"
-    )
+    assert validate_vectors(GOOD, 2, dimensions=3).reason == "vectors of 2 values came, not of 3"
 
 
 def test_cutting_keeps_the_first_values_and_makes_the_length_one_again():

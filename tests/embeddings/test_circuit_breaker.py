@@ -70,9 +70,9 @@ def test_waits_double_from_one_second_to_a_minute():
 
 
 def test_a_minute_of_health_forgives_every_crash_before():
-    assert RestartBackoff(crashes=9, wait_s=60).after_crash(
-        HEALTHY_S, MIDDLE
-    ) == RestartBackoff(1, 1.0)
+    assert RestartBackoff(crashes=9, wait_s=60).after_crash(HEALTHY_S, MIDDLE) == RestartBackoff(
+        1, 1.0
+    )
 
 
 def test_almost_a_minute_of_health_forgives_nothing():

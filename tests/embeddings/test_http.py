@@ -43,9 +43,7 @@ async def test_a_server_that_does_not_listen_is_a_failure_of_its_own(server, ask
 
 
 @pytest.mark.parametrize("fault", ["disconnect", "not json", "endless"])
-async def test_what_goes_wrong_on_the_way_is_an_engine_failed(
-    server, asked, monkeypatch, fault
-):
+async def test_what_goes_wrong_on_the_way_is_an_engine_failed(server, asked, monkeypatch, fault):
     monkeypatch.setattr(http, "REPLY_BYTES", 2_000_000)
     server.fault = fault
     with pytest.raises(EngineFailed):
@@ -107,12 +105,7 @@ def test_a_key_that_no_header_takes_names_its_setting():
 
 @pytest.mark.parametrize(
     "url",
-    [
-        "http://127.0.0.1:11434",
-        "http://localhost:1/",
-        "http://[::1]:8080",
-        "https://127.1.2.3/v1",
-    ],
+    ["http://127.0.0.1:11434", "http://localhost:1/", "http://[::1]:8080", "https://127.1.2.3/v1"],
 )
 def test_this_machine_may_be_asked(url):
     assert checked_url(url, is_remote_allowed=False) == url.rstrip("/")

@@ -56,14 +56,11 @@ async def test_a_model_that_was_not_pulled_is_told_with_what_to_do(server, ollam
     server.models.clear()
     found = await ollama().describe_model()
     assert found == ModelNotServed(
-        "no model",
-        "Ollama does not have nomic-embed-text: `ollama pull nomic-embed-text`",
+        "no model", "Ollama does not have nomic-embed-text: `ollama pull nomic-embed-text`"
     )
 
 
-async def test_a_model_on_another_machine_is_asked_only_if_the_settings_allow_it(
-    server, ollama
-):
+async def test_a_model_on_another_machine_is_asked_only_if_the_settings_allow_it(server, ollama):
     server.models["nomic-embed-text:latest"].remote_host = "https://models.example:443"
     found = await ollama().describe_model()
     assert (found.state, "engines.remote = true" in found.why) == ("remote refused", True)
@@ -72,9 +69,7 @@ async def test_a_model_on_another_machine_is_asked_only_if_the_settings_allow_it
 
 async def test_no_ollama_is_told_with_what_to_do(server, ollama):
     server.kill()
-    with pytest.raises(
-        EngineAbsent, match="start Ollama, and `ollama pull nomic-embed-text` once"
-    ):
+    with pytest.raises(EngineAbsent, match="start Ollama, and `ollama pull nomic-embed-text` once"):
         await ollama().describe_model()
 
 
@@ -90,9 +85,7 @@ async def test_texts_are_sent_together_with_the_settings(server, ollama):
 async def test_a_text_that_is_too_long_is_a_refusal_of_these_texts(server, ollama):
     server.models["nomic-embed-text:latest"].context_tokens = 10
     refused = await ollama().embed(["x" * 100])
-    assert refused == TextsRefused(
-        "the input length exceeds the context length", is_length=True
-    )
+    assert refused == TextsRefused("the input length exceeds the context length", is_length=True)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +123,7 @@ async def test_whoever_is_not_ollama_is_not_taken_for_it(ollama, monkeypatch, va
 
 
 def test_seconds_without_a_unit_are_a_number():
-    assert (parse_duration("30m"), parse_duration("-1"), parse_duration("60")) == (
-        "30m",
-        -1,
-        60,
-    )
+    assert (parse_duration("30m"), parse_duration("-1"), parse_duration("60")) == ("30m", -1, 60)
 
 
 @pytest.mark.parametrize(
@@ -166,14 +155,9 @@ def test_some_want_an_instruction_before_a_question_and_nothing_before_a_text(mo
 
 
 def test_a_space_says_all_that_makes_its_vectors_comparable():
-    space = space_of(
-        ServedModel("ollama", "nomic-embed-text:latest", "sha256:" + "ab" * 32), 256
-    )
+    space = space_of(ServedModel("ollama", "nomic-embed-text:latest", "sha256:" + "ab" * 32), 256)
     assert space.name == "ollama/nomic-embed-text/1/256/abababababab"
-    assert (space.query_prefix, space.document_prefix) == (
-        "search_query: ",
-        "search_document: ",
-    )
+    assert (space.query_prefix, space.document_prefix) == ("search_query: ", "search_document: ")
 
 
 def test_another_digest_is_another_space():

@@ -76,9 +76,7 @@ async def test_an_entry_without_a_vector_is_for_the_vetting_to_refuse(asked, mon
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"data": 3}])
-async def test_whoever_speaks_another_protocol_is_not_taken_for_a_server(
-    asked, monkeypatch, value
-):
+async def test_whoever_speaks_another_protocol_is_not_taken_for_a_server(asked, monkeypatch, value):
     saying(monkeypatch, asked, value)
     with pytest.raises(EngineFailed, match="OpenAI's protocol"):
         await asked.describe_model()

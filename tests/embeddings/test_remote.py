@@ -24,9 +24,7 @@ async def until(condition):
 @pytest.fixture
 def made(server, clock):
     def make(environ=None, **settings):
-        return make_remote_embedder(
-            server.engines(**settings), environ or {}, clock, lambda: 0.5
-        )
+        return make_remote_embedder(server.engines(**settings), environ or {}, clock, lambda: 0.5)
 
     return make
 
@@ -123,9 +121,7 @@ async def test_a_missing_model_is_reported_and_found_once_it_is_pulled(server, r
         status = learned.status()
         assert (status["state"], learned.is_ready) == ("no model", False)
         assert "`ollama pull nomic-embed-text`" in learned.why_not
-        assert status["trouble"].startswith(
-            "engines.embedder is ollama, but Ollama does not have"
-        )
+        assert status["trouble"].startswith("engines.embedder is ollama, but Ollama does not have")
         server.pull()
         await until(lambda: learned.is_ready)
         assert learned.status()["trouble"] is None
@@ -277,9 +273,7 @@ async def test_another_digest_is_another_space_and_callbacks_run(server, running
         assert abs(before @ await learned.query("what")) < 0.5
 
 
-async def test_vectors_of_a_model_that_was_replaced_meanwhile_are_not_handed_on(
-    server, running
-):
+async def test_vectors_of_a_model_that_was_replaced_meanwhile_are_not_handed_on(server, running):
     async with running() as learned:
         server.pull(seed=2)
         with pytest.raises(EngineFailed, match="was replaced while it was asked"):
@@ -288,9 +282,7 @@ async def test_vectors_of_a_model_that_was_replaced_meanwhile_are_not_handed_on(
         assert learned.current.digest == Model(seed=2).digest[:12]
 
 
-async def test_a_server_whose_first_vectors_are_not_as_long_as_it_says_is_not_used(
-    server, running
-):
+async def test_a_server_whose_first_vectors_are_not_as_long_as_it_says_is_not_used(server, running):
     server.fault = "wrong dimension"
     async with running() as learned:
         assert (learned.current, learned.status()["state"]) == (None, "failing")

@@ -105,9 +105,7 @@ class Ollama:
     port: int = 0
     fault: str | None = None
     delay_s: float = 0.0
-    models: dict[str, Model] = field(
-        default_factory=lambda: {"nomic-embed-text:latest": Model()}
-    )
+    models: dict[str, Model] = field(default_factory=lambda: {"nomic-embed-text:latest": Model()})
     ignores_truncate: bool = True
     replies: list[str] = field(default_factory=list)
     """What is said at /api/chat, in turn; the last one again and again."""
@@ -339,9 +337,7 @@ class _Handler(BaseHTTPRequestHandler):
                 vectors = []
             return self._say({"model": body["model"], "embeddings": vectors,
                               "prompt_eval_count": sum(map(len, texts)) // 4})  # fmt: skip
-        data = [
-            {"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(vectors)
-        ]
+        data = [{"object": "embedding", "index": i, "embedding": v} for i, v in enumerate(vectors)]
         if owner.fault == "reversed":
             data.reverse()
         return self._say({"object": "list", "data": data, "model": body["model"]})

@@ -59,11 +59,7 @@ class Vault:
         config = EnginesConfig(batch=batch)
         self.backfill = Backfill(db, model, self.index, config, clock)
         self.indexer = Indexer(
-            db,
-            (HashingEmbedder(),),
-            self.index,
-            IndexConfig(batch=indexed),
-            self.backfill.nudge,
+            db, (HashingEmbedder(),), self.index, IndexConfig(batch=indexed), self.backfill.nudge
         )
 
     def put(self, *titles, at=1, body="words"):
@@ -369,12 +365,7 @@ async def test_status_has_rate_and_time_left(db):
     assert (told[0]["rate_per_s"], told[0]["eta_s"]) == (None, None)
     assert (told[1]["rate_per_s"], told[1]["eta_s"]) == (6.0, 1)
     done = vault.backfill.status()
-    assert (done["done"], done["missing"], done["rate_per_s"], done["eta_s"]) == (
-        8,
-        0,
-        None,
-        None,
-    )
+    assert (done["done"], done["missing"], done["rate_per_s"], done["eta_s"]) == (8, 0, None, None)
     assert (done["space"], done["active"]) == (FIRST.name, True)
 
 
@@ -410,14 +401,10 @@ async def test_nothing_is_dropped_for_a_model_that_does_not_answer(vault):
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(
-            st.just("put"), st.integers(0, 4), st.sampled_from(["words", "unspeakable", ""])
-        ),
+        st.tuples(st.just("put"), st.integers(0, 4), st.sampled_from(["words", "unspeakable", ""])),
         st.tuples(st.just("forget"), st.integers(0, 4)),
         st.tuples(st.just("supersede"), st.integers(0, 4), st.integers(0, 4)),
-        st.tuples(
-            st.sampled_from(["index", "fill", "change model", "crowd", "reindex", "start"])
-        ),
+        st.tuples(st.sampled_from(["index", "fill", "change model", "crowd", "reindex", "start"])),
     ),
     max_size=10,
 )

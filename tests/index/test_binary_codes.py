@@ -28,15 +28,11 @@ def coded(vectors):
 
 
 @pytest.mark.parametrize("one_in", [1, 1.2, 3, 6, 40], ids=str)
-def test_the_nearest_rows_are_among_those_that_are_scored_under_any_mask(
-    coded, vectors, one_in
-):
+def test_the_nearest_rows_are_among_those_that_are_scored_under_any_mask(coded, vectors, one_in):
     rng = np.random.default_rng(5)
     seen = rng.random(ROWS) < 1 / one_in
     found = []
-    for query in unit(
-        vectors[::1_500] + 0.03 * rng.standard_normal((20, 256), dtype=np.float32)
-    ):
+    for query in unit(vectors[::1_500] + 0.03 * rng.standard_normal((20, 256), dtype=np.float32)):
         cosines = np.where(seen, vectors @ query, -2)
         rows = coded.nearest(query, 50, seen)
         assert seen[rows].all()

@@ -47,10 +47,7 @@ def test_tags_topic_and_file_names_are_found_with_every_passage():
     body = "word " * 900
     found = split_into_passages(
         summary(
-            body,
-            tags=("auth",),
-            files=("/home/dev/ledger/login_view.py",),
-            topic_key="user.diet",
+            body, tags=("auth",), files=("/home/dev/ledger/login_view.py",), topic_key="user.diet"
         )
     )
     assert len(found) == 3
@@ -73,9 +70,7 @@ def test_the_title_is_repeated_with_every_passage_and_leads_its_embedded_text():
 
 
 def test_identifiers_are_split_for_the_full_text_index():
-    (only,) = split_into_passages(
-        summary("call getUserById and HTTPServer2", title="decode_token")
-    )
+    (only,) = split_into_passages(summary("call getUserById and HTTPServer2", title="decode_token"))
     assert only.identifiers.split() == [
         "decode",
         "token",

@@ -132,15 +132,9 @@ def test_what_is_beside_a_row_follows_every_change_of_its_session():
     every = np.arange(4)
     assert [side.tolist() for side in made.neighbours(every)] == [[1, 2, 3, -1], [-1, 0, 1, 2]]
     made.update([facts(3, session_id=2, at=1)])
-    assert [side.tolist() for side in made.neighbours(every)] == [
-        [1, 3, -1, -1],
-        [-1, 0, -1, 1],
-    ]
+    assert [side.tolist() for side in made.neighbours(every)] == [[1, 3, -1, -1], [-1, 0, -1, 1]]
     made.retire(np.array([1]))
-    assert [side.tolist() for side in made.neighbours(every)] == [
-        [3, -1, -1, -1],
-        [-1, -1, -1, 0],
-    ]
+    assert [side.tolist() for side in made.neighbours(every)] == [[3, -1, -1, -1], [-1, -1, -1, 0]]
     made.append([stored(9, 9)])
     made.update([facts(9, session_id=1, at=100)])
     assert made.neighbours(np.array([0, 4]))[0].tolist() == [3, 0]
@@ -176,9 +170,7 @@ def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved():
         ]
     )
     made.retire(np.arange(20))
-    parts = {
-        name: np.append(part, np.zeros(2, part.dtype)) for name, part in made.parts().items()
-    }
+    parts = {name: np.append(part, np.zeros(2, part.dtype)) for name, part in made.parts().items()}
     mapped = Columns()
     mapped.restore(60, parts, json.loads(json.dumps(made.labels())))
     for one in (made, mapped):

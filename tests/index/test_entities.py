@@ -12,10 +12,7 @@ from tests.factories import make_summary
         ("README.md says so", [("readme.md", "file")]),
         ("call decode_token()", [("decode_token", "symbol"), ("decode_token", "identifier")]),
         ("Matrix.top is slow", [("matrix.top", "symbol")]),
-        (
-            "getUserById and MAX_SIZE",
-            [("getuserbyid", "identifier"), ("max_size", "identifier")],
-        ),
+        ("getUserById and MAX_SIZE", [("getuserbyid", "identifier"), ("max_size", "identifier")]),
         ("@carol said no", [("carol", "person")]),
         ("Anna Lindqvist approved it", [("anna lindqvist", "person")]),
         ("ask Ben about it", [("ben", "person")]),

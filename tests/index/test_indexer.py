@@ -71,9 +71,7 @@ def words_of(index):
     c = index.columns
     found = {(int(c.summary_id[row]), int(c.seq[row])): {} for row in np.flatnonzero(c.live)}
     for term in {index.vocabulary.term(number) for number in index.postings.terms()} - {None}:
-        for row, *counts in zip(
-            *index.postings.term(index.vocabulary.number(term)), strict=True
-        ):
+        for row, *counts in zip(*index.postings.term(index.vocabulary.number(term)), strict=True):
             found[int(c.summary_id[row]), int(c.seq[row])][term] = tuple(map(int, counts))
     return found
 
@@ -103,20 +101,15 @@ def tables(db):
 
     def read(tx):
         terms = dict(tx.execute("SELECT id, term FROM terms"))
-        rows = tx.execute(
-            "SELECT id, summary_id, seq, start, stop, length, postings FROM passages"
-        )
+        rows = tx.execute("SELECT id, summary_id, seq, start, stop, length, postings FROM passages")
         found, names = {}, {}
         for number, summary_id, seq, *span, blob in rows:
             names[number] = (summary_id, seq)
             decoded = unpack_postings([blob])[0].tolist()
             found[summary_id, seq] = (span, {terms[t]: counts for t, *counts in decoded})
-        tx.execute(
-            "CREATE VIRTUAL TABLE temp.spots USING fts5vocab (main, passages_fts, instance)"
-        )
+        tx.execute("CREATE VIRTUAL TABLE temp.spots USING fts5vocab (main, passages_fts, instance)")
         spots = sorted(
-            (names[doc], col, at, term)
-            for term, doc, col, at in tx.execute("SELECT * FROM spots")
+            (names[doc], col, at, term) for term, doc, col, at in tx.execute("SELECT * FROM spots")
         )
         tx.execute("DROP TABLE temp.spots")
         return (
@@ -495,9 +488,7 @@ async def test_when_work_has_been_quiet_for_a_while_its_memory_is_given_back(db,
         tasks.cancel_scope.cancel()
 
 
-async def test_what_lacks_a_vector_gets_it_behind_the_first_answers_and_new_memories_go_between(
-    db,
-):
+async def test_what_lacks_a_vector_gets_it_behind_the_first_answers_and_new_memories_go_between(db):
     index = MemoryIndex()
     for n in range(300):
         put(db, str(n))

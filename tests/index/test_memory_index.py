@@ -81,12 +81,7 @@ def test_loading_puts_every_array_in_step():
     assert index.loaded
     assert index.version == 1
     assert index.columns.n == index.postings.n == index.matrices[SPACE.name].n == 4
-    assert index.matrices[SPACE.name].cosines(np.array([1, 0], np.float32)).tolist() == [
-        1,
-        0,
-        0,
-        1,
-    ]
+    assert index.matrices[SPACE.name].cosines(np.array([1, 0], np.float32)).tolist() == [1, 0, 0, 1]
     assert index.columns.rows_with([9, 2]).tolist() == [3]
     assert index.vocabulary.expand("a") == [1]
 
@@ -132,9 +127,7 @@ def test_gaps_are_closed_in_every_array_and_unused_words_forgotten():
     index = MemoryIndex()
     numbers = sorted((f"word{n}", n) for n in range(1, 401))
     passages = [stored(n, n, 0, (n,)) for n in range(1, 401)]
-    index.load(
-        VaultContents(passages, lines(numbers), [facts(n) for n in range(1, 401)], [SPACE])
-    )
+    index.load(VaultContents(passages, lines(numbers), [facts(n) for n in range(1, 401)], [SPACE]))
     index.apply(IndexUpdate(removed=list(range(1, 300))))
     assert index.columns.n == index.postings.n == index.matrices[SPACE.name].n == 101
     assert index.columns.rows_with([300]).tolist() == [0]
@@ -154,9 +147,7 @@ def test_neighbours_are_those_before_and_after_in_the_session_by_event_time():
 def test_neighbours_follow_changes_and_cross_no_session():
     index = filled()
     assert beside(index)[0].tolist() == [3, 0, 1, -1]
-    index.apply(
-        IndexUpdate(removed=[3], facts=[facts(12, 2, 2), facts(10, 5, 1), facts(11, 5, 1)])
-    )
+    index.apply(IndexUpdate(removed=[3], facts=[facts(12, 2, 2), facts(10, 5, 1), facts(11, 5, 1)]))
     previous, following = beside(index)
     assert previous.tolist() == [-1, -1, 0, -1]
     assert following.tolist() == [2, -1, -1, -1]
@@ -219,9 +210,7 @@ def test_the_learned_space_leads_from_its_share_on_and_stays_until_well_below():
     fill(index, 18)
     assert index.active == LEARNED.name
     added = [stored(n, n) for n in range(21, 25)]
-    index.apply(
-        IndexUpdate(added=added, numbers={"a": 1}, facts=[facts(n) for n in range(21, 25)])
-    )
+    index.apply(IndexUpdate(added=added, numbers={"a": 1}, facts=[facts(n) for n in range(21, 25)]))
     assert (index.coverage(LEARNED.name), index.active) == (0.75, LEARNED.name)
     index.apply(IndexUpdate(removed=[1, 2, 3]))
     assert index.coverage(LEARNED.name) < 0.72

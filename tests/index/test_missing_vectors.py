@@ -74,9 +74,7 @@ async def test_a_memory_that_goes_meanwhile_leaves_no_vector(db):
     ) == [other]
     distinct = np.eye(4, dtype=np.float32)[:2]
     assert await backfill.save_vectors(db, index, SPACE, [one, other], distinct) == 1
-    assert list(db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one, other]))) == [
-        other
-    ]
+    assert list(db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one, other]))) == [other]
     row = index.matrices[SPACE.name].vectors(np.array([1]))
     assert row.tolist() == [pytest.approx([0, 1, 0, 0], abs=0.01)]
 

@@ -45,9 +45,7 @@ def by_hand(rows, terms, *, k1, b, title_weight):
 
 ROWS = st.lists(
     st.dictionaries(
-        st.integers(1, 9),
-        st.tuples(st.integers(0, 3), st.integers(0, 255)).filter(any),
-        max_size=6,
+        st.integers(1, 9), st.tuples(st.integers(0, 3), st.integers(0, 255)).filter(any), max_size=6
     ),
     max_size=6,
 )

@@ -1,13 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.index.quantization import (
-    Rotation,
-    decode_vectors,
-    encode_vectors,
-    is_float16,
-    quantize,
-)
+from memd.index.quantization import Rotation, decode_vectors, encode_vectors, is_float16, quantize
 
 
 def unit(rng, count, dimensions):

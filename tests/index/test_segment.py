@@ -14,9 +14,7 @@ POSTINGS = st.lists(
 def made(rows, first=0):
     """A segment of dictionaries: term → (in title, in body)."""
     flat = [
-        (term, first + at, *counts)
-        for at, row in enumerate(rows)
-        for term, counts in row.items()
+        (term, first + at, *counts) for at, row in enumerate(rows) for term, counts in row.items()
     ]
     terms, numbers, title, body = zip(*flat, strict=True) if flat else ((), (), (), ())
     return segment.build_segment(
@@ -30,9 +28,7 @@ def made(rows, first=0):
 def told(one: Segment):
     ends = one.starts[1:].tolist()
     return {
-        term: list(
-            zip(*(a[s:e].tolist() for a in (one.rows, one.title, one.body)), strict=True)
-        )
+        term: list(zip(*(a[s:e].tolist() for a in (one.rows, one.title, one.body)), strict=True))
         for term, s, e in zip(one.terms.tolist(), one.starts.tolist(), ends, strict=False)
     }
 

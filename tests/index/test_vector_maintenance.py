@@ -22,8 +22,7 @@ async def vault(db):
     def former(tx):
         number = vectors.ensure_space(tx, FORMER)
         pairs = [
-            (passage, bytes(1536))
-            for passage in vectors.vectors_of(tx, FIRST.name, range(1, 200))
+            (passage, bytes(1536)) for passage in vectors.vectors_of(tx, FIRST.name, range(1, 200))
         ]
         vectors.put_vectors(tx, number, pairs)
 

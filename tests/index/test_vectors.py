@@ -114,9 +114,7 @@ def test_few_rows_that_a_mask_leaves_are_scored_without_a_first_pass(rng):
 
 def test_a_byte_a_value_is_fine_enough_and_equal_vectors_stay_equal(rng):
     """Vectors with few large values and of short texts, as the hashing space has them."""
-    texts = [
-        " ".join(f"word{n}" for n in rng.integers(0, 4_000, 1 + i % 40)) for i in range(600)
-    ]
+    texts = [" ".join(f"word{n}" for n in rng.integers(0, 4_000, 1 + i % 40)) for i in range(600)]
     vectors = HashingEmbedder().embed(texts)
     vectors[7] = vectors[300]
     coded = VectorMatrix(768, exact_max=10)
@@ -167,9 +165,7 @@ def test_codes_find_nearly_all_that_an_exact_search_finds_in_the_hashing_space(r
     exact.append(vectors)
     coded.append(vectors)
     found = []
-    for query in HashingEmbedder().embed(
-        [" ".join(text.split()[:10]) for text in texts[::700]]
-    ):
+    for query in HashingEmbedder().embed([" ".join(text.split()[:10]) for text in texts[::700]]):
         least = exact.top(query, 50)[1][-1]
         true = exact.cosines(query)[coded.top(query, 50)[0]]
         found.append(np.count_nonzero(true >= least - 1e-4) / 50)
@@ -219,9 +215,7 @@ def mapped(path, parts, room):
 
 
 @pytest.mark.parametrize("exact_max", [10_000, 100], ids=["exact", "coded"])
-def test_a_matrix_that_was_saved_and_mapped_goes_on_as_one_that_never_was(
-    rng, tmp_path, exact_max
-):
+def test_a_matrix_that_was_saved_and_mapped_goes_on_as_one_that_never_was(rng, tmp_path, exact_max):
     vectors = unit(rng, 4_000)
     kept = VectorMatrix(96, exact_max=exact_max)
     kept.append(vectors[:2_500])

@@ -120,9 +120,7 @@ def test_hooks_beside_an_enabled_plugin_are_removed(host, tmp_path):
 
 
 @pytest.mark.parametrize("name", [".claude/settings.json", ".claude.json"])
-@pytest.mark.parametrize(
-    "make_plan", [claude.install_claude_code, claude.uninstall_claude_code]
-)
+@pytest.mark.parametrize("make_plan", [claude.install_claude_code, claude.uninstall_claude_code])
 def test_a_broken_file_is_refused_with_its_line(host, tmp_path, name, make_plan):
     (tmp_path / ".claude").mkdir()
     (tmp_path / name).write_text('{\n  "a": 1,\n}', encoding="utf-8")
@@ -180,9 +178,7 @@ def test_uninstalling_removes_the_plugin_and_its_marketplace(host_with_claude, t
 
 
 def test_uninstalling_a_plugin_of_another_marketplace_leaves_that_marketplace(host, tmp_path):
-    write_json(
-        tmp_path / ".claude" / "settings.json", {"enabledPlugins": {"memd@theirs": True}}
-    )
+    write_json(tmp_path / ".claude" / "settings.json", {"enabledPlugins": {"memd@theirs": True}})
     notes = claude.uninstall_claude_code(host).notes
     assert notes[1:] == ("  claude plugin uninstall memd@theirs",)
 
@@ -206,9 +202,7 @@ def test_uninstalling_nothing_is_an_empty_plan(host):
 def test_the_configuration_of_claude_desktop_is_found_on_each_platform(
     host, platform, variables, found
 ):
-    host = with_environment(
-        dataclasses.replace(host, platform=platform), HOME="/h", **variables
-    )
+    host = with_environment(dataclasses.replace(host, platform=platform), HOME="/h", **variables)
     assert claude.desktop_config_file(host) == Path(found)
 
 

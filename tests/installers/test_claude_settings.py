@@ -91,9 +91,7 @@ def test_a_group_that_we_share_keeps_what_is_not_ours():
 
 
 def test_an_event_that_we_no_longer_listen_to_is_left():
-    before = {
-        "hooks": {"PreToolUse": [{"hooks": [{"command": "/old/memd", "args": ["hook"]}]}]}
-    }
+    before = {"hooks": {"PreToolUse": [{"hooks": [{"command": "/old/memd", "args": ["hook"]}]}]}}
     assert "PreToolUse" not in claude_settings.add_hooks(before, NEW)["hooks"]
     assert claude_settings.remove_hooks(before) == {}
 
@@ -136,9 +134,7 @@ COMMAND = ("/v/bin/python", "-I", "-S", "/v/memd/hook.py")
 
 
 def test_every_event_is_one_that_memd_understands():
-    assert {event.name for event in claude_settings.HOOK_EVENTS} <= set(
-        capture_claude_code._KINDS
-    )
+    assert {event.name for event in claude_settings.HOOK_EVENTS} <= set(capture_claude_code._KINDS)
 
 
 def test_no_hook_is_killed_while_it_still_waits_except_at_the_very_end():
@@ -166,13 +162,7 @@ def test_work_is_listened_to(tool):
 
 @pytest.mark.parametrize(
     "tool",
-    [
-        "mcp__memd__mem_search",
-        "mcp__plugin_memd_memd__mem_why",
-        "TodoWrite",
-        "Glob",
-        "BashOutput",
-    ],
+    ["mcp__memd__mem_search", "mcp__plugin_memd_memd__mem_why", "TodoWrite", "Glob", "BashOutput"],
 )
 def test_our_own_tools_and_chatter_are_not(tool):
     assert not re.search(claude_settings.TOOL_MATCHER, tool)

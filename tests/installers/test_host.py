@@ -52,17 +52,13 @@ def host_with(**environ):
 def test_an_ordinary_environment_need_not_be_carried():
     assert host_with().path_environment == {}
     assert (
-        host_with(
-            XDG_DATA_HOME="/h/.local/share", XDG_STATE_HOME="", PATH="/bin"
-        ).path_environment
+        host_with(XDG_DATA_HOME="/h/.local/share", XDG_STATE_HOME="", PATH="/bin").path_environment
         == {}
     )
 
 
 def test_what_decides_about_memd_s_files_is_carried():
-    assert host_with(
-        MEMD_HOME="/m", MEMD_VAULT="work", XDG_STATE_HOME="/s"
-    ).path_environment == {
+    assert host_with(MEMD_HOME="/m", MEMD_VAULT="work", XDG_STATE_HOME="/s").path_environment == {
         "MEMD_HOME": "/m",
         "MEMD_VAULT": "work",
         "XDG_STATE_HOME": "/s",

@@ -74,9 +74,7 @@ def test_what_a_change_cannot_deal_with_is_told_with_the_file_s_name(path):
         raise BadRequest("its `a` is odd")
 
     path.write_bytes(b"{}")
-    with pytest.raises(
-        BadRequest, match=r"settings\.json: its `a` is odd\. Nothing was changed"
-    ):
+    with pytest.raises(BadRequest, match=r"settings\.json: its `a` is odd\. Nothing was changed"):
         JsonFile.read(path).change(refuse)
 
 

@@ -70,9 +70,7 @@ def test_an_agent_that_runs_and_is_replaced_is_forgotten_first(host, knows):
     carried_out(service.install_launchd(host))
     knows(GUI, f"{GUI}/local.memd")
     moved = Host(host.environ, "/new/python", host.package, "darwin")
-    assert ("launchctl", "bootout", f"{GUI}/local.memd") in service.install_launchd(
-        moved
-    ).before
+    assert ("launchctl", "bootout", f"{GUI}/local.memd") in service.install_launchd(moved).before
 
 
 def test_uninstalling_takes_away_exactly_what_was_installed(host, knows):

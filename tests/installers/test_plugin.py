@@ -171,9 +171,7 @@ def test_it_is_found_where_installers_put_it(home, tmp_path, where):
     assert launch(home, "mcp").stdout == b"found mcp\n"
 
 
-def test_the_installed_distribution_comes_before_another_program_of_the_same_name(
-    home, tmp_path
-):
+def test_the_installed_distribution_comes_before_another_program_of_the_same_name(home, tmp_path):
     home["PATH"] = str(program(tmp_path / "bin" / "memd", "another").parent)
     program(tmp_path / ".local/share/uv/tools" / DISTRIBUTION / "bin/memd", "ours")
     assert launch(home, "mcp").stdout == b"ours mcp\n"

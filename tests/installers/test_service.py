@@ -35,9 +35,7 @@ def test_the_daemon_of_another_vault_has_its_own_name(host):
     assert service.stop_command(with_vault(host, "work"))[4:] == ("--vault", "work", "stop")
 
 
-def test_the_daemon_gets_only_variables_that_its_manager_does_not_set(
-    host, monkeypatch, tmp_path
-):
+def test_the_daemon_gets_only_variables_that_its_manager_does_not_set(host, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     custom = with_vault(host, "", XDG_RUNTIME_DIR="/run/user/7", MEMD_HOME="here")
     assert service.daemon_environment(custom, "/run/user/7") == {
@@ -116,9 +114,7 @@ def test_variables_are_quoted_as_systemd_reads_them():
     unit = format_service_unit(
         DaemonUnit(environment={"MEMD_HOME": '/home/a b/100%/"$x"', "MEMD_VAULT": "w"})
     )
-    assert (
-        '\nEnvironment="MEMD_HOME=/home/a b/100%%/\\"$x\\""\nEnvironment=MEMD_VAULT=w\n' in unit
-    )
+    assert '\nEnvironment="MEMD_HOME=/home/a b/100%%/\\"$x\\""\nEnvironment=MEMD_VAULT=w\n' in unit
 
 
 @pytest.mark.parametrize(
@@ -138,11 +134,7 @@ def test_words_of_a_command_are_quoted_as_systemd_reads_them(word, written):
 
 def test_the_units_of_another_vault_refer_to_each_other():
     unit = format_service_unit(DaemonUnit(name="memd-work"))
-    for line in (
-        "Requires=memd-work.socket",
-        "After=memd-work.socket",
-        "Also=memd-work.socket",
-    ):
+    for line in ("Requires=memd-work.socket", "After=memd-work.socket", "Also=memd-work.socket"):
         assert f"\n{line}\n" in unit
 
 
@@ -166,8 +158,7 @@ def test_the_agent_holds_the_settings_of_the_daemon():
 
 
 @pytest.mark.parametrize(
-    "text",
-    [format_service_unit(DaemonUnit()), format_launchd_agent("local.memd", [], {}, "/x")],
+    "text", [format_service_unit(DaemonUnit()), format_launchd_agent("local.memd", [], {}, "/x")]
 )
 def test_a_signature_tells_memds_file_from_an_edited_one(text):
     assert find_author(sign(text).encode()) == "memd"

@@ -51,12 +51,8 @@ def program(home):
 
 
 def test_the_repositorys_units_are_what_memd_writes_for_the_usual_place():
-    assert (UNITS / "memd.service").read_text(encoding="utf-8") == format_service_unit(
-        DaemonUnit()
-    )
-    assert (UNITS / "memd.socket").read_text(encoding="utf-8") == format_socket_unit(
-        DaemonUnit()
-    )
+    assert (UNITS / "memd.service").read_text(encoding="utf-8") == format_service_unit(DaemonUnit())
+    assert (UNITS / "memd.socket").read_text(encoding="utf-8") == format_socket_unit(DaemonUnit())
 
 
 @understood
@@ -74,10 +70,7 @@ def test_the_repositorys_units_are_what_memd_writes_for_the_usual_place():
 )
 def test_the_units_are_understood_to_the_last_key(tmp_path, job):
     program(tmp_path)
-    for kind, text in (
-        ("service", format_service_unit(job)),
-        ("socket", format_socket_unit(job)),
-    ):
+    for kind, text in (("service", format_service_unit(job)), ("socket", format_socket_unit(job))):
         (tmp_path / f"{job.name}.{kind}").write_text(sign(text), encoding="utf-8")
     both = (tmp_path / f"{job.name}.{kind}" for kind in ("socket", "service"))
     verified = analyze(tmp_path, "verify", "--user", "--man=no", *both)
@@ -99,9 +92,7 @@ def test_it_is_given_longer_to_leave_than_it_needs():
     assert "TimeoutStopSec=10" in (UNITS / "memd.service").read_text(encoding="utf-8")
 
 
-def test_everything_that_a_memory_passes_runs_where_no_page_is_both_written_and_executed(
-    tmp_path,
-):
+def test_everything_that_a_memory_passes_runs_where_no_page_is_both_written_and_executed(tmp_path):
     tried = [sys.executable, "-c", _REFUSE_WRITE_EXECUTE]
     if subprocess.run([*tried, "-c", ""], capture_output=True, check=False).returncode:
         pytest.skip("this kernel cannot forbid it")
@@ -116,8 +107,6 @@ def test_everything_that_a_memory_passes_runs_where_no_page_is_both_written_and_
             client.call("memd/remember", {"text": "The ledger is kept in tabs."})
         daemon.settle()
         with daemon.client() as client:
-            assert client.call("memd/search", {"query": "ledger tabs", "project": "all"})[
-                "hits"
-            ]
+            assert client.call("memd/search", {"query": "ledger tabs", "project": "all"})["hits"]
     finally:
         daemon.stop()

@@ -16,9 +16,7 @@ from memd.store.database import Database
 from memd.store.filter import Filter
 from memd.store.types import IndexRow, StoredPassage
 
-PLAIN = IndexRow(
-    1, 1, 0, "note", "agent", "user", 5, None, False, False, 0.5, 0.5, 1, 1, 1, 1, ()
-)
+PLAIN = IndexRow(1, 1, 0, "note", "agent", "user", 5, None, False, False, 0.5, 0.5, 1, 1, 1, 1, ())
 FACTS = st.lists(
     st.builds(
         lambda project, kind, at, expires, superseded, tags: replace(
@@ -106,17 +104,12 @@ def test_what_was_worked_out_for_a_filter_is_not_worked_out_again():
     first = find_visible_rows(index, Question(text="", now=10, project_ids=(1,)))
     assert find_visible_rows(index, Question(text="x", now=49, project_ids=(1,))) is first
     assert find_visible_rows(index, Question(text="", now=50, project_ids=(1,))) is not first
-    other = find_visible_rows(
-        index, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,))
-    )
+    other = find_visible_rows(index, Question(text="", now=10, project_ids=(1,), kinds=(Kind.FIX,)))
     assert other.context_rows is first.context_rows
     index.apply(IndexUpdate(facts=[replace(PLAIN, project_id=2)]))
     assert find_visible_rows(
         index, Question(text="", now=10, project_ids=(1,))
-    ).wanted.tolist() == [
-        False,
-        True,
-    ]
+    ).wanted.tolist() == [False, True]
 
 
 def test_hidden_rows_are_counted_by_memory():
@@ -126,10 +119,7 @@ def test_hidden_rows_are_counted_by_memory():
         StoredPassage(2, 1, 1, 0, b""),
         StoredPassage(3, 2, 0, 0, b""),
     ]
-    facts = [
-        replace(PLAIN, is_retired=True),
-        replace(PLAIN, summary_id=2, is_retired=True),
-    ]
+    facts = [replace(PLAIN, is_retired=True), replace(PLAIN, summary_id=2, is_retired=True)]
     index.apply(IndexUpdate(added=passages, facts=facts))
     (hidden,) = find_visible_rows(index, Question(text="", now=0)).hidden.values()
     assert hidden.count_summaries(np.array([True, True, False])) == 1
@@ -214,8 +204,6 @@ def test_a_filter_means_the_same_of_the_index_of_a_memory_and_in_sql(vault, ones
     for one in filters:
         sql, values = one.condition()
         query = f"SELECT s.id FROM summaries s WHERE {sql} ORDER BY s.id"  # noqa: S608  # ours
-        in_sql = [
-            i for (i,) in vault.read_now(lambda tx, q=query, v=values: [*tx.execute(q, v)])
-        ]
+        in_sql = [i for (i,) in vault.read_now(lambda tx, q=query, v=values: [*tx.execute(q, v)])]
         assert columns.summary_id[one.mask(columns)].tolist() == in_sql
         assert [number for number in ids if one.matches(memories[number])] == in_sql

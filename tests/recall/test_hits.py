@@ -22,10 +22,7 @@ def test_a_second_hit_of_the_same_turn_comes_after_everything_else():
 
 
 def test_what_belongs_to_no_turn_is_never_the_same_turn():
-    assert diversify([1, 2], {1: None, 2: None}, {}, DiversitySettings(per_episode=1))[0] == [
-        1,
-        2,
-    ]
+    assert diversify([1, 2], {1: None, 2: None}, {}, DiversitySettings(per_episode=1))[0] == [1, 2]
 
 
 def test_a_hit_that_says_the_same_is_demoted_not_removed():
@@ -78,9 +75,9 @@ def test_a_file_name_is_no_end_of_a_sentence():
 
 def test_a_labelled_repetition_of_the_title_is_no_snippet():
     text = "Asked: Login answers 500. Find out why.\nCause and fix: The token was not split."
-    assert not make_snippet(
-        "Fixed: Login answers 500", text, parse_terms("login 500")
-    ).startswith("Asked: Login")
+    assert not make_snippet("Fixed: Login answers 500", text, parse_terms("login 500")).startswith(
+        "Asked: Login"
+    )
 
 
 @pytest.fixture
@@ -93,10 +90,7 @@ async def test_a_hit_knows_its_project_its_session_and_the_passage_that_matched(
         f"Paragraph {i} about nothing. " + "filler words here " * 60 for i in range(8)
     )
     library.put(
-        "A long story",
-        long + "\n\nThe kettle is teal.",
-        session="s",
-        project="/home/dev/ledger",
+        "A long story", long + "\n\nThe kettle is teal.", session="s", project="/home/dev/ledger"
     )
     (hit,) = (await library.ask("teal kettle")).hits
     assert hit.project == "ledger"
@@ -139,11 +133,7 @@ async def test_turns_stand_beside_the_hits_and_never_among_them(library):
 
 
 async def test_a_long_passage_shows_where_it_matches(library):
-    say(
-        library,
-        "Nothing here. " * 50 + "The kettle is teal. " + "More of it. " * 50,
-        kind="stop",
-    )
+    say(library, "Nothing here. " * 50 + "The kettle is teal. " + "More of it. " * 50, kind="stop")
     (turn,) = await turns(library, "kettle")
     assert turn.snippet.startswith("The kettle is teal.")
     assert len(turn.snippet) <= 200

@@ -66,9 +66,7 @@ async def test_a_model_that_is_away_is_named_and_the_hashing_space_answers(libra
     await library.learn()
     model.why_not = "ollama does not answer"
     answer = await library.ask("postgres")
-    assert answer.degraded == {
-        "vector": "ollama does not answer; the hashing space answered alone"
-    }
+    assert answer.degraded == {"vector": "ollama does not answer; the hashing space answered alone"}
     assert (answer.space, answer.hits[0].summary.id) == (HASHING, wanted)
     assert model.asked == []
     assert by_name(answer.hits[0])["vector"] == pytest.approx(0.1)
@@ -144,9 +142,7 @@ async def test_every_score_is_what_its_parts_make(library, profile, filled):
         assert apply_parts(hit.parts) == hit.score
 
 
-async def test_a_published_profile_ranks_by_the_leading_space_and_keeps_its_formula(
-    library, model
-):
+async def test_a_published_profile_ranks_by_the_leading_space_and_keeps_its_formula(library, model):
     wanted = library.put("Postgres", "ledger")
     await library.learn(wanted)
     asked = len(model.asked)

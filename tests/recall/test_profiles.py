@@ -33,17 +33,11 @@ def test_bases_are_followed():
         ({"x": {"base": "x"}}, "circle: x → x"),
         ({"x": {"base": "y"}, "y": {"base": "x"}}, "circle: x → y → x"),
         ({"x": {"base": "nowhere"}}, r"profiles\.x\.base: there is no profile 'nowhere'"),
-        (
-            {"x": {"base": "memd", "legs": {"lexical": float("nan")}}},
-            r"profiles\.x\.legs\.lexical",
-        ),
+        ({"x": {"base": "memd", "legs": {"lexical": float("nan")}}}, r"profiles\.x\.legs\.lexical"),
         ({"x": {"base": "memd", "legs": {"lexical": -1}}}, r"profiles\.x\.legs\.lexical"),
         ({"x": {"legs": {"lexical": 0}}}, "at least one leg"),
         ({"x": {"base": "memd", "colour": "red"}}, r"profiles\.x\.colour"),
-        (
-            {"x": {"base": "memd", "steps": [{"signal": "magic"}]}},
-            r"profiles\.x\.steps\.0\.signal",
-        ),
+        ({"x": {"base": "memd", "steps": [{"signal": "magic"}]}}, r"profiles\.x\.steps\.0\.signal"),
         (
             {"x": {"base": "memu", "steps": [{"signal": "pin", "weight": float("nan")}]}},
             r"profiles\.x\.steps\.0\.weight",

@@ -42,9 +42,7 @@ def test_a_path_is_no_command():
     assert prompt_gate.read_prompt("/home/dev/app/auth.py raises a ValueError, why").text
 
 
-@pytest.mark.parametrize(
-    "prompt", ["[REDACTED:private]", " [REDACTED:private]\n[REDACTED:jwt] "]
-)
+@pytest.mark.parametrize("prompt", ["[REDACTED:private]", " [REDACTED:private]\n[REDACTED:jwt] "])
 def test_a_private_prompt_is_not_searched_for(prompt):
     assert prompt_gate.read_prompt(prompt).reason == "all of it is private"
     assert prompt_gate.read_prompt("  ").reason == "it is empty"
@@ -66,9 +64,7 @@ def test_text_without_spaces_has_words_too():
 
 
 def test_names_and_topics_are_read():
-    judged = prompt_gate.read_prompt(
-        "does build.command still call decode_token in app/auth.py?"
-    )
+    judged = prompt_gate.read_prompt("does build.command still call decode_token in app/auth.py?")
     assert {"decode_token", "app/auth.py", "auth.py"} <= set(judged.names)
     assert judged.topics == ("build.command",)
 
@@ -99,15 +95,10 @@ def test_any_prompt_is_judged(prompt):
 
 
 def test_words_stand_in_a_memory_by_their_stems_and_names_by_themselves():
-    memory = make_summary(
-        "Sessions live in Redis", "`decode_token` reads them.", files=("a/b.py",)
-    )
+    memory = make_summary("Sessions live in Redis", "`decode_token` reads them.", files=("a/b.py",))
     assert prompt_gate.count_words_found(
         prompt_gate.read_prompt("where does the session live"), memory
-    ) == (
-        2,
-        False,
-    )
+    ) == (2, False)
     assert prompt_gate.count_words_found(
         prompt_gate.read_prompt("the kettle in redis"), memory
     ) == (1, False)
@@ -177,9 +168,10 @@ def test_a_hit_by_topic_key_was_asked_for_by_name():
 
 
 def test_below_zero_the_distance_counts_alike():
-    assert kept_scores(
-        [make_scored_hit(-1.0), make_scored_hit(-1.5), make_scored_hit(-1.51)]
-    ) == [-1.0, -1.5]
+    assert kept_scores([make_scored_hit(-1.0), make_scored_hit(-1.5), make_scored_hit(-1.51)]) == [
+        -1.0,
+        -1.5,
+    ]
 
 
 @given(
@@ -212,9 +204,9 @@ async def test_a_question_that_the_vault_knows_is_answered_and_small_talk_is_not
     for number in range(9):
         library.put(f"kettle {number}", "thanks, that looks good to me")
     asked = {"relevance_gate": RelevanceGate(), "explain": True}
-    assert [
-        h.summary.id for h in (await library.ask("where do sessions live", **asked)).hits
-    ] == [wanted]
+    assert [h.summary.id for h in (await library.ask("where do sessions live", **asked)).hits] == [
+        wanted
+    ]
     answer = await library.ask("thanks, please tidy up the zebra crossing tomorrow", **asked)
     assert answer.hits == ()
     assert answer.suppressed["weak"] > 0
@@ -283,13 +275,8 @@ def test_nothing_is_injected_where_nothing_was_found():
 def test_nothing_is_injected_where_the_best_covers_too_little():
     hits = [make_hit(1, 9.0, coverage=0.39), make_hit(2, 5.0, coverage=0.2)]
     assert injected_ids(hits) == []
-    assert (
-        reasons(hits)[1] == "below the floor: 0.39 of the prompt is covered, 0.40 is required"
-    )
-    assert injected_ids([make_hit(1, 9.0, coverage=0.4), make_hit(2, 5.0, coverage=0.2)]) == [
-        1,
-        2,
-    ]
+    assert reasons(hits)[1] == "below the floor: 0.39 of the prompt is covered, 0.40 is required"
+    assert injected_ids([make_hit(1, 9.0, coverage=0.4), make_hit(2, 5.0, coverage=0.2)]) == [1, 2]
 
 
 def test_a_hit_far_below_the_best_is_not_injected():
@@ -307,10 +294,7 @@ def test_no_more_hits_are_injected_than_the_limit():
 def test_what_the_agent_has_already_is_passed_over_and_still_measures_the_others():
     hits = [make_hit(1, 2.0), make_hit(2, 1.5), make_hit(3, 0.9)]
     assert injected_ids(hits, {1: "shown to this session already"}) == [2]
-    assert (
-        reasons(hits, {1: "shown to this session already"})[1]
-        == "shown to this session already"
-    )
+    assert reasons(hits, {1: "shown to this session already"})[1] == "shown to this session already"
 
 
 def test_one_word_of_the_prompt_is_not_enough():

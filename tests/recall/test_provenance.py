@@ -38,9 +38,7 @@ class Graph:
         event = NewEvent(ref, key, EventKind.PROMPT, "p", 1, "live", payload)
 
         def append(tx):
-            return events.append_event(
-                tx, event, projects.ensure_session(tx, ref, project_id, 1)
-            )
+            return events.append_event(tx, event, projects.ensure_session(tx, ref, project_id, 1))
 
         return self.db.write_now(append)[0]
 
@@ -110,11 +108,7 @@ async def test_the_chain_of_supersessions_is_followed_both_ways(graph):
     for newer, older in ((b, a), (c, b), (d, c)):
         graph.supersede(newer, older, "topic-key")
     found = await graph.why(b)
-    assert [(r.other.id, r.is_newer) for r in found.relations] == [
-        (c, True),
-        (d, True),
-        (a, False),
-    ]
+    assert [(r.other.id, r.is_newer) for r in found.relations] == [(c, True), (d, True), (a, False)]
     one = found.relations[0].supersession
     assert (one.rule, one.cosine, one.guard) == ("topic-key", 0.96, "same")
     assert found.verdict == f"superseded by #{d} (topic-key, via #{c})"
@@ -164,11 +158,7 @@ async def test_edges_are_followed_both_ways_to_a_depth(graph):
         *[["edits", "references", "causes"]] * 2,
     ]
     titles = (await graph.why(one, depth=3)).titles
-    assert titles == {
-        f"summary:{one}": "one",
-        f"summary:{two}": "two",
-        f"summary:{three}": "three",
-    }
+    assert titles == {f"summary:{one}": "one", f"summary:{two}": "two", f"summary:{three}": "three"}
 
 
 async def test_a_circle_of_edges_ends(graph):
@@ -274,9 +264,7 @@ async def test_a_repeated_or_pinned_memory_is_confirmed(graph):
 
 async def test_a_source_says_where_it_stands_in_the_transcript(graph):
     number = graph.summary("x")
-    event = graph.event(
-        "k", prompt="hi", transcript_path="/t/s.jsonl", session_id="s", uuid="u"
-    )
+    event = graph.event("k", prompt="hi", transcript_path="/t/s.jsonl", session_id="s", uuid="u")
     graph.derives(number, event)
     (source,) = (await graph.why(number)).sources
     assert (source.position.transcript, source.position.session, source.position.line) == (
@@ -306,12 +294,7 @@ async def test_use_is_counted_across_projects_but_sessions_of_others_are_not_nam
 
     graph.db.write_now(use)
     told = (await graph.why(number)).access
-    assert (
-        told.count,
-        told.last_at,
-        told.shown,
-        told.sessions,
-    ) == (3, 70, 2, 2)
+    assert (told.count, told.last_at, told.shown, told.sessions) == (3, 70, 2, 2)
     assert [(one.moment, one.at) for one in told.latest] == [("prompt", 80)]
     everywhere = (await graph.why(number, project_ids=None)).access
     assert [one.moment for one in everywhere.latest] == ["startup", "prompt"]
@@ -327,10 +310,7 @@ async def test_edges_between_files_are_visible_from_projects_that_know_the_first
     found = await graph.why("/lib.py", kind="file")
     assert [edge.from_id for edge in found.edges] == ["/a.py"]
     assert len((await graph.why("/lib.py", kind="file", project_ids=None)).edges) == 2
-    assert [e.type.value for e in (await graph.why(mine, depth=2)).edges] == [
-        "edits",
-        "imports",
-    ]
+    assert [e.type.value for e in (await graph.why(mine, depth=2)).edges] == ["edits", "imports"]
 
 
 def test_the_latest_injections_are_listed_and_all_are_counted(db):
@@ -376,9 +356,7 @@ def test_an_event_says_where_it_stands_as_far_as_it_knows():
     assert provenance.locate_in_transcript(event) == TranscriptPosition(
         "/t/s.jsonl", "", "u1", "p1", "toolu_1"
     )
-    assert (
-        provenance.locate_in_transcript(make_event(turn=None, uuid=7)) == TranscriptPosition()
-    )
+    assert provenance.locate_in_transcript(make_event(turn=None, uuid=7)) == TranscriptPosition()
     inner = make_event(transcript_path="/t/s.jsonl", agent_transcript_path="/t/agent.jsonl")
     assert provenance.locate_in_transcript(inner).transcript == "/t/agent.jsonl"
 

@@ -90,8 +90,7 @@ async def test_covalence_orders_tiers_core_file_then_the_rest(library):
     pin(library, core)
     found = await hits(library, "covalence", "kettle")
     tiers = [
-        next(p.value for p in found[number].parts if p.name == "tier")
-        for number in (core, *ids)
+        next(p.value for p in found[number].parts if p.name == "tier") for number in (core, *ids)
     ]
     # 0.9 · 0.2/(60 + 1, 2, 3, 3)
     assert tiers == pytest.approx([0.18 / 61, 0.18 / 62, 0.18 / 63, 0.18 / 63])
@@ -101,9 +100,7 @@ async def test_covalence_gives_its_bonus_only_for_all_words_as_typed(library):
     one = library.put("v1.4-ROADMAP", "where we go")
     found = await hits(library, "covalence", "roadmap 1.4")
     assert ("title_all", pytest.approx(0.009)) in [(p.name, p.value) for p in found[one].parts]
-    found = await hits(
-        library, "covalence", "what is roadmap 1.4"
-    )  # "what" is not in the title
+    found = await hits(library, "covalence", "what is roadmap 1.4")  # "what" is not in the title
     assert "title_all" not in [p.name for p in found[one].parts]
 
 
@@ -268,9 +265,7 @@ async def test_memu_falls_back_to_its_fused_order_when_the_second_stage_fails(li
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_every_profile_answers_with_any_retriever_missing_and_an_empty_title(
-    library, name
-):
+async def test_every_profile_answers_with_any_retriever_missing_and_an_empty_title(library, name):
     number = library.put("", "kettle teal", days_ago=-1)
     for legs in ({"lexical"}, {"vector"}, BOTH):
         found = await hits(library, name, "kettle", legs=frozenset(legs))
@@ -306,16 +301,9 @@ async def test_ties_go_to_the_newer_and_then_to_the_higher_id(library, name):
 async def test_every_score_is_made_of_its_parts(tmp_path_factory, words, name, pinned, counted):
     with open_database(str(tmp_path_factory.mktemp("v") / "v.db"), 1) as db:
         library = IndexedVault(db)
-        texts = (
-            "tea kettle",
-            "harbour `decode_token`",
-            "redis in app/login.py",
-            "login kettle",
-        )
+        texts = ("tea kettle", "harbour `decode_token`", "redis in app/login.py", "login kettle")
         for i, text in enumerate(texts):
-            library.put(
-                text, f"{text} " * i * 40, days_ago=i * 9, session="s", kind=list(Kind)[i]
-            )
+            library.put(text, f"{text} " * i * 40, days_ago=i * 9, session="s", kind=list(Kind)[i])
         if pinned:
             pin(library, 2)
         used(library, 1, counted, pairs=[((1, 2), counted), ((2, 3), 1)])

@@ -146,9 +146,7 @@ def test_ages_count_from_the_moment_that_is_asked_about():
 def test_the_intent_is_noted_only_if_the_profile_uses_it():
     meant = Intent(is_recent=True, kinds=(Kind.FIX,))
     assert make_parsed_query(intent=meant).notes[1] == "the question asks for a fix"
-    assert (
-        "an instruction" in make_parsed_query(intent=Intent(kinds=(Kind.INSTRUCTION,))).notes[0]
-    )
+    assert "an instruction" in make_parsed_query(intent=Intent(kinds=(Kind.INSTRUCTION,))).notes[0]
     assert make_parsed_query(intent=meant, profile="siftcoder").notes == ()
 
 

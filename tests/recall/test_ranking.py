@@ -248,9 +248,7 @@ async def test_saying_it_again_and_recalling_it_reinforce_alike(signal_library):
     signal_library.db.write_now(
         lambda tx: usage.record_uses(tx, {recalled: SummaryUse(6, NOW)}, {})
     )
-    await (
-        signal_library.indexer.load()
-    )  # what is said again changes no text, and waits for a load
+    await signal_library.indexer.load()  # what is said again changes no text, and waits for a load
     found = await signal_parts(signal_library, "kettle")
     # log2(1 + 7) = 3, both
     assert [found[n]["reinforcement"] for n in (said, recalled)] == pytest.approx([3.0, 3.0])

@@ -19,9 +19,7 @@ def library(db):
 
 async def test_the_memory_with_the_words_comes_first_and_names_its_retrievers(library):
     library.put("Sessions live in Redis", "Three machines share them.")
-    wanted = library.put(
-        "Login answers 401 for garbage tokens", "decode_token raised ValueError."
-    )
+    wanted = library.put("Login answers 401 for garbage tokens", "decode_token raised ValueError.")
     (hit, *_) = (await library.ask("garbage token login")).hits
     assert hit.summary.id == wanted
     assert hit.lexical_rank == 1
@@ -60,9 +58,7 @@ def threads(library, monkeypatch):
     return seen
 
 
-async def test_once_answers_are_quick_they_are_made_without_a_change_of_thread(
-    library, threads
-):
+async def test_once_answers_are_quick_they_are_made_without_a_change_of_thread(library, threads):
     while not threads or threads[-1] != threading.get_ident():
         assert (await library.ask("redis sessions")).hits
     assert threads[0] != threading.get_ident()
@@ -93,9 +89,7 @@ async def test_a_concurrent_search_is_answered_in_another_thread(library, thread
     assert sorted(thread == threading.get_ident() for thread in threads) == [False, False, True]
 
 
-async def test_what_takes_long_or_would_have_to_wait_is_left_to_another_thread(
-    library, threads
-):
+async def test_what_takes_long_or_would_have_to_wait_is_left_to_another_thread(library, threads):
     await library.ask("redis sessions")
     threads.clear()
     library.recaller._latency_s = 0.0
@@ -209,9 +203,7 @@ async def test_uses_that_cannot_be_written_are_written_the_next_time(library, db
     assert (await db.read(lambda tx: usage.uses_of(tx, [one]))) == {one: SummaryUse(1, NOW)}
 
 
-async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_trouble(
-    library, db
-):
+async def test_a_memory_that_is_forgotten_before_its_use_is_written_makes_no_trouble(library, db):
     one = library.put("kettle")
     await library.ask("kettle")
     await db.write(lambda tx: summaries.delete_summary(tx, one))

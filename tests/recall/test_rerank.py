@@ -163,9 +163,7 @@ async def test_a_profile_without_a_second_look_has_no_part_of_it(library):
 )  # fmt: skip
 def test_words_and_globs_fit_titles_bodies_and_files(pattern, does):
     summary = make_summary(
-        title="Billing at the café",
-        body="The monthly\nreports run.",
-        files=("src/auth/tokens.py",),
+        title="Billing at the café", body="The monthly\nreports run.", files=("src/auth/tokens.py",)
     )
     assert matches_focus(summary, ["nothing-of-it", pattern]) is does
 

@@ -60,8 +60,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(library):
         library.put(f"kettle {i}", f"number {i}")
     whole = await library.ids("kettle number", k=7)
     assert (
-        await library.ids("kettle number", k=3)
-        + await library.ids("kettle number", k=4, offset=3)
+        await library.ids("kettle number", k=3) + await library.ids("kettle number", k=4, offset=3)
         == whole
     )
     assert await library.ids("kettle", k=3, offset=100) == []
@@ -90,9 +89,7 @@ async def test_an_explained_answer_shows_every_candidate_and_why_it_was_not_chos
     assert answer.trace[0].ranks["lexical"] == 1
 
 
-async def test_missing_vectors_are_reported_and_words_still_find_the_memory(
-    library,
-):
+async def test_missing_vectors_are_reported_and_words_still_find_the_memory(library):
     one = library.put("kettle one")
     library.put("kettle two")
     await library.ask("kettle")
@@ -106,11 +103,7 @@ async def test_missing_vectors_are_reported_and_words_still_find_the_memory(
 async def test_a_page_far_down_is_the_same_as_if_everything_had_been_looked_at(library):
     for number in range(60):
         library.put(
-            f"kettle {number}",
-            "kettle",
-            days_ago=number,
-            episode=f"e{number // 9}",
-            session="s",
+            f"kettle {number}", "kettle", days_ago=number, episode=f"e{number // 9}", session="s"
         )
     for offset in (0, 5, 20, 40):
         plain = await library.ids("kettle", k=5, offset=offset)
@@ -212,13 +205,7 @@ async def test_a_past_time_shows_there_too_what_was_superseded_only_later(librar
     def supersede(tx):
         for newer_id, older_id in ((older, oldest), (newer, older)):
             links.supersede(
-                tx,
-                newer_id=newer_id,
-                older_id=older_id,
-                rule="test",
-                cosine=None,
-                guard="",
-                at=NOW,
+                tx, newer_id=newer_id, older_id=older_id, rule="test", cosine=None, guard="", at=NOW
             )
 
     library.db.write_now(supersede)

@@ -33,10 +33,7 @@ def test_the_nearest_gets_all_the_mean_nothing_and_what_lies_between_its_part():
 
 
 def test_where_all_are_equally_near_all_get_the_same():
-    assert make_match(mean=0.5, best=0.5).shares(np.array([0.5, np.nan])).tolist() == [
-        1.0,
-        0.0,
-    ]
+    assert make_match(mean=0.5, best=0.5).shares(np.array([0.5, np.nan])).tolist() == [1.0, 0.0]
 
 
 def test_what_has_no_vector_yet_gets_what_good_ones_get_under_a_name_of_its_own():
@@ -52,9 +49,7 @@ def test_where_none_has_a_vector_nothing_is_added():
 
 def test_the_floor_rises_with_the_number_of_memories_and_is_out_of_reach_while_unknown():
     unrelated = np.array([0.0, 0.2], np.float32)
-    one, ten, many = (
-        cosine_floor(unrelated, n, LearnedSettings(floor=1.5)) for n in (1, 10, 1000)
-    )
+    one, ten, many = (cosine_floor(unrelated, n, LearnedSettings(floor=1.5)) for n in (1, 10, 1000))
     assert one == ten == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(10)))
     assert many == pytest.approx(0.25 + 0.1 * math.sqrt(2 * math.log(1000)))
     assert cosine_floor(None, 1, LearnedSettings()) == math.inf
@@ -96,9 +91,7 @@ async def test_one_memory_alone_can_be_found_by_its_meaning_and_nonsense_does_no
     assert await library.ids("zygomorphic quince") == []
 
 
-async def test_before_unrelated_sentences_are_known_meaning_orders_but_brings_nothing_in(
-    library,
-):
+async def test_before_unrelated_sentences_are_known_meaning_orders_but_brings_nothing_in(library):
     library.put("Postgres", "teal")
     both = library.put("database", "postgres rollout")
     await library.learn()

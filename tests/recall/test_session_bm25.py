@@ -43,9 +43,7 @@ def by_hand(rows, terms):
     average = sum(lengths.values()) / count or 1
     scores = [0.0] * (max((s for s, *_ in rows), default=0) + 1)
     for term, weight in terms.items():
-        tf = {
-            s: sum(2 * r[term][0] + r[term][1] for r in texts[s] if term in r) for s in lengths
-        }
+        tf = {s: sum(2 * r[term][0] + r[term][1] for r in texts[s] if term in r) for s in lengths}
         having = sum(value > 0 for value in tf.values())
         idf = math.log(1 + (count - having + 0.5) / (having + 0.5))
         for s, value in tf.items():

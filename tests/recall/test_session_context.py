@@ -48,9 +48,7 @@ def happens(db):
 def situate(db):
     def read(place, event_id=None):
         return db.read_now(
-            lambda tx: session_context.read_session_state(
-                tx, place, event_id, with_prompts=True
-            )
+            lambda tx: session_context.read_session_state(tx, place, event_id, with_prompts=True)
         )
 
     return read
@@ -58,12 +56,7 @@ def situate(db):
 
 def test_nothing_is_known_of_a_directory_without_sessions(situate):
     here = situate(SessionPlace("test", "s1", "/nowhere", "nowhere"))
-    assert (here.session, here.project, here.project_ids, here.name) == (
-        None,
-        None,
-        (),
-        "nowhere",
-    )
+    assert (here.session, here.project, here.project_ids, here.name) == (None, None, (), "nowhere")
     assert here.switch.recalls
     assert here.why_seen(1, None, NOW) is None
 
@@ -134,9 +127,7 @@ def test_candidates_come_in_groups_and_a_pinned_one_in_its_own(db, library, happ
     assert OWN_HEADING not in groups
     after = db.read_now(lambda tx: session_context.read_candidates(tx, here, "compact", NOW))
     leading = {
-        group.name: [card.id for card in group.candidates]
-        for group in after.groups
-        if group.leads
+        group.name: [card.id for card in group.candidates] for group in after.groups if group.leads
     }
     assert leading[OWN_HEADING] == [own]
 
@@ -161,9 +152,7 @@ def test_recent_repeated_and_used_candidates_rate_higher():
     assert rate_candidate(plain, NOW) < rate_candidate(make_candidate(1, days=10), NOW)
     assert rate_candidate(plain, NOW) < rate_candidate(replace(plain, repeats=3), NOW)
     assert rate_candidate(plain, NOW) < rate_candidate(replace(plain, uses=3), NOW)
-    assert rate_candidate(replace(plain, kind=Kind.INSTRUCTION), NOW) > rate_candidate(
-        plain, NOW
-    )
+    assert rate_candidate(replace(plain, kind=Kind.INSTRUCTION), NOW) > rate_candidate(plain, NOW)
     assert rate_candidate(make_candidate(1, days=-5), NOW) == 1.0
 
 

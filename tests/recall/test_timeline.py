@@ -22,9 +22,7 @@ class Past:
 
     def session(self, key, project_id=None):
         def make(tx):
-            found = projects.ensure_session(
-                tx, SessionRef("c", key), project_id or self.here, 5
-            )
+            found = projects.ensure_session(tx, SessionRef("c", key), project_id or self.here, 5)
             projects.extend_session(tx, found, 5, f"title of {key}")
             return found
 
@@ -40,9 +38,7 @@ class Past:
         wanted = wanted or Filter(
             project_ids=(self.here,), session_id=session_id, include_superseded=True
         )
-        return await read_timeline(
-            self.db, around=around, at=at, wanted=wanted, now=NOW, **more
-        )
+        return await read_timeline(self.db, around=around, at=at, wanted=wanted, now=NOW, **more)
 
 
 @pytest.fixture

@@ -97,10 +97,7 @@ class Team:
         """The names of the hits, best first."""
         given = {key: tuple(asked[key]) for key in ("tags",) if key in asked}
         if "project" in asked:
-            given["project_ids"] = (
-                self.projects[asked["project"]],
-                self.projects[GLOBAL_PROJECT],
-            )
+            given["project_ids"] = (self.projects[asked["project"]], self.projects[GLOBAL_PROJECT])
         if "since" in asked:
             given["since"] = time_expressions.parse_start(asked["since"], NOW)
         if "until" in asked:
@@ -138,9 +135,7 @@ def told(found):
     lines = []
     for kind in KINDS:
         asked = [(question, names) for question, names in found if question["kind"] == kind]
-        wrong = [
-            (question, names) for question, names in asked if not is_right(question, names)
-        ]
+        wrong = [(question, names) for question, names in asked if not is_right(question, names)]
         lines.append(f"{kind}: {len(asked) - len(wrong)} of {len(asked)}")
         lines += [
             f"    {question['ask']!r}: wanted {' and '.join(question['right'])}, "

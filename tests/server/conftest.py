@@ -50,9 +50,7 @@ class FakeRecaller:
         words = question.text.lower().split()
         hits = [one for one in found if any(word in one.title.lower() for word in words)]
         return Answer(
-            hits=tuple(
-                make_hit(one, rank) for rank, one in enumerate(hits[: question.k or 5], 1)
-            ),
+            hits=tuple(make_hit(one, rank) for rank, one in enumerate(hits[: question.k or 5], 1)),
             profile="memd",
             space="hashing/1/768",
             took_ms=1.25,
@@ -62,9 +60,7 @@ class FakeRecaller:
 
 def find_summaries(tx, project_ids):
     found = [summaries.get_summary(tx, number) for number in range(1, 50)]
-    return [
-        one for one in found if one and (project_ids is None or one.project_id in project_ids)
-    ]
+    return [one for one in found if one and (project_ids is None or one.project_id in project_ids)]
 
 
 def make_hit(one, rank):
@@ -200,16 +196,10 @@ class LocalServer:
             draft = Draft(
                 "turn", kind, title, body, at or self.clock(), "turn", (Source(1, "said"),)
             )
-            number, _ = summaries.put_summary(
-                tx, f"{project}/{title}", draft, owner, self.clock()
-            )
+            number, _ = summaries.put_summary(tx, f"{project}/{title}", draft, owner, self.clock())
             links.add_edges(
                 tx,
-                [
-                    NewEdge(
-                        "summary", str(number), EdgeType.REFERENCES, "file", "/a.py", "turn", 1
-                    )
-                ],
+                [NewEdge("summary", str(number), EdgeType.REFERENCES, "file", "/a.py", "turn", 1)],
             )
             return number
 
@@ -234,9 +224,7 @@ class RawClient:
         )
 
     async def call(self, method, params=None, number=1):
-        await self.send(
-            {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
-        )
+        await self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
         return await self.answer()
 
     async def answer(self):
@@ -265,9 +253,7 @@ class RawClient:
 
     async def tool(self, name, arguments=None, number=1):
         """The result of a tool call."""
-        reply = await self.call(
-            "tools/call", {"name": name, "arguments": arguments or {}}, number
-        )
+        reply = await self.call("tools/call", {"name": name, "arguments": arguments or {}}, number)
         return reply["result"]
 
 

@@ -65,8 +65,7 @@ async def test_the_vocabulary_is_chosen_once(server, connect):
 async def test_a_client_that_floods_one_connection_gets_every_answer(server, connect):
     async with server.open(), connect() as client:
         lines = [
-            {"jsonrpc": "2.0", "id": n, "method": "memd/ping", "params": {}}
-            for n in range(1_000)
+            {"jsonrpc": "2.0", "id": n, "method": "memd/ping", "params": {}} for n in range(1_000)
         ]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(
@@ -103,9 +102,7 @@ async def test_a_last_line_without_an_end_is_still_answered(server, connect):
         assert (await client.answer())["id"] == 1
 
 
-async def test_an_answer_that_never_comes_holds_the_connection_for_drain_s_only(
-    server, connect
-):
+async def test_an_answer_that_never_comes_holds_the_connection_for_drain_s_only(server, connect):
     server.recaller.gate = anyio.Event()
     async with server.open(drain_s=0.05), connect() as client:
         await client.send(
@@ -159,9 +156,7 @@ async def test_a_client_that_floods_one_connection_does_not_hold_up_another(serv
     assert numbers == set(range(60))
 
 
-async def test_calls_that_take_long_hold_up_the_next_for_a_moment_only(
-    server, connect, eventually
-):
+async def test_calls_that_take_long_hold_up_the_next_for_a_moment_only(server, connect, eventually):
     server.recaller.gate = anyio.Event()
     async with server.open(), connect() as client:
         question = {"jsonrpc": "2.0", "method": "memd/search", "params": {"query": "slow"}}
@@ -359,9 +354,7 @@ async def test_the_open_calls_of_a_client_that_hung_up_hold_up_no_other(
         async with connect() as lost:
             await lost.initialize()
             params = {"name": "mem_search", "arguments": {"query": "slow"}}
-            await lost.send(
-                {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-            )
+            await lost.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
             await eventually(lambda: server.recaller.asked)
         await client.send({**SLOW, "id": 1, "params": {"query": "login"}})
         await client.send({**SLOW, "id": 2, "params": {"query": "login"}})

@@ -7,11 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.capture.redact.blocks import (
-    INJECTED_CLOSING,
-    INJECTED_OPENING,
-    strip_injected_context,
-)
+from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, strip_injected_context
 from memd.config import InjectConfig
 from memd.models import EventKind, Kind, NewEvent, SessionRef
 from memd.server import context_builder
@@ -66,9 +62,7 @@ def test_a_hit_has_a_snippet_and_names_the_memory_that_it_replaces():
 
 
 def test_a_hit_is_bounded():
-    shown = context_builder.format_hits(
-        "p", [line("t" * 900, note="n" * 900, snippet="s" * 9_000)]
-    )
+    shown = context_builder.format_hits("p", [line("t" * 900, note="n" * 900, snippet="s" * 9_000)])
     assert (
         sum(context_builder.utf16_length(one) + 1 for one in shown.splitlines()[2:4])
         <= context_builder.HIT_CHARACTERS
@@ -81,9 +75,7 @@ def check(shown, lines):
     assert shown.endswith(INJECTED_CLOSING)
     assert shown.count("<") == 2
     assert len(shown.splitlines()) == lines
-    assert not re.search(
-        r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\ufeff]", shown
-    )
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\ufeff]", shown)
     assert strip_injected_context(shown) == ""
 
 
@@ -121,12 +113,8 @@ def test_any_text_stays_text(title, snippet, project):
     check(hits, 6 if context_builder.clean_text(snippet, 200) else 5)
 
 
-@given(
-    st.lists(st.text(max_size=400), max_size=8), st.integers(100, 2_500), st.text(max_size=90)
-)
-def test_the_costs_of_lines_and_headings_add_up_to_the_length_of_the_index(
-    titles, tokens, project
-):
+@given(st.lists(st.text(max_size=400), max_size=8), st.integers(100, 2_500), st.text(max_size=90))
+def test_the_costs_of_lines_and_headings_add_up_to_the_length_of_the_index(titles, tokens, project):
     whole = context_builder.index_capacity(tokens, project)
     lines = [line(title, n) for n, title in enumerate(titles)]
     expected = sum(context_builder.line_cost(one, whole) for one in lines)
@@ -291,13 +279,10 @@ async def test_nothing_is_shown_twice(vault):
 
 async def test_memories_of_the_session_itself_are_left_out(vault):
     vault.happens("prompt", NOW - HOUR, prompt="x")
-    own = vault.put(
-        "We chose Redis for sessions", kind=Kind.DECISION, session="s1", days_ago=0.01
-    )
+    own = vault.put("We chose Redis for sessions", kind=Kind.DECISION, session="s1", days_ago=0.01)
     assert await vault.ids("prompt", "redis sessions", session="s1") == []
     assert (
-        await vault.why(own, "prompt", "redis sessions", session="s1")
-        == "from this very session"
+        await vault.why(own, "prompt", "redis sessions", session="s1") == "from this very session"
     )
     assert await vault.ids("prompt", "redis sessions", session="another") == [own]
 
@@ -309,9 +294,7 @@ async def test_a_resumed_session_gets_only_new_memories(vault):
     assert await vault.ids("resume", session="s1", event=start) == []
     new = vault.put("We chose SQLite", kind=Kind.DECISION)
     vault.db.write_now(
-        lambda tx: tx.execute(
-            "UPDATE summaries SET created_at = ? WHERE id = ?", (NOW - 1, new)
-        )
+        lambda tx: tx.execute("UPDATE summaries SET created_at = ? WHERE id = ?", (NOW - 1, new))
     )
     assert await vault.ids("resume", session="s1", event=start) == [new]
     assert "not new since" in await vault.why(1, "resume", session="s1", event=start)
@@ -424,10 +407,7 @@ async def test_to_be_shown_unasked_is_not_to_be_used(vault):
 
 @pytest.mark.parametrize(
     ("moment", "prompt", "setting"),
-    [
-        ("startup", "", "session_start"),
-        ("prompt", "redis sessions", "prompt"),
-    ],
+    [("startup", "", "session_start"), ("prompt", "redis sessions", "prompt")],
 )
 async def test_nothing_is_injected_that_the_config_switches_off(vault, moment, prompt, setting):
     vault.put("Sessions live in Redis", kind=Kind.DECISION)
@@ -448,8 +428,7 @@ async def test_nothing_is_injected_where_recall_is_switched_off(vault, scope, ta
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=25),
-    st.integers(100, 2_500),
+    st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=25), st.integers(100, 2_500)
 )
 async def test_the_index_never_exceeds_its_budget(vault, titles, tokens):
     vault.db.write_now(lambda tx: tx.execute("DELETE FROM summaries"))

@@ -57,11 +57,7 @@ async def test_a_batch_gets_a_receipt_for_each(server, ask):
             "source: must be one of live, spool, import",
         ),
         ("memd/capture", {"events": 7}, "events: 7 is not a list"),
-        (
-            "memd/capture",
-            {"events": [EVENT] * 1_001},
-            "events: more than 1000 items",
-        ),
+        ("memd/capture", {"events": [EVENT] * 1_001}, "events: more than 1000 items"),
         ("memd/search", {"query": "x", "k": "5"}, "k: '5' is not a whole number"),
         (
             "memd/search",
@@ -114,10 +110,7 @@ async def test_a_directory_narrows_a_search_to_its_project(server, ask, tmp_path
     server.remember("login there", project="/there")
     ours = server.remember("login here", project=str(tmp_path))
     async with server.open():
-        for params, preface in (
-            ({"directory": str(tmp_path)}, None),
-            ({}, {"cwd": str(tmp_path)}),
-        ):
+        for params, preface in (({"directory": str(tmp_path)}, None), ({}, {"cwd": str(tmp_path)})):
             found = (await ask("memd/search", {"query": "login", **params}, preface))["result"]
             assert [hit["id"] for hit in found["hits"]] == [ours]
 
@@ -154,10 +147,7 @@ async def test_an_importer_gives_time_project_and_source(server, ask):
         assert (one.session.client, one.session.key) == ("bench", "s")
         assert (two.project_key, two.kind.value, two.source) == ("/nowhere", "fact", "user")
         assert three.project_key is None
-        assert (
-            "id"
-            in (await ask("memd/remember", {"text": "four", "project": "corpus"}))["result"]
-        )
+        assert "id" in (await ask("memd/remember", {"text": "four", "project": "corpus"}))["result"]
         assert server.curator.memories[3].project_key == "corpus"
 
 
@@ -209,11 +199,7 @@ async def test_an_imported_memory_has_its_origin_and_can_be_withdrawn(server, as
         (kept,) = (await ask("memd/remember", {"memories": [memory]}))["result"]["remembered"]
         (sent,) = server.curator.memories
         assert (sent.tier.value, sent.session.client) == ("file", "claude-code")
-        assert (sent.origin.path, sent.origin.part, sent.origin.line) == (
-            "/n/a.md",
-            "Install",
-            3,
-        )
+        assert (sent.origin.path, sent.origin.part, sent.origin.line) == ("/n/a.md", "Install", 3)
         reply = await ask("memd/why", {"id": "origin:/n/a.md#Install"})
         assert reply["result"]["edges"][0]["from_id"] == str(kept["id"])
         gone = await ask("memd/imports/withdraw", {"path": "/n/a.md", "staying": []})
@@ -245,13 +231,7 @@ async def test_doctor_returns_findings_and_with_fix_what_was_repaired(server, co
         looked = (await client.call("memd/doctor"))["result"]
         assert looked["mended"] == []
         assert looked["findings"] == [
-            {
-                "name": "books",
-                "verdict": "ok",
-                "words": "fake",
-                "remedy": "",
-                "fixable": False,
-            }
+            {"name": "books", "verdict": "ok", "words": "fake", "remedy": "", "fixable": False}
         ]
         mended = (await client.call("memd/doctor", {"fix": True}))["result"]
         assert mended["mended"] == ["fake"]
@@ -283,12 +263,7 @@ def staged(server, tmp_path):
 async def test_a_staged_vault_is_merged(server, merge, staged):
     reply = await merge(staged)
     assert (reply["created"]["summary"], reply["created"]["event"]) == (3, 2)
-    assert (reply["known"], reply["forgotten"], reply["left"], reply["hidden"]) == (
-        {},
-        {},
-        {},
-        0,
-    )
+    assert (reply["known"], reply["forgotten"], reply["left"], reply["hidden"]) == ({}, {}, {}, 0)
     found = server.db.read_now(lambda tx: tx.execute("SELECT count(*) FROM summaries").get)
     assert found == 3
     assert (await merge(staged))["created"] == {}
@@ -311,9 +286,7 @@ async def test_a_consolidation_is_run_or_previewed(server, ask):
         assert done == {"dry_run": False, "report": {"superseded": 1}}
         previewed = (await ask("memd/consolidate", {"dry_run": True}))["result"]
         assert previewed == {"dry_run": True, "report": {"superseded": 2}}
-        assert (await ask("memd/consolidate/runs", {"limit": 1}))["result"] == {
-            "runs": [{"id": 1}]
-        }
+        assert (await ask("memd/consolidate/runs", {"limit": 1}))["result"] == {"runs": [{"id": 1}]}
 
 
 async def test_an_undone_consolidation_is_searchable_when_the_call_returns(server, ask):

@@ -41,25 +41,18 @@ def test_a_malformed_payload_is_no_injection_moment(payload):
 
 def test_an_event_of_an_unknown_client_is_no_injection_moment():
     assert (
-        read_moment(
-            "other", {**BASE, "hook_event_name": "SessionStart", "source": "startup"}, "/p"
-        )
+        read_moment("other", {**BASE, "hook_event_name": "SessionStart", "source": "startup"}, "/p")
         is None
     )
 
 
 def test_the_directory_of_the_hook_is_preferred_to_the_one_in_the_payload():
-    moment = read_moment(
-        "claude-code", {**BASE, "hook_event_name": "UserPromptSubmit"}, "/root"
-    )
+    moment = read_moment("claude-code", {**BASE, "hook_event_name": "UserPromptSubmit"}, "/root")
     assert (moment.directory, moment.prompt) == ("/root", "")
 
 
 def test_the_text_is_written_as_the_hook_prints_it():
     moment = read(hook_event_name="UserPromptSubmit", prompt="why?")
     assert hook_output(moment, "because") == {
-        "hookSpecificOutput": {
-            "hookEventName": "UserPromptSubmit",
-            "additionalContext": "because",
-        }
+        "hookSpecificOutput": {"hookEventName": "UserPromptSubmit", "additionalContext": "because"}
     }

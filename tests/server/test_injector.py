@@ -175,9 +175,7 @@ async def test_while_all_builds_are_stuck_no_hook_waits(injector, builder):
     builder.gate.set()
 
 
-async def test_a_vault_that_cannot_be_written_does_not_prevent_injection(
-    db, injector, monkeypatch
-):
+async def test_a_vault_that_cannot_be_written_does_not_prevent_injection(db, injector, monkeypatch):
     begin(db)
 
     async def refuses(_):

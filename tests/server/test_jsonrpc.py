@@ -110,9 +110,7 @@ def test_many_brackets_side_by_side_are_not_deep():
 
 
 def test_only_lone_surrogates_are_replaced():
-    line = (
-        rb'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"x\ud83dy","b":"\ud83d\ude00"}}'
-    )
+    line = rb'{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":"x\ud83dy","b":"\ud83d\ude00"}}'
     assert read(line).params == {"a": "x�y", "b": "😀"}
 
 
@@ -132,10 +130,7 @@ def test_each_response_is_one_line():
     line = jsonrpc.result_line("a", {"text": "two\nlines ä"})
     assert line.count(b"\n") == 1
     assert json.loads(line) == {"jsonrpc": "2.0", "id": "a", "result": {"text": "two\nlines ä"}}
-    assert json.loads(jsonrpc.error_line(None, -1, "no"))["error"] == {
-        "code": -1,
-        "message": "no",
-    }
+    assert json.loads(jsonrpc.error_line(None, -1, "no"))["error"] == {"code": -1, "message": "no"}
 
 
 @given(st.binary(max_size=300))
@@ -144,11 +139,7 @@ def test_no_bytes_make_reading_fail(line):
 
 
 _JSON = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers()
-    | st.floats(allow_nan=False)
-    | st.text(max_size=8),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
     lambda inner: (
         st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
     ),
@@ -218,12 +209,7 @@ def test_an_error_of_memd_s_is_sent_in_its_own_words():
 
 @pytest.mark.parametrize(
     "fault",
-    [
-        ValueError("secret"),
-        KeyError("secret"),
-        RecursionError("secret"),
-        TimeoutError("secret"),
-    ],
+    [ValueError("secret"), KeyError("secret"), RecursionError("secret"), TimeoutError("secret")],
 )
 def test_any_other_error_is_sent_without_its_words(fault):
     assert isinstance(fault, jsonrpc.UNEXPECTED_ERRORS)

@@ -226,12 +226,7 @@ async def test_shutdown_lets_open_requests_be_answered(server, connect, eventual
     async with server.open() as opened, connect() as client, connect() as idle:
         assert "result" in await idle.call("memd/ping")
         await client.send(
-            {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "memd/search",
-                "params": {"query": "slow"},
-            }
+            {"jsonrpc": "2.0", "id": 1, "method": "memd/search", "params": {"query": "slow"}}
         )
         await eventually(lambda: opened.recaller.asked)
         async with anyio.create_task_group() as tasks:
@@ -289,9 +284,7 @@ async def test_no_bytes_on_the_wire_stop_the_next_request(server, lines):
                 seen += await stream.receive()
 
 
-async def test_a_failure_in_one_connection_does_not_reach_the_others(
-    server, connect, monkeypatch
-):
+async def test_a_failure_in_one_connection_does_not_reach_the_others(server, connect, monkeypatch):
     parse_line = jsonrpc.parse_line
 
     def faulty(line):

@@ -67,9 +67,7 @@ def hit(
 
 
 def answer(hits, **more):
-    return Answer(
-        hits=tuple(hits), profile="memd", space="hashing/1/768", took_ms=4.23456, **more
-    )
+    return Answer(hits=tuple(hits), profile="memd", space="hashing/1/768", took_ms=4.23456, **more)
 
 
 def search(found, **more):
@@ -149,9 +147,7 @@ def test_turns_add_less_than_two_kilobytes_and_count_what_they_leave_out(letter)
 
 def test_any_search_is_under_twenty_kilobytes():
     trace = [
-        TracedCandidate(
-            i, "a title " * 20, 0.01, PARTS, {"lexical": i}, 0.5, ("login",), "rank"
-        )
+        TracedCandidate(i, "a title " * 20, 0.01, PARTS, {"lexical": i}, 0.5, ("login",), "rank")
         for i in range(500)
     ]
     shown = mcp_format.format_search(
@@ -180,10 +176,7 @@ def test_the_score_follows_from_its_parts_in_their_order():
 
 
 def test_two_parts_of_one_name_are_both_listed():
-    assert mcp_format.format_parts((ScorePart("a", 1.0), ScorePart("a", 2.0))) == {
-        "a": 1,
-        "a'": 2,
-    }
+    assert mcp_format.format_parts((ScorePart("a", 1.0), ScorePart("a", 2.0))) == {"a": 1, "a'": 2}
 
 
 def test_nothing_is_null_and_the_searched_project_is_not_repeated():
@@ -329,8 +322,6 @@ def test_mem_judge_says_what_it_hid_and_what_held_before():
         "was": "near-duplicate",
     }  # fmt: skip
     check(shown)
-    undone = mcp_format.format_judged(
-        JudgmentResult(2, 1, "undone", None, (), (1,), "supersedes")
-    )
+    undone = mcp_format.format_judged(JudgmentResult(2, 1, "undone", None, (), (1,), "supersedes"))
     assert (undone["shown"], "relation" in undone) == ([1], False)
     check(undone)

@@ -135,8 +135,7 @@ def test_a_timeline_marks_new_sessions_and_what_is_contradicted():
 
 def test_a_span_of_days_names_each_day_and_keeps_the_latest_rows():
     rows = tuple(
-        TimelineRow(summary(i, "t" * 400, at=NOW - (300 - i) * HOUR_MS), "s")
-        for i in range(300)
+        TimelineRow(summary(i, "t" * 400, at=NOW - (300 - i) * HOUR_MS), "s") for i in range(300)
     )
     span = Timeline(rows, NOW, more_before=False, more_after=False, is_span=True)
     shown = mcp_history.format_timeline(span, None, NOW)
@@ -187,9 +186,7 @@ def test_why_has_the_rule_in_words_and_how_the_memory_was_used():
     assert shown["used"]["count"] == 7
     assert shown["shown_unasked"]["latest"][0]["session"] == "Fix the login"
     check_response(WhyResponse, shown)
-    assert not {"because", "used", "shown_unasked"} & set(
-        mcp_history.format_why(reasons(), NOW)
-    )
+    assert not {"because", "used", "shown_unasked"} & set(mcp_history.format_why(reasons(), NOW))
 
 
 @pytest.mark.parametrize("letter", ["w", "ä", "漢", "😀", '"', "a\n"])

@@ -54,9 +54,7 @@ class SocketTransport:
         async for chunk in self._stream:
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
-                await to_client.send(
-                    SessionMessage(t.jsonrpc_message_adapter.validate_json(line))
-                )
+                await to_client.send(SessionMessage(t.jsonrpc_message_adapter.validate_json(line)))
 
     async def _write(self, from_client):
         async for outgoing in from_client:
@@ -66,9 +64,7 @@ class SocketTransport:
 
 def transport(server, tmp_path, way):
     return (
-        stdio_client(bridge(server, tmp_path))
-        if way == "bridge"
-        else SocketTransport(server.path)
+        stdio_client(bridge(server, tmp_path)) if way == "bridge" else SocketTransport(server.path)
     )
 
 
@@ -110,21 +106,14 @@ def modern(method, params, number):
         "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {},
     }
-    return {
-        "jsonrpc": "2.0",
-        "id": number,
-        "method": method,
-        "params": {**params, "_meta": meta},
-    }
+    return {"jsonrpc": "2.0", "id": number, "method": method, "params": {**params, "_meta": meta}}
 
 
 SLOW = {"name": "mem_search", "arguments": {"query": "slow"}}
 
 
 @pytest.mark.parametrize("era", ["handshake", "stateless"])
-async def test_tool_calls_in_flight_are_answered_after_half_close(
-    server, connect, era, eventually
-):
+async def test_tool_calls_in_flight_are_answered_after_half_close(server, connect, era, eventually):
     server.recaller.gate = anyio.Event()
     server.remember("slow login")
     async with server.open(), connect() as client:
@@ -132,9 +121,7 @@ async def test_tool_calls_in_flight_are_answered_after_half_close(
             await client.initialize()
         for number in range(3):
             plain = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": SLOW}
-            await client.send(
-                plain if era == "handshake" else modern("tools/call", SLOW, number)
-            )
+            await client.send(plain if era == "handshake" else modern("tools/call", SLOW, number))
         await client.half_close()
         await eventually(lambda: len(server.recaller.asked) >= 3)
         server.recaller.gate.set()
@@ -168,9 +155,7 @@ async def test_a_client_that_hangs_up_stops_its_calls(server, connect, eventuall
     async with server.open():
         async with connect() as client:
             await client.initialize()
-            await client.send(
-                {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": SLOW}
-            )
+            await client.send({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": SLOW})
             await eventually(lambda: len(server.recaller.asked) >= 1)
         await eventually(lambda: server.recaller.cancelled)
 
@@ -200,9 +185,7 @@ async def test_a_call_before_the_handshake_is_an_error_and_the_handshake_still_w
 
 async def test_an_unknown_protocol_version_is_answered_with_a_supported_one(server, connect):
     async with server.open(), connect() as client:
-        assert (await client.initialize("1999-01-01"))["result"][
-            "protocolVersion"
-        ] == "2025-11-25"
+        assert (await client.initialize("1999-01-01"))["result"]["protocolVersion"] == "2025-11-25"
 
 
 async def test_a_malformed_line_in_the_middle_of_a_session_gets_an_error(server, connect):

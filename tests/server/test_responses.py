@@ -38,9 +38,7 @@ def test_a_result_schema_lists_its_required_fields(response):
 def test_a_result_is_held_to_its_own_schema():
     check_response(SearchResponse, {"hits": [HIT], "took_ms": 1, "note": "data"})
     with pytest.raises(Broken, match=r"at hits\.0\.id"):
-        check_response(
-            SearchResponse, {"hits": [{**HIT, "id": "1"}], "took_ms": 1, "note": "data"}
-        )
+        check_response(SearchResponse, {"hits": [{**HIT, "id": "1"}], "took_ms": 1, "note": "data"})
     with pytest.raises(Broken, match="at note"):
         check_response(SearchResponse, {"hits": [], "took_ms": 1})
     with pytest.raises(Broken, match="at title"):

@@ -62,10 +62,7 @@ async def test_an_unknown_directory_sees_global_with_a_note(db, tmp_path, everyw
 async def test_a_project_is_found_by_name_and_by_path(db, place, everywhere):
     directory, number = place("shop")
     for asked in ("shop", directory, directory + "/.git"):
-        assert (await ScopeResolver(db).find_scope("/", asked)).project_ids == (
-            number,
-            everywhere,
-        )
+        assert (await ScopeResolver(db).find_scope("/", asked)).project_ids == (number, everywhere)
     assert (await ScopeResolver(db).find_scope("/", "global")).project_ids == (everywhere,)
 
 

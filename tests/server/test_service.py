@@ -32,10 +32,7 @@ def service(server):
 async def test_a_question_has_every_argument_of_the_request(server, service, clock):
     session = server.db.write_now(
         lambda tx: projects.ensure_session(
-            tx,
-            SessionRef("claude-code", "s1"),
-            projects.ensure_project(tx, "/p", "p", "", 1),
-            1,
+            tx, SessionRef("claude-code", "s1"), projects.ensure_project(tx, "/p", "p", "", 1), 1
         )
     )
     asked = SearchRequest(
@@ -46,11 +43,7 @@ async def test_a_question_has_every_argument_of_the_request(server, service, clo
     await service.search(asked, ANYONE)
     (question,) = server.recaller.asked
     assert (question.text, question.k, question.offset) == ("login", 7, 3)
-    assert (question.kinds, question.session_id, question.source) == (
-        (Kind.FIX,),
-        session,
-        "user",
-    )
+    assert (question.kinds, question.session_id, question.source) == ((Kind.FIX,), session, "user")
     assert (question.since, question.until) == (clock() - 7 * DAY_MS, clock())
     assert question.as_of == clock() - clock() % DAY_MS - 1
     assert (question.tags, question.topic_key, question.legs) == (
@@ -86,10 +79,7 @@ async def test_a_named_session_is_searched_whichever_project_it_belongs_to(
 ):
     server.db.write_now(
         lambda tx: projects.ensure_session(
-            tx,
-            SessionRef("claude-code", "s1"),
-            projects.ensure_project(tx, "/p", "p", "", 1),
-            1,
+            tx, SessionRef("claude-code", "s1"), projects.ensure_project(tx, "/p", "p", "", 1), 1
         )
     )
     caller = Caller(cwd=str(tmp_path))
@@ -163,9 +153,7 @@ async def test_a_memory_belongs_to_the_session_of_the_caller(server, service, as
     assert server.curator.memories[0].session == session
 
 
-async def test_a_focus_holds_for_its_session_until_it_is_ended_or_a_day_old(
-    server, service, clock
-):
+async def test_a_focus_holds_for_its_session_until_it_is_ended_or_a_day_old(server, service, clock):
     mine, other = Caller(session="mine"), Caller(session="other")
 
     async def focus_of(caller, **more):
@@ -186,9 +174,7 @@ async def test_a_focus_holds_for_its_session_until_it_is_ended_or_a_day_old(
 
 async def test_only_the_latest_focuses_are_held(service):
     for number in range(300):
-        await service.search(
-            SearchRequest(query="login", focus=["a"]), Caller(session=str(number))
-        )
+        await service.search(SearchRequest(query="login", focus=["a"]), Caller(session=str(number)))
     assert len(service._focuses) == 256
 
 

@@ -60,9 +60,7 @@ def test_a_day_or_more_is_a_span(text, start, last):
     ],
 )
 def test_a_point_in_time_is_itself_from_both_sides(text, at):
-    assert (
-        time_expressions.parse_start(text, NOW) == time_expressions.parse_end(text, NOW) == at
-    )
+    assert time_expressions.parse_start(text, NOW) == time_expressions.parse_end(text, NOW) == at
 
 
 @pytest.mark.parametrize(

@@ -20,9 +20,9 @@ async def test_every_tool_says_when_to_call_it_and_what_it_may_do(server, connec
         assert tool["inputSchema"]["additionalProperties"] is False
         assert tool["outputSchema"]["type"] == "object"
         assert tool["annotations"]["openWorldHint"] is False
-    assert [
-        name for name, tool in listed.items() if tool["annotations"]["destructiveHint"]
-    ] == ["mem_forget"]
+    assert [name for name, tool in listed.items() if tool["annotations"]["destructiveHint"]] == [
+        "mem_forget"
+    ]
     reads = [name for name, tool in listed.items() if tool["annotations"]["readOnlyHint"]]
     assert reads == ["mem_search", "mem_timeline", "mem_why", "mem_get"]
     kept = [name for name, tool in listed.items() if tool["_meta"].get("anthropic/alwaysLoad")]
@@ -63,18 +63,10 @@ async def test_an_unknown_tool_is_answered_with_the_known_ones(server, connect):
             {"query": "x", "project": "nowhere"},
             "project: there is no 'nowhere'; there is global",
         ),
-        (
-            "mem_search",
-            {"query": "x", "session": "current"},
-            "session: this client did not say",
-        ),
+        ("mem_search", {"query": "x", "session": "current"}, "session: this client did not say"),
         ("mem_search", {"query": "x", "session": "abc"}, "session: there is no 'abc'"),
         ("mem_timeline", {"id": 999}, "there is no memory #999"),
-        (
-            "mem_timeline",
-            {"id": 1, "at": "today"},
-            "id: give either a memory or a time, not both",
-        ),
+        ("mem_timeline", {"id": 1, "at": "today"}, "id: give either a memory or a time, not both"),
         ("mem_why", {"id": 999}, "there is no memory #999"),
         ("mem_why", {"id": "nonsense"}, "id: a number, or a node such as file:/a/b.py"),
         ("mem_why", {}, "id: is needed"),
@@ -129,9 +121,7 @@ async def test_surrogates_and_nul_are_only_letters(server, connect):
     server.remember("login")
     async with server.open(), connect() as client:
         await client.initialize()
-        params = (
-            r'{"name":"mem_search","arguments":{"query":"\ud800 \u0000 login \" OR NEAR("}}'
-        )
+        params = r'{"name":"mem_search","arguments":{"query":"\ud800 \u0000 login \" OR NEAR("}}'
         await client.send(
             f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}\n'.encode()
         )
@@ -175,9 +165,7 @@ async def test_an_agent_sees_its_project_and_global(server, connect, tmp_path):
         assert await ids(project=str(there)) == {other, everywhere}
         reply = await client.tool("mem_get", {"ids": [other]})
         assert "belongs to" in reply["content"][0]["text"]
-        assert not (await client.tool("mem_get", {"ids": [other], "project": "all"})).get(
-            "isError"
-        )
+        assert not (await client.tool("mem_get", {"ids": [other], "project": "all"})).get("isError")
 
 
 async def test_the_clients_own_idea_of_the_project_wins_over_its_directory(
@@ -258,9 +246,7 @@ async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect
             why = (await client.tool("mem_why", {"id": node}))["structuredContent"]
             assert (why["node"], why["verdict"], why["title"]) == (f"#{second}", "current", "b")
         assert any(edge["to"] == "file:/a.py" for edge in why["edges"])
-        assert (await client.tool("mem_why", {"id": "file:/a.py"}))["structuredContent"][
-            "edges"
-        ]
+        assert (await client.tool("mem_why", {"id": "file:/a.py"}))["structuredContent"]["edges"]
 
 
 _NAMES = st.sampled_from(

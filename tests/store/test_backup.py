@@ -37,9 +37,7 @@ def test_a_copy_is_one_private_file_with_everything_in_it(vault, target, tmp_pat
 
 def test_a_copy_finishes_while_the_vault_is_written_and_is_of_one_moment(vault, target):
     db = Database(vault, AT)
-    filler = (
-        "INSERT INTO forgotten SELECT hex(randomblob(400)), 1 FROM events, events b, events c"
-    )
+    filler = "INSERT INTO forgotten SELECT hex(randomblob(400)), 1 FROM events, events b, events c"
     for _ in range(200):
         db.write_now(lambda tx: tx.execute(filler))
     before = db.read_now(lambda tx: tx.execute("SELECT count(*) FROM forgotten").get)

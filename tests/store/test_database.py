@@ -109,11 +109,7 @@ def test_a_vault_that_another_process_locks_is_busy_not_broken(tmp_path, monkeyp
 
 def test_every_connection_commits_to_the_disk(db):
     settings = db.write_now(
-        lambda tx: (
-            tx.pragma("synchronous"),
-            tx.pragma("journal_mode"),
-            tx.pragma("foreign_keys"),
-        )
+        lambda tx: (tx.pragma("synchronous"), tx.pragma("journal_mode"), tx.pragma("foreign_keys"))
     )
     assert settings == (2, "wal", 1)
 

@@ -35,9 +35,7 @@ def test_only_old_events_of_other_kinds_that_were_not_compacted_are_found(db, id
     def find(before=5):
         window = (0, 100)
         return db.read_now(
-            lambda tx: [
-                o.id for o in erasure.events_to_compact(tx, window, before, ["prompt"], 9)
-            ]
+            lambda tx: [o.id for o in erasure.events_to_compact(tx, window, before, ["prompt"], 9)]
         )
 
     assert (find(), find(before=10)) == ([ids[1]], ids[1:])
@@ -53,10 +51,7 @@ def test_only_old_events_of_other_kinds_that_were_not_compacted_are_found(db, id
 def test_a_compaction_that_would_only_add_leaves_the_event_as_it_is(db):
     (old,) = db.read_now(lambda tx: erasure.events_to_compact(tx, (0, 100), 5, ["prompt"], 9))
     db.write_now(lambda tx: erasure.compact_event(tx, old, "x" * 1_000, 7))
-    assert (
-        db.read_now(lambda tx: events.events_by_ids(tx, [old.id]))[old.id].payload
-        == old.payload
-    )
+    assert db.read_now(lambda tx: events.events_by_ids(tx, [old.id]))[old.id].payload == old.payload
 
 
 @pytest.mark.usefixtures("ids")
@@ -68,16 +63,13 @@ def test_idle_is_what_is_old_poor_and_was_never_returned(db):
 
     poor, used, good = db.write_now(
         lambda tx: [
-            put(tx, uid, quality=quality)
-            for uid, quality in (("a", 0.1), ("b", 0.1), ("c", 0.9))
+            put(tx, uid, quality=quality) for uid, quality in (("a", 0.1), ("b", 0.1), ("c", 0.9))
         ]
     )
     db.write_now(lambda tx: usage.record_uses(tx, {used: SummaryUse(1, 1)}, {}))
 
     def idle():
-        return db.read_now(
-            lambda tx: erasure.idle_summaries(tx, erasure.IdleCriteria(5, 0.3), 9)
-        )
+        return db.read_now(lambda tx: erasure.idle_summaries(tx, erasure.IdleCriteria(5, 0.3), 9))
 
     assert idle() == [poor]
     db.write_now(lambda tx: erasure.archive_summaries(tx, [poor], 9))

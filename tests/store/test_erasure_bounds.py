@@ -19,9 +19,7 @@ def two(db):
                 draft = make_draft(f"Straße {at}", f"tea at {at}", at=at, tags=("Mint",))
                 owner = summaries.SummaryOwner(project, session, "t")
                 summaries.put_summary(tx, f"{name}{at}", draft, owner, 1)
-                events.append_event(
-                    tx, make_new_event(at=at, session=name, prompt="x"), session
-                )
+                events.append_event(tx, make_new_event(at=at, session=name, prompt="x"), session)
             places.append((project, session))
         return places
 
@@ -71,8 +69,7 @@ def test_memories_and_events_within_bounds(db, bounds, wanted):
 @pytest.mark.usefixtures("two")
 def test_a_memory_must_contain_every_word_in_any_case(db, words, wanted):
     assert (
-        db.read_now(lambda tx: erasure.summaries_containing(tx, ErasureBounds(), words))
-        == wanted
+        db.read_now(lambda tx: erasure.summaries_containing(tx, ErasureBounds(), words)) == wanted
     )
 
 

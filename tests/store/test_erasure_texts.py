@@ -69,16 +69,11 @@ def test_every_text_column_is_rewritten_or_named_or_known_to_hold_no_words(db):
 @pytest.mark.usefixtures("filled")
 def test_rows_are_read_in_order_and_only_behind_a_number(db):
     (row,) = db.read_now(lambda tx: erasure.read_texts(tx, table("summaries"), 0, 10))
-    assert row.texts == {
-        "title": "Zebra",
-        "body": "the zebra runs",
-        "tags": "[]",
-        "files": "[]",
-    }
+    assert row.texts == {"title": "Zebra", "body": "the zebra runs", "tags": "[]", "files": "[]"}
     assert db.read_now(lambda tx: erasure.read_texts(tx, table("summaries"), row.id, 10)) == []
-    assert db.read_now(
-        lambda tx: erasure.texts_by_ids(tx, table("summaries"), [row.id, 99])
-    ) == [row]
+    assert db.read_now(lambda tx: erasure.texts_by_ids(tx, table("summaries"), [row.id, 99])) == [
+        row
+    ]
 
 
 @pytest.mark.usefixtures("filled")
@@ -102,9 +97,7 @@ def test_a_rewritten_summary_waits_to_be_indexed_and_compared_again(db):
     db.write_now(lambda tx: tx.execute("DELETE FROM changes"))
     db.write_now(lambda tx: tx.execute("UPDATE summaries SET consolidated = 1"))
     (row,) = db.read_now(lambda tx: erasure.read_texts(tx, table("summaries"), 0, 10))
-    db.write_now(
-        lambda tx: erasure.write_texts(tx, table("summaries"), row, {"title": "Okapi"})
-    )
+    db.write_now(lambda tx: erasure.write_texts(tx, table("summaries"), row, {"title": "Okapi"}))
     assert db.read_now(lambda tx: tx.execute("SELECT summary_id FROM changes").get) == row.id
     assert db.read_now(lambda tx: summaries.summary_counts(tx)["to_consolidate"]) == 1
     stems = {

@@ -13,9 +13,7 @@ REF = SessionRef("claude-code", "s")
 @pytest.fixture
 def session(db):
     def begin(tx):
-        return projects.ensure_session(
-            tx, REF, projects.ensure_project(tx, "/a", "a", "", 1), 1
-        )
+        return projects.ensure_session(tx, REF, projects.ensure_project(tx, "/a", "a", "", 1), 1)
 
     return db.write_now(begin)
 
@@ -63,25 +61,15 @@ def test_pending_events_wait_by_session_until_they_are_distilled(db, session):
 
 def test_a_session_is_read_from_the_prompt_on_that_an_event_belongs_to(db, session):
     for i, kind in enumerate(
-        [
-            EventKind.PROMPT,
-            EventKind.STOP,
-            EventKind.PROMPT,
-            EventKind.TOOL_RESULT,
-            EventKind.STOP,
-        ]
+        [EventKind.PROMPT, EventKind.STOP, EventKind.PROMPT, EventKind.TOOL_RESULT, EventKind.STOP]
     ):
         append(db, session, new(f"k{i}", at=i * 10, kind=kind))
-    assert [
-        e.at for e in db.read_now(lambda tx: events.session_events(tx, session, 30, 100))
-    ] == [
+    assert [e.at for e in db.read_now(lambda tx: events.session_events(tx, session, 30, 100))] == [
         20,
         30,
         40,
     ]
-    assert [
-        e.at for e in db.read_now(lambda tx: events.session_events(tx, session, 30, 1))
-    ] == [20]
+    assert [e.at for e in db.read_now(lambda tx: events.session_events(tx, session, 30, 1))] == [20]
 
 
 def test_what_commands_are_for_is_known_by_project(db, session):

@@ -67,18 +67,14 @@ def test_every_table_and_column_of_truth_is_exported_or_known_not_to_be(db):
     found = db.read_now(look)
     assert found.keys() - ELSEWHERE == set(TABLES.values())
     for kind, table in TABLES.items():
-        assert found[table] - STAYING.get(table, set()) <= EXPORT_SCHEMA[kind].fields.keys(), (
-            table
-        )
+        assert found[table] - STAYING.get(table, set()) <= EXPORT_SCHEMA[kind].fields.keys(), table
 
 
 def test_every_record_is_exported_in_schema_order_and_counted(home):
     assert leaving(home) == one_of_each()
     with read_snapshot(home) as connection:
         counts = VaultRecords(connection).counts()
-    assert counts == {
-        kind: sum(one[0] == kind for one in one_of_each()) for kind in EXPORT_SCHEMA
-    }
+    assert counts == {kind: sum(one[0] == kind for one in one_of_each()) for kind in EXPORT_SCHEMA}
 
 
 def test_an_edge_to_a_deleted_row_is_not_exported(tmp_path):
@@ -96,9 +92,7 @@ def test_an_edge_to_a_deleted_row_is_not_exported(tmp_path):
 
 def test_the_id_of_a_consolidation_run_is_not_exported(tmp_path):
     held = [project(), session("s1"), summary("a"), summary("b")]
-    near = edge(
-        ("summary", "a"), "similar_to", ("summary", "b"), detail={"run": 3, "cosine": 0.9}
-    )
+    near = edge(("summary", "a"), "similar_to", ("summary", "b"), detail={"run": 3, "cosine": 0.9})
     assert leaving(fill(tmp_path / "v.db", [*held, near]))[-1][1]["detail"] == {"cosine": 0.9}
 
 
@@ -138,11 +132,7 @@ def test_a_field_that_is_missing_or_strange_or_null_is_named(kind):
         ("summary", "tags", ["x", [1], {}]),
         ("summary", "uid", ["", "x" * 5_000, 7]),
         ("summary", "revisions", [-1, 0.5]),
-        (
-            "event",
-            "payload",
-            [[], "x", nested(DEPTH_MAX + 1), {"a": float("inf")}, {"a": 2**63}],
-        ),
+        ("event", "payload", [[], "x", nested(DEPTH_MAX + 1), {"a": float("inf")}, {"a": 2**63}]),
         ("event", "distilled", [2, -1, True]),
         ("switch", "scope", ["everywhere"]),
         ("judgment", "relation", ["loves"]),
@@ -168,8 +158,7 @@ def test_everything_is_redacted_except_uids_and_keys():
     )
     assert (found["from"], found["to"], found["detail"]) == ("uid", "clean", "clean")
     assert (
-        redact_record("summary", EXAMPLES["summary"], redact)["uid"]
-        == EXAMPLES["summary"]["uid"]
+        redact_record("summary", EXAMPLES["summary"], redact)["uid"] == EXAMPLES["summary"]["uid"]
     )
     assert EXAMPLES["summary"]["body"] in seen
 

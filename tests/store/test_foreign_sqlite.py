@@ -17,9 +17,7 @@ def path(tmp_path):
 def owner(path):
     connection = apsw.Connection(str(path))
     connection.execute('CREATE TABLE things (id INTEGER PRIMARY KEY, "odd ""name" TEXT, n)')
-    connection.execute(
-        "INSERT INTO things VALUES (1, 'Müde', 3), (7, CAST(x'ff41' AS TEXT), NULL)"
-    )
+    connection.execute("INSERT INTO things VALUES (1, 'Müde', 3), (7, CAST(x'ff41' AS TEXT), NULL)")
     yield connection
     connection.close()
 
@@ -85,10 +83,7 @@ def test_a_write_by_the_owner_during_the_read_is_noticed(path, owner):
 def test_a_locked_file_is_reported_as_locked(path, owner, monkeypatch):
     monkeypatch.setattr(foreign_sqlite, "BUSY_TIMEOUT_MS", 10)
     owner.execute("BEGIN EXCLUSIVE")
-    with (
-        pytest.raises(Broken, match="locked by another program"),
-        open_foreign(str(path)) as file,
-    ):
+    with pytest.raises(Broken, match="locked by another program"), open_foreign(str(path)) as file:
         file.tables()
     owner.execute("ROLLBACK")
 

@@ -22,13 +22,11 @@ def put(db, *passages):
 
 def test_a_passage_is_found_by_its_words_and_loaded_as_it_was_put(db):
     stored = put(db, passage(7, "alpha beta"), passage(8, "beta gamma"))
-    assert [
-        p for p, _ in db.read_now(lambda tx: fulltext.match_passages(tx, '"gamma"', 9))
-    ] == [stored[1].id]
+    assert [p for p, _ in db.read_now(lambda tx: fulltext.match_passages(tx, '"gamma"', 9))] == [
+        stored[1].id
+    ]
     assert list(db.read_now(lambda tx: list(fulltext.load_passages(tx)))) == stored
-    assert db.read_now(lambda tx: fulltext.passage_owners(tx, [stored[0].id])) == {
-        stored[0].id: 7
-    }
+    assert db.read_now(lambda tx: fulltext.passage_owners(tx, [stored[0].id])) == {stored[0].id: 7}
     assert db.read_now(lambda tx: fulltext.passage_spans(tx, [stored[0].id])) == {
         stored[0].id: (0, 10)
     }
@@ -60,9 +58,7 @@ def test_an_expression_that_is_none_is_an_error_of_the_vault_not_a_crash(db):
 
 def write(tx, uid, body="b"):
     owner = summaries.SummaryOwner(projects.ensure_project(tx, "/a", "a", "", 1), None, "agent")
-    return summaries.put_summary(
-        tx, uid, Draft("t", Kind.NOTE, "t", body, 1, "r", ()), owner, 1
-    )[0]
+    return summaries.put_summary(tx, uid, Draft("t", Kind.NOTE, "t", body, 1, "r", ()), owner, 1)[0]
 
 
 def pending(db):
@@ -98,9 +94,7 @@ def test_hiding_and_reviving_a_summary_is_a_change_of_the_older_one(db):
 def test_queue_reindex_queues_every_summary(db):
     db.write_now(lambda tx: [write(tx, str(i)) for i in range(3)])
     db.write_now(
-        lambda tx: fulltext.remove_changes(
-            tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)]
-        )
+        lambda tx: fulltext.remove_changes(tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)])
     )
     assert db.write_now(fulltext.queue_reindex) == 3
 

@@ -55,10 +55,7 @@ def test_beside_existing_memories_an_imported_one_is_consolidated_again(db, put)
 
 def test_a_project_that_was_merged_here_is_imported_into_its_successor(db, put):
     put(project(), ("alias", {"key": "/old", "project": "/home/dev/ledger", "at": AT}))
-    assert put(project("/old", name="old"), session("s1", project="/old")) == [
-        "known",
-        "created",
-    ]
+    assert put(project("/old", name="old"), session("s1", project="/old")) == ["known", "created"]
     assert rows(db, "SELECT count(*) FROM projects") == [(1,)]
     # And one that is its own here is not merged away.
     alias = ("alias", {"key": "/home/dev/ledger", "project": "/new", "at": AT})
@@ -143,10 +140,7 @@ def test_equal_records_of_one_millisecond_are_imported_as_often_as_they_occur(db
     said = [
         record
         for since in (undone, undone, holds)
-        for record in (
-            supersession("a", "b", **since),
-            ("judgment", judged | {"at": AT} | since),
-        )
+        for record in (supersession("a", "b", **since), ("judgment", judged | {"at": AT} | since))
     ]
     came = [project(), session("s1"), summary("a"), summary("b"), *said]
     assert set(put(*came, strict=True)) == {"created"}

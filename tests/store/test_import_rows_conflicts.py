@@ -47,19 +47,13 @@ def test_values_that_came_together_are_left_as_they_were(db, arrive):
 def test_a_pinned_value_stays_and_an_edge_says_that_they_differ(db, arrive):
     arrive(project(), session("s1"), value("here", 5, pinned_at=6))
     assert arrive(value("newer", 9)) == (0, 0)
-    edges = db.read_now(
-        lambda tx: tx.execute("SELECT from_id, type, to_id FROM edges").fetchall()
-    )
+    edges = db.read_now(lambda tx: tx.execute("SELECT from_id, type, to_id FROM edges").fetchall())
     assert edges == [("2", "contradicts", "1")]
 
 
 def test_another_kind_another_project_and_what_has_expired_are_no_rivals(db, arrive):
     arrive(
-        project(),
-        project("/x"),
-        session("s1"),
-        value("here", 5),
-        value("gone", 4, expires_at=6),
+        project(), project("/x"), session("s1"), value("here", 5), value("gone", 4, expires_at=6)
     )
     assert arrive(
         value("x", 9, project="/x"), summary("note", kind="note", topic_key="build", at=9)

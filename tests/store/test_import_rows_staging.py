@@ -8,12 +8,7 @@ import pytest
 from memd.errors import BadRequest
 from memd.store import import_rows
 from memd.store.backup import read_snapshot
-from memd.store.import_rows import (
-    commit_staging,
-    remove_stale_staging,
-    staged_path,
-    staging_vault,
-)
+from memd.store.import_rows import commit_staging, remove_stale_staging, staged_path, staging_vault
 
 
 @pytest.fixture

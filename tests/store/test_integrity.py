@@ -54,11 +54,7 @@ async def test_nothing_is_wrong_with_a_whole_vault(vault):
         ("INSERT INTO vectors VALUES (1099511627777, x'0000')", "vectors", True),
         ("INSERT INTO uses VALUES (99, 1, 1)", "references", True),
         ("INSERT INTO cues VALUES ('x', 99)", "references", True),
-        (
-            "UPDATE supersessions SET older_id = 99; DELETE FROM changes",
-            "references",
-            True,
-        ),
+        ("UPDATE supersessions SET older_id = 99; DELETE FROM changes", "references", True),
         ("UPDATE events SET session_id = 99", "references", False),
         ("UPDATE edges SET to_id = '99' WHERE to_kind = 'event'", "provenance", True),
         ("UPDATE edges SET from_id = '99'", "provenance", True),

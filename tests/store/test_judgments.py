@@ -13,12 +13,8 @@ from tests.factories import make_draft
 @pytest.fixture
 def ids(db):
     def write(tx):
-        owner = summaries.SummaryOwner(
-            projects.ensure_project(tx, "/a", "a", "", 1), None, "user"
-        )
-        return [
-            summaries.put_summary(tx, t, make_draft(t), owner, 1)[0] for t in ("a", "b", "c")
-        ]
+        owner = summaries.SummaryOwner(projects.ensure_project(tx, "/a", "a", "", 1), None, "user")
+        return [summaries.put_summary(tx, t, make_draft(t), owner, 1)[0] for t in ("a", "b", "c")]
 
     return db.write_now(write)
 
@@ -28,13 +24,7 @@ def say(db):
     def say(one, other, relation=Stance.COMPATIBLE, at=1):
         return db.write_now(
             lambda tx: judgments.put_judgment(
-                tx,
-                newer_id=one,
-                older_id=other,
-                relation=relation,
-                reason="r",
-                who="user",
-                at=at,
+                tx, newer_id=one, older_id=other, relation=relation, reason="r", who="user", at=at
             )
         )
 
@@ -45,9 +35,7 @@ def test_a_pair_has_one_verdict_in_whatever_order_it_is_named(db, ids, say):
     one, two, three = ids
     say(two, one, Stance.UNRELATED)
     for pair in ((one, two), (two, one)):
-        assert (
-            db.read_now(lambda tx, p=pair: judgments.stance_between(tx, *p)) is Stance.UNRELATED
-        )
+        assert db.read_now(lambda tx, p=pair: judgments.stance_between(tx, *p)) is Stance.UNRELATED
     assert db.read_now(lambda tx: judgments.stance_between(tx, one, three)) is None
     with pytest.raises(VaultError, match="judgments_live"):
         say(one, two)
@@ -96,9 +84,7 @@ def test_captured_memories_have_less_confidence_than_explicit_ones():
         < judgments.initial_confidence("user")
     )
     assert judgments.captured_confidence(0.4) == 0.4
-    assert judgments.initial_confidence("import:elsewhere") < judgments.initial_confidence(
-        "agent"
-    )
+    assert judgments.initial_confidence("import:elsewhere") < judgments.initial_confidence("agent")
 
 
 def test_a_repetition_raises_it_and_each_further_one_less():
@@ -109,12 +95,8 @@ def test_a_repetition_raises_it_and_each_further_one_less():
 
 
 def test_a_contradiction_halves_the_odds():
-    assert judgments.confidence_after_contradictions(0.8, 0, 1) == pytest.approx(
-        2 / 3, abs=1e-5
-    )
-    assert judgments.confidence_after_contradictions(0.5, 0, 1) == pytest.approx(
-        1 / 3, abs=1e-5
-    )
+    assert judgments.confidence_after_contradictions(0.8, 0, 1) == pytest.approx(2 / 3, abs=1e-5)
+    assert judgments.confidence_after_contradictions(0.5, 0, 1) == pytest.approx(1 / 3, abs=1e-5)
 
 
 @given(trust, counts, counts, st.integers(0, 4))
@@ -143,9 +125,7 @@ def put(db):
             owner = summaries.SummaryOwner(
                 projects.ensure_project(tx, project, "a", "", 1), None, "user"
             )
-            return summaries.put_summary(
-                tx, title, make_draft(title, confidence=0.8), owner, 1
-            )[0]
+            return summaries.put_summary(tx, title, make_draft(title, confidence=0.8), owner, 1)[0]
 
         return db.write_now(write)
 

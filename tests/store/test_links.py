@@ -8,9 +8,7 @@ from tests.factories import make_draft
 @pytest.fixture
 def three(db):
     def make(tx):
-        owner = summaries.SummaryOwner(
-            projects.ensure_project(tx, "/a", "a", "", 1), None, "agent"
-        )
+        owner = summaries.SummaryOwner(projects.ensure_project(tx, "/a", "a", "", 1), None, "agent")
         return [
             summaries.put_summary(
                 tx, f"u{i}", Draft("t", Kind.NOTE, f"t{i}", "b", i, "r", ()), owner, 1
@@ -129,9 +127,7 @@ def test_no_question_about_the_end_of_an_edge_walks_through_all_edges(db):
         finally:
             tx.exec_trace = None
         return [
-            row[3]
-            for sql, given in asked
-            for row in tx.execute(f"EXPLAIN QUERY PLAN {sql}", given)
+            row[3] for sql, given in asked for row in tx.execute(f"EXPLAIN QUERY PLAN {sql}", given)
         ]
 
     found = [line for line in db.write_now(work) if "edges" in line or " e " in line]
@@ -151,9 +147,7 @@ def test_what_a_memory_names_replaces_what_it_named_before(db):
     one = put_named_summary(db)
     db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file"), ("anna", "person")]))
     db.write_now(lambda tx: links.put_entities(tx, one, [("a.py", "file"), ("a.py", "file")]))
-    assert db.read_now(lambda tx: links.entities_of(tx, [one, 99])) == {
-        one: frozenset({"a.py"})
-    }
+    assert db.read_now(lambda tx: links.entities_of(tx, [one, 99])) == {one: frozenset({"a.py"})}
 
 
 def test_they_go_with_the_memory(db):
@@ -180,11 +174,7 @@ def put_session_summary(db):
             )
             owner = summaries.SummaryOwner(project_id, session_id, "c")
             draft = Draft("t", Kind.FACT, title, "", 1, "r", ())
-            return (
-                summaries.put_summary(tx, title, draft, owner, 1)[0],
-                project_id,
-                session_id,
-            )
+            return (summaries.put_summary(tx, title, draft, owner, 1)[0], project_id, session_id)
 
         return db.write_now(work)
 
@@ -196,9 +186,7 @@ def link_summary(db, number, type_, kind, node):
     db.write_now(lambda tx: links.add_edges(tx, [edge]))
 
 
-def test_a_session_knows_the_files_of_its_own_memories_the_latest_first(
-    db, put_session_summary
-):
+def test_a_session_knows_the_files_of_its_own_memories_the_latest_first(db, put_session_summary):
     (mine, _, session), (other, _, _) = (
         put_session_summary("a", session="s"),
         put_session_summary("b", session="t"),
@@ -211,10 +199,7 @@ def test_a_session_knows_the_files_of_its_own_memories_the_latest_first(
 
 
 def test_has_edge_to_considers_the_memories_of_the_given_projects(db, put_session_summary):
-    (number, project, _), (_, other, _) = (
-        put_session_summary("a"),
-        put_session_summary("b", "/b"),
-    )
+    (number, project, _), (_, other, _) = (put_session_summary("a"), put_session_summary("b", "/b"))
     link_summary(db, number, EdgeType.EDITS, "file", "/1")
     told = [
         db.read_now(lambda tx, ids=ids: links.has_edge_to(tx, "file", "/1", ids))

@@ -163,13 +163,12 @@ def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(version_1):
     assert {spoken.event_id for spoken in said} == {3, 5}
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM turns_fts").get) == 4
     # Every memory waits for the index once more, which finds its entities.
-    assert {
-        number for _, number in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))
-    } == {1, 2}
+    assert {number for _, number in db.read_now(lambda tx: fulltext.pending_changes(tx, 9))} == {
+        1,
+        2,
+    }
     db.write_now(
-        lambda tx: usage.record_uses(
-            tx, {1: SummaryUse(1, 1), 2: SummaryUse(1, 1)}, {(1, 2): 1}
-        )
+        lambda tx: usage.record_uses(tx, {1: SummaryUse(1, 1), 2: SummaryUse(1, 1)}, {(1, 2): 1})
     )
 
 
@@ -250,9 +249,7 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(versi
     rows = decode_vectors([stored[1], stored[2]], 8)
     assert rows[0].tolist() == pytest.approx([0, 0.8, -0.6, *[0] * 5], abs=1e-3)
     assert rows[1].tolist() == pytest.approx([0, 0, 0.8, -0.6, *[0] * 4], abs=1e-3)
-    counted = dict(
-        db.read_now(lambda tx: tx.execute("SELECT id, passages FROM terms").fetchall())
-    )
+    counted = dict(db.read_now(lambda tx: tx.execute("SELECT id, passages FROM terms").fetchall()))
     assert db.read_now(fulltext.count_term_uses) == counted
     assert db.read_now(lambda tx: check.check_sample(tx, 400)).verdict == "ok"
     assert db.read_now(fulltext.snapshot_name) is None

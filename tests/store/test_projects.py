@@ -42,9 +42,7 @@ def test_a_session_keeps_the_project_it_began_in(db):
 def test_a_session_spans_its_events_and_is_titled_by_the_first(db):
     number = db.write_now(lambda tx: projects.ensure_session(tx, REF, make(tx), 10))
     for at, title in ((30, None), (5, "First words"), (20, "Later words")):
-        db.write_now(
-            lambda tx, at=at, title=title: projects.extend_session(tx, number, at, title)
-        )
+        db.write_now(lambda tx, at=at, title=title: projects.extend_session(tx, number, at, title))
     session = db.read_now(lambda tx: projects.sessions(tx, [number, 77]))[number]
     assert (session.started_at, session.last_event_at, session.title) == (5, 30, "First words")
 
@@ -129,8 +127,6 @@ def test_the_sessions_of_a_project_come_newest_first_without_those_dated_ahead(d
         here = projects.ensure_project(tx, "/p", "p", "", 1)
         for key, at in (("a", 5), ("b", 7), ("c", 10**12)):
             projects.ensure_session(tx, SessionRef("c", key), here, at)
-        return [
-            [s.key for s in projects.recent_sessions(tx, here, 5, now)] for now in (10, 10**12)
-        ]
+        return [[s.key for s in projects.recent_sessions(tx, here, 5, now)] for now in (10, 10**12)]
 
     assert db.write_now(work) == [["b", "a"], ["c", "b", "a"]]

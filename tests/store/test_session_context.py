@@ -13,9 +13,7 @@ def remember(db):
     """Put memories into projects 1 and 2; their numbers."""
     count = iter(range(1, 1_000))
 
-    def put(
-        title="A title", *, kind=Kind.DECISION, at=NOW, session=None, project="/p", **fields
-    ):
+    def put(title="A title", *, kind=Kind.DECISION, at=NOW, session=None, project="/p", **fields):
         def write(tx):
             owner_id = projects.ensure_project(tx, project, project, "", 1)
             ref = SessionRef("claude-code", session) if session else None
@@ -51,10 +49,7 @@ def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, remember):
     other = remember(at=6, project="/q")
     hide(db, new, gone)
     assert ids(db, session_context.newest_candidates, [1], Kind.DECISION, NOW, 9) == [new, old]
-    assert ids(db, session_context.newest_candidates, [1, 2], Kind.DECISION, NOW, 1) == [
-        new,
-        other,
-    ]
+    assert ids(db, session_context.newest_candidates, [1, 2], Kind.DECISION, NOW, 1) == [new, other]
     assert ids(db, session_context.candidates_by_ids, [old, gone, new], NOW) == [old, new]
 
 
@@ -103,9 +98,7 @@ def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, reme
     remember(session="s1", at=10)
     remember("earlier", session="s2", at=20)
     last = remember("how it ended", session="s2", at=30)
-    db.write_now(
-        lambda tx: projects.ensure_session(tx, SessionRef("claude-code", "silent"), 1, 99)
-    )
+    db.write_now(lambda tx: projects.ensure_session(tx, SessionRef("claude-code", "silent"), 1, 99))
     session, card = db.read_now(
         lambda tx: session_context.last_session(tx, 1, besides=None, now=NOW)
     )
@@ -113,8 +106,7 @@ def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, reme
     session, _ = db.read_now(lambda tx: session_context.last_session(tx, 1, besides=2, now=NOW))
     assert session.key == "s1"
     assert (
-        db.read_now(lambda tx: session_context.last_session(tx, 7, besides=None, now=NOW))
-        is None
+        db.read_now(lambda tx: session_context.last_session(tx, 7, besides=None, now=NOW)) is None
     )
 
 
@@ -157,9 +149,7 @@ def test_a_session_that_a_wrong_clock_dated_ahead_is_the_last_one_only_if_all_ar
     ahead = [remember(at=NOW + 10**12 + i, session=f"ahead{i}") for i in range(12)]
 
     def last():
-        return db.read_now(
-            lambda tx: session_context.last_session(tx, 1, besides=None, now=NOW)
-        )
+        return db.read_now(lambda tx: session_context.last_session(tx, 1, besides=None, now=NOW))
 
     assert last()[1].id == ahead[-1]
     present = remember(at=NOW, session="present")

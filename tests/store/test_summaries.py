@@ -29,9 +29,7 @@ def owner(db):
 
 def put(db, owner, uid, now=1, **change):
     return db.write_now(
-        lambda tx: summaries.put_summary(
-            tx, uid, dataclasses.replace(DRAFT, **change), owner, now
-        )
+        lambda tx: summaries.put_summary(tx, uid, dataclasses.replace(DRAFT, **change), owner, now)
     )
 
 
@@ -54,9 +52,7 @@ def test_a_draft_becomes_a_summary_that_knows_its_events_time(db, owner):
 def test_the_same_draft_again_changes_nothing_and_another_text_revises(db, owner):
     number, _ = put(db, owner, "u")
     db.write_now(
-        lambda tx: fulltext.remove_changes(
-            tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)]
-        )
+        lambda tx: fulltext.remove_changes(tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)])
     )
     assert put(db, owner, "u", now=2) == (number, "unchanged")
     assert db.read_now(fulltext.count_changes) == 0
@@ -108,9 +104,9 @@ def test_a_timeline_is_ordered_by_event_time_and_filtered(db, owner):
         decision,
         ids[0],
     ]
-    assert around(
-        Filter(include_superseded=True, kinds=(Kind.DECISION,)), before=5, after=5
-    ) == [decision]
+    assert around(Filter(include_superseded=True, kinds=(Kind.DECISION,)), before=5, after=5) == [
+        decision
+    ]
     assert around(Filter(include_superseded=True, project_ids=(99,)), before=5, after=5) == []
     assert around(Filter(include_superseded=True), before=1, after=1) == [ids[1], ids[2]]
 
@@ -139,10 +135,7 @@ def test_topics_are_read_newest_first(db, owner):
         lambda tx: summaries.topic_summaries(tx, "build.command", [owner.project_id])
     )
     assert [s.id for s in found] == [second, first]
-    assert db.read_now(lambda tx: summaries.ids_on_topic(tx, "build.command")) == [
-        second,
-        first,
-    ]
+    assert db.read_now(lambda tx: summaries.ids_on_topic(tx, "build.command")) == [second, first]
 
 
 def test_a_deleted_summary_takes_its_edges_along_and_tells_the_index(db, owner):
@@ -162,9 +155,7 @@ def test_a_deleted_summary_takes_its_edges_along_and_tells_the_index(db, owner):
 def test_an_episode_is_found_whole(db, owner):
     session_owner = dataclasses.replace(owner, episode="e")
     number, _ = put(db, session_owner, "u")
-    assert (
-        db.read_now(lambda tx: summaries.summaries_by_ids(tx, [number]))[number].episode == "e"
-    )
+    assert db.read_now(lambda tx: summaries.summaries_by_ids(tx, [number]))[number].episode == "e"
     assert db.read_now(lambda tx: summaries.episode_summaries(tx, 1, "e")) == []
 
 

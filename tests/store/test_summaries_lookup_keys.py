@@ -15,9 +15,7 @@ def put(db):
                 projects.ensure_project(tx, project, "p", "", 1), None, "test"
             )
             draft = make_draft(title, body, kind=kind, at=at)
-            return summaries.put_summary(
-                tx, uid or f"{project} {kind} {title}", draft, owner, 1
-            )[0]
+            return summaries.put_summary(tx, uid or f"{project} {kind} {title}", draft, owner, 1)[0]
 
         return db.write_now(write)
 

@@ -6,9 +6,7 @@ def put(tx, uid, project="/a"):
     owner = summaries.SummaryOwner(
         projects.ensure_project(tx, project, project, "", 1), None, "test"
     )
-    return summaries.put_summary(tx, uid, Draft("s", Kind.NOTE, uid, "", 1, "r", ()), owner, 1)[
-        0
-    ]
+    return summaries.put_summary(tx, uid, Draft("s", Kind.NOTE, uid, "", 1, "r", ()), owner, 1)[0]
 
 
 def test_live_memories_of_one_text_and_project_are_paired(db):

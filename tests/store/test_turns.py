@@ -22,9 +22,7 @@ def count_turns(tx):
 
 
 def find(db, expression, limit=10, **where):
-    found = db.read_now(
-        lambda tx: turns.match_turns(tx, expression, TurnFilter(**where), limit)
-    )
+    found = db.read_now(lambda tx: turns.match_turns(tx, expression, TurnFilter(**where), limit))
     return [spoken.event_id for spoken in found]
 
 

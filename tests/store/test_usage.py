@@ -11,9 +11,7 @@ def put(db, count):
             "INSERT INTO projects (key, name, reason, created_at) VALUES ('a', 'a', '', 1) RETURNING id"
         ).get
         owner = summaries.SummaryOwner(from_project, None, "test")
-        return [
-            summaries.put_summary(tx, f"u{i}", make_draft(), owner, 1)[0] for i in range(count)
-        ]
+        return [summaries.put_summary(tx, f"u{i}", make_draft(), owner, 1)[0] for i in range(count)]
 
     return db.write_now(write)
 

@@ -36,10 +36,7 @@ def test_a_vector_that_comes_too_late_for_its_passage_is_left_out(db):
     space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
     pairs = [(r, b"\x01\0\0\0"), (q, b"\x02\0\0\0"), (p, b"\x03\0\0\0")]
     assert db.write_now(lambda tx: vectors.put_existing_vectors(tx, space, pairs)) == [r, p]
-    assert stored(db) == {
-        p: b"\x03\0\0\0",
-        r: b"\x01\0\0\0",
-    }
+    assert stored(db) == {p: b"\x03\0\0\0", r: b"\x01\0\0\0"}
 
 
 OLD, NEW = Space("ollama", "m", "1", 2, "aa"), Space("ollama", "m", "1", 2, "bb")

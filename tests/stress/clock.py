@@ -161,9 +161,7 @@ def stood_ahead(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     daemon.check(new["outcome"] == "superseded", f"the present's value was {new['outcome']}")
     daemon.settled()
     with contextlib.closing(harness.Mcp(daemon.paths.socket)) as mcp:
-        hits = mcp.tool("mem_search", query="latest worker queue decision", project="all")[
-            "hits"
-        ]
+        hits = mcp.tool("mem_search", query="latest worker queue decision", project="all")["hits"]
         latest = mcp.tool("mem_timeline", project="all")["rows"]
     first = hits[0] if hits else {}
     daemon.check("dated ahead" not in json.dumps(first), f"asked for the latest: {first}")
@@ -173,8 +171,7 @@ def stood_ahead(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
     daemon.given += 1
     text = json.dumps(shown, ensure_ascii=False)
     daemon.check(
-        "“Why does worker present1" in text,
-        f"the last session is not the present's: {text[-300:]}",
+        "“Why does worker present1" in text, f"the last session is not the present's: {text[-300:]}"
     )
     daemon.sane("back from 2038")
     return f"{size + 12} sessions of 2038, and one of now"
@@ -303,9 +300,7 @@ def disorder(daemon: ClockedDaemon, size: int, rng: random.Random) -> str:
         daemon.wrong += other.wrong
     missing = [one for one in tidy if one not in mixed]
     more = [one for one in mixed if one not in tidy]
-    daemon.check(
-        not missing, f"out of order {len(missing)} memories are missing: {missing[:1]}"
-    )
+    daemon.check(not missing, f"out of order {len(missing)} memories are missing: {missing[:1]}")
     daemon.check(not more, f"out of order there are {len(more)} more: {more[:1]}")
     return f"{len(events)} events, {len(tidy)} memories both ways"
 
@@ -320,9 +315,7 @@ def at_once(daemon: ClockedDaemon, size: int, rng: random.Random) -> str:
     """Everything in one and the same millisecond, the stop before its prompt among it."""
     now = daemon.clock.now() - DAY
     for session in range(4):
-        events = [
-            {**one, "at": now} for n in range(size) for one in turn(f"e{session}", n, now)
-        ]
+        events = [{**one, "at": now} for n in range(size) for one in turn(f"e{session}", n, now)]
         if session % 2:
             rng.shuffle(events)
         if session > 1:
@@ -429,9 +422,7 @@ def summer_time(daemon: ClockedDaemon, size: int, _: random.Random) -> str:
         shown = len(re.findall(r"^ *#\d+ .*half hour", text, re.MULTILINE))
         # In winter midnight is an hour before 0:00 UTC, in summer two: then all is of that day.
         wanted = min(size, 7) + (4 if change == spring else 6)
-        daemon.check(
-            shown == wanted, f"{shown} of {wanted} of that Sunday are shown: {text[:300]}"
-        )
+        daemon.check(shown == wanted, f"{shown} of {wanted} of that Sunday are shown: {text[:300]}")
         daemon.check(text.count("── Sunday") == 1 and "Saturday" not in text, text[:200])
     daemon.sane("summer time")
     return f"{count} days of {len(_ZONES)} zones"

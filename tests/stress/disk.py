@@ -130,9 +130,7 @@ def slow(hooks: int, searches: int) -> tuple[list[str], str]:
         it.recover()
         stored = it.prove()
         if stored < hooks or it.refusals:
-            it.wrong.append(
-                f"{hooks - stored} hooks' events are missing; refused: {it.refusals}"
-            )
+            it.wrong.append(f"{hooks - stored} hooks' events are missing; refused: {it.refusals}")
         limit = max(3 * idle["p95"], 20.0)
         if busy["p95"] > limit:
             it.wrong.append(f"search p95 {busy['p95']} ms (limit {limit:.0f})")

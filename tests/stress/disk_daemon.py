@@ -82,9 +82,7 @@ class DiskDaemon:
         asked = {"query": "torture", "project": "all"}
         with self.daemon.client() as client:
             if not self.is_distilled:
-                self.is_distilled = wait_until(
-                    lambda: client.call("memd/search", asked)["hits"]
-                )
+                self.is_distilled = wait_until(lambda: client.call("memd/search", asked)["hits"])
             began = time.perf_counter()
             found = client.call("memd/search", asked)
         if not found["hits"]:

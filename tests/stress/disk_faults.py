@@ -65,17 +65,7 @@ def faults() -> Iterator[Faults]:
         raise LookupError("no C compiler here, or not Linux: nothing can stand before libc")
     with tempfile.TemporaryDirectory(prefix="torture-") as folder:
         library = str(Path(folder, "faults.so"))
-        command = [
-            compiler,
-            "-shared",
-            "-fPIC",
-            "-O1",
-            "-w",
-            "-o",
-            library,
-            str(_SOURCE),
-            "-ldl",
-        ]
+        command = [compiler, "-shared", "-fPIC", "-O1", "-w", "-o", library, str(_SOURCE), "-ldl"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise LookupError(f"the shim does not compile here: {done.stderr.strip()}")

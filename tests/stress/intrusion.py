@@ -213,9 +213,7 @@ def _has_begun(log: Path) -> bool:
     with contextlib.suppress(OSError, ValueError):
         if stat.S_ISREG(log.lstat().st_mode):
             lines = log.read_text(encoding="utf-8", errors="replace")
-            return any(
-                one in lines for one in ("listening_started", '"room_failed"', "in the way")
-            )
+            return any(one in lines for one in ("listening_started", '"room_failed"', "in the way"))
     return False
 
 
@@ -230,13 +228,9 @@ PLANTED: dict[str, Callable[[Paths, Path], None]] = {
     "log → a file": lambda paths, file: Path(paths.log).symlink_to(file),
     "socket → a file": lambda paths, file: Path(paths.socket).symlink_to(file),
     "vault → a file": lambda paths, file: Path(paths.database).symlink_to(file),
-    "spool/active → a file": lambda paths, file: Path(paths.spool_dir, "active").symlink_to(
-        file
-    ),
+    "spool/active → a file": lambda paths, file: Path(paths.spool_dir, "active").symlink_to(file),
     "spool/lock → a file": lambda paths, file: Path(paths.spool_dir, "lock").symlink_to(file),
-    "a spooled line → a file": lambda paths, file: Path(paths.spool_dir, _LINE).symlink_to(
-        file
-    ),
+    "a spooled line → a file": lambda paths, file: Path(paths.spool_dir, _LINE).symlink_to(file),
     "backups → a file": lambda paths, file: Path(paths.data_dir, "backups").symlink_to(file),
     "config.toml → /dev/zero": lambda paths, _: Path(paths.config_file).symlink_to("/dev/zero"),
     "config.toml of 1 GB": lambda paths, _: _sparse(Path(paths.config_file)),
@@ -254,15 +248,7 @@ _EVIL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp.exe\u2066 evil"
 
 def _hostile(top: Path) -> Iterator[Path]:
     """Make directories that mean harm, and name each."""
-    names = [
-        "two\nlines",
-        _EVIL,
-        "quo\"t'es$(reboot)`x`",
-        "n" * 255,
-        "..  ",
-        "-rf",
-        "\u202egnp",
-    ]
+    names = ["two\nlines", _EVIL, "quo\"t'es$(reboot)`x`", "n" * 255, "..  ", "-rf", "\u202egnp"]
     raw = [os.fsencode(name) for name in names] + [b"not\xff\xfeutf-8"]
     for name in raw:
         path = Path(os.fsdecode(os.fsencode(top) + b"/" + name))
@@ -366,12 +352,7 @@ def environments() -> list[str]:
             {"MEMD_HOME": f"{home}/{'x' * 300}"},
             {"MEMD_HOME": "/dev/null"},
             {"HOME": "relative", "MEMD_HOME": ""},
-            {
-                "PYTHONSTARTUP": "/dev/zero",
-                "LANG": "xx_XX.ASCII",
-                "LC_ALL": "C",
-                "PYTHONUTF8": "0",
-            },
+            {"PYTHONSTARTUP": "/dev/zero", "LANG": "xx_XX.ASCII", "LC_ALL": "C", "PYTHONUTF8": "0"},
         ):
             for words in (["status"], ["search", "fox"], ["hook", "Stop"]):
                 done = daemon.run(*words, given=b'{"hook_event_name": "Stop"}', **change)

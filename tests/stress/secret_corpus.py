@@ -56,11 +56,7 @@ class Secret:
             if len(part) >= _HALF_MIN
             for half in (part[: len(part) // 2], part[len(part) // 2 :])
         ]
-        forms = (
-            self.value,
-            json.dumps(self.value)[1:-1],
-            urllib.parse.quote(self.value, safe=""),
-        )
+        forms = (self.value, json.dumps(self.value)[1:-1], urllib.parse.quote(self.value, safe=""))
         return tuple(dict.fromkeys((*forms, *halves)))
 
 
@@ -137,14 +133,10 @@ _NAMED: dict[str, Notation] = {
     ".env": lambda s: f"DEBUG=1\n{_name(s)}={s.value}\nPORT=8080\n",
     "INI": lambda s: f"[service]\nhost = db\n{_name(s)} = {s.value}\n",
     "Python": lambda s: f'import os\n\n{_name(s)} = "{s.value}"  # for now\n',
-    "JavaScript": lambda s: (
-        f"const client = connect({{ {_name(s)}: '{s.value}', retries: 3 }});"
-    ),
+    "JavaScript": lambda s: f"const client = connect({{ {_name(s)}: '{s.value}', retries: 3 }});",
 }
 _PROSE: dict[str, Notation] = {
-    "prose": lambda s: (
-        f"please use {s.value} for the staging deploy and tell me when it is done"
-    )
+    "prose": lambda s: f"please use {s.value} for the staging deploy and tell me when it is done"
 }
 _BLOCKS: dict[str, Notation] = {
     "PEM": lambda s: f"cat key.pem\n{s.value}\ndone",

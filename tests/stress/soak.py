@@ -27,14 +27,7 @@ from typing import Any
 
 from benchmarks import corpus, harness
 from memd.errors import MemdError, Unreachable
-from tests.stress.support import (
-    Trial,
-    as_event,
-    doctor_problems,
-    run_trials,
-    wait_until,
-    worker,
-)
+from tests.stress.support import Trial, as_event, doctor_problems, run_trials, wait_until, worker
 
 LOG_KIB = 256
 CONFIG = f"""
@@ -124,9 +117,7 @@ def zombies(parent: int) -> int:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             with contextlib.suppress(OSError):
-                state, above = (
-                    (entry / "stat").read_text("utf-8").rpartition(")")[2].split()[:2]
-                )
+                state, above = (entry / "stat").read_text("utf-8").rpartition(")")[2].split()[:2]
                 count += state == "Z" and int(above) == parent
     return count
 
@@ -193,9 +184,7 @@ def verdicts(samples: Sequence[Sample], log_mb: float) -> list[tuple[str, bool]]
 class Day:
     """One day with a daemon, in threads."""
 
-    def __init__(
-        self, daemon: harness.Daemon, seconds: float, sessions: int, seed: int
-    ) -> None:
+    def __init__(self, daemon: harness.Daemon, seconds: float, sessions: int, seed: int) -> None:
         self.daemon = daemon
         self.seconds = seconds
         self.sessions = sessions
@@ -264,11 +253,7 @@ class Day:
         """A session from its start to its end."""
         session = f"soak{place}-{self.number()}"
         give = self._hook if place < HOOKED else self._capture
-        base = {
-            "session_id": session,
-            "cwd": f"/home/dev/project{place}",
-            "transcript_path": "",
-        }
+        base = {"session_id": session, "cwd": f"/home/dev/project{place}", "transcript_path": ""}
         give({**base, "hook_event_name": "SessionStart", "source": "startup"})
         for turn in range(rng.randint(4, 12)):
             if not self._turn(rng, give, base):
@@ -402,9 +387,7 @@ class Day:
                 done = self.daemon.run(*line.split())
                 self.did[line.split()[0]] += 1
                 if done.returncode and not self._restarting.locked():
-                    self.wrong.append(
-                        f"memd {line}: {done.stdout[-300:]!r} {done.stderr[-300:]!r}"
-                    )
+                    self.wrong.append(f"memd {line}: {done.stdout[-300:]!r} {done.stderr[-300:]!r}")
                 if not self.pause(rng, self.seconds / 60):
                     return
 

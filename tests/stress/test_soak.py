@@ -24,7 +24,5 @@ def test_a_leak_is_seen_however_noisy_the_samples_are():
         words.split()[0] for words, holds in soak.verdicts(samples, 1.0) if not holds
     )
     assert list(said) == ["RSS", "descriptors"]
-    flat = [
-        soak.Sample(at, 100.0, 20 + 3 * (at % 2), 8, 0, 1.0, 0.1, 10.0, 0) for at in range(60)
-    ]
+    flat = [soak.Sample(at, 100.0, 20 + 3 * (at % 2), 8, 0, 1.0, 0.1, 10.0, 0) for at in range(60)]
     assert all(holds for _, holds in soak.verdicts(flat, 1.0))

@@ -79,9 +79,7 @@ def truth(vault: str) -> dict[str, list[Rows]]:
 def _changed(before: dict[str, list[Rows]], daemon: harness.Daemon) -> Iterator[str]:
     after = truth(daemon.paths.database)
     for table, rows in before.items():
-        left = [
-            {name: one[name] for name in rows[0]} | _but(table) for one in after[table] if rows
-        ]
+        left = [{name: one[name] for name in rows[0]} | _but(table) for one in after[table] if rows]
         lost = [row for row in rows if row | _but(table) not in left]
         if lost:
             yield f"{len(lost)} of {len(rows)} rows of {table} are not as they were: {lost[0]}"

@@ -53,8 +53,7 @@ def counts(path):
     names = ("events", "summaries", "supersessions", "edges", "sessions", "projects")
     try:
         return {
-            name: db.read_now(lambda tx, n=name: tx.execute(COUNT.format(n)).get)
-            for name in names
+            name: db.read_now(lambda tx, n=name: tx.execute(COUNT.format(n)).get) for name in names
         }
     finally:
         db.close()
@@ -161,9 +160,7 @@ def vaults(draw):  # one statement a kind of record
     ]  # fmt: skip
     pairs = [(a, b) for n, b in enumerate(uids) for a in uids[n + 1 :]]
     hidden = set()
-    for a, b in (
-        draw(st.lists(st.sampled_from(pairs), max_size=3, unique=True)) if pairs else []
-    ):
+    for a, b in draw(st.lists(st.sampled_from(pairs), max_size=3, unique=True)) if pairs else []:
         undone = draw(_TIME) if b in hidden else draw(_maybe(_TIME))
         hidden |= {b} if undone is None else set()
         found.append(supersession(a, b, undone_at=undone, cosine=draw(_maybe(_REAL))))
@@ -172,15 +169,8 @@ def vaults(draw):  # one statement a kind of record
         st.sampled_from(nodes), st.sampled_from([*map(str, EdgeType)]), st.sampled_from(nodes)
     )
     found += [edge(*ends_, detail=draw(_OBJECT)) for ends_ in some(ends, 3)]
-    for a, b in (
-        draw(st.lists(st.sampled_from(pairs), max_size=2, unique=True)) if pairs else []
-    ):
-        said = {
-            "newer": a,
-            "older": b,
-            "relation": one([*map(str, Stance)]),
-            "reason": draw(_TEXT),
-        }
+    for a, b in draw(st.lists(st.sampled_from(pairs), max_size=2, unique=True)) if pairs else []:
+        said = {"newer": a, "older": b, "relation": one([*map(str, Stance)]), "reason": draw(_TEXT)}
         found.append(
             (
                 "judgment",
@@ -296,8 +286,7 @@ def test_a_secret_that_an_older_memd_missed_is_redacted_on_import(tmp_path):
 def test_an_older_version_of_a_memory_changes_nothing_and_a_newer_one_revises_it(tmp_path):
     target = fill(tmp_path / "t.db", [project(), session("s1"), summary("a", title="now")])
     older = fill(
-        tmp_path / "o.db",
-        [project(), session("s1"), summary("a", title="then", updated_at=AT - 1)],
+        tmp_path / "o.db", [project(), session("s1"), summary("a", title="then", updated_at=AT - 1)]
     )
     assert imported(target, exported(older)).revised == {}
     newer = fill(
@@ -321,13 +310,7 @@ def test_the_export_of_one_project_refers_to_nothing_else(tmp_path):
     ]  # fmt: skip
     home = fill(tmp_path / "home.db", held)
     data = exported(home, "ledger")
-    assert [kind for kind, _ in records(data)] == [
-        "project",
-        "session",
-        "event",
-        "summary",
-        "edge",
-    ]
+    assert [kind for kind, _ in records(data)] == ["project", "session", "event", "summary", "edge"]
     for word in (b"secret", b"hushed", b"e9", b"s9"):
         assert word not in data
     imported(tmp_path / "new.db", data)
@@ -348,9 +331,7 @@ def test_an_export_is_one_snapshot(home):
 
     def write(line):
         if not taken:
-            db.write_now(
-                lambda tx: tx.execute("UPDATE summaries SET title = 'changed meanwhile'")
-            )
+            db.write_now(lambda tx: tx.execute("UPDATE summaries SET title = 'changed meanwhile'"))
         taken.append(line)
 
     archive.export_vault(home, "1", write)

@@ -62,8 +62,7 @@ def test_a_newer_format_is_refused_with_the_version_of_memd_that_wrote_it():
 
 
 @pytest.mark.parametrize(
-    "fields",
-    [{"format": 0}, {"format": True}, {"format": "1"}, {"counts": {}}, {"counts": None}],
+    "fields", [{"format": 0}, {"format": True}, {"format": "1"}, {"counts": {}}, {"counts": None}]
 )
 def test_a_damaged_header_is_refusal(fields):
     assert refusal(changed(lines([]), 0, **fields)) == "the header is damaged"

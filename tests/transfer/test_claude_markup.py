@@ -53,9 +53,7 @@ def test_a_command_is_read_as_it_was_typed():
     assert claude_markup.is_command_markup(wrapped)
     assert claude_markup.typed_command(wrapped) == "/review auth.py please"
     assert claude_markup.typed_command("<command-name>init</command-name>") == "/init"
-    assert (
-        claude_markup.typed_command("<local-command-stdout>ok</local-command-stdout>") is None
-    )
+    assert claude_markup.typed_command("<local-command-stdout>ok</local-command-stdout>") is None
     assert claude_markup.is_local_output("<local-command-stdout>ok</local-command-stdout>")
 
 
@@ -83,8 +81,7 @@ def test_a_preview_names_the_saved_output_and_is_replaced_by_it(result, name):
 def test_the_text_around_a_preview_stays():
     payload = {"error": f"Exit code 1\n{SAVED}\nand more"}
     assert (
-        claude_markup.insert_saved_output(payload, "BOOM")["error"]
-        == "Exit code 1\nBOOM\nand more"
+        claude_markup.insert_saved_output(payload, "BOOM")["error"] == "Exit code 1\nBOOM\nand more"
     )
 
 
@@ -137,9 +134,7 @@ def test_no_result_raises(result):
 def test_a_command_with_unclosed_tags_is_parsed_in_linear_time():
     assert claude_markup.typed_command("<command-name>" * 500_000) is None
     assert (
-        claude_markup.typed_command(
-            "<command-name>/a</command-name>" + "<command-args>" * 500_000
-        )
+        claude_markup.typed_command("<command-name>/a</command-name>" + "<command-args>" * 500_000)
         == "/a"
     )
 

@@ -31,16 +31,10 @@ def read(table="observations", known=KNOWN, **change):
 def test_an_observation_becomes_a_memory_with_its_time_session_and_files():
     (one,) = read()
     assert one.title == "Rounding error in totals"
-    assert one.text == (
-        "Cents were lost\n\nThe totals were floats.\n\n- Totals are Decimal now"
-    )
+    assert one.text == ("Cents were lost\n\nThe totals were floats.\n\n- Totals are Decimal now")
     assert (one.kind, one.tags) == (Kind.FIX, ("bugfix", "gotcha"))
     assert (one.at, one.session, one.client) == (1_735_689_600_000, "s-1", "claude-code")
-    assert (one.files, one.project, one.part) == (
-        ("a.py", "b.py"),
-        "ledger",
-        "observations m-1 12",
-    )
+    assert (one.files, one.project, one.part) == (("a.py", "b.py"), "ledger", "observations m-1 12")
 
 
 @pytest.mark.parametrize(
@@ -115,10 +109,6 @@ def test_sessions_are_known_by_both_their_ids():
 
 
 def test_only_its_own_tables_are_read():
-    there = {
-        "observations": ("id", "project"),
-        "users": ("id",),
-        "overviews": ("id", "content"),
-    }
+    there = {"observations": ("id", "project"), "users": ("id",), "overviews": ("id", "content")}
     assert claude_mem.memory_tables(there) == ["observations", "overviews"]
     assert claude_mem.memory_tables({"memories": ("id", "text")}) == []

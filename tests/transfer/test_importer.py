@@ -18,9 +18,7 @@ class FakeDaemon:
         if any("refuse" in one["text"] for one in batch):
             raise BadRequest("text: refused")
         self.batches.append(batch)
-        return [
-            {"id": len(one["text"]), "outcome": "created", "superseded": [9]} for one in batch
-        ]
+        return [{"id": len(one["text"]), "outcome": "created", "superseded": [9]} for one in batch]
 
     def withdraw(self, path, staying):
         self.withdrawn.append((path, staying))
@@ -99,9 +97,7 @@ def test_a_refused_memory_is_named_and_costs_nothing_else(run, daemon):
 def test_one_bad_file_never_stops_the_rest(run, daemon, error):
     checkpoints = {}
     report = run(file("a", fails=error), file("b", path="/b"), checkpoints=checkpoints)
-    assert report.failed == {
-        "/a": "locked" if isinstance(error, Broken) else "Permission denied"
-    }
+    assert report.failed == {"/a": "locked" if isinstance(error, Broken) else "Permission denied"}
     assert (report.done, list(checkpoints), daemon.texts) == (["/b"], ["import:x:/b"], ["b"])
 
 

@@ -7,12 +7,7 @@ from memd.transfer import knowledge_graph, record
 from memd.transfer.record import ReadIssues
 
 GRAPH = [
-    {
-        "type": "entity",
-        "name": "Ann Lee",
-        "entityType": "person",
-        "observations": ["likes tea"],
-    },
+    {"type": "entity", "name": "Ann Lee", "entityType": "person", "observations": ["likes tea"]},
     {"type": "entity", "name": "Acme", "entityType": "company", "observations": []},
     {"type": "relation", "from": "Ann Lee", "to": "Acme", "relationType": "works at"},
 ]
@@ -36,14 +31,7 @@ def test_an_entity_is_a_fact_of_its_observations_and_relations():
 
 
 def test_a_broken_line_is_reported_and_costs_nothing_else():
-    broken = [
-        b"{no",
-        b"",
-        b"[]",
-        b'{"type":"entity"}',
-        b'{"type":"relation","from":"a"}',
-        b"\xff",
-    ]
+    broken = [b"{no", b"", b"[]", b'{"type":"entity"}', b'{"type":"relation","from":"a"}', b"\xff"]
     found, issues = read([GRAPH[0], *broken])
     assert [one.part for one in found] == ["Ann Lee"]
     assert [where.partition(":")[0] for where in issues.broken] == [
@@ -53,9 +41,7 @@ def test_a_broken_line_is_reported_and_costs_nothing_else():
 
 def test_repeated_and_only_related_entities_are_one_each():
     again = {**GRAPH[0], "observations": ["likes tea", {"content": "plays chess"}]}
-    found, _ = read(
-        [*GRAPH[:1], again, {"from": "Ann Lee", "to": "Bob", "relationType": "knows"}]
-    )
+    found, _ = read([*GRAPH[:1], again, {"from": "Ann Lee", "to": "Bob", "relationType": "knows"}])
     assert [one.text for one in found] == [
         "Ann Lee (person)\n- likes tea\n- plays chess\n- Ann Lee knows Bob",
         "Bob\n- Ann Lee knows Bob",
@@ -70,12 +56,7 @@ def test_a_graph_in_one_object_is_read_too():
 def test_an_entity_with_many_observations_is_split():
     large = {**GRAPH[0], "observations": [f"{n} " + "word " * 500 for n in range(40)]}
     found, _ = read([large])
-    assert [one.part for one in found] == [
-        "Ann Lee",
-        "Ann Lee [2]",
-        "Ann Lee [3]",
-        "Ann Lee [4]",
-    ]
+    assert [one.part for one in found] == ["Ann Lee", "Ann Lee [2]", "Ann Lee [3]", "Ann Lee [4]"]
     assert all(len(one.text.encode()) <= record.TEXT_BYTES_MAX for one in found)
 
 

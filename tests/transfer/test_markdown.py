@@ -69,12 +69,7 @@ def test_a_section_that_is_too_large_is_cut():
 def test_front_matter_gives_title_tags_date_and_kind():
     text = "\ufeff---\r\ntitle: Guide\r\ntags: [x]\r\ndate: 2024-01-02\r\ntype: decision\r\n---\r\nb\r\n"
     (one,) = markdown.read_note("n.md", text, 7)
-    assert (one.title, one.text, one.tags, one.kind) == (
-        "n.md: Guide",
-        "b",
-        ("x",),
-        Kind.DECISION,
-    )
+    assert (one.title, one.text, one.tags, one.kind) == ("n.md: Guide", "b", ("x",), Kind.DECISION)
     assert (one.at, one.line) == (1_704_153_600_000, 7)
 
 
@@ -158,9 +153,7 @@ def test_toml_and_tags_between_commas_are_parsed():
     assert (front.one("title"), front.many("tags"), front.body) == ("A", ["x", "y"], "b")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "---\n", "---\n\ntext\n\n---\nmore", "a: b\n---\n", "--- a"]
-)
+@pytest.mark.parametrize("text", ["", "---\n", "---\n\ntext\n\n---\nmore", "a: b\n---\n", "--- a"])
 def test_a_horizontal_rule_is_no_front_matter(text):
     front = split_front_matter(text)
     assert (front.fields, front.body, front.line) == ({}, text, 1)

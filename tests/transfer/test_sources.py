@@ -93,11 +93,7 @@ def test_memory_files_belong_to_the_directory_that_a_transcript_recorded(tmp_pat
     (agent / "MEMORY.md").write_text("Look at the tests first")
     source = sources.claude_memory_source([], environ)
     found, issues = read(source)
-    assert [one.text for one in found] == [
-        "Look at the tests first",
-        "Use tabs",
-        "Never on Friday",
-    ]
+    assert [one.text for one in found] == ["Look at the tests first", "Use tabs", "Never on Friday"]
     assert found[2].kind is Kind.INSTRUCTION
     assert issues.skipped == ["an index of the notes beside it"]
     assert [(file.directory, file.project) for file in source.files] == [
@@ -126,9 +122,7 @@ def test_both_layouts_of_claude_mem_are_read(tmp_path, environ):
         ("instruction", None, None),
     ]
     assert issues.skipped == ["observations without words"]
-    assert source.messages == [
-        "its prompts (1) are left out; `memd import claude-code` reads them"
-    ]
+    assert source.messages == ["its prompts (1) are left out; `memd import claude-code` reads them"]
     before = source.files[0].stamp
     owner.execute("UPDATE observations SET title = 'x' WHERE id = 8")
     assert sources.claude_mem_source([], environ).files[0].stamp != before
@@ -173,12 +167,7 @@ def test_notes_are_found_and_others_are_left_out_with_a_reason(notes):
     (notes / "circle").symlink_to(notes)
     source = markdown_source([notes], {})
     assert names(source, notes) == ["b.Markdown", "sub/a.md"]
-    assert source.skipped == {
-        "hidden": 2,
-        "packages of others": 1,
-        "a link": 4,
-        ".gitignore": 1,
-    }
+    assert source.skipped == {"hidden": 2, "packages of others": 1, "a link": 4, ".gitignore": 1}
 
 
 def test_the_gitignore_of_the_repository_above_applies(notes):
@@ -245,9 +234,7 @@ def test_the_environment_names_the_directories_of_other_programs(tmp_path, base)
     assert sources.claude_directories(environ) == [base]
     assert sources.claude_directories({**environ, "CLAUDE_CONFIG_DIR": "/no/such"}) == []
     assert sources.claude_mem_database(environ) == tmp_path / ".claude-mem" / "claude-mem.db"
-    assert sources.claude_mem_database({"CLAUDE_MEM_DATA_DIR": "/d"}) == Path(
-        "/d/claude-mem.db"
-    )
+    assert sources.claude_mem_database({"CLAUDE_MEM_DATA_DIR": "/d"}) == Path("/d/claude-mem.db")
 
 
 def test_graphs_are_found_by_environment_client_configuration_and_npm_cache(tmp_path):
@@ -298,6 +285,4 @@ def test_without_a_transcript_the_directory_is_found_by_its_name(base, tmp_path)
     assert sources.resolve_project_directory(folder) == str(real)
     (tmp_path / "my" / "app" / "v2" / "sub_dir").mkdir(parents=True)
     assert sources.resolve_project_directory(folder) is None
-    assert (
-        sources.resolve_project_directory(base / "projects" / "-no-such-place-at-all") is None
-    )
+    assert sources.resolve_project_directory(base / "projects" / "-no-such-place-at-all") is None

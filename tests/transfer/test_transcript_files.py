@@ -33,9 +33,7 @@ def test_the_path_of_a_transcript_gives_project_session_and_agent(project):
     )
     agent = project / SESSION / "subagents" / "agent-a1.jsonl"
     assert locate_transcript(str(agent)) == TranscriptLocation(str(project), SESSION, "a1")
-    agent.with_suffix(".meta.json").write_text(
-        '{"agentType": "Explore", "description": "look"}'
-    )
+    agent.with_suffix(".meta.json").write_text('{"agentType": "Explore", "description": "look"}')
     assert locate_transcript(str(agent)).agent_type == "Explore"
     nested = project / SESSION / "subagents" / "workflows" / "agent-a2.jsonl"
     assert locate_transcript(str(nested)) == TranscriptLocation(str(project), SESSION, "a2")
@@ -55,9 +53,7 @@ def test_a_saved_result_is_found_beside_a_transcript_that_was_moved(project):
     save_result(project, "b1.txt", "all of it\n")
     here = locate_transcript(str(project / f"{SESSION}.jsonl"))
     assert read_saved_output(here, saved_path("b1.txt")) == "all of it\n"
-    assert (
-        read_saved_output(here, rf"C:\Users\x\{SESSION}\tool-results\b1.txt") == "all of it\n"
-    )
+    assert read_saved_output(here, rf"C:\Users\x\{SESSION}\tool-results\b1.txt") == "all of it\n"
     assert read_saved_output(here, saved_path("gone.txt")) is None
 
 

@@ -55,13 +55,7 @@ NOW = 4_000_000_000_000
 def run_import(files, send, checkpoints, progress=silent, *, dry_run=False, now=NOW):
     report = TranscriptImportReport(is_dry_run=dry_run)
     transcript_importer.import_transcripts(
-        files,
-        send,
-        checkpoints,
-        progress,
-        truncate=truncate.clean_payload,
-        report=report,
-        now=now,
+        files, send, checkpoints, progress, truncate=truncate.clean_payload, report=report, now=now
     )
     return report
 
@@ -70,8 +64,7 @@ def write_prompts(path, count, words="hello"):
     line = {"type": "user", "sessionId": "s", "cwd": "/p", "message": {"content": words}}
     path.write_text(
         "".join(
-            json.dumps({**line, "promptId": f"p{n}", "uuid": f"u{n}"}) + "\n"
-            for n in range(count)
+            json.dumps({**line, "promptId": f"p{n}", "uuid": f"u{n}"}) + "\n" for n in range(count)
         )
     )
 
@@ -136,8 +129,7 @@ def test_a_dry_run_counts_what_a_fork_copied_once(files, tmp_path):
     fork = tmp_path / "fork.jsonl"
     fork.write_text(Path(files[0]).read_text().replace(Path(files[0]).stem, "f0"))
     once, both = (
-        run_import(found, None, {}, dry_run=True)
-        for found in ([files[0]], [files[0], str(fork)])
+        run_import(found, None, {}, dry_run=True) for found in ([files[0]], [files[0], str(fork)])
     )
     assert both.events == once.events
     assert both.skipped["copied from another session"] > 5
@@ -256,9 +248,7 @@ def test_a_growing_file_is_read_again_the_next_time(tmp_path):
         "sessionId": "s",
         "message": {"content": [{"type": "text", "text": "So far"}]},
     }
-    file.write_bytes(
-        file.read_bytes() + json.dumps(reply).encode() + b'\n{"type": "user", "sess'
-    )
+    file.write_bytes(file.read_bytes() + json.dumps(reply).encode() + b'\n{"type": "user", "sess')
     checkpoints, daemon = {}, FakeDaemon()
     now = file.stat().st_mtime_ns // 1_000_000
     report = run_import([str(file)], daemon, checkpoints, now=now)

@@ -15,9 +15,7 @@ from memd.transfer.transcripts import TranscriptReader
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"
 LEDGER = sorted((DATA / "ledger/projects/-home-dev-ledger").glob("*.jsonl"))
-EVERY = [
-    DATA / f"every-event/transcript-{name}.jsonl" for name in ("sample", "subagent-sample")
-]
+EVERY = [DATA / f"every-event/transcript-{name}.jsonl" for name in ("sample", "subagent-sample")]
 LIVE_ONLY = {"SessionStart", "SessionEnd", "PreToolUse", "PreCompact", "SubagentStart"}
 
 
@@ -93,8 +91,7 @@ def of_hooks(file):
 
 def of_transcripts(files):
     return [
-        CaptureRequest("claude-code", p.payload, p.at, p.directory, "import")
-        for p in read(*files)
+        CaptureRequest("claude-code", p.payload, p.at, p.directory, "import") for p in read(*files)
     ]
 
 
@@ -218,9 +215,7 @@ def test_our_own_tools_and_calls_that_never_ran_are_left_out():
 def test_several_results_in_one_line_are_kept_apart():
     payloads, _ = read_lines(
         assistant(call("t1"), call("t2")),
-        user(
-            [result("t1", "one"), result("t2", [text("two")])], toolUseResult={"stdout": "one"}
-        ),
+        user([result("t1", "one"), result("t2", [text("two")])], toolUseResult={"stdout": "one"}),
     )
     assert [p["tool_response"] for p in payloads] == ["one", [text("two")]]
 
@@ -301,14 +296,10 @@ async def test_a_fork_that_is_imported_by_itself_stores_nothing_twice(
         assert by_key["f0"].title == "And now?"
 
 
-async def test_a_fork_of_a_session_captured_by_hooks_stores_only_its_own_lines(
-    db, clock, tmp_path
-):
+async def test_a_fork_of_a_session_captured_by_hooks_stores_only_its_own_lines(db, clock, tmp_path):
     ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path), lambda: None)
     await ingestor.capture(of_hooks("ledger/hooks.jsonl"))
-    copied, _ = read_lines(
-        *(line for file in LEDGER for line in fork(file, "f0", marked=False))
-    )
+    copied, _ = read_lines(*(line for file in LEDGER for line in fork(file, "f0", marked=False)))
     assert {r.outcome for r in await ingestor.capture(captures(copied))} == {"duplicate"}
 
 
@@ -464,21 +455,11 @@ def test_a_session_keeps_its_first_directory_and_times_may_run_backwards():
 
 FIELDS = ["type", "sessionId", "promptId", "message", "content", "timestamp", "agentId", "subtype",
           "isCompactSummary", "toolUseResult", "id", "name", "input", "tool_use_id", "text", "uuid"]  # fmt: skip
-WORDS = [
-    "user",
-    "assistant",
-    "system",
-    "tool_use",
-    "tool_result",
-    "text",
-    "compact_boundary",
-    "s",
-]
+WORDS = ["user", "assistant", "system", "tool_use", "tool_result", "text", "compact_boundary", "s"]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS) | st.text(max_size=5),
     lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6)
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=6)
     ),
     max_leaves=15,
 )

@@ -51,9 +51,7 @@ _ASIDE = (
     r"comment|identifier|ast|css|id|quote|delimiter|reset|resume|change|invalid|missing|wrong|forgot|show|"
     r"hide|toggle|check|validate|verify|require|requires|needs|use|using|open|close)"
 )
-_ASKED = (
-    r"(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs|use|ask|prompt)"
-)
+_ASKED = r"(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs|use|ask|prompt)"
 # Whole words only: `isPassword` and `a_token` hold none, but `REDIS_PASSWORD` and `GITEA_TOKEN` do.
 _SPARED = (
     rf"(?:\A|_)(?:{_ASIDE}_?){{1,3}}token(?:_|\Z)|(?:\A|_){_ASKED}_?(?:password|secret|token|api_?key)\Z"
@@ -135,9 +133,7 @@ _TAIL = (
 _NOTATIONS = ("declared", "prose", "compared", "equals", "colon", "listed", "flag")
 # What can follow a name that is assigned to; most names in a text are followed by a word of prose.
 _NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+-]|is\b|was\b|str))"
-_NAME_CHARACTERS = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-)
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _ASSIGNED_NAME_CHARACTERS = 64
 _QUALIFIED = r"(?i:(?:api|access|secret|private|signing|auth|license)[ ]\Z)"
 # A quote before which another one is open, and after which an expression goes on, ends a text.
@@ -206,9 +202,7 @@ class _Assignment(NamedTuple):
 
 def redact_assignments(text: str, lowered: str) -> str:
     """Redact the values that are assigned to secret names. `lowered`: the text's `lower()`."""
-    if len(lowered) != len(
-        text
-    ):  # a few letters grow when lowered; then offsets would not agree
+    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
         lowered = "".join(c.lower() if c.isascii() else c for c in text)
     kept: list[str] = []
     done = 0
@@ -254,10 +248,7 @@ def _parse_assignment(text: str, anchor: int) -> _Assignment | None:
     if text.startswith("[REDACTED:", max(0, begin - 10)):
         return None
     rule = secret_rule(name) or _qualified_rule(text, begin, name)
-    if rule is None or rule in {
-        "authorization",
-        "cookie",
-    }:  # headers have patterns of their own
+    if rule is None or rule in {"authorization", "cookie"}:  # headers have patterns of their own
         return None
     return _locate_value(text, tail, begin, notation, rule)
 
@@ -321,9 +312,7 @@ def _ends_text(text: str, begin: int, after: int, quote: str) -> bool:
     return len(compile_regex(rf"(?<!\\){re.escape(quote)}").findall(line)) % 2 == 1
 
 
-def _value_span(
-    text: str, tail: re.Match[str], *, setting: bool, is_last: bool
-) -> tuple[int, int]:
+def _value_span(text: str, tail: re.Match[str], *, setting: bool, is_last: bool) -> tuple[int, int]:
     """Return where the value begins and ends."""
     start, opened = tail.end(), tail["open"]
     if opened is None:

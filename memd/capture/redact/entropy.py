@@ -118,9 +118,7 @@ def is_random(word: str) -> bool:
     mixed = _DIGIT.search(sample) is not None or not (sample.islower() or sample.isupper())
     if not mixed or _HEX.fullmatch(sample):
         return False
-    return (
-        _has_random_parts(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
-    )
+    return _has_random_parts(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
 
 
 def _has_random_parts(sample: str) -> bool:

@@ -36,10 +36,7 @@ def redacted(text):
         ("the password is hunter2", "the password is [REDACTED:password]"),
         ("API key: abc123def", "API key: [REDACTED:api-key]"),
         ("connect(user=u, password=hunter2)", "connect(user=u, password=[REDACTED:password])"),
-        (
-            "//registry.npmjs.org/:_auth=dXNlcjpw",
-            "//registry.npmjs.org/:_auth=[REDACTED:secret]",
-        ),
+        ("//registry.npmjs.org/:_auth=dXNlcjpw", "//registry.npmjs.org/:_auth=[REDACTED:secret]"),
         ("client_secret: abcd1234efgh", "client_secret: [REDACTED:secret]"),
         ("api_key='unclosed", "api_key='[REDACTED:api-key]"),
         ("AWS_SECRET_ACCESS_KEY=" + "a1/B" * 10, "AWS_SECRET_ACCESS_KEY=[REDACTED:api-key]"),

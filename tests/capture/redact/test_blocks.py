@@ -24,10 +24,7 @@ def key(kind="", end=True):
         ("a <private>x", "a [REDACTED:private]"),
         ("x</private> b", "[REDACTED:private] b"),
         ("a <private>b <private>c</private> d</private> e", "a [REDACTED:private] e"),
-        (
-            "<private>a</private> b <private>c</private>",
-            "[REDACTED:private] b [REDACTED:private]",
-        ),
+        ("<private>a</private> b <private>c</private>", "[REDACTED:private] b [REDACTED:private]"),
         (r"a \u003cprivate\u003ex\u003c/private\u003e b", "a [REDACTED:private] b"),
         ("a &lt;private&gt;x&lt;/private&gt; b", "a [REDACTED:private] b"),
         ("a ＜private＞x＜／private＞ b", "a [REDACTED:private] b"),

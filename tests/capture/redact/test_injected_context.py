@@ -19,19 +19,14 @@ BLOCK = f'{INJECTED_OPENING} project="ledger">\nRecorded.\n- #6 2026-11-20 decis
 def test_a_block_is_taken_out_and_what_is_around_it_stays():
     assert strip_injected_context(f"before\n{BLOCK}\nafter") == "before\n\nafter"
     assert strip_injected_context(f"{BLOCK}{BLOCK} end") == " end"
-    assert (
-        strip_injected_context(f"{INJECTED_OPENING}>\r\nold shape\r\n{INJECTED_CLOSING}!")
-        == "!"
-    )
+    assert strip_injected_context(f"{INJECTED_OPENING}>\r\nold shape\r\n{INJECTED_CLOSING}!") == "!"
 
 
 def test_a_block_that_was_cut_reaches_to_the_end():
     assert strip_injected_context(f"before {BLOCK[:-30]}") == "before "
 
 
-@pytest.mark.parametrize(
-    "dress", [json.dumps, lambda text: json.dumps(json.dumps(text)), escape]
-)
+@pytest.mark.parametrize("dress", [json.dumps, lambda text: json.dumps(json.dumps(text)), escape])
 def test_a_block_is_known_in_another_dress(dress):
     assert "#6" not in strip_injected_context(dress(f"before {BLOCK} after"))
     assert "after" in strip_injected_context(dress(f"before {BLOCK} after"))
@@ -54,9 +49,7 @@ def test_redaction_takes_it_out_everywhere():
 
 @given(
     st.lists(
-        st.sampled_from(
-            [INJECTED_OPENING, ' project="p">', "\n", INJECTED_CLOSING, "x", BLOCK]
-        ),
+        st.sampled_from([INJECTED_OPENING, ' project="p">', "\n", INJECTED_CLOSING, "x", BLOCK]),
         max_size=9,
     )
 )

@@ -14,17 +14,7 @@ import apsw
 import numpy as np
 
 from memd.index.chunking import passages
-from memd.models import (
-    Draft,
-    EdgeType,
-    EventKind,
-    Kind,
-    NewEvent,
-    SessionRef,
-    Source,
-    Space,
-    Tier,
-)
+from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Source, Space, Tier
 from memd.store import (
     books,
     changes,
@@ -71,13 +61,7 @@ def fill(tx):
         )  # fmt: skip
         written.append(summaries.put(tx, f"uid-{n}", draft, owner, AT)[0])
         edge = NewEdge(
-            "summary",
-            str(written[-1]),
-            EdgeType.DERIVES_FROM,
-            "event",
-            str(numbers[0]),
-            "turn",
-            AT,
+            "summary", str(written[-1]), EdgeType.DERIVES_FROM, "event", str(numbers[0]), "turn", AT
         )
         links.link(tx, [edge])
     links.supersede(

@@ -149,8 +149,7 @@ def _in_files(site: load.Site, words: set[str]) -> set[str]:
             with contextlib.suppress(FileNotFoundError):
                 held = file.read_bytes().lower()
                 places |= {
-                    f"{file.name}: {one.decode()}"
-                    for one in ends.intersection(_RARE.findall(held))
+                    f"{file.name}: {one.decode()}" for one in ends.intersection(_RARE.findall(held))
                 }
     return places
 
@@ -259,9 +258,7 @@ def index(path: str) -> dict[str, Rows]:
             "terms": dict(connection.execute("SELECT term, passages FROM terms")),
             "full text": _instances(connection, "passages_fts", owner),
             "turns": _instances(connection, "turns_fts", None),
-            "entities": Counter(
-                connection.execute("SELECT summary_id, name, kind FROM entities")
-            ),
+            "entities": Counter(connection.execute("SELECT summary_id, name, kind FROM entities")),
         }
     finally:
         connection.close()
@@ -273,9 +270,7 @@ def _instances(connection: apsw.Connection, table: str, owner: Rows | None) -> R
         f"CREATE VIRTUAL TABLE temp.v_{table} USING fts5vocab(main, {table}, instance)"
     )
     found = connection.execute(f"SELECT term, doc, col, offset FROM v_{table}")  # noqa: S608  # ours
-    return Counter(
-        (term, owner[doc] if owner else doc, col, at) for term, doc, col, at in found
-    )
+    return Counter((term, owner[doc] if owner else doc, col, at) for term, doc, col, at in found)
 
 
 def answers(site: load.Site) -> list[str]:
@@ -308,12 +303,9 @@ def strays(site: load.Site, models: dict[str, str]) -> list[str]:
             "SELECT id, name, digest, document_prefix FROM spaces WHERE provider = 'ollama'"
         ).fetchall()
         for number, name, digest, prefix in spaces:
-            salts = [
-                salt for whole, salt in models.items() if digest and whole.startswith(digest)
-            ]
+            salts = [salt for whole, salt in models.items() if digest and whole.startswith(digest)]
             rows = tx.execute(
-                "SELECT id % ?1, vector FROM vectors WHERE id / ?1 = ?2",
-                (vectors.STRIDE, number),
+                "SELECT id % ?1, vector FROM vectors WHERE id / ?1 = ?2", (vectors.STRIDE, number)
             )
             stored = {int(passage_id): vector for passage_id, vector in rows}
             texts = {

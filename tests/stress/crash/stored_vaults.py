@@ -67,8 +67,7 @@ def _grow(connection: apsw.Connection, turns: int, memories: int) -> None:
         ],
     )
     connection.execute(
-        "UPDATE receipts SET count = count + ? WHERE outcome IN ('received', 'stored')",
-        (turns,),
+        "UPDATE receipts SET count = count + ? WHERE outcome IN ('received', 'stored')", (turns,)
     )
 
 
@@ -97,13 +96,9 @@ def missing(vault: str, grown: Grown) -> list[str]:
     """What an upgrade that was cut short has lost or damaged."""
     with copied(vault) as connection:
         verdict = connection.execute("PRAGMA integrity_check").get
-        wrong = (
-            [] if verdict == "ok" else [f"a vault killed at its upgrade is damaged: {verdict}"]
-        )
+        wrong = [] if verdict == "ok" else [f"a vault killed at its upgrade is damaged: {verdict}"]
         turns = connection.execute("SELECT count(*) FROM events WHERE key LIKE 'grown-%'").get
-        memories = connection.execute(
-            "SELECT count(*) FROM summaries WHERE uid LIKE 'grown-%'"
-        ).get
+        memories = connection.execute("SELECT count(*) FROM summaries WHERE uid LIKE 'grown-%'").get
         if (turns, memories) != grown:
             wrong.append(
                 f"an upgrade that was killed left {turns} turns, {memories} memories of {grown}"

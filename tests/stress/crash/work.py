@@ -111,9 +111,7 @@ class Site:
         self.is_over.clear()
         self.under_way = ""
         crowd = _SESSIONS_MANY if kind == "capturing" else _SESSIONS
-        self._threads = [
-            threading.Thread(target=self._session, args=(kind,)) for _ in range(crowd)
-        ]
+        self._threads = [threading.Thread(target=self._session, args=(kind,)) for _ in range(crowd)]
         self._threads.append(threading.Thread(target=self._until_gone, args=(WORKS[kind],)))
         for thread in self._threads:
             thread.start()
@@ -175,9 +173,7 @@ class Site:
         self.promises.memories.update(ids)
         return ids
 
-    def forget(
-        self, client: Client, method: str, params: dict[str, Any], words: set[str]
-    ) -> None:
+    def forget(self, client: Client, method: str, params: dict[str, Any], words: set[str]) -> None:
         """Forget for good; whatever happens from now on, asking again must suffice."""
         deletion = Deletion(method, {**params, "dry_run": False}, words)
         self.promises.going.append(deletion)
@@ -219,7 +215,9 @@ def turn(number: int, session: str, word: str = "") -> list[dict[str, Any]]:
     tool = {"tool_name": "Bash", "tool_use_id": f"t{number}"}
     command = {"command": f"make check-{number % 50}"}
     asked = f"Why does worker {number} time out? {word}".strip()
-    said = f"Worker {number} waits for a lock. We chose a queue over a lock because it is fair. {word}"
+    said = (
+        f"Worker {number} waits for a lock. We chose a queue over a lock because it is fair. {word}"
+    )
     payloads = [
         {**base, "hook_event_name": "UserPromptSubmit", "prompt": asked},
         {
@@ -283,9 +281,7 @@ def _capture(site: Site, client: Client) -> None:
 
 def _distil(site: Site, client: Client) -> None:
     session = f"d{site.number()}"
-    last = site.capture(
-        client, [one for _ in range(20) for one in turn(site.number(), session)]
-    )
+    last = site.capture(client, [one for _ in range(20) for one in turn(site.number(), session)])
     with site.doing("distilling"):
         client.call("memd/search", {"query": "worker", "min_event": last, "project": "all"})
 

@@ -25,9 +25,7 @@ def main() -> None:
     for number in itertools.count():
         print("+", flush=True)
         if what == "backup":
-            backup.create_backup(
-                paths, None, _KEEP, time.time_ns() // 1_000_000, lambda *_: None
-            )
+            backup.create_backup(paths, None, _KEEP, time.time_ns() // 1_000_000, lambda *_: None)
         else:
             file = Path(exports, f"{os.getpid()}-{number % _KEEP}.jsonl")
             file.unlink(missing_ok=True)

@@ -32,9 +32,7 @@ from tests.stress.support import as_event, wait_until
 
 ANSWER_S = 60.0
 """How long until a line is answered, where others compute on the same processors."""
-CONFIG = (
-    f"{support.HASHING}[distill]\nidle_s = 1\ninterval_s = 1\n[consolidate]\ninterval_s = 2\n"
-)
+CONFIG = f"{support.HASHING}[distill]\nidle_s = 1\ninterval_s = 1\n[consolidate]\ninterval_s = 2\n"
 _LINES = 12
 _OURS = (jsonrpc.INTERNAL_ERROR_MESSAGE.encode(), b"breaks its own schema", b'"code":-32603')
 _COSTLY = {f"memd/{name}" for name in ("reindex", "vacuum", "doctor", "consolidate", "scrub")}
@@ -88,8 +86,7 @@ class Wire:
         if generator.chance(0.3):
             start = generator.random.randrange(60)
             return False, [
-                _line(n, "memd/capture", _captured(generator, start + n))
-                for n in range(1, _LINES)
+                _line(n, "memd/capture", _captured(generator, start + n)) for n in range(1, _LINES)
             ]
         return False, [self._call_line(generator, n) for n in range(1, _LINES)]
 

@@ -71,9 +71,7 @@ def _sent(params: Any) -> dict[str, Any]:
 _AGENT = {"sessionId": "s", "cwd": "/p", "timestamp": "2026-11-20T14:41:39.563Z"}
 _KEPT = "<persisted-output>\nOutput too large. Full output saved to: /h/-home-dev/s/tool-results/a.txt\n\nPreview\n</persisted-output>"
 _SAVED = [
-    dumped(
-        {**_AGENT, "type": kind, "uuid": uuid, "message": {"role": kind, "content": [block]}}
-    )
+    dumped({**_AGENT, "type": kind, "uuid": uuid, "message": {"role": kind, "content": [block]}})
     for kind, uuid, block in (
         ("assistant", "u1", {"type": "tool_use", "id": "t1", "name": "Bash", "input": {}}),
         ("user", "u2", {"type": "tool_result", "tool_use_id": "t1", "content": _KEPT}),
@@ -157,9 +155,7 @@ def exports() -> Iterator[Target]:
             before = db.read_now(_counted)
             try:
                 with staging_vault(path, NOW) as (tx, name):
-                    archive.stage_export(
-                        io.BytesIO(data), tx, redact.redact_value, lambda _: None
-                    )
+                    archive.stage_export(io.BytesIO(data), tx, redact.redact_value, lambda _: None)
                     tx.execute("COMMIT")
                     db.write_now(lambda to: archive.merge_staged(to, f"{home}/{name}", NOW))
             except MemdError as refused:

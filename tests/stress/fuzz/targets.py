@@ -106,15 +106,7 @@ def _capture() -> Iterator[Target]:
 def _turn(generator: Generator) -> list[dict[str, Any]]:
     """A turn with tools and its end, in which anything may have been said."""
     start = generator.random.randrange(len(_hooks()))
-    texts = {
-        "prompt",
-        "last_assistant_message",
-        "error",
-        "stdout",
-        "stderr",
-        "command",
-        "content",
-    }
+    texts = {"prompt", "last_assistant_message", "error", "stdout", "stderr", "command", "content"}
     ids = {"session_id": "s", "prompt_id": "p"}
 
     def spoken(value: Any, name: str = "") -> Any:
@@ -141,9 +133,7 @@ def _distill() -> Iterator[Target]:
         ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
 
         def take(payloads: list[dict[str, Any]]) -> None:
-            items = [
-                CaptureRequest("claude-code", one, NOW + n) for n, one in enumerate(payloads)
-            ]
+            items = [CaptureRequest("claude-code", one, NOW + n) for n, one in enumerate(payloads)]
             prepared = ready.prepare_all(items)
             with contextlib.suppress(_Undone):
                 db.write_now(lambda tx: _distilled(tx, prepared))
@@ -165,9 +155,7 @@ def _distilled(tx: Connection, prepared: list[PreparedItem]) -> None:
             same(distiller.plan_episodes(due), plans, "distilled twice")
             for plan in plans:
                 written(tx, plan, due.session, NOW)
-    made = summaries.summaries_by_ids(
-        tx, [n for (n,) in tx.execute("SELECT id FROM summaries")]
-    )
+    made = summaries.summaries_by_ids(tx, [n for (n,) in tx.execute("SELECT id FROM summaries")])
     for one in made.values():
         chunking.split_into_passages(one)
         entities.entities_of_summary(one)
