@@ -122,7 +122,8 @@ def truncate_text(text: str, limit: int, redact: RedactValue) -> str:
     else:
         head = _drop_margin(str(redact(text[:reach])))[:share]
         tail = _drop_margin(str(redact(text[-reach:]))[::-1])[:share][::-1]
-    head, tail = _first_bytes(head, share), _last_bytes(tail, share)
+    head = head.encode("utf-8", "surrogatepass")[:share].decode("utf-8", "ignore")
+    tail = tail.encode("utf-8", "surrogatepass")[-share:].decode("utf-8", "ignore")
     return f"{head}… [{len(text) - len(head) - len(tail):,} characters cut] …{tail}"
 
 
@@ -212,14 +213,6 @@ def _drop_margin(piece: str) -> str:
     first = len(end) - _WORD_CHARACTERS_MAX
     space = max(end.rfind(" ", first), end.rfind("\n", first))
     return kept[: space + 1] if space > 0 else kept
-
-
-def _first_bytes(text: str, limit: int) -> str:
-    return text.encode("utf-8", "surrogatepass")[:limit].decode("utf-8", "ignore")
-
-
-def _last_bytes(text: str, limit: int) -> str:
-    return text.encode("utf-8", "surrogatepass")[-limit:].decode("utf-8", "ignore")
 
 
 def _measure_response(given: Mapping[str, Any], response: Any) -> dict[str, Any]:

@@ -21,37 +21,22 @@ from memd import __version__
 from memd.cli import daemon_call, output
 from memd.errors import MemdError, Unreachable
 
+_MODULES = (
+    ("query", "search timeline why get"),
+    ("context", "context injected"),
+    ("edit", "remember forget scrub pin judge"),
+    ("project", "project switch"),
+    ("import_", "import"),
+    ("archive", "export backup restore"),
+    ("install", "install uninstall"),
+    ("doctor", "status"),
+    ("daemon", "start stop restart serve"),
+    ("maintenance", "consolidate reindex vacuum"),
+    ("doctor", "doctor"),
+    ("daemon", "mcp hook"),
+)
 COMMANDS = {
-    "search": "memd.cli.query:run_search",
-    "timeline": "memd.cli.query:run_timeline",
-    "why": "memd.cli.query:run_why",
-    "get": "memd.cli.query:run_get",
-    "context": "memd.cli.context:run_context",
-    "injected": "memd.cli.context:run_injected",
-    "remember": "memd.cli.edit:run_remember",
-    "forget": "memd.cli.edit:run_forget",
-    "scrub": "memd.cli.edit:run_scrub",
-    "pin": "memd.cli.edit:run_pin",
-    "judge": "memd.cli.edit:run_judge",
-    "project": "memd.cli.project:run_project",
-    "switch": "memd.cli.project:run_switch",
-    "import": "memd.cli.import_:run_import",
-    "export": "memd.cli.archive:run_export",
-    "backup": "memd.cli.archive:run_backup",
-    "restore": "memd.cli.archive:run_restore",
-    "install": "memd.cli.install:run_install",
-    "uninstall": "memd.cli.install:run_uninstall",
-    "status": "memd.cli.doctor:run_status",
-    "start": "memd.cli.daemon:run_start",
-    "stop": "memd.cli.daemon:run_stop",
-    "restart": "memd.cli.daemon:run_restart",
-    "serve": "memd.cli.daemon:run_serve",
-    "consolidate": "memd.cli.maintenance:run_consolidate",
-    "reindex": "memd.cli.maintenance:run_reindex",
-    "vacuum": "memd.cli.maintenance:run_vacuum",
-    "doctor": "memd.cli.doctor:run_doctor",
-    "mcp": "memd.cli.daemon:run_mcp",
-    "hook": "memd.cli.daemon:run_hook",
+    name: f"memd.cli.{module}:run_{name}" for module, names in _MODULES for name in names.split()
 }
 """Every command and the function that runs it, in the order of the help page."""
 SUBCOMMANDS = {"project": "memd.cli.project:SUBCOMMANDS"}

@@ -71,7 +71,9 @@ def _letter_style(letter: str, letters: Mapping[str, str]) -> str:
 def _build_table(rows: Sequence[Candidate], letters: Mapping[str, str], width: int) -> Table:
     """Build a row per candidate; a title gets the columns that the others leave."""
     retrievers = [name for name in _RETRIEVERS if any(name in row["ranks"] for row in rows)]
-    longest = max((_sum_shares(row["parts"]) for row in rows), default=0.0)
+    # The shares of a score, before anything multiplies them.
+    added = [[float(part["value"]) for part in row["parts"] if part["op"] == "+"] for row in rows]
+    longest = max((sum(value for value in row if value > 0) for row in added), default=0.0)
     bars = [format_bar(row["parts"], letters, longest) for row in rows]
     numbers = [_format_figures(row, retrievers) for row in rows]
     headings = ("id", *retrievers, "cosine", "score")
@@ -104,11 +106,6 @@ def _format_figures(row: Candidate, retrievers: Sequence[str]) -> tuple[str, ...
         "–" if cosine is None else f"{cosine:.3f}",
         f"{row['score']:.4g}",
     )
-
-
-def _sum_shares(parts: Sequence[Candidate]) -> float:
-    """Sum the shares of a score, before anything multiplies them."""
-    return sum(float(part["value"]) for part in parts if part["op"] == "+" and part["value"] > 0)
 
 
 def format_bar(parts: Sequence[Candidate], letters: Mapping[str, str], longest: float) -> Text:

@@ -28,8 +28,7 @@ from memd.consolidate.runs import UndoResult
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
-from memd.store import runs as store_runs
-from memd.store import summaries
+from memd.store import links, summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, words
 
@@ -191,9 +190,9 @@ class Consolidator:
         self.on_written()
         return undone
 
-    async def list_runs(self, limit: int) -> list[store_runs.Run]:
+    async def list_runs(self, limit: int) -> list[links.Run]:
         """The latest runs that changed something, the last one first."""
-        return await self.db.read(lambda tx: store_runs.latest_runs(tx, limit))
+        return await self.db.read(lambda tx: links.latest_runs(tx, limit))
 
     async def _plan_tick(self, now: int) -> TickPlan:
         batch = await self._read_batch()
@@ -293,7 +292,7 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
     current = summaries.summaries_by_ids(tx, list(plan.seen)) if plan.seen else {}
     changed = {number for number, then in plan.seen.items() if current.get(number) != then}
     waiting = set(changed)
-    run = store_runs.begin_run(tx, now) if plan.decisions else 0
+    run = links.begin_run(tx, now) if plan.decisions else 0
     applied: list[Decision] = []
     for decision in plan.decisions:
         if not changed.isdisjoint(decision.pair):
@@ -317,10 +316,10 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
         refused=count_refusals(applied),
     )
     if run:
-        done = store_runs.Run(
+        done = links.Run(
             run, now, tick.examined, tick.pairs, tick.superseded, tick.contradicts, tick.similar
         )
-        store_runs.finish_run(tx, done)
+        links.finish_run(tx, done)
     return tick
 
 

@@ -15,13 +15,15 @@ from functools import partial
 import anyio.lowlevel
 import anyio.to_thread
 
-from memd import log
+from memd import log as log_module
 from memd.consolidate import scrub, sources
 from memd.consolidate.scrub import ScrubResult, ScrubRule
 from memd.consolidate.supersede import active_supersessions, hide
 from memd.errors import BadRequest, UnknownId
 from memd.models import EventKind, Session, Summary, Supersession
-from memd.store import erasure, events, fulltext, ledger, links, projects, summaries
+from memd.store import erasure, fulltext, ledger, links, projects
+from memd.store import events as store_events
+from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.text import digest
@@ -128,7 +130,7 @@ class ForgetPlan:
 def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
     """These memories by id; numbers that cannot be an id are ignored."""
     possible = sorted({number for number in ids if 0 < number <= _ROW_ID_MAX})
-    return summaries.summaries_by_ids(tx, possible) if possible else {}
+    return store_summaries.summaries_by_ids(tx, possible) if possible else {}
 
 
 def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
@@ -211,7 +213,7 @@ def _find_staying_superseder(
     """The nearest memory that hides this one, directly or through others, and that stays."""
     current: int | None = summary_id
     while current is not None and current in forgotten:
-        above = summaries.get_summary(tx, current)
+        above = store_summaries.get_summary(tx, current)
         current = above.superseded_by if above else None
     return current
 
@@ -221,11 +223,11 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
     nodes: set[tuple[str, str]] = set()
     for number in plan.ids:
         nodes |= links.neighbours(tx, "summary", str(number))
-        summary = summaries.get_summary(tx, number)
+        summary = store_summaries.get_summary(tx, number)
         if summary is not None:
             sources.forget_origins(tx, number, now)
             fulltext.remove_passages(tx, number)
-            summaries.delete_summary(tx, number)
+            store_summaries.delete_summary(tx, number)
             ledger.record_forgotten(tx, summary.uid, now)
     guard = "handed on: what stood between was forgotten"
     for newer_id, past in plan.handed_on:
@@ -244,13 +246,13 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
 def _erase_events(tx: Connection, event_ids: Sequence[int], now: int) -> set[tuple[str, str]]:
     """Erase these events; returns the nodes that they were linked with."""
     nodes: set[tuple[str, str]] = set()
-    for event in events.events_by_ids(tx, event_ids).values():
+    for event in store_events.events_by_ids(tx, event_ids).values():
         nodes |= links.neighbours(tx, "event", str(event.id))
         links.drop_node(tx, "event", str(event.id))
         if event.kind is EventKind.PROMPT:
             # The title of a session has the words of a prompt; which one is not recorded.
             projects.clear_title(tx, event.session_id)
-    events.forget_events(tx, event_ids, now)
+    store_events.forget_events(tx, event_ids, now)
     return nodes
 
 
@@ -343,7 +345,7 @@ class Eraser:
             return None if any(key in line for key in session_keys) else line
 
         if session_keys and self.files.log:
-            await anyio.to_thread.run_sync(log.rewrite, self.files.log, drop)
+            await anyio.to_thread.run_sync(log_module.rewrite, self.files.log, drop)
 
     async def _clean_up_vault(self) -> None:
         """Remove the words of deleted rows from the segments of the full texts and from the WAL, too."""

@@ -12,7 +12,7 @@ from memd.consolidate.decide import Decision
 from memd.consolidate.supersede import active_supersessions, drop_contradiction, relate
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance, Supersession
-from memd.store import judgments, links, runs, summaries
+from memd.store import judgments, links, summaries
 from memd.store.database import Connection
 
 NEAR_DUPLICATE_RULE = "near-duplicate"
@@ -77,7 +77,7 @@ def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bo
             cosine=cosine, guard=reason + (f"; alike in {space}" if space else ""), at=now,
         )  # fmt: skip
         if number is not None:
-            runs.assign_to_run(tx, number, run)
+            links.assign_to_run(tx, number, run)
         return number is not None
     detail: dict[str, object] = {"finding": reason, "run": run}
     if cosine is not None:
@@ -107,7 +107,7 @@ def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False)
                     reason=_UNDO_REASON, who="user", at=now,
                 )  # fmt: skip
         if target.run is not None:
-            runs.mark_run_undone(tx, target.run, now)
+            links.mark_run_undone(tx, target.run, now)
     pairs = tuple((past.newer_id, past.older_id) for past in hidden)
     return UndoResult(target.run, pairs, tuple(opposed), dry_run)
 
@@ -117,9 +117,9 @@ _Decisions = tuple[list[Supersession], list[tuple[int, int]]]
 
 
 def _find_decisions_of_run(tx: Connection, number: int) -> _Decisions:
-    if runs.get_run(tx, number) is None:
+    if links.get_run(tx, number) is None:
         raise BadRequest(f"undo: there is no run r{number}; `memd consolidate --runs` lists them")
-    hidden, opposed = runs.run_supersessions(tx, number), runs.run_contradictions(tx, number)
+    hidden, opposed = links.run_supersessions(tx, number), links.run_contradictions(tx, number)
     if not hidden and not opposed:
         raise BadRequest(f"undo: nothing of run r{number} holds any more")
     return hidden, opposed

@@ -24,7 +24,8 @@ from memd.daemon.systemd import StartedBy
 from memd.errors import Broken
 from memd.paths import Paths
 from memd.store import events as store_events
-from memd.store import fulltext, ledger, migrate
+from memd.store import fulltext, migrate
+from memd.store import ledger as store_ledger
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database, sqlite_version
 
@@ -339,7 +340,7 @@ class StatusReporter:
 
 
 def _count_rows(tx: Connection) -> VaultCounts:
-    outcomes = ledger.balance(tx)
+    outcomes = store_ledger.balance(tx)
     received = outcomes.pop("received")
     events = store_events.event_counts(tx)
     summaries = store_summaries.summary_counts(tx)
@@ -348,7 +349,9 @@ def _count_rows(tx: Connection) -> VaultCounts:
             received=received,
             **outcomes,
             balanced=received == sum(outcomes.values()),
-            reasons={name: ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")},
+            reasons={
+                name: store_ledger.outcome_reasons(tx, name) for name in ("filtered", "refused")
+            },
         ),
         EventCounts(
             count=events["events"] or 0, pending=events["pending"] or 0, last_at=events["last_at"]

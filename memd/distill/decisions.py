@@ -12,19 +12,8 @@ import functools
 import re
 from dataclasses import dataclass
 
+from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story, Utterance
-from memd.distill.sentences import (
-    SENTENCE_CHARACTERS,
-    blank_quotes,
-    clip,
-    clip_quote,
-    extract_own_words,
-    format_title,
-    is_question,
-    score_quality,
-    split_sentences,
-    strip_politeness,
-)
 from memd.models import Draft, Kind, Reversal, Source
 from memd.text import content_stems, is_stop_word, one_line, stem, terms, unique, words
 
@@ -301,8 +290,8 @@ def find_statements(story: Story) -> list[DecisionStatement]:
     """Every sentence of the user and the agent that decides something, in order."""
     found = []
     for said in (*story.prompts, *story.answers):
-        sentences = split_sentences(extract_own_words(said.text))
-        for sentence, following in zip(sentences, [*sentences[1:], ""], strict=False):
+        split = sentences.split_sentences(sentences.extract_own_words(said.text))
+        for sentence, following in zip(split, [*split[1:], ""], strict=False):
             if rule := _match_rule(sentence, is_users=said.speaker == "User"):
                 confidence = rule.user if said.speaker == "User" else rule.assistant
                 text = f"{sentence} {following}" if _GIVES_REASON.match(following) else sentence
@@ -311,9 +300,9 @@ def find_statements(story: Story) -> list[DecisionStatement]:
 
 
 def _match_rule(sentence: str, *, is_users: bool) -> _DecisionRule | None:
-    if len(sentence) > SENTENCE_CHARACTERS or is_question(sentence):
+    if len(sentence) > sentences.SENTENCE_CHARACTERS or sentences.is_question(sentence):
         return None
-    bare = blank_quotes(sentence)
+    bare = sentences.blank_quotes(sentence)
     for rule in _RULES:
         if (rule.user if is_users else rule.assistant) and (match := rule.pattern.search(bare)):
             is_open = _UNDECIDED.search(bare[: match.end()])
@@ -323,7 +312,7 @@ def _match_rule(sentence: str, *, is_users: bool) -> _DecisionRule | None:
 
 def make_headline(statement: str) -> str:
     """The decision itself: without what leads up to it and without its reason."""
-    text = strip_politeness(statement)
+    text = sentences.strip_politeness(statement)
     for lead in _HEADLINE_LEADS:
         text = lead.sub("", text) or text
     if about := _HEADLINE_TOPIC.search(text):
@@ -331,7 +320,7 @@ def make_headline(statement: str) -> str:
     shorter = strip_reason(text)
     if about and shorter:
         shorter = f"{about.group(1)}: {shorter}"
-    return format_title(shorter or text, TITLE_CHARACTERS)
+    return sentences.format_title(shorter or text, TITLE_CHARACTERS)
 
 
 def draft_decisions(story: Story, context: EpisodeContext) -> list[Draft]:
@@ -366,11 +355,11 @@ def _draft_group(number: int, group: list[DecisionStatement], context: EpisodeCo
     lead = max(group, key=lambda s: (s.rule == "decision:stated", s.is_users, len(s.text)))
     ordered = [lead, *(s for s in group if s is not lead)]
     body = "\n".join(unique(f"{s.said.speaker}: “{s.text}”" for s in ordered))
-    body = clip(body, context.body_characters)
+    body = sentences.clip(body, context.body_characters)
     return Draft(
         slot=f"decision/{number}", kind=Kind.DECISION, title=make_headline(lead.text), body=body,
         at=lead.said.at, rule=lead.rule,
-        sources=tuple(Source(s.said.event_id, clip_quote(s.text)) for s in ordered),
-        confidence=max(s.confidence for s in group), quality=score_quality(body),
+        sources=tuple(Source(s.said.event_id, sentences.clip_quote(s.text)) for s in ordered),
+        confidence=max(s.confidence for s in group), quality=sentences.score_quality(body),
         reversal=find_reversal(tuple(s.text for s in ordered)),
     )  # fmt: skip

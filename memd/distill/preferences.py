@@ -9,18 +9,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
+from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story
-from memd.distill.sentences import (
-    blank_quotes,
-    clip,
-    clip_quote,
-    extract_own_words,
-    format_title,
-    is_question,
-    score_quality,
-    split_sentences,
-    strip_politeness,
-)
 from memd.models import Draft, Kind, Source
 from memd.text import is_stop_word, words
 
@@ -126,7 +116,7 @@ def draft_preferences(
     found: list[Draft] = []
     counts: Counter[Kind] = Counter()
     for said in story.prompts:
-        for sentence in split_sentences(extract_own_words(said.text)):
+        for sentence in sentences.split_sentences(sentences.extract_own_words(said.text)):
             if sentence in decided or not (hit := _match_rule(sentence)):
                 continue
             rule, rest = hit
@@ -135,14 +125,14 @@ def draft_preferences(
                 continue
             counts[rule.kind] += 1
             lines = [f"User: “{sentence}”", *_describe_commands(sentence, story, context)]
-            body = clip("\n".join(lines), context.body_characters)
+            body = sentences.clip("\n".join(lines), context.body_characters)
             days = context.task_days if rule.kind is Kind.TASK else 0
             found.append(Draft(
                 slot=f"{rule.kind}/{number}", kind=rule.kind,
-                title=format_title(_LEAD.sub("", rest) or rest, TITLE_CHARACTERS),
+                title=sentences.format_title(_LEAD.sub("", rest) or rest, TITLE_CHARACTERS),
                 body=body, at=said.at, rule=rule.name,
-                sources=(Source(said.event_id, clip_quote(sentence)),),
-                confidence=rule.confidence, quality=score_quality(body),
+                sources=(Source(said.event_id, sentences.clip_quote(sentence)),),
+                confidence=rule.confidence, quality=sentences.score_quality(body),
                 expires_at=said.at + days * _DAY_MS if days else None,
             ))  # fmt: skip
     return found
@@ -155,11 +145,11 @@ def may_state_rules(prompt: str) -> bool:
 
 def _match_rule(sentence: str) -> tuple[_PreferenceRule, str] | None:
     """The rule that this sentence states, and the words that it is; None if it states none."""
-    if len(sentence) > _SENTENCE_CHARACTERS_MAX or is_question(sentence):
+    if len(sentence) > _SENTENCE_CHARACTERS_MAX or sentences.is_question(sentence):
         return None
     # Politeness goes first, so that `please remember that` begins with `remember`.
-    sentence = strip_politeness(sentence)
-    bare = blank_quotes(sentence)
+    sentence = sentences.strip_politeness(sentence)
+    bare = sentences.blank_quotes(sentence)
     for rule in _RULES:
         if match := rule.pattern.search(bare):
             rest = sentence[match.start("rest") : match.end("rest")]

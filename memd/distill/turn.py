@@ -6,18 +6,8 @@ revises what is stored and adds nothing.
 
 import re
 
-from memd.distill import command_output, decisions, episodes, failures, preferences
+from memd.distill import command_output, decisions, episodes, failures, preferences, sentences
 from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
-from memd.distill.sentences import (
-    TITLE_CHARACTERS,
-    clip,
-    clip_quote,
-    is_command,
-    is_only_placeholders,
-    is_small_talk,
-    make_title,
-    score_quality,
-)
 from memd.models import Draft, Kind, Source
 from memd.text import is_private, one_line, unique
 
@@ -41,12 +31,12 @@ def draft_turn(story: Story, context: EpisodeContext) -> Draft | None:
     title = _find_title(story)
     if not title:
         return None
-    body = clip("\n".join(_write_lines(story, context)), context.body_characters)
+    body = sentences.clip("\n".join(_write_lines(story, context)), context.body_characters)
     files = unique(map(context.relative, (*story.edited, *story.reads)))[:_FILES_MAX]
     return Draft(
         slot="turn", kind=_find_kind(story), title=title, body=body, at=story.last_at, rule="turn",
         sources=_collect_sources(story, context), files=files,
-        confidence=0.7 if story.answer else 0.5, quality=score_quality(body),
+        confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(body),
         edges=failures.link_files(story.edited, story.reads),
     )  # fmt: skip
 
@@ -54,21 +44,21 @@ def draft_turn(story: Story, context: EpisodeContext) -> Draft | None:
 def _is_worth_a_summary(story: Story) -> bool:
     if story.edits:
         return True
-    if all(is_command(said.text) for said in story.prompts):
+    if all(sentences.is_command(said.text) for said in story.prompts):
         return False
-    if all(is_small_talk(said.text) for said in story.prompts):
+    if all(sentences.is_small_talk(said.text) for said in story.prompts):
         return bool(story.commands) or len(story.answer) >= _ANSWER_CHARACTERS_MIN
-    return not all(is_only_placeholders(text) for text in (story.prompt, story.answer))
+    return not all(sentences.is_only_placeholders(text) for text in (story.prompt, story.answer))
 
 
 def _find_title(story: Story) -> str:
     """From the first prompt that says something, else from the answer to `go on`."""
     for said in story.prompts:
-        is_empty = is_small_talk(said.text) or is_command(said.text)
-        if not is_empty and (title := make_title(said.text)):
+        is_empty = sentences.is_small_talk(said.text) or sentences.is_command(said.text)
+        if not is_empty and (title := sentences.make_title(said.text)):
             return title
     edited = ", ".join(path.rsplit("/", 1)[-1] for path in story.edited[:3])
-    return make_title(story.answer) or (f"Changed {edited}" if edited else "")
+    return sentences.make_title(story.answer) or (f"Changed {edited}" if edited else "")
 
 
 def _find_kind(story: Story) -> Kind:
@@ -80,9 +70,9 @@ def _find_kind(story: Story) -> Kind:
 
 def _write_lines(story: Story, context: EpisodeContext) -> list[str]:
     limit = context.body_characters
-    lines = ["Asked: " + clip(story.prompt, int(limit * _ASKED_SHARE))]
+    lines = ["Asked: " + sentences.clip(story.prompt, int(limit * _ASKED_SHARE))]
     if story.answer:
-        lines.append("Answered: " + clip(story.answer, int(limit * _ANSWERED_SHARE)))
+        lines.append("Answered: " + sentences.clip(story.answer, int(limit * _ANSWERED_SHARE)))
     lines.extend(
         f"{report.speaker} reported: {one_line(report.text, 300)}"
         for report in story.reports[:_REPORTS_MAX]
@@ -119,12 +109,14 @@ def describe_outcome(command: ShellCommand) -> str:
 
 def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...]:
     said = (*story.prompts, *story.answers[-1:])
-    found = [Source(s.event_id, clip_quote(s.text)) for s in said]
+    found = [Source(s.event_id, sentences.clip_quote(s.text)) for s in said]
     for edit in story.edits[:_EDITS_QUOTED]:
         change = " ".join(failures.diff_edit(edit))
-        found.append(Source(edit.event_id, clip_quote(f"{context.relative(edit.path)}: {change}")))
+        found.append(
+            Source(edit.event_id, sentences.clip_quote(f"{context.relative(edit.path)}: {change}"))
+        )
     found.extend(
-        Source(command.event_id, clip_quote(describe_outcome(command)))
+        Source(command.event_id, sentences.clip_quote(describe_outcome(command)))
         for command in _select_notable(story)[:_COMMANDS_MAX]
     )
     return tuple(found)
@@ -137,15 +129,15 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
         text = _ANALYSIS.sub("", said.text)
         match = _SUMMARY.search(text)
         text = (match.group(1) if match else text).strip()
-        if len(text) < _COMPACTION_CHARACTERS_MIN or is_only_placeholders(text):
+        if len(text) < _COMPACTION_CHARACTERS_MIN or sentences.is_only_placeholders(text):
             continue
-        name = context.session_title or make_title(text)
-        body = clip(text, context.body_characters)
+        name = context.session_title or sentences.make_title(text)
+        body = sentences.clip(text, context.body_characters)
         found.append(Draft(
             slot=f"session/{len(found)}" if found else "session", kind=Kind.SESSION,
-            title=one_line(f"Session so far: {name}", TITLE_CHARACTERS + 20), body=body,
-            at=said.at, rule="compaction", sources=(Source(said.event_id, clip_quote(text)),),
-            confidence=0.7, quality=score_quality(body),
+            title=one_line(f"Session so far: {name}", sentences.TITLE_CHARACTERS + 20), body=body,
+            at=said.at, rule="compaction", sources=(Source(said.event_id, sentences.clip_quote(text)),),
+            confidence=0.7, quality=sentences.score_quality(body),
         ))  # fmt: skip
     return found
 

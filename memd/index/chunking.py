@@ -109,9 +109,9 @@ def _split_identifiers(text: str) -> str:
 
 def _summary_names(summary: Summary) -> str:
     """Return what names the summary beside its title, a line each."""
-    names = (*summary.tags, *map(_file_name, summary.files), summary.topic_key or "")
+    names = (
+        *summary.tags,
+        *(path.rstrip("/").rpartition("/")[2] for path in summary.files),
+        summary.topic_key or "",
+    )
     return "\n".join(name for name in unique(names) if name)
-
-
-def _file_name(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2]

@@ -11,8 +11,7 @@ from memd.recall.profiles import DiversitySettings
 from memd.recall.query import ParsedQuery, QueryTerms, fts_expression
 from memd.recall.ranking import ScoredCandidates
 from memd.recall.types import Hit, ScorePart, Turn, apply_parts
-from memd.store import fulltext, links, projects, summaries
-from memd.store import turns as store_turns
+from memd.store import fulltext, links, projects, summaries, turns
 from memd.store.database import Connection
 from memd.text import fold, normalised, one_line, stem
 
@@ -250,10 +249,10 @@ def find_turns(tx: Connection, parsed: ParsedQuery) -> tuple[Turn, ...]:
         return ()
     question = parsed.question
     bounds = [bound for bound in (question.until, question.as_of) if bound is not None]
-    where = store_turns.TurnFilter(
+    where = turns.TurnFilter(
         question.project_ids, question.session_id, question.since, min(bounds, default=None)
     )
-    found = store_turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
+    found = turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
     return tuple(
         Turn(
             event_id=spoken.event_id,

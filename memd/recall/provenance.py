@@ -18,7 +18,9 @@ from memd.recall.types import (
     UsageHistory,
     Why,
 )
-from memd.store import events, judgments, links, projects, summaries, usage
+from memd.store import events as store_events
+from memd.store import judgments, links, projects, usage
+from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.text import storable
 
@@ -131,10 +133,10 @@ class _GraphReader:
         """Read the nodes that are not yet read, and whether the caller may see them."""
         new = [node for node in dict.fromkeys(nodes) if node not in self.visible]
         for ids in _split_ids(new, "summary"):
-            self.summaries |= summaries.summaries_by_ids(self.tx, ids)
+            self.summaries |= store_summaries.summaries_by_ids(self.tx, ids)
         found: dict[int, Event] = {}
         for ids in _split_ids(new, "event"):
-            found |= events.events_by_ids(self.tx, ids)
+            found |= store_events.events_by_ids(self.tx, ids)
         self.events |= found
         sessions = projects.sessions(self.tx, {event.session_id for event in found.values()})
         for node in new:

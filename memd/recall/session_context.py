@@ -15,8 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Kind, Project, Session
-from memd.store import events, projects, usage
-from memd.store import session_context as store
+from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
 
@@ -183,19 +182,19 @@ def _read_project_groups(
     ids = here.project_ids
 
     def read_newest(kind: Kind) -> list[ContextCandidate]:
-        return store.newest_candidates(tx, ids, kind, now, _CANDIDATES_MAX)
+        return session_context.newest_candidates(tx, ids, kind, now, _CANDIDATES_MAX)
 
-    pinned = store.pinned_candidates(tx, ids, now, _CANDIDATES_MAX)
+    pinned = session_context.pinned_candidates(tx, ids, now, _CANDIDATES_MAX)
     rules = [one for one in pinned if one.kind is not Kind.DECISION]
     rules += read_newest(Kind.INSTRUCTION) + read_newest(Kind.PREFERENCE)
     decisions = [one for one in pinned if one.kind is Kind.DECISION]
     decisions += read_newest(Kind.DECISION)
     since = now - _FAILURE_DAYS_MAX * DAY_MS
-    failures = store.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
+    failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     last = None
     if here.project:
         besides = here.session.id if here.session else None
-        last = store.last_session(tx, here.project.id, besides=besides, now=now)
+        last = session_context.last_session(tx, here.project.id, besides=besides, now=now)
     groups = [
         CandidateGroup(RULES_HEADING, tuple({one.id: one for one in rules}.values())),
         CandidateGroup(DECISIONS_HEADING, tuple({one.id: one for one in decisions}.values())),
@@ -209,8 +208,8 @@ def _read_lost_groups(tx: Connection, here: SessionState, now: int) -> list[Cand
     """What a compaction took from the agent: its own choices, and what had been injected."""
     if here.session is None:
         return []
-    own = store.session_candidates(tx, here.session.id, _OWN_KINDS, now, _CANDIDATES_MAX)
-    injected = store.candidates_by_ids(tx, list(here.injected_at)[-_CANDIDATES_MAX:], now)
+    own = session_context.session_candidates(tx, here.session.id, _OWN_KINDS, now, _CANDIDATES_MAX)
+    injected = session_context.candidates_by_ids(tx, list(here.injected_at)[-_CANDIDATES_MAX:], now)
     return [
         CandidateGroup(OWN_HEADING, tuple(own), leads=True),
         CandidateGroup(INJECTED_HEADING, tuple(injected), leads=True),

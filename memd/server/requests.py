@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from memd.errors import BadRequest
 from memd.models import Kind, Stance
-from memd.server.json_schema import JsonSchema, field_docstrings, plain_schema, says
+from memd.server.json_format import JsonSchema, field_docstrings, plain_schema, says
 
 ID_MAX = 2**53 - 1
 QUERY_CHARACTERS = 4_000

@@ -14,16 +14,9 @@ from typing import Any
 
 from memd.errors import MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import claude_markup
+from memd.transfer import claude_markup, transcripts
 from memd.transfer.importer import Checkpoints, ImportReport, Progress
 from memd.transfer.sources import Stamp, claude_directories, read_stamp
-from memd.transfer.transcripts import (
-    ImportedPayload,
-    TranscriptLocation,
-    TranscriptReader,
-    locate_transcript,
-    read_saved_output,
-)
 
 CLIENT = "claude-code"
 BATCH_EVENTS_MAX = 200
@@ -106,7 +99,7 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
         if checkpoints.get(path) == stamp:
             report.unchanged.append(path)
         else:
-            reader = TranscriptReader(seen=seen)
+            reader = transcripts.TranscriptReader(seen=seen)
             run = _TranscriptImport(path, stamp[1] // 1_000, send, truncate, report, reader)
             is_complete = run.import_file(progress, before, total, now)
             if is_complete and not report.is_dry_run:
@@ -131,7 +124,7 @@ class _TranscriptImport:
     send: SendEvents | None
     truncate: TruncatePayload
     report: TranscriptImportReport
-    reader: TranscriptReader
+    reader: transcripts.TranscriptReader
     batch: list[dict[str, Any]] = field(default_factory=list)
     batch_bytes: int = 0
     batch_values: int = 0
@@ -140,7 +133,7 @@ class _TranscriptImport:
         """Import the file; return whether all of it was read and acknowledged, and its session is over."""
         reader, report = self.reader, self.report
         try:
-            location = locate_transcript(self.path)
+            location = transcripts.locate_transcript(self.path)
             reader.agent, reader.agent_type = location.agent, location.agent_type
             for line, offset in self._read_lines():
                 for found in reader.feed(line):
@@ -172,7 +165,9 @@ class _TranscriptImport:
                 while line and not line.endswith(b"\n"):
                     line = file.readline(TRANSCRIPT_LINE_BYTES_MAX)
 
-    def _add_to_batch(self, found: ImportedPayload, location: TranscriptLocation) -> None:
+    def _add_to_batch(
+        self, found: transcripts.ImportedPayload, location: transcripts.TranscriptLocation
+    ) -> None:
         self.report.events[str(found.payload.get("hook_event_name"))] += 1
         if self.send is None:
             return
@@ -202,12 +197,12 @@ class _TranscriptImport:
             self._send_batch()
 
     def _insert_saved_output(
-        self, found: ImportedPayload, location: TranscriptLocation
+        self, found: transcripts.ImportedPayload, location: transcripts.TranscriptLocation
     ) -> Mapping[str, Any]:
         """Return the payload with the whole result if the client has saved that in a file."""
         if found.saved is None:
             return found.payload
-        output = read_saved_output(location, found.saved)
+        output = transcripts.read_saved_output(location, found.saved)
         if output is None:
             self.reader.skipped["the rest of a long result"] += 1
             return found.payload

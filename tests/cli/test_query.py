@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from memd.cli import daemon_call, output, query
+from memd.cli import daemon_call, output
+from memd.cli import query as cli_query
 from memd.server import time_expressions
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +230,7 @@ def test_a_timeline_row_has_idle_time_session_and_contradictions():
         "summary": memory, "session_title": "Fix\x1b[2J it", "is_pivot": True, "gap_ms": 3 * HOUR_MS,
         "begins_session": True, "contradicted_by": [7, 8],
     }  # fmt: skip
-    lines = list(query._format_timeline_row(row))
+    lines = list(cli_query._format_timeline_row(row))
     assert lines[:2] == ["   … 3 h idle …", "   ── session “Fix[2J it”"]
     assert lines[2].endswith("a  (superseded by #9)  (contradicted by #7, #8)")
 
@@ -239,8 +240,8 @@ def test_a_timeline_row_has_idle_time_session_and_contradictions():
     ("day", "hours"), [("2026-10-25", 25), ("2026-03-29", 23), ("2026-07-01", 24)]
 )
 def test_a_day_is_a_local_day(day, hours):
-    first, last = query.read_days(
-        1, query.read_local_time(day, dt.date(2026, 1, 1)), dt.date(2026, 1, 1)
+    first, last = cli_query.read_days(
+        1, cli_query.read_local_time(day, dt.date(2026, 1, 1)), dt.date(2026, 1, 1)
     )
     assert last + 1 - first == hours * HOUR_MS
 
@@ -248,13 +249,13 @@ def test_a_day_is_a_local_day(day, hours):
 @pytest.mark.usefixtures("berlin")
 def test_a_time_is_local():
     today = dt.date(2026, 11, 21)
-    noon = query.read_local_time("2026-11-20 12:00", today)
-    assert noon == query.read_local_time("2026-11-20T11:00Z", today)
-    assert query.read_local_time("2026-07-20 12:00", today) == query.read_local_time(
+    noon = cli_query.read_local_time("2026-11-20 12:00", today)
+    assert noon == cli_query.read_local_time("2026-11-20T11:00Z", today)
+    assert cli_query.read_local_time("2026-07-20 12:00", today) == cli_query.read_local_time(
         "2026-07-20T10:00Z", today
     )
-    assert query.read_local_time("yesterday", today) == noon - 12 * HOUR_MS
-    assert query.read_local_time("3 days ago", today) == "3 days ago"
+    assert cli_query.read_local_time("yesterday", today) == noon - 12 * HOUR_MS
+    assert cli_query.read_local_time("3 days ago", today) == "3 days ago"
 
 
 def test_days_up_to_no_date_are_refused(memd):
@@ -321,7 +322,7 @@ def test_why_shows_uses():
         "session": "s", "session_title": None, "moment": "prompt", "at": 0, "reason": "it fits",
     }  # fmt: skip
     access = {"count": 2, "last_at": 0, "shown": 1, "sessions": 1, "latest": [showing]}
-    lines = list(query._format_uses(access))
+    lines = list(cli_query._format_uses(access))
     assert lines[0].startswith("  used in 2 answers, last ")
     assert lines[1] == "  injected 1 time in 1 session:"
     assert lines[2].endswith("prompt  “s”: it fits")

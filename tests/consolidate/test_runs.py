@@ -7,16 +7,15 @@ from memd.consolidate.runs import NEAR_DUPLICATE_RULE, UndoTarget, parse_undo_ta
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links
-from memd.store import runs as store_runs
 
 
 def write(vault, *decisions):
     """Write these in one round; its number."""
 
     def work(tx):
-        run = store_runs.begin_run(tx, vault.clock())
+        run = links.begin_run(tx, vault.clock())
         written = [runs.write_decision(tx, one, run, vault.clock()) for one in decisions]
-        store_runs.finish_run(tx, store_runs.Run(run, vault.clock(), 9, 9, sum(written), 0, 0))
+        links.finish_run(tx, links.Run(run, vault.clock(), 9, 9, sum(written), 0, 0))
         return run, written
 
     return vault.db.write_now(work)
@@ -62,9 +61,9 @@ def test_a_decision_carries_its_run(vault):
     a, b, c = (vault.put(text) for text in "abc")
     run, written = write(vault, same(b, a), opposed(c, b))
     assert written == [True, True]
-    (hidden,) = vault.db.read_now(lambda tx: store_runs.run_supersessions(tx, run))
+    (hidden,) = vault.db.read_now(lambda tx: links.run_supersessions(tx, run))
     assert (hidden.newer_id, hidden.older_id, hidden.rule) == (b, a, NEAR_DUPLICATE_RULE)
-    assert vault.db.read_now(lambda tx: store_runs.run_contradictions(tx, run)) == [(c, b)]
+    assert vault.db.read_now(lambda tx: links.run_contradictions(tx, run)) == [(c, b)]
     (edge,) = vault.edges(c)
     assert (edge.detail["run"], edge.detail["cosine"]) == (run, 0.96)
 

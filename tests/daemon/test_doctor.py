@@ -12,7 +12,8 @@ import pytest
 from memd.capture import spool
 from memd.capture.ingest import Ingestor
 from memd.config import CaptureConfig, IndexConfig
-from memd.daemon import backup, doctor, process
+from memd.daemon import backup, process
+from memd.daemon import doctor as daemon_doctor
 from memd.daemon.doctor import VaultDoctor
 from memd.errors import AlreadyRunning, VaultCorrupt, VaultError, VaultFull
 from memd.paths import Paths, private_dir
@@ -115,7 +116,7 @@ def unserved(paths):
 
 
 def examine_unserved(paths):
-    return doctor.examine_vault(paths.database, 400, 9, is_served=False)
+    return daemon_doctor.examine_vault(paths.database, 400, 9, is_served=False)
 
 
 def vault_problems(paths):
@@ -124,7 +125,7 @@ def vault_problems(paths):
 
 def test_a_vault_that_no_daemon_serves_is_examined_and_repaired(unserved):
     assert vault_problems(unserved) == {"passages", "sample"}
-    assert doctor.repair_unserved_vault(unserved, IndexConfig(), 9) == [
+    assert daemon_doctor.repair_unserved_vault(unserved, IndexConfig(), 9) == [
         "rebuilt full text and vectors"
     ]
     assert vault_problems(unserved) == set()
@@ -133,7 +134,7 @@ def test_a_vault_that_no_daemon_serves_is_examined_and_repaired(unserved):
 
 def test_a_vault_in_use_is_not_repaired_from_outside(unserved):
     with process.hold_lock(unserved.lock, 1), pytest.raises(AlreadyRunning):
-        doctor.repair_unserved_vault(unserved, IndexConfig(), 9)
+        daemon_doctor.repair_unserved_vault(unserved, IndexConfig(), 9)
 
 
 def test_a_damaged_file_is_a_finding_and_not_an_error(unserved):
@@ -148,7 +149,7 @@ def test_a_damaged_file_is_a_finding_and_not_an_error(unserved):
 
 
 def problems(paths, *, is_served=False, now=NOW):
-    found = doctor.examine_files(paths, "/home/dev", now, is_served=is_served)
+    found = daemon_doctor.examine_files(paths, "/home/dev", now, is_served=is_served)
     return {one.name: one for one in found if one.verdict != "ok"}
 
 
@@ -169,7 +170,7 @@ def test_files_open_to_others_are_found_and_closed(paths):
     found = problems(paths)["permissions"]
     assert (found.verdict, found.fixable) == ("problem", True)
     assert f"{paths.database} (0644)" in found.words
-    assert len(doctor.repair_files(paths, NOW)) == 2
+    assert len(daemon_doctor.repair_files(paths, NOW)) == 2
     assert problems(paths) == {}
     assert Path(paths.database).stat().st_mode & 0o777 == 0o600
     assert Path(paths.state_dir).stat().st_mode & 0o777 == 0o700
@@ -190,7 +191,7 @@ def test_the_leftovers_of_a_dead_daemon_are_found_and_removed(paths):
     found = problems(paths)["lock"]
     assert paths.socket in found.words
     assert paths.lock in found.words
-    assert doctor.repair_files(paths, NOW) == ["removed what a dead daemon left"]
+    assert daemon_doctor.repair_files(paths, NOW) == ["removed what a dead daemon left"]
     assert problems(paths) == {}
     assert not Path(paths.socket).exists()
 
@@ -201,7 +202,7 @@ def test_a_socket_in_use_is_left_alone(paths):
         Path(paths.socket).chmod(0o600)
         bound.listen()
         assert problems(paths) == {}
-        assert doctor.repair_files(paths, NOW) == []
+        assert daemon_doctor.repair_files(paths, NOW) == []
 
 
 def test_a_daemon_that_holds_the_vault_and_does_not_answer_is_a_problem(paths):
@@ -209,7 +210,7 @@ def test_a_daemon_that_holds_the_vault_and_does_not_answer_is_a_problem(paths):
         found = problems(paths)["lock"]
         assert found.verdict == "problem"
         assert f"pid {os.getpid()}" in found.words
-        assert doctor.repair_files(paths, NOW) == []
+        assert daemon_doctor.repair_files(paths, NOW) == []
         assert "lock" not in problems(paths, is_served=True)
 
 
@@ -236,7 +237,7 @@ def test_the_file_of_a_hook_that_died_is_queued(paths):
     write(f"{paths.spool_dir}/.own-1-2", '{"half')
     assert "spool" not in problems(paths)
     assert "died" in problems(paths, now=NOW + HOUR_MS)["spool"].words
-    assert len(doctor.repair_files(paths, NOW + HOUR_MS)) == 1
+    assert len(daemon_doctor.repair_files(paths, NOW + HOUR_MS)) == 1
     assert spool.drainable(paths.spool_dir) == [f"{paths.spool_dir}/own-1-2.jsonl"]
 
 
@@ -254,7 +255,7 @@ def test_settings_and_projects_that_do_not_parse_are_named(paths):
 @pytest.mark.parametrize(("free", "verdict"), [(1024, "problem"), (500 * 1024**2, "warning")])
 def test_a_filling_disk_is_reported(paths, monkeypatch, free, verdict):
     usage = type("Usage", (), {"free": free})
-    monkeypatch.setattr(doctor.shutil, "disk_usage", lambda _: usage)
+    monkeypatch.setattr(daemon_doctor.shutil, "disk_usage", lambda _: usage)
     assert problems(paths)["disk"].verdict == verdict
 
 
@@ -262,14 +263,14 @@ def test_a_filling_disk_is_reported(paths, monkeypatch, free, verdict):
 
 
 def open_and_close(paths):
-    with doctor.open_vault(paths, AT):
+    with daemon_doctor.open_vault(paths, AT):
         pass
 
 
 def test_a_vault_is_created_opened_and_closed(paths):
     open_and_close(paths)
     open_and_close(paths)
-    assert doctor.find_damage(paths) is None
+    assert daemon_doctor.find_damage(paths) is None
     assert not Path(paths.database + "-wal").exists()
 
 
@@ -281,7 +282,7 @@ def test_an_empty_file_is_a_new_vault_only_where_no_daemon_has_served(paths):
     with pytest.raises(VaultCorrupt, match=r"is empty, and was a vault.*`memd restore --salvage`"):
         open_and_close(paths)
     assert Path(paths.database).read_bytes() == b""
-    assert doctor.find_damage(paths).verdict == "problem"
+    assert daemon_doctor.find_damage(paths).verdict == "problem"
 
 
 def test_the_advice_for_a_damaged_vault_names_its_backup(paths):
@@ -292,17 +293,17 @@ def test_the_advice_for_a_damaged_vault_names_its_backup(paths):
         VaultCorrupt, match=r"`memd restore` brings back the backup of 2023-11-14 22:13"
     ):
         open_and_close(paths)
-    assert "spool" in doctor.advise_recovery(paths)
+    assert "spool" in daemon_doctor.advise_recovery(paths)
     Path(paths.database).write_bytes(b"")
     with pytest.raises(VaultCorrupt, match="is empty"):
-        doctor.refuse_emptied_vault(paths)
+        daemon_doctor.refuse_emptied_vault(paths)
 
 
 def test_a_foreign_file_is_refused_without_advice(paths):
     with sqlite3.connect(paths.database) as connection:
         connection.execute("CREATE TABLE treasure (a)")
     connection.close()
-    assert "restore" not in doctor.find_damage(paths).words
+    assert "restore" not in daemon_doctor.find_damage(paths).words
     with pytest.raises(VaultError, match="another program"):
         open_and_close(paths)
 
@@ -316,8 +317,8 @@ def test_a_full_disk_at_the_start_is_given_the_reserve(paths, monkeypatch):
             raise VaultFull
         return real_database(path, now)
 
-    real_database = doctor.Database
-    monkeypatch.setattr(doctor, "Database", open_on_full_disk)
+    real_database = daemon_doctor.Database
+    monkeypatch.setattr(daemon_doctor, "Database", open_on_full_disk)
     assert spool.keep_reserve(paths.spool_dir)
     open_and_close(paths)
     assert len(attempts) == 2

@@ -2,8 +2,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index import segment
-from memd.index.segment import ARRAY_NAMES, Segment
+from memd.index import postings
+from memd.index.postings import ARRAY_NAMES, Segment
 
 POSTINGS = st.lists(
     st.dictionaries(st.integers(1, 6), st.tuples(st.integers(0, 3), st.integers(1, 255)), max_size=5),
@@ -17,7 +17,7 @@ def made(rows, first=0):
         (term, first + at, *counts) for at, row in enumerate(rows) for term, counts in row.items()
     ]
     terms, numbers, title, body = zip(*flat, strict=True) if flat else ((), (), (), ())
-    return segment.build_segment(
+    return postings.build_segment(
         np.array(terms, np.uint32),
         np.array(numbers, np.int32),
         np.array(title, np.uint8),
@@ -37,17 +37,17 @@ def told(one: Segment):
 @given(POSTINGS, POSTINGS, POSTINGS)
 def test_segments_that_are_joined_are_what_one_of_all_rows_would_be(a, b, c):
     parts = [made(a), made(b, len(a)), made(c, len(a) + len(b))]
-    whole, expected = segment.join_segments(parts), made([*a, *b, *c])
+    whole, expected = postings.join_segments(parts), made([*a, *b, *c])
     assert told(whole) == told(expected)
     for name in ARRAY_NAMES:
         assert getattr(whole, name).dtype == getattr(expected, name).dtype
 
 
 def test_joining_goes_by_ranges_of_terms_of_which_none_is_cut(monkeypatch):
-    monkeypatch.setattr(segment, "_STEP_POSTINGS", 3)
+    monkeypatch.setattr(postings, "_STEP_POSTINGS", 3)
     a = [{1: (0, 1), 2: (0, 1), 3: (1, 1)}, {1: (0, 2)}, {1: (0, 3), 4: (0, 1)}, {1: (0, 4)}]
     b = [{0: (0, 9), 1: (2, 1), 9: (0, 1)}]
-    assert told(segment.join_segments([made(a), made(b, 4)])) == told(made([*a, *b]))
+    assert told(postings.join_segments([made(a), made(b, 4)])) == told(made([*a, *b]))
 
 
 @settings(max_examples=40, deadline=None)
@@ -56,7 +56,7 @@ def test_renumbering_leaves_out_the_rows_that_went_and_the_terms_only_they_had(r
     kept = np.array(kept[: len(rows)], np.bool_)
     mapping = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
     left = [row for row, stays in zip(rows, kept, strict=True) if stays]
-    assert told(segment.renumber_rows(made(rows), mapping)) == told(made(left))
+    assert told(postings.renumber_rows(made(rows), mapping)) == told(made(left))
 
 
 def test_a_term_is_found_where_it_lies():

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd import hook as hook_program
-from memd.capture import claude_code as capture_claude_code
+from memd import hook as hook_module
+from memd.capture import claude_code
 from memd.errors import BadRequest
 from memd.installers import claude, claude_settings, json_file
 from memd.installers.host import Host
@@ -134,19 +134,19 @@ COMMAND = ("/v/bin/python", "-I", "-S", "/v/memd/hook.py")
 
 
 def test_every_event_is_one_that_memd_understands():
-    assert {event.name for event in claude_settings.HOOK_EVENTS} <= set(capture_claude_code._KINDS)
+    assert {event.name for event in claude_settings.HOOK_EVENTS} <= set(claude_code._KINDS)
 
 
 def test_no_hook_is_killed_while_it_still_waits_except_at_the_very_end():
     for event in claude_settings.HOOK_EVENTS:
         waits = (
-            hook_program.BUDGET_S
+            hook_module.BUDGET_S
             if event.name == "SessionEnd"
-            else hook_program.STDIN_S + hook_program.BUDGET_S
+            else hook_module.STDIN_S + hook_module.BUDGET_S
         )
         assert waits + 0.5 < event.timeout_s <= 5, "seconds, and never many"
     begins = next(one for one in claude_settings.HOOK_EVENTS if one.name == "SessionStart")
-    assert begins.timeout_s > hook_program.STDIN_S + hook_program.START_WAIT_S
+    assert begins.timeout_s > hook_module.STDIN_S + hook_module.START_WAIT_S
 
 
 def test_only_what_comes_between_runs_beside_the_agent():

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.models import Kind
-from memd.recall.explain import NEAR_MISSES_MAX
+from memd.recall.search import NEAR_MISSES_MAX
 from memd.recall.types import apply_parts
 from memd.store import links
 from tests.indexed_vault import DAY, NOW, IndexedVault
