@@ -49,7 +49,12 @@ MAY_BLOCK = {
     "memd/daemon/doctor.py": {"refuse_emptied_vault", "open_vault"},  # the same
     "memd/log.py": {"configure"},
     "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log
-    "memd/client.py": {"connect", "_send", "_result", "_answer"},  # synchronous; tests call it
+    "memd/client.py": {
+        "connect",
+        "_send",
+        "_read_result",
+        "_read_answer",
+    },  # synchronous; tests call it
     "memd/capture/spool.py": {"append", "measure"},  # the hook's side, called by tests themselves
 }
 

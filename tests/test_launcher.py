@@ -120,7 +120,7 @@ def test_a_daemon_that_a_service_manager_runs_is_not_started(tmp_path, kind, has
 
 def test_on_a_mac_it_is_an_agent(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    agents = tmp_path / "IndexedVault" / "LaunchAgents"
+    agents = tmp_path / "Library" / "LaunchAgents"
     agents.mkdir(parents=True)
     environ = {"HOME": str(tmp_path)}
     (agents / "local.memd.work.plist").touch()

@@ -24,10 +24,10 @@ from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import check, snapshot
 from memd.index.indexer import Indexer
-from memd.index.memory_index import MemoryIndex
+from memd.index.memory_index import MemoryIndex, VaultContents
 from memd.recall.recaller import Recaller
 from memd.recall.types import Question
-from memd.store import integrity, summaries
+from memd.store import fulltext, integrity, summaries
 from memd.store.backup import read_snapshot
 from memd.store.database import Database
 from memd.store.import_rows import commit_staging, staged_path, staging_vault
@@ -230,7 +230,9 @@ class WholeVault:
         storage = snapshot.IndexStorage(self.db, fresh, embedders)
 
         def load(tx):
-            fresh.load(snapshot.read_vault(tx, embedders))
+            spaces = [embedder.space for embedder in embedders]
+            terms, rows = fulltext.terms_in_order(tx), fulltext.index_rows(tx)
+            fresh.load(VaultContents(fulltext.load_passages(tx), terms, rows, spaces))
             storage._embed_missing(tx, fresh)
 
         self.db.read_now(load)

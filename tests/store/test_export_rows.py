@@ -13,7 +13,7 @@ from memd.store.export_rows import (
     check_record,
     redact_record,
 )
-from memd.transfer.archive import FORMAT
+from memd.transfer.archive import EXPORT_FORMAT
 from tests.export_records import AT, edge, fill, one_of_each, project, session, summary
 
 ELSEWHERE = {
@@ -172,4 +172,4 @@ def test_the_documented_format_is_the_one_that_is_read():
         named = re.findall(r"`(\w+)`(\?)?", told[kind])
         assert [name for name, _ in named] == list(kept.fields)
         assert {name for name, mark in named if mark} == kept.optional
-    assert f"The format, version {FORMAT}" in text
+    assert f"The format, version {EXPORT_FORMAT}" in text

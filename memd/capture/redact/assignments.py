@@ -142,9 +142,10 @@ _LINE_START = r"(?:[\r\n]|\\n|\A)[\s>+|-]*(?:(?:export|set|ENV|ARG|env)\s+)?\Z"
 _IN_CALL = r"[(,]\s*\Z"
 _LINE_END = r"[ \t]*(?:\Z|[\r\n#\"']|\\[nr\"'])"
 _LOOK_BACK = 24
-_BARE = r"(?:[^\s\"'`,;&<>\\]|\\(?![nrtu\"'`\\])){1,2048}+"
-_SETTING = r"(?:[^\s\"'`\\]|\\(?![nrt\"'`\\])){1,2048}+"
-_LAST = r"(?:[^\s\"'`,<>\\]|\\(?![nrtu\"'`\\])){1,2048}+(?=[ \t]*(?:\Z|[\r\n\"']|\\[nr\"']))"
+# Atomic groups, not possessive quantifiers: those of Python before 3.11.4 take one character too many.
+_BARE = r"(?>(?:[^\s\"'`,;&<>\\]|\\(?![nrtu\"'`\\])){1,2048})"
+_SETTING = r"(?>(?:[^\s\"'`\\]|\\(?![nrt\"'`\\])){1,2048})"
+_LAST = r"(?>(?:[^\s\"'`,<>\\]|\\(?![nrtu\"'`\\])){1,2048})(?=[ \t]*(?:\Z|[\r\n\"']|\\[nr\"']))"
 _SIGN_WITHIN = r"[^\s&;()\[\]{}][&;][^\s&;]"
 _HEADER = r"[xX]-"
 _LONG = 2048
@@ -160,7 +161,7 @@ _NOT_VALUES = ("http://", "https://", "id=", "type=", "src=", "source=", "env=")
 _IDENTIFIER = r"(?a)[A-Za-z_]\w*"
 _CALL = r"(?as)(?:await|new|not)?[A-Za-z_][\w.:?]*(?:\(.*|\[.*)"
 _DOTTED = r"(?a)[A-Za-z_]\w*(?:(?:\??\.|::|->)[A-Za-z_]\w*)+[!?]?"
-_PLAIN = r"[^\W\d_]+(?:[-_/.:’][^\W\d_]+)*+[.:!?…*_]{0,3}"
+_PLAIN = r"[^\W\d_]+(?>(?:[-_/.:’][^\W\d_]+)*)[.:!?…*_]{0,3}"
 _SENTENCE_WORD = r"[(“\"']?(?:[^\W\d_]+(?:[-'’][^\W\d_]+)*|\d{1,3})[.,:;!?…)”\"']{0,3}"
 _SECRETISH = r"(?i)pass|pwd|secret|token|key|auth|cred|jwt"
 _NUMBER = r"(?a)[+-]?\d{1,15}(?:[._]\d{1,15})?[kKmMsh%]?"

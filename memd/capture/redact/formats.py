@@ -60,7 +60,7 @@ FORMATS: tuple[Pattern, ...] = (
             ("bearer",), folded=True, begins=True, references=True),
     Pattern("cookie",
             r"(?i:cookie2?)\\{0,7}[\"'`]?\s{0,4}[:=]\s{0,4}\\{0,7}[\"'`]?"
-            r"(?P<s>[\w!#$%&*+.^|~-]{1,128}=(?:[^\r\n\"'`\\]|\\[0-7]{3}|[\"'](?=[^\s,)}\]]))*+)",
+            r"(?P<s>[\w!#$%&*+.^|~-]{1,128}=(?>(?:[^\r\n\"'`\\]|\\[0-7]{3}|[\"'](?=[^\s,)}\]]))*))",
             ("cookie",), folded=True, begins=True, references=True),
     Pattern("curl-user",
             r"(?<![\w-])(?:-u|-U|--user|--proxy-user)[ =]{0,4}\\{0,7}[\"']?[^\s:\"'\\]{1,128}:(?!\d+\b)"

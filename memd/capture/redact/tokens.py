@@ -103,7 +103,7 @@ _CLOUDS = (
 )
 
 _FORGES = (
-    Pattern("github-token", r"gh[pousr]_[A-Za-z0-9_]{30,}(?:[.-][A-Za-z0-9_-]{8,})*+",
+    Pattern("github-token", r"gh[pousr]_[A-Za-z0-9_]{30,}(?>(?:[.-][A-Za-z0-9_-]{8,})*)",
             ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
     Pattern("github-fine-grained-token", r"github_pat_[A-Za-z0-9_]{22,}", ("github_pat_",)),
     Pattern("gitlab-token",

@@ -206,7 +206,7 @@ def notes(given: tuple[str, bytes]) -> None:
         entries = knowledge_graph.read_graph(data.split(b"\n"), NOW, ReadIssues())
     elif kind == "claude-mem":
         row = json.loads(data)
-        for table in claude_mem._READERS:  # every table that there is
+        for table in claude_mem._ROW_READERS:  # every table that there is
             entries += claude_mem.read_row(table, row, {})
     elif kind == "markdown":
         entries = markdown.read_note("a/b.md", said, NOW)
