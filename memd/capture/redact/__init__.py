@@ -1,26 +1,34 @@
 """redact(), redact_value(): no secret reaches the disk. Pure.
 
-Four rules in a row: multi-line blocks (`blocks`), secrets known by their form (`tokens`, `formats`), values assigned
-to secret names (`assignments`), random words (`entropy`). A finding becomes `[REDACTED:<name>]`, and the result is
-redacted again until it no longer changes, so redacting twice equals redacting once. Standard library only: the
-hook runs this when no daemon answers.
+The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`tokens`, `formats`) or by what is
+around them (`documents`), arguments of known programs (`commands`), columns (`tables`), values assigned to secret names
+(`assignments`, `names`), random words (`entropy`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
+again until it no longer changes, so redacting twice equals redacting once. Colours of a terminal are removed from a
+text in which something was found. Standard library only: the hook runs this when no daemon answers.
 """
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
-from memd.capture.redact.assignments import (
-    is_reference,
-    is_working_directory,
-    redact_assignments,
-    secret_rule,
-)
+from memd.capture.redact.assignments import has_naming_word, redact_assignments
 from memd.capture.redact.blocks import redact_blocks
+from memd.capture.redact.commands import redact_commands
+from memd.capture.redact.documents import redact_documents
 from memd.capture.redact.entropy import has_random_words, redact_words
 from memd.capture.redact.formats import FORMATS
-from memd.capture.redact.tokens import ISSUERS, PLACEHOLDER, TOKENS, Pattern, compile_regex
+from memd.capture.redact.names import is_reference
+from memd.capture.redact.objects import redact_members
+from memd.capture.redact.tables import redact_tables
+from memd.capture.redact.tokens import (
+    ISSUERS,
+    PLACEHOLDER,
+    TOKENS,
+    Pattern,
+    compile_regex,
+    find_all,
+)
 
 __all__ = ["PATTERNS", "redact", "redact_blocks", "redact_value"]
 
@@ -39,17 +47,53 @@ def _by_needle(members: Iterable[int]) -> _Needles:
     return tuple(table.items())
 
 
-def _by_gate() -> tuple[tuple[int, str, _Needles], ...]:
-    """Group the folded patterns as (run, gate, needles): both checks cost less than the search for a needle."""
-    groups: dict[tuple[int, str], list[int]] = {}
+class _Group(NamedTuple):
+    """Folded patterns with the same conditions, which cost less than the search for a needle."""
+
+    named: bool
+    run: int
+    gate: str
+    needles: _Needles
+    spaced: _Needles
+    """Needles that are more than a word."""
+
+
+def _by_condition() -> list[_Group]:
+    """Group the folded patterns by what a text must have for any of them."""
+    groups: dict[tuple[bool, int, str], list[int]] = {}
     for n, pattern in enumerate(PATTERNS):
         if pattern.folded:
-            groups.setdefault((pattern.run, pattern.gate), []).append(n)
-    return tuple((run, gate, _by_needle(members)) for (run, gate), members in groups.items())
+            groups.setdefault((pattern.named, pattern.run, pattern.gate), []).append(n)
+    return [
+        _Group(
+            *condition,
+            tuple(
+                (_as_word(needle), ns)
+                for needle, ns in _by_needle(members)
+                if " " not in needle[:-1]
+            ),
+            tuple((needle, ns) for needle, ns in _by_needle(members) if " " in needle[:-1]),
+        )
+        for condition, members in groups.items()
+    ]
 
 
-_GATED_NEEDLES = _by_gate()
-_NEEDLES = _by_needle(n for n, pattern in enumerate(PATTERNS) if not pattern.folded)
+def _as_word(needle: str) -> str:
+    """What to search for in a list of words: `curl ` is a word's end."""
+    return f"{needle[:-1]}\n" if needle.endswith(" ") else needle
+
+
+def _by_sign() -> list[tuple[str, _Needles]]:
+    """Group the needles of the other patterns by a sign in them, "" for none: most words have few signs."""
+    signs: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+    for needle, ns in _by_needle(n for n, pattern in enumerate(PATTERNS) if not pattern.folded):
+        sign = next((c for c in needle if c in "_-.:$/~|%+"), "")
+        signs.setdefault(sign, []).append((needle, ns))
+    return [(sign, tuple(needles)) for sign, needles in signs.items()]
+
+
+_GROUPS = _by_condition()
+_SIGNED_NEEDLES = _by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
 _LONG_CHARACTERS_MIN = 20
@@ -59,12 +103,14 @@ _HARMLESS_CACHED_MAX = 4_096
 _HARMLESS_CHARACTERS = 200
 _PASSES_MAX = 32
 """Nearly every text takes two; adjacent secrets of different kinds take one each."""
-_DEPTH_MAX = 150
 _PLACEHOLDER_CHARACTERS_MAX = 64
-_RedactText = Callable[[str], str]
+_ESCAPES = ("001b[", "001B[", "x1b[", "x1B[", "\\033[", "\\e[")
+_COLOUR = r"(?:\x1b|\\{1,7}(?:u001[bB]|x1[bB]|033|e))(?:\[[0-9;:?]{0,20}[A-Za-z]|\][^\x07\x1b\n]{0,200}(?:\x07|\x1b\\))"
 
-_harmless: set[str] = set()
-"""Long words without a secret, because paths and names recur. A secret is never cached."""
+_harmless_words: set[str] = set()
+"""Long words that are no token, because paths and names recur. A secret is never cached."""
+_harmless_texts: set[str] = set()
+"""Short texts without a secret. Not the same set: the word `password=x` is no token, but a text with a secret."""
 
 
 def redact(text: str, *, entropy: bool = True) -> str:
@@ -73,77 +119,109 @@ def redact(text: str, *, entropy: bool = True) -> str:
     `entropy=False` leaves random words without a name or a known form.
     """
     # Most keys of an object are too short for a token or an assigned value.
-    if _SHORT_NAME.fullmatch(text):
+    if text in _harmless_texts or _SHORT_NAME.fullmatch(text):
         return text
+    given, text = text, _strip_colours(text)
+    plain = text
     for _ in range(_PASSES_MAX):
         redacted = _redact_once(text, entropy=entropy)
         if redacted == text:
             break
         text = redacted
+    if text != plain:
+        return text
+    if entropy:
+        _remember(_harmless_texts, [given])
+    return given
+
+
+def _strip_colours(text: str) -> str:
+    """Remove what colours a terminal's text: it stands between a name and its value, and within tokens."""
+    if "\x1b" in text or ("[" in text and any(escape in text for escape in _ESCAPES)):
+        return compile_regex(_COLOUR).sub("", text)
     return text
 
 
 def redact_value(value: Any, *, entropy: bool = True) -> Any:
-    """Redact the strings and keys of a JSON value; `entropy` as in `redact`.
-
-    A string (or the strings of a list) under a secret name is redacted whole, unless it only refers to a
-    secret. Numbers, booleans and None stay. Values nested deeper than 150 levels are redacted.
-    """
+    """Redact the strings and keys of a JSON value (see `objects`); `entropy` as in `redact`."""
     clean = redact if entropy else functools.partial(redact, entropy=False)
-    return _redact_value(value, _DEPTH_MAX, clean)
+    return redact_members(value, clean)
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:
     text = redact_blocks(text)
-    lowered = text.lower()
-    long_words = _find_long_words(text)
-    fresh = [word for word in long_words if word not in _harmless]
+    words = set(text.split())
+    # A needle costs a look at every character, and a long text repeats its words.
+    vocabulary = "\n".join((*words, "")).lower()
+    named = has_naming_word(vocabulary)
+    long_words = _find_long_words(words)
+    fresh = [word for word in long_words if word not in _harmless_words]
+    is_random = has_random_words(fresh)
     longest = max(map(len, long_words), default=0)
-    candidates = {*_match_words(fresh), *_match_text(lowered, longest)}
-    for n in sorted(candidates):
+    of_words = _match_words(fresh)
+    if not of_words and not is_random:
+        _remember(_harmless_words, fresh)
+    for n in sorted({*of_words, *_match_text(text, vocabulary, longest, named=named)}):
         text = _replace_secrets(text, PATTERNS[n])
-    text = redact_assignments(text, text.lower())
-    return redact_words(text) if entropy and has_random_words(fresh) else text
+    text = redact_commands(redact_documents(text, vocabulary, named=named), vocabulary)
+    if named:
+        text = redact_tables(text)
+        text = redact_assignments(text, text.lower())
+    return redact_words(text) if entropy and is_random else text
 
 
-def _find_long_words(text: str) -> list[str]:
+def _find_long_words(words: Iterable[str]) -> list[str]:
     """Return the runs of token characters that are long enough for a token and not all small letters.
 
     Most of a text is short words; splitting it first costs a third of searching it for runs.
     """
     return [
         run
-        for word in text.split()
+        for word in words
         if len(word) >= _LONG_CHARACTERS_MIN
         for run in _LONG_RUN.findall(word)
         if _CAPITAL_OR_DIGIT.search(run)
     ]
 
 
-def _match_text(lowered: str, longest: int) -> list[int]:
-    """Return the indexes of the folded patterns with a needle in the text."""
-    return [
-        n
-        for run, gate, needles in _GATED_NEEDLES
-        if run <= longest and gate in lowered
-        for needle, ns in needles
-        if needle in lowered
-        for n in ns
+def _match_text(text: str, vocabulary: str, longest: int, *, named: bool) -> list[int]:
+    """Return the indexes of the folded patterns with a needle in the text. `vocabulary`: its words in lower case."""
+    groups = [
+        (needles, spaced)
+        for needs_name, run, gate, needles, spaced in _GROUPS
+        if run <= longest and (named or not needs_name) and gate in vocabulary
     ]
+    found = [
+        n for needles, _ in groups for needle, ns in needles if needle in vocabulary for n in ns
+    ]
+    spaced = [pair for _, pairs in groups for pair in pairs]
+    if spaced:
+        lowered = text.lower()
+        found += [n for needle, ns in spaced if needle in lowered for n in ns]
+    return found
 
 
 def _match_words(words: list[str]) -> list[int]:
-    """Return the indexes of the other patterns with a needle in one of these words; cache words without any."""
+    """Return the indexes of the other patterns with a needle in one of these words."""
     if not words:
         return []
     joined = "\n".join(words)
-    found = [n for needle, ns in _NEEDLES if needle in joined for n in ns]
-    found += [n for n in _NEEDLELESS if PATTERNS[n].compiled().search(joined)]
-    if not found and not has_random_words(words):
-        if len(_harmless) > _HARMLESS_CACHED_MAX:
-            _harmless.clear()
-        _harmless.update(word for word in words if len(word) <= _HARMLESS_CHARACTERS)
-    return found
+    found = [
+        n
+        for sign, needles in _SIGNED_NEEDLES
+        if sign in joined
+        for needle, ns in needles
+        if needle in joined
+        for n in ns
+    ]
+    return found + [n for n in _NEEDLELESS if PATTERNS[n].compiled().search(joined)]
+
+
+def _remember(harmless: set[str], texts: list[str]) -> None:
+    """Cache texts without a secret, unless they are too long to recur."""
+    if len(harmless) > _HARMLESS_CACHED_MAX:
+        harmless.clear()
+    harmless.update(text for text in texts if len(text) <= _HARMLESS_CHARACTERS)
 
 
 def _find_secrets(text: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
@@ -158,7 +236,7 @@ def _find_secrets(text: str, pattern: Pattern) -> Iterator[tuple[int, int]]:
                 done = span[1]
             done = max(done, found.end(), found.start() + 1)
         return
-    for at in sorted({at for needle in pattern.needles for at in _find_all(needle, lowered)}):
+    for at in sorted({at for needle in pattern.needles for at in find_all(needle, lowered)}):
         if at >= done and (found := regex.match(text, at)):
             for span in _find_adjacent(text, regex, found):
                 yield span
@@ -184,13 +262,6 @@ def _find_adjacent(
         at, found = at + end, again
 
 
-def _find_all(needle: str, lowered: str) -> Iterator[int]:
-    at = lowered.find(needle)
-    while at >= 0:
-        yield at
-        at = lowered.find(needle, at + 1)
-
-
 def _replace_secrets(text: str, pattern: Pattern) -> str:
     kept: list[str] = []
     done = 0
@@ -200,6 +271,8 @@ def _replace_secrets(text: str, pattern: Pattern) -> str:
         if not compile_regex(PLACEHOLDER).sub("", secret) or (
             pattern.references and is_reference(secret)
         ):
+            continue
+        if pattern.check is not None and not pattern.check(secret):
             continue
         kept += [text[done:start], f"[REDACTED:{pattern.name}]"]
         done = end
@@ -215,56 +288,3 @@ def _widen_to_placeholder(text: str, start: int, end: int) -> tuple[int, int]:
     if start <= last < end and (within := compile_regex(PLACEHOLDER).match(text, last)):
         end = max(end, within.end())
     return start, max(start, end)
-
-
-def _redact_value(value: Any, depth: int, redact: _RedactText) -> Any:
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, dict):
-        return _redact_object(value, depth - 1, redact) if depth else "[REDACTED:depth]"
-    if isinstance(value, list | tuple):
-        if not depth:
-            return "[REDACTED:depth]"
-        items = [_redact_value(item, depth - 1, redact) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    return value
-
-
-def _redact_object(members: dict[Any, Any], depth: int, redact: _RedactText) -> dict[Any, Any]:
-    # `{"name": "DB_PASSWORD", "value": "…"}` names its secret in a field of its own.
-    named = next((members[k] for k in ("name", "key") if isinstance(members.get(k), str)), "")
-    clean: dict[Any, Any] = {}
-    for key, value in members.items():
-        shown = redact(key) if isinstance(key, str) else key
-        name = redact(named) if key == "value" else shown
-        clean[_free_key(shown, clean)] = _redact_member(
-            _strip_placeholders(name), value, depth, redact
-        )
-    return clean
-
-
-def _strip_placeholders(name: Any) -> str:
-    """Remove placeholders from a name: a redacted part says nothing about the value."""
-    return compile_regex(PLACEHOLDER).sub("", name) if isinstance(name, str) else ""
-
-
-def _redact_member(name: str, value: Any, depth: int, redact: _RedactText) -> Any:
-    rule = secret_rule(name)
-    if rule is not None and isinstance(value, list | tuple):
-        items = [_redact_member(name, item, depth, redact) for item in value]
-        return tuple(items) if isinstance(value, tuple) else items
-    if rule is None or not isinstance(value, str):
-        return _redact_value(value, depth, redact)
-    if is_reference(value) or is_working_directory(name, value):
-        return redact(value)
-    return f"[REDACTED:{rule}]"
-
-
-def _free_key(key: Any, taken: dict[Any, Any]) -> Any:
-    """Return the key, numbered if another was redacted to the same, so that no member is lost."""
-    if key not in taken or not isinstance(key, str):
-        return key
-    number = 2
-    while f"{key}#{number}" in taken:
-        number += 1
-    return f"{key}#{number}"

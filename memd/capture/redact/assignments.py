@@ -1,140 +1,98 @@
-"""Secrets assigned to names: `password=`, `"token":` …, in code, settings, JSON and shell. Pure.
+"""Secrets assigned to names: `password=`, `"token":` …, in code, settings, JSON, Markdown and shell. Pure.
 
-A name is judged by its end: `DB_PASSWORD`, `clientSecret` and `x-api-key` hold a secret, `token_count`, `secret_name`
-and `nextPageToken` do not. A value is redacted unless it only refers to a secret (`${VAR}`, `os.environ["X"]`,
-`get_token()`), declares a type (`password: str`) or is a word of prose. `changeme` is redacted: an unchanged default
-is a live password. In ambiguous notations passwords are judged more strictly than tokens, a name with other meanings.
+`names` says which names hold a secret. A value is redacted unless it only refers to one (`${VAR}`,
+`os.environ["X"]`, `get_token()`), declares a type (`password: str`) or is a word of prose. `changeme` is redacted: an
+unchanged default is a live password. In ambiguous notations (`password 1234x`, `setPassword("x")`) and for doubtful
+names (`pass`, `credentials`) the value must look like a secret; passwords are judged more strictly than tokens, a name
+with other meanings.
 """
 
-import functools
 import re
 from typing import NamedTuple
 
-from memd.capture.redact.tokens import PLACEHOLDER, compile_regex
-
-NAMING_WORDS = (
-    "pass",
-    "pwd",
-    "secret",
-    "token",
-    "key",
-    "auth",
-    "cookie",
-    "jwt",
-    "bearer",
-    "mnemonic",
-    "seed",
+from memd.capture.redact.names import (
+    FOREIGN_LETTER,
+    LATIN_WORDS,
+    doubtful_rule,
+    is_label,
+    is_likely_secret,
+    is_reference,
+    is_secret_under,
+    is_working_directory,
+    secret_rule,
+    squashed,
 )
-"""One of them is in every name that holds a secret."""
-_SQUASH = r"[^a-z0-9]+"
-_SUFFIX = (
-    r"(?<=[a-z])(?:\d+|v\d|prod|production|staging|stage|dev|test|live|old|new|base|value|plain|"
-    r"b64|base64|hex|confirm|confirmation|again|primary|secondary|backup|default|main)\Z"
+from memd.capture.redact.tokens import compile_regex
+
+_ANCHORS = (
+    *("pass", "pw", "psk", "secret", "token", "key", "auth", "cred", "jwt", "mnemonic"),
+    *LATIN_WORDS,
 )
-_HOLDS = (
-    r"(?P<password>passw(?:or)?d|passwords?hash|passphrase|pwd|mnemonic|seedphrase|"
-    r"(?:db|database|user|admin|root|mysql|postgres|pg|redis|smtp|mail|email|ftp|ssh|mongo|sql|ldap|"
-    r"login|sudo|proxy)pass)\Z"
-    r"|(?P<token>token|jwt|bearer)\Z"
-    r"|(?P<secret>secret)\Z"
-    r"|(?P<key>(?:api|app|application|secret|private|access|encryption|encrypt|signing|sign|master|account|"
-    r"storage|auth|service|license|licence|ssh|client|shared|session|webhook|deploy|crypt|consumer|"
-    r"subscription|admin|cipher|aes|hmac|jwt|integration|write|ingest|openai|anthropic|stripe|"
-    r"google|azure|aws|datadog|sendgrid|gemini|groq|mistral|cohere)key)\Z"
-    r"|(?P<authorization>authorization|xauth)\Z"
-    r"|(?P<cookie>cookie|cookies)\Z"
-)
-_ASIDE = (
-    r"(?:next|page|continuation|sync|cursor|start|end|special|eos|bos|pad|unk|mask|sep|cls|stop|first|"
-    r"last|current|prev|previous|cancellation|cancel|abort|lexer|parse|parser|syntax|design|input|output|num|"
-    r"max|min|total|per|each|of|by|is|has|no|the|a|any|this|cached|peek|keyword|string|operator|punctuation|"
-    r"comment|identifier|ast|css|id|quote|delimiter|reset|resume|change|invalid|missing|wrong|forgot|show|"
-    r"hide|toggle|check|validate|verify|require|requires|needs|use|using|open|close)"
-)
-_ASKED = r"(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs|use|ask|prompt)"
-# Whole words only: `isPassword` and `a_token` hold none, but `REDIS_PASSWORD` and `GITEA_TOKEN` do.
-_SPARED = (
-    rf"(?:\A|_)(?:{_ASIDE}_?){{1,3}}token(?:_|\Z)|(?:\A|_){_ASKED}_?(?:password|secret|token|api_?key)\Z"
-    r"|(?:\A|_)public(?:_[a-z0-9_]*)?key\Z|(?:\A|_)(?:primary|foreign|sort|cache|map|dict)_?key\Z"
-)
-_HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+"
-_NAME_MAX = 120
-_NAMES_CACHED = 1_024
-"""Names whose rule is cached; the keys of payloads are few."""
-_REFERENCE_MAX = 400
-_REFERENCE = (
-    r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\(.*|\$\{\{.*\}\}"
-    r"|%\w+%|%\(\w+\)s|%[a-z]|\{\{.*\}\}|\{[A-Za-z_][\w.!:\[\]'\" ()]*\}|\{\}|<[^<>]*>|\[[A-Za-z _-]*\]"
-    r"|[*•.…#?_\s-]+|[xX]{3,}"
-    r"|(?i:none|null|nil|undefined|true|false|yes|no|required|optional|n/?a|\[?(?:redacted|hidden|masked|filtered)\]?"
-    r"|empty|unset|missing|omitted|todo|fixme|placeholder|bearer|basic|string|str|bytes|text|number|secretstr"
-    r"|boolean|bool|int|any|object|replace[-_ ]?me|(?:(?:insert|enter|put)[-_ ])?your[-_ ][a-z_ -]+)"
-)
-
-
-def secret_rule(name: str) -> str | None:
-    """Return the rule by which this name holds a secret: `password`, `token`, …; None if it does not.
-
-    >>> secret_rule("clientSecret"), secret_rule("token_count")
-    ('secret', None)
-    """
-    return _find_rule(name[-_NAME_MAX:])
-
-
-@functools.lru_cache(maxsize=_NAMES_CACHED)
-def _find_rule(name: str) -> str | None:
-    if name == "_auth":  # .npmrc
-        return "secret"
-    bare = squashed(name)
-    if not any(word in bare for word in NAMING_WORDS):
-        return None
-    secret = compile_regex(_HOLDS)
-    found = secret.search(bare) or secret.search(compile_regex(_SUFFIX).sub("", bare))
-    if found is None or found.lastgroup is None:
-        return None
-    words = compile_regex(_HUMP).sub("_", name).lower().strip("_")
-    if compile_regex(_SPARED).search(words):
-        return None
-    return "api-key" if found.lastgroup == "key" else found.lastgroup
-
-
-def squashed(name: str) -> str:
-    """The name in lower case without what joins its words: `x-api-key` is `xapikey`."""
-    return compile_regex(_SQUASH).sub("", name.lower())
-
-
-def is_reference(value: str) -> bool:
-    """Whether a value only points at a secret, or stands where one would be."""
-    bare = value.strip()
-    if not bare or not compile_regex(PLACEHOLDER).sub("", bare):
-        return True
-    return len(bare) <= _REFERENCE_MAX and compile_regex(_REFERENCE).fullmatch(bare) is not None
-
-
-def is_working_directory(name: str, value: str) -> bool:
-    """Whether this is a shell's `PWD=/home/dev`, not a password."""
-    return name.lower() in {"pwd", "oldpwd"} and value[:1] in {"/", "~", ".", "$"}
-
-
-_ANCHORS = ("pass", "pwd", "secret", "token", "key", "auth", "jwt", "mnemonic")
-_TYPE = r"[A-Za-z_][\w.]{0,40}(?:\[[\w\[\], .|]{0,60}\])?(?:\s?\|\s?[\w.]{1,40}){0,3}"
+_ANCHOR_WORDS = tuple(word.rsplit(" ", 1)[-1] for word in _ANCHORS)
+_TYPE = r"(?:&(?:'[a-z]{1,12}\s)?)?[A-Za-z_][\w.]{0,40}(?:\[[\w\[\], .|]{0,60}\])?(?:\s?\|\s?[\w.]{1,40}){0,3}"
 _TAIL = (
-    r"(?a)(?P<name>[\w.-]{0,48}+)\\{0,7}[\"'`]?\]?"
-    r"(?:(?P<declared>(?:\s{0,4}:\s{0,4}" + _TYPE + r"|\s{1,4}(?:string|str))\s{0,4}:?=(?!=))"
+    r"(?a)(?P<name>[\w.-]{0,48}+)\\{0,7}[\"'`]?\]?(?:\[\w{0,20}\](?:\s[A-Z]{1,12})?)?[*]{0,2}"
+    r"(?:(?P<declared>(?:\s{0,4}:\s{0,4}"
+    + _TYPE
+    + r"|\s{1,4}(?:string|str|As\sString))\s{0,4}:?=(?!=))"
     r"|(?P<prose>\s{1,4}(?:is|was)(?:\s{0,2}:)?(?=\s))"
+    r"|(?P<mentioned>\s{1,4}(?:to|should\sbe|set\sto)(?:\s{0,2}:)?(?=\s))"
     r"|(?P<compared>\s{0,4}[=!]==?)"
-    r"|(?P<equals>\s{0,16}(?:=>|[:?+]=|:-|=))"
-    r"|(?P<colon>\s{0,8}:(?!//|:))"
-    r"|(?P<listed>,(?=\s{0,4}\\{0,7}[\"']))"
+    r"|(?P<equals>\s{0,16}(?:=>|[:?+]=|:-|=|<-(?!-)|->|→|\|\||\?\?))"
+    r"|(?P<colon>\s{0,8}:(?!//|:|\?[^\s}]*\})[*]{0,2})"
+    r"|(?P<called>[({](?=\\{0,7}[\"'][^\"'\\]{4,200}\\{0,7}[\"']\s{0,4}[)}]))"
+    r"|(?P<listed>\\{0,7}[\"']?,(?=\s{0,4}@?\\{0,7}[\"']))"
     r"|(?P<flag>(?=[ \t])))"
     r"(?P<space>[ \t]{0,40}+(?:\r?\n[ \t]{1,40}+(?=\\{0,7}[\"'](?![\"'])))?)"
-    r"(?:[fFbBrRuU]{0,2}(?P<open>\\{0,7}[\"'`]))?"
+    r"(?:(?:&[\w-]{1,40}|!!\w{1,12})[ \t]{1,4})?"
+    r"(?:String::from\(|SecretStr\(|[qQ][qQwW]?(?=[{(])|~s(?=[{(]))?[*]{0,2}"
+    r"(?:[fFbBrRuU@]{0,2}(?P<open>\\{0,7}[\"'`]))?"
 )
-_NOTATIONS = ("declared", "prose", "compared", "equals", "colon", "listed", "flag")
+_NOTATIONS = (
+    "declared",
+    "prose",
+    "mentioned",
+    "compared",
+    "equals",
+    "colon",
+    "called",
+    "listed",
+    "flag",
+)
 # What can follow a name that is assigned to; most names in a text are followed by a word of prose.
-_NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+-]|is\b|was\b|str))"
+_NEAR = r"(?a)[\w.-]{0,48}+(?:[^\w\s.-]|\s{1,16}(?:[:=!?+→|<-]|(?:is|was|to)\b|set\sto|should|str|As\b))"
 _NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _ASSIGNED_NAME_CHARACTERS = 64
+_SPACED_VALUE = r"(?a)[\w.-]{0,48}+(?:[ \t]{1,8}(?:(\\{0,7}[\"']\S)|([^\s]{5,200})))"
+_LOOK_BACK_SPACED = 60
+# What stands before a name whose value follows after a blank.
+_SETS = (
+    r"(?:(?:^|[\s;&\"'+])(?:ENV|ARG|setx|setenv|set\s-\w{1,4}|config(?:ure)?\sset|#\s?define|config(?:\s--?\w+){1,3}|"
+    r"git\sconfig|config\screate\s.{1,20}|wifi\sconnect\s\S{1,20})[ \t]+)[\w./:-]{0,40}\Z"
+)
+_ENGLISH = ("password", "passwd", "pass", "pwd", "pw", "passphrase")
+_INSTRUCTION = r"<[A-Za-z][\w .'-]{0,60}>"
+_CLOSED = r"[\w.$]{1,40}[)}\]]"
+_STOPS = "\"'`,.;:!?)"
+_SETTINGS = frozenset(
+    [
+        "requirepass",
+        "masterauth",
+        "rootpw",
+        "bindpw",
+        "input_pw",
+        "owner_pw",
+        "user_pw",
+        "storepass",
+        "keypass",
+    ]
+)
+_FIRST_ARGUMENT = r"([\w.:]{1,40})\s?\(\s{0,4}\\{0,7}[\"'`][\w.#:/ -]{0,30}\Z"
+_SETTER = r"(?i)(?:getenv|environ\.get|setenv|env|fetch|define|set|setitem|setproperty|setenvironmentvariable|getordefault)\Z"
+_READS = (
+    r"(?:get|find|read|load|fetch|lookup|delete|remove|use|on|handle|validate|is|has|parse|check|by|to|no|Get|Find|Read|"
+    r"Load|Fetch|Is|Has|Parse|Check)(?=[A-Z_]|\Z)"
+)
 _QUALIFIED = r"(?i:(?:api|access|secret|private|signing|auth|license)[ ]\Z)"
 # A quote before which another one is open, and after which an expression goes on, ends a text.
 _CLOSES_TEXT = r"\\{0,7}\s*(?:[,)\]};+%:.|]|\Z|[\r\n])"
@@ -156,6 +114,10 @@ _PIN_MIN = 4
 _LITERAL_MIN = 6
 _VARIABLE_MAX = 10
 _SENTENCE_SPACES = 2
+_STRONG_KINDS = 3
+_USUAL_MIN = 8
+_STRONG_DIGITS = 3
+_IDENTIFIER_NUMBER = r"[A-Za-z_]+\d{0,1}"
 _NOT_VALUES = ("http://", "https://", "id=", "type=", "src=", "source=", "env=")
 
 _IDENTIFIER = r"(?a)[A-Za-z_]\w*"
@@ -190,7 +152,7 @@ class _Assignment(NamedTuple):
     name: str
     quoted: bool
     notation: str
-    """One of `_NOTATIONS`."""
+    """One of `_NOTATIONS`; `setting` and `mentioned` are what a flag or a list turned out to be."""
     tight: bool
     """Without a space before the value."""
     setting: bool
@@ -199,6 +161,19 @@ class _Assignment(NamedTuple):
     in_call: bool
     marked: bool
     """Between backticks, as prose marks names."""
+    doubtful: bool
+    """The name has other meanings, so the value must look like a secret."""
+
+
+def has_naming_word(vocabulary: str) -> bool:
+    """Whether a text has a word that names of secrets contain; most texts have none. `vocabulary`: its words."""
+    if not vocabulary.isascii() and compile_regex(FOREIGN_LETTER).search(vocabulary):
+        return True
+    # No generator: it would cost as much as the search.
+    for word in _ANCHOR_WORDS:  # noqa: SIM110
+        if word in vocabulary:
+            return True
+    return False
 
 
 def redact_assignments(text: str, lowered: str) -> str:
@@ -221,7 +196,7 @@ def redact_assignments(text: str, lowered: str) -> str:
 def _find_anchors(lowered: str) -> list[int]:
     """Return where words begin that secret names contain."""
     found: list[int] = []
-    for word in _ANCHORS:
+    for word in [word for word in _ANCHORS if word in lowered]:
         at = lowered.find(word)
         while at >= 0:
             found.append(at)
@@ -233,7 +208,13 @@ def _is_assigned(text: str, anchor: int) -> bool:
     """Whether a sign of an assignment follows the name, or a flag's dashes precede it."""
     if compile_regex(_NEAR).match(text, anchor) is not None:
         return True
-    return text.find("--", max(0, anchor - _ASSIGNED_NAME_CHARACTERS), anchor) >= 0
+    if text.find("--", max(0, anchor - _ASSIGNED_NAME_CHARACTERS), anchor) >= 0:
+        return True
+    spaced = compile_regex(_SPACED_VALUE).match(text, anchor)
+    if spaced is None:
+        return False
+    quoted, word = spaced.groups()
+    return quoted is not None or text[anchor].isupper() or is_likely_secret(word.rstrip(_STOPS))
 
 
 def _parse_assignment(text: str, anchor: int) -> _Assignment | None:
@@ -244,14 +225,42 @@ def _parse_assignment(text: str, anchor: int) -> _Assignment | None:
     begin = _name_start(text, anchor)
     name = text[begin : tail.end("name")]
     notation = next(kind for kind in _NOTATIONS if tail[kind] is not None)
-    if notation in {"flag", "listed"} and not name.startswith("--"):
-        return None
     if text.startswith("[REDACTED:", max(0, begin - 10)):
         return None
     rule = secret_rule(name) or _qualified_rule(text, begin, name)
+    doubtful = rule is None
+    if rule is None:
+        rule = doubtful_rule(name)
     if rule is None or rule in {"authorization", "cookie"}:  # headers have patterns of their own
         return None
-    return _locate_value(text, tail, begin, notation, rule)
+    if not name.startswith("--"):
+        if notation == "flag":
+            notation = _spaced_notation(text, begin, name)
+        elif notation == "listed":
+            notation = _argument_notation(text, begin)
+        elif notation == "called" and compile_regex(_READS).match(name.rsplit(".", 1)[-1]):
+            return None
+    if not notation or (doubtful and notation in {"prose", "called", "mentioned"}):
+        return None
+    return _locate_value(text, tail, begin, notation, rule, doubtful=doubtful)
+
+
+def _spaced_notation(text: str, begin: int, name: str) -> str:
+    """How `DB_PASSWORD x` is read: after `ENV` or `setx` as a setting, else as prose; "" if it is none."""
+    before = text[max(0, begin - _LOOK_BACK_SPACED) : begin]
+    if compile_regex(_SETS).search(before):
+        return "setting"
+    if name.lower() in _SETTINGS and compile_regex(_LINE_START).search(before):
+        return "setting"
+    return "mentioned"
+
+
+def _argument_notation(text: str, begin: int) -> str:
+    """How `("password", "x")` is read: as a default after getenv(), as any two arguments, or "" for a list."""
+    found = compile_regex(_FIRST_ARGUMENT).search(text[max(0, begin - _LOOK_BACK_SPACED) : begin])
+    if found is None:
+        return ""
+    return "setting" if compile_regex(_SETTER).search(found[1]) else "mentioned"
 
 
 def _name_start(text: str, anchor: int) -> int:
@@ -276,7 +285,7 @@ def _qualified_rule(text: str, begin: int, name: str) -> str | None:
 
 
 def _locate_value(
-    text: str, tail: re.Match[str], begin: int, notation: str, rule: str
+    text: str, tail: re.Match[str], begin: int, notation: str, rule: str, *, doubtful: bool
 ) -> _Assignment | None:
     """Return the assignment; None if the quote before the value ends a string that contains the name."""
     before = text[max(0, begin - _LOOK_BACK) : begin]
@@ -302,6 +311,7 @@ def _locate_value(
         line_start=line_start,
         in_call=bool(compile_regex(_IN_CALL).search(before)),
         marked=bool(opened) and opened[-1] == "`",
+        doubtful=doubtful,
     )
 
 
@@ -375,10 +385,33 @@ def _is_secret(text: str, slot: _Assignment) -> bool:
     value = text[slot.start : slot.end]
     if is_reference(value) or is_working_directory(slot.name, value):
         return False
+    is_flag = slot.notation == "flag" and value[0] == "-"
+    if is_flag or (value[0] == "<" and compile_regex(_INSTRUCTION).match(text, slot.start)):
+        return False
+    if slot.notation in {"mentioned", "called"}:
+        return _is_mentioned_secret(slot, value)
+    if slot.doubtful:
+        return _is_doubtful_secret(slot, value)
     if slot.quoted or slot.end - slot.start >= _LONG:
         return _is_quoted_secret(slot, value)
-    if slot.setting:
-        number = slot.rule != "password" and compile_regex(_NUMBER).fullmatch(value)
+    return _is_bare_secret(text, slot, value)
+
+
+def _is_mentioned_secret(slot: _Assignment, value: str) -> bool:
+    """Whether a word that only follows the name, or an argument, is a secret."""
+    if value[0] in _OPENERS or not is_likely_secret(value.rstrip(_STOPS)):
+        return False
+    # A password of a word and two digits; `token item12` is none.
+    digits = sum(map(str.isdigit, value))
+    is_usual = slot.rule == "password" and len(value) >= _USUAL_MIN and digits > 1
+    return slot.quoted or is_usual or _is_strong(value)
+
+
+def _is_bare_secret(text: str, slot: _Assignment, value: str) -> bool:
+    """Whether a value without quotes is a secret rather than code or prose."""
+    if slot.setting or slot.notation == "setting":
+        can_be_number = slot.setting and slot.rule == "password"
+        number = not can_be_number and compile_regex(_NUMBER).fullmatch(value)
         return not number and not compile_regex(_CALL).fullmatch(value)
     if slot.notation in {"compared", "listed", "declared"} or _is_code(slot, value):
         return False
@@ -387,19 +420,42 @@ def _is_secret(text: str, slot: _Assignment) -> bool:
     return _is_literal_secret(slot, value)
 
 
+def _is_doubtful_secret(slot: _Assignment, value: str) -> bool:
+    """Whether the value of `pass`, `pw`, `credentials` … looks like a secret."""
+    if slot.quoted:
+        return not slot.marked and is_secret_under(slot.name, value)
+    if slot.notation in {"compared", "listed", "declared"} or _is_code(slot, value):
+        return False
+    # `PASS: TestLogin2` is an outcome.
+    named = slot.name.isupper() and slot.notation == "colon"
+    return (
+        not named
+        and is_likely_secret(value)
+        and not compile_regex(_IDENTIFIER_NUMBER).fullmatch(value)
+    )
+
+
+def _is_strong(value: str) -> bool:
+    """Whether a word in prose is more like a password than like a name with a number: `Kite92`, not `argon2`."""
+    kinds = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
+    return sum(any(map(kind, value)) for kind in kinds) >= _STRONG_KINDS or (
+        sum(map(str.isdigit, value)) >= _STRONG_DIGITS
+    )
+
+
 def _is_quoted_secret(slot: _Assignment, value: str) -> bool:
     """Whether a quoted value is a secret: everything but text for people."""
     signs = not any(c.isalnum() for c in value) and len(value) < _SIGNS_MAX
-    if signs or _is_label(slot.name, value):
+    if signs or _is_for_people(slot.name, value):
         return False
     if slot.notation == "compared" and slot.rule != "password":  # a lexer's `token == "def"`
         return _is_mixed(value) and len(value) >= _LITERAL_MIN
     return not (slot.marked and compile_regex(_PLAIN).fullmatch(value))
 
 
-def _is_label(name: str, value: str) -> bool:
+def _is_for_people(name: str, value: str) -> bool:
     """Whether a quoted text is for people: the name itself, a sentence about it, a header that refers to it."""
-    if squashed(value) == squashed(name):
+    if is_label(name, value):
         return True
     scheme, _, rest = value.partition(" ")
     if scheme.lower() in {"bearer", "basic", "token"} and is_reference(rest):
@@ -416,7 +472,8 @@ def _is_code(slot: _Assignment, value: str) -> bool:
         return True
     if compile_regex(_NUMBER).fullmatch(value):
         return slot.rule != "password" or len(value) < _PIN_MIN  # "password: 8" is a length
-    if value.startswith(_NOT_VALUES) or compile_regex(_CALL).fullmatch(value):
+    is_closed = not slot.line_start and compile_regex(_CLOSED).match(value)
+    if is_closed or value.startswith(_NOT_VALUES) or compile_regex(_CALL).fullmatch(value):
         return True
     if compile_regex(_IDENTIFIER).fullmatch(value):
         return secret_rule(value) is not None  # password=password
@@ -439,7 +496,9 @@ def _is_plain_secret(text: str, slot: _Assignment, value: str) -> bool:
         return not slot.in_call and text[slot.end : slot.end + 1] not in {",", ")"}
     if slot.rule != "password" or not slot.line_start or not at_end:
         return False
-    return value[0].islower() and value.lower() not in _VARIABLES
+    # In other languages the word after it is more often a word: `Passwort: erforderlich`.
+    is_english = squashed(slot.name).endswith(_ENGLISH)
+    return is_english and value[0].islower() and value.lower() not in _VARIABLES
 
 
 def _is_literal_secret(slot: _Assignment, value: str) -> bool:

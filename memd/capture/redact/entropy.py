@@ -37,7 +37,7 @@ _PUBLIC = re.compile(
 )
 _DIGEST_BEFORE = re.compile(
     r"(?i:(?:sha-?\d{1,3}|md5|blake\w{1,3}|h1|etag|integrity|checksum|digest|hash|nonce|[a-z_-]{0,20}id|"
-    r"uuid|cursor|signature|thumbprint|fingerprint)\\{0,3}[\"'`]?\s?[-:=]\s?\\{0,3}[\"'`]?(?:W/)?\\?[\"']?)\Z",
+    r"uuid|pub(?:lic)?[_-]?key|cursor|signature|thumbprint|fingerprint)\\{0,3}[\"'`]?\s?[-:=]\s?\\{0,3}[\"'`]?(?:W/)?\\?[\"']?)\Z",
     re.ASCII,
 )
 _BASE64_BEFORE = re.compile(r"base64,\s{0,4}\Z")

@@ -8,6 +8,7 @@ which would cost the hook 20 ms.
 
 import functools
 import re
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 HEX_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
@@ -28,6 +29,14 @@ def compile_regex(regex: str, flags: int = 0) -> re.Pattern[str]:
     return re.compile(regex, flags)
 
 
+def find_all(needle: str, lowered: str) -> Iterator[int]:
+    """Yield where a word begins in a text, overlapping ones too."""
+    at = lowered.find(needle)
+    while at >= 0:
+        yield at
+        at = lowered.find(needle, at + 1)
+
+
 class Pattern(NamedTuple):
     """One secret known by its form. Every text that the regex matches contains one of the `needles`."""
 
@@ -44,6 +53,10 @@ class Pattern(NamedTuple):
     """Folded only: every match has at least this many token characters in a row."""
     gate: str = ""
     """Folded only: lower-case text in every match that is cheaper to search for than the needles."""
+    named: bool = False
+    """Folded only: every match contains a word that names of secrets contain, such as `pass`."""
+    check: Callable[[str], bool] | None = None
+    """Leave a match that this says is no secret."""
 
     def compiled(self) -> re.Pattern[str]:
         """The regex, compiled once."""
@@ -55,6 +68,7 @@ class Pattern(NamedTuple):
 _CLOUDS = (
     Pattern("aws-access-key-id", EDGE + r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
             ("AKIA", "ASIA", "ABIA", "ACCA")),
+    Pattern("aws-marketplace-key", EDGE + rf"amzn\.mws\.{HEX_UUID}", ("amzn.mws.",)),
     # Assigned in any notation, or bare: forty characters of all classes in a text about AWS.
     Pattern("aws-secret-key",
             r"(?i:secret[ _-]?(?:access[ _-]?)?key)(?:[^A-Za-z0-9\n/+]{1,12}|\s{1,4}is\s{1,4})"
@@ -67,13 +81,15 @@ _CLOUDS = (
     Pattern("aws-session-token",
             r"(?:FwoGZXIvYXdzE|FQoGZXIvYXdzE|IQoJb3JpZ2luX2Vj)[A-Za-z0-9/+=]{50,}",
             ("oGZXIvYXdzE", "IQoJb3JpZ2luX2Vj")),
-    Pattern("aws-bedrock-key", EDGE + r"ABSK[A-Za-z0-9+/=]{60,}", ("ABSK",)),
+    Pattern("aws-bedrock-key",
+            EDGE + r"(?:ABSK[A-Za-z0-9+/=]{60,}|bedrock-api-key-YmVkcm9jay5hbWF6b25hd3MuY29t[A-Za-z0-9+/=%]*)",
+            ("ABSK", "bedrock-api-key-")),
     Pattern("gcp-api-key", r"AIza[A-Za-z0-9_-]{35}", ("AIza",)),
     Pattern("gcp-private-key-id", r"private_key_id" + _GAP + r"(?P<s>[0-9a-f]{40})(?![0-9a-f])",
             ("private_key_id",), folded=True, begins=True, run=40),
     Pattern("google-oauth-token", EDGE + r"ya29\.[A-Za-z0-9._-]{20,}", ("ya29.",)),
     Pattern("google-refresh-token", r"(?<![A-Za-z0-9/])1//0[A-Za-z0-9_-]{30,}", ("1//0",)),
-    Pattern("google-client-secret", r"GOCSPX-[A-Za-z0-9_-]{20,}", ("GOCSPX-",)),
+    Pattern("google-client-secret", r"(?:GOCSPX|gocspx)-[A-Za-z0-9_-]{20,}", ("GOCSPX-", "gocspx-")),
     Pattern("azure-storage-key",
             r"(?i:account|shared ?access)(?i:key)=(?P<s>[A-Za-z0-9+/]{40,}={0,2})",
             ("key=",), folded=True, run=40),
@@ -120,7 +136,7 @@ _FORGES = (
     Pattern("nuget-key", EDGE + r"oy2[a-z0-9]{43}(?![A-Za-z0-9])", ("oy2",)),
     Pattern("crates-token", EDGE + r"cio[A-Za-z0-9]{32}(?![A-Za-z0-9])", ("cio",)),
     Pattern("docker-token", r"dckr_(?:pat|oat)_[A-Za-z0-9_-]{20,}", ("dckr_",)),
-    Pattern("artifactory-key", EDGE + r"AKCp[A-Za-z0-9]{60,}", ("AKCp",)),
+    Pattern("artifactory-key", EDGE + r"(?:AKCp|cmVmd)[A-Za-z0-9]{59,}", ("AKCp", "cmVmd")),
     Pattern("sonar-token", EDGE + r"sq[upa]_[0-9a-f]{40}", ("squ_", "sqp_", "sqa_")),
     Pattern("pulumi-token", EDGE + r"pul-[0-9a-f]{40}", ("pul-",)),
     Pattern("terraform-token", r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{40,}",
@@ -128,7 +144,10 @@ _FORGES = (
     Pattern("vault-token", EDGE + r"hv[sbr]\.[A-Za-z0-9_-]{24,}", ("hvs.", "hvb.", "hvr.")),
     Pattern("doppler-token", EDGE + r"dp\.(?:pt|st|sa|ct|scim|audit)\.[A-Za-z0-9._-]{40,}",
             ("dp.",)),
-    Pattern("onepassword-token", r"ops_eyJ[A-Za-z0-9+/=_-]{60,}", ("ops_eyJ",)),
+    Pattern("onepassword-token",
+            r"ops_eyJ[A-Za-z0-9+/=_-]{60,}|"
+            + EDGE + r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}(?![A-Za-z0-9])",
+            ("ops_eyJ", "A3-")),
     Pattern("tailscale-key", r"tskey-[a-z]{2,12}-[A-Za-z0-9-]{16,}", ("tskey-",)),
     Pattern("age-secret-key", r"(?i:AGE-SECRET-KEY-1[0-9A-Z]{50,})",
             ("age-secret-key-1",), folded=True, begins=True, run=50),
@@ -175,7 +194,7 @@ _SERVICES = (
             ("access-",)),
     Pattern("facebook-token", r"(?<![A-Za-z0-9_/+-])EAA[A-Za-z0-9]{90,}", ("EAA",)),
     Pattern("sendgrid-key", EDGE + r"SG\.[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}", ("SG.",)),
-    Pattern("mailgun-key", EDGE + r"key-[0-9a-f]{32}(?![0-9a-z])", ("key-",)),
+    Pattern("mailgun-key", EDGE + r"(?:pub)?key-[0-9a-f]{32}(?![0-9a-z])", ("key-",)),
     Pattern("mailgun-api-key",
             r"(?<![0-9a-f])[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![0-9a-f-])",
             ("mailgun", "api:"), folded=True, run=50),
@@ -220,7 +239,8 @@ ISSUERS: tuple[Pattern, ...] = (
     Pattern("buildkite-token", EDGE + r"bk[a-z]a_[0-9a-f]{40}", ("bkua_", "bkaa_", "bkra_")),
     Pattern("circleci-token", EDGE + r"CCI(?:PAT|PRJ)_[A-Za-z0-9]{16,30}_[0-9a-f]{40}",
             ("CCIPAT_", "CCIPRJ_")),
-    Pattern("vercel-token", EDGE + r"vc[piark]_[A-Za-z0-9_-]{24,}", ("vcp_", "vci_", "vca_")),
+    Pattern("vercel-token", EDGE + r"(?:vc[piark]_[A-Za-z0-9_-]{24,}|vercel_(?=[A-Za-z]{0,23}\d)[A-Za-z0-9]{24}(?![A-Za-z0-9_]))",
+            ("vcp_", "vci_", "vca_", "vercel_")),
     Pattern("render-key", EDGE + r"rnd_[A-Za-z0-9]{28,}", ("rnd_",)),
     Pattern("neon-key", EDGE + r"napi_[a-z0-9]{48,}", ("napi_",)),
     Pattern("prefect-key", EDGE + r"pn[ub]_[A-Za-z0-9]{36}", ("pnu_", "pnb_")),
@@ -232,6 +252,7 @@ ISSUERS: tuple[Pattern, ...] = (
             EDGE
             + r"(?:AQVN[A-Za-z0-9_-]{35,38}|y[0-3]_[A-Za-z0-9_-]{50,}|t1\.[A-Za-z0-9_=-]{40,}\.[A-Za-z0-9_=-]{40,})",
             ("AQVN", "y0_", "y1_", "y2_", "y3_", "t1.")),
+    Pattern("yandex-aws-key", EDGE + r"YC(?=[A-Za-z_-]{0,37}\d)[A-Za-z0-9_-]{38}(?![A-Za-z0-9_-])", ("YC",)),
     Pattern("elevenlabs-key", EDGE + r"sk_[0-9a-f]{48}(?![0-9a-z])", ("sk_",)),
     Pattern("langfuse-key", EDGE + rf"sk-lf-{HEX_UUID}", ("sk-lf-",)),
     Pattern("nvidia-key", EDGE + r"nvapi-[A-Za-z0-9_-]{40,}", ("nvapi-",)),
@@ -258,6 +279,45 @@ ISSUERS: tuple[Pattern, ...] = (
     Pattern("posthog-key", EDGE + r"ph[xsr]_[A-Za-z0-9]{32,}", ("phx_", "phs_", "phr_")),
     Pattern("frameio-token", EDGE + r"fio-u-[A-Za-z0-9_=-]{60,}", ("fio-u-",)),
     Pattern("infracost-key", EDGE + r"ico-[A-Za-z0-9]{32}(?![A-Za-z0-9])", ("ico-",)),
+    Pattern("firecrawl-key", EDGE + r"fc-[0-9a-f]{32}(?![0-9a-zA-Z])", ("fc-",)),
+    Pattern("e2b-key", EDGE + r"e2b_[0-9a-f]{40}(?![0-9a-zA-Z])", ("e2b_",)),
+    Pattern("context7-key", EDGE + r"ctx7sk-[A-Za-z0-9-]{24,}", ("ctx7sk-",)),
+    Pattern("cursor-key", EDGE + r"(?:key|crsr)_[0-9a-f]{64}(?![0-9a-zA-Z])", ("key_", "crsr_")),
+    Pattern("braintree-token", r"access_token\$(?:production|sandbox)\$[a-z0-9]{16}\$[0-9a-f]{32}",
+            ("access_token$",), folded=True, begins=True),
+    Pattern("opsgenie-key", rf"GenieKey\s{{1,4}}(?P<s>{HEX_UUID})", ("geniekey ",), folded=True, run=30),
+    Pattern("snyk-token", r"snyk_(?:uat|sat)\.[0-9a-f]{8}\.[A-Za-z0-9._-]{40,}", ("snyk_uat.", "snyk_sat.")),
+    Pattern("tencent-key-id", EDGE + r"AKID(?=[A-Za-z]{0,31}\d)[A-Za-z0-9]{32}(?![A-Za-z0-9])", ("AKID",)),
+    Pattern("brave-key", EDGE + r"BSA(?=[A-Za-z_-]{0,26}\d)[A-Za-z0-9_-]{27,28}(?![A-Za-z0-9_-])", ("BSA",)),
+    Pattern("jina-key", EDGE + r"jina_[0-9a-f]{32}[A-Za-z0-9_-]{20,}", ("jina_",)),
+    Pattern("voyage-key", WORD_EDGE + r"pa-(?=[A-Za-z_-]{0,42}\d)[A-Za-z0-9_-]{43}(?![A-Za-z0-9_-])", ("pa-",)),
+    Pattern("cerebras-key", WORD_EDGE + r"csk-[a-z0-9]{48}(?![A-Za-z0-9])", ("csk-",)),
+    Pattern("together-key", EDGE + r"tgp_v1_[A-Za-z0-9_-]{40,}", ("tgp_v1_",)),
+    Pattern("unblocked-token", EDGE + r"(?:ubdp|tpuf)_[A-Za-z0-9]{32,}", ("ubdp_", "tpuf_")),
+    Pattern("settlemint-token", EDGE + r"sm_[aps]at_[A-Za-z0-9]{16}(?![A-Za-z0-9_])", ("sm_aat_", "sm_pat_", "sm_sat_")),
+    Pattern("harness-token", EDGE + r"[ps]at\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20}", ("pat.", "sat.")),
+    Pattern("intra42-secret", EDGE + r"s-s4t2(?:ud|af)-[0-9a-f]{64}", ("s-s4t2",)),
+    Pattern("clojars-token", EDGE + r"(?i:CLOJARS_)[A-Za-z0-9]{60}", ("CLOJARS_", "clojars_")),
+    Pattern("defined-networking-token", EDGE + r"dnkey-[A-Za-z0-9=_-]{26}-[A-Za-z0-9=_-]{52}", ("dnkey-",)),
+    Pattern("adobe-secret", EDGE + r"p8e-[A-Za-z0-9]{32}(?![A-Za-z0-9])", ("p8e-",)),
+    Pattern("clickhouse-key", EDGE + r"4b1d(?=[0-9a-z]{0,37}[A-Z])[A-Za-z0-9]{38}(?![A-Za-z0-9])", ("4b1d",)),
+    Pattern("scalingo-token", EDGE + r"tk-us-[A-Za-z0-9_-]{48}", ("tk-us-",)),
+    Pattern("maxmind-key", EDGE + r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk(?![A-Za-z0-9])", ("_mmk",)),
+    Pattern("teams-webhook",
+            rf"webhook\.office\.com/webhookb2/(?P<s>{HEX_UUID}@{HEX_UUID}/IncomingWebhook/[0-9a-f]{{32}}/{HEX_UUID})",
+            ("webhook.office.com",)),
+    Pattern("wakatime-key", EDGE + rf"waka_{HEX_UUID}", ("waka_",)),
+    Pattern("apify-token", EDGE + r"apify_api_[A-Za-z0-9]{30,}", ("apify_api_",)),
+    Pattern("runpod-key", EDGE + r"rpa_[A-Z0-9]{36,}", ("rpa_",)),
+    Pattern("mailersend-token", EDGE + r"mlsn\.[0-9a-f]{64}", ("mlsn.",)),
+    Pattern("facebook-app-token", r"(?<![\w|])\d{15,16}(?:\||%7C)[A-Za-z0-9_-]{27,40}(?![A-Za-z0-9_-])", ("|", "%7C"),
+            folded=True, run=27),
+    Pattern("authress-key",
+            EDGE + r"(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{30,}",
+            (".acc_", ".acc-")),
+    Pattern("nostr-key", EDGE + r"nsec1[a-zA-Z0-9]{58}(?![A-Za-z0-9])", ("nsec1",)),
+    Pattern("bitcoin-extended-key", EDGE + r"[xyzt]prv[1-9A-HJ-NP-Za-km-z]{100,112}", ("prv",)),
+    Pattern("jwt-base64", EDGE + r"ZXlK[A-Za-z0-9+/_-]{40,}={0,2}", ("ZXlK",)),
     Pattern("octopus-key", EDGE + r"API-[A-Z0-9]{25,32}(?![A-Za-z0-9])", ("API-",)),
 )
 """Tried after `TOKENS`."""

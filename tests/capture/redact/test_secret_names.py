@@ -2,12 +2,7 @@
 
 import pytest
 
-from memd.capture.redact.assignments import (
-    is_reference,
-    is_working_directory,
-    secret_rule,
-    squashed,
-)
+from memd.capture.redact.names import is_reference, is_working_directory, secret_rule, squashed
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,314 @@
+"""Passwords among the arguments of known programs: `docker login -p x`, `curl -su user:x`, `echo x | sudo -S`. Pure.
+
+`-p` is a port, a path or a process for most programs, so a table says which programs take a password, where, and
+after which subcommand. A command ends with its line or at `|`, `;` and `&&`. References (`$PASS`) and words of a
+usage (`-p PASSWORD`) stay.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from memd.capture.redact.names import is_likely_secret, is_naming, is_reference
+from memd.capture.redact.tokens import compile_regex
+
+RULE = "cli-password"
+
+
+class _Program(NamedTuple):
+    """Where a program takes a password."""
+
+    names: str
+    """Its names, and those of others that take it alike."""
+    flags: str = ""
+    """Flags whose value is a password, after a blank or `=`; within a cluster of letters also the last one."""
+    glued: str = ""
+    """Flags that the password follows without a blank."""
+    pairs: str = ""
+    """Flags whose value is `user:password`."""
+    cookies: str = ""
+    """Flags whose value is `name=value; …`."""
+    after: str = ""
+    """Words of which one must be among the arguments."""
+    last: int = 0
+    """The last argument is a password, if there are at least so many that are neither flags nor subcommands."""
+
+
+# fmt: off
+_PROGRAMS = (
+    _Program("docker podman buildah nerdctl helm oras crane", "-p --password", after="login"),
+    _Program("skopeo", pairs="--src-creds --dest-creds --creds"),
+    _Program("curl", pairs="-u -U --user --proxy-user", glued="-u", cookies="-b --cookie",
+             flags="--oauth2-bearer --pass --proxy-pass"),
+    _Program("wget", "--password --http-password --ftp-password --proxy-password"),
+    _Program("http https xh", pairs="-a --auth"),
+    _Program("openssl", "-k -K -passin -passout -pass -password"),
+    _Program("7z 7za 7zr 7zz unrar rar", glued="-p -hp"),
+    _Program("zip unzip", "-P --password", glued="-P"),
+    _Program("ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldapcompare", "-w"),
+    _Program("ldappasswd", "-w -s -a"),
+    _Program("keytool jarsigner", "-storepass -keypass -srcstorepass -deststorepass -srckeypass -destkeypass -new"),
+    _Program("apksigner", "--ks-pass --key-pass"),
+    _Program("mysql mysqldump mysqladmin mysqlimport mysqlshow mariadb mariadb-dump", glued="-p"),
+    _Program("mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh cypher-shell neo4j rabbitmqadmin "
+             "twine evil-winrm crackmapexec netexec nxc hydra rdesktop ncftpput ncftpget influx mssql-cli "
+             "arangosh couchbase-cli oc rosa sshpass vsql solr", "-p -password"),
+    _Program("az", "-p --password", after="login"),
+    _Program("redis-cli", "-a --pass"),
+    _Program("sqlcmd bcp isql osql bteq ipmitool mosquitto_pub mosquitto_sub", "-P"),
+    _Program("sshpass", glued="-p"),
+    _Program("ssh-keygen", "-N -P"),
+    _Program("snmpwalk snmpget snmpset snmpbulkwalk", "-A -X"),
+    _Program("useradd usermod", "-p --password"),
+    _Program("smbclient rpcclient smbmap", pairs="-U --user"),
+    _Program("lftp", pairs="-u"),
+    _Program("rabbitmqctl", after="add_user change_password", last=1),
+    _Program("htpasswd", after="-b -nb -cb -bc -bB -nbB -nbm -nbs -cbB -Bb -bn", last=1),
+    _Program("mosquitto_passwd", after="-b", last=1),
+    _Program("bw", after="unlock", last=1),
+    _Program("bw", after="login", last=2),
+    _Program("neo4j-admin", after="set-initial-password", last=1),
+    _Program("wpa_passphrase", last=1),
+    _Program("cargo vault", after="login", last=1),
+    _Program("mysqladmin", after="password", last=1),
+    _Program("poetry composer", after="http-basic", last=2),
+    _Program("doctl", "-t --access-token", after="auth"),
+    _Program("gem nuget dotnet", "--key -ApiKey -apikey --api-key -k", after="push"),
+    _Program("security", "-p -w"),
+    _Program("pulumi", after="--secret", last=4),
+    _Program("gh", "-b --body", glued="-b", after="secret"),
+    _Program("aws", "--secret-string --value", after="secretsmanager SecureString"),
+    _Program("az", "--value", after="keyvault"),
+    _Program("stripe", "--api-key", after="login"),
+    _Program("cast forge", "--private-key"),
+    _Program("xfreerdp wfreerdp cmdkey mstsc", glued="/p: /pass:"),
+    _Program("net", after="user use", last=2),
+)
+# fmt: on
+_WITHOUT_FLAGS = frozenset(
+    [
+        "bw",
+        "cargo",
+        "vault",
+        "rabbitmqctl",
+        "neo4j-admin",
+        "wpa_passphrase",
+        "net",
+        "poetry",
+        "composer",
+    ]
+)
+_ROOTS = ("mongo", "ldap", "mysql", "maria", "snmp", "mosquitto_", "smb", "7z", "http", "unrar")
+
+
+def _by_root(names: frozenset[str]) -> dict[str, list[str]]:
+    """What to search for, by a beginning that several share; so most texts are searched for few."""
+    roots: dict[str, list[str]] = {}
+    for needle in sorted(f"{name} " for name in names):
+        root = next((root for root in _ROOTS if needle.startswith(root)), f"{needle[:-1]}\n")
+        roots.setdefault(root, []).append(needle)
+    return roots
+
+
+_NEEDLES = _by_root(frozenset(name for program in _PROGRAMS for name in program.names.split()))
+_FLAGLESS_NEEDLES = _by_root(_WITHOUT_FLAGS)
+_WITHIN_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+_ESCAPED_BREAKS = frozenset({"\\n", "\\t", "\\r"})
+_ARGUMENT = (
+    r"(?:\\{0,3}\"(?P<double>(?:[^\"\\\n]|\\(?!\\{0,2}\"))*)\\{0,3}\"|'(?P<single>[^'\n]*)'|[^\s\"'`|;&<>()\\]"
+    r"|\\[^\s\"n])+"
+)
+_BLANK = r"(?:[ \t]|\\\n[ \t]*)+"
+_COMMAND_CHARACTERS = 1_000
+_ARGUMENTS_MAX = 60
+_PAIR = r"[^\s:%,\"']{0,128}[:%,](?!//)(?P<s>[^\s\"']+)"
+_PIPED = (
+    r"(?:\becho(?:\s+-\w+)*|\bprintf(?:\s+['\"](?:%s)?(?:\\+n)?['\"])?)\s+(?P<q>\\{0,3}[\"']?)(?P<s>[^\n|\"'<>]{1,200}?)"
+    r"(?:\\+n)?(?P=q)\s*\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?P<sink>sudo\s+-\w*S|chpasswd|passwd\b|cryptsetup|"
+    r"[\w.-]{2,20}\s[^|\n]{0,200}?(?:--\w*password-stdin|--pass(?:word|phrase)-(?:fd|file)[ =](?:0|-)|--with-token))"
+)
+_HERE_STRING = (
+    r"(?P<sink>sudo\s+-\w*S|chpasswd|vncpasswd|passwd|cryptsetup|--password-stdin|--with-token|env\s+add|read\s+-\w*s)"
+    r"[^\n|;<]{0,120}<<<\s*(?P<q>\\{0,3}[\"']?)(?P<s>[^\n\"'|;]{1,200})(?P=q)"
+)
+_PLAIN_WORDS = frozenset(
+    [
+        "to",
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "is",
+        "as",
+        "in",
+        "on",
+        "for",
+        "with",
+        "from",
+        "of",
+        "it",
+        "no",
+        "not",
+        "only",
+        "use",
+        "first",
+        "with",
+        "this",
+        "that",
+        "flag",
+        "option",
+        "password",
+        "secret",
+        "token",
+        "value",
+        "string",
+        "text",
+        "user",
+        "name",
+        "file",
+        "path",
+        "stdin",
+        "env",
+    ]
+)
+_Span = tuple[int, int]
+
+
+def redact_commands(text: str, vocabulary: str) -> str:
+    """Redact the passwords that are given to known programs. `vocabulary`: its words in lower case, one a line."""
+    spans: list[_Span] = []
+    has_flags = " -" in text or " /p" in text
+    needles = _NEEDLES if has_flags else _FLAGLESS_NEEDLES
+    for root in [root for root in needles if root in vocabulary]:
+        for needle in needles[root]:
+            for at in _find_program(text, needle):
+                spans += _find_in_command(text, needle[:-1], at + len(needle) - 1)
+    if "|" in text and ("echo " in text or "printf " in text):
+        spans += _find_piped(text, _PIPED)
+    if "<<<" in text:
+        spans += _find_piped(text, _HERE_STRING)
+    if not spans:
+        return text
+    kept: list[str] = []
+    done = 0
+    for start, end in sorted(set(spans)):
+        if start < done or not _is_password(text[start:end]):
+            continue
+        kept += [text[done:start], f"[REDACTED:{RULE}]"]
+        done = end
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def _find_program(text: str, needle: str) -> Iterator[int]:
+    """Yield where a program's name begins: not within a word, but after an escaped line break."""
+    at = text.find(needle)
+    while at >= 0:
+        before = text[max(0, at - 2) : at]
+        if not before or before[-1] not in _WITHIN_WORD or before in _ESCAPED_BREAKS:
+            yield at
+        at = text.find(needle, at + 1)
+
+
+def _find_in_command(text: str, name: str, after: int) -> Iterator[_Span]:
+    """Yield where passwords may stand among the arguments of one command."""
+    arguments = list(_split_arguments(text, after))
+    if not arguments:
+        return
+    words = [text[start:end].strip("\"'\\") for start, end in arguments]
+    for program in _PROGRAMS:
+        if name not in program.names.split():
+            continue
+        needed = program.after.split()
+        if needed and not any(word.startswith(one) for word in words for one in needed):
+            continue
+        yield from _find_by_flags(text, program, arguments, words)
+        if program.last:
+            free = [
+                span for span, word in zip(arguments, words, strict=True) if word[:1] not in "-/"
+            ]
+            subcommands = sum(word in needed for word in words if word[:1] not in "-/")
+            if len(free) >= subcommands + program.last:
+                yield _inside_quotes(text, *free[-1])
+
+
+def _split_arguments(text: str, at: int) -> Iterator[_Span]:
+    """Yield the spans of a command's arguments, up to where it ends."""
+    limit = min(len(text), at + _COMMAND_CHARACTERS)
+    blank, argument = compile_regex(_BLANK), compile_regex(_ARGUMENT)
+    for _ in range(_ARGUMENTS_MAX):
+        gap = blank.match(text, at, limit)
+        word = argument.match(text, gap.end(), limit) if gap else None
+        if word is None or not word[0]:
+            return
+        yield word.span()
+        at = word.end()
+
+
+def _find_by_flags(
+    text: str, program: _Program, arguments: list[_Span], words: list[str]
+) -> Iterator[_Span]:
+    flags, pairs, cookies = (s.split() for s in (program.flags, program.pairs, program.cookies))
+    for n, (span, word) in enumerate(zip(arguments, words, strict=True)):
+        following = arguments[n + 1] if n + 1 < len(arguments) else None
+        name, _, given = word.partition("=")
+        value = (text.index("=", *span) + 1, span[1]) if given and name[:2] == "--" else following
+        if value is None:
+            pass
+        elif name in flags or _ends_cluster(word, flags):
+            yield _without_scheme(text, *_inside_quotes(text, *value))
+        elif name in pairs or _ends_cluster(word, pairs):
+            yield from _password_of_pair(text, *_inside_quotes(text, *value))
+        elif name in cookies and "=" in text[value[0] : value[1]]:
+            yield _inside_quotes(text, *value)
+        for prefix in program.glued.split():
+            if word.startswith(prefix) and len(word) > len(prefix) and word[:2] != "--":
+                start = _inside_quotes(text, *span)[0] + len(prefix)
+                inside = _inside_quotes(text, start, span[1])
+                yield from _password_of_pair(text, *inside) if pairs else [inside]
+
+
+def _ends_cluster(word: str, flags: list[str]) -> bool:
+    """`-su` ends with `-u`."""
+    if not (word[:1] == "-" and word[1:].isalpha() and 2 < len(word) <= 6):  # noqa: PLR2004
+        return False
+    return any(len(flag) == 2 and word.endswith(flag[1]) for flag in flags)  # noqa: PLR2004
+
+
+def _inside_quotes(text: str, start: int, end: int) -> _Span:
+    while start < end and text[start] in "\\\"'":
+        start += 1
+    while end > start and text[end - 1] in "\\\"'":
+        end -= 1
+    return start, end
+
+
+def _without_scheme(text: str, start: int, end: int) -> _Span:
+    """`pass:x` of OpenSSL and apksigner."""
+    return (start + 5, end) if text.startswith("pass:", start) else (start, end)
+
+
+def _password_of_pair(text: str, start: int, end: int) -> Iterator[_Span]:
+    found = compile_regex(_PAIR).match(text, start, end)
+    if found:
+        yield found.span("s")
+
+
+def _find_piped(text: str, regex: str) -> Iterator[_Span]:
+    """Yield what is written into a program that reads a password."""
+    for found in compile_regex(regex).finditer(text):
+        start, end = found.span("s")
+        while end > start and text[end - 1] in " \t\\":
+            end -= 1
+        if found["sink"].endswith("chpasswd"):
+            start = text.find(":", start, end) + 1 or start
+        yield start, end
+
+
+def _is_password(value: str) -> bool:
+    """Whether an argument where a password belongs is one, and no reference or word of a usage."""
+    if is_reference(value) or value[:1] in "-$<>{[%" or is_naming(value):
+        return False
+    if value.isalpha():
+        return len(value) > 3 and not value.isupper() and value.lower() not in _PLAIN_WORDS  # noqa: PLR2004
+    schemes = ("env:", "file:", "fd:", "oauth2:$", "/", "./", "~/")
+    return not value.startswith(schemes) and (len(value) > 3 or is_likely_secret(value))  # noqa: PLR2004

@@ -1,0 +1,305 @@
+"""Which names hold a secret, and which values only refer to one. Pure.
+
+A name is judged by its end: `DB_PASSWORD`, `clientSecret`, `x-api-key` and `contraseña` hold a secret, `token_count`,
+`secret_name` and `nextPageToken` do not. Some names have other meanings too: `pass` counts tests, `credentials` is an
+option of fetch(). Such a doubtful name holds a secret only if the value looks like one.
+"""
+
+import functools
+
+from memd.capture.redact.tokens import PLACEHOLDER, compile_regex
+
+LATIN_WORDS = (
+    "kennwort",
+    "contrase",
+    "senha",
+    "wachtwoord",
+    "wagwoord",
+    "haslo",
+    "sifre",
+    "losenord",
+    "adgangskode",
+    "salasana",
+    "heslo",
+    "jelszo",
+    "mat_khau",
+    "mat khau",
+    "katasandi",
+    "kata_sandi",
+    "kata sandi",
+    "lozinka",
+    "parool",
+    "slaptazodis",
+    "geslo",
+    "kodeord",
+    "lykilord",
+    "zaporka",
+    "pasahitza",
+    "mdp",
+    "parola",
+    "parole",
+    "clave",
+)
+"""The word for password in languages of Latin letters, beyond those that contain `pass`."""
+FOREIGN_LETTER = r"[\u00c0-\u024f\u0370-\u1fff\u3040-\ud7ff]"
+"""Letters beyond ASCII, but no dashes, boxes and pictures."""
+FOREIGN_PASSWORDS = (
+    "contraseña",
+    "contrasenya",
+    "clé d'accès",
+    "hasło",
+    "şifre",
+    "lösenord",
+    "jelszó",
+    "slaptažodis",
+    "lykilorð",
+    "salasõna",
+    "fjalëkalim",
+    "mật khẩu",
+    "passwörter",
+    "heslá",
+    "пароль",
+    "пароля",
+    "парола",
+    "лозинка",
+    "гасло",
+    "құпиясөз",
+    "нууц үг",
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "暗証番号",
+    "비밀번호",
+    "암호",
+    "패스워드",
+    "κωδικός",
+    "κωδικός πρόσβασης",
+    "συνθηματικό",
+    "סיסמה",
+    "סיסמא",
+    "كلمة المرور",
+    "كلمة السر",
+    "كلمه المرور",
+    "رمز عبور",
+    "گذرواژه",
+    "पासवर्ड",
+    "পাসওয়ার্ড",
+    "รหัสผ่าน",
+    "գաղտնաբառ",
+    "პაროლი",
+    "கடவுச்சொல்",
+    "పాస్‌వర్డ్",
+)
+"""The word for password in other languages, with their letters."""
+FOREIGN_KEYS = (
+    "schlüssel",
+    "clé api",
+    "clé secrète",
+    "ключ",
+    "токен",
+    "密钥",
+    "密鑰",
+    "令牌",
+    "トークン",
+    "apiキー",
+    "シークレット",
+    "秘密鍵",
+    "토큰",
+    "api 키",
+)
+"""The word for key or token; it means much else, too."""
+NAMING_WORDS = (
+    "pass",
+    "pw",
+    "psk",
+    "secret",
+    "token",
+    "key",
+    "auth",
+    "cookie",
+    "cred",
+    "jwt",
+    "bearer",
+    "mnemonic",
+    "seed",
+    "matkhau",
+    *(word for word in LATIN_WORDS if word.isalpha()),
+)
+"""One of them is in every ASCII name that holds a secret."""
+_SQUASH = r"[^a-z0-9]+"
+_SUFFIX = (
+    r"(?<=[a-z])(?:\d+|v\d|prod|production|staging|stage|dev|test|live|old|new|base|value|plain|"
+    r"b64|base64|hex|confirm|confirmation|again|primary|secondary|backup|default|main)\Z"
+)
+_HOLDS = (
+    r"(?P<password>passw(?:or)?d|passwords?hash|passphrase|pwd|passcode|mnemonic|seedphrase|recoveryphrase|"
+    r"(?:db|database|user|admin|root|mysql|postgres|pg|redis|smtp|mail|email|ftp|ssh|mongo|sql|ldap|"
+    r"login|sudo|proxy|require|store|key|ks|become|wifi|http|imap|mqtt|vnc|svc|service)pass|"
+    r"(?:bind|root|user|admin|db|key|input|owner)pw|\Apsk|(?:wpa|wifi|pre)_?psk|presharedkey|masterauth|"
+    r"passwort|kennwort|motdepasse|palavrapasse|passord|\Amdp|contrasen(?:y?a|ha)|senha|wachtwoord|wagwoord|"
+    r"\Ahaslo|(?:\A|_)sifre|losenord|adgangskode|salasana|\Aheslo|jelszo|matkhau|katasandi|lozinka|"
+    r"\Aparool|slaptazodis|\Ageslo|kodeord|lykilord|zaporka|pasahitza)\Z"
+    r"|(?P<token>token|jwt|bearer)\Z"
+    r"|(?P<secret>secret)\Z"
+    r"|(?P<key>(?:api|app|application|secret|private|access|encryption|encrypt|signing|sign|master|account|"
+    r"storage|auth|service|license|licence|ssh|client|shared|session|webhook|deploy|crypt|consumer|"
+    r"subscription|admin|cipher|aes|hmac|jwt|integration|write|ingest|openai|anthropic|stripe|"
+    r"google|azure|aws|datadog|sendgrid|gemini|groq|mistral|cohere)key)\Z"
+    r"|(?P<authorization>authorization|xauth)\Z"
+    r"|(?P<cookie>cookie|cookies)\Z"
+)
+_ASIDE = (
+    r"(?:next|page|continuation|sync|cursor|start|end|special|eos|bos|pad|unk|mask|sep|cls|stop|first|"
+    r"last|current|prev|previous|cancellation|cancel|abort|lexer|parse|parser|syntax|design|input|output|num|"
+    r"max|min|total|per|each|of|by|is|has|no|the|a|any|this|cached|peek|keyword|string|operator|punctuation|"
+    r"comment|identifier|ast|css|id|quote|delimiter|reset|resume|change|invalid|missing|wrong|forgot|show|"
+    r"hide|toggle|check|validate|verify|require|requires|needs|use|using|open|close)"
+)
+_ASKED = r"(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs|use|ask|prompt)"
+# Whole words only: `isPassword` and `a_token` hold none, but `REDIS_PASSWORD` and `GITEA_TOKEN` do.
+_SPARED = (
+    rf"(?:\A|_)(?:{_ASIDE}_?){{1,3}}token(?:_|\Z)|(?:\A|_){_ASKED}_?(?:password|secret|token|api_?key)\Z"
+    r"|(?:\A|_)public(?:_[a-z0-9_]*)?key\Z|(?:\A|_)(?:primary|foreign|sort|cache|map|dict)_?key\Z"
+    r"|(?:\A|_)(?:idempotency|unpkg|json_?web)_?(?:key|token)\Z"
+)
+_DOUBTFUL = (
+    r"(?:\A|_)(?:(?P<password>pass|pw|passe|passwords|clave|parola|credentials?|creds?)"
+    r"|(?P<secret>secrets)|(?P<token>(?:api_|auth_|access_|refresh_)?tokens)|(?P<key>(?:api|secret|private)_?keys))"
+    r"(?:_?\d{1,2})?\Z"
+)
+_HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+"
+_NAME_MAX = 120
+_NAMES_CACHED = 1_024
+"""Names whose rule is cached; the keys of payloads are few."""
+_REFERENCE_MAX = 400
+_REFERENCE = (
+    r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\(.*|\$\{\{.*\}\}"
+    r"|%\w+%|%\(\w+\)s|%[a-z]|\{\{.*\}\}|\{[A-Za-z_][\w.!:\[\]'\" ()]*\}|\{\}|<[^<>]*>|\[[A-Za-z _-]*\]"
+    r"|[*•.…#?_\s-]+|[xX]{3,}|!(?:[A-Z]\w*|secret)[ \t].*|\*\w+|\$_[A-Z]+\[.*|#[0-9a-fA-F]{3,8};?"
+    r"|\.[*+].*|\.{1,2}/[\w./-]*|/(?:run|etc|var|home|opt|tmp|usr)/[\w./-]*"
+    r"|(?i:none|null|nil|undefined|true|false|yes|no|required|optional|n/?a|\[?(?:redacted|hidden|masked|filtered)\]?"
+    r"|empty|unset|missing|omitted|todo|fixme|placeholder|bearer|basic|string|str|bytes|text|number|secretstr"
+    r"|boolean|bool|int|any|object|replace[-_ ]?me|(?:(?:insert|enter|put)[-_ ])?your[-_ ][a-z_ -]+)"
+)
+_SIGNS = frozenset("!@#$%^&*?+~=")
+_LIKELY_MIN = 5
+_PLURAL_MIN = 12
+_WORD_MAX = 60
+_PLAIN_MIN = 6
+_OUTCOMES = frozenset(
+    [
+        "passed",
+        "failed",
+        "skipped",
+        "success",
+        "include",
+        "omit",
+        "same-origin",
+        "default",
+        "enabled",
+    ]
+)
+_HARMLESS = (
+    # A date, a version, a size, an algorithm, a path, an address, a call, an expression.
+    r"(?i)\d{4}-\d\d-\d\d.*|v?\d+(?:\.\d+)+[\w.-]*|\d+(?:[a-z]{1,3}|%)|(?:[./~]|[a-z]:\\).*"
+    r"|(?:[a-z]+://|mailto:)[^:@]*|[a-z_][\w.]*\(.*|(?:\^|~|>=?|<=?)\s?\d.*"
+    r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso)[-_]?\d+\w{0,12}"
+    r"|[a-z]{2}-[a-z]+-\d"
+)
+
+
+def secret_rule(name: str) -> str | None:
+    """Return the rule by which this name holds a secret: `password`, `token`, …; None if it does not.
+
+    >>> secret_rule("clientSecret"), secret_rule("token_count")
+    ('secret', None)
+    """
+    return _find_rule(name[-_NAME_MAX:])
+
+
+@functools.lru_cache(maxsize=_NAMES_CACHED)
+def _find_rule(name: str) -> str | None:
+    if name == "_auth":  # .npmrc
+        return "secret"
+    if not name.isascii():
+        return "password" if name.strip(" \"'*_:").lower() in FOREIGN_PASSWORDS else None
+    bare = squashed(name)
+    if not any(word in bare for word in NAMING_WORDS):
+        return None
+    secret = compile_regex(_HOLDS)
+    found = secret.search(bare) or secret.search(compile_regex(_SUFFIX).sub("", bare))
+    if found is None or found.lastgroup is None or compile_regex(_SPARED).search(_split_name(name)):
+        return None
+    return "api-key" if found.lastgroup == "key" else found.lastgroup
+
+
+def _split_name(name: str) -> str:
+    """The words of a name in lower case: `apiKey` is `api_key`."""
+    return compile_regex(_HUMP).sub("_", name).lower().strip("_")
+
+
+@functools.lru_cache(maxsize=_NAMES_CACHED)
+def doubtful_rule(name: str) -> str | None:
+    """Return the rule by which this name holds a secret if its value looks like one: `pass`, `credentials`."""
+    found = compile_regex(_DOUBTFUL).search(_split_name(name[-_NAME_MAX:]))
+    if found is None or found.lastgroup is None:
+        return None
+    return "api-key" if found.lastgroup == "key" else found.lastgroup
+
+
+def is_secret_under(name: str, value: str) -> bool:
+    """Whether the quoted value of a doubtful name is a secret."""
+    bare = value.strip()
+    if name.lower().endswith(("tokens", "keys", "secrets")):
+        return len(bare) >= _PLURAL_MIN and is_likely_secret(bare)
+    if bare.isalpha() and bare.isascii() and bare.islower():
+        return len(bare) >= _PLAIN_MIN and bare not in _OUTCOMES and not is_naming(bare)
+    return is_likely_secret(bare)
+
+
+def is_likely_secret(value: str) -> bool:
+    """Whether a word looks like a password or a token by itself: letters with digits or signs, no reference."""
+    if len(value) < _LIKELY_MIN or value[0] == "-" or is_reference(value):
+        return False
+    if any(c.isspace() for c in value):
+        return False
+    letters, digits = any(c.isalpha() for c in value), any(c.isdigit() for c in value)
+    if not letters or not (digits or not _SIGNS.isdisjoint(value)):
+        return False
+    return not compile_regex(_HARMLESS).fullmatch(value) and not is_naming(value)
+
+
+def is_naming(word: str) -> bool:
+    """Whether a word is itself a name for secrets: `password`, `Passwort`, `API_KEY`."""
+    bare = word.strip(" *_:`\"'")
+    if len(bare) > _WORD_MAX or compile_regex(r"\d[A-Za-z]").search(bare):
+        return False  # drawn characters may end with `Pw`
+    return secret_rule(bare) is not None or doubtful_rule(bare) is not None
+
+
+def is_label(name: str, value: str) -> bool:
+    """Whether a value is the word for people that a name stands for: `"password": "Passwort"`."""
+    if squashed(value) == squashed(name):
+        return bool(squashed(value)) or value == name
+    is_word = value[:1].isupper() or not value.isascii()
+    rule = secret_rule(name) or doubtful_rule(name)
+    return is_word and is_naming(value) and rule in {secret_rule(value), doubtful_rule(value)}
+
+
+def squashed(name: str) -> str:
+    """The name in lower case without what joins its words: `x-api-key` is `xapikey`."""
+    return compile_regex(_SQUASH).sub("", name.lower())
+
+
+def is_reference(value: str) -> bool:
+    """Whether a value only points at a secret, or stands where one would be."""
+    bare = value.strip()
+    if not bare or not compile_regex(PLACEHOLDER).sub("", bare):
+        return True
+    return len(bare) <= _REFERENCE_MAX and compile_regex(_REFERENCE).fullmatch(bare) is not None
+
+
+def is_working_directory(name: str, value: str) -> bool:
+    """Whether this is a shell's `PWD=/home/dev`, not a password."""
+    return name.lower() in {"pwd", "oldpwd"} and value[:1] in {"/", "~", ".", "$"}
