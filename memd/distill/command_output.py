@@ -1,5 +1,6 @@
 """Classify shell commands and find the error line and the stack frames in their output. Pure."""
 
+import functools
 import re
 from dataclasses import dataclass
 
@@ -17,9 +18,10 @@ _ERROR_LINES = tuple(
         r"^(?:.*?:[ \t]*)?(panic: .+|thread '.*' panicked at .*)$",
         r"^(error\[E\d+\]: .+)$",
         r"^(\S+?[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error:? .+)$",
-        r"^(\S+\.\w+:\d+:\d+: [A-Z]+\d+ .+)$",
+        r"^(\S+\.\w+:\d+:\d+: \S.+)$",
         r"^((?:FAILED|ERROR) \S+(?:::| - ).*)$",
-        r"^(--- FAIL: .+)$",
+        r"^[ \t]*(--- FAIL: .+)$",
+        r"^(FAIL[ \t]+\S+ \[\w+ failed\])$",
         r"^((?:FAIL|ERROR): .+)$",
         r"^[ \t]*((?:npm ERR!|npm error|make(?:\[\d+\])?: \*\*\*) .+)$",
         r"^(Assertion failed.*|Segmentation fault.*|.*\bundefined reference to .+)$",
@@ -31,12 +33,54 @@ _ERROR_LINES = tuple(
 _GENERAL_RANK = len(_ERROR_LINES) - 1
 """Rank of the last pattern, which finds a line to show but is no signature: any program may print it."""
 _UNINFORMATIVE_LINE = re.compile(
-    r"^(?:Exit code \d+|\s*[-=~^_*#\s]*|Ran \d+ tests? in .*|FAILED \(.*\))$"
+    r"^(?:Exit code \d+|\s*[-=~^_*#\s]*|Ran \d+ tests? in .*|FAILED \(.*\)|FAIL|\[[\w:./-]+\] ERROR task failed"
+    r"|\[[\w:./-]+\] Finished in .*|Dropped refs/stash@.*|\* \w+: \d+|ok[ \t]+\S+[ \t].*|\?[ \t]+\S+[ \t]+\[no test files\]|\d+ issues:)$"
 )
 _FAILURE_REPORT = re.compile(
-    r"^FAILED \(|^Traceback \(most recent call last\):|^=+ .*\b\d+ (?:failed|error)|^--- FAIL: "
-    r"|^error: could not compile|^npm (?:ERR!|error) |^Tests:\s+\d+ failed|^[ \t]+\d+ failing\b|^BUILD FAILED"
-    r"|^Found \d+ errors? in |^FAILED \S+::|^test result: FAILED",
+    r"^FAILED \(|^Traceback \(most recent call last\):|^=+ .*\b[1-9]\d* (?:failed|error)|^[ \t]*--- FAIL: "
+    r"|^error: could not compile|^npm (?:ERR!|error) |^[ \t]*Tests:?[ \t].*?\b[1-9]\d* failed|^[ \t]+[1-9]\d* failing\b|^BUILD FAIL"
+    r"|^Found [1-9]\d* errors?\b|^FAILED \S+::|^test result: FAILED|^[1-9]\d* failed\b|^FAIL(?:[ \t]|$)|^FAILURES!"
+    r"|\b\d+ (?:tests?|examples?|doctests?), [1-9]\d* (?:failures?|errors?)\b|^Failed![ \t]+- |^[ \t]*✖ [1-9]\d* problems? \([1-9]"
+    r"|^# fail [1-9]|\b[1-9]\d* tests failed out of\b|^[ \t]*[1-9]\d* fail$|^error: Recipe |^make(?:\[\d+\])?: \*\*\* ",
+    re.MULTILINE,
+)
+_PASS_REPORT = re.compile(
+    r"^(?:=+ )?(?:.*, )?[1-9]\d* passed\b.*|^Ran [1-9]\d* tests? in [^\n]*\n\s*^OK\b|^ok[ \t]+\S+(?![^\n]*\[no tests)|^[ \t]*--- PASS: |^test result: ok\. [1-9]"
+    r"|^[ \t]*Tests:?[ \t].*?\b[1-9]\d* passed|^[ \t]*[1-9]\d* passing\b|\b[1-9]\d* (?:tests?|examples?), 0 failures\b|^OK \([1-9]"
+    r"|^Passed![ \t]+- |^BUILD SUCCESS|^Success: no issues found|^All checks passed!|\bAll tests passed\b|^0 issues\.|^# pass [1-9]"
+    r"|^100% tests passed|^[ \t]*[1-9]\d* pass$|^ok \| [1-9]|^[ \t]*Finished (?:`|dev|release|test)|^Compiled successfully|^Build succeeded|^No errors found"
+    r"|^Executed [1-9]\d* tests?, with 0 failures|^✓ built in|^(?:Successfully built|No changes\.|Plan: \d)|^0 errors, |^\S+: OK$|^[1-9]\d* files? would be left unchanged",
+    re.MULTILINE,
+)
+_RAN_NOTHING = re.compile(
+    r"^(?:=+ )?(?:no tests ran|\d+ deselected)\b|^collected 0 items|^Ran 0 tests|^No tests? (?:found|files? found|executed|to run)|^No test files? found"
+    r"|^\?[ \t]+\S+[ \t]+\[no test files\]|^testing: warning: no tests to run|\[no tests to run\]|^0 examples, 0 failures|^[ \t]*0 passing\b|^[ \t]*Tests:?[ \t]{1,20}0 total"
+    r"|^No tests executed!|^NO TESTS RAN|^0 tests?, 0 failures|\b0 tests? (?:collected|ran|run|executed|found)\b|^(?:=+ )?[\d, skippedxfailorn]*\d (?:skipped|xfailed|xpassed)\b[^\n]* in [\d.]+s"
+    r"|^No test is available|^There are no tests|^test result: ok\. 0 passed|^# tests 0$|^running 0 tests|^Executed 0 tests|^1\.\.0\b"
+    r"|^[ \t]*Tests:?[ \t](?:[\d, |\t]+(?:skipped|todo))+(?:,? \d+ total|[ \t]+\(\d+\))?[ \t]*$|^make(?:\[\d+\])?: (?:Nothing to be done for|'\S+' is up to date)",
+    re.MULTILINE | re.IGNORECASE,
+)
+_RAN_COUNTS = (
+    re.compile(r"^Ran (\d+) tests? in ", re.MULTILINE),
+    re.compile(r"^[ \t]*Tests:?[ \t].*?(\d+) total", re.MULTILINE),
+    re.compile(r"^[ \t]*Tests[ \t][^\n(]*\((\d+)\)", re.MULTILINE),
+    re.compile(r"^(\d+) (?:tests?|examples?), \d+ failures?", re.MULTILINE),
+    re.compile(r"^Executed (\d+) tests?, with", re.MULTILINE),
+    re.compile(r"^# tests (\d+)$", re.MULTILINE),
+)
+_RAN_PARTS = re.compile(r"\b(\d+) (passed|failed)\b")
+_SUMMARY_LINE = re.compile(
+    r"^(?:=+ )?(?:\d+ \w+, )*\d+ (?:passed|failed)\b.*$|^test result: .*$", re.MULTILINE
+)
+_SKIPPED_COUNT = re.compile(
+    r"\b([1-9]\d*) (?:skipped|xfailed|pending|ignored|todo)\b|\bskipped=([1-9]\d*)|\bexpected failures=([1-9]\d*)"
+)
+_STOPPED_EARLY = re.compile(
+    r"stopping after \d+ fail|! Interrupted|\bfail(?:ed)? fast\b|\berrors? during collection\b",
+    re.IGNORECASE,
+)
+_WRONG_PLACE = re.compile(
+    r"^.*\bcd:(?:\d+:| line \d+:)? .*(?:[Nn]o such file or directory|not a directory)|^.*\bcd: can't cd to |^stat \S+: directory not found",
     re.MULTILINE,
 )
 _STACK_FRAME = re.compile(
@@ -53,7 +97,7 @@ _LIBRARY_PATH = re.compile(
 _CHECK_COMMAND = re.compile(
     r"\b(?:pytest|unittest|tox|nox|doctest|coverage|mypy|pyright|ruff|flake8|pylint|black|isort|jest|vitest|mocha"
     r"|ava|eslint|prettier|tsc|playwright|cypress|rspec|rubocop|phpunit|phpstan|gradlew?|mvnw?|ctest|cmake|ninja"
-    r"|bazel|rustc|clippy|gcc|g\+\+|clang|javac|swiftc|kotlinc|shellcheck|hadolint|dotnet|make)\b"
+    r"|bazel|mise|rustc|clippy|gcc|g\+\+|clang|javac|swiftc|kotlinc|shellcheck|hadolint|dotnet|make)\b"
     r"|\b(?:npm|pnpm|yarn|bun|deno|cargo|go|swift|mix|zig|flutter|uv|poetry|hatch|pdm|rye)\s+(?:run\s+|exec\s+)?"
     r"(?:test|build|lint|check|start|run|vet|typecheck|type-check|compile|ci|bench|e2e|dev)\b"
     r"|\b(?:python[\d.]*|node|ruby|perl|php|deno|bun|bash|sh|java)\s+\S"
@@ -73,11 +117,6 @@ _LEADING_ASSIGNMENTS = re.compile(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
 _TRAILING_PIPES = re.compile(
     r"(?:\s*\d?>&\d|\s*2>\s*/dev/null|\s*\|\s*(?:tail|head|tee|cat)\b[^|;&]*|\s*;\s*echo\b[^;]*|\s*\|\|\s*true)+\s*$"
 )  # fmt: skip
-_RUNNER_PREFIX = re.compile(
-    r"^(?:(?:uv|poetry|hatch|pdm|rye|pipenv) run|npx|python[\d.]* -m|bunx|sudo|time|timeout \d+)\s+"
-)
-
-_TOOLS_WITHOUT_SUBCOMMANDS = frozenset({"pytest", "make", "tox", "nox", "mypy", "ruff"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +133,17 @@ class CommandError:
 
 def read_error(output: str) -> CommandError:
     """The complaint in a failed command's output."""
-    # Error lines are shorter; patterns would take minutes on minified code.
-    output = "\n".join(line[:_LINE_READ_CHARACTERS] for line in output.split("\n"))
+    output = _cut_lines(output)
     line, has_signature = _find_error_line(output)
     files = [next(part for part in match if part) for match in _STACK_FRAME.findall(output)]
     own = [path for path in reversed(files) if not _LIBRARY_PATH.search(path)]
     return CommandError(one_line(line, LINE_CHARACTERS), unique(own)[:_FILES_MAX], has_signature)
+
+
+@functools.lru_cache(maxsize=16)
+def _cut_lines(output: str) -> str:
+    """The output with short lines: what it tells is in them, and patterns would take minutes on minified code."""
+    return "\n".join(line[:_LINE_READ_CHARACTERS] for line in output.split("\n"))
 
 
 def _find_error_line(output: str) -> tuple[str, bool]:
@@ -111,9 +155,73 @@ def _find_error_line(output: str) -> tuple[str, bool]:
     return (lines[-1] if lines else ""), False
 
 
+def ran_nowhere(output: str) -> bool:
+    """Whether a command failed only because its directory is not there."""
+    output = _cut_lines(output)
+    return _WRONG_PLACE.search(output) is not None
+
+
 def shows_failure(output: str) -> bool:
     """Whether the output of a check says that it failed, whatever its exit code."""
+    output = _cut_lines(output)
     return _FAILURE_REPORT.search(output) is not None
+
+
+def shows_error(output: str) -> bool:
+    """Whether the output has an exception, a compiler's error or a failed test; a warning is none."""
+    error = read_error(output)
+    return error.has_signature and re.search(r"Warning\b", error.line) is None
+
+
+def shows_pass(output: str) -> bool:
+    """Whether the output itself says that a check ran something and found nothing wrong."""
+    output = _cut_lines(output)
+    return _PASS_REPORT.search(output) is not None and not shows_failure(output)
+
+
+def ran_nothing(output: str) -> bool:
+    """Whether the output says that no test ran, such as `collected 0 items` or `3 skipped`."""
+    output = _cut_lines(output)
+    return _RAN_NOTHING.search(output) is not None and _PASS_REPORT.search(output) is None
+
+
+def count_tests(output: str) -> int | None:
+    """How many tests ran (not those that were skipped); None if the output does not say, or a run stopped early."""
+    output = _cut_lines(output)
+    if _STOPPED_EARLY.search(output):
+        return None
+    for pattern in _RAN_COUNTS:
+        if found := pattern.findall(output):
+            return max(sum(map(int, found)) - _count_skipped(output), 0)
+    lines = [line for line in _SUMMARY_LINE.findall(output) if "passed" in line or "failed" in line]
+    counts = [int(number) for line in lines for number, _ in _RAN_PARTS.findall(line)]
+    return sum(counts) if counts else None
+
+
+def _count_skipped(output: str) -> int:
+    return sum(int(next(filter(None, groups))) for groups in _SKIPPED_COUNT.findall(output))
+
+
+_FAILED_TEST = re.compile(
+    r"^(?:FAILED|ERROR) (?P<path>[^\s:]+)::(?P<id>\S+)|^[ \t]*--- FAIL: (?P<go>[^\s/]+)|^(?:FAIL|ERROR): (?P<unittest>\w+) \("
+    r"|^test (?P<rust>\S+) \.\.\. FAILED|^_{3,} (?P<pytest>[\w.\[\]-]+) _{3,}|^[ \t]*(?:●|✗|✖|×|✕) (?P<jest>\S.*)$",
+    re.MULTILINE,
+)
+
+
+def names_failed_tests(output: str) -> bool:
+    """Whether the output of a failed run says which tests failed."""
+    output = _cut_lines(output)
+    return _FAILED_TEST.search(output) is not None
+
+
+def failed_tests_of(output: str, path: str) -> list[str]:
+    """The names of the tests in this file that failed, as far as the output says."""
+    return [
+        match["id"].split("::")[-1].partition("[")[0]
+        for match in _FAILED_TEST.finditer(output)
+        if match["path"] and (path == match["path"] or path.endswith("/" + match["path"]))
+    ]
 
 
 def normalize_command(command: str) -> str:
@@ -121,17 +229,6 @@ def normalize_command(command: str) -> str:
     text = " ".join(command.split())
     text = _LEADING_ASSIGNMENTS.sub("", _LEADING_SETUP.sub("", text))
     return _TRAILING_PIPES.sub("", text).strip() or text
-
-
-def find_tool(command: str) -> str:
-    """What a check runs, without its arguments: `pytest -x tests/a.py` is `pytest`; else empty."""
-    text = normalize_command(command)
-    if not is_check(text):
-        return ""
-    bare = _RUNNER_PREFIX.sub("", text)
-    names = [word for word in bare.split()[:3] if re.fullmatch(r"[A-Za-z][\w:-]*", word)]
-    is_bare_tool = bare != text or bare.split()[0] in _TOOLS_WITHOUT_SUBCOMMANDS
-    return " ".join(names[:1] if is_bare_tool else names[:2]) if names else ""
 
 
 def is_check(command: str) -> bool:

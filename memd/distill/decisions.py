@@ -9,11 +9,15 @@ stems, so that two decisions can be compared.
 """
 
 import functools
+import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.distill import sentences
 from memd.distill.episodes import EpisodeContext, Story, Utterance
+from memd.distill.speech import assertions, decision_clauses, own_words, verbs
 from memd.models import Draft, Kind, Reversal, Source
 from memd.text import content_stems, is_stop_word, one_line, stem, terms, unique, words
 
@@ -114,12 +118,6 @@ _DECISIONS_MAX = 8
 _WE = r"(?:we|i|the team)(?:'ve|'d| have| had)?(?: (?:now|finally|just|both|all|already|therefore|also))?"
 _CHOSE = (
     r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
-)
-_VERSUS = r"\b(?:rather than|instead of|in place of|over|in favou?r of)\b"
-_UNDECIDED = re.compile(
-    r"\b(?:if|unless|until|whether|once|in case|suppose|assuming) (?:we|you|i|it|they|the)\b"
-    r"|\b(?:haven't|have not|hasn't|not yet|didn't|did not|yet to|should we|could|might|maybe|perhaps|undecided)\b",
-    re.IGNORECASE,
 )
 _HEADLINE_LEADS = (
     re.compile(r"^.*?\bdecision(?: (?:is|was))?\s*(?:[:–—]|-(?= ))\s*", re.IGNORECASE),
@@ -231,40 +229,6 @@ def _find_given_up(statement: str) -> Stems:
 
 
 @dataclass(frozen=True, slots=True)
-class _DecisionRule:
-    name: str
-    pattern: re.Pattern[str]
-    user: float
-    """Confidence if the user says so."""
-    assistant: float
-    """The same for the agent; 0: it is no decision from the agent's mouth."""
-
-
-def _make_rule(name: str, pattern: str, user: float, assistant: float) -> _DecisionRule:
-    return _DecisionRule(f"decision:{name}", re.compile(pattern, re.IGNORECASE), user, assistant)
-
-
-_RULES = (
-    _make_rule("stated", r"\bdecision(?: (?:is|was))?\s*[:–—]\s*\S|\bdecision - \S", 0.9, 0.8),  # dashes as people type them
-    _make_rule("changed-mind", rf"\b{_WE} chang(?:ed?|ing) (?:our|my) minds?\b", 0.85, 0.0),
-    _make_rule("decided", rf"\b{_WE} (?:decided|agreed) (?:to|on|that|against|not|for)\b", 0.85, 0.7),
-    _make_rule("chose", rf"\b{_WE}(?:'re| are)? {_CHOSE}\b.*?(?:{_VERSUS}|\bbecause\b)", 0.85, 0.75),
-    _make_rule("chose", rf"\b(?:we|the team)(?:'ve| have|'re| are)? {_CHOSE}\b", 0.75, 0.0),
-    _make_rule("no-longer", r"\bwe(?:'re| are)? no longer (?:use|using|keep|store|run|want|support|need)\b", 0.8, 0.0),
-    _make_rule(
-        "switched",
-        r"\b(?:we(?:'re| are|'ve| have|'ll| will)?|let'?s)(?: now)? (?:switch|mov|migrat|go)\w*\b.{1,120}?"
-        r"\b(?:from\b.{1,80}\bto|back to|over to)\b",
-        0.75, 0.0,
-    ),
-    _make_rule("rather-than", rf"\b(?:we|i)(?:'ll| will)?(?: now| always)? (?:keep|use|stay|stick|store|go|run|put|build|write)\b.*?"
-          rf"(?:{_VERSUS}|, not\b)", 0.7, 0.0),
-    _make_rule("rather-than", r"\b(?:rather than|instead of)\b.{1,200}\b(?:because|since)\b", 0.7, 0.6),
-    _make_rule("going-with", r"(?:^|[,;:]\s*|\b(?:ok|okay|so|then|and)\s+)let'?s (?:go with|stick (?:with|to)|settle on|stay with)\b", 0.65, 0.0),
-)  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
 class DecisionStatement:
     """A sentence that decides something."""
 
@@ -287,27 +251,47 @@ class DecisionStatement:
 
 
 def find_statements(story: Story) -> list[DecisionStatement]:
-    """Every sentence of the user and the agent that decides something, in order."""
-    found = []
-    for said in (*story.prompts, *story.answers):
-        split = sentences.split_sentences(sentences.extract_own_words(said.text))
-        for sentence, following in zip(split, [*split[1:], ""], strict=False):
-            if rule := _match_rule(sentence, is_users=said.speaker == "User"):
-                confidence = rule.user if said.speaker == "User" else rule.assistant
-                text = f"{sentence} {following}" if _GIVES_REASON.match(following) else sentence
-                found.append(DecisionStatement(sentence, text, said, rule.name, confidence))
-    return found
+    """Every sentence of the user and the agent that decides something, in order.
+
+    What the agent decides counts in work that it was given. Elsewhere, and where it does not say so in the
+    first person, only what repeats the user's own decision does: an answer retells what others decided.
+    """
+    stated = [found for said in story.prompts for found, _ in _find_in(said)]
+    is_work = _is_own_work(story)
+    answered = [pair for said in story.answers for pair in _find_in(said)]
+    return stated + [
+        found
+        for found, is_echo in answered
+        if (is_work and not is_echo) or any(_is_retold(found, other) for other in stated)
+    ]
 
 
-def _match_rule(sentence: str, *, is_users: bool) -> _DecisionRule | None:
-    if len(sentence) > sentences.SENTENCE_CHARACTERS or sentences.is_question(sentence):
-        return None
-    bare = sentences.blank_quotes(sentence)
-    for rule in _RULES:
-        if (rule.user if is_users else rule.assistant) and (match := rule.pattern.search(bare)):
-            is_open = _UNDECIDED.search(bare[: match.end()])
-            return None if is_open else rule
-    return None
+def _find_in(said: Utterance) -> Iterator[tuple[DecisionStatement, bool]]:
+    """Each sentence of an utterance that decides something, and whether it needs the user's word beside it."""
+    is_users = said.speaker == "User"
+    own = own_words.read_own_sentences(said.text)
+    following = dict(itertools.pairwise(own))
+    for sentence in assertions.select_assertions(own):
+        if rule := decision_clauses.find_decision(sentence, is_users=is_users):
+            after = following[sentence].text if sentence in following else ""
+            text = f"{sentence.text} {after}" if _GIVES_REASON.match(after) else sentence.text
+            confidence = rule.user if is_users else rule.assistant
+            found = DecisionStatement(sentence.text, text, said, rule.name, confidence)
+            yield found, rule.is_echo
+
+
+def _is_own_work(story: Story) -> bool:
+    """Whether the agent was given work, not a question or something to read."""
+    own = [s for said in story.prompts for s in own_words.read_own_sentences(said.text)]
+    if any(map(assertions.is_asked, own)) and not story.edits:
+        return False
+    orders = (next(iter(words(sentences.strip_politeness(s.said))), "").lower() for s in own)
+    return bool(story.edits) or any(verb in verbs.CONDUCT - verbs.READING for verb in orders)
+
+
+def _is_retold(statement: DecisionStatement, other: DecisionStatement) -> bool:
+    shared = len(statement.stems & other.stems)
+    return shared >= _RETOLD_SHARE * max(min(len(statement.stems), len(other.stems)), 1)
 
 
 def make_headline(statement: str) -> str:
@@ -347,19 +331,30 @@ def _compare_statements(statement: DecisionStatement, group: list[DecisionStatem
         shared = len(statement.stems & other.stems)
         share = shared / max(min(len(statement.stems), len(other.stems)), 1)
         enough = _RETOLD_SHARE if statement.is_users != other.is_users else _REPEATED_SHARE
-        best = max(best, share if share >= enough else 0.0)
+        if share >= enough and not _has_other_value(statement, other):
+            best = max(best, share)
     return best
 
 
+def _has_other_value(one: DecisionStatement, other: DecisionStatement) -> bool:
+    """Whether two statements give different values: both have a number, sign or name that the other lacks."""
+    found = compare(one.text, other.text).differences
+    return any(d.aspect in EXACT_ASPECTS and d.was and d.now for d in found)
+
+
 def _draft_group(number: int, group: list[DecisionStatement], context: EpisodeContext) -> Draft:
-    lead = max(group, key=lambda s: (s.rule == "decision:stated", s.is_users, len(s.text)))
+    # The user's own words lead, and what the agent makes of them decides nothing for the user.
+    lead = max(group, key=lambda s: (s.is_users, s.rule == "decision:stated", len(s.text)))
     ordered = [lead, *(s for s in group if s is not lead)]
+    stated = tuple(s.text for s in ordered if s.said.authority == lead.said.authority)
     body = "\n".join(unique(f"{s.said.speaker}: “{s.text}”" for s in ordered))
     body = sentences.clip(body, context.body_characters)
     return Draft(
         slot=f"decision/{number}", kind=Kind.DECISION, title=make_headline(lead.text), body=body,
         at=lead.said.at, rule=lead.rule,
-        sources=tuple(Source(s.said.event_id, sentences.clip_quote(s.text)) for s in ordered),
+        sources=tuple(
+            Source(s.said.event_id, sentences.clip_quote(s.text), s.said.authority) for s in ordered
+        ),
         confidence=max(s.confidence for s in group), quality=sentences.score_quality(body),
-        reversal=find_reversal(tuple(s.text for s in ordered)),
+        reversal=find_reversal(stated), authority=lead.said.authority,
     )  # fmt: skip

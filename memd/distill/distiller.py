@@ -17,8 +17,16 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import failures, preferences, turn
-from memd.distill.episodes import NOISE_KINDS, Episode, EpisodeContext, split_episodes, text_at
+from memd.distill import failures, reopening, turn
+from memd.distill.episodes import (
+    NOISE_KINDS,
+    Episode,
+    EpisodeContext,
+    find_project_key,
+    split_episodes,
+    text_at,
+)
+from memd.distill.speech import rule_clauses
 from memd.distill.transaction import EpisodePlan, write_episodes
 from memd.errors import MemdError
 from memd.import_graph import find_file_links
@@ -166,14 +174,16 @@ def _read_context(
     project = projects.project(tx, session.project_id)
     roots = (project.key if project else "", session.directory or "")
     prompts = (text_at(e.payload, "prompt") for ep in due for e in ep.events)
+    elsewhere = tuple(key for one in due if (key := find_project_key(one.events)))
     context = EpisodeContext(
         session_title=session.title or "",
         project_name=project.name if project else "",
-        roots=unique(root for root in roots if root.startswith("/")),
+        roots=unique(root for root in (*roots, *elsewhere) if root.startswith("/")),
         body_characters=request.body_characters,
         task_days=request.task_days,
+        disputes=reopening.read_disputes(tx, session.id),
     )
-    if any(preferences.may_state_rules(prompt) for prompt in prompts):
+    if any(rule_clauses.may_hold_rule(prompt) for prompt in prompts):
         said = events.command_descriptions(tx, session.project_id)
         context = replace(context, descriptions=said)
     return context
@@ -188,6 +198,8 @@ def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
             tuple(event.id for event in episode.events if event.id in due.pending),
             failures.find_passed_checks(episode.events, due.context),
             find_file_links(episode.events, due.known_files),
+            denials=failures.find_denials_of_earlier(episode.events, due.context),
+            project_key=find_project_key(episode.events),
         )
         for episode in due.episodes
     ]
@@ -260,9 +272,14 @@ class Distiller:
             raise
 
     async def _distil_pending(self, through: int | None) -> None:
-        for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
-            while await self._distil_batch(session_id, through):
-                await anyio.lowlevel.checkpoint()
+        while True:
+            disputed = self._outcomes["disputed"]
+            for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
+                while await self._distil_batch(session_id, through):
+                    await anyio.lowlevel.checkpoint()
+            if self._outcomes["disputed"] == disputed:
+                return
+            # The fixes that were disputed wait to be distilled again, maybe in a session that had its turn.
 
     async def _distil_batch(self, session_id: int, through: int | None) -> bool:
         """Distil one batch of one session and return whether there was one; the lock is released in between."""

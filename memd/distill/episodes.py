@@ -8,13 +8,14 @@ Clients change the shape of payloads between versions, so a field of an unexpect
 What memd itself returned or injected is left out here, so that no rule can see it.
 """
 
+import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from memd.distill.sentences import OWN_TAGS, strip_injected
-from memd.models import Event, EventKind
+from memd.models import ELSEWHERE, Authority, Event, EventKind
 from memd.text import unique
 
 EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
@@ -35,6 +36,9 @@ _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 _EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
 _OUTPUT_CHARACTERS = 40_000
+PROJECT_DIRECTORY = "/@project"
+"""Stands for the project's directory, whatever worktree a session is in."""
+_LEADING_CD = re.compile(r"\s*cd\s+([^\s;&|]+)\s*(?:&&|;|\n)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,12 @@ def split_episodes(events: Sequence[Event], now: int, idle_ms: int) -> list[Epis
         if any(event.kind not in NOISE_KINDS for event in group)
     ]
     return sorted(episodes, key=lambda episode: _time_key(episode.events[0]))
+
+
+def find_project_key(events: Sequence[Event]) -> str | None:
+    """The key of the project where an episode happened, if that is not its session's: where its prompt was given."""
+    telling = [event for event in events if event.kind is EventKind.PROMPT] or events
+    return next((key for e in telling if (key := text_at(e.payload, ELSEWHERE))), None)
 
 
 def is_compaction(event: Event) -> bool:
@@ -119,6 +129,9 @@ def _find_end(
     return "idle" if abs(now - max(e.at for e in group)) >= idle_ms else None
 
 
+_USER = "User"
+
+
 @dataclass(frozen=True, slots=True)
 class Utterance:
     """What one speaker says in one event."""
@@ -128,6 +141,11 @@ class Utterance:
     text: str
     speaker: str
     """`User`, `Assistant`, or the type of a subagent."""
+
+    @property
+    def authority(self) -> Authority:
+        """Whose word it is."""
+        return Authority.USER_PROMPT if self.speaker == _USER else Authority.AGENT_TEXT
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +160,12 @@ class ShellCommand:
     failed: bool
     """As the client reports it; see failures.py for commands whose exit code lies."""
     is_interrupted: bool = False
+    is_background: bool = False
+    """It was only started: the client did not wait for its end."""
+    directory: str = ""
+    """Where it began; below `PROJECT_DIRECTORY` if that is in the project."""
+    line: str = ""
+    """The command with `PROJECT_DIRECTORY` for the project's own, to be compared with other runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +178,17 @@ class FileEdit:
     old: str
     new: str
     is_whole_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dispute:
+    """What somebody said after an episode: one of its failures is not fixed. `at` is UTC milliseconds."""
+
+    failed_at: int
+    """The time of the failed command."""
+    at: int
+    speaker: str
+    quote: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +206,8 @@ class EpisodeContext:
     body_characters: int = 8_000
     task_days: int = 0
     """Days until a task expires; 0 for never."""
+    disputes: Mapping[str, tuple[Dispute, ...]] = field(default_factory=dict)
+    """Key of an episode → what was said later against its fixes."""
 
     def relative(self, path: str) -> str:
         """The path as a person of this project would write it."""
@@ -222,7 +259,9 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
             events, EventKind.SUBAGENT_STOP, "last_assistant_message", context
         ),
         compactions=_read_utterances(events, EventKind.COMPACT_END, "compact_summary", context),
-        commands=tuple(command for event in events if (command := _read_command(event))),
+        commands=tuple(
+            command for event in events if (command := read_command(event, context.roots))
+        ),
         edits=tuple(edit for event in events for edit in _read_edits(event)),
         reads=unique(path for event in events if (path := _find_read_path(event))),
         last_at=max((event.at for event in events), default=0),
@@ -251,12 +290,15 @@ def _read_utterances(
         text = strip_injected(text_at(event.payload, key), context.own_tags)
         if text:
             agent = text_at(event.payload, "agent_type") or "Assistant"
-            speaker = "User" if kind is EventKind.PROMPT else agent
+            if agent == _USER:
+                agent = "Assistant"  # a subagent of this name is not the user
+            speaker = _USER if kind is EventKind.PROMPT else agent
             found.append(Utterance(event.id, event.at, text, speaker))
     return tuple(found)
 
 
-def _read_command(event: Event) -> ShellCommand | None:
+def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
+    """The shell command of an event that tells how it ended; None for any other event."""
     command = text_at(event.payload, "tool_input", "command").strip()
     is_over = event.kind in (EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE)
     if event.tool not in ("Bash", "PowerShell") or not command or not is_over:
@@ -264,6 +306,7 @@ def _read_command(event: Event) -> ShellCommand | None:
     interrupted = _is_set(event.payload, "is_interrupt") or _is_set(
         event.payload.get("tool_response"), "interrupted"
     )
+    directory, line = _localize_command(text_at(event.payload, "cwd"), command, roots)
     return ShellCommand(
         event_id=event.id,
         at=event.at,
@@ -272,7 +315,24 @@ def _read_command(event: Event) -> ShellCommand | None:
         output=_read_output(event)[-_OUTPUT_CHARACTERS:],
         failed=event.kind is EventKind.TOOL_FAILURE,
         is_interrupted=interrupted,
+        is_background=_is_set(event.payload.get("tool_input"), "run_in_background"),
+        directory=directory,
+        line=line,
     )
+
+
+def _localize_command(cwd: str, command: str, roots: Sequence[str]) -> tuple[str, str]:
+    """(directory, line) with the project's own directories under one name, so that worktrees compare."""
+    if (moved := _LEADING_CD.match(command)) and not moved[1].startswith(("/", "~", "$", "-")):
+        # The client names the directory after the command; this is the one before it.
+        target = posixpath.normpath(moved[1].strip("'\""))
+        cwd = cwd.removesuffix("/" + target) if target != "." else cwd
+    directory = cwd or PROJECT_DIRECTORY
+    for root in sorted({r.rstrip("/") for r in roots if r.strip("/")}, key=len):
+        pattern = rf"(?<![\w./@-]){re.escape(root)}(?![\w.-])"
+        command = re.sub(pattern, PROJECT_DIRECTORY, command)
+        directory = re.sub(rf"^{re.escape(root)}(?=/|$)", PROJECT_DIRECTORY, directory)
+    return directory, command
 
 
 def _is_set(payload: Any, key: str) -> bool:

@@ -1,20 +1,25 @@
 """Failed commands, what fixed them, and checks that pass in a later turn. Pure.
 
-A failure and its fix are a chain: a check fails, something is changed, the same check passes. The failure
-causes the fix, the fix derives from the failure. An unfixed failure is remembered too, unless nothing can be
-learned from it, and stays open until the same check passes in a later turn.
+A failure and its fix are a chain: a check fails, something is changed, the same check or a wider one passes,
+and nobody says that it is still broken. A check that was skipped, removed or set aside proves nothing, and
+neither does a sentence. The failure causes the fix, the fix derives from the failure. An unfixed failure is
+remembered too, unless nothing can be learned from it, and stays open until such a check passes in a later turn.
 """
 
 import difflib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from memd.distill import command_output, episodes
+from memd.distill import checks, command_output, episodes
+from memd.distill.checks import Check
 from memd.distill.command_output import CommandError
-from memd.distill.episodes import EpisodeContext, FileEdit, ShellCommand, Story
+from memd.distill.disputes import Denial, find_story_denials
+from memd.distill.episodes import Dispute, EpisodeContext, FileEdit, ShellCommand, Story
+from memd.distill.run_outcome import is_failing, read_proven
 from memd.distill.sentences import clip, clip_quote, make_title, score_quality, split_sentences
-from memd.models import Draft, DraftEdge, EdgeType, Event, EventKind, Kind, Source, Summary
+from memd.distill.silencing import find_silencing
+from memd.models import Authority, Draft, DraftEdge, EdgeType, Event, Kind, Source, Summary
 from memd.text import content_stems, one_line, unique
 
 CHAINS_MAX = 8
@@ -29,13 +34,17 @@ _ASKS_FOR_FIX = re.compile(
     r"|(?:does|do|is|are|did)(?: not|n't)|can(?: not|'t|not)|won't|no longer works?)\b",
     re.IGNORECASE,
 )
-_STATES_FIX = re.compile(
-    r"\b(?:fixed|fixes|resolved|resolves|the fix|now (?:works|passes|passing)|no longer (?:fails|crashes|raises))\b",
-    re.IGNORECASE,
-)
+_ABOUT_CHARACTERS = 2_000
+"""Of an output or a change, whose words tell what a failure is about."""
 _COMMAND_CHARACTERS = 300
 """Characters of a command in a failure's body."""
-_FAILED_COMMAND = re.compile(r"`(.+?)`(?: \(.*\))? failed: ")
+SAME_COMMAND = "same-command"
+WIDER_COMMAND = "wider-command"
+UNMENDED = "unmended"
+SILENCED = "silenced"
+SUPPRESSED = "suppressed"
+DISPUTED = "disputed"
+_PROVEN = frozenset({SAME_COMMAND, WIDER_COMMAND})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,26 +58,26 @@ class FailureChain:
     steps: tuple[ShellCommand, ...]
     """Commands in between that did something, such as installing a package."""
     rule: str
-    """`same-command`, `same-tool`, `stated-fix` or `unmended`."""
+    """`same-command`, `wider-command`, `unmended`, `silenced`, `suppressed` or `disputed`."""
+    objection: str = ""
+    """Why the pass proves nothing, as a sentence."""
 
     @property
     def is_mended(self) -> bool:
-        """Whether something was changed that made it pass."""
-        return self.rule != "unmended" and bool(self.edits or self.steps)
+        """Whether something was changed that is proven to have made it pass."""
+        return self.rule in _PROVEN and bool(self.edits or self.steps)
 
-
-def is_failing(command: ShellCommand) -> bool:
-    """Whether the command failed, even if a pipe swallowed its exit code."""
-    if command.is_interrupted:
-        return False
-    return command.failed or (
-        command_output.is_check(command.command) and command_output.shows_failure(command.output)
-    )
+    @property
+    def stems(self) -> frozenset[str]:
+        """What it is about."""
+        runs = (f"{run.command} {run.output[-_ABOUT_CHARACTERS:]}" for run in self.failures)
+        changes = (f"{edit.path} {edit.new[:_ABOUT_CHARACTERS]}" for edit in self.edits)
+        return frozenset(content_stems(" ".join((*runs, *changes))))
 
 
 def is_worth_remembering(command: ShellCommand) -> bool:
     """Whether something can be learned from this failure: a check failed, or the error has a signature."""
-    if command_output.is_read_only(command.command):
+    if command_output.is_read_only(command.command) or command_output.ran_nowhere(command.output):
         return False
     return (
         command_output.is_check(command.command)
@@ -76,34 +85,104 @@ def is_worth_remembering(command: ShellCommand) -> bool:
     )
 
 
-def find_chains(story: Story) -> list[FailureChain]:
-    """The failures of an episode, each with what followed, in order of the first failure."""
-    failing: dict[str, list[ShellCommand]] = {}
-    closed: list[tuple[list[ShellCommand], ShellCommand | None, str]] = []
+@dataclass(slots=True)
+class _OpenCheck:
+    """A check that failed and has not passed yet."""
+
+    failures: list[ShellCommand]
+    waiting: set[Check]
+    """Those of the line that have to pass."""
+    objection: tuple[str, str] = ("", "")
+    """(rule, sentence) of the last pass that proved nothing."""
+
+
+def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureChain]:
+    """The failures of an episode, each with what followed, in order of the first failure.
+
+    `disputes` is what was said of them after the episode.
+    """
+    waiting: list[_OpenCheck] = []
+    chains: list[FailureChain] = []
     for command in story.commands:
-        name = command_output.normalize_command(command.command)
         if is_failing(command):
             if is_worth_remembering(command):
-                failing.setdefault(name, []).append(command)
-        elif not command.is_interrupted and (match := _match_failing(name, failing)):
-            closed.append((failing.pop(match[0]), command, match[1]))
-    closed.extend((failures, None, "") for failures in failing.values())
-    closed.sort(key=lambda item: (item[0][0].at, item[0][0].event_id))
-    return [_make_chain(story, *item) for item in closed[:CHAINS_MAX]]
+                _add_failure(waiting, command)
+        elif proven := read_proven(command):
+            chains.extend(_close_checks(story, waiting, command, proven))
+    chains = [_take_back(chain, waiting) for chain in chains]
+    chains.extend(
+        _make_chain(story, one.failures, None, one.objection[0] or UNMENDED, one.objection[1])
+        for one in waiting
+    )
+    chains.sort(key=lambda chain: (chain.failures[0].at, chain.failures[0].event_id))
+    return [_dispute(chain, story, disputes) for chain in chains[:CHAINS_MAX]]
 
 
-def _match_failing(name: str, failing: dict[str, list[ShellCommand]]) -> tuple[str, str] | None:
-    if name in failing:
-        return name, "same-command"
-    tool = command_output.find_tool(name)
-    for other in failing:
-        if tool and command_output.find_tool(other) == tool:
-            return other, "same-tool"
-    return None
+def _add_failure(waiting: list[_OpenCheck], command: ShellCommand) -> None:
+    failed = _list_failed(command)
+    for one in waiting:
+        if one.waiting == failed:
+            one.failures.append(command)
+            return
+    waiting.append(_OpenCheck([command], failed))
+
+
+def _list_failed(command: ShellCommand) -> set[Check]:
+    """What has to pass before this failure is mended: the checks of the line, else its commands."""
+    runs = checks.read_checks(command.line, command.directory)
+    runs = runs or checks.read_commands(command.line, command.directory)
+    return {check for check, _ in runs}
+
+
+def _close_checks(
+    story: Story, waiting: list[_OpenCheck], command: ShellCommand, proven: frozenset[Check]
+) -> list[FailureChain]:
+    """The chains that end with this run; what is silenced stays open."""
+    closed: list[_OpenCheck] = []
+    is_same = True
+    for one in list(waiting):
+        left = {check for check in one.waiting if not any(checks.covers(p, check) for p in proven)}
+        if left == one.waiting:
+            continue
+        rest = _make_chain(story, one.failures, command, SAME_COMMAND)
+        before = [
+            c
+            for c in story.commands
+            if rest.failures[0].event_id != c.event_id and _is_between(c, rest)
+        ]
+        silencing = find_silencing(rest.edits, before, one.failures, command)
+        if silencing:
+            rule = SUPPRESSED if silencing.is_suppression else SILENCED
+            one.objection = rule, f"It passed only because {silencing.reason}."
+            continue
+        is_same = is_same and all(
+            any(checks.covers(check, p) for check in one.waiting) for p in proven
+        )
+        one.waiting = left
+        if not left:
+            waiting.remove(one)
+            closed.append(one)
+    if not closed:
+        return []
+    failures = sorted((f for one in closed for f in one.failures), key=lambda f: (f.at, f.event_id))
+    return [_make_chain(story, failures, command, SAME_COMMAND if is_same else WIDER_COMMAND)]
+
+
+def _is_between(command: ShellCommand, chain: FailureChain) -> bool:
+    end = chain.passed
+    start = (chain.failures[0].at, chain.failures[0].event_id)
+    # The run itself may set the work aside: `git stash && pytest`.
+    return start < (command.at, command.event_id) and (
+        end is None or (command.at, command.event_id) <= (end.at, end.event_id)
+    )
 
 
 def _make_chain(
-    story: Story, failures: list[ShellCommand], passed: ShellCommand | None, rule: str
+    story: Story,
+    failures: Sequence[ShellCommand],
+    passed: ShellCommand | None,
+    rule: str,
+    objection: str = "",
 ) -> FailureChain:
     start = (failures[0].at, failures[0].event_id)
     end = (passed.at, passed.event_id) if passed else (story.last_at + 1, 0)
@@ -114,18 +193,57 @@ def _make_chain(
         if start < (c.at, c.event_id) < end
         and not is_failing(c)
         and not command_output.is_read_only(c.command)
-        and not command_output.is_check(c.command)
+        and not checks.read_checks(c.line, c.directory)
     )
-    if passed is None:
-        is_stated = bool(edits) and _STATES_FIX.search(story.answer) is not None
-        rule = "stated-fix" if is_stated else "unmended"
-    return FailureChain(tuple(failures), passed, edits, steps, rule)
+    return FailureChain(tuple(failures), passed, edits, steps, rule, objection)
 
 
-def draft_failures(story: Story, context: EpisodeContext) -> list[Draft]:
-    """A failure draft per error, and a fix draft per chain that was mended."""
+def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureChain:
+    """The chain, unless the same check fails with the same error at the end of the episode."""
+    lines = {command_output.read_error(run.output).line for run in chain.failures}
+    last = chain.passed
+    for one in waiting:
+        again = one.failures[-1]
+        if last and again.at >= last.at and command_output.read_error(again.output).line in lines:
+            return replace(chain, rule=DISPUTED, objection="It passed, and then it failed again.")
+    return chain
+
+
+def _dispute(chain: FailureChain, story: Story, disputes: Sequence[Dispute]) -> FailureChain:
+    """The chain, or why its pass does not count: the user or the agent says that it is still broken."""
+    passed = chain.passed
+    if passed is None or chain.rule not in _PROVEN:
+        return chain
+    about = chain.stems | frozenset(content_stems(story.prompt))
+    for said in find_story_denials(story):
+        if (
+            said.at >= passed.at
+            and said.event_id != passed.event_id
+            and said.concerns(about, chain.failures[0].command)
+        ):
+            who = "the user" if said.speaker == "User" else "the agent"
+            return replace(
+                chain, rule=DISPUTED, objection=f"It passed, but {who} said: “{said.quote}”"
+            )
+    times = {run.at for run in chain.failures}
+    for later in disputes:
+        if later.failed_at in times and later.at >= passed.at:
+            who = "the user" if later.speaker == "User" else "the agent"
+            return replace(
+                chain, rule=DISPUTED, objection=f"It passed, but {who} said later: “{later.quote}”"
+            )
+    return chain
+
+
+def draft_failures(
+    story: Story, context: EpisodeContext, disputes: Sequence[Dispute] = ()
+) -> list[Draft]:
+    """A failure draft per error, and a fix draft per chain that was mended.
+
+    A fix that was disputed afterwards becomes the change that it was.
+    """
     found: list[Draft] = []
-    for number, chain in enumerate(find_chains(story)):
+    for number, chain in enumerate(find_chains(story, disputes)):
         # The different errors of the chain, each with its first run.
         errors: dict[str, tuple[ShellCommand, CommandError]] = {}
         for command in chain.failures:
@@ -135,6 +253,8 @@ def draft_failures(story: Story, context: EpisodeContext) -> list[Draft]:
         found.extend(report.draft_failure(index) for index in range(len(report.errors)))
         if chain.is_mended:
             found.append(report.draft_fix())
+        elif chain.rule == DISPUTED and disputes and (chain.edits or chain.steps):
+            found.append(report.draft_attempt())
     return found
 
 
@@ -159,6 +279,8 @@ class _ChainReport:
             lines.append("While: " + make_title(self.story.prompt))
         if chain.is_mended:
             lines += ["Mended by:", *self._describe_changes()]
+        elif chain.objection:
+            lines += [chain.objection, "What was changed:", *self._describe_changes()]
         elif chain.passed:
             lines.append("It passed when it was run again; nothing had been changed.")
         else:
@@ -171,7 +293,8 @@ class _ChainReport:
         quote = clip_quote(error.line or command.output or command.command)
         return Draft(
             slot=slot, kind=Kind.FAILURE, title=self._name_error(command, error), body=body,
-            at=command.at, rule=chain.rule, sources=(Source(command.event_id, quote),),
+            at=command.at, rule=chain.rule, authority=Authority.TOOL_OUTPUT,
+            sources=(Source(command.event_id, quote, Authority.TOOL_OUTPUT),),
             files=unique(map(context.relative, error.files)),
             confidence=0.8 if chain.is_mended else 0.6,
             quality=score_quality(body), edges=tuple(edges),
@@ -190,9 +313,16 @@ class _ChainReport:
             at=chain.passed.at if chain.passed else story.last_at, rule=chain.rule,
             sources=self._collect_fix_sources(),
             files=unique(map(context.relative, edited)),
-            confidence={"same-command": 0.9, "same-tool": 0.75}.get(chain.rule, 0.5),
+            confidence=0.9 if chain.rule == SAME_COMMAND else 0.8,
             quality=score_quality(body), edges=(caused_by, *link_files(edited, story.reads)),
         )  # fmt: skip
+
+    def draft_attempt(self) -> Draft:
+        """Return the draft of a change that passed for a fix until somebody said otherwise."""
+        fix = self.draft_fix()
+        title = "Tried to fix: " + fix.title.removeprefix("Fixed: ")
+        body = clip(f"{self.chain.objection}\n{fix.body}", self.context.body_characters)
+        return replace(fix, kind=Kind.CHANGE, title=title, body=body, confidence=0.4)
 
     def _name_error(self, command: ShellCommand, error: CommandError) -> str:
         """Return the error in one line, with the file that it happened in."""
@@ -235,16 +365,19 @@ class _ChainReport:
 
     def _collect_fix_sources(self) -> tuple[Source, ...]:
         passed, story = self.chain.passed, self.story
+        tool, agent = Authority.TOOL_OUTPUT, Authority.AGENT_TEXT
         quoted = [
-            (command.event_id, error.line or command.command) for command, error in self.errors
+            (command.event_id, error.line or command.command, tool)
+            for command, error in self.errors
         ]
         edits = self.chain.edits[:_EDITS_MAX]
-        quoted += [(edit.event_id, " ".join(diff_edit(edit)) or edit.path) for edit in edits]
+        quoted += [(edit.event_id, " ".join(diff_edit(edit)) or edit.path, agent) for edit in edits]
         if passed:
-            quoted.append((passed.event_id, passed.command))
+            quoted.append((passed.event_id, passed.command, tool))
         asked = story.prompts[:1] if self._is_asked_for() else ()
-        quoted += [(said.event_id, said.text) for said in (*asked, *story.answers[-1:])]
-        return tuple(Source(event_id, clip_quote(text)) for event_id, text in quoted)
+        said = (*asked, *story.answers[-1:])
+        quoted += [(one.event_id, one.text, one.authority) for one in said]
+        return tuple(Source(number, clip_quote(text), whose) for number, text, whose in quoted)
 
 
 def _name_command(command: ShellCommand) -> str:
@@ -281,41 +414,70 @@ def diff_edit(edit: FileEdit) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class PassedCheck:
-    """A check that passed. `at` is UTC milliseconds."""
+    """A run that proves that some checks pass, and what the episode had done before it."""
 
-    command: str
-    """As it is compared: without directories, assignments and pipes around it."""
-    event_id: int
-    at: int
+    run: ShellCommand
+    checks: frozenset[Check]
+    edits: tuple[FileEdit, ...] = ()
+    commands: tuple[ShellCommand, ...] = ()
+    """Those before it, and the run."""
+
+    @property
+    def at(self) -> int:
+        """UTC milliseconds."""
+        return self.run.at
 
 
 def find_passed_checks(events: Sequence[Event], context: EpisodeContext) -> tuple[PassedCheck, ...]:
-    """The checks among these events that passed, the last run of each."""
-    ran = episodes.read_story(
-        [e for e in events if e.kind is EventKind.TOOL_RESULT], context
-    ).commands
-    found: dict[str, PassedCheck] = {}
-    for run in ran:
-        is_over = not run.is_interrupted and not is_failing(run)
-        if is_over and command_output.is_check(run.command):
-            command = _normalize_clipped(run.command)
-            found[command] = PassedCheck(command, run.event_id, run.at)
-    return tuple(found.values())
+    """The runs among these events that prove a check and that nobody contradicts in the same episode."""
+    story = episodes.read_story(events, context)
+    denials = find_story_denials(story)
+    found = []
+    for number, run in enumerate(story.commands):
+        proven = read_proven(run)
+        about = frozenset(content_stems(f"{run.command} {story.prompt}"))
+        is_check = bool(checks.read_checks(run.line, run.directory))
+        if (
+            proven
+            and is_check
+            and not any(said.at >= run.at and said.concerns(about, run.command) for said in denials)
+        ):
+            edits = tuple(e for e in story.edits if (e.at, e.event_id) < (run.at, run.event_id))
+            found.append(PassedCheck(run, proven, edits, story.commands[: number + 1]))
+    return tuple(found)
+
+
+def find_denials_of_earlier(events: Sequence[Event], context: EpisodeContext) -> tuple[Denial, ...]:
+    """What this episode says against fixes of earlier ones; of the agent only if no check failed in it."""
+    story = episodes.read_story(events, context)
+    has_failed = any(map(is_failing, story.commands))
+    return tuple(
+        said
+        for said in find_story_denials(story)
+        if said.speaker == "User" or not (has_failed or story.edits)
+    )
 
 
 def match_passed_checks(
-    runs: Sequence[PassedCheck], open_: Iterable[Summary]
+    runs: Sequence[PassedCheck], open_: Iterable[tuple[Summary, ShellCommand]]
 ) -> list[tuple[Summary, PassedCheck]]:
-    """Each open failure that one of these runs closes, with the run: of the same check, and later."""
+    """Each open failure that these runs close, with the run that did: all of its checks pass, and later.
+
+    `open_` pairs each failure with the command that failed.
+    """
     found = []
-    for failed in open_:
-        if named := _FAILED_COMMAND.match(failed.body):
-            command = _normalize_clipped(named[1])
-            later = (run for run in runs if run.command == command and run.at > failed.at)
-            if run := next(later, None):
-                found.append((failed, run))
+    for failure, failed in open_:
+        waiting = _list_failed(failed)
+        if not waiting or failure.rule == SILENCED:
+            # What was skipped or removed passes for ever.
+            continue
+        for run in sorted(runs, key=lambda one: one.at):
+            covered = {w for w in waiting if any(checks.covers(p, w) for p in run.checks)}
+            if run.at <= failure.at or not covered:
+                continue
+            if find_silencing(run.edits, run.commands, [failed], run.run) is None:
+                waiting -= covered
+            if not waiting:
+                found.append((failure, run))
+                break
     return found
-
-
-def _normalize_clipped(command: str) -> str:
-    return command_output.normalize_command(one_line(command, _COMMAND_CHARACTERS))

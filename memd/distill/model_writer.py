@@ -19,10 +19,11 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from memd import log
 from memd.config import DistillConfig
+from memd.distill.disputes import claims_fix
 from memd.distill.sentences import clip, score_quality
 from memd.embeddings.base import ChatModel
 from memd.errors import EngineFailed
-from memd.models import Draft, Event, EventKind, Summary
+from memd.models import Draft, Event, EventKind, Kind, Summary
 from memd.store import events, ledger, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import PRIVATE, fold, is_stop_word, split_identifier, stem, terms, words
@@ -233,12 +234,21 @@ def converse(turn: Draft | Summary) -> Generator[str, str, TurnText | ReplyRefus
     """
     record = clip(f"{turn.title}\n{turn.body}", _RECORD_CHARACTERS)
     prompt = "The record, as a JSON string:\n" + json.dumps(record, ensure_ascii=False)
-    found = parse_reply((yield prompt), record)
+    found = _refuse_claim(parse_reply((yield prompt), record), turn)
     for _ in range(ATTEMPTS_MAX - 1):
         if isinstance(found, TurnText):
             break
         reply = yield f"{prompt}\n\nYour last answer was not usable: {found.reason}."
-        found = parse_reply(reply, record)
+        found = _refuse_claim(parse_reply(reply, record), turn)
+    return found
+
+
+def _refuse_claim(found: TurnText | ReplyRefused, turn: Draft | Summary) -> TurnText | ReplyRefused:
+    """Refuse a title that says that something is fixed, of a turn that did not prove it."""
+    if isinstance(found, TurnText) and turn.kind is not Kind.FIX and claims_fix(found.title):
+        return ReplyRefused(
+            "nothing proves that it is fixed: the title should say what was changed"
+        )
     return found
 
 

@@ -5,13 +5,12 @@ read a person's own sentences only, so everything else is removed first.
 """
 
 import re
+from collections.abc import Iterator
 
 from memd.text import normalised, one_line, words
 
 TITLE_CHARACTERS = 90
 QUOTE_CHARACTERS = 200
-SENTENCE_CHARACTERS = 600
-"""A longer run without a full stop is pasted text."""
 
 _READ_CHARACTERS = 20_000
 _SMALL_TALK_CHARACTERS = 80
@@ -124,15 +123,23 @@ def split_sentences(text: str) -> list[str]:
     found: list[str] = []
     for block in _split_blocks(text):
         start = 0
-        for match in _SENTENCE_END.finditer(block):
-            # Its end alone: a text of abbreviations would be read again at each of them.
-            if not _ABBREVIATION.search(
-                block, max(start, match.end() - _ABBREVIATION_CHARACTERS), match.end()
-            ):
-                found.append(block[start : match.end()].strip())
-                start = match.end()
-        found.append(block[start:].strip())
+        for end in find_sentence_ends(block):
+            found.append(block[start:end].strip())
+            start = end
     return [sentence for sentence in found if sentence]
+
+
+def find_sentence_ends(line: str) -> Iterator[int]:
+    """The positions after each sentence of a line; the last one is the line's end."""
+    start = 0
+    for match in _SENTENCE_END.finditer(line):
+        # Its end alone: a text of abbreviations would be read again at each of them.
+        if not _ABBREVIATION.search(
+            line, max(start, match.end() - _ABBREVIATION_CHARACTERS), match.end()
+        ):
+            yield match.end()
+            start = match.end()
+    yield len(line)
 
 
 def _split_blocks(text: str) -> list[str]:

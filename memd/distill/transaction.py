@@ -15,14 +15,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from memd.belief import supersede
+from memd.belief.authority import find_objection
+from memd.belief.decide import VALUE_KINDS
+from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.distill import decisions
 from memd.distill.decisions import DecisionChoice, parse_choice
-from memd.distill.failures import PassedCheck, match_passed_checks
+from memd.distill.disputes import Denial
+from memd.distill.failures import PassedCheck
+from memd.distill.reopening import close_failures, dispute_fixes
+from memd.distill.revocation import end_rules, find_ended_rules
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Connection
-from memd.store.session_context import PASSED_LATER
+from memd.store.session_context import DISPUTED_LATER, PASSED_LATER
 from memd.text import digest
 
 _SAME_SUBJECT_JACCARD = 0.5
@@ -35,12 +42,11 @@ STATEMENT = "statement"
 _REPEATABLE = frozenset({Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT})
 _JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType.SUPERSEDES})
 """Edges that a user or the consolidator may have written; a revision of the text keeps them."""
-_KEPT_RULES = (REPEAT, PASSED_LATER)
+_KEPT_RULES = (REPEAT, PASSED_LATER, DISPUTED_LATER)
 """Rules of edges that other turns have written."""
 _RELATED_MAX = 500
-_QUOTED_STATEMENT = re.compile(r"“(.+?)”$", re.MULTILINE)
-_FAILURES_CHECKED_MAX = 100
-"""The newest failures of the project."""
+_QUOTED_STATEMENT = re.compile(r"^(?:(\S[^“\n]{0,99}?): )?“(.+?)”$", re.MULTILINE)
+"""A speaker, if known, and what they said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +162,10 @@ class EpisodePlan:
     """The checks that passed in it: what failed of them before is no longer open."""
     files: tuple[FileLink, ...] = ()
     """Which files name which, as its events show."""
+    project_key: str | None = None
+    """Of the project where it happened, if that is not its session's."""
+    denials: tuple[Denial, ...] = ()
+    """What it says against fixes of earlier turns."""
 
 
 def write_episodes(
@@ -169,14 +179,14 @@ def write_episode(
     tx: Connection, plan: EpisodePlan, session: Session, now: int
 ) -> Mapping[str, int]:
     """Write an episode; how many summaries were created, revised, strengthened or deleted."""
-    # Its project may have been merged into another since the episode was read.
-    session = projects.session(tx, session.id) or session
+    session = _place_session(tx, session, plan.project_key)
     known = {s.uid: s for s in summaries.episode_summaries(tx, session.id, plan.episode)}
     owner = summaries.SummaryOwner(session.project_id, session.id, session.client, plan.episode)
     outcomes: Counter[str] = Counter()
     ids: dict[str, int] = {}
     written: list[Draft] = []
-    uids = {digest(session.uid, plan.episode, draft.slot): draft for draft in plan.drafts}
+    ended = find_ended_rules(tx, plan.drafts, session.project_id)
+    uids = _choose_uids(session, plan, known, ended)
     for uid, draft in uids.items():
         twin = None if uid in known else _find_twin(tx, draft, session.project_id)
         if twin is not None:
@@ -199,12 +209,44 @@ def write_episode(
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
     for draft in written:
+        end_rules(tx, ids[draft.slot], draft, ended.get(draft.slot, ()))
+        _settle_value(tx, ids[draft.slot], session.project_id, now)
         if draft.kind is Kind.DECISION:
             _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)
     links.add_edges(tx, _make_file_edges(plan.files, written))
-    close_failures(tx, plan.passed, session.project_id)
+    if disputed := dispute_fixes(tx, plan.denials, session, plan.episode):
+        outcomes["disputed"] = disputed
+    close_failures(tx, plan.passed, session, plan.episode)
     events.mark_distilled(tx, plan.event_ids)
     return outcomes
+
+
+def _choose_uids(
+    session: Session,
+    plan: EpisodePlan,
+    known: Mapping[str, Summary],
+    ended: Mapping[str, Sequence[Summary]],
+) -> dict[str, Draft]:
+    """The uid of each draft; without a new note that takes back no rule, since the turn says as much."""
+    chosen = {_choose_uid(session, plan.episode, draft, known): draft for draft in plan.drafts}
+    return {uid: d for uid, d in chosen.items() if uid in known or ended.get(d.slot, True)}
+
+
+def _choose_uid(session: Session, episode: str, draft: Draft, known: Mapping[str, Summary]) -> str:
+    """The uid of a draft's slot; beside what has another text there and a greater standing."""
+    uid = digest(session.uid, episode, draft.slot)
+    there = known.get(uid)
+    if there is None or (there.title, there.body) == (draft.title, draft.body):
+        return uid
+    return uid if find_objection(draft.authority, there) is None else digest(uid, "beside")
+
+
+def _place_session(tx: Connection, session: Session, project_key: str | None) -> Session:
+    """Return the session with the project that an episode belongs to, its own or the one it had moved to."""
+    # Its project may have been merged into another since the episode was read.
+    session = projects.session(tx, session.id) or session
+    moved = projects.project_by_key(tx, project_key) if project_key is not None else None
+    return session if moved is None else replace(session, project_id=moved.id)
 
 
 def _is_written_up(known: Summary, draft: Draft) -> bool:
@@ -217,25 +259,40 @@ def _is_written_up(known: Summary, draft: Draft) -> bool:
 
 
 def _find_twin(tx: Connection, draft: Draft, project_id: int) -> Summary | None:
-    """A live memory of the project with the same kind and title."""
+    """A live memory of the project and kind that states the same, no more and no less."""
     if draft.kind not in _REPEATABLE:
         return None
-    same = summaries.ids_with_title(tx, project_id, draft.kind, draft.title)
-    return summaries.get_summary(tx, same[0]) if same else None
+    same = find_equal(tx, project_id, draft.kind, draft.title, draft.body)
+    return same[0] if same else None
+
+
+def _settle_value(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
+    """Let a captured statement replace, or be replaced by, what gives the same thing another value."""
+    mine = summaries.get_summary(tx, summary_id)
+    if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
+        return
+    others = find_similar(tx, project_id, VALUE_KINDS, mine.title, mine.body)
+    # A date in the future comes from a wrong clock: that was said before.
+    dated = [replace(o, at=0) if o.at >= now + CLOCK_SKEW_MAX_MS else o for o in others]
+    settle_changed_values(tx, mine, [one for one in dated if one.id != mine.id], now)
 
 
 def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
     """Count a repeat once per event that repeated it; 1 if it was new."""
     new = links.add_edges(tx, _make_source_edges(draft, twin.id, REPEAT))
     if new:
-        summaries.strengthen_summary(tx, twin.id, now)
+        supersede.repeat(tx, twin, draft.authority, now, draft.body)
     return int(new > 0)
 
 
 def _delete_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[str]) -> int:
-    """Delete what the episode no longer yields, unless it is pinned."""
+    """Delete what the episode no longer yields, unless it is pinned or was said elsewhere, too."""
     yielded = set(uids)
-    stale = [s for uid, s in known.items() if uid not in yielded and s.pinned_at is None]
+    stale = [
+        s
+        for uid, s in known.items()
+        if uid not in yielded and s.pinned_at is None and s.duplicates == 1
+    ]
     nodes = {node for s in stale for node in links.neighbours(tx, "summary", str(s.id))}
     for summary in stale:
         summaries.delete_summary(tx, summary.id)
@@ -260,7 +317,7 @@ def _make_source_edges(draft: Draft, summary_id: int, rule: str) -> list[links.N
     return [
         links.NewEdge(
             "summary", str(summary_id), EdgeType.DERIVES_FROM, "event", str(source.event_id), rule,
-            draft.at, detail={"quote": source.quote},
+            draft.at, detail={"quote": source.quote, "authority": int(source.authority)},
         )
         for source in draft.sources
     ]  # fmt: skip
@@ -327,7 +384,10 @@ def _find_related(tx: Connection, summary_id: int, draft: Draft, project_id: int
 
 def _restore_draft(summary: Summary) -> Draft:
     """A stored decision as it was drafted, with what it reverses read from its words again."""
-    statements: Sequence[str] = _QUOTED_STATEMENT.findall(summary.body)
+    quotes: Sequence[tuple[str, str]] = _QUOTED_STATEMENT.findall(summary.body)
+    # The agent's copy of the user's decision reverses nothing in the user's name.
+    is_users = summary.authority.speaker == "user"
+    statements = [quote for speaker, quote in quotes if not is_users or speaker in ("User", "")]
     return Draft(
         slot="", kind=summary.kind, title=summary.title, body=summary.body, at=summary.at,
         rule=summary.rule, sources=(), reversal=decisions.find_reversal(tuple(statements)) if statements else None,
@@ -348,21 +408,4 @@ def _apply_verdict(
         return
     judged = {(s.newer_id, s.older_id) for s in links.supersessions_of(tx, newer_id)}
     if (newer_id, older_id) not in judged:  # what a person undid stays undone
-        links.supersede(
-            tx, newer_id=newer_id, older_id=older_id, rule=STATED_REVERSAL, cosine=None,
-            guard=verdict.reason, at=at,
-        )  # fmt: skip
-
-
-def close_failures(tx: Connection, runs: Sequence[PassedCheck], project_id: int) -> int:
-    """Link each failure of the project that one of these runs closes; how many were open until now."""
-    if not runs:
-        return 0
-    failed = summaries.live_summaries(tx, project_id, (Kind.FAILURE,), limit=_FAILURES_CHECKED_MAX)
-    edges = [
-        links.NewEdge(
-            "summary", str(failure.id), EdgeType.REFERENCES, "event", str(run.event_id), PASSED_LATER, run.at
-        )
-        for failure, run in match_passed_checks(runs, failed)
-    ]  # fmt: skip
-    return links.add_edges(tx, edges)
+        supersede.hide(tx, newer_id, older_id, STATED_REVERSAL, verdict.reason, at)

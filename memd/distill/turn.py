@@ -5,10 +5,22 @@ revises what is stored and adds nothing.
 """
 
 import re
+from collections.abc import Sequence
 
-from memd.distill import command_output, decisions, episodes, failures, preferences, sentences
-from memd.distill.episodes import Episode, EpisodeContext, ShellCommand, Story
-from memd.models import Draft, Kind, Source
+from memd.distill import (
+    command_output,
+    decisions,
+    episodes,
+    failures,
+    preferences,
+    retractions,
+    run_outcome,
+    sentences,
+)
+from memd.distill.disputes import claims_fix
+from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
+from memd.distill.failures import FailureChain
+from memd.models import Authority, Draft, Kind, Source
 from memd.text import is_private, one_line, unique
 
 _COMMANDS_MAX = 12
@@ -21,20 +33,22 @@ _ASKED_SHARE, _ANSWERED_SHARE = 0.25, 0.5
 """Of the body's limit, which leaves space for the files and commands."""
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
-_FIXED = re.compile(r"\b(?:fixed|root cause|the (?:bug|problem|cause) (?:is|was))\b", re.IGNORECASE)
 
 
-def draft_turn(story: Story, context: EpisodeContext) -> Draft | None:
+def draft_turn(
+    story: Story, context: EpisodeContext, disputes: Sequence[Dispute] = ()
+) -> Draft | None:
     """Return the turn as one draft; None if nothing in it is worth a search."""
     if not story.prompts or not _is_worth_a_summary(story):
         return None
-    title = _find_title(story)
+    chains = failures.find_chains(story, disputes)
+    title = _find_title(story, chains)
     if not title:
         return None
     body = sentences.clip("\n".join(_write_lines(story, context)), context.body_characters)
     files = unique(map(context.relative, (*story.edited, *story.reads)))[:_FILES_MAX]
     return Draft(
-        slot="turn", kind=_find_kind(story), title=title, body=body, at=story.last_at, rule="turn",
+        slot="turn", kind=_find_kind(story, chains), title=title, body=body, at=story.last_at, rule="turn",
         sources=_collect_sources(story, context), files=files,
         confidence=0.7 if story.answer else 0.5, quality=sentences.score_quality(body),
         edges=failures.link_files(story.edited, story.reads),
@@ -51,21 +65,25 @@ def _is_worth_a_summary(story: Story) -> bool:
     return not all(sentences.is_only_placeholders(text) for text in (story.prompt, story.answer))
 
 
-def _find_title(story: Story) -> str:
+def _find_title(story: Story, chains: Sequence[FailureChain]) -> str:
     """From the first prompt that says something, else from the answer to `go on`."""
     for said in story.prompts:
         is_empty = sentences.is_small_talk(said.text) or sentences.is_command(said.text)
         if not is_empty and (title := sentences.make_title(said.text)):
             return title
     edited = ", ".join(path.rsplit("/", 1)[-1] for path in story.edited[:3])
-    return sentences.make_title(story.answer) or (f"Changed {edited}" if edited else "")
+    changed = f"Changed {edited}" if edited else ""
+    title = sentences.make_title(story.answer)
+    if claims_fix(title) and not any(chain.is_mended for chain in chains):
+        # Nothing has shown that it is fixed, so its title does not say so.
+        return changed or one_line(f"Said, not checked: {title}", sentences.TITLE_CHARACTERS)
+    return title or changed
 
 
-def _find_kind(story: Story) -> Kind:
+def _find_kind(story: Story, chains: Sequence[FailureChain]) -> Kind:
     if story.edits:
         return Kind.CHANGE
-    is_fix = _FIXED.search(story.answer) and failures.find_chains(story)
-    return Kind.FIX if is_fix else Kind.DISCOVERY
+    return Kind.FIX if any(chain.is_mended for chain in chains) else Kind.DISCOVERY
 
 
 def _write_lines(story: Story, context: EpisodeContext) -> list[str]:
@@ -92,7 +110,7 @@ def _select_notable(story: Story) -> list[ShellCommand]:
     return [
         command
         for command in story.commands
-        if failures.is_failing(command) or not command_output.is_read_only(command.command)
+        if run_outcome.is_failing(command) or not command_output.is_read_only(command.command)
     ]
 
 
@@ -101,7 +119,7 @@ def describe_outcome(command: ShellCommand) -> str:
     name = f"`{one_line(command.command, 160)}`"
     if command.is_interrupted:
         return f"{name} → interrupted"
-    if not failures.is_failing(command):
+    if not run_outcome.is_failing(command):
         return f"{name} → ok"
     line = command_output.read_error(command.output).line
     return f"{name} → failed: {line}" if line else f"{name} → failed"
@@ -109,14 +127,16 @@ def describe_outcome(command: ShellCommand) -> str:
 
 def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...]:
     said = (*story.prompts, *story.answers[-1:])
-    found = [Source(s.event_id, sentences.clip_quote(s.text)) for s in said]
+    found = [Source(s.event_id, sentences.clip_quote(s.text), s.authority) for s in said]
     for edit in story.edits[:_EDITS_QUOTED]:
         change = " ".join(failures.diff_edit(edit))
         found.append(
             Source(edit.event_id, sentences.clip_quote(f"{context.relative(edit.path)}: {change}"))
         )
     found.extend(
-        Source(command.event_id, sentences.clip_quote(describe_outcome(command)))
+        Source(
+            command.event_id, sentences.clip_quote(describe_outcome(command)), Authority.TOOL_OUTPUT
+        )
         for command in _select_notable(story)[:_COMMANDS_MAX]
     )
     return tuple(found)
@@ -148,11 +168,13 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
         return []
     story = episodes.read_story(episode.events, context)
     decided = frozenset(statement.sentence for statement in decisions.find_statements(story))
+    disputes = context.disputes.get(episode.key, ())
     found = [
-        draft_turn(story, context),
-        *failures.draft_failures(story, context),
+        draft_turn(story, context, disputes),
+        *failures.draft_failures(story, context, disputes),
         *decisions.draft_decisions(story, context),
         *preferences.draft_preferences(story, context, decided),
+        *retractions.draft_retractions(story, context),
         *draft_compactions(story, context),
     ]
     return [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]

@@ -68,16 +68,6 @@ def test_a_command_is_the_same_whatever_pipe_it_ends_in():
     assert command_output.normalize_command("PYTHONPATH=. pytest -q") == "pytest -q"
 
 
-def test_the_tool_of_a_check_leaves_its_arguments_out():
-    assert (
-        command_output.find_tool("pytest -x tests/a.py")
-        == command_output.find_tool("python -m pytest")
-        == "pytest"
-    )
-    assert command_output.find_tool("npm test -- --watch") == "npm test"
-    assert command_output.find_tool("cat pytest.ini") == ""
-
-
 def test_a_swallowed_exit_code_shows_in_the_output():
     assert command_output.shows_failure("..F\nFAILED (errors=1)")
     assert command_output.shows_failure("===== 1 failed, 2 passed in 0.1s =====")
@@ -86,3 +76,11 @@ def test_a_swallowed_exit_code_shows_in_the_output():
 
 def test_minified_code_costs_no_time():
     command_output.read_error("at " + "a.b(" * 20_000 + "\n" * 20_000 + "x" * 40_000)
+
+
+@pytest.mark.parametrize("output", ["Tests:" + " " * 40_000, "1 skipped, " * 4_000, " \t" * 20_000])
+def test_long_lines_of_a_report_cost_no_time(output):
+    assert not command_output.shows_pass(output)
+    assert not command_output.shows_failure(output)
+    command_output.ran_nothing(output)
+    command_output.count_tests(output)

@@ -6,6 +6,7 @@ from memd.distill import decisions
 from memd.distill.decisions import find_reversal, parse_choice, strip_reason
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.transaction import _list_stems
+from memd.models import Authority
 from tests.factories import make_event
 
 
@@ -148,13 +149,15 @@ def test_the_agents_echo_joins_the_users_words():
     assert draft.reversal is None
 
 
-def test_the_fuller_statement_leads_whatever_its_speaker():
+def test_the_user_s_own_words_lead_however_full_those_of_the_agent():
     (draft,) = drafts(
         "We changed our mind about sessions: we now run on three machines, so move them from SQLite to Redis.",
         "Decision: sessions move from SQLite to Redis because there are three machines now; this replaces the earlier"
         " decision to keep them in SQLite.",
     )
-    assert draft.title == "Sessions move from SQLite to Redis"
+    assert draft.title == "Sessions: move them from SQLite to Redis"
+    assert draft.authority is Authority.USER_PROMPT
+    assert [source.authority.speaker for source in draft.sources] == ["user", "agent"]
     assert "User: “We changed our mind" in draft.body
     assert draft.reversal is not None
     assert "session" in draft.reversal.subject

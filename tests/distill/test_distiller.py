@@ -118,7 +118,7 @@ async def test_the_ledger_sessions_yield_what_a_person_would_note(home, clock):
     assert set(decisions) == {
         "We keep sessions in SQLite rather than Redis",
         "Chose a sliding window over a fixed one",
-        "Sessions move from SQLite to Redis",
+        "Sessions: move them from SQLite to Redis",
     }
 
 
@@ -126,7 +126,7 @@ async def test_redis_supersedes_sqlite_and_says_why(home):
     await home.happens(*recorded(LEDGER))
     await home.distils()
     decisions = {s.title: s for s in await home.of_kind(Kind.DECISION)}
-    redis = decisions["Sessions move from SQLite to Redis"]
+    redis = decisions["Sessions: move them from SQLite to Redis"]
     sqlite = decisions["We keep sessions in SQLite rather than Redis"]
     window = decisions["Chose a sliding window over a fixed one"]
     assert sqlite.superseded_by == redis.id
@@ -297,7 +297,7 @@ async def test_an_older_decision_that_is_imported_last_is_superseded_all_the_sam
         await home.happens(*(event for event in found if event.session.key == key))
         await home.distils()
     decisions = {s.title: s for s in await home.of_kind(Kind.DECISION)}
-    redis = decisions["Sessions move from SQLite to Redis"]
+    redis = decisions["Sessions: move them from SQLite to Redis"]
     assert decisions["We keep sessions in SQLite rather than Redis"].superseded_by == redis.id
 
 

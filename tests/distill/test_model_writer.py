@@ -33,7 +33,7 @@ GOOD = json.dumps(
         "facts": ["auth.py raised ValueError: decode_token expects three parts."],
     }
 )
-INVENTED = json.dumps({"title": "Login is fixed", "facts": ["The fix is in session_store.py."]})
+INVENTED = json.dumps({"title": "Login answers 401", "facts": ["The fix is in session_store.py."]})
 
 
 class Study(Desk):

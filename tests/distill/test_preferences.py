@@ -2,6 +2,7 @@ import pytest
 
 from memd.distill import preferences
 from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.speech import rule_clauses
 from memd.models import Kind
 from tests.factories import make_event
 
@@ -25,7 +26,7 @@ def drafts(prompt, context=TESTS, *events):
         ("We always write migrations by hand.", "instruction", "Always write migrations by hand"),
         ("Don't delete my branches again!", "instruction", "Don't delete my branches again!"),
         ("Don't ever mock the clock.", "instruction", "Don't ever mock the clock"),
-        ("Remember to always pin versions.", "instruction", "To always pin versions"),
+        ("Remember to always pin versions.", "instruction", "Always pin versions"),
         ("In future, ask before you rename files.", "instruction", "Ask before you rename files"),
         ("Whenever you touch the schema, add a migration.", "instruction", "Whenever you touch the schema, add a migration"),
         ("I prefer small commits.", "preference", "I prefer small commits"),
@@ -112,7 +113,7 @@ def test_the_quick_look_never_misses_a_rule():
         "Always push it", "Whenever you push", "Every time you push", "I prefer tabs", "I like it when a b",
         "My preference is tabs", "Use a, not b", "Going forward, ask first", "do not push it any more",
     ]  # fmt: skip
-    assert all(preferences.may_state_rules(prompt) for prompt in prompts)
+    assert all(rule_clauses.may_hold_rule(prompt) for prompt in prompts)
 
 
 def test_a_task_ends_after_so_many_days_and_nothing_else_does():

@@ -3,11 +3,10 @@ import dataclasses
 import pytest
 
 from memd.distill import decisions, transaction
-from memd.distill.failures import PassedCheck
-from memd.distill.transaction import EpisodePlan, close_failures, judge_decision, write_episode
+from memd.distill.transaction import EpisodePlan, judge_decision, write_episode
 from memd.import_graph import FileLink
-from memd.models import DraftEdge, EdgeType, Kind, Session, SessionRef, Source, Stance
-from memd.store import events, judgments, links, projects, session_context, summaries
+from memd.models import DraftEdge, EdgeType, Kind, Session, Source, Stance
+from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Database
 from memd.store.summaries import TurnRewrite
 from tests.factories import AT, make_draft, make_new_event, make_summary
@@ -316,45 +315,3 @@ def test_later_decisions_and_other_kinds_are_left_alone():
     assert relations(REDIS, older(SQLITE.title, at=AT + 99)) == []
     assert relations(REDIS, make_summary(SQLITE.title, kind=Kind.NOTE)) == []
     assert judge_decision(make_draft(REDIS.title, kind=Kind.NOTE), [SQLITE]) == []
-
-
-@pytest.fixture
-def failed(db):
-    """An open failure of project 1; its number."""
-
-    def write(tx):
-        for key in ("/p", "/q"):
-            projects.ensure_project(tx, key, key, "", AT)
-        session = projects.ensure_session(tx, SessionRef("claude-code", "s1"), 1, AT)
-        owner = summaries.SummaryOwner(1, session, "claude-code", "t1")
-        body = "`pytest -q` failed: ValueError: x"
-        draft = make_draft("ValueError: x", body, kind=Kind.FAILURE, rule="unmended")
-        return summaries.put_summary(tx, "u1", draft, owner, AT)[0]
-
-    return db.write_now(write)
-
-
-def open_ones(db):
-    found = db.read_now(lambda tx: session_context.open_failures(tx, [1], 0, AT, 9))
-    return [card.id for card in found]
-
-
-def test_a_later_pass_closes_a_failure_once(db, failed):
-    run = PassedCheck("pytest -q", 7, AT + 1)
-    assert open_ones(db) == [failed]
-    assert db.write_now(lambda tx: close_failures(tx, [run], 1)) == 1
-    assert db.write_now(lambda tx: close_failures(tx, [run], 1)) == 0
-    assert open_ones(db) == []
-    (edge,) = db.read_now(lambda tx: links.edges_at(tx, "summary", str(failed)))
-    assert (edge.rule, edge.to_kind, edge.to_id) == ("passed-later", "event", "7")
-
-
-def test_a_pass_elsewhere_or_before_closes_nothing(db, failed):
-    assert (
-        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT + 1)], 2)) == 0
-    )
-    assert (
-        db.write_now(lambda tx: close_failures(tx, [PassedCheck("pytest -q", 7, AT - 1)], 1)) == 0
-    )
-    assert db.write_now(lambda tx: close_failures(tx, [], 1)) == 0
-    assert open_ones(db) == [failed]

@@ -45,9 +45,11 @@ def test_a_turn_without_an_edit_is_a_discovery():
     assert draft("Why does it recurse?", "The grammar nests.").kind is Kind.DISCOVERY
 
 
-def test_a_fix_outside_of_the_files_is_a_fix():
+def test_a_fix_outside_of_the_files_is_a_fix_if_the_check_passes():
     failed = ran("pytest", 6, "tool_failure", error="Exit code 1\nKeyError: 'a'")
-    assert draft("Why does it fail?", "Fixed: the cache was stale.", failed).kind is Kind.FIX
+    said = "Why does it fail?", "Fixed: the cache was stale."
+    assert draft(*said, failed).kind is Kind.DISCOVERY
+    assert draft(*said, failed, ran("rm -r cache", 7), ran("pytest", 8)).kind is Kind.FIX
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,431 @@
+"""Which check a command is, and when a check that passed proves that another one would pass. Pure.
+
+A check covers another if it runs all that the other runs: the same tool in the same environment, at the same
+or a wider scope, with nothing left out that the other has. What an option means is in a table of tools; an
+option that the table does not know must be the same in both.
+"""
+
+import functools
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from memd.distill import command_output
+from memd.distill.shell import SimpleCommand, join_directory, parse_line
+from memd.distill.tool_grammar import (
+    COMMON_HARMLESS,
+    GRAMMARS,
+    PLAIN,
+    PYTEST,
+    ToolGrammar,
+    Words,
+    split_words,
+)
+
+_SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
+_VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run"}
+_ENVIRONMENT_HARMLESS = re.compile(
+    r"(?:CI|DEBUG|TERM|LANG|LC_\w+|COLUMNS|LINES|NO_COLOR|CLICOLOR\w*|FORCE_COLOR|PY_COLORS|PYTHONUNBUFFERED|PYTHONDONTWRITEBYTECODE"
+    r"|PYTHONPATH|PYTHONIOENCODING|PYTHONUTF8|RUST_BACKTRACE|RUST_LOG|LOG_LEVEL|LOGLEVEL|PIP_\w+|npm_config_\w+|GOCACHE|GOPATH"
+    r"|CARGO_TERM_\w+|DOCKER_BUILDKIT|MAKEFLAGS|PATH|HOME|TMPDIR|VIRTUAL_ENV)="
+)
+_WRAPPERS = split_words(
+    "sudo time timeout gtimeout nice nohup command exec stdbuf xvfb-run unbuffer caffeinate ionice chronic env"
+)
+_WRAPPERS_VALUED = {
+    "timeout": split_words("-k -s --signal --kill-after"), "gtimeout": split_words("-k -s"), "sudo": split_words("-u -g"), "nice": split_words("-n"),
+    "stdbuf": split_words(""), "uv": split_words("--with --python -p --project --extra --group --env-file --with-requirements"),
+    "npx": split_words("-p --package"), "env": split_words("-u"),
+}  # fmt: skip
+_RUNNERS = {
+    ("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("hatch", "run"), ("pdm", "run"), ("rye", "run"), ("conda", "run"),
+    ("bundle", "exec"), ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "dlx"), ("yarn", "exec"), ("npm", "exec"), ("bun", "x"),
+    ("mise", "exec"), ("mise", "x"), ("direnv", "exec"), ("dotenv", "run"), ("doppler", "run"), ("dart", "run"), ("uvx", ""),
+    ("npx", ""), ("bunx", ""), ("xcrun", ""), ("rtx", "exec"), ("asdf", "exec"), ("coverage", "run"),
+}  # fmt: skip
+_SCRIPT_RUNNERS = split_words("pnpm yarn bun")
+_CONTAINER_VERBS = {("docker", "exec"), ("podman", "exec"), ("kubectl", "exec")}
+_COMPOSE_VERBS = split_words("exec run")
+_CONTAINER_VALUED = split_words(
+    "-e --env -w --workdir -u --user -c --container -n --namespace -f --file"
+)
+_BIN_DIRECTORY = re.compile(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
+_PYTHON = re.compile(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
+_MODULESPLAIN = split_words("pip venv http.server json.tool ensurepip timeit cProfile")
+_NO_CHECKS = split_words(
+    "git pip pip3 brew apt apt-get cp mv rm rmdir mkdir touch sed awk chmod chown ln tee xargs echo printf gh curl wget ssh scp rsync"
+    " export sleep true false exit kill tail head cat grep rg sort uniq wc tr cut open code vim nano"
+)
+_INSTALLS = split_words(
+    "install ci add i remove uninstall upgrade update get mod tidy clean fmt format init download restore"
+)
+_CONTAINS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
+    ("mvn", ("install", "verify", "package", "deploy"), ("compile", "test-compile", "test")),
+    ("mvn", ("test",), ("compile", "test-compile")),
+    ("gradle", ("build",), ("check", "test", "assemble", "compileJava", "compileKotlin")),
+    ("gradle", ("check",), ("test", "compileJava", "compileKotlin")),
+    ("gradle", ("test",), ("compileJava", "compileKotlin")),
+)  # fmt: skip
+"""(tool, goals, what each of them runs as well)."""
+_WIDENING_VALUED = split_words("--max-warnings --cov-fail-under")
+_SKIPS_TESTS = re.compile(r"-D(?:skipTests|maven\.test\.skip)(?:=true)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check as it is compared with another."""
+
+    tool: str
+    verb: tuple[str, ...]
+    where: tuple[str, ...]
+    """The container and the version of the interpreter, if the command names one."""
+    directory: str
+    environment: Words
+    targets: Words
+    """Paths are joined with the directory."""
+    selectors: frozenset[tuple[str, str]]
+    exclusions: frozenset[tuple[str, str]]
+    options: Words
+    widenings: Words = field(default=frozenset(), compare=False)
+
+    @property
+    def grammar(self) -> ToolGrammar:
+        """What its words mean."""
+        return GRAMMARS.get(self.tool, PLAIN)
+
+
+@functools.lru_cache(maxsize=1_024)
+def read_checks(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...]:
+    """The checks of a line of shell in order, each with whether the line's success is its own."""
+    return tuple(
+        (_read_check(command, where), command.has_status)
+        for command, where in _place_commands(line, directory)
+        if is_check_command(command)
+    )
+
+
+@functools.lru_cache(maxsize=1_024)
+def read_commands(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...]:
+    """The same of all its commands that do more than look, for a failure that is not a check's."""
+    return tuple(
+        (_read_check(command, where), command.has_status)
+        for command, where in _place_commands(line, directory)
+        if not command_output.is_read_only(" ".join(command.words))
+    )
+
+
+def _place_commands(line: str, directory: str) -> Iterator[tuple[SimpleCommand, tuple[str, ...]]]:
+    """Each command of a line with the state of the work that it runs on, if the line set some of it aside."""
+    where: tuple[str, ...] = ()
+    for command in parse_line(line, directory):
+        if command.words[:2] == ("git", "stash"):
+            where = () if command.words[2:3] in (("pop",), ("apply",)) else ("with work set aside",)
+        yield command, where
+
+
+def is_check_command(command: SimpleCommand) -> bool:
+    """Whether a command tests, builds, lints or runs something."""
+    words, _ = _strip_wrappers(command.words)
+    name = _name_tool(words[0])
+    if name in _NO_CHECKS or (len(words) > 1 and words[1] in _INSTALLS and name in GRAMMARS):
+        return False
+    return command_output.is_check(" ".join(command.words))
+
+
+def _read_check(command: SimpleCommand, state: tuple[str, ...]) -> Check:
+    words, where = _strip_wrappers(command.words)
+    where = (*where, *state)
+    name = _name_tool(words[0])
+    rest = list(words[1:])
+    name, rest = _read_script(name, rest)
+    grammar = GRAMMARS.get(name, PLAIN)
+    reader = _WordReader(grammar, rest)
+    directory = command.directory
+    for moved in reader.directories:
+        directory = join_directory(directory, moved)
+    verb, targets = _split_verb(name, grammar, reader.plain)
+    if grammar.targets in {"path", "package"}:
+        targets = [join_directory(directory, _strip_prefix(t)) for t in targets]
+    environment = frozenset(a for a in command.assignments if not _ENVIRONMENT_HARMLESS.match(a))
+    ordered = () if grammar.targets else tuple(targets)
+    return Check(
+        tool=name, verb=(*verb, *ordered), where=where, directory=directory, environment=environment,
+        targets=frozenset(targets) if grammar.targets else frozenset(),
+        selectors=frozenset(reader.selectors), exclusions=frozenset(reader.exclusions),
+        options=frozenset(reader.options), widenings=frozenset(reader.widenings),
+    )  # fmt: skip
+
+
+def _strip_prefix(path: str) -> str:
+    return path.removeprefix("./")
+
+
+def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
+    """`npm run test` is `npm test`, `yarn build` is `yarn run build`; `vitest run` is `vitest`."""
+    if name in {"npm", "pnpm", "yarn", "bun"} and rest:
+        verb = next((i for i, word in enumerate(rest) if not word.startswith("-")), None)
+        if verb is not None:
+            said = _SCRIPT_VERBS.get(rest[verb], rest[verb])
+            if said == "run" and verb + 1 < len(rest):
+                del rest[verb]
+            else:
+                rest[verb] = said
+    if name == "node" and "--test" in rest:
+        return "node --test", [word for word in rest if word != "--test"]
+    if name == "vitest" and rest[:1] == ["run"]:
+        rest = rest[1:]
+    if name in _VERBS_IMPLIED and (not rest or rest[0].startswith((".", "-", "/"))):
+        rest = [_VERBS_IMPLIED[name], *rest]
+    if name == "mise" and rest[:1] in (["run"], ["r"]):
+        rest = rest[1:]
+    return name, rest
+
+
+def _split_verb(
+    name: str, grammar: ToolGrammar, plain: Sequence[str]
+) -> tuple[tuple[str, ...], list[str]]:
+    verbs = grammar.verbs
+    if name in {"docker", "podman"} and plain[:1] == ["compose"]:
+        verbs = 2
+    return tuple(plain[:verbs]), list(plain[verbs:])
+
+
+class _WordReader:
+    """Sorts the words after a tool's name by what they mean."""
+
+    def __init__(self, grammar: ToolGrammar, words: Sequence[str]) -> None:
+        self.plain: list[str] = []
+        self.selectors: list[tuple[str, str]] = []
+        self.exclusions: list[tuple[str, str]] = []
+        self.options: list[str] = []
+        self.widenings: list[str] = []
+        self.directories: list[str] = []
+        self._grammar = grammar
+        self._words = list(words)
+        while self._words:
+            self._read_word(self._words.pop(0))
+
+    def _read_word(self, word: str) -> None:
+        grammar = self._grammar
+        name, has_value, value = word.partition("=")
+        if word == "--":
+            return
+        if not word.startswith("-") or word == "-":
+            if word not in grammar.harmless | grammar.widening:
+                self.plain.append(word)
+        elif name in grammar.directory:
+            self.directories.append(value if has_value else self._take_value())
+        elif not self._read_selection(name, value, is_apart=not has_value):
+            self._read_option(word, name, is_apart=not has_value)
+
+    def _read_selection(self, name: str, value: str, *, is_apart: bool) -> bool:
+        """Read an option that selects or leaves out; whether it is one."""
+        grammar = self._grammar
+        if name in grammar.narrowing:
+            self._select(name, self._take_value() if is_apart else value)
+        elif name in grammar.excluding:
+            self.exclusions.append((name, self._take_value() if is_apart else value))
+        elif name in grammar.flags_narrowing:
+            self.selectors.append((name, ""))
+        elif _SKIPS_TESTS.match(name):
+            self.exclusions.append(("-DskipTests", ""))
+        else:
+            return False
+        return True
+
+    def _read_option(self, word: str, name: str, *, is_apart: bool) -> None:
+        grammar = self._grammar
+        if name in grammar.harmless_valued:
+            if is_apart:
+                self._take_value()
+        elif name in grammar.widening:
+            has_more = name in _WIDENING_VALUED and is_apart
+            self.widenings.append(f"{name}={self._take_value()}" if has_more else word)
+        elif word not in grammar.harmless | COMMON_HARMLESS and not self._is_harmless_cluster(word):
+            self.options.append(word)
+
+    def _select(self, name: str, value: str) -> None:
+        is_negative = re.search(r"\bnot\b", value) is not None
+        (self.exclusions if is_negative else self.selectors).append((name, value))
+
+    def _take_value(self) -> str:
+        return self._words.pop(0) if self._words else ""
+
+    def _is_harmless_cluster(self, word: str) -> bool:
+        """`-xvs`, `-n4`, `-j8`: short options without a space."""
+        if re.fullmatch(r"-[jn]\d+", word):
+            return word[:2] in self._grammar.harmless_valued
+        if self._grammar is PYTEST:
+            return re.fullmatch(r"-[vqsxl]+|-r\w+", word) is not None
+        return re.fullmatch(r"-[vq]+", word) is not None
+
+
+def _strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The words without what starts them (`sudo`, `timeout 60`, `uv run`, `python -m`), and where they run."""
+    where: tuple[str, ...] = ()
+    while len(words) > 1 and (shorter := _strip_wrapper(words)):
+        words, where = shorter[0], (*where, *shorter[1])
+    return words, where
+
+
+def _strip_wrapper(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """(the words after one wrapper, where they run); None if none begins them."""
+    name, second = posixpath.basename(words[0]), words[1]
+    valued = _WRAPPERS_VALUED.get(name, frozenset())
+    python = _PYTHON.fullmatch(name)
+    where: tuple[str, ...] = ()
+    if name in _WRAPPERS:
+        rest = _skip_options(words[1:], valued)
+        rest = rest[1:] if name.endswith("timeout") else rest
+        while rest and re.match(r"[A-Za-z_]\w*=", rest[0]):
+            rest = rest[1:]
+    elif name in _SCRIPT_RUNNERS and second in GRAMMARS:
+        rest = words[1:]  # `pnpm vitest run`
+    elif (name, second) in _RUNNERS or (name, "") in _RUNNERS:
+        rest = _skip_options(words[2 if (name, second) in _RUNNERS else 1 :], valued)
+    elif python and second == "-m" and words[2:] and words[2] not in _MODULESPLAIN:
+        rest, where = words[2:], ((python[1],) if "." in python[1] else ())
+    elif context := _read_container(words):
+        where, rest = context
+    else:
+        return None
+    return (rest, where) if rest else None
+
+
+def _skip_options(words: tuple[str, ...], valued: Words) -> tuple[str, ...]:
+    while words and words[0].startswith("-"):
+        words = words[2:] if words[0] in valued else words[1:]
+    return words
+
+
+def _read_container(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """(container, what runs in it) of `docker compose exec web pytest`."""
+    name = posixpath.basename(words[0])
+    is_compose = name in {"docker", "podman"} and words[1] == "compose"
+    verb = words[2:3] if is_compose else words[1:2]
+    if is_compose or name == "docker-compose":
+        is_inside = bool(verb) and verb[0] in _COMPOSE_VERBS
+    else:
+        is_inside = (name, *verb) in _CONTAINER_VERBS
+    if not is_inside:
+        return None
+    rest = words[3:] if is_compose else words[2:]
+    rest = _skip_options(rest, _CONTAINER_VALUED)
+    inner = rest[2:] if rest[1:2] == ("--",) else rest[1:]
+    return (("in " + rest[0],), inner) if inner else None
+
+
+def _name_tool(word: str) -> str:
+    name = posixpath.basename(word)
+    if name in {"gradlew", "gradlew.bat"}:
+        return "gradle"
+    if name == "mvnw":
+        return "mvn"
+    if _PYTHON.fullmatch(name):
+        version = _PYTHON.fullmatch(name)
+        return f"python{version[1]}" if version and "." in version[1] else "python"
+    if "/" not in word or _BIN_DIRECTORY.search(word) or name in GRAMMARS:
+        return name
+    return posixpath.normpath(word)
+
+
+def covers(wide: Check, narrow: Check) -> bool:
+    """Whether `wide` runs all that `narrow` runs, so that its pass is one of `narrow`."""
+    if (wide.tool, wide.where, wide.environment) != (narrow.tool, narrow.where, narrow.environment):
+        return False
+    if wide.options != narrow.options or not narrow.widenings <= wide.widenings:
+        return False
+    if not wide.exclusions <= narrow.exclusions or wide.verb != narrow.verb:
+        return False
+    if not all(_selects_more(one, narrow) for one in wide.selectors):
+        return False
+    return _covers_targets(wide, narrow)
+
+
+def _selects_more(selector: tuple[str, str], narrow: Check) -> bool:
+    """Whether a selector of the wider check leaves all of the narrower one in."""
+    if selector in narrow.selectors:
+        return True
+    option, value = selector
+    if not re.fullmatch(r"[\w|]+", value):
+        return False
+    # A name selects all names that it is a part of.
+    chosen = [word for word in value.split("|") if word]
+    values = [v for o, v in narrow.selectors if o == option and re.fullmatch(r"[\w|/^$]+", v)]
+    return any(
+        all(any(part in name for part in chosen) for name in v.strip("^$").split("|"))
+        for v in values
+    )
+
+
+def _covers_targets(wide: Check, narrow: Check) -> bool:
+    kind, tool = wide.grammar.targets, wide.tool
+    if kind in {"path", "package"}:
+        contains = _contains_path if kind == "path" else _contains_package
+        everything = wide.targets or {wide.directory}
+        wanted = narrow.targets or {narrow.directory}
+        return all(any(contains(one, other) for one in everything) for other in wanted)
+    if wide.directory != narrow.directory:
+        return False
+    if not wide.targets or not narrow.targets:
+        # `make` alone makes one target; other tools run all of their tests.
+        is_whole = kind != "goal" and not wide.targets
+        return is_whole or wide.targets == narrow.targets
+    return all(
+        any(_contains_word(kind, tool, one, other) for one in wide.targets)
+        for other in narrow.targets
+    )
+
+
+def _contains_word(kind: str, tool: str, wide: str, narrow: str) -> bool:
+    if wide == narrow:
+        return True
+    if kind == "goal":
+        return _contains_goal(tool, wide, narrow)
+    return narrow.startswith(wide + ".") if kind == "module" else wide in narrow
+
+
+def _contains_path(wide: str, narrow: str) -> bool:
+    wide, narrow = wide.rstrip("/"), narrow.rstrip("/")
+    if wide == narrow:
+        return True
+    if wide == "":
+        # All below an unknown directory: a relative path may only not lead out of it.
+        return not narrow.startswith(("/", ".."))
+    return narrow.startswith((wide + "/", wide + "::", wide + ":", wide + "["))
+
+
+def _contains_package(wide: str, narrow: str) -> bool:
+    if wide == narrow:
+        return True
+    if wide == "..." or wide.endswith("/..."):
+        stem = wide[:-3].rstrip("/")
+        return _contains_path(stem, narrow.removesuffix("...").rstrip("/"))
+    return False
+
+
+def _contains_goal(tool: str, wide: str, narrow: str) -> bool:
+    if tool == "gradle" and narrow.endswith(":" + wide):
+        return True
+    return any(tool == t and wide in goals and narrow in runs for t, goals, runs in _CONTAINS)
+
+
+_ECHOED = re.compile(r"^(?:\[[\w:./-]+\] )?(?:\$|>) (?P<line>\S.*)$|^(?P<bare>[\w./-]+(?: \S.*)?)$")
+_ECHO_LINES_MAX = 200
+_ECHOING = split_words("make gmake just task mise npm pnpm yarn bun tox nox invoke rake")
+
+
+def read_echoed_checks(check: Check, output: str) -> Iterator[Check]:
+    """The checks that a task runner says it ran: `make` and `npm run` print their commands."""
+    if check.tool not in _ECHOING:
+        return
+    for line in output.splitlines()[:_ECHO_LINES_MAX]:
+        if (match := _ECHOED.match(line.rstrip())) is None:
+            continue
+        said = match["line"] or match["bare"]
+        if match["bare"] and _name_tool(said.split()[0]) not in GRAMMARS:
+            continue
+        for inner, has_status in read_checks(said, check.directory):
+            if has_status and inner.environment <= check.environment | inner.environment:
+                yield inner

@@ -1,0 +1,256 @@
+"""Split a line of shell into its commands, with their directory and whether the line's exit status is theirs. Pure.
+
+It knows the parts of the grammar that agents use: lists, pipes, groups, assignments, redirections, `cd`,
+`bash -c`. A line with loops, conditions or unbalanced quotes is one command that is only equal to itself.
+"""
+
+import itertools
+import posixpath
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+_LINE_CHARACTERS_MAX = 8_000
+_COMMANDS_MAX = 100
+_NESTING_MAX = 3
+_TOKEN = re.compile(
+    r"(?P<space>[ \t\r]+|\\\n)"
+    r"|(?P<comment>#[^\n]*)"
+    r"|(?P<redirection>&>>?|\d*(?:<<<|<<-?|>>|>&|<&|>\||[<>]))"
+    r"|(?P<operator>&&|\|\||\|&|;;|[|;&()\n])"
+    r"|(?P<word>(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s|;&()<>'\"`\\])+)",
+    re.DOTALL,
+)
+_WORD_PART = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_KEYWORDS = frozenset(
+    (
+        "if",
+        "then",
+        "elif",
+        "else",
+        "fi",
+        "for",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "function",
+        "select",
+        "{",
+        "}",
+        "[[",
+        "!",
+    )
+)
+_SHELLS = frozenset({"bash", "sh", "zsh", "dash"})
+_IGNORED_SETUP = frozenset({"source", ".", "set", "trap", "ulimit", "shopt", "unset", "alias"})
+
+
+@dataclass(frozen=True, slots=True)
+class SimpleCommand:
+    """One command of a line."""
+
+    words: tuple[str, ...]
+    """Without quotes, assignments and redirections."""
+    assignments: frozenset[str]
+    """`NAME=value`, from its own front, `env` and earlier exports."""
+    directory: str
+    """Where it runs; empty if the line does not say and its caller does not know."""
+    has_status: bool
+    """Whether the line's success is the command's own: no `|| true`, `; exit 0` or pipe hides it."""
+
+
+@dataclass(slots=True)
+class _Part:
+    """A command with the operators around it, while a line is read."""
+
+    words: list[str]
+    before: str
+    after: str = ""
+    pipe_end: bool = True
+    directory: str = ""
+    assignments: frozenset[str] = frozenset()
+
+
+def parse_line(text: str, directory: str = "") -> tuple[SimpleCommand, ...]:
+    """The commands of a line in order, without those that only set up (`cd`, `export`, `source`)."""
+    return _parse_nested(text.strip(), directory, frozenset(), 0)
+
+
+def _parse_nested(
+    text: str, directory: str, assignments: frozenset[str], depth: int
+) -> tuple[SimpleCommand, ...]:
+    tokens = _read_tokens(text)
+    if tokens is None or any(kind == "word" and word in _KEYWORDS for kind, word in tokens):
+        return (_make_opaque(text, directory, assignments),)
+    parts = _read_parts(tokens, directory, assignments)
+    if len(parts) > _COMMANDS_MAX:
+        return (_make_opaque(text, directory, assignments),)
+    stops_at_failure = any(p.words[0] == "set" and _sets(p.words, "e") for p in parts)
+    has_pipefail = any(p.words[0] == "set" and "pipefail" in p.words for p in parts)
+    found: list[SimpleCommand] = []
+    for number, part in enumerate(parts):
+        if part.words[0] in _IGNORED_SETUP:
+            continue
+        has_status = (part.pipe_end or has_pipefail) and _decides_status(
+            parts, number, stops_at_failure=stops_at_failure
+        )
+        command = SimpleCommand(tuple(part.words), part.assignments, part.directory, has_status)
+        inner = _find_inner_line(command) if depth < _NESTING_MAX else None
+        if inner is None:
+            found.append(command)
+            continue
+        within = _parse_nested(inner, command.directory, command.assignments, depth + 1)
+        found.extend(replace(c, has_status=c.has_status and has_status) for c in within)
+    return tuple(found)
+
+
+def _make_opaque(text: str, directory: str, assignments: frozenset[str]) -> SimpleCommand:
+    """A line that is only equal to itself."""
+    return SimpleCommand((" ".join(text.split()),), assignments, directory, has_status=False)
+
+
+def _read_tokens(text: str) -> list[tuple[str, str]] | None:
+    """(kind, text) of each token; None if the line cannot be read. A here-document is one word."""
+    if len(text) > _LINE_CHARACTERS_MAX:
+        return None
+    found: list[tuple[str, str]] = []
+    at = 0
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            return None
+        kind = str(match.lastgroup)
+        if kind == "redirection" and match.group().lstrip("0123456789") in {"<<", "<<-"}:
+            found.append(("word", text[at:]))
+            return found
+        if kind not in {"space", "comment"}:
+            found.append((kind, match.group()))
+        at = match.end()
+    return found
+
+
+def _read_parts(
+    tokens: Sequence[tuple[str, str]], directory: str, assignments: frozenset[str]
+) -> list[_Part]:
+    parts: list[_Part] = []
+    groups: list[tuple[str, frozenset[str]]] = []
+    before = ""
+    for words, operator in _split_commands(tokens):
+        if words:
+            part = _Part(words, before, operator, operator not in {"|", "|&"})
+            directory, assignments = _apply_setup(part, directory, assignments)
+            if part.words:
+                parts.append(part)
+            before = operator
+        elif operator not in {"(", ")", "\n"}:
+            before = operator
+            if parts and operator:
+                parts[-1].after = operator
+                parts[-1].pipe_end = parts[-1].pipe_end and operator not in {"|", "|&"}
+        if operator == "(":
+            groups.append((directory, assignments))
+        elif operator == ")" and groups:
+            directory, assignments = groups.pop()
+    return parts
+
+
+def _split_commands(tokens: Sequence[tuple[str, str]]) -> Iterator[tuple[list[str], str]]:
+    """(words, the operator after them) of each command; the last operator is empty."""
+    words: list[str] = []
+    skips_target = False
+    for kind, text in tokens:
+        if kind == "redirection":
+            skips_target = True
+        elif kind == "word":
+            if not skips_target:
+                words.append(text)
+            skips_target = False
+        else:
+            yield words, text
+            words, skips_target = [], False
+    yield words, ""
+
+
+def _apply_setup(
+    part: _Part, directory: str, assignments: frozenset[str]
+) -> tuple[str, frozenset[str]]:
+    """Take what a part sets for itself out of its words; return what holds for the parts after it."""
+    own = set(assignments)
+    words = part.words
+    if words[0] == "env":
+        words = [w for w in words[1:] if w not in {"-i", "-", "--"}]
+        words = words or ["env"]
+    while words and _ASSIGNMENT.match(words[0]):
+        own.add(_unquote(words.pop(0)))
+    part.words = [_unquote(word) for word in words]
+    part.directory, part.assignments = directory, frozenset(own)
+    if not part.words:
+        return directory, frozenset(own)
+    if part.words[0] in {"cd", "pushd"}:
+        given = [w for w in part.words[1:] if w != "--"]
+        target = given[0] if given else "~"
+        part.words = []
+        return join_directory(directory, target), assignments
+    if part.words[0] == "export":
+        exported = {w for w in part.words[1:] if _ASSIGNMENT.match(w)}
+        part.words = []
+        return directory, assignments | exported
+    return directory, assignments
+
+
+def join_directory(base: str, path: str) -> str:
+    """`path` as seen from `base`, normalised; empty for the base of an unknown directory."""
+    joined = posixpath.normpath(posixpath.join(base, path or "."))
+    return "" if joined == "." else joined
+
+
+def _unquote(word: str) -> str:
+    if word.startswith(("<<", "$(")):
+        return word
+    return _WORD_PART.sub(lambda m: next(g for g in m.groups() if g is not None), word)
+
+
+def _sets(words: Sequence[str], letter: str) -> bool:
+    """Whether a `set` command switches this option on: `set -euo pipefail`."""
+    return any(re.fullmatch(rf"-\w*{letter}\w*", word) for word in words[1:])
+
+
+def _decides_status(parts: Sequence[_Part], number: int, *, stops_at_failure: bool) -> bool:
+    """Whether the line can only have succeeded if this part did."""
+    after = [part.after for part in parts[number:]]
+    before = parts[number].before
+    if before == "||" or "||" in _until_end(after):
+        return False
+    ends = [
+        i for i, operator in enumerate(after[:-1]) if operator in {";", "\n", "&", ")", "(", ";;"}
+    ]
+    if after[-1] == "&" or (ends and after[ends[0]] == "&"):
+        return False
+    return not ends or stops_at_failure
+
+
+def _until_end(operators: Sequence[str]) -> list[str]:
+    """The operators up to the end of the list that the first of them belongs to."""
+    found: list[str] = []
+    for operator in operators:
+        if operator in {";", "\n", "&"}:
+            break
+        found.append(operator)
+    return found
+
+
+def _find_inner_line(command: SimpleCommand) -> str | None:
+    """The line that `bash -lc "…"` runs; None for any other command."""
+    words = command.words
+    if posixpath.basename(words[0]) not in _SHELLS:
+        return None
+    for word, following in itertools.pairwise(words[1:]):
+        if re.fullmatch(r"-\w*c", word):
+            return following
+        if not word.startswith("-"):
+            return None
+    return None

@@ -1,0 +1,264 @@
+"""Whether a check passes because it was skipped, removed, set aside or suppressed instead of satisfied. Pure.
+
+What counts is the net change between the failure and the pass: a skip that was added and taken back again
+silences nothing.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memd.distill import command_output
+from memd.distill.episodes import FileEdit, ShellCommand
+from memd.distill.shell import SimpleCommand, parse_line
+
+_SKIP_MARKS = re.compile(
+    r"@?pytest\.mark\.(?:skip|xfail)|pytest\.(?:skip|xfail|importorskip)\(|@(?:unittest\.)?(?:skip\w*|expectedFailure)\b|\bself\.skipTest\("
+    r"|\b(?:it|test|describe|context|suite|specify|scenario)\.(?:skip|todo|fixme|failing|fails|skipIf|concurrent\.skip)\b|\bx(?:it|describe|test|specify|context)\s*[(\s]['\"]"
+    r"|\bthis\.skip\(|\b[tb]\.Skip(?:f|Now)?\(|#\[ignore|#\[cfg\(any\(\)\)\]|@(?:Disabled|Ignore)\b|\[(?:Ignore|Skip)\b|Skip\s*=\s*\"|@tag :skip|@moduletag :skip"
+    r"|\bmarkTest(?:Skipped|Incomplete)\(|->skip\(|\bskip:\s*(?:true|['\"])|\bpending\s*[(\"']|\bXCTSkip|skip_on_\w+\(|GTEST_SKIP|\bDISABLED_\w|t\.skip\("
+)
+_ONLY_MARKS = re.compile(r"\b(?:it|test|describe|context)\.only\b|\bf(?:it|describe)\s*\(")
+_IGNORED_STATUS = re.compile(
+    r"\|\|\s*(?:true\b|:(?=\s|$|\")|exit 0\b|echo\b)|;\s*(?:true|exit 0)\b|--exit-zero\b|--exitZero\b|continue-on-error:\s*true|allow_failure:\s*true|ignore_errors:\s*(?:true|yes)"
+    r"|ignore(?:BuildErrors|DuringBuilds)\s*:\s*true|--passWithNoTests\b|--warn-only\b|--soft-fail\b|testFailureIgnore>\s*true|ignoreFailures\s*=\s*true"
+    r"|\bfailOnError\s*[:=]\s*false|\bset \+e\b"
+)
+_LEFT_OUT = re.compile(
+    r"\bcollect_ignore\w*|--ignore(?:-glob)?[= ]|--deselect\b|\bnorecursedirs\b|(?:test|module|coverage)Path(?:Ignore|IgnorePatterns)\w*|-k\s*[\"']?not\b|-m\s*[\"']?not\b"
+    r"|\bper-file-ignores\b|\bextend-(?:ignore|exclude)\b|\bskipLibCheck\"?\s*:\s*true|\"?strict\w*\"?\s*[:=]\s*false|\bignore_(?:missing_imports|errors)\s*=\s*[Tt]rue|\bexcludedTests\b"
+)
+_LEFT_OUT_IN_CONFIGURATION = re.compile(
+    r"\b(?:exclude\w*|ignore\w*|skip\w*|disable\w*|\"off\"|'off'|allow)\b"
+)
+_CONFIGURATION_FILE = re.compile(
+    r"(?:^|/)(?:Makefile|GNUmakefile|justfile|Justfile|conftest\.py|tox\.ini|setup\.cfg|pytest\.ini|mypy\.ini|\.flake8|\.eslintrc\w*|\.eslintignore|\.pylintrc|\.rubocop\w*"
+    r"|\.golangci\.\w+|phpunit\.xml\S*|Rakefile|noxfile\.py|build\.gradle\S*|pom\.xml|\.mocharc\S*|\.prettierignore|\.rspec)$"
+    r"|\.config\.[cm]?[jt]s$|(?:^|/)(?:pyproject|ruff|Cargo|mise|\.mise|clippy|nextest)\.toml$|(?:^|/)(?:package|tsconfig\S*|jest\.config|biome|deno)\.jsonc?$|\.ya?ml$"
+)
+_SUPPRESSIONS = re.compile(
+    r"#\s*type:\s*ignore|#\s*noqa|#\s*pyright:\s*ignore|#\s*pylint:\s*disable(?:-next)?|#\s*nosec|#\s*mypy:\s*ignore|//\s*nolint|eslint-disable(?:-next-line|-line)?|@ts-(?:ignore|expect-error|nocheck)"
+    r"|biome-ignore|#!?\[allow|@SuppressWarnings|#pragma warning disable|NOLINT|rubocop:disable|shellcheck disable|@phpstan-ignore|stylelint-disable|prettier-ignore|oxlint-disable"
+    r"|\bas any\b|#\s*fmt:\s*(?:off|skip)|pragma:\s*no cover"
+)
+_SUPPRESSED_NAMES = re.compile(r"(?:[:=(\[]| )[ \t]*([\w@/-]+(?:,[ \t]*[\w@/-]+)*)")
+"""What follows a mark: `:errcheck,gosec`, `[arg-type]`, `(dead_code)`, ` no-undef`."""
+_TEST_FILE = re.compile(
+    r"(?:^|/)(?:tests?|spec|specs|__tests__|e2e)/|(?:^|/)test_[^/]*$|[._-](?:test|tests|spec|e2e)\.\w+$|_(?:test|spec)\.\w+$|Tests?\.(?:java|kt|cs|swift|php|scala)$|(?:^|/)conftest\.py$"
+)
+_TEST_DEFINITION = re.compile(
+    r"\bdef (?P<python>test_?\w*)|\bfunc (?P<go>Test\w+)|\bclass (?P<class>Test\w+|\w+Tests?)\b|\b(?:it|test|describe|specify|scenario)(?:\.\w+)*\s*\(?\s*(?P<quote>['\"`])(?P<said>[^\n]{1,200}?)(?P=quote)"
+    r"|#\[(?:tokio::)?test\](?:\s{0,40}#\[[^\]\n]*\]){0,4}\s{0,40}(?:pub )?(?:async )?fn (?P<rust>\w+)|@Test\b[^\n]{0,200}\n\s{0,40}(?:@\w+[^\n]{0,200}\n\s{0,40}){0,4}(?:public )?(?:void|fun) (?P<java>\w+)"
+)
+_MOVED_NAME = re.compile(r"\b(?:s/[^/]*\btest|def test|func Test|xfail|skip)", re.IGNORECASE)
+_LINES_CHANGED_BY_COMMAND = frozenset({"sed", "perl", "ed", "patch"})
+_COMMENT = re.compile(r"^\s*(?:#(?!!?\[)|//|--|;|/\*|\*|<!--)")
+
+
+@dataclass(frozen=True, slots=True)
+class Silencing:
+    """How a check was silenced."""
+
+    reason: str
+    """A clause about the check: `a test was marked to be skipped`."""
+    is_suppression: bool = False
+    """A finding of a linter or type checker was suppressed at its place: the way that such tools offer."""
+
+
+def find_silencing(
+    edits: Sequence[FileEdit],
+    commands: Sequence[ShellCommand],
+    failures: Sequence[ShellCommand],
+    passed: ShellCommand,
+) -> Silencing | None:
+    """What silenced a check between its failures and a run of it that passed; None if it was satisfied.
+
+    `edits` and `commands` are those in between, in order.
+    """
+    failing = "\n".join(f"{run.command}\n{run.output}" for run in failures)
+    reason = (
+        _find_marks(edits)
+        or _find_removed_tests(edits, failing)
+        or _find_command_silencing(commands, failing)
+        or _find_fewer_tests(failures, passed)
+    )
+    if reason:
+        return Silencing(reason)
+    if _suppresses_finding(edits, failing):
+        return Silencing("its finding was suppressed", is_suppression=True)
+    return None
+
+
+def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
+    """How many more matches the new texts have than the old ones."""
+    return sum(len(pattern.findall(e.new)) - len(pattern.findall(e.old)) for e in edits)
+
+
+def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
+    """Whether a suppression was added that may be of a finding in the failed output."""
+    balance: Counter[tuple[str, str]] = Counter()
+    for edit in edits:
+        balance.update(_list_suppressions(edit.new))
+        balance.subtract(_list_suppressions(edit.old))
+    return any(
+        not name or re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", failing) is not None
+        for (_, name), count in balance.items()
+        if count > 0
+    )
+
+
+def _list_suppressions(text: str) -> list[tuple[str, str]]:
+    """(mark, name of what it suppresses, empty for all) of each suppression in a text."""
+    found: list[tuple[str, str]] = []
+    for match in _SUPPRESSIONS.finditer(text):
+        names = _SUPPRESSED_NAMES.match(text, match.end())
+        given = re.findall(r"[\w@/-]+", names[1]) if names else [""]
+        mark = " ".join(match.group().split())
+        found.extend((mark, name) for name in given or [""])
+    return found
+
+
+def _find_marks(edits: Sequence[FileEdit]) -> str:
+    tests = [e for e in edits if _is_code(e.path)]
+    if _count_added(_SKIP_MARKS, tests) > 0:
+        return "a test was marked to be skipped"
+    if _count_added(_ONLY_MARKS, tests) > 0:
+        return "other tests alone were selected"
+    setup = [e for e in edits if _CONFIGURATION_FILE.search(e.path) or _is_script(e.path)]
+    if _count_added(_IGNORED_STATUS, setup) > 0:
+        return "its failure was ignored"
+    if _count_added(_LEFT_OUT, [*setup, *tests]) > 0:
+        return "something was left out of it"
+    partial = [e for e in setup if not e.is_whole_file and _CONFIGURATION_FILE.search(e.path)]
+    if _count_added(_LEFT_OUT_IN_CONFIGURATION, partial) > 0:
+        return "something was left out of it"
+    return _find_commented_tests(tests)
+
+
+def _is_code(path: str) -> bool:
+    return not path.endswith((".md", ".txt", ".rst", ".adoc"))
+
+
+def _is_script(path: str) -> bool:
+    return (
+        path.endswith((".sh", ".bash", ".mk", ".bat", ".ps1")) or "." not in path.rsplit("/", 1)[-1]
+    )
+
+
+def _find_commented_tests(edits: Sequence[FileEdit]) -> str:
+    for edit in edits:
+        if not _TEST_FILE.search(edit.path):
+            continue
+        live = {line.strip() for line in edit.old.splitlines() if not _COMMENT.match(line)}
+        for line in edit.new.splitlines():
+            bare = _COMMENT.sub("", line).strip()
+            if (
+                bare
+                and bare in live
+                and _COMMENT.match(line)
+                and bare not in {"", "{", "}", ")", "});"}
+            ):
+                return "a test was commented out"
+    return ""
+
+
+def _find_removed_tests(edits: Sequence[FileEdit], failing: str) -> str:
+    in_tests = [e for e in edits if _TEST_FILE.search(e.path) or _TEST_DEFINITION.search(e.old)]
+    before = {name for e in in_tests for name in _list_tests(e.old)}
+    after = {name for e in edits for name in _list_tests(e.new)}
+    removed = before - after
+    if any(name in failing for name in removed):
+        return "a test that failed was removed or renamed"
+    if removed and not command_output.names_failed_tests(failing):
+        return "a test was removed or renamed"
+    for edit in edits:
+        if edit.is_whole_file and _TEST_FILE.search(edit.path):
+            wanted = command_output.failed_tests_of(failing, edit.path)
+            if any(name not in edit.new for name in wanted):
+                return "a test that failed was removed or renamed"
+    if any(
+        not e.new.strip() and e.old.strip() and re.search(r"\bassert|expect\(", e.old)
+        for e in in_tests
+    ):
+        return "an assertion was removed"
+    return ""
+
+
+def _list_tests(text: str) -> list[str]:
+    names = ("python", "go", "class", "said", "rust", "java")
+    return [next(m[n] for n in names if m[n]) for m in _TEST_DEFINITION.finditer(text)]
+
+
+def _find_command_silencing(commands: Sequence[ShellCommand], failing: str) -> str:
+    is_stashed = is_elsewhere = False
+    for run in commands:
+        for command in parse_line(run.command):
+            words = command.words
+            if words[0] == "git" and len(words) > 1:
+                if words[1] == "stash":
+                    action = words[2] if len(words) > 2 else "push"  # noqa: PLR2004  # `git stash ACTION`
+                    is_stashed = (
+                        action in {"push", "save", "-u", "-k"} or action.startswith("-")
+                        if action not in {"pop", "apply"}
+                        else False
+                    )
+                elif _switches_branch(words):
+                    is_elsewhere = not is_elsewhere
+                elif words[1] == "reset" and "--hard" in words:
+                    return "the work was thrown away"
+            if reason := _find_file_silencing(command, failing):
+                return reason
+    if is_stashed:
+        return "the work was set aside (`git stash`)"
+    return "another branch was checked out" if is_elsewhere else ""
+
+
+def _switches_branch(words: Sequence[str]) -> bool:
+    if words[1] == "switch":
+        return not {"-c", "-C", "--create"} & set(words)
+    if words[1] != "checkout" or {"-b", "-B", "--"} & set(words):
+        return False
+    given = [w for w in words[2:] if not w.startswith("-") or w == "-"]
+    return len(given) == 1 and re.search(r"\.\w{1,5}$|^\.$", given[0]) is None
+
+
+def _find_file_silencing(command: SimpleCommand, failing: str) -> str:
+    words = command.words
+    name = words[1] if words[0] == "git" and len(words) > 1 else words[0]
+    paths = [w for w in words[1:] if not w.startswith("-")]
+    if name in {"rm", "mv", "unlink", "trash"}:
+        given = paths[1:] if words[0] == "git" else paths
+        for path in given if name != "mv" else given[:-1]:
+            stem = path.rstrip("/*").rsplit("/", 1)[-1]
+            if _TEST_FILE.search(path) or (
+                stem and re.search(rf"(?<![\w-]){re.escape(stem)}(?![\w-])", failing)
+            ):
+                return f"`{path}` was {'moved' if name == 'mv' else 'removed'}"
+    if words[0] in _LINES_CHANGED_BY_COMMAND:
+        text = " ".join(words)
+        if (
+            _SKIP_MARKS.search(text)
+            or (_MOVED_NAME.search(text) and any(map(_TEST_FILE.search, paths)))
+            or (
+                any(map(_TEST_FILE.search, paths))
+                and re.search(r"(?:^|[/\d$])d['\"]?(?:\s|$)", text)
+            )
+        ):
+            return "a test was changed by a command"
+        if _IGNORED_STATUS.search(text) or _SUPPRESSIONS.search(text):
+            return "its failure was ignored"
+    return ""
+
+
+def _find_fewer_tests(failures: Sequence[ShellCommand], passed: ShellCommand) -> str:
+    """Whether the same command ran fewer tests than before."""
+    for run in failures:
+        if command_output.normalize_command(run.command) == command_output.normalize_command(
+            passed.command
+        ):
+            before = command_output.count_tests(run.output)
+            after = command_output.count_tests(passed.output)
+            if before is not None and after is not None and after < before:
+                return f"{after} tests ran instead of {before}"
+    return ""

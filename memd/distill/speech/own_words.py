@@ -1,0 +1,339 @@
+"""The sentences of a message that are its speaker's own: no code, no quotation, no pasted document. Pure.
+
+People paste without fences: mails, pages, tickets, logs, diffs. What a pasted text says is not what the one says
+who pasted it, so a sentence that only may be pasted is left out. Quotations, code and tags are masked by
+characters of the same number first; then lines, blocks and the message as a whole are looked at; what is
+left is split into sentences.
+"""
+
+import enum
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from memd.distill import sentences
+from memd.distill.speech import pasted, verbs
+from memd.distill.speech.pasted import BULLET, OPAQUE, Line
+from memd.text import words
+
+_CHARACTERS_READ_MAX = 20_000
+_OWN_CHARACTERS_MAX = 2_400
+"""Nobody types more prose than this into one prompt; a longer text is pasted, whatever else it looks like."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSentence:
+    """One sentence as it was said, and the same with OPAQUE for what is quoted in it."""
+
+    text: str
+    bare: str
+    block: int
+    """Sentences of one paragraph or list have the same number."""
+    lead: str = ""
+    """`decision` of `Decision: use tabs`, in lower case; empty without a colon."""
+    start: int = 0
+    """Where the words after the lead begin."""
+
+    @property
+    def said(self) -> str:
+        """What is said after the lead, with quotations masked."""
+        return self.bare[self.start :]
+
+
+def read_own_sentences(message: str) -> list[OwnSentence]:
+    """Return the speaker's own sentences, in order; nothing if the message as a whole looks pasted."""
+    text = message[:_CHARACTERS_READ_MAX]
+    bare = _mask_quotations(_mask_tags(_mask_fences(text)))
+    blocks = _read_blocks(text, bare)
+    if pasted.is_document(bare, blocks):
+        return []
+    found: list[OwnSentence] = []
+    follows = _Follows.OWN
+    for number, block in enumerate(blocks):
+        if follows is _Follows.DATA:
+            break
+        own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
+        found += own
+    if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
+        return []
+    return found
+
+
+# --- what is not said but shown: masks of the same length ---
+
+_FENCE = re.compile(r"`{3,}|^[ \t]*~{3,}", re.MULTILINE)
+_TAG = re.compile(r"<(/?)([a-zA-Z][\w:-]{0,40})(?:\s[^<>]{0,300})?/?>")
+_PLACEHOLDER_ENDS = " \t.,;:)/-"
+_OPENS_TEXT = re.compile(r" ?[A-Z]\w")
+"""After an open tag: a sentence begins in it."""
+_QUOTES = {
+    "“": "”", "„": "“”", "«": "»", "‹": "›", "「": "」", "『": "』", "《": "》", "〈": "〉", "〝": "〟",
+    "‘": "’", "‚": "‘’", "”": "”", "»": "«", "›": "‹", '"': '"', "＂": "＂", "'": "'",
+}  # fmt: skip
+"""Each opening mark → the marks that may close it."""
+_UNSURE_OPENINGS = "‘‚”»›'\""
+"""These open a quotation only where a word begins; the rest always do."""
+_UNCLOSED_IGNORED = "‘‚”»›'"
+"""An apostrophe or a closing mark is no open quotation."""
+_ELISIONS = ("'tis", "'twas", "'em", "'cause", "'til", "'bout")
+_QUOTE_MARK = re.compile(r"\"\"\"|'''|``?|[" + "".join(_QUOTES) + "]")
+
+
+def _mask_fences(text: str) -> str:
+    """The text with fenced code masked; an open fence goes to the end."""
+    parts: list[tuple[int, int]] = []
+    fence, start = "", 0
+    for match in _FENCE.finditer(text):
+        mark = match.group().strip()
+        if not fence:
+            fence, start = mark, match.start()
+        elif mark[0] == fence[0] and len(mark) >= len(fence):
+            parts.append((start, match.end()))
+            fence = ""
+    if fence:
+        parts.append((start, len(text)))
+    return _mask_parts(text, parts, keeps_lines=True)
+
+
+def _mask_parts(text: str, parts: list[tuple[int, int]], *, keeps_lines: bool) -> str:
+    shown, at = [], 0
+    for start, end in parts:
+        if end <= at:
+            continue
+        inner = text[max(start, at) : end]
+        shown.append(text[at : max(start, at)])
+        shown.append(re.sub(r"[^\n]", OPAQUE, inner) if keeps_lines else OPAQUE * len(inner))
+        at = end
+    return "".join(shown) + text[at:]
+
+
+def _mask_tags(text: str) -> str:
+    """The text with `<tag>…</tag>` masked; what an open tag stands before is masked to the end.
+
+    `feat/<ticket>` and `<Link>` inside a sentence stand for names: of these the tag alone is masked.
+    """
+    found = list(_TAG.finditer(text))
+    last_close = {m.group(2): m.end() for m in found if m.group(1)}
+    parts: list[tuple[int, int]] = []
+    for match in found:
+        if parts and match.start() < parts[-1][1]:
+            continue
+        end = last_close.get(match.group(2), 0)
+        if end <= match.start():
+            line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
+            begins_line = not line.strip()
+            ends_line = line.endswith(" ") and text[match.end() : match.end() + 1] in ("", "\n")
+            holds_text = line.endswith(" ") and _OPENS_TEXT.match(text, match.end())
+            end = len(text) if begins_line or ends_line or holds_text else match.end()
+        parts.append((match.start(), end))
+    return _mask_parts(text, parts, keeps_lines=True)
+
+
+def _mask_quotations(text: str) -> str:
+    """The text with quotations and code spans masked, over line breaks too. Each mark is looked up once."""
+    parts: list[tuple[int, int]] = []
+    missing: set[str] = set()
+    at = 0
+    while match := _QUOTE_MARK.search(text, at):
+        at = match.end()
+        end = _find_closing(text, match, missing)
+        if end is not None:
+            parts.append((match.start(), end))
+            at = end
+    return _mask_parts(text, parts, keeps_lines=False)
+
+
+def _find_closing(text: str, match: re.Match[str], missing: set[str]) -> int | None:
+    """Where the quotation that begins at `match` ends; None if none begins there."""
+    mark, at = match.group(), match.end()
+    if mark in ('"""', "'''", "`", "``"):
+        closing = text.find(mark, at) if mark not in missing else -1
+        if mark == "``" and closing < 0:
+            mark, closing = "''", text.find("''", at)
+        if closing < 0:
+            missing.add(mark)
+            return len(text) if len(mark) == 3 else None  # noqa: PLR2004  # a triple mark
+        return closing + len(mark)
+    before, after = text[match.start() - 1 : match.start()], text[at : at + 1]
+    if mark in _UNSURE_OPENINGS and (before.isalnum() or not after.strip()):
+        return None
+    if mark == "'" and text[match.start() : at + 6].lower().startswith(_ELISIONS):
+        return None
+    return _find_mark(text, at, _QUOTES[mark], missing, is_sure=mark not in _UNCLOSED_IGNORED)
+
+
+def _find_mark(text: str, at: int, marks: str, missing: set[str], *, is_sure: bool) -> int | None:
+    if marks not in missing:
+        is_apostrophe = marks[-1] in "'’"
+        for match in re.compile(f"[{marks}]").finditer(text, at):
+            follows = text[match.end() : match.end() + 1]
+            if is_apostrophe and (follows.isalnum() or text[match.start() - 1].isspace()):
+                continue
+            return match.end()
+        missing.add(marks)
+    return len(text) if is_sure else None
+
+
+def _read_blocks(text: str, bare: str) -> list[list[Line]]:
+    """The paragraphs of a message, each a list of lines."""
+    blocks: list[list[Line]] = [[]]
+    at = 0
+    for line in bare.split("\n"):
+        said = text[at : at + len(line)]
+        at += len(line) + 1
+        if line.strip():
+            blocks[-1].append(Line(said, line))
+        elif blocks[-1]:
+            blocks.append([])
+    return [block for block in blocks if block]
+
+
+# --- leads and sentences ---
+
+_TOPIC = r"(?: (?:for|in|on|of|about|regarding) (?:the |our |this |my |all )?[\w/.-]+(?: [\w/.-]+){0,3})?"
+_OWN_LEAD = re.compile(
+    r"(?:(?:ok(?:ay)?|so|and|also|but|please|now|then|yes|no|one last|one more|another|a|the|my|our|new|final|important|general|basic|some"
+    r"|a few|two|three|these|standing|house|ground|coding|project|team|quick|small|follow|respect|keep to|stick to|apply|obey|note|take a note of"
+    r"|write down|record|log|heads?|just|for)[ ,]+)*"
+    r"(?:rules?|instructions?|preferences?|conventions?|reminder|remember|note(?: that)?|nb|n\.b\.|ps|p\.s\.|important|please|fyi|for your information"
+    r"|for the record|just so you know|heads[- ]up|keep in mind|bear in mind|don't forget|from now on|in (?:the )?future|going forward"
+    r"|moving forward|henceforth|one thing|thing|request|always|never|decision(?: (?:is|was))?|decided|to-?do|todo|correction|update|fact"
+    r"|(?:we|i)(?:'ve| have)? changed (?:our|my) minds?)"
+    + _TOPIC
+    + r"\s*(?:to follow|from now on|for you)?",
+    re.IGNORECASE,
+)
+_DECISION_LEAD = re.compile(r"\b(?:decision|decided|minds?)\b")
+_PLAIN_RULES = re.compile(r"(?:(?:general|basic|some|a few|two|three|the|coding|project|team) )*(?:rules?|conventions?)", re.IGNORECASE)  # fmt: skip
+_EMPHASIS = re.compile(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\w)(\w+)\1(?![\w*])")
+_COLON = re.compile(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
+
+
+class _Follows(enum.Enum):
+    """What may stand after a piece of a message."""
+
+    OWN = enum.auto()
+    LIST = enum.auto()
+    """A list or a text that the piece introduces."""
+    DATA_LINE = enum.auto()
+    DATA = enum.auto()
+    """Nothing that is sure to be the speaker's own."""
+
+
+def _read_block(
+    block: list[Line], number: int, follows: _Follows, *, is_last: bool
+) -> tuple[list[OwnSentence], _Follows]:
+    """The own sentences of a block after a piece that `follows`, and what may follow the block."""
+    head = block[0].bare
+    is_headed = number > 0 and not is_last and len(block) == 1 and pasted.is_heading(head)
+    is_unlisted = follows is _Follows.LIST and not BULLET.match(head)
+    if is_headed or is_unlisted or pasted.is_wrapped(block) or pasted.is_indented(block):
+        return [], _Follows.DATA
+    found: list[OwnSentence] = []
+    for piece in _join_lines(block):
+        if piece is None:
+            return found, _Follows.OWN
+        own, follows = _read_piece(piece, number, follows)
+        found += own
+        if follows is _Follows.DATA:
+            return found, follows
+    is_answered = follows is _Follows.LIST and block[-1].is_item
+    return found, _Follows.OWN if is_answered else follows
+
+
+def _join_lines(block: list[Line]) -> Iterator[Line | None]:
+    """Sentences and items as single lines; None where data begins, which ends a block."""
+    current: Line | None = None
+    for line in block:
+        is_rest = pasted.begins_data(line.bare)
+        if not is_rest and (pasted.is_data(line.bare) or not line.bare.strip(OPAQUE + " \t")):
+            if current is not None and current.bare.rstrip().endswith(pasted.SENTENCE_STOP):
+                yield current
+            yield None
+            return
+        bullet = BULLET.match(line.bare)
+        cut = bullet.end() if bullet else len(line.bare) - len(line.bare.lstrip())
+        text, bare = line.text[cut:].rstrip(), line.bare[cut:].rstrip()
+        text, bare = text[: len(bare)], bare[: len(text)]
+        line.is_item = bullet is not None
+        joins = bare[:1].islower() or bare[:1] == OPAQUE
+        if current and not bullet and joins and not current.bare.endswith(pasted.SENTENCE_STOP):
+            current = replace(current, text=f"{current.text} {text}", bare=f"{current.bare} {bare}")
+            continue
+        if current is not None:
+            yield current
+        current = Line(text, bare, is_item=bullet is not None)
+    if current is not None:
+        yield current
+
+
+def _read_piece(piece: Line, number: int, follows: _Follows) -> tuple[list[OwnSentence], _Follows]:
+    """The own sentences of a line after one that `follows`, and what may follow the line."""
+    if pasted.begins_data(piece.bare):
+        return [], _Follows.DATA
+    if follows is _Follows.LIST:
+        return [], _Follows.LIST if piece.is_item else _Follows.DATA
+    found: list[OwnSentence] = []
+    for text, bare in _split(piece):
+        sentence, follows = _read_lead(OwnSentence(text, bare, number))
+        if sentence.said.strip(OPAQUE + " \t.,:;"):
+            found.append(sentence)
+        if pasted.shows_text(bare):
+            return found, _Follows.DATA
+        if follows is _Follows.DATA_LINE:
+            return found, _Follows.OWN
+        if follows is not _Follows.OWN:
+            return found, follows
+    return found, _Follows.OWN
+
+
+def _split(piece: Line) -> Iterator[tuple[str, str]]:
+    """The sentences of a line with their masked forms, of equal lengths, without emphasis."""
+    at = 0
+    for end in sentences.find_sentence_ends(piece.bare):
+        text, bare = piece.text[at:end], piece.bare[at:end]
+        at = end
+        cut = len(bare) - len(bare.lstrip())
+        text, bare = text[cut:], bare[cut:].rstrip()
+        text = text[: len(bare)]
+        for match in reversed(list(_EMPHASIS.finditer(bare))):
+            start, stop = match.span(2)
+            whole = slice(match.start(), match.end())
+            text = text[: whole.start] + text[start:stop] + text[whole.stop :]
+            bare = bare[: whole.start] + bare[start:stop] + bare[whole.stop :]
+        if bare:
+            yield text, bare
+
+
+def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
+    """The sentence with its lead, and what may follow it.
+
+    After a colon stands what somebody else says, unless the words before it are known to lead one's own.
+    """
+    while match := _COLON.search(sentence.bare, sentence.start):
+        lead = sentence.bare[sentence.start : match.start()].strip()
+        after = sentence.bare[match.end() :]
+        is_own = any(map(_OWN_LEAD.fullmatch, (lead, sentences.strip_politeness(lead))))
+        is_topic = _DECISION_LEAD.search(sentence.lead) and not pasted.asks_for_text(lead)
+        if not is_own and (is_topic or not match.group().startswith(":")):
+            break  # `Decision: batch size: 500`, or a dash inside a sentence
+        if not is_own or (not after.strip() and _PLAIN_RULES.fullmatch(lead)):
+            cut = replace(
+                sentence, text=sentence.text[: match.start()], bare=sentence.bare[: match.start()]
+            )
+            if pasted.asks_for_text(lead):
+                return cut, _Follows.DATA
+            if not after.strip():
+                return cut, _Follows.LIST
+            return cut, _Follows.OWN if _is_about_work(lead) else _Follows.DATA_LINE
+        start = len(sentence.bare) - len(after.lstrip())
+        sentence = replace(sentence, lead=sentence.lead or lead.lower(), start=start)
+    return sentence, _Follows.OWN
+
+
+def _is_about_work(lead: str) -> bool:
+    """Whether a lead orders or reports work, of which the colon gives a detail: `Added the limit: …`."""
+    first = next(iter(words(sentences.strip_politeness(lead))), "").lower()
+    return any(
+        base in verbs.ALL for base in (first, first.removesuffix("ed"), first.removesuffix("d"))
+    )

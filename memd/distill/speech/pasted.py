@@ -1,0 +1,268 @@
+"""What looks pasted: lines, blocks and whole messages that somebody or something else has written. Pure.
+
+Every test is of text whose quotations are masked already. In doubt the answer is yes: what is lost is one rule that its
+speaker can repeat; what is kept wrongly leads every session.
+"""
+
+import itertools
+import re
+from dataclasses import dataclass
+
+from memd.text import words
+
+OPAQUE = "\ue000"
+"""Stands for each character of a quotation, a code span or a tag."""
+
+
+@dataclass(slots=True)
+class Line:
+    """A line as it was said, and the same with OPAQUE for what is quoted in it."""
+
+    text: str
+    bare: str
+    is_item: bool = False
+
+
+BULLET = re.compile(r"^\s*(?:[-*]|\d{1,2}[.)])\s+(?=\S)")
+_DATA_LINE = re.compile(
+    r"^(?:\s*>|\t| {4,}\S"  # quoted, or indented like code
+    r"|\s*\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\s*\[?\d{1,2}:\d\d(?::\d\d)?(?:\s?[AP]M)?[\]\s]"  # times of logs and chats
+    r"|\s*(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}\d{1,2} \d\d:\d\d"
+    r"|.*\b\d{1,2}:\d\d\s?[AP]M\s*$"
+    r"|\s*\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|CRITICAL)\b[ :\]]"
+    r"|\s*(?:error|warning|note|help|hint|fatal|panic|npm ERR!)(?:\[\w+\])?: (?=[a-z])"
+    r"|\s*Traceback \(most recent call last\):|\s*File .{1,200}, line \d+|\s*\w{2,40}(?:Error|Exception): "
+    r"|\s*at \S+ ?\(.{0,200}:\d+\)|\s*\[Pasted text\b"
+    r"|\s*(?:\$|%|>>>|#!|❯|➜|PS [A-Z]:.{0,80}>|[A-Z]:\\.{0,80}>) ?\S"  # a shell or a prompt
+    r"|\s*[-+]{3} [ab]/|@@ |\+|-(?=\S)(?!-?\w+\s*$)"  # a diff
+    r"|\s*(?://|/\*|\*/|\*\s*@|\s\*(?:\s|$)|--\s|<!--|#|;;?\s|%%|REM\s|\.\. )"  # a comment
+    r"|\s*[\[{}\]()]{1,3},?;?\s*$|\s*[{\[]"  # JSON
+    r"|\s*\[[\w .-]{1,40}\]\s*$|\s*[\w.$-]{1,40}\s*=\s"  # settings
+    r"|.*\|.*\||\s*[│┃╭╰├└┌┐┘┤═─━+][-=+─═━]{2,}|.*[│┃]|\s*[⏺⎿●•◦▪✓✔✗✘➤►→]"  # tables and screens
+    r"|\s*(?:[-*]\s+)?\[[ xX]\]\s"  # check boxes
+    r"|\s*!?\[[^\]\n]{0,200}\]\([^)\n]{0,300}\)|\s*\[!\[|\s*\\[a-z]+\b|.*\[/\w+\]"  # links
+    r"|.*&(?:nbsp|quot|lt|gt|amp|#\d{2,5});|.*</\w"
+    r"|.*[;{]\s*$|.*(?:=>|\(\) ?\{|\):\s*$|\)\s*->)"  # code
+    r"|\s*(?:import|from|package|def|class|func|fn|function|const|let|var|return|public|private|static"
+    r"|async def|export|struct|enum|interface) [\w.{*]+(?:\s*[=({:;.*]|.*[({:;]\s*$|\s+import\b|\s*$)"
+    r"|\s*(?:SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP) [A-Z*\w]+ "
+    r"|.{0,200}\(#\d+\)\s*$"  # an entry of a changelog
+    r")"
+)
+_REST_IS_DATA = re.compile(
+    r"^\s*(?:#{1,6} \S|={1,6} \S|\*{1,3} \*\w|\\(?:begin|section|documentclass|chapter)\b|https?://\S+\s*$|={3,}\s*$|-{3,}\s*$|[*_]{3,}\s*$|diff --git |index [0-9a-f]{6,}|commit [0-9a-f]{7,}"
+    r"|(?:From|To|Cc|Bcc|Subject|Date|Sent|Reply-To|Message-ID|Author|AuthorDate|Von|An|Betreff|Gesendet|Datum|Objet"
+    r"|Asunto|Para):\s"
+    r"|-{3,} ?\w.*(?:[Mm]essage|[Nn]achricht)|Begin forwarded|-----BEGIN"
+    r"|(?:On|Am|Le|El|Op|Il) .{5,150}(?:wrote|writes|schrieb|a écrit|escribió|schreef|ha scritto)\b.{0,80}$"
+    r"|\[?v?\d+\.\d+\.\d+\]?\s*(?:[-–—(]|$)|\[?Unreleased\]?\s*$"  # dashes as changelogs have them
+    r"|\d+(?:\.\d+)+\.?\s+[A-Z]|(?:Step|STEP|Chapter|Section|Article|Rule|Schritt) \d+[.:)]"
+    r"|(?:Dear|Liebe[rs]?|Sehr geehrte|Cher|Chère|Estimad[oa]s?)\b|@(?:channel|here|everyone|all)\b"
+    r"|\w+ (?:said|wrote|says|writes|commented|replied)\b.{0,80}:\s*$"
+    r"|\w[\w.' -]{0,40} {2,}\d{1,2}:\d\d)"
+)
+_GREETING = re.compile(
+    r"^\s*(?:hi|hello|hey|hallo|hola|bonjour|salut|ciao|good (?:morning|afternoon|evening)|greetings|morning)"
+    r"(?: (?!claude\b|there\b|again\b|agent\b|assistant\b|codex\b|copilot\b|bot\b|you\b|man\b|buddy\b)[\w.'-]+){1,4}\s*[,!:.]?\s*$",
+    re.IGNORECASE,
+)
+_WHOLE_IS_DATA = re.compile(
+    r"^[ \t]*(?:(?:low|medium|high|critical|minor|major) severity|describe the bug|steps to reproduce|expected (?:behaviou?r|result)"
+    r"|actual (?:behaviou?r|result)|acceptance criteria|additional context|(?:title|subject|summary|description|abstract|category|tags|severity|priority|component|environment|posted|published):\s|to reproduce|asked \d+ \w+ ago"
+    r"|answered (?:[a-z]{3} \d|\d+ \w+ ago)|edited (?:[a-z]{3} \d|\d+ \w+ ago)|reviewers?:|assignees?:)"
+    r"|^(?:Signed-off-by|Co-authored-by|Reviewed-by|Acked-by|Change-Id): |^-- ?$"
+    r"|^[ \t]*(?:(?:best|kind|warm|many|all the) ?\w{0,10}|best wishes|(?:kind |best )?regards|sincerely|yours \w+|cheers|thanks"
+    r"|thank you|thx|(?:mit )?(?:freundlichen|besten|vielen?|liebe) gr(?:ü|ue)(?:ß|ss)en?|viele grüße|cordialement|saludos)[ ,.!]*\n+"
+    r"[ \t]*(?-i:[A-Z][\w.'-]+(?: [A-Z][\w.'-]+){0,2})[ \t]*(?:\n|\Z)"
+    r"|\b(?:pretend (?:that )?(?:you|to be)|act as (?:an?|if|my|the)|role-?play|(?:let's|let us) play|imagine (?:that )?you(?:'re| are)"
+    r"|in this (?:game|story|scene)|play the (?:role|part))\b"
+    r"|(?:^|[.!?]\s+)you(?:'re| are) (?:an? |now an? |\w*bot\b|the \w+ (?:agent|assistant))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""Marks of a ticket, a review tool, a signed letter or a role: the rest of such a message is of the same kind."""
+_LABEL = re.compile(r"^\s*[\[(<*@]{0,2}([A-Za-z][\w .'-]{0,28}?)[\])>*]{0,2}\s*:(?:\s|$)")
+_OWN_LABELS = frozenset(
+    """decision reason why because rule rules note remember important reminder fyi todo also ps please
+    instruction preference fact task context""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_LABELS_OF_DATA_MIN = 2
+_HEADING_WORDS_MAX = 8
+_HEADING_NOUNS = re.compile(
+    r"\b(?:guide|guidelines?|handbook|rules|conventions?|overview|introduction|installation|usage|contributing"
+    r"|changelog|licen[cs]e|faq|polic(?:y|ies)|standards?|principles|requirements|summary|background|motivation"
+    r"|consequences|context|deployments?|reviews|testing|security|checklist|manual|reference|notes|queue)\s*$",
+    re.IGNORECASE,
+)
+_WRAPPED_CHARACTERS_MIN = 50
+_WRAPPED_LINES_MIN = 2
+SENTENCE_STOP = tuple(".!?:;…")
+
+
+def is_document(bare: str, blocks: list[list[Line]]) -> bool:
+    """Whether marks say that all of a message was written elsewhere, or is asked about."""
+    if _WHOLE_IS_DATA.search(bare):
+        return True
+    if _starts_with_heading(blocks):
+        return True
+    if _count_labels([line for block in blocks for line in block]) >= _LABELS_OF_DATA_MIN:
+        return True
+    lines = sum(map(len, blocks))
+    return any(_asks_about_text(line.bare, is_only=lines == 1) for b in blocks for line in b)
+
+
+def _count_labels(lines: list[Line]) -> int:
+    """Lines like `Alice: …` or `key: …`; 0 if every label is one that people set before their own words."""
+    found = [m.group(1).strip().lower() for line in lines if (m := _LABEL.match(line.bare))]
+    labels = [label for label in found if len(words(label)) <= 2]  # noqa: PLR2004  # a name has two words
+    return len(labels) if any(label not in _OWN_LABELS for label in labels) else 0
+
+
+def _starts_with_heading(blocks: list[list[Line]]) -> bool:
+    first = blocks[0][0].bare if blocks else ""
+    if len(blocks) < 2 or len(blocks[0]) > 1:  # noqa: PLR2004  # a heading and what is below it
+        return False
+    return is_heading(first) and (_is_title_case(first) or bool(_HEADING_NOUNS.search(first)))
+
+
+def is_heading(line: str) -> bool:
+    """Whether a line stands like a heading: short, with a capital, without a stop."""
+    line = line.strip()
+    count = len(words(line))
+    return (
+        0 < count <= _HEADING_WORDS_MAX
+        and line[0].isupper()
+        and not line.endswith((*SENTENCE_STOP, ",", OPAQUE))
+        and not BULLET.match(line)
+        and not _is_addressed(line)
+    )
+
+
+def _is_title_case(line: str) -> bool:
+    large = [word for word in words(line) if len(word) > 3]  # noqa: PLR2004  # `of`, `the`
+    return len(large) > 1 and all(word[0].isupper() for word in large)
+
+
+_ADDRESSED = re.compile(
+    r"^\s*(?:please|pls|ok(?:ay)?|yes|no|also|and|but|so|from now on|in (?:the )?future|going forward|always|never|don't|do not"
+    r"|remember|thanks|i|i'[a-z]+|we|we'[a-z]+|you|let'?s|can|could|would|my|our|fix|use|add|make|run|now|then|decision)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_addressed(line: str) -> bool:
+    """Whether a line begins as people begin when they talk to an agent."""
+    return _ADDRESSED.match(line) is not None
+
+
+def is_wrapped(block: list[Line]) -> bool:
+    """Whether lines were broken at a width, as no one does who types a prompt."""
+    breaks = 0
+    for line, following in itertools.pairwise(block):
+        said = line.bare.rstrip()
+        is_open = not said.endswith(SENTENCE_STOP) and not BULLET.match(following.bare)
+        breaks += is_open and len(said) >= _WRAPPED_CHARACTERS_MIN
+    return breaks >= _WRAPPED_LINES_MIN
+
+
+_TEXT_NOUNS = (
+    r"(?:text|page|website|site|mail|e-?mail|message|issue|ticket|comments?|thread|article|docs?|documents?|paragraphs?|sections?"
+    r"|sentences?|spec|specification|plan|proposal|runbook|playbook|rfc|adr|logs?|output|snippet|feedback|transcript|chat|conversation"
+    r"|post|excerpt|quote|guidelines?|template|draft|policy|notice|letter|memo|announcement|report|wording|grammar|typos"
+    r"|spelling|description|release notes|changelog|readme|wiki|handbook|manual|blog|advice|answer|rant|story)"
+)
+_ABOUT_TEXT = re.compile(
+    rf"\b(?:summari[sz]e|translate|proof-?read|rephrase|reword|rewrite|paraphrase|shorten|review|check|read|analy[sz]e|explain"
+    rf"|look (?:at|into)|comment on|reply to|answer|respond to|implement|address|correct|draft|format|clean up|lint|search|parse|convert)\b"
+    rf"[^.!?\n]{{0,30}}\b(?:this|that|these|those|the following|below|above|attached|pasted|the)\s+(?:\w+\s+){{0,2}}{_TEXT_NOUNS}\b"
+    rf"|\b(?:is|are) (?:this|that|the|these) (?:\w+ )?(?:{_TEXT_NOUNS}|right|true|correct|ok|sensible|good advice)\b"
+    r"|\b(?:do you agree|is that what|who (?:wrote|said)|where (?:is|does) (?:this|that|it) (?:come )?from)\b",
+    re.IGNORECASE,
+)
+_ABOUT_THIS = re.compile(
+    r"\b(?:summari[sz]e|translate|proof-?read|rephrase|reword|rewrite|paraphrase|shorten|review|read|analy[sz]e|explain|look (?:at|into)"
+    r"|comment on|reply to|respond to|implement|address|check)\s+(?:this|that|these|it|the following|below)\b"
+    r"(?:\s*[.:!?]*$|\s+(?:for|and|in|into|please|to|as)\b)"
+    r"|\bwhat (?:do you (?:think|make) of|does|is|was|are|do|now|about|happened)\b.{0,60}$|\b(?:thoughts|opinions?|wdyt|tl;?dr|any comments)\b[\s?]*$"
+    r"|^\s*(?:why|who|where|how come|is|are|was|were|(?:does|did|do|has|have) (?:you|we|they|i|he|she|it|this|that|the|these|any|anyone))\b.{0,80}\b(?:this|that|it|he|she|they|these|those)\b"
+    r"|^\s*(?:please )?(?:(?:can|could|would|will) you )?\w+\b.{0,60}\b(?:these|those|them|both|all of this)\s*[.?!]*$"
+    r"|\b(?:draft|write|send) an? (?:answer|reply|response)\b|\bwhat (?:did|does|do) .{0,40}\b(?:mean|say)\b",
+    re.IGNORECASE,
+)
+_SOURCES = (
+    r"(?:docs?|documentation|read ?me|guide|guidelines?|handbook|manual|wiki|page|website|site|article|blog|post|paper|book|tutorial|spec"
+    r"|specification|rfc|adr|standard|changelog|release notes|issue|ticket|comment|thread|forum|newsletter|mail|e-?mail|letter|memo|slack"
+    r"|chat|transcript|boss|manager|colleague|co-?worker|contractor|consultant|vendor|customer|client|lead|architect|cto|ceo|pm|po|team ?mate"
+    r"|friend|intern|reviewer|auditor|upstream|maintainers?|authors?|internet|stack ?overflow|reddit|chatgpt|gpt|gemini|copilot|llm|bot"
+    r"|linter|compiler|error|log|output|console|terminal|message|feedback|review|plan|proposal|policy|template|quote|excerpt|snippet|book)"
+)
+_SHOWS_SOURCE = re.compile(
+    rf"\b(?:here(?:'s| is| are| comes?| you go)|this (?:is|was|came)|these are|that's|got|found|saw|received|sent|copied|pasted|see|from|reading|watching|watched|studying)\b"
+    rf".{{0,60}}\b(?:{_SOURCES}|what|below|following|attached)\b|\b(?:below|see attached|pasted|copied from|quoting|verbatim)\b",
+    re.IGNORECASE,
+)
+_WRITES_TEXT = re.compile(
+    r"^(?:(?:please|also|and|then|now|ok|can you|could you)\s+)*(?:write|add|put|insert|include|document|mention|print|log|show|display|say|state|tell|reply|answer"
+    r"|respond|draft|append|rename|reword|change|set|title|label|caption|name|call|translate|quote|type|note|make|update)\b.{0,80}\b(?:readme|docs?|documentation"
+    r"|comments?|docstrings?|messages?|texts?|titles?|headings?|labels?|changelog|banner|tooltips?|footer|header|e?-?mails?|notes?|sections?|lines?|sentences?"
+    r"|paragraphs?|rules?|prompts?|placeholder|error|warning|hint|popup|dialog|button|page|contributing|claude|agents|\w+\.md|him|her|them|customers?|says?|saying"
+    r"|reads?|to say|like)\b",
+    re.IGNORECASE,
+)
+_PLAIN_WRITING = re.compile(
+    r"\b(?:write|writes|say|says|saying|print|reply|respond|draft|translate|mention|document|documents|paste|post|tweet|announce)\b",
+    re.IGNORECASE,
+)
+_WRITES_THIS = re.compile(
+    r"\b(?:write|add|put|insert|include|document|mention|print|paste|append|translate|quote|post|send|copy|save|store)\b"
+    r"[^.!?]{0,20}\b(?:this|that|these|the following|these lines)\b[^.!?]{0,60}\b(?:in|into|to|on|at|under|as|for)\b"
+    r"|\b(?:write|draft|compose|generate|suggest|propose)\s+(?:me |us )?(?:an? |the |some |\w+ )?(?:\w+ ){0,3}"
+    r"(?:messages?|comments?|texts?|mails?|e-?mails?|docs?|docstrings?|paragraphs?|announcements?|posts?|repl(?:y|ies)|letters?|adrs?|rules"
+    r"|prompts?|sentences?|slogans?|titles?|labels?|changelog|readme|entry|entries|notes?)\s*[.:!]?\s*$",
+    re.IGNORECASE,
+)
+
+
+def _asks_about_text(line: str, *, is_only: bool) -> bool:
+    """Whether a line asks something about text that the message holds."""
+    if _ABOUT_TEXT.search(line):
+        return True
+    return not is_only and any(
+        _ABOUT_THIS.search(sentence) for sentence in re.split(r"(?<=[.!?])\s+", line)
+    )
+
+
+def orders_text(clause: str) -> bool:
+    """Whether a clause asks for something to be written, so that what follows is the text."""
+    return _WRITES_TEXT.match(clause) is not None
+
+
+def is_indented(block: list[Line]) -> bool:
+    """Whether a line is set in without belonging to a list, as in text copied from a screen or a document."""
+    in_list = False
+    for line in block:
+        in_list = in_list or BULLET.match(line.bare) is not None
+        if line.bare.startswith("  ") and not in_list:
+            return True
+    return False
+
+
+def is_data(line: str) -> bool:
+    """Whether a line is code, a log, a setting, a table, a comment or quoted; what is below it belongs to it."""
+    return _DATA_LINE.match(line) is not None
+
+
+def begins_data(line: str) -> bool:
+    """Whether a mail, a page or a diff begins with this line: nothing below it is the speaker's own."""
+    return _REST_IS_DATA.match(line) is not None or _GREETING.match(line) is not None
+
+
+def shows_text(sentence: str) -> bool:
+    """Whether a sentence hands over a text from elsewhere: `this is from the wiki`, `put this into the README`."""
+    return bool(_SHOWS_SOURCE.search(sentence) or _WRITES_THIS.search(sentence))
+
+
+def asks_for_text(clause: str) -> bool:
+    """Whether what stands after this clause and a colon is a text to write or one from elsewhere."""
+    return bool(
+        orders_text(clause) or _PLAIN_WRITING.search(clause) or _SHOWS_SOURCE.search(clause)
+    )

@@ -1,0 +1,84 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.distill.speech import assertions, decision_clauses, own_words, rule_clauses
+from memd.distill.speech.pasted import OPAQUE
+
+
+def said(message):
+    return [sentence.said for sentence in own_words.read_own_sentences(message)]
+
+
+def shown(message):
+    """What is left of a message, with one sign for each quotation."""
+    (sentence,) = own_words.read_own_sentences(message)
+    parts = sentence.bare.split(OPAQUE)
+    return "…".join(
+        part for number, part in enumerate(parts) if part or number in (0, len(parts) - 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ('Use "a", not `b`.', "Use …, not …."),
+        ("Use 'tabs and spaces' here", "Use … here"),
+        ("Don't touch the users' files", "Don't touch the users' files"),
+        ("Say „ja“ or »nein« or ‹non›", "Say … or … or …"),
+        ("Name branches feat/<ticket> always", "Name branches feat/… always"),
+        ('A 3" disk is enough', 'A 3" disk is enough'),
+        ("It is 5 o'clock, 'tis late", "It is 5 o'clock, 'tis late"),
+        ("Wrap it in <b>bold text</b> now", "Wrap it in … now"),
+    ],
+)
+def test_quotations_code_and_tags_are_masked_and_nothing_else(message, left):
+    assert shown(message) == left
+
+
+@pytest.mark.parametrize(
+    ("message", "own"),
+    [
+        ("Fix it.\n\n```\nalways x\n```\n\nThen stop.", ["Fix it.", "Then stop."]),
+        ("Do this:\n- one\n- two\n\nThen stop.", ["Do this", "Then stop."]),
+        ("Rule: never push. Stop.", ["never push.", "Stop."]),
+        ("The guide says: never push. Always pull.", ["The guide says"]),
+        ("It broke:\n$ make\nboom\n\nFix that.", ["It broke", "Fix that."]),
+        ("Fix it\n\nBackground\n\nAlways push.", ["Fix it"]),
+        ("See the log\n12:01:02 start\nalways push\n\nFix it.", ["Fix it."]),
+        ("fix the login\nand the logout", ["fix the login and the logout"]),
+        ("Fix the login\nNever push", ["Fix the login", "Never push"]),
+    ],
+)
+def test_what_stands_around_a_paste_is_kept_only_if_it_is_clear_where_it_ends(message, own):
+    assert said(message) == own
+
+
+def test_a_very_long_prompt_is_pasted():
+    assert said("Never push to main. " * 100)
+    assert said("Never push to main. " * 200) == []
+
+
+@given(st.text(max_size=400))
+def test_any_message_can_be_read(message):
+    own = own_words.read_own_sentences(message)
+    for sentence in own:
+        assert len(sentence.text) == len(sentence.bare)
+        assert 0 <= sentence.start <= len(sentence.bare)
+        rule_clauses.find_rule_clause(sentence, own)
+        decision_clauses.find_decision(sentence, is_users=True)
+    assert set(assertions.select_assertions(own)) <= set(own)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["“", "«", '"', "'", " 'a", "`", "``", "<a", "<a>", "</a>", ": ", "note: ", "- ", "* ", "a|", "always ", "we ", "if you ", "x=", "\n", "\n\n",
+     "*a", "__a", "On ", "the docs ", "always use ", "I want you to ", ", and ", "e.g. ", "said ", "1. "],
+)  # fmt: skip
+def test_a_long_message_of_one_thing_is_read_once(piece):
+    # Read once for each character, this would run into the suite's timeout.
+    message = piece * (20_000 // len(piece))
+    own = own_words.read_own_sentences(message)
+    for sentence in assertions.select_assertions(own):
+        rule_clauses.find_rule_clause(sentence, own)
+        decision_clauses.find_decision(sentence, is_users=True)

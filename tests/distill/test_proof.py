@@ -1,0 +1,423 @@
+"""Something is fixed if the check that failed passes, at its own or a wider scope, and nobody says otherwise."""
+
+import pytest
+
+from memd.models import Kind
+from tests.distill.told_sessions import ToldSession, asks, edits, fails, runs, says, writes
+
+FAILED_ONE = "Exit code 1\nFAILED tests/test_cart.py::test_total - KeyError: 'name'\n1 failed, 3 passed in 0.2s"
+PASSED = "4 passed in 0.2s"
+ASKED = asks("Why does the cart total fail? Please look into it.")
+DONE = says("I changed how the total is read.")
+FAILS_TEST = fails("pytest tests/test_cart.py", FAILED_ONE)
+
+
+@pytest.fixture
+def session(db, clock, tmp_path):
+    return ToldSession(db, clock, tmp_path)
+
+
+async def outcome(session):
+    """`fixed`, `open`, or `closed` without a fix."""
+    fixes, still_open = await session.fixes(), await session.open_failures()
+    assert not (fixes and still_open), (fixes, still_open)
+    return "fixed" if fixes else "open" if still_open else "closed"
+
+
+def case(name, *steps):
+    return pytest.param(steps, id=name)
+
+
+WIDER = [
+    case("the same command", FAILS_TEST, edits(), runs("pytest tests/test_cart.py", PASSED)),
+    case("the whole suite after one file", FAILS_TEST, edits(), runs("pytest", "40 passed in 2.0s")),
+    case("the file after one test", fails("pytest tests/test_cart.py::test_total -x", FAILED_ONE), edits(),
+         runs("python -m pytest tests/test_cart.py -q", PASSED)),
+    case("through another starter", fails("poetry run pytest tests/", FAILED_ONE), edits(), runs("timeout 60 pytest tests", PASSED)),
+    case("in a shell of its own", FAILS_TEST, edits(), runs('bash -lc "cd /home/dev/shop && pytest tests/test_cart.py"', PASSED)),
+    case("with its directory first", FAILS_TEST, edits(), runs("cd /home/dev/shop && pytest tests/test_cart.py", PASSED)),
+    case("behind a pipe that shows the count", FAILS_TEST, edits(), runs("pytest tests/test_cart.py 2>&1 | tail -3", PASSED)),
+    case("behind a pipe with pipefail", fails("make test"), edits(), runs("set -o pipefail; make test | tail -3", "done")),
+    case("as part of a chain", FAILS_TEST, edits(), runs("ruff check . && pytest tests/test_cart.py && git add -A", PASSED)),
+    case("all of mix after a line", fails("mix test test/cart_test.exs:12", "1) test total (CartTest)\n1 test, 1 failure"), edits("lib/cart.ex"),
+         runs("mix test", "12 tests, 0 failures")),
+    case("all of cargo after a name", fails("cargo test total", "test cart::total ... FAILED\ntest result: FAILED. 0 passed; 1 failed"),
+         edits("src/cart.rs"), runs("cargo test", "test result: ok. 9 passed; 0 failed; 0 ignored")),
+    case("npm after npm with a pattern", fails("npm test -- cart", "● total\nTests: 1 failed, 1 total"), edits("src/cart.ts"),
+         runs("npm test", "Tests: 12 passed, 12 total")),
+    case("all packages of go after one", fails("go test ./cart -run TestTotal", "--- FAIL: TestTotal (0.0s)\nFAIL\tshop/cart"),
+         edits("cart/cart.go"), runs("go test ./...", "ok  \tshop/cart\t0.1s\nok  \tshop/pay\t(cached)")),
+    case("eslint on the folder", fails("npx eslint src/cart.ts", "src/cart.ts:3:1: error no-undef"), edits("src/cart.ts"), runs("npx eslint src --fix")),
+    case("gradle by module", fails("./gradlew :cart:test", "BUILD FAILED in 3s"), edits("cart/Cart.kt"), runs("./gradlew test", "BUILD SUCCESSFUL in 9s")),
+    case("maven's later phase", fails("mvn -q test -Dtest=CartTest", "[ERROR] CartTest.total\nBUILD FAILURE"), edits("src/Cart.java"), runs("mvn verify", "BUILD SUCCESS")),
+    case("rspec after a line", fails("bundle exec rspec spec/cart_spec.rb:3", "1 example, 1 failure"), edits("lib/cart.rb"), runs("bundle exec rspec", "14 examples, 0 failures")),
+    case("jest after a file", fails("npx jest src/cart.test.ts", "● total\nTests: 1 failed, 1 total"), edits("src/cart.ts"), runs("npx jest --ci", "Tests: 9 passed, 9 total")),
+    case("both parts one after the other", fails("npm run build && npm test", "error TS2304: Cannot find name 'x'."), edits("src/cart.ts"),
+         runs("npm run build"), runs("npm test", "Tests: 9 passed, 9 total")),
+    case("make that prints what it runs", fails("pytest tests/test_cart.py", FAILED_ONE), edits(), runs("make check", "pytest -q\n12 passed in 1.2s")),
+    case("a build that is silent", fails("go build ./... 2>&1 | head -50", "Exit code 1\ncart/cart.go:3:5: undefined: x"), edits("cart/cart.go"), runs("go build ./... 2>&1 | head -50")),
+    case("a docker build with a tag", fails("docker build .", "ERROR: failed to solve: not found"), edits("Dockerfile"), runs("docker build -t shop .", "Successfully built 1a2b")),
+    case("an install between", FAILS_TEST, runs("pip install six"), runs("pytest tests/test_cart.py", PASSED)),
+    case("a skip that was taken back", FAILS_TEST, edits("tests/test_cart.py", "def test_total", "@pytest.mark.skip\ndef test_total"),
+         edits("tests/test_cart.py", "@pytest.mark.skip\ndef test_total", "def test_total"), edits(), runs("pytest tests/test_cart.py", PASSED)),
+    case("work that was set aside and brought back", FAILS_TEST, runs("git stash"), runs("git stash pop"), edits(), runs("pytest tests/test_cart.py", PASSED)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", WIDER)
+async def test_the_same_check_or_a_wider_one_proves_a_fix(session, steps):
+    await session.tell(ASKED, *steps, DONE)
+    assert await outcome(session) == "fixed"
+
+
+OTHER = [
+    case("another test file", FAILS_TEST, edits(), runs("pytest tests/test_pay.py", PASSED)),
+    case("a narrower run", fails("pytest", FAILED_ONE), edits(), runs("pytest tests/test_cart.py", PASSED)),
+    case("one test of the file", FAILS_TEST, edits(), runs("pytest tests/test_cart.py -k total", PASSED)),
+    case("a linter after a build", fails("npm run build", "error TS2304: Cannot find name 'x'."), edits("src/cart.ts"), runs("npm run lint")),
+    case("another target", fails("make test", "make: *** [test] Error 1"), edits(), runs("make clean")),
+    case("another directory", fails("cd web && make", "make: *** [all] Error 2"), edits(), runs("cd api && make")),
+    case("another package", fails("go test ./cart", "--- FAIL: TestTotal (0.0s)"), edits("cart/cart.go"), runs("go test ./pay", "ok  \tshop/pay\t0.1s")),
+    case("a module alone of a workspace", fails("cargo test", "test result: FAILED. 3 passed; 1 failed"), edits("src/cart.rs"), runs("cargo test -p pay", "test result: ok. 3 passed")),
+    case("with a feature off", fails("FEATURE=on pytest tests/test_cart.py", FAILED_ONE), edits(), runs("FEATURE=off pytest tests/test_cart.py", PASSED)),
+    case("in another container", fails("docker compose exec web pytest", FAILED_ONE), edits(), runs("docker compose exec worker pytest", PASSED)),
+    case("with another interpreter", fails("python3.11 -m pytest", FAILED_ONE), edits(), runs("python3.13 -m pytest", PASSED)),
+    case("with less strictness", fails("mypy --strict shop", "shop/cart.py:3: error: Missing type"), edits(), runs("mypy shop", "Success: no issues found in 3 source files")),
+    case("validating a plan", fails("terraform plan", "Error: Invalid reference"), edits("main.tf"), runs("terraform validate", "Success! The configuration is valid.")),
+    case("another script", fails("./scripts/deploy.sh", "error: no route"), edits("scripts/deploy.sh"), runs("./scripts/test.sh")),
+    case("compiling the tests", fails("cargo test", "test result: FAILED. 3 passed; 1 failed"), edits("src/cart.rs"), runs("cargo build", "Finished `dev` profile")),
+]  # fmt: skip
+NOTHING = [
+    case("only collecting", FAILS_TEST, edits(), runs("pytest tests/test_cart.py --collect-only", "tests/test_cart.py::test_total\n4 tests collected")),
+    case("only compiling", fails("cargo test", "test result: FAILED. 3 passed; 1 failed"), edits("src/cart.rs"), runs("cargo test --no-run", "Finished `test` profile")),
+    case("a dry run", fails("make test", "make: *** [test] Error 1"), edits(), runs("make -n test", "pytest -q")),
+    case("ignoring errors", fails("make test", "make: *** [test] Error 1"), edits(), runs("make -i test", "make: [test] Error 1 (ignored)")),
+    case("its version", FAILS_TEST, edits(), runs("pytest --version", "pytest 8.3")),
+    case("its help", fails("python app.py", "ValueError: bad port"), edits("app.py"), runs("python app.py --help", "usage: app.py")),
+    case("a status that is thrown away", FAILS_TEST, edits(), runs("pytest tests/test_cart.py || true")),
+    case("a status that is replaced", FAILS_TEST, edits(), runs("pytest tests/test_cart.py > log.txt; exit 0")),
+    case("a failure behind a pipe", FAILS_TEST, edits(), runs("pytest tests/test_cart.py | tail -1", "1 failed, 3 passed in 0.2s")),
+    case("nothing behind a pipe", FAILS_TEST, edits(), runs("pytest tests/test_cart.py | head -1", "==== test session starts ====")),
+    case("a linter that never fails", fails("ruff check shop", "Found 3 errors."), edits(), runs("ruff check shop --exit-zero", "Found 3 errors.")),
+    case("the test left out", FAILS_TEST, edits(), runs("pytest tests/test_cart.py -k 'not total'", "3 passed, 1 deselected in 0.1s")),
+    case("the file left out", fails("pytest", FAILED_ONE), edits(), runs("pytest --ignore=tests/test_cart.py", PASSED)),
+    case("the test deselected", fails("pytest", FAILED_ONE), edits(), runs("pytest --deselect tests/test_cart.py::test_total", "3 passed in 0.1s")),
+    case("no test at all", FAILS_TEST, edits(), runs("pytest tests/test_cart.py", "collected 0 items\nno tests ran in 0.01s")),
+    case("no package of go", fails("go test ./cart -run TestTotal", "--- FAIL: TestTotal (0.0s)"), edits("cart/cart.go"), runs("go test ./cart -run TestTotal", "ok  \tshop/cart\t0.1s [no tests to run]")),
+    case("only started", FAILS_TEST, edits(), runs("pytest tests/test_cart.py", "running", background=True)),
+    case("behind an ampersand", FAILS_TEST, edits(), runs("pytest tests/test_cart.py > out.log 2>&1 &")),
+    case("an interrupted run", FAILS_TEST, edits(), ("PostToolUse", {"tool_name": "Bash", "tool_input": {"command": "pytest tests/test_cart.py"}, "tool_response": {"stdout": "..", "stderr": "", "interrupted": True}})),
+]  # fmt: skip
+SILENCED = [
+    case("skipped", FAILS_TEST, edits("tests/test_cart.py", "def test_total", "@pytest.mark.skip(reason='later')\ndef test_total"), runs("pytest tests/test_cart.py", "3 passed, 1 skipped in 0.1s")),
+    case("expected to fail", FAILS_TEST, edits("tests/test_cart.py", "def test_total", "@pytest.mark.xfail\ndef test_total"), runs("pytest tests/test_cart.py", "3 passed, 1 xfailed in 0.1s")),
+    case("deleted", FAILS_TEST, edits("tests/test_cart.py", "def test_total():\n    assert total() == 3\n", ""), runs("pytest tests/test_cart.py", "3 passed in 0.1s")),
+    case("renamed away", FAILS_TEST, edits("tests/test_cart.py", "def test_total", "def check_total"), runs("pytest", "3 passed in 0.1s")),
+    case("its file removed", fails("pytest", FAILED_ONE), runs("git rm tests/test_cart.py"), runs("pytest", "3 passed in 0.1s")),
+    case("its file moved", fails("pytest", FAILED_ONE), runs("mv tests/test_cart.py tests/cart_old.py"), runs("pytest", "3 passed in 0.1s")),
+    case("commented out", FAILS_TEST, edits("tests/test_cart.py", "    assert total() == 3", "    # assert total() == 3"), runs("pytest tests/test_cart.py", PASSED)),
+    case("fewer tests", FAILS_TEST, edits(), runs("pytest tests/test_cart.py", "3 passed in 0.1s")),
+    case("written anew without it", FAILS_TEST, writes("tests/test_cart.py", "def test_other():\n    pass\n"), runs("pytest tests/test_cart.py", "1 passed in 0.1s")),
+    case("set aside", FAILS_TEST, runs("git stash"), runs("pytest tests/test_cart.py", PASSED)),
+    case("on another branch", FAILS_TEST, edits(), runs("git checkout main"), runs("pytest tests/test_cart.py", PASSED)),
+    case("a skip of jest", fails("npx jest", "● total\nTests: 1 failed, 3 passed, 4 total"), edits("src/cart.test.ts", "it('total'", "it.skip('total'"), runs("npx jest", "Tests: 1 skipped, 3 passed, 4 total")),
+    case("a skip of go", fails("go test ./cart", "--- FAIL: TestTotal (0.0s)"), edits("cart/cart_test.go", "func TestTotal(t *testing.T) {", "func TestTotal(t *testing.T) {\n\tt.Skip()"), runs("go test ./cart", "ok  \tshop/cart\t0.1s")),
+    case("a target that ignores it", fails("make test", "make: *** [test] Error 1"), edits("Makefile", "\tpytest", "\tpytest || true"), runs("make test")),
+    case("a script that does nothing", fails("npm test", "Tests: 1 failed, 1 total"), edits("package.json", '"test": "jest"', '"test": "jest || exit 0"'), runs("npm test")),
+    case("left out by its settings", fails("pytest", FAILED_ONE), edits("pyproject.toml", 'addopts = "-q"', 'addopts = "-q --ignore=tests/test_cart.py"'), runs("pytest", "3 passed in 0.1s")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", [*OTHER, *NOTHING, *SILENCED])
+async def test_another_check_or_one_that_proves_nothing_fixes_nothing(session, steps):
+    await session.tell(ASKED, *steps, says("Fixed: the total is right now."))
+    assert await outcome(session) == "open"
+
+
+@pytest.mark.parametrize("steps", SILENCED)
+async def test_what_was_silenced_stays_open_when_the_check_runs_again(session, steps):
+    await session.tell(ASKED, *steps, DONE)
+    again = [
+        runs(fields["tool_input"]["command"], "3 passed in 0.1s")
+        for name, fields in steps
+        if name == "PostToolUseFailure"
+    ]
+    await session.tell(asks("Add the docs."), *again, says("Added."))
+    assert await outcome(session) == "open"
+
+
+async def test_another_check_that_fails_takes_nothing_back(session):
+    await session.tell(*PROVEN, DONE)
+    await session.tell(asks("Now the build is failing."), says("I see."))
+    assert await outcome(session) == "fixed"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ("import os", "import os  # noqa: F401", "closed"),
+        ("import os", "import os  # noqa", "closed"),
+        ("import os  # noqa: E501, D100", "import json  # noqa: E501", "fixed"),
+        ("import os", "import json  # noqa: D100", "fixed"),
+    ],
+)
+async def test_a_suppression_counts_if_it_is_of_the_finding(session, old, new, expected):
+    await session.tell(
+        ASKED,
+        fails("ruff check shop", "shop/cart.py:3:5: F401 `os` imported but unused\nFound 1 error."),
+        edits("shop/cart.py", old, new),
+        runs("ruff check shop", "All checks passed!"),
+        DONE,
+    )
+    assert await outcome(session) == expected
+
+
+async def test_a_suppressed_finding_is_neither_a_fix_nor_open(session):
+    await session.tell(
+        ASKED,
+        fails("ruff check shop", "shop/cart.py:3:5: F401 `os` imported but unused\nFound 1 error."),
+        edits("shop/cart.py", "import os", "import os  # noqa: F401"),
+        runs("ruff check shop", "All checks passed!"),
+        DONE,
+    )
+    assert await outcome(session) == "closed"
+
+
+SENTENCES = [
+    "It is not fixed: the test still fails.",
+    "The fix would be to read the name with a default.",
+    "This should fix it.",
+    "I think it is fixed, but I have not run the test.",
+    "Fixed the total.",
+    "I've fixed the cart; the root cause was a missing name.",
+    "The problem is resolved now.",
+    "I could not fix it.",
+    "Partially fixed: one case remains.",
+    "Does this fix it for you?",
+    "Once the server is up this will be fixed.",
+    "According to the docs this is fixed in 2.0.",
+]
+
+
+@pytest.mark.parametrize("answer", SENTENCES)
+@pytest.mark.parametrize("prompt", ["Why does the cart fail? Fix it.", "go on"])
+async def test_no_sentence_makes_a_fix(session, prompt, answer):
+    await session.tell(asks(prompt), FAILS_TEST, edits(), says(answer))
+    assert await outcome(session) == "open"
+
+
+@pytest.mark.parametrize("answer", SENTENCES)
+async def test_a_claim_without_any_check_is_no_fix(session, answer):
+    await session.tell(asks("ok"), edits(), says(answer))
+    assert await session.fixes() == []
+    (change,) = await session.memories()
+    assert change.kind is Kind.CHANGE
+
+
+async def test_a_claim_without_a_change_or_a_check_is_told_as_a_claim(session):
+    await session.tell(
+        asks("continue"),
+        says(
+            "Fixed the cache in production: I asked the hosting team to flush it twice, and they have done so now as far as they told me, in both regions, today, before the shop opened."
+        ),
+    )
+    (memory,) = await session.memories()
+    assert memory.kind is Kind.DISCOVERY
+    assert memory.title.startswith("Said, not checked: Fixed the cache")
+
+
+PROVEN = (ASKED, FAILS_TEST, edits(), runs("pytest tests/test_cart.py", PASSED))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "It is not fixed: the test still fails in the browser.",
+        "The test passes here, but the total is still wrong.",
+        "The cart total is only partially fixed.",
+        "Unfortunately the same error remains.",
+        "I'm not sure that it is really fixed.",
+        "It passes now, but it sometimes fails.",
+        "The bug isn't fixed yet.",
+    ],
+)
+async def test_the_agent_that_says_otherwise_is_believed(session, answer):
+    await session.tell(*PROVEN, says(answer))
+    assert await outcome(session) == "open"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Fixed: the name was missing. All tests pass now.",
+        "The test no longer fails.",
+        "The total did not work without a name, so it has a default now.",
+        "After the first change it still failed; the second one was the cause, and it passes now.",
+        "If it still fails for you, clear the cache.",
+        "Two unrelated tests still fail, as before my change.",
+        "The e2e suite of the payments still fails because Docker is not running.",
+        "Nothing is broken any more.",
+    ],
+)
+async def test_what_was_wrong_before_or_elsewhere_takes_nothing_back(session, answer):
+    await session.tell(*PROVEN, says(answer))
+    assert await outcome(session) == "fixed"
+
+
+DENIALS = [
+    "still broken",
+    "it's not fixed",
+    "same error",
+    "nope",
+    "That didn't work.",
+    "The cart total still fails with the KeyError.",
+    "hm, it doesn't work",
+    "I still get the same traceback",
+    "why does it still fail?",
+    "You did not fix it.",
+    "The bug is back.",
+    "no change",
+]
+
+
+@pytest.mark.parametrize("prompt", DENIALS)
+async def test_the_user_who_says_otherwise_opens_it_again(session, prompt):
+    await session.tell(*PROVEN, DONE)
+    assert await outcome(session) == "fixed"
+    await session.tell(asks(prompt), says("Let me look again."))
+    assert await outcome(session) == "open"
+    (failure,) = [one for one in await session.memories() if one.kind is Kind.FAILURE]
+    assert "the user said later" in failure.body
+    assert "Mended by" not in failure.body
+    (tried,) = [one for one in await session.memories() if one.title.startswith("Tried to fix: ")]
+    assert tried.kind is Kind.CHANGE
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Great, it works!",
+        "Now add the docs.",
+        "Is it still failing?",
+        "If it still fails in CI, tell me.",
+        "The login button is still misaligned.",
+        "Make sure that it still works when the cart is empty.",
+        "Add a test that checks that a wrong coupon fails.",
+        "I don't want to fix the rest now.",
+        "it does not crash anymore, thanks",
+    ],
+)
+async def test_other_words_of_the_user_leave_the_fix(session, prompt):
+    await session.tell(*PROVEN, DONE)
+    await session.tell(asks(prompt), says("Done."))
+    assert await outcome(session) == "fixed"
+
+
+async def test_a_dispute_is_the_same_however_often_it_is_read(session):
+    await session.tell(*PROVEN, DONE)
+    await session.tell(asks("still broken"), says("Let me see."))
+    before = await session.memories()
+    await session.db.write(lambda tx: tx.execute("UPDATE events SET distilled = 0"))
+    await session.distils()
+    assert await session.memories() == before
+
+
+async def test_a_check_that_passes_after_the_dispute_closes_the_failure(session):
+    await session.tell(*PROVEN, DONE)
+    await session.tell(
+        asks("still broken"),
+        edits(new="return dict(x or {})"),
+        runs("pytest tests/test_cart.py", PASSED),
+        DONE,
+    )
+    assert await outcome(session) == "closed"
+    await session.tell(asks("it's still not working"), says("Hm."))
+    assert await outcome(session) == "open"
+
+
+async def test_a_fix_is_disputed_from_another_session_that_names_it(session):
+    await session.tell(*PROVEN, DONE)
+    await session.starts_another("s2")
+    await session.tell(asks("still broken"), says("What is?"))
+    assert await outcome(session) == "fixed"
+    await session.tell(asks("The cart total still fails."), says("Let me see."))
+    assert await outcome(session) == "open"
+
+
+async def test_a_later_agent_that_says_otherwise_opens_it_again(session):
+    await session.tell(*PROVEN, DONE)
+    await session.tell(asks("What is the state of the cart?"), says("The cart total still fails."))
+    assert await outcome(session) == "open"
+
+
+@pytest.mark.parametrize("steps", WIDER)
+async def test_a_check_of_a_later_turn_closes_an_open_failure(session, steps):
+    failed = [step for step in steps if step[0] == "PostToolUseFailure"]
+    rest = [step for step in steps if step not in failed]
+    await session.tell(ASKED, *failed, says("Let me think."))
+    assert await outcome(session) == "open"
+    await session.tell(asks("go on"), *rest, DONE)
+    assert await outcome(session) == "closed"
+
+
+@pytest.mark.parametrize("steps", [*OTHER, *NOTHING, *SILENCED])
+async def test_nothing_else_closes_an_open_failure_in_a_later_turn(session, steps):
+    failed = [step for step in steps if step[0] == "PostToolUseFailure"]
+    rest = [step for step in steps if step not in failed]
+    await session.tell(ASKED, *failed, says("Let me think."))
+    await session.tell(asks("go on"), *rest, DONE)
+    assert await outcome(session) == "open"
+
+
+async def test_the_directory_of_the_session_counts(session):
+    await session.tell(
+        ASKED,
+        fails("make", "make: *** [all] Error 2", cwd="/home/dev/shop/web"),
+        edits("web/Makefile"),
+        runs("make", "ok", cwd="/home/dev/shop/api"),
+        runs("cd web && ls", "Makefile", cwd="/home/dev/shop/web"),
+        DONE,
+    )
+    assert await outcome(session) == "open"
+    await session.tell(asks("go on"), runs("cd web && make", "ok", cwd="/home/dev/shop/web"), DONE)
+    assert await outcome(session) == "closed"
+
+
+async def test_a_check_that_fails_again_at_the_end_is_not_fixed(session):
+    await session.tell(*PROVEN, edits(old="y", new="z"), FAILS_TEST, DONE)
+    assert await outcome(session) == "open"
+
+
+async def test_a_check_that_passes_by_itself_is_closed_without_a_fix(session):
+    await session.tell(ASKED, FAILS_TEST, runs("pytest tests/test_cart.py", PASSED), DONE)
+    assert await outcome(session) == "closed"
+
+
+async def test_a_pass_in_another_project_closes_nothing(session):
+    await session.tell(ASKED, FAILS_TEST, DONE)
+    await session.starts_another("s2")
+    elsewhere = {"cwd": "/home/dev/other"}
+    prompt, answer = asks("Run the tests."), says("They pass.")
+    await session.tell(
+        (prompt[0], prompt[1] | elsewhere),
+        runs("pytest tests/test_cart.py", PASSED, **elsewhere),
+        (answer[0], answer[1] | elsewhere),
+    )
+    assert await outcome(session) == "open"
+
+
+async def test_a_check_that_was_silenced_in_a_turn_between_closes_nothing(session):
+    await session.tell(ASKED, FAILS_TEST, says("Let me think."))
+    mark = "@pytest.mark.skip\ndef test_total"
+    await session.tell(asks("go on"), edits("tests/test_cart.py", "def test_total", mark), DONE)
+    await session.tell(
+        asks("Run all tests."), runs("pytest", "39 passed in 2.0s"), says("They pass.")
+    )
+    assert await outcome(session) == "open"
+    await session.tell(
+        asks("Take the skip out."), edits("tests/test_cart.py", mark, "def test_total"), DONE
+    )
+    await session.tell(
+        asks("Run all tests."), runs("pytest", "40 passed in 2.0s"), says("They pass.")
+    )
+    assert await outcome(session) == "closed"

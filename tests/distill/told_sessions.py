@@ -1,0 +1,113 @@
+"""A session told step by step: each step is a hook call of the client, from capture to the distilled memory."""
+
+from memd.capture.ingest import Ingestor
+from memd.capture.prepare import CaptureRequest
+from memd.config import CaptureConfig, DistillConfig
+from memd.distill.distiller import Distiller
+from memd.models import Kind
+from memd.store import session_context, summaries
+from tests.factories import AT
+
+DIRECTORY = "/home/dev/shop"
+_DAY_MS = 86_400_000
+
+
+class ToldSession:
+    """The verbs of a session. Each step happens a second after the one before."""
+
+    def __init__(self, db, clock, tmp_path, session="s1"):
+        self.db, self.clock, self.session = db, clock, session
+        self._ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
+        self._distiller = Distiller(db, DistillConfig(), clock, lambda: None)
+        self._steps, self._turn = 0, 0
+
+    async def tell(self, *steps):
+        """Let the steps happen, in order, and be distilled; see the functions of this module."""
+        for name, fields in steps:
+            self._steps += 1
+            if name == "UserPromptSubmit":
+                self._turn += 1
+            await self._capture({"hook_event_name": name, **fields})
+        await self.distils()
+
+    async def _capture(self, payload):
+        self.clock.now = AT + self._steps * 1000
+        given = {
+            "session_id": self.session,
+            "cwd": payload.pop("cwd", DIRECTORY),
+            "prompt_id": f"{self.session}-{self._turn}",
+            "tool_use_id": f"{self.session}-tool-{self._steps}",
+        }
+        (receipt,) = await self._ingestor.capture([CaptureRequest("claude-code", given | payload)])
+        assert receipt.outcome == "stored", receipt
+
+    async def distils(self):
+        """Distil all that is pending, also what a dispute has put back."""
+        await self._distiller.settle(1_000_000)
+
+    async def starts_another(self, session):
+        """Let the next steps happen in another session of the project."""
+        self.session, self._turn = session, 0
+
+    async def memories(self):
+        def read(tx):
+            number = tx.execute("SELECT coalesce(max(id), 0) FROM summaries").get
+            return list(summaries.summaries_by_ids(tx, range(1, number + 1)).values())
+
+        return await self.db.read(read)
+
+    async def fixes(self):
+        """What is said to be fixed: memories of that kind and every title that says so."""
+        return [
+            one
+            for one in await self.memories()
+            if one.kind is Kind.FIX or one.title.lower().startswith(("fixed", "resolved", "solved"))
+        ]
+
+    async def open_failures(self):
+        """What a session start would list as failures without a known fix."""
+        now = self.clock.now
+        return await self.db.read(
+            lambda tx: session_context.open_failures(tx, [1, 2], now - _DAY_MS, now, 9)
+        )
+
+
+def asks(prompt):
+    return "UserPromptSubmit", {"prompt": prompt}
+
+
+def fails(command, output="Exit code 1\nE   KeyError: 'name'", **fields):
+    given = {"tool_name": "Bash", "tool_input": {"command": command}, "error": output}
+    return "PostToolUseFailure", given | fields
+
+
+def runs(command, output="", *, background=False, **fields):
+    given = {"command": command} | ({"run_in_background": True} if background else {})
+    response = {"stdout": output, "stderr": "", "interrupted": False}
+    return "PostToolUse", {
+        "tool_name": "Bash",
+        "tool_input": given,
+        "tool_response": response,
+    } | fields
+
+
+def edits(path="shop/cart.py", old="return x", new="return x or {}"):
+    given = {"file_path": f"{DIRECTORY}/{path}", "old_string": old, "new_string": new}
+    return "PostToolUse", {
+        "tool_name": "Edit",
+        "tool_input": given,
+        "tool_response": {"filePath": given["file_path"]},
+    }
+
+
+def writes(path, content):
+    given = {"file_path": f"{DIRECTORY}/{path}", "content": content}
+    return "PostToolUse", {
+        "tool_name": "Write",
+        "tool_input": given,
+        "tool_response": {"filePath": given["file_path"]},
+    }
+
+
+def says(answer):
+    return "Stop", {"last_assistant_message": answer, "stop_hook_active": False}
