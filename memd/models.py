@@ -63,6 +63,37 @@ class Tier(enum.StrEnum):
     CAPTURED = "captured"
 
 
+class Authority(enum.IntEnum):
+    """Whose word a statement is, least first: only the same or a greater one may replace it."""
+
+    TOOL_OUTPUT = 1
+    AGENT_TEXT = 2
+    AGENT_CALL = 3
+    USER_PROMPT = 4
+    USER_HAND = 5
+
+    @property
+    def speaker(self) -> Literal["tool", "agent", "user"]:
+        """Who speaks."""
+        if self is Authority.TOOL_OUTPUT:
+            return "tool"
+        return "user" if self >= Authority.USER_PROMPT else "agent"
+
+    @property
+    def description(self) -> str:
+        """Who speaks and how, for people."""
+        return _AUTHORITY_DESCRIPTIONS[self]
+
+
+_AUTHORITY_DESCRIPTIONS = {
+    Authority.TOOL_OUTPUT: "the output of a tool",
+    Authority.AGENT_TEXT: "the agent in an answer",
+    Authority.AGENT_CALL: "the agent with a tool",
+    Authority.USER_PROMPT: "the user in a prompt",
+    Authority.USER_HAND: "the user by hand",
+}
+
+
 class EdgeType(enum.StrEnum):
     """How one node of the provenance graph relates to another."""
 
@@ -119,6 +150,10 @@ class NewEvent:
     """Keys that an older memd would have stored it under: what has one of them is this event."""
 
 
+ELSEWHERE = "memd_project"
+"""The field of an event's payload with the key of its project, where that is not its session's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A stored event. `id` is its sequence number, the order of arrival; `at` the time it happened."""
@@ -167,6 +202,8 @@ class Source:
 
     event_id: int
     quote: str
+    authority: Authority = Authority.AGENT_TEXT
+    """Whose words these are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +249,8 @@ class Draft:
     quality: float = 0.5
     edges: tuple[DraftEdge, ...] = ()
     reversal: Reversal | None = None
+    authority: Authority = Authority.AGENT_TEXT
+    """The greatest speaker who stated it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +282,15 @@ class Summary:
     duplicates: int = 1
     superseded_by: int | None = None
     archived_at: int | None = None
+    authority: Authority = Authority.AGENT_TEXT
+    """The greatest speaker who stated it."""
+    pinned_by: Authority | None = None
+    """Who pinned it; None if it is not pinned."""
+
+    @property
+    def standing(self) -> Authority:
+        """Its authority, or that of who pinned it if greater: only the same or a greater one replaces it."""
+        return max(self.authority, self.pinned_by or self.authority)
 
     def is_expired(self, now: int) -> bool:
         """Whether it holds no longer at this time."""

@@ -24,7 +24,7 @@ def summary(uid, **fields):
             "topic_key": None, "tags": ["sessions"], "files": ["/home/dev/ledger/app.py"],
             "at": AT, "created_at": AT, "updated_at": AT, "expires_at": None, "pinned_at": None,
             "confidence": 0.5, "quality": 0.25, "revisions": 1, "duplicates": 2, "rule": "turn",
-            "consolidated": 1, "archived_at": None,
+            "consolidated": 1, "archived_at": None, "authority": 4, "pinned_by": None,
         }
         | fields,
     )  # fmt: skip
@@ -83,6 +83,17 @@ def edge(start, type_, stop, **fields):
     )  # fmt: skip
 
 
+def judgment(newer, older, relation, **fields):
+    return (
+        "judgment",
+        {
+            "newer": newer, "older": older, "relation": relation, "reason": "so it is",
+            "who": "user", "at": AT, "undone_at": None,
+        }
+        | fields,
+    )  # fmt: skip
+
+
 def one_of_each():
     """A vault with a record of every kind, in the order of an export."""
     return [
@@ -94,7 +105,7 @@ def one_of_each():
         event("e1"),
         event("e2", kind="tool_call", payload={"n": [1, 2.5, None, True, {"ü": "\U0001f5dd"}]}),
         summary("sqlite"),
-        summary("redis", topic_key="sessions.store", expires_at=AT + 9, pinned_at=AT + 1),
+        summary("redis", topic_key="sessions.store", expires_at=AT + 9, pinned_at=AT + 1, pinned_by=5),
         summary("rule", project="global", session=None, episode=None, kind="instruction"),
         supersession("redis", "sqlite"),
         supersession("rule", "redis", undone_at=AT + 3, cosine=None),
@@ -102,13 +113,7 @@ def one_of_each():
         edge(("summary", "redis"), "edits", ("file", "../../etc/passwd")),
         edge(("session", "s1"), "references", ("summary", "rule"), detail={}),
         edge(("file", "/home/dev/ledger/a.py"), "imports", ("file", "/home/dev/ledger/b.py")),
-        (
-            "judgment",
-            {
-                "newer": "redis", "older": "rule", "relation": "compatible", "reason": "both hold",
-                "who": "user", "at": AT, "undone_at": None,
-            },
-        ),
+        judgment("redis", "rule", "compatible", reason="both hold"),
         ("use", {"summary": "redis", "count": 3, "last_at": AT}),
         ("together", {"one": "sqlite", "other": "redis", "count": 2}),
         (

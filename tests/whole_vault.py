@@ -16,7 +16,7 @@ from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
-from memd.consolidate.forget import Eraser
+from memd.consolidate.eraser import Eraser
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.remember import NewMemory
 from memd.consolidate.scrub import make_redaction_rule

@@ -1,11 +1,11 @@
 """Background worker: find near-duplicates of new memories, decide about them and apply the decisions.
 
 A tick takes a bounded batch of memories that are new or have changed, and compares them with all live
-memories of their project: in the space that is always complete, in the learned space if it leads, and
-by their normalised text. It applies the decisions in one transaction that first checks that nothing has
-changed in between. Memories that are not indexed yet, or that did change, wait for a later tick, so a
-crash at any point repeats little and skips nothing. Work is done in bursts of milliseconds with rests in
-between, so that searches hardly notice.
+memories of their project: in the space that is always complete, in the learned space if it leads, by
+their normalised text, and statements by the values that they change. It applies the decisions in one
+transaction that first checks that nothing has changed in between. Memories that are not indexed yet, or
+that did change, wait for a later tick, so a crash at any point repeats little and skips nothing. Work is
+done in bursts of milliseconds with rests in between, so that searches hardly notice.
 """
 
 import functools
@@ -19,10 +19,11 @@ import anyio
 import anyio.to_thread
 
 from memd import log
+from memd.belief.claims import join_title
+from memd.belief.decide import VALUE_KINDS, CandidatePair, Decision, count_refusals, decide
+from memd.belief.settle import find_changed, is_settled
 from memd.config import ConsolidateConfig
 from memd.consolidate import near_duplicates, runs
-from memd.consolidate.claims import join_title
-from memd.consolidate.decide import CandidatePair, Decision, count_refusals, decide
 from memd.consolidate.near_duplicates import CosinePair, hash_text
 from memd.consolidate.runs import UndoResult
 from memd.index.malloc import trim_heap
@@ -172,7 +173,7 @@ class Consolidator:
             self._unhashed_below = below
 
         def find_open(tx: Connection) -> list[Decision]:
-            return [one for one in plan.decisions if not runs.is_settled(tx, *one.pair)]
+            return [one for one in plan.decisions if not is_settled(tx, *one.pair)]
 
         return [_preview_decision(one, plan.seen) for one in await self.db.read(find_open)]
 
@@ -207,6 +208,7 @@ class Consolidator:
         hashed = ((s.id, hash_text(s.title, s.body)) for s in examined)
         hashes = dict(await _work_in_bursts(hashed, _TEXTS_PER_BURST))
         twins = await self._find_twins(ready_now, hashes)
+        twins |= await self._find_changed(ready_now)
         pairs = {**dict.fromkeys(twins, (None, "")), **similar}
         ids = sorted({number for pair in pairs for number in pair})
         seen = await self.db.read(lambda tx: summaries.summaries_by_ids(tx, ids)) if ids else {}
@@ -246,6 +248,17 @@ class Consolidator:
             if (text_hash := tuple(key)) in last:
                 found.add((last[text_hash], number))
             last[text_hash] = number
+        return found
+
+    async def _find_changed(self, examined: Sequence[Summary]) -> set[tuple[int, int]]:
+        """Pairs of statements of which one changes a value of the other, whatever their cosine."""
+        found: set[tuple[int, int]] = set()
+        claims = [one for one in examined if one.kind in VALUE_KINDS]
+        if claims:
+            await self.db.write(summaries.build_lookup_keys)
+        for one in claims:
+            found |= await self.db.read(functools.partial(find_changed, mine=one))
+            await anyio.sleep(_REST_S)
         return found
 
     async def _backfill_hashes(self) -> dict[int, int]:
@@ -340,6 +353,6 @@ def _preview_decision(decision: Decision, seen: Mapping[int, Summary]) -> Previe
         for number in decision.pair
     )
     return PreviewedDecision(
-        *decision.pair, decision.type, decision.comparison.reason, decision.cosine,
+        *decision.pair, decision.type, decision.reason, decision.cosine,
         decision.space, newer, older,
     )  # fmt: skip

@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 import anyio
 import anyio.to_thread
 
+from memd.belief import supersede
 from memd.consolidate import forget, projects, scrub, sources
-from memd.consolidate.forget import Eraser, ForgetResult, ForgetSelection
+from memd.consolidate.eraser import Eraser
+from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.projects import ProjectMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
 from memd.errors import BadRequest, UnknownId
-from memd.models import Kind, Project, Summary
+from memd.models import Authority, Kind, Project, Summary
 from memd.store import summaries
 from memd.store.database import Connection, Database
 from memd.text import digest, one_line, storable, unique
@@ -79,10 +81,13 @@ class Curator:
             rule = await anyio.to_thread.run_sync(scrub.make_pattern_rule, pattern)
         return await self.eraser.scrub(rule, dry_run=dry_run)
 
-    async def pin(self, summary_id: int, pinned: bool) -> Summary:
-        """Pin or unpin a memory; pinned again, it keeps its time. UnknownId if there is none."""
+    async def pin(self, summary_id: int, pinned: bool, by: Authority) -> Summary:
+        """Pin or unpin a memory; pinned again, it keeps its time.
+
+        UnknownId if there is none, BadRequest if a greater voice has pinned what is to be unpinned.
+        """
         now = self.clock()
-        summary = await self.db.write(lambda tx: _pin_memory(tx, summary_id, pinned, now))
+        summary = await self.db.write(lambda tx: _pin_memory(tx, summary_id, pinned, by, now))
         self.on_written()
         return summary
 
@@ -167,11 +172,12 @@ def _first_sentence(text: str) -> str:
     return one_line(sentence, _OWN_TITLE_CHARACTERS_MAX) or line[:1]
 
 
-def _pin_memory(tx: Connection, summary_id: int, pinned: bool, now: int) -> Summary:
+def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, now: int) -> Summary:
     summary = forget.find_memories(tx, [summary_id]).get(summary_id)
     if summary is None:
         raise UnknownId(f"there is no memory #{summary_id}")
-    if (summary.pinned_at is not None) == pinned:
-        return summary
-    summaries.pin_summary(tx, summary_id, now if pinned else None)
+    if pinned:
+        supersede.pin(tx, summary, by, now)
+    elif summary.pinned_at is not None:
+        supersede.unpin(tx, summary, by)
     return summaries.get_summary(tx, summary_id) or summary

@@ -1,44 +1,48 @@
-"""Forget memories for good: plan what goes with them, then erase it from the vault and its log.
+"""Forget for good: plan what goes with memories, words, a session or a project, then erase it from the vault.
 
 With a memory go its text, full text, vectors, edges, and the events that only it derives from. An event
-that another memory also derives from stays, and the report names that memory. A hash of everything
-erased remains, so that no import brings it back. A small plan is applied in one transaction, a large one
-in slices that each leave the vault consistent. Backups are named, never rewritten.
+that another memory also derives from stays, and the report names that memory. What is selected by words is
+every row that says them: events too, whoever derives from them, titles, reasons, quotes and links. A hash of
+everything erased remains, so that no import brings it back. A small plan is applied in one transaction, a large
+one in slices that each leave the vault consistent.
 """
 
 import json
-import math
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from typing import Any
 
-import anyio.lowlevel
-import anyio.to_thread
-
-from memd import log as log_module
-from memd.consolidate import scrub, sources
-from memd.consolidate.scrub import ScrubResult, ScrubRule
-from memd.consolidate.supersede import active_supersessions, hide
+from memd.belief import supersede
+from memd.belief.supersede import active_supersessions
+from memd.consolidate import sources
+from memd.consolidate.wanted_words import WantedWords
 from memd.errors import BadRequest, UnknownId
-from memd.models import EventKind, Session, Summary, Supersession
+from memd.models import Event, EventKind, Session, Summary, Supersession
 from memd.store import erasure, fulltext, ledger, links, projects
 from memd.store import events as store_events
 from memd.store import summaries as store_summaries
-from memd.store.database import Connection, Database
-from memd.store.erasure import ErasureBounds
-from memd.text import digest
+from memd.store.database import Connection
+from memd.store.erasure import ErasureBounds, TextRow
+from memd.text import digest, one_line
 
 _IDS_MAX = 1_000
 _SHOWN_MAX = 200
 """The report shows at most as many memories, and the count of all."""
 _SUMMARIES_PER_SLICE = 200
 _EVENTS_PER_SLICE = 500
-_SCRUB_ROWS = 200
-"""Rows per transaction of a scrub."""
-_SCRUB_NOTE = "scrub"
-"""The note of how far a scrub has come."""
-_BACKUP_DURATION_MS = 10_000
-"""A backup may contain what was written so long after it was begun."""
+_EXCERPT_CHARACTERS = 100
+_FIELDS_WITHOUT_WORDS = frozenset({
+    "session_id", "hook_event_name", "permission_mode", "prompt_id", "tool_name", "tool_use_id", "agent_id",
+    "agent_type", "uuid", "source", "trigger", "reason", "model", "effort", "stop_hook_active",
+})  # fmt: skip
+"""Fields of every payload of a kind, which say nothing."""
+_NUMBER_MIN = 1_000
+"""Smaller numbers are counts and sizes, not what somebody wrote."""
+_FIELD_NAME = re.compile(r"[A-Za-z_]+")
+"""The name of a field of a tool; another key of a JSON object may be what somebody wrote."""
+_EXCERPT_FIELDS = ("prompt", "last_assistant_message", "command", "file_path", "query", "url")
+"""The fields that say best what an event was."""
 _ROW_ID_MAX = 2**63 - 1
 _UNKNOWN_SHOWN_MAX = 20
 
@@ -48,9 +52,24 @@ class ForgetSelection:
     """What to forget: by ids, or by words and bounds."""
 
     ids: tuple[int, ...] = ()
-    words: tuple[str, ...] = ()
-    """Each is contained in every memory that goes; events without such a memory stay."""
+    words: WantedWords = field(default_factory=WantedWords)
+    """All of them stand in every row that goes, be it a memory, an event or what repeats their text."""
     bounds: ErasureBounds = field(default_factory=ErasureBounds)
+    spares_prompts: bool = False
+    """Whether what the user wrote stays: prompts, and the titles and reasons beside them."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventExcerpt:
+    """An event that goes, as a preview shows it. `at` is UTC milliseconds."""
+
+    id: int
+    session_id: int
+    kind: EventKind
+    tool: str | None
+    at: int
+    text: str
+    """Its beginning, on one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +95,31 @@ class ForgetResult:
     """The name of this plan: with it, exactly this is erased, or nothing."""
     backups: tuple[str, ...] = ()
     """Files that may still contain what was forgotten."""
+    ids: tuple[int, ...] = ()
+    """All of the memories."""
+    event_ids: tuple[int, ...] = ()
+    event_excerpts: tuple[EventExcerpt, ...] = ()
+    """The first of the events."""
+    uncited: tuple[int, ...] = ()
+    """Memories that stay, and lose an event that they derive from."""
+    kept_prompts: int = 0
+    """The user's own prompts, which an agent cannot erase."""
+    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """What repeats the words, a name of `erasure.REMNANTS` → the ids of its rows."""
+    imported_files: tuple[str, ...] = ()
+    """Paths of files whose mark as imported goes."""
+    attached: Mapping[str, int] = field(default_factory=dict)
+    """Table → how many rows of it go with the memories and events."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """`log` or `spool` → how many of its lines go."""
+    stays: Mapping[str, int] = field(default_factory=dict)
+    """Table and column of names of projects and sessions → how many contain the words, and stay."""
+    leftovers: tuple[str, ...] = ()
+    """Files that a killed backup, restore or import has left, which go."""
+    pending: str = ""
+    """Who reads the vault, and so keeps the last bytes in its files; empty once nothing is left."""
+    refused: str = ""
+    """Why nothing was erased, though it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +129,39 @@ class ForgetPlan:
     ids: tuple[int, ...] = ()
     shown: tuple[Summary, ...] = ()
     event_ids: tuple[int, ...] = ()
-    """Events that only forgotten memories derive from."""
+    """Events that only forgotten memories derive from, or that say the words."""
+    event_excerpts: tuple[EventExcerpt, ...] = ()
     revived: tuple[int, ...] = ()
     handed_on: tuple[tuple[int, Supersession], ...] = ()
     """(the memory that hides from now on, the supersession by a forgotten memory in between)."""
     also_in: tuple[int, ...] = ()
+    uncited: tuple[int, ...] = ()
     kept_events: tuple[int, ...] = ()
+    kept_prompts: tuple[int, ...] = ()
     sessions: tuple[Session, ...] = ()
     project_id: int | None = None
     """The project to erase with its last session."""
     unknown: tuple[int, ...] = ()
     since: int | None = None
     """When the first of all this was written, UTC milliseconds; None if nothing is erased."""
+    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """A name of `erasure.REMNANTS` → the ids of its rows that say the words."""
+    imported_files: tuple[str, ...] = ()
+    attached: Mapping[str, int] = field(default_factory=dict)
+    stays: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def token(self) -> str:
         """Its name; another plan has another."""
-        content = (self.ids, self.event_ids, tuple(one.id for one in self.sessions))
+        sessions = tuple(one.id for one in self.sessions)
+        rows = sorted(self.rows.items())
+        content = (self.ids, self.event_ids, sessions, rows, self.imported_files)
         return digest("forget", repr(content))[:16]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it erases nothing in the vault."""
+        return not (self.ids or self.event_ids or self.sessions or self.rows or self.imported_files)
 
     def report(self, *, is_dry_run: bool) -> ForgetResult:
         """The plan as a result."""
@@ -110,6 +169,9 @@ class ForgetPlan:
             self.shown, len(self.event_ids), self.revived, self.also_in, self.unknown, is_dry_run,
             count=len(self.ids), kept_events=len(self.kept_events),
             sessions=tuple(one.title or one.key for one in self.sessions), token=self.token,
+            ids=self.ids, event_ids=self.event_ids, event_excerpts=self.event_excerpts,
+            uncited=self.uncited, kept_prompts=len(self.kept_prompts), rows=self.rows,
+            imported_files=self.imported_files, attached=self.attached, stays=self.stays,
         )  # fmt: skip
 
     def split(self) -> list["ForgetPlan"]:
@@ -124,7 +186,11 @@ class ForgetPlan:
         for start in range(0, len(self.event_ids), _EVENTS_PER_SLICE):
             part = self.event_ids[start : start + _EVENTS_PER_SLICE]
             slices.append(ForgetPlan(event_ids=part))
-        return [*slices, ForgetPlan(sessions=self.sessions, project_id=self.project_id)]
+        rest = ForgetPlan(
+            sessions=self.sessions, project_id=self.project_id, rows=self.rows,
+            imported_files=self.imported_files,
+        )  # fmt: skip
+        return [*slices, rest]
 
 
 def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
@@ -138,8 +204,8 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     bounds = selection.bounds
     if selection.ids:
         plan = _plan_ids(tx, selection.ids)
-    elif selection.words:
-        plan = _plan_deletion(tx, erasure.summaries_containing(tx, bounds, selection.words), ())
+    elif selection.words.terms:
+        plan = _plan_words(tx, selection.words, bounds)
     elif bounds == ErasureBounds():
         raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
     else:
@@ -150,9 +216,33 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
         is_project = bounds.is_whole and bounds.session_id is None
         project_id = bounds.project_id if is_project else None
         plan = replace(plan, sessions=tuple(sessions.values()), project_id=project_id)
+    if selection.spares_prompts:
+        plan = _spare_prompts(tx, plan)
     session_ids = [session.id for session in plan.sessions]
-    since = erasure.oldest_time(tx, plan.ids, plan.event_ids, session_ids)
-    return replace(plan, since=since)
+    since = erasure.oldest_time(tx, plan.ids, plan.event_ids, session_ids, plan.rows)
+    if plan.imported_files:
+        since = 0
+    shown = store_events.events_by_ids(tx, plan.event_ids[:_SHOWN_MAX])
+    return replace(
+        plan,
+        since=since,
+        attached=erasure.count_attached(tx, plan.ids, plan.event_ids),
+        event_excerpts=tuple(_make_excerpt(shown[one]) for one in sorted(shown)),
+    )
+
+
+def _spare_prompts(tx: Connection, plan: ForgetPlan) -> ForgetPlan:
+    """The plan without what the user wrote, and so without whole sessions."""
+    kept = frozenset(erasure.prompts_among(tx, plan.event_ids))
+    return replace(
+        plan,
+        event_ids=tuple(number for number in plan.event_ids if number not in kept),
+        kept_prompts=tuple(sorted(kept)),
+        sessions=(),
+        project_id=None,
+        rows={},
+        imported_files=(),
+    )
 
 
 def _plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
@@ -168,15 +258,119 @@ def _plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
     return replace(plan, unknown=unknown)
 
 
-def _plan_deletion(tx: Connection, ids: Sequence[int], event_ids: Sequence[int]) -> ForgetPlan:
+def _plan_words(tx: Connection, words: WantedWords, bounds: ErasureBounds) -> ForgetPlan:
+    """Plan to erase every row within these bounds that says the words."""
+    wanted = words.with_names(erasure.directories(tx))
+    memories = erasure.summary_texts(tx, bounds, wanted.may_be_in)
+    events = erasure.event_texts(tx, bounds, wanted.may_be_in)
+    plan = _plan_deletion(
+        tx,
+        [row.id for row in memories if wanted.are_in(list(row.texts.values()))],
+        (),
+        said=[row.id for row in events if wanted.are_in(_words_of_event(row))],
+    )
+    rows = {}
+    for table in erasure.REMNANTS:
+        read = erasure.remnant_texts(tx, table, bounds, wanted.may_be_in)
+        found = tuple(row.id for row in read if wanted.are_in(_words_of_remnant(row)))
+        if found:
+            rows[table] = found
+    stays: dict[str, int] = {}
+    for column, name in erasure.names_that_stay(tx):
+        if words.are_in([name]):
+            stays[column] = stays.get(column, 0) + 1
+    files = _find_imported_files(tx, wanted, bounds)
+    return replace(plan, rows=rows, imported_files=files, stays=stays)
+
+
+def _find_imported_files(
+    tx: Connection, wanted: WantedWords, bounds: ErasureBounds
+) -> tuple[str, ...]:
+    """Imported files whose path says the words; within a project, those that the path shows to be of it."""
+    if bounds != ErasureBounds(project_id=bounds.project_id):
+        return ()
+    place = None if bounds.project_id is None else projects.project(tx, bounds.project_id)
+    return tuple(
+        path
+        for path in erasure.named_paths(tx)
+        if wanted.are_in([path]) and (place is None or _lies_in_project(path, place.key))
+    )
+
+
+def _lies_in_project(path: str, key: str) -> bool:
+    """Whether a file is below a project's directory, or in the folder that a client names after it."""
+    named_after = re.sub(r"[^A-Za-z0-9]", "-", key)
+    return path.startswith(f"{key}/") or f"/{named_after}/" in path
+
+
+def _words_of_event(row: TextRow) -> list[str]:
+    texts = list(words_of_payload(json.loads(row.texts["payload"])))
+    tool = row.texts.get("tool", "")
+    return [*texts, tool] if tool.startswith("mcp__") else texts
+
+
+def words_of_payload(payload: Any) -> Iterator[str]:
+    """Yield the texts of an event's payload, without the names of fields and what every event has."""
+    if not isinstance(payload, dict):
+        yield from _strings_of(payload)
+        return
+    for name, value in payload.items():
+        if name not in _FIELDS_WITHOUT_WORDS:
+            yield from _strings_of(value)
+
+
+def _strings_of(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, int) and abs(value) >= _NUMBER_MIN:
+        yield str(value)
+    elif isinstance(value, dict):
+        yield from (key for key in value if not _FIELD_NAME.fullmatch(key))
+        for inner in value.values():
+            yield from _strings_of(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _strings_of(inner)
+
+
+def _words_of_remnant(row: TextRow) -> list[str]:
+    """The texts of a remnant; details of edges are JSON."""
+    return [
+        text
+        for column, value in row.texts.items()
+        for text in (_strings_of(json.loads(value)) if column == "detail" else [value])
+    ]
+
+
+def _make_excerpt(event: Event) -> EventExcerpt:
+    payload = event.payload
+    tool_input = payload.get("tool_input")
+    fields = {**(tool_input if isinstance(tool_input, dict) else {}), **payload}
+    said = (fields.get(name) for name in _EXCERPT_FIELDS)
+    text = next((one for one in said if isinstance(one, str) and one.strip()), None)
+    if text is None:
+        text = " ".join(words_of_payload({k: v for k, v in payload.items() if k != "cwd"}))
+    excerpt = one_line(text, _EXCERPT_CHARACTERS)
+    return EventExcerpt(event.id, event.session_id, event.kind, event.tool, event.at, excerpt)
+
+
+def _plan_deletion(
+    tx: Connection, ids: Sequence[int], event_ids: Sequence[int], said: Iterable[int] = ()
+) -> ForgetPlan:
+    """Plan to erase memories, and events unless another memory needs them; those in `said` anyway."""
     forgotten = frozenset(ids)
     shown = find_memories(tx, ids[:_SHOWN_MAX])
-    erased, kept, also_in = set[int](), set[int](), set[int]()
+    anyway = frozenset(said)
+    erased, kept, also_in, uncited = set[int](), set[int](), set[int](), set[int]()
     derived = {event for number in forgotten for event, _ in links.sources_of(tx, number)}
-    for event_id in derived.union(event_ids):
+    for event_id in derived.union(event_ids, anyway):
         staying = set(links.derived_from(tx, event_id)).difference(forgotten)
-        also_in |= staying
-        (kept if staying else erased).add(event_id)
+        if event_id in anyway:
+            uncited |= staying
+            erased.add(event_id)
+        else:
+            also_in |= staying
+            (kept if staying else erased).add(event_id)
     revived, handed_on = _find_hidden(tx, forgotten)
     return ForgetPlan(
         ids=tuple(ids),
@@ -185,6 +379,7 @@ def _plan_deletion(tx: Connection, ids: Sequence[int], event_ids: Sequence[int])
         revived=tuple(revived),
         handed_on=tuple(handed_on),
         also_in=tuple(sorted(also_in)),
+        uncited=tuple(sorted(uncited)),
         kept_events=tuple(sorted(kept)),
     )
 
@@ -221,6 +416,8 @@ def _find_staying_superseder(
 def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
     """Erase what was planned in this transaction, or one slice of it."""
     nodes: set[tuple[str, str]] = set()
+    # A judgment goes with its memory, so whose word it was is read first.
+    voices = [supersede.supersession_voice(tx, past) for _, past in plan.handed_on]
     for number in plan.ids:
         nodes |= links.neighbours(tx, "summary", str(number))
         summary = store_summaries.get_summary(tx, number)
@@ -230,8 +427,8 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
             store_summaries.delete_summary(tx, number)
             ledger.record_forgotten(tx, summary.uid, now)
     guard = "handed on: what stood between was forgotten"
-    for newer_id, past in plan.handed_on:
-        hide(tx, newer_id, past.older_id, past.rule, guard, now)
+    for (newer_id, past), voice in zip(plan.handed_on, voices, strict=True):
+        supersede.hide(tx, newer_id, past.older_id, past.rule, guard, now, voice=voice)
     for start in range(0, len(plan.event_ids), _EVENTS_PER_SLICE):
         nodes |= _erase_events(tx, plan.event_ids[start : start + _EVENTS_PER_SLICE], now)
     links.drop_orphan_nodes(tx, nodes)
@@ -240,6 +437,8 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
             ledger.record_forgotten(tx, session.uid, now)
     if plan.project_id is not None:
         projects.forget_project(tx, plan.project_id)
+    erasure.erase_remnants(tx, plan.rows, now)
+    erasure.forget_imported_files(tx, plan.imported_files, now)
     erasure.mark_erased(tx, "forgotten")
 
 
@@ -254,139 +453,3 @@ def _erase_events(tx: Connection, event_ids: Sequence[int], now: int) -> set[tup
             projects.clear_title(tx, event.session_id)
     store_events.forget_events(tx, event_ids, now)
     return nodes
-
-
-@dataclass(frozen=True, slots=True)
-class RelatedFiles:
-    """The files beside the vault that may repeat its text."""
-
-    log: str = ""
-    """Empty if there is none."""
-    backups: Callable[[], Mapping[str, int]] = dict
-    """Read the backups of the vault from disk: path → when it was begun, UTC milliseconds."""
-
-
-@dataclass(frozen=True, slots=True)
-class Eraser:
-    """Erases text from a vault and from its log, by forgetting or by scrubbing."""
-
-    db: Database
-    clock: Callable[[], int]
-    on_written: Callable[[], None]
-    files: RelatedFiles = field(default_factory=RelatedFiles)
-    bring_in: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
-    """Returns when the spool and open turns have become memories, which else would come back later."""
-    indexed: Callable[[], Awaitable[None]] = anyio.lowlevel.checkpoint
-    """Returns when the index contains everything written."""
-
-    async def forget(
-        self, selection: ForgetSelection, *, dry_run: bool, token: str = ""
-    ) -> ForgetResult:
-        """Erase a selection, or report what would be erased. UnknownId if no id exists.
-
-        BadRequest if `token` names another plan than the current one.
-        """
-        if not selection.ids:
-            await self.bring_in()
-        backups = await anyio.to_thread.run_sync(self.files.backups)
-        plan = await self.db.read(partial(plan_selection, selection=selection))
-        if not dry_run:
-            plan = await self._erase_selection(selection, token)
-            await self._clean_up_vault()
-            await self._remove_from_log(tuple(one.key for one in plan.sessions))
-        # No older one can contain it.
-        since = math.inf if plan.since is None else plan.since - _BACKUP_DURATION_MS
-        named = tuple(path for path, begun in backups.items() if begun >= since)
-        return replace(plan.report(is_dry_run=dry_run), backups=named)
-
-    async def scrub(self, rule: ScrubRule, *, dry_run: bool) -> ScrubResult:
-        """Rewrite every text in which the rule finds something, or report where that is.
-
-        An interrupted scrub continues where it stopped when it is asked for again.
-        """
-        await self.bring_in()
-        result = ScrubResult(rule.name, is_dry_run=dry_run)
-        first, after = (0, 0) if dry_run else await self.db.read(partial(_read_progress, rule=rule))
-        for number in range(first, len(erasure.TEXT_TABLES)):
-            result = await self._scrub_table(result, rule, number, after, dry_run)
-            after = 0
-        unchangeable = await self.db.read(partial(scrub.find_unchangeable, rule=rule))
-        result = replace(result, stays=unchangeable)
-        if self.files.log:
-            work = partial(scrub.scrub_log, self.files.log, rule.text, dry_run=dry_run)
-            result = result.with_count("log", await anyio.to_thread.run_sync(work))
-        if not dry_run:
-            await self.db.write(partial(ledger.write_note, key=_SCRUB_NOTE, value="{}"))
-            self.on_written()
-            # Until then the index still has the old words.
-            await self.indexed()
-            await self._clean_up_vault()
-        backups = await anyio.to_thread.run_sync(self.files.backups)
-        return replace(result, backups=tuple(backups))
-
-    async def _erase_selection(self, selection: ForgetSelection, token: str) -> ForgetPlan:
-        """Plan and erase; a small plan in one transaction, so that nothing changes in between."""
-
-        def begin(tx: Connection) -> ForgetPlan:
-            plan = plan_selection(tx, selection)
-            if token and token != plan.token:
-                raise BadRequest("the selection has changed meanwhile; look again at what would go")
-            apply_plan(tx, plan.split()[0], self.clock())
-            return plan
-
-        plan = await self.db.write(begin)
-        for part in plan.split()[1:]:
-            await self.db.write(partial(apply_plan, plan=part, now=self.clock()))
-        self.on_written()
-        return plan
-
-    async def _remove_from_log(self, session_keys: tuple[str, ...]) -> None:
-        def drop(line: str) -> str | None:
-            return None if any(key in line for key in session_keys) else line
-
-        if session_keys and self.files.log:
-            await anyio.to_thread.run_sync(log_module.rewrite, self.files.log, drop)
-
-    async def _clean_up_vault(self) -> None:
-        """Remove the words of deleted rows from the segments of the full texts and from the WAL, too."""
-        marks = await self.db.read(erasure.pending_marks)
-        marks.pop("private", None)
-        await erasure.clean_up(self.db, marks)
-
-    async def _scrub_table(
-        self, result: ScrubResult, rule: ScrubRule, number: int, after: int, dry_run: bool
-    ) -> ScrubResult:
-        """Scrub the rows of one table after this id."""
-        table = erasure.TEXT_TABLES[number]
-        read = partial(erasure.read_texts, table=table, limit=_SCRUB_ROWS)
-        while rows := await self.db.read(partial(read, after=after)):
-            found = await anyio.to_thread.run_sync(scrub.count_replacements, rule, table, rows)
-            after = rows[-1].id
-            result = result.with_rows(table.name, found)
-            if not dry_run:
-                ids, progress = tuple(found), (number, after)
-                write = partial(_scrub_rows, rule=rule, ids=ids, progress=progress)
-                await self.db.write(write)
-        return result
-
-
-def _read_progress(tx: Connection, rule: ScrubRule) -> tuple[int, int]:
-    """Where a scrub by this rule was interrupted: (index of the table, last row scrubbed)."""
-    progress = json.loads(ledger.read_note(tx, _SCRUB_NOTE) or "{}")
-    is_same = progress.get("rule") == rule.digest
-    return (progress["table"], progress["after"]) if is_same else (0, 0)
-
-
-def _scrub_rows(
-    tx: Connection, rule: ScrubRule, ids: Sequence[int], progress: tuple[int, int]
-) -> None:
-    """Scrub these rows as they are now, and record the progress: (index of the table, last row)."""
-    number, after = progress
-    table = erasure.TEXT_TABLES[number]
-    rows = erasure.texts_by_ids(tx, table, ids)
-    for row, new in zip(rows, scrub.rewrite_rows(rule, table, rows), strict=True):
-        erasure.write_texts(tx, table, row, new)
-    if ids:
-        erasure.mark_erased(tx, "forgotten")
-    note = {"rule": rule.digest, "table": number, "after": after}
-    ledger.write_note(tx, _SCRUB_NOTE, json.dumps(note))

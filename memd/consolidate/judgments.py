@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 
 import anyio.to_thread
 
-from memd.consolidate import forget, near_duplicates, supersede
+from memd.belief import supersede
+from memd.belief.authority import is_pinned_by_user, voice_of
+from memd.belief.supersede import JUDGED_RULE
+from memd.consolidate import forget, near_duplicates
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.errors import BadRequest, UnknownId
 from memd.index.memory_index import MemoryIndex
-from memd.models import GLOBAL_PROJECT, EdgeType, Judgment, Stance, Summary, Supersession
+from memd.models import GLOBAL_PROJECT, Authority, EdgeType, Judgment, Stance, Summary, Supersession
 from memd.store import judgments, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, storable
@@ -23,8 +26,8 @@ HIDING_RELATIONS = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
 """Relations by which the first memory hides the other."""
 SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """Relations after which no rule may hide one of the pair behind the other."""
-JUDGED_RULE = "judged"
-"""The rule of the supersessions and edges that a judgment writes."""
+ASKED_RULE = "asked"
+"""The rule of a contradiction that an agent may not settle, and so leaves to the user."""
 REASON_CHARACTERS_MAX = 1_000
 _Cosines = tuple[Mapping[int, float], Mapping[int, float]]
 """Summary id → cosine, in the space that is always complete and in the learned space."""
@@ -39,6 +42,8 @@ class NewJudgment:
     relation: Stance
     reason: str
     who: str
+    voice: Authority | None = None
+    """As whose word it counts; None: that of `who`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,8 @@ class JudgmentResult:
     id: int
     other: int
     outcome: str
-    """`judged`, `unchanged` (it was judged so already) or `undone`."""
+    """`judged`, `unchanged` (it was judged so already), `undone`, or `asked` (it is the user's to judge;
+    until then both are shown as a contradiction)."""
     relation: Stance | None
     """The relation that holds now, if any."""
     hidden: tuple[int, ...] = ()
@@ -85,10 +91,13 @@ class JudgmentService:
             self.on_written()
         return result
 
-    async def undo(self, one_id: int, other_id: int) -> JudgmentResult:
-        """Undo the judgment of a pair, or the supersession that a rule made."""
+    async def undo(self, one_id: int, other_id: int, voice: Authority) -> JudgmentResult:
+        """Undo the judgment of a pair, or the supersession that a rule made.
+
+        BadRequest if a greater voice made it.
+        """
         now = self.clock()
-        result = await self.db.write(lambda tx: undo_judgment(tx, one_id, other_id, now))
+        result = await self.db.write(lambda tx: undo_judgment(tx, one_id, other_id, voice, now))
         self.on_written()
         return result
 
@@ -122,7 +131,7 @@ def explain_refusal(one: Summary, other: Summary, relation: Stance, global_id: i
         return f"other: #{one.id} twice; a judgment is about two memories"
     if relation not in HIDING_RELATIONS:
         return ""
-    if other.pinned_at is not None:
+    if is_pinned_by_user(other):
         return (
             f"#{other.id} is pinned, so it is never hidden: unpin it first"
             f" (mem_pin, or `memd pin --off {other.id}`), or let it supersede #{one.id} instead"
@@ -140,19 +149,23 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     one, other = _get_pair(tx, judgment.one_id, judgment.other_id)
     relation = judgment.relation
     everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
-    refusal = explain_refusal(one, other, relation, everywhere.id if everywhere else None)
-    if refusal:
-        raise BadRequest(refusal)
+    voice = judgment.voice or voice_of(judgment.who)
     before = judgments.judgment_between(tx, one.id, other.id)
     is_same_way = before is not None and one.id == before.newer_id
     if before and before.relation is relation and (is_same_way or relation not in HIDING_RELATIONS):
         return _describe_result(tx, one, other, "unchanged", relation.value)
+    _require_voice(tx, voice, one, other, before)
+    if relation in HIDING_RELATIONS and voice < other.standing:
+        return _ask_user(tx, judgment, one, other, now)
+    refusal = explain_refusal(one, other, relation, everywhere.id if everywhere else None)
+    if refusal:
+        raise BadRequest(refusal)
     was = before.relation.value if before else _find_rule_between(tx, one.id, other.id)
     now = _find_unused_time(tx, (one.id, other.id), now)
     if before is not None:
         _revert_judgment(tx, before, now)
     if relation in HIDING_RELATIONS:
-        _hide_behind(tx, one.id, other.id, relation, now)
+        _hide_behind(tx, one.id, other.id, relation, voice, now)
     else:
         _separate_pair(tx, one.id, other.id, now)
     judgments.put_judgment(
@@ -169,10 +182,13 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
     return _describe_result(tx, one, other, "judged", was)
 
 
-def undo_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> JudgmentResult:
+def undo_judgment(
+    tx: Connection, one_id: int, other_id: int, voice: Authority, now: int
+) -> JudgmentResult:
     """Undo the judgment of a pair, or else the supersession that a rule made."""
     one, other = _get_pair(tx, one_id, other_id)
     before = judgments.judgment_between(tx, one.id, other.id)
+    _require_voice(tx, voice, one, other, before)
     if before is not None:
         _revert_judgment(tx, before, now)
         return _describe_result(tx, one, other, "undone", before.relation.value)
@@ -194,6 +210,38 @@ def drop_judgment(tx: Connection, one_id: int, other_id: int, now: int) -> None:
         supersede.drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
 
 
+def _require_voice(
+    tx: Connection, voice: Authority, one: Summary, other: Summary, before: Judgment | None
+) -> None:
+    """Refuse to change what a greater voice has said about a pair. Raises BadRequest."""
+    made = [voice_of(before.who)] if before else []
+    made += [
+        supersede.supersession_voice(tx, past)
+        for past in _find_supersessions_between(tx, one.id, other.id)
+    ]
+    if made and voice < max(made):
+        raise BadRequest(
+            f"#{one.id} and #{other.id} were settled by {max(made).description}, so only the user may"
+            f" change that: `memd judge {one.id} {other.id} RELATION`"
+        )
+
+
+def _ask_user(
+    tx: Connection, judgment: NewJudgment, one: Summary, other: Summary, now: int
+) -> JudgmentResult:
+    """Record what an agent may not decide as a contradiction. BadRequest for a duplicate."""
+    if judgment.relation is Stance.DUPLICATE:
+        raise BadRequest(
+            f"#{other.id} is {other.standing.description}: it is not hidden behind a copy;"
+            f" let it hide #{one.id} instead (id {other.id}, other {one.id})"
+        )
+    supersede.relate(
+        tx, one.id, EdgeType.CONTRADICTS, other.id, ASKED_RULE, now,
+        finding=f"asked by {judgment.who}: {judgment.reason}",
+    )  # fmt: skip
+    return _describe_result(tx, one, other, "asked", None)
+
+
 def _get_pair(tx: Connection, one_id: int, other_id: int) -> tuple[Summary, Summary]:
     found = forget.find_memories(tx, [one_id, other_id])
     for number in (one_id, other_id):
@@ -213,17 +261,32 @@ def _find_unused_time(tx: Connection, pair: tuple[int, int], now: int) -> int:
     return now
 
 
-def _hide_behind(tx: Connection, one: int, other: int, relation: Stance, now: int) -> None:
-    """Let one hide the other, and show it first if the other hides it, directly or through others."""
-    supersede.show(tx, other, now)
+def _hide_behind(
+    tx: Connection, one: int, other: int, relation: Stance, voice: Authority, now: int
+) -> None:
+    """Let one hide the other, and show it first if the other hides it, directly or through others.
+
+    BadRequest if one of them is hidden by the word of a greater voice.
+    """
+    _show_as(tx, other, voice, now)
     current = summaries.get_summary(tx, one)
     while current is not None and current.superseded_by is not None:
         if current.superseded_by == other:
-            supersede.show(tx, one, now)
+            _show_as(tx, one, voice, now)
             break
         current = summaries.get_summary(tx, current.superseded_by)
-    written = supersede.hide(tx, one, other, JUDGED_RULE, relation.value, now)
+    written = supersede.hide(tx, one, other, JUDGED_RULE, relation.value, now, voice=voice)
     assert written is not None
+
+
+def _show_as(tx: Connection, summary_id: int, voice: Authority, now: int) -> None:
+    for past in supersede.find_hiding(tx, summary_id):
+        if voice < supersede.supersession_voice(tx, past):
+            raise BadRequest(
+                f"#{summary_id} is hidden by #{past.newer_id}, the word of a greater speaker; only the"
+                " user may change that with `memd judge`"
+            )
+    supersede.show(tx, summary_id, now)
 
 
 def _find_supersessions_between(tx: Connection, one: int, other: int) -> list[Supersession]:
@@ -255,9 +318,9 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
         for past in links.supersessions_of(tx, number):
             was_undone_by_it = past.undone_at == before.at and past.older_id == number
             if was_undone_by_it and _may_hold_again(tx, past):
-                links.supersede(
-                    tx, newer_id=past.newer_id, older_id=past.older_id, rule=past.rule,
-                    cosine=past.cosine, guard=past.guard, at=now,
+                supersede.hide(
+                    tx, past.newer_id, past.older_id, past.rule, past.guard, now,
+                    voice=supersede.supersession_voice(tx, past), cosine=past.cosine,
                 )  # fmt: skip
 
 
@@ -292,11 +355,21 @@ def _read_candidates(
     complete, learned = cosines
     mine = summaries.get_summary(tx, summary_id)
     ids = sorted(complete.keys() | learned.keys())
-    if mine is None or mine.superseded_by is not None or not ids:
+    if mine is None or mine.superseded_by is not None:
         return ()
+    against = judgments.visible_contradictions(tx, [summary_id]).get(summary_id, ())
+    opposed = summaries.summaries_by_ids(tx, against) if against else {}
+    asked = tuple(
+        JudgmentCandidate(
+            one.id, one.title, one.kind, one.authority, one.at, 1.0,
+            f"contradicts it: {one.standing.description}", one.pinned_at,
+        )
+        for one in opposed.values()
+    )  # fmt: skip
     judged = {number for pair in judgments.stances_of_pairs(tx, [summary_id]) for number in pair}
     near = [
         near_duplicates.Neighbour(one, complete.get(number, 0.0), learned.get(number, 0.0))
-        for number, one in summaries.summaries_by_ids(tx, ids).items()
+        for number, one in (summaries.summaries_by_ids(tx, ids) if ids else {}).items()
     ]
-    return near_duplicates.select_candidates(mine, near, judged, now)
+    found = near_duplicates.select_candidates(mine, near, {*judged, *against}, now)
+    return (*asked, *found)[: near_duplicates.CANDIDATES_MAX]

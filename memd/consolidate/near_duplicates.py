@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.consolidate.claims import FILLER_WORDS, join_title
-from memd.consolidate.compare import Agreement, compare
+from memd.belief.claims import FILLER_WORDS, join_title
+from memd.belief.compare import Agreement, compare
 from memd.index.columns import Rows
 from memd.index.memory_index import MemoryIndex
 from memd.index.quantization import Floats
-from memd.models import Kind, Summary
+from memd.models import Authority, Kind, Summary
 from memd.text import content_stems, fold, is_stop_word, stem, words
 
 _BLOCK_ROWS = 128
@@ -214,6 +214,7 @@ class JudgmentCandidate:
     id: int
     title: str
     kind: Kind
+    authority: Authority
     at: int
     likeness: float
     finding: str
@@ -253,7 +254,14 @@ def _make_candidate(mine: Summary, near: Neighbour) -> JudgmentCandidate | None:
     likeness = round(max(near.cosine, shared, near.learned_cosine), 3)
     finding = comparison.reason
     return JudgmentCandidate(
-        other.id, other.title, other.kind, other.at, likeness, finding, other.pinned_at
+        other.id,
+        other.title,
+        other.kind,
+        other.authority,
+        other.at,
+        likeness,
+        finding,
+        other.pinned_at,
     )
 
 

@@ -1,15 +1,16 @@
 """Merge two projects, or rename one.
 
 A merge moves sessions, memories and switches, and makes the old key an alias, so that no directory
-loses its memories. Where both projects have a value under one topic key and of one kind, the newest
-hides the others, except those that are pinned.
+loses its memories. Where both projects have a value under one topic key, the newest hides the others,
+except those that are pinned or a greater speaker's.
 """
 
 from dataclasses import dataclass, replace
 
-from memd.consolidate.supersede import hide, relate
+from memd.belief.authority import find_objection
+from memd.belief.supersede import hide
 from memd.errors import BadRequest
-from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, EdgeType, Project, Summary
+from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, Project, Summary
 from memd.store import projects, summaries
 from memd.store.database import Connection
 from memd.text import one_line
@@ -41,8 +42,8 @@ class ProjectMerge:
     aliases: tuple[str, ...]
     """Every key that then means `into`, beside its own."""
     replaced: tuple[ReplacedMemory, ...]
-    pinned: tuple[ReplacedMemory, ...]
-    """Memories that stay only because they are pinned; an edge marks the contradiction."""
+    kept: tuple[ReplacedMemory, ...]
+    """Memories that stay because they are pinned or a greater speaker's; an edge marks the contradiction."""
     switch: str
     """What happens to the capture and recall switches of `source`, in words; empty if it has none."""
     is_dry_run: bool
@@ -59,12 +60,12 @@ def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> Proj
             " merged with them"
         )
     counts = projects.count_by_project(tx)[source.id]
-    replaced, pinned = _find_replaced(tx, source, into, now)
+    replaced, kept = _find_replaced(tx, source, into, now)
     return ProjectMerge(
         source=source, into=into,
         sessions=counts.sessions, memories=counts.memories, events=counts.events,
         aliases=(source.key, *projects.project_aliases(tx).get(source.id, ())),
-        replaced=replaced, pinned=pinned,
+        replaced=replaced, kept=kept,
         switch=_describe_switch(tx, source, into), is_dry_run=True,
     )  # fmt: skip
 
@@ -75,13 +76,8 @@ def merge_projects(tx: Connection, source_key: str, into_key: str, now: int) -> 
     _move_switch(tx, plan.source, plan.into, now)
     projects.merge_project(tx, plan.source, plan.into, now)
     guard = "same topic key in two projects that became one"
-    for one in plan.replaced:
+    for one in (*plan.replaced, *plan.kept):
         hide(tx, one.newer_id, one.older_id, PROJECT_MERGE_RULE, guard, now)
-    for one in plan.pinned:
-        relate(
-            tx, one.newer_id, EdgeType.CONTRADICTS, one.older_id, PROJECT_MERGE_RULE, now,
-            finding="pinned",
-        )  # fmt: skip
     return replace(plan, is_dry_run=False)
 
 
@@ -115,19 +111,21 @@ def _get_project(tx: Connection, key: str) -> Project:
 def _find_replaced(
     tx: Connection, source: Project, into: Project, now: int
 ) -> tuple[tuple[ReplacedMemory, ...], tuple[ReplacedMemory, ...]]:
-    """(memories to hide, memories that only their pin keeps visible)."""
+    """(memories to hide, memories that the newest value of their topic may not hide)."""
     replaced: list[ReplacedMemory] = []
-    pinned: list[ReplacedMemory] = []
+    kept: list[ReplacedMemory] = []
     for topic in projects.shared_topics(tx, source.id, into.id):
-        newest: dict[str, Summary] = {}
+        staying: list[Summary] = []
         for one in summaries.topic_summaries(tx, topic, (source.id, into.id)):
             if one.superseded_by is not None or one.is_expired(now):
                 continue
-            first = newest.setdefault(one.kind, one)
-            if first is not one:
-                found = replaced if one.pinned_at is None else pinned
-                found.append(ReplacedMemory(first.id, one.id, topic))
-    return tuple(replaced), tuple(pinned)
+            may_hide = (n for n in staying if find_objection(n.authority, one) is None)
+            if (newer := next(may_hide, None)) is not None:
+                replaced.append(ReplacedMemory(newer.id, one.id, topic))
+                continue
+            kept += [ReplacedMemory(staying[0].id, one.id, topic)] if staying else []
+            staying.append(one)
+    return tuple(replaced), tuple(kept)
 
 
 def _find_switches(tx: Connection, *wanted: Project) -> list[projects.SwitchRow | None]:

@@ -1,32 +1,47 @@
 """Write an explicit memory: create it, strengthen an equal one, or revive one that was superseded.
 
 A new value under a topic key supersedes the old one at once, and an old value that returns supersedes it
-again. A pinned memory is never hidden. The caller provides the transaction and a redacted,
-checked and titled memory.
+again, unless a lesser voice says it: then both stay, as a contradiction. The caller provides the transaction
+and a redacted, checked and titled memory.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from memd.belief.authority import find_objection
+from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.compare import Agreement, compare
+from memd.belief.decide import VALUE_KINDS
+from memd.belief.settle import find_equal, find_similar, settle_changed_values
+from memd.belief.supersede import JUDGED_RULE, find_hiding, hide, may_revive, repeat, show
 from memd.consolidate import judgments, sources
-from memd.consolidate.compare import Agreement, compare
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.consolidate.sources import Origin
-from memd.consolidate.supersede import hide_unless_pinned, show
-from memd.models import GLOBAL_PROJECT, UNTITLED, Draft, EdgeType, Kind, SessionRef, Summary, Tier
+from memd.models import (
+    GLOBAL_PROJECT,
+    UNTITLED,
+    Authority,
+    Draft,
+    EdgeType,
+    Kind,
+    SessionRef,
+    Summary,
+    Tier,
+)
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.judgments import initial_confidence, stance_between
-from memd.text import digest, normalised, storable
+from memd.text import digest, literal_form, normalised, storable
 
 TOPIC_KEY_RULE = "topic-key"
 SAID_AGAIN_RULE = "said-again"
 """The rule by which a value that returns hides what had been judged to replace it."""
 _RULES_OF_RETURN = {
     NEAR_DUPLICATE_RULE: NEAR_DUPLICATE_RULE,
-    judgments.JUDGED_RULE: SAID_AGAIN_RULE,
+    JUDGED_RULE: SAID_AGAIN_RULE,
     SAID_AGAIN_RULE: SAID_AGAIN_RULE,
+    CHANGED_VALUE_RULE: CHANGED_VALUE_RULE,
 }
 """The rule that hid a memory → the rule by which that memory, said again, hides the other."""
 DELIBERATE_SOURCES = frozenset({"agent", "user"})
@@ -58,6 +73,8 @@ class NewMemory:
     tier: Tier = Tier.AGENT
     origin: Origin | None = None
     """The part of a file that it was read from; its text now replaces its earlier text."""
+    authority: Authority = Authority.AGENT_CALL
+    """Whose word it is."""
 
     @property
     def is_deliberate(self) -> bool:
@@ -94,13 +111,13 @@ def remember(tx: Connection, memory: NewMemory, now: int) -> RememberResult:
     content = memory.kind, storable(memory.text)
     if there is not None and (there.kind, there.body) == content and not origin.moves:
         # It stays in its project, whichever project would be chosen for it now.
-        sources.attach_origin(tx, there, origin, now)
+        sources.attach_origin(tx, there, origin, memory.authority, now)
         return writer.revise(there)
     if sources.is_forgotten(tx, origin):
         return RememberResult(0, "forgotten")
     result = writer.write()
     mine = summaries.get_summary(tx, result.id)
-    replaced = sources.attach_origin(tx, mine, origin, now) if mine else ()
+    replaced = sources.attach_origin(tx, mine, origin, memory.authority, now) if mine else ()
     return replace(result, superseded=tuple(dict.fromkeys((*result.superseded, *replaced))))
 
 
@@ -118,7 +135,6 @@ class _MemoryWriter:
 
     def write(self) -> RememberResult:
         """Create a memory, or strengthen or revive an equal one."""
-        tx, memory = self.tx, self.memory
         keys, project_id = self._find_project()
         uid, known = self._find_equal(keys)
         known = known or self._find_equal_value(uid, project_id)
@@ -126,20 +142,43 @@ class _MemoryWriter:
             return self._create_memory(uid, project_id)
         if known.superseded_by is None:
             return self._strengthen_memory(known)
-        if not memory.is_deliberate and stance_between(tx, known.id, known.superseded_by):
-            # An import does not know better than a judgment.
+        if (copied := self._find_repeated(known)) is not None:
+            return self._strengthen_memory(copied)
+        if not self._may_revive(known):
             return RememberResult(known.id, "duplicate")
-        if memory.at is not None and not (memory.origin and sources.was_replaced(tx, known)):
-            newer = summaries.get_summary(tx, known.superseded_by)
+        return self._revive_memory(known)
+
+    def _may_revive(self, known: Summary) -> bool:
+        memory, newer_id = self.memory, known.superseded_by
+        assert newer_id is not None
+        if not memory.is_deliberate and stance_between(self.tx, known.id, newer_id):
+            # An import does not know better than a judgment.
+            return False
+        if memory.at is not None and not (memory.origin and sources.was_replaced(self.tx, known)):
+            newer = summaries.get_summary(self.tx, newer_id)
             if newer is not None and memory.at <= newer.at:
                 # It was said before it was superseded: the newer value stays.
-                return RememberResult(known.id, "duplicate")
-        return self._revive_memory(known)
+                return False
+        return may_revive(self.tx, memory.authority, known)
+
+    def _find_repeated(self, known: Summary) -> Summary | None:
+        """The memory of a greater speaker that a hidden memory is only a copy of."""
+        for one in find_hiding(self.tx, known.id):
+            newer = summaries.get_summary(self.tx, one.newer_id)
+            is_copy = one.rule == NEAR_DUPLICATE_RULE and newer is not None
+            if newer is not None and is_copy and newer.superseded_by is None:
+                return newer if find_objection(self.memory.authority, newer) else None
+        return None
 
     def revise(self, known: Summary) -> RememberResult:
         """Give a memory of the same text the title, tags and files of this one."""
         memory = self.memory
-        if (known.title, known.tags, known.files) == (memory.title, memory.tags, memory.files):
+        is_same = (known.title, known.tags, known.files) == (
+            memory.title,
+            memory.tags,
+            memory.files,
+        )
+        if is_same or memory.authority < known.standing:
             return RememberResult(known.id, "duplicate")
         owner = summaries.SummaryOwner(known.project_id, known.session_id, known.source)
         draft = self._make_draft(known.at if memory.at is None else memory.at)
@@ -172,28 +211,40 @@ class _MemoryWriter:
     def _find_by_uid(self, key: str) -> tuple[str, Summary | None]:
         """The same for one project key.
 
-        Texts that differ in case and punctuation share a uid, unless the punctuation has a meaning
-        (`> 5`, `< 5`).
+        Texts that differ in case and punctuation share a uid, unless one that states something else has
+        it already. The last two forms are those of former versions.
         """
-        memory = self.memory
-        parts = (key, memory.kind.value, memory.topic_key or "")
-        uid = digest(*parts, normalised(memory.text))
-        known = summaries.summary_by_uid(self.tx, uid)
-        if known is not None and not compare(known.body, memory.text).agrees:
-            uid = digest(*parts, memory.text)
-            known = summaries.summary_by_uid(self.tx, uid)
-        return uid, known
+        text, parts = self.memory.text, (key, self.memory.kind.value, self.memory.topic_key or "")
+        forms = ((literal_form(text),), ("exactly", text), (normalised(text),), (text,))
+        uids = [digest(*parts, *form) for form in forms]
+        known = [summaries.summary_by_uid(self.tx, uid) for uid in uids]
+        for uid, one in zip(uids, known, strict=True):
+            if one is not None and compare(one.body, text).is_equal:
+                return uid, one
+        if not self.memory.is_deliberate:
+            # What a former version has forgotten stays forgotten.
+            gone = [uid for uid in uids[2:] if ledger.is_forgotten(self.tx, uid)]
+            if gone:
+                return gone[0], None
+        return uids[0 if known[0] is None else 1], None
 
     def _find_equal_value(self, uid: str, project_id: int) -> Summary | None:
-        """The value of this topic with the same meaning in other words; a visible one first."""
-        topic, text = self.memory.topic_key, self.memory.text
-        if topic is None or not self.memory.is_deliberate or ledger.is_forgotten(self.tx, uid):
+        """What states the same in other words, on this topic or on none; a visible one first."""
+        tx, memory, text = self.tx, self.memory, self.memory.text
+        if not memory.is_deliberate or ledger.is_forgotten(tx, uid):
             return None
-        equal = [
-            one
-            for one in summaries.topic_summaries(self.tx, topic, (project_id,))
-            if one.kind is self.memory.kind and compare(one.body, text).agreement is Agreement.SAME
-        ]
+        if memory.topic_key is not None:
+            equal = [
+                one
+                for one in summaries.topic_summaries(tx, memory.topic_key, (project_id,))
+                if one.kind is memory.kind and compare(one.body, text).agreement is Agreement.SAME
+            ]
+        else:
+            equal = [
+                one
+                for one in find_equal(tx, project_id, memory.kind, "", text)
+                if one.topic_key is None and one.tier is not Tier.CAPTURED
+            ]
         return min(equal, key=lambda one: one.superseded_by is not None, default=None)
 
     def _create_memory(self, uid: str, project_id: int) -> RememberResult:
@@ -207,6 +258,7 @@ class _MemoryWriter:
         number, _ = summaries.put_summary(tx, uid, self._make_draft(self.at), owner, self.now)
         self._link_files(number, self.at)
         replaced = self._settle_topic(number)
+        replaced += self._settle_value(number)
         # An import counts what it replaced beside what was new.
         outcome = "superseded" if replaced and memory.is_deliberate else "created"
         return RememberResult(number, outcome, replaced)
@@ -237,15 +289,21 @@ class _MemoryWriter:
             slot="memory", kind=memory.kind, title=memory.title or "", body=memory.text, at=at,
             rule=rule, sources=(), tier=memory.tier, tags=memory.tags, files=memory.files,
             topic_key=memory.topic_key, expires_at=memory.expires_at,
-            confidence=initial_confidence(memory.source),
+            confidence=initial_confidence(memory.source), authority=memory.authority,
         )  # fmt: skip
 
     def _strengthen_memory(self, known: Summary) -> RememberResult:
         memory, is_imported = self.memory, self.memory.origin is not None
         if memory.is_deliberate or (self.at > known.at and not is_imported):
             # The same line of the same import again is no repetition.
-            summaries.strengthen_summary(self.tx, known.id, self.now)
-        if known.expires_at != memory.expires_at and (self.at >= known.at or is_imported):
+            repeat(self.tx, known, memory.authority, self.now)
+        # A lesser voice does not say for how long the word of a greater one holds.
+        is_own = memory.authority >= known.standing
+        if (
+            is_own
+            and known.expires_at != memory.expires_at
+            and (self.at >= known.at or is_imported)
+        ):
             self._renew_memory(known, self.at if known.is_expired(self.now) else known.at)
         return RememberResult(known.id, "duplicate", self._settle_topic(known.id))
 
@@ -253,7 +311,7 @@ class _MemoryWriter:
         undone = show(self.tx, known.id, self.now)
         for one in undone:
             judgments.drop_judgment(self.tx, one.newer_id, known.id, self.now)
-        summaries.strengthen_summary(self.tx, known.id, self.now)
+        repeat(self.tx, known, self.memory.authority, self.now)
         self._renew_memory(known, max(self.at, known.at))
         replaced = self._settle_topic(known.id)
         for one in undone:
@@ -267,7 +325,7 @@ class _MemoryWriter:
         summaries.renew_summary(self.tx, known.id, at=at, expires_at=expires_at, now=self.now)
 
     def _settle_topic(self, summary_id: int) -> tuple[int, ...]:
-        """Let the newest value of this topic hide the others; the ids that this memory hides.
+        """Let the newest value of this topic hide the others of any kind; the ids that this hides.
 
         Newest is what was said last, and what is said now is newer than anything.
         """
@@ -278,7 +336,7 @@ class _MemoryWriter:
         others = [
             other
             for other in summaries.topic_summaries(tx, memory.topic_key, (mine.project_id,))
-            if other.id != mine.id and other.kind is mine.kind and other.superseded_by is None
+            if other.id != mine.id and other.superseded_by is None
             if stance_between(tx, mine.id, other.id) not in judgments.SEPARATING_RELATIONS
         ]
         for other in others if memory.at is not None else ():
@@ -287,14 +345,22 @@ class _MemoryWriter:
                 return ()
         return self._hide_all(mine.id, [one.id for one in others], TOPIC_KEY_RULE, guard)
 
+    def _settle_value(self, summary_id: int) -> tuple[int, ...]:
+        """Let this memory replace what gives the same thing another value; the ids that it hides."""
+        mine = summaries.get_summary(self.tx, summary_id)
+        if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
+            return ()
+        similar = find_similar(self.tx, mine.project_id, VALUE_KINDS, mine.title, mine.body)
+        others = [one for one in similar if one.id != mine.id]
+        return settle_changed_values(self.tx, mine, others, self.now)
+
     def _hide_all(
         self, newer_id: int, older_ids: Sequence[int], rule: str, guard: str
     ) -> tuple[int, ...]:
-        """Hide these memories, except pinned ones; the ids that were hidden."""
-        edge = EdgeType.CONTRADICTS if rule == TOPIC_KEY_RULE else EdgeType.SIMILAR_TO
-        found = summaries.summaries_by_ids(self.tx, older_ids) if older_ids else {}
+        """Hide these memories, except those that this voice may not; the ids that were hidden."""
+        edge = EdgeType.SIMILAR_TO if rule == NEAR_DUPLICATE_RULE else EdgeType.CONTRADICTS
         return tuple(
-            older.id
-            for older in found.values()
-            if hide_unless_pinned(self.tx, newer_id, older, rule, guard, self.now, otherwise=edge)
+            older_id
+            for older_id in older_ids
+            if hide(self.tx, newer_id, older_id, rule, guard, self.now, otherwise=edge) is not None
         )

@@ -8,8 +8,10 @@ becomes a judgment that both are compatible.
 import re
 from dataclasses import dataclass
 
-from memd.consolidate.decide import Decision
-from memd.consolidate.supersede import active_supersessions, drop_contradiction, relate
+from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.decide import Decision
+from memd.belief.settle import is_settled
+from memd.belief.supersede import active_supersessions, drop_contradiction, hide, relate
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance, Supersession
 from memd.store import judgments, links, summaries
@@ -17,6 +19,7 @@ from memd.store.database import Connection
 
 NEAR_DUPLICATE_RULE = "near-duplicate"
 """The rule of the supersessions and edges that consolidation writes and can undo."""
+_RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
 _TARGET = re.compile(
     r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
 )
@@ -56,25 +59,17 @@ def parse_undo_target(text: str) -> UndoTarget:
     return UndoTarget(**{name: int(number) for name, number in found.groupdict().items() if number})
 
 
-def is_settled(tx: Connection, one: int, other: int) -> bool:
-    """Whether this pair was judged, or a decision about it was undone."""
-    if judgments.stance_between(tx, one, other) is not None:
-        return True
-    return any(
-        past.undone_at is not None and {past.newer_id, past.older_id} == {one, other}
-        for past in links.supersessions_of(tx, one)
-    )
-
-
 def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bool:
     """Apply a decision; False if the pair is settled or nothing changed."""
     if is_settled(tx, *decision.pair):
         return False
-    reason, cosine, space = decision.comparison.reason, decision.cosine, decision.space
+    reason, cosine, space = decision.reason, decision.cosine, decision.space
+    rule = CHANGED_VALUE_RULE if decision.change else NEAR_DUPLICATE_RULE
     if decision.type is EdgeType.SUPERSEDES:
-        number = links.supersede(
-            tx, newer_id=decision.newer_id, older_id=decision.older_id, rule=NEAR_DUPLICATE_RULE,
-            cosine=cosine, guard=reason + (f"; alike in {space}" if space else ""), at=now,
+        guard = reason + (f"; alike in {space}" if space else "")
+        number = hide(
+            tx, *decision.pair, rule, guard, now,
+            cosine=cosine, otherwise=EdgeType.SIMILAR_TO,
         )  # fmt: skip
         if number is not None:
             links.assign_to_run(tx, number, run)
@@ -85,7 +80,7 @@ def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bo
     if space:
         detail["space"] = space
     return relate(
-        tx, decision.newer_id, decision.type, decision.older_id, NEAR_DUPLICATE_RULE, now,
+        tx, decision.newer_id, decision.type, decision.older_id, rule, now,
         confidence=1.0 if cosine is None else cosine, **detail,
     )  # fmt: skip
 
@@ -100,7 +95,8 @@ def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False)
         for past in hidden:
             links.undo_supersession(tx, past.id, now)
         for newer, older in opposed:
-            drop_contradiction(tx, newer, older, NEAR_DUPLICATE_RULE)
+            for rule in _RULES:
+                drop_contradiction(tx, newer, older, rule)
             if judgments.stance_between(tx, newer, older) is None:
                 judgments.put_judgment(
                     tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE,
@@ -139,7 +135,7 @@ def _find_decisions_about(tx: Connection, one: int, other: int | None) -> _Decis
         hidden = [past for past in active if {past.older_id, past.newer_id} == {one, other}]
         opposed = _find_contradictions(tx, one, other)
     for past in hidden:
-        if past.rule != NEAR_DUPLICATE_RULE:
+        if past.rule not in _RULES:
             raise BadRequest(
                 f"undo: #{past.newer_id} hides #{past.older_id} by the rule {past.rule}, not by"
                 " consolidation; undo that with mem_judge, or"
@@ -155,7 +151,7 @@ def _find_contradictions(tx: Connection, one: int, other: int) -> list[tuple[int
         (int(edge.from_id), int(edge.to_id))
         for edge in links.edges_at(tx, "summary", str(one))
         if edge.type is EdgeType.CONTRADICTS
-        and edge.rule == NEAR_DUPLICATE_RULE
+        and edge.rule in _RULES
         and edge.from_kind == edge.to_kind == "summary"
         and {edge.from_id, edge.to_id} == {str(one), str(other)}
     ]

@@ -23,6 +23,8 @@ from memd.store.erasure import TextRow, TextTable
 from memd.store.queries import compact_json
 from memd.text import digest
 
+SECRETS_RULE = "--secrets"
+"""The name of the rule that applies what redaction knows today."""
 PLACEHOLDER = "[REDACTED:scrub]"
 _PATTERN_CHARACTERS_MAX = 1_000
 _PATTERN_TIME_MAX_S = 5.0
@@ -35,7 +37,8 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 """The pieces of a pattern, roughly: escapes, classes, groups, repetitions, characters."""
-_ANY_PLACEHOLDER = re.compile(r"\[REDACTED:[^\]\n]{1,60}\]")
+ANY_PLACEHOLDER = re.compile(r"\[REDACTED:[^\]\n]{1,60}\]")
+"""What redaction or a scrub puts in place of a text."""
 _SHOWN_IDS_MAX = 10
 
 
@@ -76,7 +79,7 @@ def make_pattern_rule(pattern: str, time_max_s: float = _PATTERN_TIME_MAX_S) -> 
     def clean(values: Sequence[Any]) -> list[Any]:
         change = partial(_replace_matches, compiled, time.monotonic() + time_max_s)
         try:
-            return [_map_strings(value, change) for value in values]
+            return [map_strings(value, change) for value in values]
         except TimeoutError as error:
             raise BadRequest(
                 f"pattern: it searches longer than {time_max_s:g} seconds in some of the texts."
@@ -91,9 +94,9 @@ def make_redaction_rule(
     redact: Callable[[str], str], redact_value: Callable[[Any], Any] | None = None
 ) -> ScrubRule:
     """The rule that redacts what was written before redaction knew it."""
-    clean = redact_value or (lambda value: _map_strings(value, redact))
+    clean = redact_value or (lambda value: map_strings(value, redact))
     return ScrubRule(
-        "--secrets", lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values]
+        SECRETS_RULE, lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values]
     )
 
 
@@ -127,7 +130,7 @@ def _count_steps(pieces: Sequence[re.Match[str]]) -> int:
 def _replace_matches(pattern: "regex.Pattern[str]", deadline: float, text: str) -> str:
     """Replace the matches between placeholders. TimeoutError after the deadline."""
     parts, done = [], 0
-    for placeholder in [*_ANY_PLACEHOLDER.finditer(text), None]:
+    for placeholder in [*ANY_PLACEHOLDER.finditer(text), None]:
         end = len(text) if placeholder is None else placeholder.start()
         left_s = deadline - time.monotonic()
         if left_s <= 0:
@@ -139,14 +142,14 @@ def _replace_matches(pattern: "regex.Pattern[str]", deadline: float, text: str) 
     return "".join(parts)
 
 
-def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
     """A JSON value with its strings and keys changed; of keys that become equal, the last one stays."""
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(key): _map_strings(inner, change) for key, inner in value.items()}
+        return {change(key): map_strings(inner, change) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_map_strings(inner, change) for inner in value]
+        return [map_strings(inner, change) for inner in value]
     return value
 
 
@@ -165,6 +168,8 @@ class ScrubResult:
     stays: Mapping[str, int] = field(default_factory=dict)
     """Table and column of names that cannot be changed → number of rows with a match."""
     backups: tuple[str, ...] = ()
+    pending: str = ""
+    """What keeps the last bytes in the files, in words; empty once nothing is left."""
 
     def with_rows(self, table: str, replaced: Mapping[int, Counter[str]]) -> "ScrubResult":
         """With these rows of a table: row id → the placeholders inserted."""
@@ -207,8 +212,8 @@ def count_replacements(
     found: dict[int, Counter[str]] = {}
     for row, new in zip(rows, rewrite_rows(rule, table, rows), strict=True):
         for column, text in new.items():
-            inserted = Counter(_ANY_PLACEHOLDER.findall(text))
-            inserted -= Counter(_ANY_PLACEHOLDER.findall(row.texts[column]))
+            inserted = Counter(ANY_PLACEHOLDER.findall(text))
+            inserted -= Counter(ANY_PLACEHOLDER.findall(row.texts[column]))
             found[row.id] = found.get(row.id, Counter()) + inserted
     return found
 

@@ -9,8 +9,9 @@ memory was forgotten on purpose imports nothing more. The caller provides the tr
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from memd.consolidate.supersede import active_supersessions, hide_unless_pinned
-from memd.models import Edge, EdgeType, Summary
+from memd.belief.authority import find_objection
+from memd.belief.supersede import active_supersessions, hide
+from memd.models import Authority, Edge, EdgeType, Summary
 from memd.store import ledger, links, summaries
 from memd.store.database import Connection
 from memd.text import digest, storable
@@ -71,8 +72,10 @@ def was_replaced(tx: Connection, summary: Summary) -> bool:
     )
 
 
-def attach_origin(tx: Connection, summary: Summary, origin: Origin, now: int) -> tuple[int, ...]:
-    """Let a memory derive from this origin; the ids of the memories that it therefore hides."""
+def attach_origin(
+    tx: Connection, summary: Summary, origin: Origin, voice: Authority, now: int
+) -> tuple[int, ...]:
+    """Let a memory derive from this origin, whose words are this voice's; the ids that it hides."""
     hidden = []
     for edge in _derived_edges(links.edges_at(tx, ORIGIN_NODE, origin.node)):
         _detach_origin(tx, edge, now)
@@ -80,11 +83,13 @@ def attach_origin(tx: Connection, summary: Summary, origin: Origin, now: int) ->
         if older is None or older.id == summary.id or _find_origins(tx, older.id):
             continue
         guard = "its origin has another text now"
-        if hide_unless_pinned(tx, summary.id, older, READ_AGAIN_RULE, guard, now):
+        if hide(tx, summary.id, older.id, READ_AGAIN_RULE, guard, now) is not None:
             hidden.append(older.id)
     start, end = ("summary", str(summary.id)), (ORIGIN_NODE, origin.node)
     links.drop_edge(tx, start, EdgeType.REFERENCES, end)
-    links.add_edges(tx, [links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, origin.rule, now)])
+    said = {"authority": int(voice)}
+    new = links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, origin.rule, now, detail=said)
+    links.add_edges(tx, [new])
     return tuple(hidden)
 
 
@@ -101,6 +106,7 @@ def expire_missing(
         summary = summaries.get_summary(tx, number)
         if (
             summary is not None
+            and find_objection(_read_voice(edge, summary), summary) is None
             and summary.pinned_at is None
             and summary.superseded_by is None
             and not _find_origins(tx, number)
@@ -108,6 +114,11 @@ def expire_missing(
             summaries.renew_summary(tx, number, at=summary.at, expires_at=now, now=now)
             expired.append(number)
     return tuple(expired)
+
+
+def _read_voice(edge: Edge, summary: Summary) -> Authority:
+    """Whose word a file is; for what was imported before that was recorded, the memory's own."""
+    return Authority(edge.detail.get("authority", summary.authority))
 
 
 def _detach_origin(tx: Connection, edge: Edge, now: int) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import apsw
 
 from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.models import EventKind
-from memd.store import events, fulltext, ledger, links, migrate, projects, summaries, turns
+from memd.store import erasure, events, fulltext, ledger, links, migrate, projects, summaries, turns
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, open_database, translate_errors
 from memd.store.queries import count_rows, row_id
 
@@ -142,15 +143,102 @@ def upgrade_copy(path: str, forgotten: Sequence[tuple[str, int]], now: int) -> i
         erased = database.write_now(lambda tx: _erase_forgotten(tx, forgotten))
         # The snapshot beside the vault belongs to the vault that the copy replaces.
         database.write_now(fulltext.invalidate_snapshot)
-        if erased.total():
-            database.write_now(fulltext.purge_passages)
-            database.write_now(turns.purge_turns)
     if erased.total():
-        # SQLite overwrites deleted rows, but not what it moved from page to page before.
-        with _open_file(path) as connection:
-            connection.pragma("temp_store", 2)
-            connection.execute("VACUUM")
+        purge_copy(path, now)
     return erased["summary"]
+
+
+def purge_copy(path: str, now: int) -> None:
+    """Rewrite a copy, so that no byte of what was erased or rewritten is left in it."""
+    with open_database(path, now) as database:
+        database.write_now(fulltext.purge_passages)
+        database.write_now(turns.purge_turns)
+    # SQLite overwrites deleted rows, but not what it moved from page to page before.
+    with _open_file(path) as connection:
+        connection.pragma("temp_store", 2)
+        connection.execute("VACUUM")
+
+
+# ── What was scrubbed since ────────────────────────────────────────────────────────────────────
+
+SECRETS_SCRUBBED_NOTE = "secrets scrubbed"
+"""The note of when a vault was last scrubbed by the rules of redaction."""
+_SAME_ROW = {
+    "events": "c.key = p.key",
+    "summaries": "c.uid = p.uid",
+    "sessions": "c.uid = p.uid",
+    "projects": "c.key = p.key",
+    "edges": (
+        "c.from_kind = p.from_kind AND c.from_id = p.from_id AND c.type = p.type"
+        " AND c.to_kind = p.to_kind AND c.to_id = p.to_id"
+    ),
+}
+"""How a row of a copy (c) is recognised in the vault (p); the others have the same id and time."""
+_WAS_ERASED = "(instr(p.{0}, '[REDACTED:') OR p.{0} = '" + erasure.FORGOTTEN + "' OR p.{0} IS NULL)"
+_LOST_QUOTE = (
+    "({0} ->> '$.quote' IS NULL AND c.detail ->> '$.quote' IS NOT NULL"
+    " OR {0} ->> '$.reason' IS NULL AND c.detail ->> '$.reason' IS NOT NULL)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedText:
+    """A text of a copy that was scrubbed or forgotten in the vault since. `now` None: it is NULL there."""
+
+    table: str
+    id: int
+    """The row in the copy."""
+    column: str
+    then: str
+    now: str | None
+    is_json: bool
+
+
+def read_changed(path: str, vault: str) -> list[ChangedText]:
+    """The texts of a copy in whose place the vault has a placeholder or nothing. Raises a VaultError."""
+    found = []
+    with _open_file(path) as copy:
+        copy.execute("ATTACH ? AS present", (vault,))
+        for table in erasure.TEXT_TABLES:
+            same = _SAME_ROW.get(table.name, "c.id = p.id AND c.at = p.at")
+            for column in table.columns:
+                erased = _WAS_ERASED.format(column)
+                if (table.name, column) == ("edges", "detail"):
+                    erased = f"({erased} OR {_LOST_QUOTE.format('p.detail')})"
+                rows = copy.execute(
+                    f"SELECT c.id, c.{column}, p.{column} FROM main.{table.name} c"
+                    f" JOIN present.{table.name} p ON {same}"
+                    f" WHERE c.{column} IS NOT p.{column} AND c.{column} IS NOT NULL AND {erased}"
+                )
+                found += [
+                    ChangedText(table.name, int(number), column, then, now, column in table.json)
+                    for number, then, now in rows
+                ]
+    return found
+
+
+def has_scrubbed_secrets(vault: str) -> bool:
+    """Whether the rules of redaction were applied to all of a vault. Raises a VaultError."""
+    with read_snapshot(vault) as tx:
+        return ledger.read_note(tx, SECRETS_SCRUBBED_NOTE) is not None
+
+
+def note_scrubbed_secrets(tx: Connection) -> None:
+    """Note that the rules of redaction were applied to all of this vault."""
+    ledger.write_note(tx, SECRETS_SCRUBBED_NOTE, "1")
+
+
+def write_changed(tx: Connection, changed: Sequence[ChangedText]) -> None:
+    """Write into a copy what the vault has now."""
+    tables = {table.name: table for table in erasure.TEXT_TABLES}
+    for one in changed:
+        if one.now is None:
+            sql = f"UPDATE {one.table} SET {one.column} = NULL WHERE id = ?"
+            tx.execute(sql, (one.id,))
+            continue
+        table = tables[one.table]
+        for row in erasure.texts_by_ids(tx, table, [one.id]):
+            erasure.write_texts(tx, table, row, {one.column: one.now})
 
 
 def _erase_forgotten(tx: Connection, forgotten: Sequence[tuple[str, int]]) -> Counter[str]:
@@ -166,6 +254,7 @@ def _erase_forgotten(tx: Connection, forgotten: Sequence[tuple[str, int]]) -> Co
                 erased[kind] += 1
         ledger.record_forgotten(tx, key, at)
     links.drop_orphan_nodes(tx, nodes)
+    erasure.erase_forgotten_names(tx, {key for key, _ in forgotten})
     for key, _ in forgotten:
         session_id = row_id(tx, "session", key)
         if session_id is not None:

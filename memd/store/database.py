@@ -10,6 +10,7 @@ import os
 import queue
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,8 @@ READERS = 4
 """Connections that only read."""
 BUSY_TIMEOUT_MS = 5_000
 """How long to wait for another process's lock before giving up."""
+_READER_WAIT_MS = 500
+"""How long emptying the write-ahead log waits for readers; writers wait with it."""
 _WRITER_CACHE_KIB = 2_048
 """Pages that the writer caches. The system's file cache is behind it."""
 _READER_CACHE_KIB = 512
@@ -35,6 +38,8 @@ _JOURNAL_BYTES_MAX = 16 * 1024 * 1024
 """The write-ahead log is cut back to this after a checkpoint."""
 _FREE_BYTES_MIN = 4 * 1024 * 1024
 """After a full disk, writing starts again with this much free space; the spool needs what is left."""
+_READER_LOCKS = 123, 127
+"""The first and the last byte of `-shm` that readers lock (WAL_READ_LOCK in SQLite)."""
 _READ_BLOCK_BYTES = 1 << 20
 """How much of the file `is_damaged` reads at a time."""
 _STAT_BLOCK_BYTES = 512
@@ -188,17 +193,22 @@ class Database:
                 raise VaultFull
             self._was_full = False
 
-    async def truncate_wal(self) -> bool:
+    async def truncate_wal(self, *, waits: bool = True) -> bool:
         """Checkpoint the write-ahead log and empty it, so that nothing deleted is left in it.
 
-        False if a reader that is at work prevents it.
+        False if a reader that is at work prevents it. `waits`: give readers half a second to end.
         """
-        return await anyio.to_thread.run_sync(self._truncate_wal_now, limiter=self._write_limit)
+        work = partial(self._truncate_wal_now, _READER_WAIT_MS if waits else 0)
+        return await anyio.to_thread.run_sync(work, limiter=self._write_limit)
 
-    def _truncate_wal_now(self) -> bool:
-        with contextlib.suppress(VaultBusy), translate_errors():
-            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
-            return True
+    def _truncate_wal_now(self, wait_ms: int) -> bool:
+        self._writer.set_busy_timeout(wait_ms)
+        try:
+            with contextlib.suppress(VaultBusy), translate_errors():
+                self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+                return True
+        finally:
+            self._writer.set_busy_timeout(BUSY_TIMEOUT_MS)
         return False
 
     async def compact(self) -> None:
@@ -212,7 +222,7 @@ class Database:
         with translate_errors():
             self._writer.execute("VACUUM")
             self._writer.release_memory()
-        self._truncate_wal_now()
+        self._truncate_wal_now(_READER_WAIT_MS)
 
     def is_file_lost(self) -> bool:
         """Whether the file was deleted, moved or replaced since it was opened."""
@@ -268,6 +278,29 @@ def _identify_file(path: str) -> tuple[int, int] | None:
         found = os.stat(path)  # noqa: PTH116  # before every write
         return found.st_dev, found.st_ino
     return None
+
+
+def describe_readers(vault: str) -> str:
+    """Who reads a vault now, besides this process, such as `python3 (pid 12)`; vague if unknown.
+
+    Linux lists the locks that SQLite's readers hold on the file beside the vault.
+    """
+    found = []
+    with contextlib.suppress(OSError, ValueError):
+        inode = Path(vault + "-shm").stat().st_ino
+        for line in Path("/proc/locks").read_text(encoding="ascii").splitlines():
+            owner, place, start, end = line.split()[-4:]
+            is_ours = place.rpartition(":")[2] == str(inode)
+            if is_ours and int(start) <= _READER_LOCKS[1] and int(end) >= _READER_LOCKS[0]:
+                found.append(int(owner))
+    others = sorted({pid for pid in found if pid > 0 and pid != os.getpid()})
+    names = []
+    for pid in others:
+        with contextlib.suppress(OSError):
+            names.append(
+                f"{Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()} (pid {pid})"
+            )
+    return ", ".join(names) or "another reader"
 
 
 def sqlite_version() -> str:

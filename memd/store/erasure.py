@@ -1,19 +1,19 @@
 """Erasure and ageing: what to erase, rewriting text in place, compaction and expiry, secure deletion."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import anyio.to_thread
 from apsw import Connection
 
-from memd.models import Kind
+from memd.models import ELSEWHERE, Authority, Kind
 from memd.store import fulltext, ledger, summaries, turns
 from memd.store.database import Database
 from memd.store.filter import NOT_SUPERSEDED, join_bounds, marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows
-from memd.text import PRIVATE, storable
+from memd.text import PRIVATE, digest, storable
 
 # ── Secure deletion ────────────────────────────────────────────────────────────────────────────
 # The words of a deleted row stay in the full texts' segments and in the write-ahead log until those
@@ -55,24 +55,47 @@ def has_redistilled_private(tx: Connection) -> bool:
     return not fulltext.count_changes(tx) and not has_rows(tx, pending, (PRIVATE,))
 
 
-async def clean_up(db: Database, marked: ErasureMarks) -> None:
+async def clean_up(db: Database, marked: ErasureMarks) -> bool:
     """Rewrite the full texts, the file and the log, and remove these marks. Raises a VaultError.
 
     SQLite overwrites what is deleted, but not what it moved from page to page before. So a file that
-    is not large is rewritten; `memd vacuum` does that for any file. The marks stay if a reader keeps
-    the log from being emptied; then cleaning up is still due.
+    is not large is rewritten; `memd vacuum` does that for any file. False if a reader keeps the log from
+    being emptied: then the marks stay, and `empty_log` is still due.
     """
     await db.write(fulltext.purge_passages)
     await db.write(turns.purge_turns)
     if await anyio.to_thread.run_sync(db.size) <= COMPACT_BYTES_MAX:
         await db.compact()
-    if await db.truncate_wal():
-        await db.write(lambda tx: _remove_marks(tx, marked))
+    await db.write(lambda tx: _note_marks(tx, "rewritten", marked))
+    return await empty_log(db, marked, waits=True)
 
 
-def _remove_marks(tx: Connection, marked: ErasureMarks) -> None:
+async def empty_log(db: Database, marked: ErasureMarks, *, waits: bool = False) -> bool:
+    """Empty the write-ahead log and remove these marks; False if a reader prevents it."""
+    if not await db.truncate_wal(waits=waits):
+        return False
+    await db.write(lambda tx: _note_marks(tx, "cleaned", marked))
+    return True
+
+
+def is_rewritten(tx: Connection, marked: ErasureMarks) -> bool:
+    """Whether only the write-ahead log still has what these marks stand for."""
+    return bool(marked) and all(
+        number == _read_number(tx, f"rewritten {cause}") for cause, number in marked.items()
+    )
+
+
+def _note_marks(tx: Connection, what: str, marked: ErasureMarks) -> None:
     for cause, number in marked.items():
-        ledger.write_note(tx, f"cleaned {cause}", str(number))
+        ledger.write_note(tx, f"{what} {cause}", str(number))
+
+
+@dataclass(frozen=True, slots=True)
+class TextRow:
+    """One row's words: column → text, NULL left out."""
+
+    id: int
+    texts: Mapping[str, str]
 
 
 # ── What a request to forget means ─────────────────────────────────────────────────────────────
@@ -93,14 +116,92 @@ class ErasureBounds:
         has_place = self.project_id is not None or self.session_id is not None
         return has_place and self.since is None and self.until is None
 
-    def condition(self, table: str, project: str = "s") -> tuple[str, tuple[Any, ...]]:
-        """The condition in SQL on a row of `table`, whose project `project` has, and its values."""
+    def condition(self, table: str, project: str = "s.project_id") -> tuple[str, tuple[Any, ...]]:
+        """The condition in SQL on a row of `table`, whose project is `project`, and its values."""
         return join_bounds(
-            (f"{project}.project_id =", self.project_id),
+            (f"{project} =", self.project_id),
             (f"{table}.session_id =", self.session_id),
             (f"{table}.at >=", self.since),
             (f"{table}.at <=", self.until),
         )
+
+
+_MOVED_TO = f"e.payload ->> '$.{ELSEWHERE}'"
+_PROJECT_OF_EVENT = (
+    f"CASE WHEN {_MOVED_TO} IS NULL THEN n.project_id ELSE coalesce("
+    f"(SELECT p.id FROM projects p WHERE p.key = {_MOVED_TO}),"
+    f" (SELECT a.project_id FROM aliases a WHERE a.key = {_MOVED_TO}), n.project_id) END"
+)
+"""The project of an event `e` of a session `n`: that where the session had moved to, else the session's."""
+_SUMMARY_TEXTS = ("title", "body", "topic_key", "tags", "files")
+FORGOTTEN = "[forgotten]"
+"""What stands in place of a text that was forgotten in a row that stays."""
+_EDGE_PLACES = (
+    "SELECT e.id, e.at, iif(e.from_kind IN ('summary', 'event'), NULL, e.from_id) AS from_node,"
+    " iif(e.to_kind IN ('summary', 'event'), NULL, e.to_id) AS to_node, e.detail,"
+    " coalesce(sf.project_id, st.project_id, nf.project_id, (SELECT p.id FROM projects p WHERE"
+    " e.from_kind = 'file' AND substr(e.from_id, 1, length(p.key) + 1) = p.key || '/' LIMIT 1))"
+    " AS project_id, coalesce(sf.session_id, st.session_id, ef.session_id) AS session_id"
+    " FROM edges e LEFT JOIN summaries sf ON e.from_kind = 'summary' AND sf.id = CAST(e.from_id AS INTEGER)"
+    " LEFT JOIN summaries st ON e.to_kind = 'summary' AND st.id = CAST(e.to_id AS INTEGER)"
+    " LEFT JOIN events ef ON e.from_kind = 'event' AND ef.id = CAST(e.from_id AS INTEGER)"
+    " LEFT JOIN sessions nf ON nf.id = ef.session_id"
+)
+"""Edges with the project and the session of what they begin or end at."""
+_OF_SESSION = (
+    "SELECT i.id, i.at, i.reason, n.project_id, i.session_id FROM injections i"
+    " JOIN sessions n ON n.id = i.session_id"
+)
+_DROP_DETAILS = (
+    "UPDATE edges SET detail = json_remove(detail, '$.quote', '$.reason', '$.as', '$.finding')"
+    " WHERE id = ?"
+)
+_OF_PAIR = "SELECT x.id, x.at, x.{}, s.project_id, s.session_id FROM {} x JOIN summaries s ON s.id = x.newer_id"
+REMNANTS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "titles": (
+        ("title",),
+        "SELECT id, last_event_at AS at, title, project_id, id AS session_id FROM sessions",
+    ),
+    "judgments": (("reason",), _OF_PAIR.format("reason", "judgments")),
+    "supersessions": (("guard",), _OF_PAIR.format("guard", "supersessions")),
+    "injections": (("reason",), _OF_SESSION),
+    "links": (("from_node", "to_node"), _EDGE_PLACES),
+    "quotes": (("detail",), _EDGE_PLACES),
+}
+"""What repeats words beside summaries and events: name → (columns, rows with project, session and time)."""
+REMNANT_TABLES = {
+    "titles": "sessions", "judgments": "judgments", "supersessions": "supersessions",
+    "injections": "injections", "links": "edges", "quotes": "edges",
+}  # fmt: skip
+_REMNANT_TIMES = {"titles": "started_at"}
+_REMNANT_CHANGES = {
+    "titles": ("UPDATE sessions SET title = NULL WHERE id = ?",),
+    "judgments": (f"UPDATE judgments SET reason = '{FORGOTTEN}' WHERE id = ?",),
+    "supersessions": (f"UPDATE supersessions SET guard = '{FORGOTTEN}' WHERE id = ?",),
+    "injections": (f"UPDATE injections SET reason = '{FORGOTTEN}' WHERE id = ?",),
+    "links": ("DELETE FROM edges WHERE id = ?",),
+    "quotes": (_DROP_DETAILS,),
+}
+_AT_EITHER = (
+    "({end}_kind = 'summary' AND CAST({end}_id AS INTEGER) IN (SELECT value FROM json_each(?1))"
+    " OR {end}_kind = 'event' AND CAST({end}_id AS INTEGER) IN (SELECT value FROM json_each(?2)))"
+)
+_OF_SUMMARY = "{} WHERE summary_id IN (SELECT value FROM json_each(?1)) AND ?2 IS NOT NULL"
+_OF_NEWER_OR_OLDER = (
+    "{} WHERE (newer_id IN (SELECT value FROM json_each(?1))"
+    " OR older_id IN (SELECT value FROM json_each(?1))) AND ?2 IS NOT NULL"
+)
+_ATTACHED = {
+    "edges": f"edges WHERE {_AT_EITHER.format(end='from')} OR {_AT_EITHER.format(end='to')}",
+    "turns": "turns WHERE id IN (SELECT value FROM json_each(?2)) AND ?1 IS NOT NULL",
+    "supersessions": _OF_NEWER_OR_OLDER.format("supersessions"),
+    "judgments": _OF_NEWER_OR_OLDER.format("judgments"),
+    **{
+        table: _OF_SUMMARY.format(table)
+        for table in ("passages", "entities", "cues", "forms", "uses", "injections")
+    },
+}
+"""What goes with summaries (?1, a JSON list) and events (?2)."""
 
 
 def summaries_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
@@ -109,32 +210,130 @@ def summaries_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
     return fetch_ids(tx, f"SELECT s.id FROM summaries s WHERE {where} ORDER BY s.id", values)
 
 
-def summaries_containing(
-    tx: Connection, bounds: ErasureBounds, words: tuple[str, ...]
-) -> list[int]:
-    """The ids of the summaries within these bounds that contain every word, in any case."""
+def directories(tx: Connection) -> set[str]:
+    """Where projects and sessions are; almost every event names one of them."""
+    rows = tx.execute("SELECT key FROM projects UNION SELECT directory FROM sessions")
+    return {str(path) for (path,) in rows if path and path.count("/") > 1}
+
+
+RowCheck = Callable[[str], bool]
+"""Takes all the text of a row, JSON as it is stored, and says whether to read the row."""
+
+
+def summary_texts(tx: Connection, bounds: ErasureBounds, check: RowCheck) -> Iterator[TextRow]:
+    """The text of the summaries within these bounds that pass the check, in order of id."""
     where, values = bounds.condition("s")
-    wanted = [word.casefold() for word in words]
-    rows: Iterator[tuple[int, str]] = tx.execute(
-        "SELECT s.id, concat_ws(char(10), s.title, s.body, s.topic_key, s.tags, s.files)"
-        f" FROM summaries s WHERE {where} ORDER BY s.id",
-        values,
+    return _checked_texts(
+        tx, _SUMMARY_TEXTS, f"SELECT s.id, {{}} FROM summaries s WHERE {where}", values, check
     )
-    return [
-        int(number)
-        for number, text in rows
-        if (folded := text.casefold()) and all(word in folded for word in wanted)
-    ]
+
+
+def event_texts(tx: Connection, bounds: ErasureBounds, check: RowCheck) -> Iterator[TextRow]:
+    """The text of the events within these bounds that pass the check, in order of id."""
+    where, values = bounds.condition("e", _PROJECT_OF_EVENT)
+    source = "SELECT e.id, {} FROM events e JOIN sessions n ON n.id = e.session_id WHERE " + where
+    return _checked_texts(tx, ("payload", "tool"), source, values, check)
+
+
+def remnant_texts(
+    tx: Connection, table: str, bounds: ErasureBounds, check: RowCheck
+) -> Iterator[TextRow]:
+    """The text of the rows of one of REMNANTS within these bounds that pass the check."""
+    columns, source = REMNANTS[table]
+    where, values = bounds.condition("r", "r.project_id")
+    return _checked_texts(
+        tx, columns, f"SELECT r.id, {{}} FROM ({source}) r WHERE {where}", values, check
+    )
+
+
+def _checked_texts(
+    tx: Connection, columns: tuple[str, ...], source: str, values: Sequence[Any], check: RowCheck
+) -> Iterator[TextRow]:
+    rows = tx.execute(f"{source.format(', '.join(columns))} ORDER BY 1", tuple(values))
+    for number, *texts in rows:
+        found = {name: str(v) for name, v in zip(columns, texts, strict=True) if v is not None}
+        if check("\0".join(found.values())):
+            yield TextRow(int(number), found)
+
+
+def named_paths(tx: Connection) -> list[str]:
+    """The path of every file that an import has read."""
+    return [str(path) for (path,) in tx.execute("SELECT path FROM imports ORDER BY path")]
+
+
+def names_that_stay(tx: Connection) -> Iterator[tuple[str, str]]:
+    """(table and column, text) of what names projects and sessions; forgetting words changes none."""
+    for column in ("projects.key", "projects.name", "sessions.directory", "aliases.key"):
+        table, _, name = column.partition(".")
+        for (text,) in tx.execute(f"SELECT {name} FROM {table} WHERE {name} IS NOT NULL"):
+            yield column, str(text)
+
+
+def erase_remnants(tx: Connection, rows: Mapping[str, Sequence[int]], now: int) -> None:
+    """Erase the text of these rows of REMNANTS. What else they say stays, except of links."""
+    links = frozenset(rows.get("links", ()))
+    for number, name in named_links(tx) if links else ():
+        if number in links:
+            ledger.record_forgotten(tx, name, now)
+    for table, ids in rows.items():
+        for change in _REMNANT_CHANGES[table]:
+            tx.executemany(change, [(number,) for number in ids])
+
+
+def named_links(tx: Connection) -> list[tuple[int, str]]:
+    """(id, hash of its ends) of every edge that begins or ends at a name, such as that of a file."""
+    rows: list[tuple[Any, ...]] = tx.execute(
+        "SELECT id, from_kind, from_id, type, to_kind, to_id FROM edges"
+        " WHERE from_kind NOT IN ('summary', 'event') OR to_kind NOT IN ('summary', 'event')"
+    ).fetchall()
+    return [(int(number), digest("edge", *ends)) for number, *ends in rows]
+
+
+def forget_imported_files(tx: Connection, paths: Sequence[str], now: int) -> None:
+    """Forget that these files were read. What was forgotten in them does not come back."""
+    for path in paths:
+        ledger.record_forgotten(tx, digest("import", path), now)
+        tx.execute("DELETE FROM imports WHERE path = ?", (path,))
+
+
+def erase_forgotten_names(tx: Connection, forgotten: Collection[str]) -> None:
+    """Delete the edges and the marks of imported files whose hash is among these."""
+    ids = [number for number, name in named_links(tx) if name in forgotten]
+    tx.executemany("DELETE FROM edges WHERE id = ?", [(number,) for number in ids])
+    paths = [path for path in named_paths(tx) if digest("import", path) in forgotten]
+    tx.executemany("DELETE FROM imports WHERE path = ?", [(path,) for path in paths])
+
+
+def count_attached(
+    tx: Connection, memories: Sequence[int], happened: Sequence[int]
+) -> dict[str, int]:
+    """Table → how many of its rows go with these summaries and events; those without any left out."""
+    one, other = json.dumps(memories), json.dumps(happened)
+    counts = {
+        name: fetch_int(tx, f"SELECT count(*) FROM {source}", (one, other)) or 0
+        for name, source in _ATTACHED.items()
+    }
+    return {name: count for name, count in counts.items() if count}
 
 
 def events_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the events within these bounds, in order."""
-    where, values = bounds.condition("e", "n")
+    where, values = bounds.condition("e", _PROJECT_OF_EVENT)
     return fetch_ids(
         tx,
         "SELECT e.id FROM events e JOIN sessions n ON n.id = e.session_id"
         f" WHERE {where} ORDER BY e.id",
         values,
+    )
+
+
+def prompts_among(tx: Connection, event_ids: Sequence[int]) -> list[int]:
+    """Those of these events that are prompts of the user, in order."""
+    return fetch_ids(
+        tx,
+        "SELECT id FROM events WHERE kind = 'prompt' AND id IN (SELECT value FROM json_each(?))"
+        " ORDER BY id",
+        (json.dumps(event_ids),),
     )
 
 
@@ -147,9 +346,13 @@ def sessions_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
 
 
 def oldest_time(
-    tx: Connection, memories: Sequence[int], happened: Sequence[int], begun: Sequence[int]
+    tx: Connection,
+    memories: Sequence[int],
+    happened: Sequence[int],
+    begun: Sequence[int],
+    remnants: Mapping[str, Sequence[int]],
 ) -> int | None:
-    """When the first of these summaries, events and sessions was stored, as far as is known.
+    """When the first of these summaries, events, sessions and remnants was stored, as far as is known.
 
     UTC milliseconds; None without any. No older file contains one of them.
     """
@@ -163,6 +366,10 @@ def oldest_time(
             ("summaries", "min(at, created_at)", memories),
             ("events", "at", happened),
             ("sessions", "started_at", begun),
+            *(
+                (REMNANT_TABLES[name], _REMNANT_TIMES.get(name, "at"), i)
+                for name, i in remnants.items()
+            ),
         )
     )
     return min((time for time in times if time is not None), default=None)
@@ -181,14 +388,6 @@ class TextTable:
     columns: tuple[str, ...]
     json: frozenset[str] = frozenset()
     """Those of them that hold JSON."""
-
-
-@dataclass(frozen=True, slots=True)
-class TextRow:
-    """One row's words: column → text, NULL left out."""
-
-    id: int
-    texts: Mapping[str, str]
 
 
 TEXT_TABLES = (
@@ -345,11 +544,12 @@ def delete_expired(tx: Connection, summary_ids: Sequence[int]) -> None:
 
 
 def idle_summaries(tx: Connection, idle: IdleCriteria, limit: int) -> list[int]:
-    """Captured memories that are old, of low quality, stated once, and never returned by an answer."""
+    """Captured memories that are old, of low quality, stated once, not by the user, and never returned by an answer."""
     return fetch_ids(
         tx,
         "SELECT s.id FROM summaries s WHERE s.tier = 'captured' AND s.at < ?1 AND s.updated_at < ?1"
         " AND s.quality < ?2 AND s.duplicates = 1 AND s.pinned_at IS NULL AND s.archived_at IS NULL"
+        f" AND s.authority < {Authority.USER_PROMPT:d}"
         " AND s.kind NOT IN ('instruction', 'preference', 'decision')"
         " AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id)"
         f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3",

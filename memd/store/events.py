@@ -6,7 +6,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import Event, EventKind, NewEvent
+from memd.models import ELSEWHERE, Event, EventKind, NewEvent
 from memd.store.filter import marks
 from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows
 from memd.text import storable
@@ -51,12 +51,13 @@ def has_prompt(tx: Connection, session_id: int) -> bool:
     return has_rows(tx, _PROMPTS, (session_id,))
 
 
-def prompt_of_turn(tx: Connection, session_id: int, turn: str) -> str | None:
-    """The text of a turn's own prompt; None if there is none."""
-    own = tx.execute(
-        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ?", (session_id, storable(turn))
-    ).fetchone()
-    return None if own is None else str(own[0])
+def prompts_of_turn(tx: Connection, session_id: int, turn: str) -> list[tuple[int, str]]:
+    """(time, text) of a turn's own prompts, oldest first; one, unless the client used its id again."""
+    rows = tx.execute(
+        f"SELECT at, payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ? ORDER BY at, id",
+        (session_id, storable(turn)),
+    )
+    return [(int(at), str(text)) for at, text in rows]
 
 
 def prompt_before(tx: Connection, session_id: int, turn: str | None, at: int) -> str | None:
@@ -86,14 +87,29 @@ def prompts_except(tx: Connection, session_id: int, event_id: int | None, limit:
     return [str(text) for (text,) in rows if text]
 
 
-def turn_ids_except_prompt(tx: Connection, session_id: int, turn: str) -> list[int]:
-    """The ids of a turn's events, without its prompt and without the start and end of the session."""
+def turn_ids_except_prompt(
+    tx: Connection, session_id: int, turn: str, since: int, until: int
+) -> list[int]:
+    """The ids of a turn's events from `since` to before `until`, without prompts, starts and ends of the session."""
     return fetch_ids(
         tx,
-        "SELECT id FROM events WHERE session_id = ? AND turn = ?"
+        "SELECT id FROM events WHERE session_id = ? AND turn = ? AND at >= ? AND at < ?"
         " AND kind NOT IN ('prompt', 'session_start', 'session_end')",
-        (session_id, storable(turn)),
+        (session_id, storable(turn), since, until),
     )
+
+
+def project_key_elsewhere(tx: Connection, event_id: int) -> str | None:
+    """The key of an event's project where that is not its session's; else None."""
+    found = tx.execute(
+        "SELECT payload ->> ? FROM events WHERE id = ?", (f"$.{ELSEWHERE}", event_id)
+    ).get
+    return None if found is None else str(found)
+
+
+def is_compacted(tx: Connection, event_id: int) -> bool:
+    """Whether only a part of this event's payload is left."""
+    return has_rows(tx, "compactions WHERE event_id = ?", (event_id,))
 
 
 def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
@@ -169,6 +185,20 @@ def has_pending_through(tx: Connection, event_id: int) -> bool:
 def mark_distilled(tx: Connection, event_ids: Iterable[int]) -> None:
     """Mark these events as distilled."""
     tx.executemany("UPDATE events SET distilled = 1 WHERE id = ?", [(i,) for i in event_ids])
+
+
+def mark_pending(tx: Connection, event_ids: Iterable[int]) -> None:
+    """Have these events distilled again, with the rest of their turns."""
+    tx.executemany("UPDATE events SET distilled = 0 WHERE id = ?", [(i,) for i in event_ids])
+
+
+def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> int:
+    """How many prompts a session has in this time, in UTC milliseconds."""
+    return count_rows(
+        tx,
+        "events WHERE session_id = ? AND kind = 'prompt' AND at > ? AND at <= ?",
+        (session_id, after, through),
+    )
 
 
 def event_counts(tx: Connection) -> dict[str, int | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.errors import BadRequest
-from memd.models import EdgeType, EventKind, Kind, Stance, Tier
+from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Connection
 from memd.store.queries import count_rows
 
@@ -78,6 +78,10 @@ OBJECT = FieldType(
 TIME = FieldType("a time in UTC milliseconds", lambda value: _is_int(value, TIME_MAX))
 COUNT = FieldType("a whole number, not negative", lambda value: _is_int(value, TIME_MAX))
 FLAG = FieldType("0 or 1", lambda value: _is_int(value, 1))
+SPEAKER = FieldType(
+    f"a number from 1 to {max(Authority)}",
+    lambda value: value != 0 and _is_int(value, max(Authority)),
+)
 REAL = FieldType(
     "a finite number",
     lambda value: type(value) in {int, float} and abs(value) < _INT_MAX and math.isfinite(value),
@@ -91,6 +95,8 @@ class RecordSchema:
     fields: Mapping[str, FieldType]
     optional: frozenset[str] = frozenset()
     """Fields that may be null."""
+    added: frozenset[str] = frozenset()
+    """Fields that an export of a former format lacks."""
 
 
 EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
@@ -118,11 +124,12 @@ EXPORT_SCHEMA: Mapping[str, RecordSchema] = {
             "tags": TEXTS, "files": TEXTS, "at": TIME, "created_at": TIME, "updated_at": TIME,
             "expires_at": TIME, "pinned_at": TIME, "confidence": REAL, "quality": REAL,
             "revisions": COUNT, "duplicates": COUNT, "rule": TEXT, "consolidated": FLAG,
-            "archived_at": TIME,
+            "archived_at": TIME, "authority": SPEAKER, "pinned_by": SPEAKER,
         },
         frozenset(
-            {"session", "episode", "topic_key", "expires_at", "pinned_at", "archived_at"}
+            {"session", "episode", "topic_key", "expires_at", "pinned_at", "archived_at", "pinned_by"}
         ),
+        frozenset({"authority", "pinned_by"}),
     ),
     "supersession": RecordSchema(
         {
@@ -164,7 +171,10 @@ ROW_NODES = frozenset({"summary", "event", "session"})
 
 
 def check_record(kind: str, fields: Mapping[str, Any]) -> None:
-    """Raise BadRequest unless these are the fields of such a record, all of them and no other."""
+    """Raise BadRequest unless these are the fields of such a record, all of them and no other.
+
+    What was added since a former format may be missing.
+    """
     schema = EXPORT_SCHEMA.get(kind)
     if schema is None:
         raise BadRequest(f"there are no records called {kind[:40]!r}")
@@ -172,6 +182,8 @@ def check_record(kind: str, fields: Mapping[str, Any]) -> None:
         raise BadRequest(f"a {kind} has no field {min(unknown)[:40]!r}")
     for name, field in schema.fields.items():
         if name not in fields:
+            if name in schema.added:
+                continue
             raise BadRequest(f"this {kind} lacks the field {name!r}")
         value = fields[name]
         if not (value is None and name in schema.optional) and not field.accepts(value):
@@ -233,7 +245,7 @@ _QUERIES = {
     "summary": "m.uid, p.key, (SELECT uid FROM exported_sessions s WHERE s.id = m.session_id), m.episode,"
     " m.kind, m.tier, m.source, m.title, m.body, m.topic_key, m.tags, m.files, m.at, m.created_at,"
     " m.updated_at, m.expires_at, m.pinned_at, m.confidence, m.quality, m.revisions, m.duplicates,"
-    " m.rule, m.consolidated, m.archived_at"
+    " m.rule, m.consolidated, m.archived_at, m.authority, m.pinned_by"
     " FROM exported_summaries m JOIN projects p ON p.id = m.project_id ORDER BY m.id",
     "supersession": _select_pairs(
         "supersessions", "x.rule, x.cosine, x.guard, x.at, x.undone_at", "x.id"

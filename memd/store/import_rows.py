@@ -16,12 +16,13 @@ from typing import Any, Literal
 import apsw
 
 from memd.errors import BadRequest
-from memd.models import EdgeType, Kind
+from memd.models import Authority, Kind, Supersession
 from memd.store import judgments, ledger, links, migrate, projects, summaries
 from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, Fields
 from memd.store.filter import marks
 from memd.store.queries import compact_json, has_rows, insert_row, json_text, last_id, row_id
+from memd.store.speakers import derive_authority, fold_topic
 
 ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
 """`left`: it conflicts with what is here, such as a second memory that hides the same one."""
@@ -29,7 +30,7 @@ CHAIN_MAX = 1_000
 """Supersessions followed upwards from a memory. Chains are flattened, so real ones are short."""
 _REVISED_COLUMNS = (
     "kind", "source", "title", "body", "topic_key", "tags", "files", "at", "updated_at", "expires_at",
-    "confidence", "quality", "revisions", "duplicates", "rule",
+    "confidence", "quality", "revisions", "duplicates", "rule", "authority",
 )  # fmt: skip
 """What a later revision replaces; whether a memory is pinned is this vault's decision."""
 _REPEATABLE = frozenset({"supersession", "judgment", "injection"})
@@ -57,6 +58,8 @@ class RecordImporter:
         """The highest summary id before the import."""
         self.without_event: set[int] = set()
         """New summaries that derive from an event which was forgotten here."""
+        self.last_supersession = last_id(tx, "supersessions")
+        """The highest supersession id before the import."""
         self._last_session = last_id(tx, "sessions")
         self._last_event = last_id(tx, "events")
         self._seen: Counter[tuple[object, ...]] = Counter()
@@ -121,7 +124,7 @@ class RecordImporter:
     def _import_summary(self, new: Fields) -> ImportOutcome:
         if ledger.is_forgotten(self._tx, new["uid"]):
             return "forgotten"
-        new = self._with_project_id(new)
+        new = _with_speakers(self._with_project_id(new))
         session = new.pop("session")
         new |= {
             "session_id": session and self._find_id("session", session, "summary"),
@@ -141,13 +144,14 @@ class RecordImporter:
         return outcome
 
     def _revise_summary(self, summary_id: int, new: Fields) -> bool:
-        """Take over a revision that is newer and differs; whether it does."""
+        """Take over a revision that is newer, differs, and is no lesser speaker's; whether it does."""
         columns = ", ".join(_REVISED_COLUMNS)
         values = [new[name] for name in _REVISED_COLUMNS]
         self._tx.execute(
             f"UPDATE summaries SET ({columns}) = ({marks(values)}), consolidated = 0"
-            f" WHERE id = ? AND updated_at < ? AND ({columns}) IS NOT ({marks(values)})",
-            (*values, summary_id, new["updated_at"], *values),
+            f" WHERE id = ? AND updated_at < ? AND ({columns}) IS NOT ({marks(values)})"
+            " AND max(authority, coalesce(pinned_by, 0)) <= ?",
+            (*values, summary_id, new["updated_at"], *values, new["authority"]),
         )
         return self._tx.changes() > 0
 
@@ -302,36 +306,32 @@ class RecordImporter:
         return "created" if self._tx.changes() else "known"
 
 
+def _with_speakers(new: Fields) -> Fields:
+    """The fields of a summary with its speaker, which is derived if the record does not say it."""
+    said = new.get("authority")
+    if said is None:
+        said = derive_authority(new["source"], new["kind"], new["rule"], new["body"])
+    pinned_by = new.get("pinned_by") or Authority.USER_HAND
+    return new | {
+        "authority": int(said),
+        "pinned_by": None if new["pinned_at"] is None else int(pinned_by),
+        "topic_key": new["topic_key"] and fold_topic(new["topic_key"]),
+    }
+
+
 # ── Conflicts of imported memories with those that were here ───────────────────────────────────
 
-IMPORT_RULE = "vault-import"
-"""The rule of supersessions and edges that an import makes."""
-_GUARD = "same topic key in two vaults that became one"
 
-
-def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tuple[int, int]:
-    """Supersede older values of a topic key, and delete memories that have no source any more.
-
-    Returns (supersessions, deleted memories). A pinned value is not superseded, but contradicted.
-    """
+def delete_orphans(tx: Connection, importer: RecordImporter) -> int:
+    """Delete imported memories that have no source any more; how many."""
     orphans = [n for n in sorted(importer.without_event) if not links.sources_of(tx, n)]
     for number in orphans:
         summaries.delete_summary(tx, number)
-    superseded = 0
-    for newer_id, older_id, is_pinned in _find_rivals(tx, importer.last_summary, now):
-        if is_pinned:
-            edge = links.NewEdge(
-                "summary", str(newer_id), EdgeType.CONTRADICTS, "summary", str(older_id),
-                IMPORT_RULE, now, detail={"finding": "pinned"},
-            )  # fmt: skip
-            links.add_edges(tx, [edge])
-            continue
-        superseded += bool(
-            links.supersede(
-                tx, newer_id=newer_id, older_id=older_id, rule=IMPORT_RULE, cosine=None,
-                guard=_GUARD, at=now,
-            )
-        )  # fmt: skip
+    return len(orphans)
+
+
+def record_receipts(tx: Connection, importer: RecordImporter) -> None:
+    """Enter in the ledger what became of the imported events."""
     stored, duplicate, filtered = (
         importer.outcomes["event", outcome] for outcome in ("created", "known", "forgotten")
     )
@@ -342,26 +342,32 @@ def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tupl
         ("filtered", "forgotten"): filtered,
     }
     ledger.record_receipts(tx, "import", {key: n for key, n in receipts.items() if n})
-    return superseded, len(orphans)
 
 
-def _find_rivals(tx: Connection, last: int, now: int) -> list[tuple[int, int, bool]]:
-    """(newer, older, whether the older is pinned): live values of one topic key, one of them imported."""
+def find_rivals(tx: Connection, importer: RecordImporter, now: int) -> list[tuple[int, int]]:
+    """(newer, older) of live values of one topic key, one of them imported."""
     live = (
         "NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = {0}.id AND x.undone_at IS NULL)"
         " AND ({0}.expires_at IS NULL OR {0}.expires_at > ?2)"
     )
     rows: list[tuple[Any, ...]] = tx.execute(
-        "SELECT a.id, a.at, a.pinned_at, b.id, b.at, b.pinned_at FROM summaries a JOIN summaries b"
-        " ON b.topic_key = a.topic_key AND b.project_id = a.project_id AND b.kind = a.kind AND b.id <= ?1"
+        "SELECT a.id, a.at, b.id, b.at FROM summaries a JOIN summaries b"
+        " ON b.topic_key = a.topic_key AND b.project_id = a.project_id AND b.id <= ?1"
         f" WHERE a.id > ?1 AND a.topic_key IS NOT NULL AND {live.format('a')} AND {live.format('b')}"
         " ORDER BY a.at, a.id",
-        (last, now),
+        (importer.last_summary, now),
     ).fetchall()
-    return [
-        (a, b, b_pinned is not None) if (a_at, a) > (b_at, b) else (b, a, a_pinned is not None)
-        for a, a_at, a_pinned, b, b_at, b_pinned in rows
-    ]
+    return [(a, b) if (a_at, a) > (b_at, b) else (b, a) for a, a_at, b, b_at in rows]
+
+
+def imported_supersessions(tx: Connection, importer: RecordImporter) -> list[Supersession]:
+    """The imported supersessions that hide a memory which was here before."""
+    rows = tx.execute(
+        f"SELECT {links.SUPERSESSION_COLUMNS} FROM supersessions WHERE id > ? AND older_id <= ?"
+        " AND undone_at IS NULL ORDER BY id",
+        (importer.last_supersession, importer.last_summary),
+    )
+    return [Supersession(*row) for row in rows]
 
 
 # ── Staging: a temporary vault in which a file is assembled before any of it counts ────────────
@@ -410,12 +416,20 @@ def staged_path(vault: str, name: str) -> str:
     return str(path)
 
 
-def remove_stale_staging(vault: str) -> None:
-    """Remove staging vaults of processes that have ended."""
-    for path in Path(vault).parent.glob(f"{Path(vault).name}.*{_STAGING_SUFFIX}*"):
+def list_stale_staging(vault: str) -> list[str]:
+    """List the staging vaults of processes that have ended."""
+    found = []
+    for path in sorted(Path(vault).parent.glob(f"{Path(vault).name}.*{_STAGING_SUFFIX}*")):
         pid = _staging_pid(vault, path)
         if pid and (pid == os.getpid() or not is_process_alive(pid)):
-            path.unlink(missing_ok=True)
+            found.append(str(path))
+    return found
+
+
+def remove_stale_staging(vault: str) -> None:
+    """Remove staging vaults of processes that have ended."""
+    for path in list_stale_staging(vault):
+        Path(path).unlink(missing_ok=True)
 
 
 def _staging_pid(vault: str, path: Path) -> int:

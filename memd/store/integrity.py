@@ -13,11 +13,12 @@ from apsw import Connection
 
 from memd.errors import VaultError
 from memd.models import Finding
-from memd.store import backup, fulltext, judgments, ledger, migrate, vectors
+from memd.store import backup, erasure, fulltext, judgments, ledger, migrate, vectors
 from memd.store.queries import count_rows, fetch_ids, fetch_int
 from memd.store.vectors import STRIDE
 
 _CLOCK_SLACK_MS = 300_000
+_CONTRADICTIONS_SHOWN = 3
 """How far the clocks of two programs may differ."""
 RESTORE = (
     "`memd restore` brings back the last backup, `memd restore --salvage` takes what can be read;"
@@ -79,6 +80,8 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         *_check_fulltexts(tx),
         _check_vectors(tx),
         _check_ledger(tx),
+        _check_erasure(tx),
+        _check_contradictions(tx),
         _check_clock(tx, now),
         _check_capture(tx, now),
     ]
@@ -181,6 +184,26 @@ def _check_ledger(tx: Connection) -> Finding:
     words = f"{received} events were received, {out} are accounted for"
     remedy = "the log shows what was written when; this cannot be repaired afterwards"
     return Finding("books", "problem", words, remedy)
+
+
+def _check_erasure(tx: Connection) -> Finding:
+    if "forgotten" in erasure.pending_marks(tx):
+        words = "words that were forgotten are still in the write-ahead log, because something reads the vault"
+        remedy = "the daemon removes them when that ends; `memd start` if none runs"
+        return Finding("erasure", "warning", words, remedy)
+    return Finding("erasure", "ok", "nothing is left of what was forgotten")
+
+
+def _check_contradictions(tx: Connection) -> Finding:
+    """What waits for the user's judgment: no fault of the vault."""
+    count = judgments.count_open_contradictions(tx)
+    if not count:
+        return Finding("contradictions", "ok", "no visible memory contradicts another")
+    shown = judgments.open_contradictions(tx, _CONTRADICTIONS_SHOWN)
+    pairs = ", ".join(f"#{one} and #{other}" for one, other in shown)
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    words = f"{count} to judge: {pairs}{more}; `memd judge ID OTHER RELATION` settles which holds"
+    return Finding("contradictions", "ok", words)
 
 
 def _check_clock(tx: Connection, now: int) -> Finding:

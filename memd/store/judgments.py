@@ -109,6 +109,43 @@ def visible_contradictions(
     }
 
 
+_OPEN_CONTRADICTIONS = (
+    "SELECT DISTINCT a.id AS one, b.id AS other FROM edges e"
+    " JOIN summaries a ON a.id = CAST(e.from_id AS INTEGER)"
+    " JOIN summaries b ON b.id = CAST(e.to_id AS INTEGER)"
+    " WHERE e.type = 'contradicts' AND e.from_kind = 'summary' AND e.to_kind = 'summary'"
+    " AND NOT EXISTS (SELECT 1 FROM supersessions x"
+    " WHERE x.older_id IN (a.id, b.id) AND x.undone_at IS NULL)"
+    " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.relation <> 'contradicts'"
+    " AND min(j.newer_id, j.older_id) = min(a.id, b.id) AND max(j.newer_id, j.older_id) = max(a.id, b.id))"
+)
+
+
+def count_open_contradictions(tx: Connection, project_ids: Collection[int] | None = None) -> int:
+    """How many pairs of visible memories contradict each other, and nobody has settled which holds.
+
+    Of these projects; None: of every one.
+    """
+    query, values = _select_open(project_ids)
+    return int(tx.execute(f"SELECT count(*) FROM ({query})", values).get)
+
+
+def open_contradictions(
+    tx: Connection, limit: int, project_ids: Collection[int] | None = None
+) -> list[tuple[int, int]]:
+    """The latest such pairs, (the memory that contradicts, the other)."""
+    query, values = _select_open(project_ids)
+    rows = tx.execute(f"{query} ORDER BY e.id DESC LIMIT ?", (*values, limit))
+    return [(int(one), int(other)) for one, other in rows]
+
+
+def _select_open(project_ids: Collection[int] | None) -> tuple[str, tuple[int, ...]]:
+    if project_ids is None:
+        return _OPEN_CONTRADICTIONS, ()
+    inside = f"{_OPEN_CONTRADICTIONS} AND a.project_id IN ({marks(project_ids)})"
+    return inside, tuple(project_ids)
+
+
 def recompute_confidence(tx: Connection, first: float, summary_id: int, duplicates: int) -> float:
     """Confidence of a memory that has `first` without the repetitions and contradictions that it has."""
     against = contradicting_ids(tx, [summary_id]).get(summary_id, ())

@@ -17,6 +17,7 @@ import numpy as np
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
 from memd.store.fulltext import POSTING, pack_postings
+from memd.store.speakers import store_speakers
 
 APPLICATION_ID = int.from_bytes(b"memd", "big")
 _MAGIC = b"SQLite format 3\x00"
@@ -44,7 +45,10 @@ def repack_postings(connection: apsw.Connection) -> None:
         )
 
 
-_PYTHON_STEPS: Mapping[int, Callable[[apsw.Connection], None]] = {5: repack_postings}
+_PYTHON_STEPS: Mapping[int, Callable[[apsw.Connection], None]] = {
+    5: repack_postings,
+    6: store_speakers,
+}
 """What a migration does after its SQL, in the same transaction."""
 
 

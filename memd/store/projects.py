@@ -264,7 +264,11 @@ def find_sessions(tx: Connection, key: str) -> list[Session]:
 
 def recent_sessions(tx: Connection, project_id: int, limit: int, now: int) -> list[Session]:
     """A project's latest sessions, newest first; those that a wrong clock dated ahead only if all are."""
-    condition = "WHERE project_id = ? AND started_at < ? ORDER BY started_at DESC LIMIT ?"
+    # A session that moved belongs to each project that it left memories in.
+    condition = (
+        "WHERE (project_id = ?1 OR id IN (SELECT session_id FROM summaries WHERE project_id = ?1))"
+        " AND started_at < ?2 ORDER BY started_at DESC LIMIT ?3"
+    )
     return _select_sessions(
         tx, condition, project_id, now + CLOCK_SKEW_MAX_MS, limit
     ) or _select_sessions(tx, condition, project_id, _TIME_MAX, limit)

@@ -71,7 +71,9 @@ CREATE TABLE summaries (
   duplicates INTEGER NOT NULL DEFAULT 1,
   rule TEXT NOT NULL,                  -- the distiller's rule that wrote it
   consolidated INTEGER NOT NULL DEFAULT 0
-, archived_at INTEGER) STRICT;           -- put away: hidden, and shown again when said again
+, archived_at INTEGER,                   -- put away: hidden, and shown again when said again
+  authority INTEGER NOT NULL DEFAULT 2,  -- whose word it is: 1 a tool's, 2 and 3 the agent's, 4 and 5 the user's
+  pinned_by INTEGER) STRICT;             -- the same of who pinned it
 
 CREATE INDEX summaries_by_time ON summaries (at, id);
 CREATE INDEX summaries_by_session ON summaries (session_id, at, id);
@@ -122,6 +124,8 @@ CREATE TABLE edges (
 ) STRICT;
 
 CREATE INDEX edges_by_target ON edges (to_kind, to_id);
+CREATE INDEX edges_contradicting ON edges (from_id, to_id)
+  WHERE type = 'contradicts' AND from_kind = 'summary' AND to_kind = 'summary';
 CREATE INDEX edges_by_run ON edges (detail ->> '$.run') WHERE rule = 'near-duplicate';
 
 CREATE TABLE judgments (               -- what somebody said two memories are to each other

@@ -3,13 +3,15 @@
 Each query uses an index and a limit, so its cost does not grow with the vault.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from apsw import Connection
 
-from memd.models import CLOCK_SKEW_MAX_MS, Kind, Session
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Session
+from memd.store import judgments
 from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
 from memd.store.types import ContextCandidate
@@ -18,11 +20,23 @@ SESSIONS_EXAMINED_MAX = 10
 """Recent sessions of a project among which the last one with a memory is looked for."""
 PASSED_LATER = "passed-later"
 """The rule of an edge from a failure to the event of a later turn in which the same check passed."""
+DISPUTED_LATER = "disputed-later"
+"""The rule of an edge from a failure to the event of a later turn that says that it is not fixed."""
+_IS_PASSED = (
+    # These rules of the distiller mean that the check passed in its own turn; `same-tool` is an older one.
+    "s.rule IN ('same-command', 'wider-command', 'same-tool', 'suppressed')"
+)
+_OWN_EDGE = "e.from_kind = 'summary' AND e.from_id = CAST(s.id AS TEXT)"
+_IS_CLOSED_LATER = (
+    f"EXISTS (SELECT 1 FROM edges e WHERE {_OWN_EDGE} AND e.rule = '{PASSED_LATER}' AND NOT EXISTS"
+    " (SELECT 1 FROM edges d WHERE d.from_kind = e.from_kind AND d.from_id = e.from_id"
+    f" AND d.rule = '{DISPUTED_LATER}' AND d.at >= e.at))"
+)
+_IS_DISPUTED = f"EXISTS (SELECT 1 FROM edges e WHERE {_OWN_EDGE} AND e.rule = '{DISPUTED_LATER}')"
 _IS_OPEN = (
-    # These rules of the distiller mean that the check passed in its own turn.
-    "s.rule NOT IN ('same-command', 'same-tool', 'stated-fix') AND NOT EXISTS"
-    " (SELECT 1 FROM edges e WHERE e.from_kind = 'summary' AND e.from_id = CAST(s.id AS TEXT)"
-    f" AND (e.type = 'causes' OR e.rule = '{PASSED_LATER}'))"
+    f"(({_IS_DISPUTED}) OR NOT ({_IS_PASSED}) AND NOT EXISTS"
+    f" (SELECT 1 FROM edges e WHERE {_OWN_EDGE} AND e.type = 'causes'))"
+    f" AND NOT {_IS_CLOSED_LATER}"
 )
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 
@@ -40,6 +54,50 @@ def open_failures(
     """The newest failures since then that have no fix and whose check did not pass later."""
     wanted = Filter(kinds=(Kind.FAILURE,), since=since, now=now)
     return _of_each_project(tx, project_ids, wanted, limit, _IS_OPEN)
+
+
+def open_failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
+    """The newest failures of a project that nothing has closed."""
+    wanted = Filter(kinds=(Kind.FAILURE,), project_ids=(project_id,))
+    return [one.id for one in _find_candidates(tx, wanted, _IS_OPEN + _NEWEST_FIRST, limit)]
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedFailure:
+    """A failure that passes for mended."""
+
+    summary_id: int
+    session_id: int | None
+    closed_in: str
+    """The episode in which its check passed."""
+    closed_at: int
+    """UTC milliseconds; of one that was closed in its own turn the time of the failure."""
+    is_own: bool
+    """Whether it was closed in its own turn."""
+
+
+def closed_failures(tx: Connection, project_id: int, limit: int) -> list[ClosedFailure]:
+    """The failures of a project that pass for mended, the latest first."""
+    rows = tx.execute(
+        "SELECT s.id, s.session_id, coalesce(e.detail ->> '$.episode', s.episode, ''), coalesce(e.at, s.at),"
+        f" e.id IS NULL FROM summaries s LEFT JOIN edges e ON {_OWN_EDGE} AND e.rule = ?"
+        " WHERE s.project_id = ? AND s.kind = 'failure'"
+        f" AND ({_IS_PASSED} AND NOT {_IS_DISPUTED} OR {_IS_CLOSED_LATER}) ORDER BY 4 DESC LIMIT ?",
+        (PASSED_LATER, project_id, limit),
+    )
+    return [ClosedFailure(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+
+
+def disputes_of_session(
+    tx: Connection, session_id: int
+) -> list[tuple[str, int, int, Mapping[str, Any]]]:
+    """(episode, time of the failure, time of the dispute, detail) of each dispute of a session's failures."""
+    rows = tx.execute(
+        f"SELECT s.episode, s.at, e.at, e.detail FROM summaries s JOIN edges e ON {_OWN_EDGE} AND e.rule = ?"
+        " WHERE s.session_id = ? AND s.kind = 'failure' AND s.episode IS NOT NULL ORDER BY e.at, e.id",
+        (DISPUTED_LATER, session_id),
+    )
+    return [(episode, failed, at, json.loads(detail)) for episode, failed, at, detail in rows]
 
 
 def pinned_candidates(
@@ -102,15 +160,17 @@ def _find_candidates(
     where, bound = wanted.condition()
     rows = tx.execute(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
-        " s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
+        " s.authority, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
         " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0) FROM summaries s"
         f" WHERE {where} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )
-    return [_to_candidate(row) for row in rows]
+    found = [_to_candidate(row) for row in rows]
+    against = judgments.visible_contradictions(tx, [one.id for one in found])
+    return [replace(one, contradicted_by=against.get(one.id, ())) for one in found]
 
 
 def _to_candidate(row: tuple[Any, ...]) -> ContextCandidate:
     values = list(row)
-    values[3], values[7] = Kind(row[3]), bool(row[7])
+    values[3], values[7:9] = Kind(row[3]), (Authority(row[7]), bool(row[8]))
     return ContextCandidate(*values)

@@ -11,18 +11,19 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import Draft, Kind, Summary, Tier
+from memd.models import Authority, Draft, Kind, Summary, Tier
 from memd.store import judgments, ledger
 from memd.store.filter import NOT_SUPERSEDED, Filter, marks
-from memd.store.queries import count_rows, fetch_ids, json_text
-from memd.text import content_stems, digest, normalised, storable
+from memd.store.queries import count_rows, fetch_ids, has_rows, json_text
+from memd.store.speakers import fold_topic
+from memd.text import content_stems, storable
 
 _COLUMNS = (
     "s.id, s.uid, s.project_id, s.session_id, s.kind, s.tier, s.source, s.title, s.body, s.at,"
     " s.created_at, s.updated_at, s.rule, s.episode, s.topic_key, s.tags, s.files, s.expires_at,"
     " s.pinned_at, s.confidence, s.quality, s.revisions, s.duplicates,"
     " (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND x.undone_at IS NULL),"
-    " s.archived_at"
+    " s.archived_at, s.authority, s.pinned_by"
 )
 """In the order of the fields of Summary."""
 _NEWEST_FIRST = " ORDER BY s.at DESC, s.id DESC"
@@ -57,17 +58,18 @@ def put_summary(
         return 0, "forgotten"
     title, body = storable(draft.title), storable(draft.body)
     tags, files = storable(json_text(draft.tags)), storable(json_text(draft.files))
+    topic_key = draft.topic_key and fold_topic(draft.topic_key)
     old = tx.execute(
         "SELECT id, kind, title, body, tags, files, duplicates FROM summaries WHERE uid = ?", (uid,)
     ).fetchone()
     if old is None:
         number = tx.execute(
             "INSERT INTO summaries (uid, project_id, session_id, episode, kind, tier, source, title, body,"
-            " topic_key, tags, files, at, created_at, updated_at, expires_at, confidence, quality, rule)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+            " topic_key, tags, files, at, created_at, updated_at, expires_at, confidence, quality, rule, authority)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
             (uid, owner.project_id, owner.session_id, owner.episode, draft.kind.value, draft.tier.value,
-             owner.source, title, body, draft.topic_key, tags, files, draft.at, now, now,
-             draft.expires_at, draft.confidence, draft.quality, draft.rule),
+             owner.source, title, body, topic_key, tags, files, draft.at, now, now,
+             draft.expires_at, draft.confidence, draft.quality, draft.rule, draft.authority),
         ).get  # fmt: skip
         outcome = "created"
     elif old[1:-1] == (draft.kind.value, title, body, tags, files):
@@ -77,9 +79,10 @@ def put_summary(
         confidence = judgments.recompute_confidence(tx, draft.confidence, number, old[-1])
         tx.execute(
             "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
-            " confidence = ?, quality = ?, rule = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
+            " confidence = ?, quality = ?, rule = ?, authority = ?, revisions = revisions + 1, consolidated = 0"
+            " WHERE id = ?",
             (draft.kind.value, title, body, tags, files, draft.at, now, confidence, draft.quality,
-             draft.rule, number),
+             draft.rule, draft.authority, number),
         )  # fmt: skip
         outcome = "revised"
     put_lookup_keys(tx, int(number), draft.kind, title, body)
@@ -100,6 +103,12 @@ def summaries_by_ids(tx: Connection, summary_ids: Sequence[int]) -> dict[int, Su
     """These summaries by id; unknown ids are left out."""
     found = _select_summaries(tx, f"s.id IN ({marks(summary_ids)})", tuple(summary_ids))
     return {summary.id: summary for summary in found}
+
+
+def has_of_session(tx: Connection, session_id: int, project_ids: Sequence[int]) -> bool:
+    """Whether a session left memories in one of these projects."""
+    condition = f"summaries WHERE session_id = ? AND project_id IN ({marks(project_ids)})"
+    return has_rows(tx, condition, (session_id, *project_ids))
 
 
 def episode_summaries(tx: Connection, session_id: int, episode: str) -> list[Summary]:
@@ -124,7 +133,7 @@ def live_summaries(
 def topic_summaries(tx: Connection, topic_key: str, project_ids: Sequence[int]) -> list[Summary]:
     """Every value that this topic key has had in these projects, newest first."""
     condition = f"s.topic_key = ? AND s.project_id IN ({marks(project_ids)}){_NEWEST_FIRST}"
-    return _select_summaries(tx, condition, (topic_key, *project_ids))
+    return _select_summaries(tx, condition, (fold_topic(topic_key), *project_ids))
 
 
 def summaries_around(
@@ -161,6 +170,7 @@ def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -
 def _to_summary(row: tuple[Any, ...]) -> Summary:
     values = list(row)
     values[4:6] = Kind(row[4]), Tier(row[5])
+    values[-2:] = Authority(row[-2]), row[-1] and Authority(row[-1])
     values[15:17] = (() if text == "[]" else tuple(json.loads(text)) for text in row[15:17])
     return Summary(*values)
 
@@ -168,7 +178,9 @@ def _to_summary(row: tuple[Any, ...]) -> Summary:
 def ids_on_topic(tx: Connection, topic_key: str) -> list[int]:
     """The ids of everything that ever held this topic key, newest first."""
     return fetch_ids(
-        tx, "SELECT id FROM summaries WHERE topic_key = ? ORDER BY at DESC, id DESC", (topic_key,)
+        tx,
+        "SELECT id FROM summaries WHERE topic_key = ? ORDER BY at DESC, id DESC",
+        (fold_topic(topic_key),),
     )
 
 
@@ -184,11 +196,12 @@ def summary_heads(tx: Connection, summary_ids: Sequence[int]) -> dict[int, Summa
 
 
 def summary_counts(tx: Connection) -> dict[str, int]:
-    """`summaries`, `superseded`, `pinned` and `to_consolidate` of the whole vault."""
+    """`summaries`, `superseded`, `pinned`, `contradictions` and `to_consolidate` of the whole vault."""
     return {
         "summaries": count_rows(tx, "summaries"),
         "superseded": count_rows(tx, "supersessions WHERE undone_at IS NULL"),
         "pinned": count_rows(tx, "summaries WHERE pinned_at IS NOT NULL"),
+        "contradictions": judgments.count_open_contradictions(tx),
         "to_consolidate": count_rows(tx, "summaries WHERE consolidated = 0"),
     }
 
@@ -232,15 +245,29 @@ def renew_summary(
     )
 
 
-def pin_summary(tx: Connection, summary_id: int, pinned_at: int | None) -> None:
-    """Pin a summary (its tier becomes core), or unpin it with None."""
+def pin_summary(
+    tx: Connection, summary_id: int, pinned_at: int | None, by: Authority = Authority.USER_HAND
+) -> None:
+    """Pin a summary (its tier becomes core if the user does), or unpin it with None."""
     tx.execute(
-        "UPDATE summaries SET archived_at = NULL, pinned_at = ?1, tier = CASE WHEN ?1 IS NOT NULL THEN 'core'"
+        "UPDATE summaries SET archived_at = NULL, pinned_at = ?1, pinned_by = iif(?1 IS NULL, NULL, ?3),"
+        f" tier = CASE WHEN ?1 IS NOT NULL AND ?3 >= {Authority.USER_PROMPT:d} THEN 'core'"
         " WHEN rule = 'imported:file' THEN 'file'"
         " WHEN rule = 'imported' OR source IN ('agent', 'user') THEN 'agent'"
         " ELSE 'captured' END WHERE id = ?2",
-        (pinned_at, summary_id),
+        (pinned_at, summary_id, by),
     )
+
+
+def raise_authority(
+    tx: Connection, summary: Summary, authority: Authority, body: str, now: int
+) -> None:
+    """Let a summary be the word of a greater speaker, who puts it in this body."""
+    tx.execute(
+        "UPDATE summaries SET authority = ?, body = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
+        (authority, storable(body), now, summary.id),
+    )
+    put_lookup_keys(tx, summary.id, summary.kind, summary.title, body)
 
 
 def delete_summary(tx: Connection, summary_id: int) -> None:
@@ -256,30 +283,27 @@ def delete_summary(tx: Connection, summary_id: int) -> None:
 
 
 # ── Lookup keys (the table `cues`) ─────────────────────────────────────────────────────────────
-# A key is a stem of a memory's title or of a statement that its body quotes, or a hash of the whole
-# title. It is written in the memory's transaction, because a decision must find the one that it
+# A key is a stem of a memory's title and of its statement: of what its body quotes, else of the body. It
+# is written in the memory's transaction, because a statement must find the one that it repeats or
 # replaces before the index has seen either.
 
-KEYED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE)
-"""Kinds that may be repeated or revoked."""
+KEYED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE)
+"""Kinds that may be repeated, corrected or revoked."""
 _QUOTED = re.compile(r"“(.+?)”$", re.MULTILINE)
+_KEYED_CHARACTERS = 1_000
+"""Characters of a body without quotations from which keys are taken."""
 _KEYS_MAX = 200
 """Stems of one memory that become keys."""
-_KEYS_BUILT_NOTE = "cues"
+KEYS_BUILT_NOTE = "cues:2"
+"""The note that all memories have these keys; its number grows when the keys change."""
 
 
 def lookup_keys(kind: Kind, title: str, body: str) -> frozenset[str]:
-    """The lookup keys of a memory; only decisions have stems, and some kinds have no keys."""
+    """The lookup keys of a memory; some kinds have none."""
     if kind not in KEYED_KINDS:
         return frozenset()
-    if kind is not Kind.DECISION:
-        return frozenset((_title_key(title),))
-    stems = content_stems(" ".join((title, *_QUOTED.findall(body))))
-    return frozenset((_title_key(title), *stems[:_KEYS_MAX]))
-
-
-def _title_key(title: str) -> str:
-    return f"={digest(normalised(title))}"
+    stems = content_stems(" ".join((title, *(_QUOTED.findall(body) or [body[:_KEYED_CHARACTERS]]))))
+    return frozenset(list(dict.fromkeys(stems))[:_KEYS_MAX])
 
 
 def put_lookup_keys(tx: Connection, summary_id: int, kind: Kind, title: str, body: str) -> None:
@@ -291,16 +315,30 @@ def put_lookup_keys(tx: Connection, summary_id: int, kind: Kind, title: str, bod
     )
 
 
-def ids_with_title(tx: Connection, project_id: int, kind: Kind, title: str) -> list[int]:
-    """The ids of a project's live summaries of this kind with an equivalent title, newest first."""
-    return ids_sharing_keys(tx, project_id, kind, (_title_key(title),), limit=500)
+def ids_sharing_most_keys(
+    tx: Connection, project_id: int, kinds: Sequence[Kind], keys: Sequence[str], *, limit: int
+) -> list[int]:
+    """The ids of a project's live summaries with half of these keys or more, those with most first.
+
+    Of as many keys, the newest first.
+    """
+    build_lookup_keys(tx)
+    wanted = [storable(key) for key in keys]
+    return fetch_ids(
+        tx,
+        "SELECT s.id FROM cues c CROSS JOIN summaries s ON s.id = c.summary_id"
+        f" WHERE c.cue IN ({marks(wanted)}) AND s.project_id = ? AND s.kind IN ({marks(kinds)})"
+        f" AND {NOT_SUPERSEDED} GROUP BY s.id HAVING 2 * count(*) >= ?"
+        " ORDER BY count(*) DESC, s.at DESC, s.id DESC LIMIT ?",
+        (*wanted, project_id, *(kind.value for kind in kinds), len(wanted), limit),
+    )
 
 
 def ids_sharing_keys(
     tx: Connection, project_id: int, kind: Kind, keys: Iterable[str], *, limit: int
 ) -> list[int]:
     """The ids of a project's live summaries of this kind with any of these keys, newest first."""
-    _build_lookup_keys(tx)
+    build_lookup_keys(tx)
     wanted = sorted(storable(key) for key in keys)
     return fetch_ids(
         tx,
@@ -311,9 +349,9 @@ def ids_sharing_keys(
     )
 
 
-def _build_lookup_keys(tx: Connection) -> None:
+def build_lookup_keys(tx: Connection) -> None:
     """Write the keys of memories that are older than the table, once in a vault's life."""
-    if ledger.read_note(tx, _KEYS_BUILT_NOTE):
+    if ledger.read_note(tx, KEYS_BUILT_NOTE):
         return
     rows: list[tuple[Any, ...]] = tx.execute(
         f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({marks(KEYED_KINDS)})",
@@ -321,7 +359,7 @@ def _build_lookup_keys(tx: Connection) -> None:
     ).fetchall()
     for number, kind, title, body in rows:
         put_lookup_keys(tx, number, Kind(kind), title, body)
-    ledger.write_note(tx, _KEYS_BUILT_NOTE, "1")
+    ledger.write_note(tx, KEYS_BUILT_NOTE, "1")
 
 
 # ── Text hashes: a hash of what a text says, equal for texts that differ only in formatting ──────────
@@ -374,6 +412,7 @@ MODEL_RULE_PREFIX = "turn, written by "
 """Beginning of the rule of a turn that a model has rewritten; the model's name follows."""
 _IS_REWRITABLE = (
     f"s.rule = '{TURN_RULE}' AND s.tier = 'captured' AND s.pinned_at IS NULL"
+    f" AND s.authority < {Authority.USER_PROMPT:d}"
     f" AND s.session_id IS NOT NULL AND {NOT_SUPERSEDED}"
 )
 

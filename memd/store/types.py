@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from memd.models import Kind
+from memd.models import Authority, Kind
 
 SummaryPair = tuple[int, int]
 """Two summary ids, the lower one first."""
@@ -91,8 +91,11 @@ class ContextCandidate:
     title: str
     at: int
     created_at: int
+    authority: Authority = Authority.AGENT_TEXT
     is_pinned: bool = False
     repeats: int = 0
     """How often it was repeated or revised."""
     uses: int = 0
     """How often an answer to a question returned it."""
+    contradicted_by: tuple[int, ...] = ()
+    """The visible memories that contradict it."""

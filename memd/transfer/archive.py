@@ -12,16 +12,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from memd.belief import supersede
+from memd.belief.authority import find_objection
 from memd.errors import BadRequest
-from memd.models import Project
-from memd.store import import_rows, projects
+from memd.models import EdgeType, Project
+from memd.store import import_rows, links, projects, summaries
 from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
 from memd.store.export_rows import EXPORT_SCHEMA, Fields, VaultRecords, check_record, redact_record
 from memd.store.import_rows import RecordImporter
 
-EXPORT_FORMAT = 1
+EXPORT_FORMAT = 2
+"""Format 1 did not say whose word a memory is."""
 EXPORT_LINE_BYTES_MAX = 32 * 1024 * 1024
+IMPORT_RULE = "vault-import"
+"""The rule of supersessions and edges that an import makes."""
+_SAME_TOPIC = "same topic key in two vaults that became one"
 _HEADER = "memd-export"
 _END = "end"
 _NO_EXPORT = "this is not a memd export: it does not begin with its header"
@@ -106,7 +112,7 @@ class ExportReader:
                 f" one reads up to {EXPORT_FORMAT}; update memd"
             )
         is_complete = isinstance(counts, dict) and counts.keys() == EXPORT_SCHEMA.keys()
-        if type(version) is not int or version != EXPORT_FORMAT or not is_complete:
+        if type(version) is not int or version < 1 or not is_complete:
             raise BadRequest("the header is damaged")
         self._announced = counts
         self._hash.update(line)
@@ -236,7 +242,7 @@ def merge_staged(tx: Connection, staged: str, now: int) -> MergeResult:
     with read_snapshot(staged) as other:
         for kind, fields in VaultRecords(other).records():
             importer.import_record(kind, fields)
-    hidden, forgotten = import_rows.resolve_imported(tx, importer, now)
+    hidden, forgotten = resolve_imported(tx, importer, now)
     importer.outcomes["summary", "created"] -= forgotten
     importer.outcomes["summary", "forgotten"] += forgotten
     counts: dict[str, dict[str, int]] = {}
@@ -244,3 +250,27 @@ def merge_staged(tx: Connection, staged: str, now: int) -> MergeResult:
         if count:
             counts.setdefault(outcome, {})[kind] = count
     return MergeResult(**counts, hidden=hidden)
+
+
+def resolve_imported(tx: Connection, importer: RecordImporter, now: int) -> tuple[int, int]:
+    """Let the newer of two values of a topic key hide the older, and delete memories without a source.
+
+    What hides a memory of this vault must be said by no lesser voice; else both stay, as a contradiction.
+    Returns (supersessions, deleted memories).
+    """
+    deleted = import_rows.delete_orphans(tx, importer)
+    import_rows.record_receipts(tx, importer)
+    for past in import_rows.imported_supersessions(tx, importer):
+        older = summaries.get_summary(tx, past.older_id)
+        objection = older and find_objection(supersede.supersession_voice(tx, past), older)
+        if objection:
+            links.undo_supersession(tx, past.id, now)
+            supersede.relate(
+                tx, past.newer_id, EdgeType.CONTRADICTS, past.older_id, IMPORT_RULE, now,
+                finding=objection.words,
+            )  # fmt: skip
+    rivals = import_rows.find_rivals(tx, importer, now)
+    hidden = [
+        supersede.hide(tx, newer, older, IMPORT_RULE, _SAME_TOPIC, now) for newer, older in rivals
+    ]
+    return sum(one is not None for one in hidden), deleted

@@ -14,6 +14,7 @@ from memd import gitignore
 from memd.errors import BadRequest
 from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT
+from memd.paths import find_config_home, find_home
 from memd.store import foreign_sqlite
 from memd.transfer import claude_mem, knowledge_graph, markdown
 from memd.transfer.record import ForeignMemory, ReadIssues
@@ -363,7 +364,7 @@ def claude_directories(environ: Mapping[str, str]) -> list[Path]:
         directories = [Path(chosen)]
     else:
         home = _home_directory(environ)
-        settings = Path(environ.get("XDG_CONFIG_HOME") or home / ".config")
+        settings = Path(find_config_home(dict(environ), str(home)))
         directories = [home / ".claude", settings / "claude"]
     return [path for path in directories if path.is_dir()]
 
@@ -402,7 +403,7 @@ def _read_configured_paths(config: Path) -> Iterator[str]:
 
 
 def _home_directory(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("HOME") or Path.home())
+    return Path(find_home(dict(environ)) or "/")
 
 
 def session_folders(base: Path) -> dict[str, Path]:

@@ -108,7 +108,7 @@ class TranscriptReader:
     _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
     """Tool use id → tool name and input, until the result is read."""
     _directories: dict[str, str] = field(default_factory=dict)
-    """Session → its first directory: an agent that changes it stays in the same project."""
+    """Session → its directory: an agent that changes it stays in the same project."""
     _has_private_turn: bool = False
     _compaction_trigger: str | None = None
     _session: str | None = None
@@ -189,6 +189,15 @@ class TranscriptReader:
             self._directories.setdefault(self._session, directory)
         at = parse_time_ms(raw.get("timestamp"))
         self._at = self._at if at is None else at
+
+    def _follow_session(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
+        """Update a session's directory where it was moved: the user prompts in one that is not around the last."""
+        directory, known = _get_string(raw, "cwd"), self._directories.get(thread.session, "")
+        if directory is None or len(directory) > _DIRECTORY_CHARACTERS_MAX or thread.agent:
+            return
+        here, there = PurePosixPath(directory), PurePosixPath(known)
+        if not (here.is_relative_to(there) or there.is_relative_to(here)):
+            self._directories[thread.session] = directory
 
     def _was_seen(self, raw: Mapping[str, Any]) -> bool:
         uuid = _get_string(raw, "uuid")
@@ -301,6 +310,7 @@ class TranscriptReader:
         is_repeated = prompt_id is not None and prompt_id == thread.prompt_id
         if not is_repeated:
             self._end_turn(thread)
+            self._follow_session(line.raw, thread)
             thread.command = None
             thread.is_private = claude_markup.is_private_text(line.text)
         thread.prompt_id = prompt_id

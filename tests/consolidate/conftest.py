@@ -6,7 +6,7 @@ import pytest
 
 from memd.config import IndexConfig
 from memd.consolidate.curator import Curator
-from memd.consolidate.forget import Eraser
+from memd.consolidate.eraser import Eraser
 from memd.consolidate.scrub import make_redaction_rule
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer

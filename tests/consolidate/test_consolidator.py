@@ -2,6 +2,7 @@ import anyio
 import numpy as np
 import pytest
 
+from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.config import ConsolidateConfig
 from memd.consolidate import consolidator as consolidate_consolidator
 from memd.consolidate.consolidator import Consolidator
@@ -72,6 +73,25 @@ async def test_another_number_contradicts_whatever_the_cosine(vault, consolidato
     assert nudges == [1]
 
 
+async def test_another_value_of_one_thing_supersedes_the_older_one_until_that_is_undone(
+    vault, consolidator, clock
+):
+    text = "The gateway of the billing service waits {} before it asks the ledger for a page again"
+    old = vault.put(text.format("30 seconds"))
+    clock.advance(s=1)
+    new = vault.put(text.format("60 seconds"))
+    await vault.indexer.settle()
+    tick = await consolidator.tick()
+    assert (tick.superseded, tick.contradicts) == (1, 0)
+    (one,) = vault.supersessions(old)
+    assert (one.newer_id, one.rule) == (new, CHANGED_VALUE_RULE)
+    assert one.guard.endswith("changed from 30 seconds to 60 seconds")
+    await consolidator.undo(f"r{tick.run}", dry_run=False)
+    assert vault.live() == [old, new]
+    vault.db.write_now(lambda tx: tx.execute("UPDATE summaries SET consolidated = 0"))
+    assert (await consolidator.tick()).superseded == 0
+
+
 async def test_a_second_tick_finds_nothing_to_do(vault, consolidator):
     vault.put(LONG.format(30))
     vault.put(LONG.format(60))
@@ -118,10 +138,12 @@ async def test_a_pinned_memory_is_never_hidden(vault, consolidator, clock):
     old = vault.put(LONG.format(30))
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, old, 1))
     clock.advance(s=1)
-    vault.put(LONG.format(30))
+    copy = vault.put(LONG.format(30))
     await vault.indexer.settle()
     tick = await consolidator.tick()
-    assert (tick.superseded, tick.similar, tick.refused) == (0, 1, {"pinned": 1, "tier": 1})
+    assert (tick.superseded, tick.similar) == (1, 0)
+    assert vault.live() == [old]
+    assert vault.get(copy).superseded_by == old
 
 
 async def test_an_expired_memory_is_not_compared(vault, consolidator, clock):

@@ -5,11 +5,12 @@ import pytest
 from memd.consolidate.remember import NewMemory
 from memd.consolidate.sources import Origin
 from memd.errors import BadRequest, UnknownId
-from memd.models import UNTITLED, EdgeType, Kind, SessionRef, Tier
+from memd.models import UNTITLED, Authority, EdgeType, Kind, SessionRef, Tier
 from memd.store import events, links, projects, summaries
 from tests.consolidate.conftest import make_curator
 from tests.factories import make_draft, make_new_event
 
+HAND = Authority.USER_HAND
 NOTE = NewMemory(
     "Deploy with make ship. It asks for the token.", project_key="/a", project_name="a"
 )
@@ -97,11 +98,11 @@ async def test_half_a_character_and_nul_do_no_harm(vault, curator):
 async def test_a_pin_makes_it_core_and_keeps_its_time(curator, clock, nudges):
     number = (await curator.remember(NOTE)).id
     first = clock()
-    pinned = await curator.pin(number, True)
+    pinned = await curator.pin(number, True, HAND)
     assert (pinned.tier, pinned.pinned_at) == (Tier.CORE, first)
     clock.advance(s=5)
-    assert (await curator.pin(number, pinned=True)).pinned_at == first
-    unpinned = await curator.pin(number, pinned=False)
+    assert (await curator.pin(number, pinned=True, by=HAND)).pinned_at == first
+    unpinned = await curator.pin(number, pinned=False, by=HAND)
     assert (unpinned.tier, unpinned.pinned_at) == (Tier.AGENT, None)
     assert len(nudges) == 4
 
@@ -109,7 +110,7 @@ async def test_a_pin_makes_it_core_and_keeps_its_time(curator, clock, nudges):
 @pytest.mark.parametrize("number", [999, 0, -1, 10**30])
 async def test_what_is_not_there_can_be_neither_pinned_nor_forgotten(curator, number):
     with pytest.raises(UnknownId, match="there is no memory"):
-        await curator.pin(number, pinned=True)
+        await curator.pin(number, pinned=True, by=HAND)
     with pytest.raises(UnknownId, match="there is no memory"):
         await curator.forget([number], dry_run=False)
 

@@ -3,9 +3,11 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.consolidate.forget import Eraser, ForgetSelection, RelatedFiles
+from memd.consolidate.eraser import Eraser, RelatedFiles
+from memd.consolidate.forget import ForgetSelection
 from memd.consolidate.scrub import make_pattern_rule
-from memd.errors import BadRequest
+from memd.consolidate.wanted_words import parse_wanted_words
+from memd.errors import BadRequest, SelectionChanged
 from memd.models import EdgeType, EventKind, Kind
 from memd.store import erasure, events, ledger, projects
 from memd.store.erasure import ErasureBounds
@@ -60,7 +62,7 @@ async def test_forgetting_a_session_erases_its_title_and_reports_what_stays(
 
 
 async def test_an_empty_plan_names_no_backup(eraser):
-    planned = await eraser.forget(ForgetSelection(words=("zzyzx",)), dry_run=True)
+    planned = await eraser.forget(ForgetSelection(words=parse_wanted_words("zzyzx")), dry_run=True)
     assert (planned.count, planned.backups) == (0, ())
 
 
@@ -68,7 +70,7 @@ async def test_a_selection_that_has_changed_since_the_dry_run_is_not_erased(vaul
     meant = ForgetSelection(bounds=ErasureBounds(session_id=session[0]))
     planned = await eraser.forget(meant, dry_run=True)
     vault.put("one more", session_id=session[0])
-    with pytest.raises(BadRequest, match="look again"):
+    with pytest.raises(SelectionChanged, match="nothing was erased"):
         await eraser.forget(meant, dry_run=False, token=planned.token)
     assert vault.get(session[1]) is not None
 

@@ -1,9 +1,11 @@
 import pytest
 
 from memd.consolidate.forget import ForgetSelection, apply_plan, plan_selection
+from memd.consolidate.wanted_words import parse_wanted_words
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, EventKind, NewEvent, SessionRef
 from memd.store import events, fulltext, ledger, links, projects, summaries
+from memd.store.erasure import ErasureBounds
 
 
 def plan_ids(tx, ids):
@@ -119,3 +121,88 @@ def test_a_plan_changes_nothing(vault):
     plan = vault.db.read_now(lambda tx: plan_ids(tx, (number,)))
     assert plan.report(is_dry_run=True).is_dry_run
     assert vault.db.read_now(summaries.summary_counts)["summaries"] == 1
+
+
+# ── By words ───────────────────────────────────────────────────────────────────────────────────
+
+
+def plan_words(vault, query, **bounds):
+    selection = ForgetSelection(words=parse_wanted_words(query), bounds=ErasureBounds(**bounds))
+    return vault.db.read_now(lambda tx: plan_selection(tx, selection))
+
+
+def test_an_event_that_says_the_words_goes_though_a_memory_that_does_not_needs_it(vault, clock):
+    said, silent = vault.event("zzyzx road"), vault.event("other")
+    number = vault.put("a summary of both")
+    vault.derives(number, said, "the zzyzx road")
+    vault.derives(number, silent, "other")
+    plan = plan_words(vault, "zzyzx")
+    assert (plan.ids, plan.event_ids, plan.uncited) == ((), (said,), (number,))
+    vault.db.write_now(lambda tx: apply_plan(tx, plan, clock()))
+    assert vault.get(number) is not None
+    assert vault.db.read_now(lambda tx: links.sources_of(tx, number)) == [(silent, "other")]
+
+
+@pytest.mark.parametrize(
+    ("payload", "is_taken"),
+    [
+        ({"tool_input": {"command": "open art"}}, True),
+        ({"tool_response": [{"text": "art"}]}, True),
+        ({"tool_input": {"the art": 1}}, True),
+        ({"tool_response": {"src/art.py": {"lines": 3}}}, True),
+        ({"tool_input": {"art": "x"}}, False),
+        ({"tool_name": "art"}, False),
+        ({"permission_mode": "art", "model": "art"}, False),
+        ({"tool_response": "start the party"}, False),
+        ({"cwd": "/a/art/deep"}, True),
+    ],
+)
+def test_what_was_said_counts_and_how_fields_are_called_does_not(vault, payload, is_taken):
+    event = vault.event("hello", **payload)
+    assert plan_words(vault, "art").event_ids == ((event,) if is_taken else ())
+
+
+def test_a_number_counts_if_it_is_no_size(vault):
+    event = vault.event("hello", tool_response={"account": 90017, "lines": 17})
+    assert plan_words(vault, "90017").event_ids == (event,)
+    assert plan_words(vault, "17").event_ids == ()
+
+
+def test_words_are_looked_for_within_the_bounds(vault, clock):
+    here, there = vault.session("here"), vault.session("there", vault.project("/b"))
+    early = vault.event("zzyzx", here)
+    clock.advance(s=60)
+    late, other = vault.event("zzyzx", here), vault.event("zzyzx", there)
+    vault.put("zzyzx", project_id=vault.project("/b"))
+    assert plan_words(vault, "zzyzx").event_ids == (early, late, other)
+    assert plan_words(vault, "zzyzx", project_id=vault.project_id).event_ids == (early, late)
+    assert plan_words(vault, "zzyzx", session_id=there).event_ids == (other,)
+    assert plan_words(vault, "zzyzx", since=clock()).event_ids == (late, other)
+    assert plan_words(vault, "zzyzx", project_id=vault.project_id).ids == ()
+
+
+def test_imported_files_of_other_projects_stay(vault):
+    files = (
+        "/a/zzyzx.md", "/b/zzyzx.md", "/h/.claude/projects/-a/zzyzx.jsonl", "/h/.claude/projects/-ab/zzyzx.jsonl"
+    )  # fmt: skip
+    for path in files:
+        vault.db.write_now(lambda tx, path=path: ledger.mark_imported(tx, path, 1, 1, 1))
+    found = plan_words(vault, "zzyzx", project_id=vault.project_id).imported_files
+    assert set(found) == {files[0], files[2]}
+    assert set(plan_words(vault, "zzyzx").imported_files) == set(files)
+    assert plan_words(vault, "zzyzx", since=1).imported_files == ()
+
+
+def test_a_link_to_a_file_goes_with_its_name_and_a_quote_with_its_words(vault, clock):
+    number, event = vault.put("a memory"), vault.event("an event")
+    vault.link(("summary", str(number)), EdgeType.EDITS, ("file", "/x/zzyzx.py"))
+    vault.link(("file", "/a/zzyzx.py"), EdgeType.IMPORTS, ("file", "/a/other.py"))
+    vault.link(("file", "/a/restart.py"), EdgeType.IMPORTS, ("file", "/a/other.py"))
+    vault.derives(number, event, "it was zzyzx")
+    plan = plan_words(vault, "zzyzx", project_id=vault.project_id)
+    assert {name: len(ids) for name, ids in plan.rows.items()} == {"links": 2, "quotes": 1}
+    assert plan.ids == plan.event_ids == ()
+    vault.db.write_now(lambda tx: apply_plan(tx, plan, clock()))
+    assert vault.db.read_now(lambda tx: links.sources_of(tx, number)) == [(event, "")]
+    (left,) = vault.db.read_now(lambda tx: links.edges_at(tx, "file", "/a/other.py"))
+    assert left.from_id == "/a/restart.py"

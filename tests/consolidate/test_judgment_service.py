@@ -4,7 +4,7 @@ import pytest
 from memd.capture.redact import redact
 from memd.consolidate.judgments import REASON_CHARACTERS_MAX, JudgmentService, NewJudgment
 from memd.errors import BadRequest
-from memd.models import Kind, Space, Stance
+from memd.models import Authority, Kind, Space, Stance
 from memd.store import judgments
 
 
@@ -33,7 +33,7 @@ async def test_a_judgment_is_written_and_the_index_is_nudged_once(vault, judge, 
     assert (await judge.judge(ruling(pair))).hidden == (pair[0],)
     assert (await judge.judge(ruling(pair))).outcome == "unchanged"
     assert nudges == [1]
-    assert (await judge.undo(*pair)).shown == (pair[0],)
+    assert (await judge.undo(*pair, Authority.USER_HAND)).shown == (pair[0],)
     assert vault.live() == list(pair)
 
 

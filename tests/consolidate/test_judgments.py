@@ -13,7 +13,7 @@ from memd.consolidate.judgments import (
     explain_refusal,
 )
 from memd.errors import BadRequest, UnknownId
-from memd.models import EdgeType, Kind, Stance
+from memd.models import Authority, EdgeType, Kind, Stance
 from memd.store import judgments as store_judgments
 from memd.store import links, summaries
 from tests.factories import make_summary
@@ -33,7 +33,9 @@ def judge(vault, clock):
 def undo(vault, clock):
     def undo(one, other):
         clock.advance(s=1)
-        return vault.db.write_now(lambda tx: judgments.undo_judgment(tx, one, other, clock()))
+        return vault.db.write_now(
+            lambda tx: judgments.undo_judgment(tx, one, other, Authority.USER_HAND, clock())
+        )
 
     return undo
 
@@ -253,9 +255,9 @@ def test_what_a_user_undid_stays_undone_after_a_judgment_at_the_same_time(vault,
         links.supersede(
             tx, newer_id=new, older_id=old, rule="near-duplicate", cosine=1.0, guard="", at=now
         )
-        judgments.undo_judgment(tx, new, old, now)
+        judgments.undo_judgment(tx, new, old, Authority.USER_HAND, now)
         judgments.apply_judgment(tx, NewJudgment(new, old, Stance.COMPATIBLE, "", "user"), now)
-        judgments.undo_judgment(tx, new, old, now)
+        judgments.undo_judgment(tx, new, old, Authority.USER_HAND, now)
 
     vault.db.write_now(at_once)
     assert vault.live() == [old, new]
@@ -275,7 +277,7 @@ def test_two_of_one_project_may_be_anything_to_each_other():
 
 
 def test_a_pinned_memory_is_not_hidden_and_the_remedy_is_named():
-    pinned = make_summary(id=2, pinned_at=1)
+    pinned = make_summary(id=2, pinned_at=1, pinned_by=Authority.USER_HAND)
     for relation in HIDING_RELATIONS:
         said = explain_refusal(ONE, pinned, relation, GLOBAL)
         assert "unpin it first" in said

@@ -63,10 +63,13 @@ async def test_the_newest_value_of_a_topic_hides_the_other_whichever_side_it_is_
 ):
     newer = vault.put("dark", topic_key="ui.theme", at=9)
     older = vault.put("light", topic_key="ui.theme", at=5, project_id=other)
-    vault.put("a task", topic_key="ui.theme", at=3, project_id=other, kind=Kind.TASK)
+    task = vault.put("a task", topic_key="ui.theme", at=3, project_id=other, kind=Kind.TASK)
     vault.put("alone", topic_key="other.topic", at=3, project_id=other)
     done = await curator.merge("/a", "/b", dry_run=False)
-    assert done.replaced == (ReplacedMemory(newer, older, "ui.theme"),)
+    assert done.replaced == (
+        ReplacedMemory(newer, older, "ui.theme"),
+        ReplacedMemory(newer, task, "ui.theme"),
+    )
     (said,) = vault.supersessions(older)
     assert (said.newer_id, said.rule, said.cosine) == (newer, PROJECT_MERGE_RULE, None)
 
@@ -82,7 +85,7 @@ async def test_what_is_pinned_or_hidden_or_over_is_left_alone(vault, db, curator
     vault.put("live", topic_key="c", at=1, project_id=other)
     done = await curator.merge("/a", "/b", dry_run=False)
     assert done.replaced == ()
-    assert done.pinned == (ReplacedMemory(newer, pinned, "a"),)
+    assert done.kept == (ReplacedMemory(newer, pinned, "a"),)
     assert vault.supersessions(pinned) == []
     (edge,) = [e for e in vault.edges(pinned) if e.type is EdgeType.CONTRADICTS]
     assert (edge.from_id, edge.rule) == (str(newer), PROJECT_MERGE_RULE)

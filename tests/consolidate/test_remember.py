@@ -4,7 +4,7 @@ import pytest
 
 from memd.consolidate import judgments
 from memd.consolidate.remember import SAID_AGAIN_RULE, TOPIC_KEY_RULE, NewMemory, remember
-from memd.models import EdgeType, Kind, SessionRef, Stance
+from memd.models import Authority, EdgeType, Kind, SessionRef, Stance
 from memd.store import judgments as store_judgments
 from memd.store import ledger, links, projects, summaries
 
@@ -33,7 +33,7 @@ def test_the_same_again_strengthens_whatever_its_case_and_punctuation(vault, say
 def test_punctuation_that_means_something_makes_another_memory(say):
     first = say(text="keep x > 5", topic_key=None)
     other = say(text="keep x < 5", topic_key=None)
-    assert other.outcome == "created"
+    assert other.outcome == "superseded"
     assert other.id != first.id
     assert say(text="keep x < 5", topic_key=None).id == other.id
 
@@ -45,9 +45,14 @@ def test_a_new_value_of_a_topic_supersedes_the_old_one_at_once(vault, say, clock
     assert (one.newer_id, one.rule, one.cosine, one.at) == (new.id, TOPIC_KEY_RULE, None, clock())
 
 
-def test_a_topic_is_a_slot_of_one_kind_and_one_project(vault, say):
+def test_a_topic_is_a_slot_of_one_project_whatever_the_kind_and_the_case(vault, say):
     first = say()
-    assert say(text="Be vegan", kind=Kind.INSTRUCTION).superseded == ()
+    second = say(text="Be vegan", kind=Kind.INSTRUCTION)
+    assert second.superseded == (first.id,)
+    third = say(text="Be carnivorous", kind=Kind.NOTE, topic_key="USER.Diet")
+    assert third.superseded == (second.id,)
+    first = say()
+    assert first.superseded == (third.id,)
     assert say(text="Eats fish", project_key="/b").superseded == ()
     assert say(text="Eats fruit", project_key=None).superseded == ()
     assert vault.get(first.id).superseded_by is None
@@ -211,12 +216,15 @@ def test_a_repetition_is_trusted_more(vault, say):
 def test_a_repeated_memory_hides_what_was_judged_to_replace_it(vault, say, clock):
     old, new = say(topic_key=None), say(text="Eats fish on Fridays", topic_key=None)
     judge(vault, clock, new.id, "supersedes", old.id)
-    back = say(topic_key=None)
+    assert say(topic_key=None).outcome == "duplicate"  # an agent's word does not undo the user's
+    back = say(topic_key=None, source="user", authority=Authority.USER_HAND)
     assert (back.outcome, back.superseded) == ("revived", (new.id,))
+    assert vault.get(old.id).authority is Authority.USER_HAND
     assert vault.supersessions(new.id)[-1].rule == SAID_AGAIN_RULE
     assert vault.db.read_now(lambda tx: store_judgments.stance_between(tx, old.id, new.id)) is None
     again = say(text="Eats fish on Fridays", topic_key=None)
-    assert (again.outcome, again.superseded) == ("revived", (old.id,))
+    assert (again.outcome, again.superseded) == ("revived", ())
+    assert vault.live() == [old.id, new.id]
 
 
 def test_an_import_does_not_overrule_a_judgment(vault, say, clock):

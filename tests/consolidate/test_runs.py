@@ -1,8 +1,8 @@
 import pytest
 
+from memd.belief.compare import Agreement, Comparison, compare
+from memd.belief.decide import Decision
 from memd.consolidate import runs
-from memd.consolidate.compare import Agreement, Comparison, compare
-from memd.consolidate.decide import Decision
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE, UndoTarget, parse_undo_target
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance

@@ -29,7 +29,7 @@ def two(db):
 @pytest.mark.usefixtures("two")
 def test_the_oldest_of_memories_events_and_sessions_is_found(db):
     def oldest(*ids):
-        return db.read_now(lambda tx: erasure.oldest_time(tx, *ids))
+        return db.read_now(lambda tx: erasure.oldest_time(tx, *ids, {}))
 
     assert oldest([], [], []) is None
     assert oldest([], [2, 4], []) == 20
@@ -57,20 +57,14 @@ def test_memories_and_events_within_bounds(db, bounds, wanted):
     assert db.read_now(lambda tx: erasure.events_within(tx, meant)) == wanted
 
 
-@pytest.mark.parametrize(
-    ("words", "wanted"),
-    [
-        (("TEA", "10"), [1, 3]),
-        (("strasse",), [1, 2, 3, 4]),
-        (("mint", "20"), [2, 4]),
-        (("100%",), []),
-    ],
-)
 @pytest.mark.usefixtures("two")
-def test_a_memory_must_contain_every_word_in_any_case(db, words, wanted):
-    assert (
-        db.read_now(lambda tx: erasure.summaries_containing(tx, ErasureBounds(), words)) == wanted
-    )
+def test_the_text_of_a_row_is_given_only_if_it_passes_the_check(db):
+    def read(texts, check):
+        return db.read_now(lambda tx: [row.id for row in texts(tx, ErasureBounds(), check)])
+
+    assert read(erasure.summary_texts, lambda text: "10" in text) == [1, 3]
+    assert read(erasure.summary_texts, lambda _: False) == []
+    assert read(erasure.event_texts, lambda _: True) == [1, 2, 3, 4]
 
 
 @pytest.mark.usefixtures("two")
@@ -81,3 +75,21 @@ def test_sessions_are_meant_whole_only_without_a_time(db):
     assert read(project_id=1) == [1]
     assert read(session_id=2) == [2]
     assert read() == read(project_id=1, since=1) == []
+
+
+def test_what_happened_where_a_session_moved_goes_with_that_project(db, two):
+    (home, session), (other, _) = two
+
+    def move(tx):
+        for name, key in (("m", "/b"), ("n", "/once")):
+            event = make_new_event(at=15, session="/a", prompt=name, memd_project=key)
+            yield events.append_event(tx, event, session)[0]
+
+    moved, merged = db.write_now(lambda tx: list(move(tx)))
+    db.write_now(lambda tx: tx.execute("INSERT INTO aliases VALUES ('/once', ?, 1)", (other,)))
+
+    def within(project_id):
+        return db.read_now(lambda tx: erasure.events_within(tx, ErasureBounds(project_id)))
+
+    assert within(home) == [1, 2]
+    assert within(other) == [3, 4, moved, merged]

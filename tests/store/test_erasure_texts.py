@@ -97,7 +97,8 @@ def test_a_rewritten_summary_waits_to_be_indexed_and_compared_again(db):
     db.write_now(lambda tx: tx.execute("DELETE FROM changes"))
     db.write_now(lambda tx: tx.execute("UPDATE summaries SET consolidated = 1"))
     (row,) = db.read_now(lambda tx: erasure.read_texts(tx, table("summaries"), 0, 10))
-    db.write_now(lambda tx: erasure.write_texts(tx, table("summaries"), row, {"title": "Okapi"}))
+    new = {"title": "Okapi", "body": "it runs"}
+    db.write_now(lambda tx: erasure.write_texts(tx, table("summaries"), row, new))
     assert db.read_now(lambda tx: tx.execute("SELECT summary_id FROM changes").get) == row.id
     assert db.read_now(lambda tx: summaries.summary_counts(tx)["to_consolidate"]) == 1
     stems = {

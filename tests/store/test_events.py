@@ -163,14 +163,14 @@ def test_an_event_follows_the_prompt_of_its_turn_or_the_last_one_before_it(db, s
     db.write_now(fill)
 
     def own(turn):
-        return db.read_now(lambda tx: events.prompt_of_turn(tx, session, turn))
+        return db.read_now(lambda tx: events.prompts_of_turn(tx, session, turn))
 
     def before(turn, at):
         return db.read_now(lambda tx: events.prompt_before(tx, session, turn, at))
 
     assert not db.read_now(lambda tx: events.has_prompt(tx, session + 1))
     assert db.read_now(lambda tx: events.has_prompt(tx, session))
-    assert (own("t1"), own("t2"), own("t3")) == ("first", "second", None)
+    assert (own("t1"), own("t2"), own("t3")) == ([(10, "first")], [(20, "second")], [])
     assert before(None, 25) == "second"
     assert before(None, 5) is None
     assert before("t3", 25) is None  # that prompt is another turn's
@@ -187,7 +187,12 @@ def test_the_rest_of_a_turn_is_what_its_prompt_brought_about(db, session):
                 events.append_event(tx, event, session)
 
     db.write_now(fill)
-    assert db.read_now(lambda tx: events.turn_ids_except_prompt(tx, session, "t1")) == [3, 5]
+
+    def rest(*span):
+        return db.read_now(lambda tx: events.turn_ids_except_prompt(tx, session, "t1", *span))
+
+    assert rest(0, 2**62) == [3, 5]
+    assert rest(0, 0) == []
 
 
 def test_an_event_that_is_stored_under_a_former_key_is_the_same_event(db, session):

@@ -87,7 +87,9 @@ def test_supersessions_that_would_make_a_cycle_are_left_out(db, put):
 
 def test_a_pin_of_this_vault_is_this_vault_s(db, put):
     put(project(), session("s1"), summary("a", pinned_at=AT))
-    assert put(summary("a", pinned_at=None, title="later", updated_at=AT + 1)) == ["revised"]
+    later = {"pinned_at": None, "title": "later", "updated_at": AT + 1}
+    assert put(summary("a", **later)) == ["known"]  # said in a prompt, and pinned by hand here
+    assert put(summary("a", authority=5, **later)) == ["revised"]
     found = db.read_now(lambda tx: summaries.summary_by_uid(tx, "a"))
     assert (found.title, found.pinned_at) == ("later", AT)
 

@@ -9,7 +9,7 @@ import pytest
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
 from memd.index import check
 from memd.index.quantization import decode_vectors
-from memd.models import Space
+from memd.models import Authority, Space
 from memd.store import (
     events,
     fulltext,
@@ -261,6 +261,49 @@ async def test_a_vault_of_version_4_is_searched_as_before_and_forgets(version_4)
     assert hit.summary.id == 2
     version_4.write_now(lambda tx: fulltext.remove_passages(tx, 1))
     assert set(version_4.read_now(lambda tx: vectors.vectors_of(tx, MODEL.name, [1, 2]))) == {2}
+
+
+@pytest.fixture
+def version_5(tmp_path):
+    """A vault that version 5 wrote, with memories from every speaker, opened by this one."""
+    path = tmp_path / "v.db"
+    path.write_bytes((VAULTS / "version-5.vault").read_bytes())
+    assert path.read_bytes()[60:64] == (5).to_bytes(4, "big")
+    db = Database(str(path), 1)
+    yield db
+    db.close()
+
+
+def test_a_vault_of_version_5_gains_its_speakers(version_5):
+    db = version_5
+    declared = apsw.Connection(":memory:")
+    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
+    assert db.read_now(dump) == dump(declared)
+    ids = db.read_now(
+        lambda tx: [row[0] for row in tx.execute("SELECT id FROM summaries").fetchall()]
+    )
+    found = db.read_now(lambda tx: summaries.summaries_by_ids(tx, ids)).values()
+    assert {one.title: one.authority for one in found} == {
+        "Sessions live in SQLite": Authority.AGENT_TEXT,
+        "Sessions live in Redis": Authority.AGENT_TEXT,
+        "remembered by the user": Authority.USER_HAND,
+        "remembered by an agent": Authority.AGENT_CALL,
+        "decided by the user": Authority.USER_PROMPT,
+        "decided by both": Authority.USER_PROMPT,
+        "decided by the agent": Authority.AGENT_TEXT,
+        "a rule": Authority.USER_PROMPT,
+        "a failure": Authority.TOOL_OUTPUT,
+        "a compaction": Authority.AGENT_TEXT,
+        "a note": Authority.USER_PROMPT,
+        "auto memory": Authority.AGENT_CALL,
+        "a graph": Authority.AGENT_CALL,
+        "an observation": Authority.AGENT_TEXT,
+    }
+    assert {one.title: one.pinned_by for one in found if one.pinned_at or one.pinned_by} == {
+        "Sessions live in Redis": Authority.USER_HAND
+    }
+    topics = {one.topic_key for one in found if one.topic_key}
+    assert topics == {"remembered.by.the.user", "remembered.by.an.agent"}
 
 
 def test_every_passage_is_packed_and_says_what_it_said():

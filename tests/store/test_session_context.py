@@ -64,7 +64,7 @@ def test_a_candidate_has_what_its_rank_depends_on(db, remember):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("rule", ["same-command", "same-tool", "stated-fix"])
+@pytest.mark.parametrize("rule", ["same-command", "wider-command", "same-tool", "suppressed"])
 def test_a_failure_that_passed_in_its_turn_is_not_open(db, remember, rule):
     remember(kind=Kind.FAILURE, rule=rule)
     assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == []

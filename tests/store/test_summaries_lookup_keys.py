@@ -1,4 +1,4 @@
-"""Cues: a rule is found by its title, a decision by any word that it shares."""
+"""Cues: a statement is found by the words that it shares."""
 
 import pytest
 
@@ -26,23 +26,28 @@ def sharing(db, *words, kind=Kind.DECISION, limit=9):
     return db.write_now(lambda tx: summaries.ids_sharing_keys(tx, 1, kind, words, limit=limit))
 
 
-def titled(db, title, kind=Kind.INSTRUCTION):
-    return db.write_now(lambda tx: summaries.ids_with_title(tx, 1, kind, title))
+def most(db, *words, kinds=(Kind.INSTRUCTION,), limit=9):
+    return db.write_now(
+        lambda tx: summaries.ids_sharing_most_keys(tx, 1, kinds, words, limit=limit)
+    )
 
 
-def test_a_rule_is_found_by_its_title_in_any_formatting(db, put):
-    number = put("Always run make", kind=Kind.INSTRUCTION)
+def test_a_rule_is_found_by_most_of_its_words(db, put):
+    one = put("Always run make", kind=Kind.INSTRUCTION, at=AT)
+    other = put("Always run make twice", kind=Kind.INSTRUCTION, at=AT + 1)
     put("Always run make", kind=Kind.INSTRUCTION, project="/other")
-    put("Always run make", kind=Kind.PREFERENCE)
-    assert titled(db, "always  run MAKE!") == [number]
-    assert titled(db, "Always run tests") == []
-    assert sharing(db, "make", kind=Kind.INSTRUCTION) == []
+    preference = put("Run make", kind=Kind.PREFERENCE)
+    assert most(db, "alway", "make", "twice") == [other, one]
+    assert most(db, "alway", "make") == [other, one]
+    assert most(db, "alway", "make", limit=1) == [other]
+    assert most(db, "make", kinds=(Kind.PREFERENCE, Kind.FACT)) == [preference]
+    assert most(db) == []
 
 
 def test_a_decision_is_found_by_the_stems_of_its_title_and_of_what_it_quotes(db, put):
     older = put("We keep sessions in SQLite", at=AT)
     newer = put("Moved", "“Sessions go to Redis for sqlite_store”", at=AT + 1)
-    put("Tabs", "Sessions are named here, but nobody is quoted.")
+    put("Tabs", "“Tabs”\nSessions are named here, but not quoted.")
     assert sharing(db, "session") == [newer, older]
     assert sharing(db, "redi") == [newer]
     assert sharing(db, "session", limit=1) == [newer]
@@ -64,8 +69,8 @@ def test_lookup_keys_follow_a_revision_and_are_deleted_with_their_memory(db, put
     assert put("Caches in Redis", uid="u") == number
     assert sharing(db, "session") == []
     assert sharing(db, "cach") == [number]
-    put("No decision any more", kind=Kind.NOTE, uid="u")
-    assert sharing(db, "decis", kind=Kind.NOTE) == []
+    put("No decision any more", kind=Kind.CHANGE, uid="u")
+    assert sharing(db, "decis", kind=Kind.CHANGE) == []
     put("Caches in Redis", uid="u")
     db.write_now(lambda tx: summaries.delete_summary(tx, number))
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM cues").get) == 0
@@ -76,7 +81,7 @@ def test_the_memories_of_an_older_vault_get_their_lookup_keys_on_first_use(db, p
 
     def forget_all(tx):
         tx.execute("DELETE FROM cues")
-        tx.execute("DELETE FROM meta WHERE key = 'cues'")
+        tx.execute("DELETE FROM meta WHERE key = ?", (summaries.KEYS_BUILT_NOTE,))
 
     db.write_now(forget_all)
     assert sharing(db, "session") == [number]

@@ -56,8 +56,8 @@ def test_changed_missing_and_doubled_lines_are_refused():
 
 
 def test_a_newer_format_is_refused_with_the_version_of_memd_that_wrote_it():
-    message = refusal(changed(lines([]), 0, format=2, memd="9.1"))
-    assert "a newer memd (9.1) wrote it in format 2" in message
+    message = refusal(changed(lines([]), 0, format=3, memd="9.1"))
+    assert "a newer memd (9.1) wrote it in format 3" in message
     assert "update memd" in message
 
 

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memd.text import STOP_WORDS, one_line, stem
+from memd.text import STOP_WORDS, one_line, stem, words
 
 
 class TokenType(enum.StrEnum):
@@ -55,9 +55,14 @@ class Claims:
 
     sentences: tuple[Sentence, ...]
     quoted: frozenset[str]
-    """The parts in backticks, in lower case."""
+    """The parts in backticks."""
     flat_text: str
     """The whole text in lower case, on one line, without backticks: quotes are looked up in it."""
+
+    @property
+    def quoted_folded(self) -> frozenset[str]:
+        """The parts in backticks, in lower case."""
+        return frozenset(quote.casefold() for quote in self.quoted)
 
     @property
     def clauses(self) -> Iterator[Clause]:
@@ -75,8 +80,11 @@ class Claims:
 def parse_claims(text: str) -> Claims:
     """Parse a text; time stamps of log lines are dropped."""
     text = unicodedata.normalize("NFC", text)
-    quoted = frozenset(_flatten_text(quote) for quote in _QUOTED.findall(text))
-    bare = _PERFECT.sub(r"\1have", _NO_LONGER.sub("not", text.replace("`", " ")))
+    quoted = frozenset(" ".join(quote.split()) for quote in _QUOTED.findall(text))
+    text = _MARKUP.sub(r"\g<inner>", text)
+    bare = _PERFECT.sub(
+        r"\1have", _NO_LONGER.sub("not", _QUOTED.sub(r" \1", text).replace("`", " "))
+    )
     return Claims(tuple(_split_sentences(bare)), quoted - {""}, _flatten_text(bare))
 
 
@@ -86,10 +94,26 @@ def word_key(word: str) -> str:
     return token.key if token else ""
 
 
+def statement_text(title: str, body: str) -> str:
+    """What a memory states, whole: the words that it quotes of its first speaker, else title and body.
+
+    The title of a captured memory is only a part of its statement, and what another speaker makes of it
+    is not its speaker's word. What announces a statement (`Decision:`, `remember that`) is left out.
+    """
+    quotes = _STATEMENT.findall(body) if _STATEMENT.match(body) else []
+    if not quotes:
+        return _ANNOUNCEMENT.sub("", join_title(title, body))
+    speaker = quotes[0][0]
+    return "\n".join(_ANNOUNCEMENT.sub("", said) for who, said in quotes if who == speaker)
+
+
 def join_title(title: str, body: str) -> str:
-    """The text of a memory; a title that only repeats the beginning of the body is left out."""
+    """The text of a memory; a title that only repeats words of the body is left out."""
     begins = one_line(body, len(body)).casefold()
-    return body if begins.startswith(title.rstrip("…").casefold().strip()) else f"{title}\n{body}"
+    is_repeated = begins.startswith(title.rstrip("…").casefold().strip()) or (
+        title.isascii() and set(words(title.lower())) <= set(words(body.lower()))
+    )
+    return body if is_repeated else f"{title}\n{body}"
 
 
 def _split_words(words: str) -> frozenset[str]:
@@ -104,7 +128,8 @@ _UNITS = {
         "min": "min mins minute minutes", "h": "h hr hrs hour hours", "d": "d day days",
         "week": "week weeks", "month": "month months", "year": "year years yr yrs",
         "m": "m", "M": "M", "k": "k K", "x": "x", "%": "% percent", "px": "px", "B": "B byte bytes",
-        "kB": "kB KB kb", "KiB": "KiB", "MB": "MB mb megabyte megabytes", "MiB": "MiB",
+        "kB": "kB KB kb", "KiB": "KiB", "Mbit": "Mb Mbit", "Gbit": "Gb Gbit",
+        "MB": "MB mb megabyte megabytes", "MiB": "MiB",
         "GB": "GB gb gigabyte gigabytes", "GiB": "GiB", "TB": "TB tb", "Hz": "Hz", "GHz": "GHz",
     }.items()
     for unit in units.split()
@@ -156,15 +181,20 @@ _FILE_ENDINGS = _split_words(
     rs go java kt c h cc cpp hpp cs rb php lua pl ex swift xml csv db sqlite lock log env service"""
 )
 _ABBREVIATIONS = frozenset({"e.g", "i.e"})
-_SIGN_CATEGORIES = frozenset({"So", "Sc", "Mn", "Mc", "Me"})
+_SIGN_CATEGORIES = frozenset({"So", "Sc", "Sm", "Mn", "Mc", "Me"})
 """Unicode categories of symbols and combining marks."""
+_SIGNS = frozenset("!?@#$%&*+/\\|^~=<>")
+"""ASCII characters that mean something wherever they do not end a sentence."""
 _COMPARISONS = {"≤": "<=", "≥": ">=", "≠": "!="}
 _CONTRACTIONS = frozenset({"s", "re", "ve", "ll", "m", "d"})
 
 _NAME_TYPES = {
     "date": TokenType.DATE, "ratio": TokenType.NUMBER, "version": TokenType.VERSION, "path": TokenType.PATH,
     "slashed": TokenType.PATH, "flag": TokenType.IDENTIFIER, "mail": TokenType.IDENTIFIER, "language": TokenType.IDENTIFIER,
+    "escape": TokenType.IDENTIFIER, "letter": TokenType.IDENTIFIER, "compound": TokenType.IDENTIFIER,
 }  # fmt: skip
+
+_NAMES_OF_ANY_CASE = frozenset({"date", "version", "mail", "language"})
 
 _MONTHS = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _SEGMENT = r"(?:[\w@+-]|\.(?=[\w/])){1,255}"
@@ -185,25 +215,52 @@ _TOKEN = re.compile(
     |(?P<ratio>(?<![\w/.])\d+/\d+(?![\w/]))
     |(?P<mail>(?<![\w.+-])[\w.+-]{{1,64}}@[\w-]+(?:\.[\w-]+)+)
     |(?P<slashed>(?<![\w@+-])(?:~|\.{{1,2}})?/?{_SEGMENT}(?:/{_SEGMENT})+/?|(?<![\w.])~?/{_SEGMENT}/?)
+    |(?P<compound>(?<![\w-])(?=[a-z-]{{1,80}}\d)[a-z]\w*(?:-\w+){{2,}}(?![\w-]))
     |(?P<version>(?<![\w.])(?:[vV]\d+(?:\.\d+)*|\d+(?:\.\d+){{2,}})(?:[-+][A-Za-z][\w.]*\w)?(?!\w))
     |(?P<number>(?P<value>(?:(?<![\w.)\]])[-+−])?(?<![\w.])\d+(?:[,_]\d{{3}})*(?:\.\d+)?(?:[eE][+-]?\d+)?)
         (?:[\s-]?(?P<unit>(?i:{"|".join(sorted(map(re.escape, _UNITS), key=len, reverse=True))}))(?!\w)|(?!\w)))
     |(?P<language>(?<!\w)(?:[A-Za-z]\+\+|[CFcf]\#)(?!\w))
     |(?P<dotted>(?<![\w.-])\.?[A-Za-z_$][\w$-]*(?:\.[A-Za-z_$][\w$-]*)+(?:\(\))?|(?<![\w.])\.[A-Za-z][\w-]*)
+    |(?P<letter>\b[aiAI](?=[ ][-+*/%=<>]))
     |(?P<word>\w+(?:['’]\w+)*)
+    |(?P<escape>\\\w)
     |(?P<arrow>->|=>|→|⇒)
-    |(?P<comparison>(?<!\w)(?<!^)(?:<=|>=|!=|==|≤|≥|≠|&&|\|\||<|>))
-    |(?P<end>[.!?…]+(?=[\s"')\]*_]|$)|\n(?![ \t]*[a-z]))
+    |(?P<sign>[≤≥≠]
+        |!!(?=\s+[a-z])|(?<=\s)!(?=\s+[a-z])
+        |(?<=\s)[,;:|"'](?=\s*[.!?]?$)|(?<=\s)[,|"'](?=\s)
+        |(?<=\s\w\s)-(?=\s\w\b)|(?<=^\w\s)-(?=\s\w\b)|(?<=\d\s)-(?=\s\d)|(?<=UTC|GMT)-(?=\d))
+    |(?P<end>[.!?…]+(?=[\s"')\]]|$)|\n(?![ \t]*[a-z]))
+    |(?P<operator>(?!--+(?!\w))[-+*/%&|^~<>=!?:@#$]{{2,}})
     |(?P<break>[,;:()\[\]{{}}—–•]|(?<=\s)-(?=\s))
     |(?P<other>\S)
     """,
     re.VERBOSE | re.MULTILINE,
 )  # fmt: skip
+_MARKUP = re.compile(
+    r"^[ \t]*(?:#{1,6}[ \t]|>[ \t]|[-*+][ \t](?!\S*$))[ \t]*|[\ufe0e\ufe0f]"
+    r"|(?<![^\s(\[\"'“])(?P<emphasis>\*{1,3}|__|~~)(?=\S)(?P<inner>[^*~\n]{1,300})(?<=\S)(?P=emphasis)(?!\w)",
+    re.MULTILINE,
+)
+"""Headings, quotation marks and bullets at the start of a line, emphasis, and variants of emoji."""
+_STATEMENT = re.compile(r"^([\w -]{1,100}): “(.+?)(?:”$|…$|\Z)", re.MULTILINE)
+"""Who said something in a captured memory, and what."""
+_ANNOUNCEMENT = re.compile(
+    r"^(?:(?:ok|okay|so|please|and|also|well)[\s,]+){0,3}(?:(?:the |our |my )?(?:decision|agreed)(?: is| was)?\s*[:–—-]"  # dashes as people type them
+    r"|(?:we|i)(?:'ve| have)? (?:now )?(?:decided|agreed)(?: on)? (?:to|that)?"
+    r"|(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget)(?: that\b|\s*:)"
+    r"|from now on\b|in (?:the )?future\b|going forward\b|fyi\b|for your information\b|for the record\b"
+    r"|just so you know\b|heads[- ]up\b)[\s,:–—-]*",
+    re.IGNORECASE,
+)
+"""What says that a statement follows."""
 _QUOTED = re.compile(r"`([^`\n]{1,200})`")
 _PERFECT = re.compile(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
 """`should have used` is not `should use`."""
 _NO_LONGER = re.compile(r"\b(?:no longer|not any ?more|can not)\b", re.IGNORECASE)
 _MIXED_CASE = re.compile(r"[a-z][A-Z]|[_\d]")
+_CASE_MATTERS = re.compile(r"[a-z][A-Z]|_")
+_PLAIN_PAIR = re.compile(r"[A-Z]?[a-z]+/[A-Z]?[a-z]+")
+"""`Client/server`: two words rather than a path."""
 _ACRONYM = re.compile(r"[A-Z]{2}[a-z]")
 _KNOWN_WORDS = {
     **{word: (_PERSONS.get(word, word), TokenType.STOP) for word in STOP_WORDS},
@@ -251,11 +308,11 @@ def _make_token(match: re.Match[str], group: str, *, is_first: bool) -> Token | 
         return _make_number(match.group("value"), match.group("unit"), raw)
     if group == "dotted":
         return _make_dotted(raw)
-    return _make_name(raw, group) if group in _NAME_TYPES else _make_sign(raw, group)
+    return _make_name(raw, group) if group in _NAME_TYPES else _make_sign(match, group)
 
 
 def _make_word(raw: str, *, is_first: bool) -> Token | None:
-    folded = raw.replace("’", "'").casefold()
+    folded = raw.replace("’", "'").lower()
     head, _, tail = folded.rpartition("'")
     if folded in _NEGATIONS or (tail == "t" and head.endswith("n")):
         return Token("not", raw, TokenType.NEGATION)
@@ -270,7 +327,8 @@ def _make_word(raw: str, *, is_first: bool) -> Token | None:
 
 def _classify_content_word(folded: str, raw: str) -> tuple[str, TokenType]:
     if _MIXED_CASE.search(raw):
-        return folded, TokenType.IDENTIFIER
+        # `userId` and `userID` are two names; `SHA256` and `sha256` are one.
+        return (raw if _CASE_MATTERS.search(raw) else folded), TokenType.IDENTIFIER
     if _ACRONYM.search(raw):
         return folded, TokenType.WORD
     stemmed = stem(folded)
@@ -285,36 +343,43 @@ def _make_number(value: str, unit: str | None, raw: str) -> Token:
 
 
 def _make_dotted(raw: str) -> Token | None:
-    key = raw.casefold().removesuffix("()")
-    if key in _ABBREVIATIONS:
+    key = raw.removesuffix("()")
+    if key.lower() in _ABBREVIATIONS:
         return None
-    is_file = key.startswith(".") or key.rsplit(".", 1)[-1] in _FILE_ENDINGS
+    is_file = key.startswith(".") or key.rsplit(".", 1)[-1].lower() in _FILE_ENDINGS
     return Token(key, raw, TokenType.PATH if is_file else TokenType.IDENTIFIER)
 
 
 def _make_name(raw: str, group: str) -> Token:
-    key = raw.casefold()
+    type_ = _NAME_TYPES[group]
+    key = raw.lower() if group in _NAMES_OF_ANY_CASE or _PLAIN_PAIR.fullmatch(raw) else raw
     if group == "version":
         key = key.lstrip("v")
-    elif _NAME_TYPES[group] is TokenType.PATH:
-        key = key.rstrip("/")
-    elif group == "flag" and len(raw) == 2:  # noqa: PLR2004  # a dash and a letter
-        # `-v` and `-V` are two flags; `--Force` and `--force` hardly ever.
-        key = raw
-    return Token(key, raw, _NAME_TYPES[group])
+    elif type_ is TokenType.PATH:
+        key = key.rstrip("/") or raw
+    return Token(key, raw, type_)
 
 
-def _make_sign(raw: str, group: str) -> Token | None:
+def _make_sign(match: re.Match[str], group: str) -> Token | None:
+    raw = match.group()
     if group == "arrow":
         return Token("to", raw, TokenType.MARK)
     if group == "end" and "?" in raw:
         return Token("?", "?", TokenType.QUALIFIER)
     key = None
-    if group == "comparison":
+    if group in {"sign", "operator"}:
         key = _COMPARISONS.get(raw, raw)
     elif group == "box":
-        key = raw.casefold()
-    # `^4.17`, `x = y`; ticks, crosses and currencies; the vowel signs that \w leaves out in some scripts.
-    elif group == "other" and (raw in "^~=" or unicodedata.category(raw) in _SIGN_CATEGORIES):
+        key = raw.lower()
+    elif group == "other" and _is_meaningful(match):
         key = raw
     return Token(key, raw, TokenType.SYMBOL) if key else None
+
+
+def _is_meaningful(match: re.Match[str]) -> bool:
+    r"""`^4.17`, `x = y`; ticks, crosses and currencies; the vowel signs that \w leaves out in some scripts."""
+    raw, text = match.group(), match.string
+    if raw == "#":
+        # `issue #12` is `issue 12`, but `#general` is no word.
+        return not text[match.end() : match.end() + 1].isdigit()
+    return raw in _SIGNS or unicodedata.category(raw) in _SIGN_CATEGORIES

@@ -2,9 +2,9 @@ import dataclasses
 
 import pytest
 
-from memd.consolidate.claims import join_title
-from memd.consolidate.decide import MAY_HIDE, CandidatePair, count_refusals, decide
-from memd.models import EdgeType, Kind, Summary, Tier
+from memd.belief.claims import join_title
+from memd.belief.decide import MAY_HIDE, CandidatePair, count_refusals, decide
+from memd.models import Authority, EdgeType, Kind, Summary, Tier
 
 OLD = Summary(
     id=1, uid="u", project_id=1, session_id=1, kind=Kind.DECISION, tier=Tier.CAPTURED, source="claude-code",
@@ -45,8 +45,30 @@ def test_the_one_that_happened_later_is_the_newer_whatever_its_id():
     "body",
     ["We cache user profiles for 60 seconds", "We do not cache user profiles for 30 seconds"],
 )
-def test_two_claims_that_cannot_both_hold_contradict(body):
+def test_another_value_of_the_same_thing_supersedes_the_older_one(body):
     decision = decide_pair(new(body=body))
+    assert (decision.pair, decision.type) == ((2, 1), SUPERSEDES)
+    assert "changed from" in decision.reason
+
+
+@pytest.mark.parametrize(
+    "older",
+    [
+        {"pinned_at": 1},
+        {"topic_key": "cache"},
+        {"authority": Authority.USER_HAND},
+        {"pinned_by": Authority.USER_HAND},
+    ],
+)
+def test_a_changed_value_contradicts_what_it_may_not_replace(older):
+    newer = new(body="We cache user profiles for 60 seconds")
+    assert decide_type(newer, old(**older)) is EdgeType.CONTRADICTS
+    assert decide_type(dataclasses.replace(newer, expires_at=200)) is EdgeType.CONTRADICTS
+
+
+def test_two_claims_that_cannot_both_hold_contradict():
+    newer = new(body="We cache user profiles for 60 seconds in the gateway")
+    decision = decide_pair(newer, old(body="In the gateway we cache user profiles for 30 seconds"))
     assert (decision.pair, decision.type) == ((2, 1), EdgeType.CONTRADICTS)
 
 
@@ -105,15 +127,16 @@ def test_of_several_copies_each_is_hidden_once_by_the_newest():
 
 
 def test_refusals_are_counted_by_aspect():
-    other = new(body="We cache user profiles for 60 seconds")
-    pairs = [CandidatePair(OLD, other, 0.96), CandidatePair(other, new(3), 0.99)]
+    other = new(body="We cache user profiles for 60 seconds", kind=Kind.CHANGE)
+    first, third = old(kind=Kind.CHANGE), new(3, kind=Kind.CHANGE)
+    pairs = [CandidatePair(first, other, 0.96), CandidatePair(other, third, 0.99)]
     assert count_refusals(decide(pairs)) == {"number": 2}
 
 
 def test_two_texts_of_one_form_are_decided_without_a_cosine():
     assert decide_pair(new(), cosine=None).type is SUPERSEDES
     decision = decide_pair(new(body="We do not cache user profiles for 30 seconds"), cosine=None)
-    assert (decision.type, decision.cosine) == (EdgeType.CONTRADICTS, None)
+    assert (decision.type, decision.cosine) == (SUPERSEDES, None)
 
 
 def test_the_same_words_in_another_relation_do_not_make_two_memories_similar():

@@ -9,11 +9,12 @@ and whole sentences that only one text has may differ; such sentences are report
 
 import enum
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from memd.consolidate.claims import (
+from memd.belief.claims import (
     CLAUSE_BREAKS,
     Claims,
     Clause,
@@ -41,6 +42,8 @@ _EXACT_TYPES = (
     TokenType.NUMBER, TokenType.VERSION, TokenType.DATE, TokenType.PATH, TokenType.IDENTIFIER,
     TokenType.SYMBOL, TokenType.QUALIFIER,
 )  # fmt: skip
+EXACT_ASPECTS = frozenset(type_.value for type_ in _EXACT_TYPES) - {"qualifier"}
+"""Aspects of values: numbers, versions, dates, paths, names and signs."""
 _OPPOSITES = """enable/disable add/remove add/delete add/drop pass/fail success/failure
 succeed/fail allow/deny allow/forbid allow/block accept/reject start/stop open/close open/closed
 increase/decrease raise/lower up/down on/off in/out before/after over/under above/below with/without
@@ -113,6 +116,11 @@ class Comparison:
     def agrees(self) -> bool:
         """Whether both state the same, as far as both mention it."""
         return self.agreement is not Agreement.DIFFERS
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether both state the same, and neither says more."""
+        return self.agrees and not self.lost and not self.gained
 
     @property
     def aspects(self) -> tuple[str, ...]:
@@ -197,9 +205,18 @@ def _find_antonyms(older: Claims, newer: Claims) -> Iterator[Difference]:
 
 
 def _find_exact(older: Claims, newer: Claims) -> Iterator[Difference]:
-    """Numbers, names and the like that only one text has."""
+    """Numbers, names and the like that only one text has, or has more often."""
     for type_ in _EXACT_TYPES:
         yield from _diff_keys(type_.value, _texts_by_key(older, type_), _texts_by_key(newer, type_))
+    ours, theirs = (
+        Counter(t.key for t in claims.tokens if t.type is TokenType.SYMBOL)
+        for claims in (older, newer)
+    )
+    if ours.keys() == theirs.keys() and ours != theirs:
+        more, less = ours - theirs, theirs - ours
+        yield Difference(
+            TokenType.SYMBOL.value, _join_texts(more.elements()), _join_texts(less.elements())
+        )
 
 
 def _find_negations(older: Claims, newer: Claims) -> Iterator[Difference]:
@@ -266,10 +283,18 @@ def _find_quotes(older: Claims, newer: Claims) -> Iterator[Difference]:
         if older.quoted != newer.quoted:
             yield Difference("identifier", "", "other quotes")
         return
-    was = [quote for quote in sorted(older.quoted) if not _has_word(newer.flat_text, quote)]
-    now = [quote for quote in sorted(newer.quoted) if not _has_word(older.flat_text, quote)]
+    was = [quote for quote in sorted(older.quoted) if not _has_quote(newer, quote)]
+    now = [quote for quote in sorted(newer.quoted) if not _has_quote(older, quote)]
     if was or now:
         yield Difference("identifier", _join_texts(was), _join_texts(now))
+
+
+def _has_quote(claims: Claims, quote: str) -> bool:
+    """Whether a text quotes this too, or says it without quoting it in another case."""
+    if quote in claims.quoted:
+        return True
+    folded = quote.casefold()
+    return folded not in claims.quoted_folded and _has_word(claims.flat_text, folded)
 
 
 def _has_word(text: str, word: str) -> bool:

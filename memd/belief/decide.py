@@ -1,7 +1,7 @@
 """Decide for two similar memories: the newer supersedes the older, or an edge relates them.
 
 A cosine makes a candidate pair, never a decision. The newer supersedes the older only if the texts
-agree and every rule below permits it. Else both stay and get an edge: `contradicts` if they cannot
+agree, or it gives the same thing another value, and every rule below permits it. Else both stay and get an edge: `contradicts` if they cannot
 both hold, `similar_to` otherwise. Pairs of two projects or of one episode are left alone.
 
 A supersession must never make a memory harder to find, so the newer one must be found wherever the
@@ -12,12 +12,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from memd.consolidate.claims import Claims, join_title, parse_claims
-from memd.consolidate.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
+from memd.belief.authority import find_objection
+from memd.belief.changes import ValueChange, find_value_change
+from memd.belief.claims import Claims, parse_claims, statement_text
+from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
 from memd.models import EdgeType, Kind, Summary, Tier
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
 """Kinds that state how things are or shall be, so that two of them can contradict each other."""
+VALUE_KINDS = CLAIM_KINDS | {Kind.NOTE}
+"""Kinds whose values can change: a note is a claim without a kind."""
 MAY_HIDE: Mapping[Kind, frozenset[Kind]] = {
     kind: frozenset({kind}) | ({Kind.NOTE} if kind in CLAIM_KINDS | {Kind.DISCOVERY} else set())
     for kind in Kind
@@ -36,6 +40,8 @@ _SAME_SUBJECT_OVERLAP_MIN = 0.7
 """Share of content words from which two texts that differ in a value have the same subject."""
 _SAME_WORDS_OVERLAP_MIN = 0.9
 """The same for a word that only one text has, such as `not`: from here it denies what both state."""
+_OUTRANKED = "speaker"
+"""The aspect of a newer memory whose speaker may not replace the older one."""
 _TIER_RANKS = {tier: rank for rank, tier in enumerate(Tier)}
 _NEVER_MS = 2**63
 _SHOWN_FILES_MAX = 3
@@ -63,6 +69,13 @@ class Decision:
     cosine: float | None
     comparison: Comparison
     space: str = ""
+    change: ValueChange | None = None
+    """The value that the newer one changes, if that is why it supersedes or contradicts."""
+
+    @property
+    def reason(self) -> str:
+        """The decision's grounds in words."""
+        return str(self.change) if self.change else self.comparison.reason
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -74,7 +87,7 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
     """Decide about each pair, the newest first; each decision takes about a millisecond.
 
     An older memory is superseded at most once, by the newest memory that may. Newer is what happened
-    later, by (time, id).
+    later, by (time, id); but what a lesser voice repeats is hidden by what it repeats.
     """
     parsed: dict[int, Claims] = {}
     superseded: set[int] = set()
@@ -82,12 +95,22 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
         if older.id in superseded:
             continue
         comparison = _compare_memories(newer, older, parsed)
-        type_ = _edge_type(newer, older, comparison)
+        change = _find_change(newer, older, parsed)
+        if change is None and _OUTRANKED in comparison.aspects:
+            # A copy in a lesser voice is hidden by what it repeats.
+            reverse = _compare_memories(older, newer, parsed)
+            if reverse.agrees and newer.id not in superseded:
+                newer, older, comparison = older, newer, reverse  # noqa: PLW2901  # the pair, turned
+        type_ = (
+            _change_type(newer, older, change) if change else _edge_type(newer, older, comparison)
+        )
         if type_ is EdgeType.SUPERSEDES:
             superseded.add(older.id)
         # The same words in another relation do not make two memories similar.
         if pair.cosine is not None or type_ is not EdgeType.SIMILAR_TO:
-            yield Decision(newer.id, older.id, type_, pair.cosine, comparison, pair.space)
+            yield Decision(
+                newer.id, older.id, type_, pair.cosine, comparison, pair.space, change
+            )  # fmt: skip
 
 
 def count_refusals(decisions: Iterable[Decision]) -> dict[str, int]:
@@ -134,7 +157,7 @@ def _compare_memories(newer: Summary, older: Summary, parsed: dict[int, Claims])
     """The comparison of the texts, with the objections of the rules below."""
     for summary in (newer, older):
         if summary.id not in parsed:
-            parsed[summary.id] = parse_claims(join_title(summary.title, summary.body))
+            parsed[summary.id] = parse_claims(statement_text(summary.title, summary.body))
     comparison = compare_claims(parsed[older.id], parsed[newer.id])
     objections = _find_objections(newer, older, comparison)
     if not objections:
@@ -150,6 +173,8 @@ def _find_objections(
     files = sorted(set(older.files) - set(newer.files))[:_SHOWN_FILES_MAX]
     checks = (
         (older.pinned_at is not None, Difference("pinned", "", f"#{older.id}")),
+        (newer.authority < older.standing,
+         Difference(_OUTRANKED, older.standing.description, newer.authority.description)),
         (older.kind not in MAY_HIDE[newer.kind], Difference("kind", older.kind.value, newer.kind.value)),
         (older.topic_key not in {None, newer.topic_key},
          Difference("topic", older.topic_key or "", newer.topic_key or "")),
@@ -161,6 +186,27 @@ def _find_objections(
         (bool(comparison.lost), Difference("detail", "", "the older one says more")),
     )  # fmt: skip
     return tuple(difference for applies, difference in checks if applies)
+
+
+def _find_change(
+    newer: Summary, older: Summary, parsed: Mapping[int, Claims]
+) -> ValueChange | None:
+    """The value that the newer statement changes, if both state how things are."""
+    if not {newer.kind, older.kind} <= VALUE_KINDS:
+        return None
+    return find_value_change(parsed[older.id], parsed[newer.id])
+
+
+def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:
+    """Supersedes, unless something else forbids it: a changed value keeps both from holding."""
+    may_hide = (
+        change.is_whole
+        and find_objection(newer.authority, older) is None
+        and (older.pinned_at is None or newer.authority > older.standing)
+        and older.topic_key in {None, newer.topic_key}
+        and (newer.expires_at or _NEVER_MS) >= (older.expires_at or _NEVER_MS)
+    )
+    return EdgeType.SUPERSEDES if may_hide else EdgeType.CONTRADICTS
 
 
 def _edge_type(newer: Summary, older: Summary, comparison: Comparison) -> EdgeType:

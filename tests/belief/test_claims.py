@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.consolidate.claims import TokenType, parse_claims, word_key
+from memd.belief.claims import TokenType, parse_claims, word_key
 
 
 def tokens(text, type_):
@@ -35,8 +35,8 @@ def test_a_number_carries_its_unit_however_it_is_written(text, keys):
         ("edit main.py and .env", TokenType.PATH, ["main.py", ".env"]),
         ("all *.ts files", TokenType.PATH, ["*.ts"]),
         ("call os.path.join()", TokenType.IDENTIFIER, ["os.path.join"]),
-        ("getUserById and decode_token", TokenType.IDENTIFIER, ["getuserbyid", "decode_token"]),
-        ("run it with -v, -V or --Force", TokenType.IDENTIFIER, ["-v", "-V", "--force"]),
+        ("getUserById and decode_token", TokenType.IDENTIFIER, ["getUserById", "decode_token"]),
+        ("run it with -v, -V or --Force", TokenType.IDENTIFIER, ["-v", "-V", "--Force"]),
         ("commit 3f2a9c1", TokenType.IDENTIFIER, ["3f2a9c1"]),
         ("in C++ or C#", TokenType.IDENTIFIER, ["c++", "c#"]),
         ("needs v1.2 or 1.2.3-rc1", TokenType.VERSION, ["1.2", "1.2.3-rc1"]),

@@ -2,8 +2,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from memd.consolidate.claims import parse_claims
-from memd.consolidate.compare import Agreement, compare, is_phrase_moved, is_reordered
+from memd.belief.claims import parse_claims
+from memd.belief.compare import Agreement, compare, is_phrase_moved, is_reordered
+from tests.belief.value_pairs import DIFFERENT_VALUES, LITERALS, SAME_STATEMENTS
 
 DIFFERENT = [
     (
@@ -234,3 +235,49 @@ def test_the_order_of_a_sequence_matters():
     one = parse_claims("Build the docs, then deploy the site")
     assert is_reordered(one, parse_claims("Deploy the site, then build the docs"))
     assert not is_reordered(one, parse_claims("Build the docs then deploy the site"))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [pair for pairs in DIFFERENT_VALUES.values() for pair in pairs]
+)
+def test_statements_that_differ_in_a_value_are_never_the_same(one, other):
+    for frame in ("{}", "Decision: {}.", "We agreed: {} (see the notes)", "{}\nIt was reviewed."):
+        assert not compare(frame.format(one), frame.format(other)).agrees
+        assert not compare(frame.format(other), frame.format(one)).agrees
+
+
+@pytest.mark.parametrize(("one", "other"), SAME_STATEMENTS)
+def test_other_spellings_of_a_statement_are_the_same(one, other):
+    assert compare(one, other).agrees, compare(one, other).reason
+    assert compare(other, one).agrees
+
+
+PLAIN_WORDS = st.lists(
+    st.sampled_from(
+        [
+            "the",
+            "cache",
+            "of",
+            "each",
+            "worker",
+            "keeps",
+            "its",
+            "rows",
+            "and",
+            "we",
+            "check",
+            "them",
+            "with",
+            "care",
+        ]
+    ),
+    max_size=5,
+).map(" ".join)
+
+
+@given(PLAIN_WORDS, PLAIN_WORDS, st.sampled_from(LITERALS), st.sampled_from(LITERALS))
+def test_another_literal_in_the_same_words_is_another_statement(head, tail, was, now):
+    assume(was != now)
+    one, other = (f"{head} uses {value} {tail}".strip() for value in (was, now))
+    assert not compare(one, other).agrees
+    assert not compare(other, one).agrees

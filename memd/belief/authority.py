@@ -1,0 +1,41 @@
+"""Whose word may replace whose: the rules, without I/O.
+
+Authority grows from a tool's output over the agent's text and calls to the user's prompts and hand. A
+statement replaces only what has the same or a lesser standing, and a pin of the user's gives way to
+nothing but the user's own unpinning.
+"""
+
+from dataclasses import dataclass
+
+from memd.models import Authority, Summary
+
+_VOICES = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a statement may not replace a memory."""
+
+    aspect: str
+    """`pinned` or `speaker`."""
+    words: str
+
+
+def voice_of(who: str) -> Authority:
+    """The authority of a judgment by `user` or `agent`; of anybody else, the least that judges."""
+    return _VOICES.get(who, Authority.AGENT_CALL)
+
+
+def is_pinned_by_user(summary: Summary) -> bool:
+    """Whether the user pinned it."""
+    return summary.pinned_by is not None and summary.pinned_by.speaker == "user"
+
+
+def find_objection(voice: Authority, older: Summary) -> Objection | None:
+    """Why this voice may not hide, merge or change a memory; None if it may."""
+    if is_pinned_by_user(older):
+        return Objection("pinned", "pinned")
+    if voice < older.standing:
+        words = f"{voice.description} does not outrank {older.standing.description}"
+        return Objection("speaker", words)
+    return None

@@ -1,0 +1,376 @@
+"""Find out that a newer statement gives another value to what an older one states.
+
+`The TTL is 5 minutes` and `the TTL is 60 minutes` are one setting with two values; `port 3000 is open`
+and `port 8080 is open` are two things. Two clauses are about the same thing if they have the same words
+in the same order but for a value, and the value is stated of the thing instead of naming it. A short
+correction (`no, change the TTL to 60 minutes`, `port 8080 → 9090`) is compared by the words that name its
+subject. In doubt there is no change.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise, permutations
+from typing import Literal
+
+from memd.belief.claims import Claims, Clause, Token, TokenType, word_key
+from memd.text import one_line
+
+CHANGED_VALUE_RULE = "changed-value"
+"""The rule by which a statement hides another that gives the same thing another value."""
+_CHANGES_MAX = 3
+_SUBJECT_CHARACTERS_MAX = 60
+_CORRECTION_WORDS_MAX = 12
+
+
+def _word_keys(words: str) -> frozenset[str]:
+    return frozenset(key for word in words.split() if (key := word_key(word)))
+
+
+_COPULAS = _word_keys("is are be equals = ist sind est sont es son")
+_PREDICATES = _COPULAS | _word_keys(
+    """must should may can will shall has have use run set keep wait retry expire need require take last
+    live listen hold get cost cap limit pin bind return serve store sample log start stop ship target make
+    put give send read write call cache rotate purge delete remove refresh poll check back save load build
+    deploy open close throw raise lower bump drop install start go point default time sleep page batch
+    scale prefer want ban lock compress archive alert sync trigger schedule renew reserve allocate
+    nicht keine utilise"""
+)
+"""Words that state something of what stands before them."""
+_MEASURED = _word_keys(
+    "at to by within after before until than most least max min every per over under"
+)
+"""Words before a value that say what it is of the thing."""
+_ADDITIVE = _word_keys(
+    """support add include allow accept offer work fail crash break pass reproduce seen affect cover know list name mention additional extra second"""
+)
+"""Words of statements of which several hold beside each other."""
+_LABELS = _word_keys(
+    """step phase part chapter release section item task issue ticket pr bug question option case milestone sprint
+    week day room server node worker shard line row page rule adr rfc stage round iteration attempt user
+    team account door bucket channel slot job migration commit branch sample group zone lane rack disk"""
+)
+"""Nouns whose number says which one it is."""
+_ADDS = re.compile(
+    r"\b(?:also|too|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
+)
+"""What says that the older value holds beside the newer one."""
+_PAST = _word_keys("was did had met went came saw found became got took gave made")
+_ROLES = _word_keys(
+    """branch name manager language owner host region format theme editor database framework tool formatter
+    linter mode strategy provider level zone encoding indentation style license engine broker registry shell
+    timezone locale currency backend frontend runtime compiler driver maintainer lead reviewer theme color"""
+)
+"""Nouns for that of which a thing has one."""
+_FINDINGS = _word_keys("bug issue typo ticket crash")
+_NAMED_THINGS = _word_keys("bug issue error problem test typo failure example file")
+_PLACED = _COPULAS | _word_keys("live go point default")
+_CHANGE_VERBS = _word_keys(
+    "change set raise lower increase reduce decrease bump switch move update make"
+)
+_MODALS = _word_keys("must should may can will shall")
+_CORRECTIONS = _word_keys("no nope wait sorry correction rather instead actually")
+_SWITCHES = tuple(
+    frozenset(word_key(word) for word in pair.split("/"))
+    for pair in (
+        """on/off true/false enabled/disabled enable/disable yes/no open/closed always/never
+        required/optional with/without allow/deny allow/block allowed/forbidden allowed/denied
+        manual/automatic public/private ascending/descending sync/async strict/loose active/inactive
+        up/down accept/reject include/exclude show/hide""".split()  # noqa: SIM905  # a list of pairs reads worse
+    )
+)
+_SWITCH_KEYS = frozenset().union(*_SWITCHES)
+_NUMBERS = frozenset({TokenType.NUMBER, TokenType.VERSION})
+_NAMES = frozenset({TokenType.PATH, TokenType.IDENTIFIER})
+
+
+@dataclass(frozen=True, slots=True)
+class ValueChange:
+    """What was changed from which value to which; `is_whole` if nothing else of the older one is lost."""
+
+    subject: str
+    was: str
+    now: str
+    is_whole: bool = True
+    others: tuple["ValueChange", ...] = ()
+    """What else was changed in the same statement."""
+
+    def __str__(self) -> str:
+        """In words: `the value of “the TTL is” changed from 5 minutes to 60 minutes`."""
+        of = f"the value of “{self.subject}”" if self.subject else "the statement"
+        return "; ".join((f"{of} changed from {self.was} to {self.now}", *map(str, self.others)))
+
+
+def find_value_change(older: Claims, newer: Claims) -> ValueChange | None:
+    """What value the newer statement changes; None if it says the same or is about something else."""
+    if _ADDS.search(newer.flat_text):
+        return None
+    return _find_aligned(older, newer) or _find_correction(older, newer)
+
+
+def _find_aligned(older: Claims, newer: Claims) -> ValueChange | None:
+    """The same words in the same order but for a value."""
+    was, now = _subtract_clauses(older, newer), _subtract_clauses(newer, older)
+    if not was or len(was) > _CHANGES_MAX or len(now) < len(was):
+        return None
+    found: list[ValueChange] = []
+    for clause in was:
+        pairs = ((other, _align_clauses(clause, other)) for other in now)
+        other, change = next(((other, one) for other, one in pairs if one), (None, None))
+        if other is None or change is None:
+            return None
+        found.append(change)
+        now.remove(other)
+    is_swapped = any(
+        one.was.split()[0] == other.now.split()[0] for one, other in permutations(found, 2)
+    )
+    return None if is_swapped else replace(found[0], others=tuple(found[1:]))
+
+
+def _subtract_clauses(claims: Claims, others: Claims) -> list[Clause]:
+    """The clauses with content that the other text does not have."""
+    there = Counter(_telling_keys(clause) for clause in others.clauses)
+    found = []
+    for clause in claims.clauses:
+        keys = _telling_keys(clause)
+        if there[keys] > 0:
+            there[keys] -= 1
+        elif keys:
+            found.append(clause)
+    return found
+
+
+def _telling_tokens(clause: Clause) -> list[Token]:
+    return [t for t in clause if t.type is not TokenType.STOP or t.key in _SWITCH_KEYS]
+
+
+def _telling_keys(clause: Clause) -> tuple[str, ...]:
+    return tuple(t.key for t in _telling_tokens(clause))
+
+
+def _align_clauses(older: Clause, newer: Clause) -> ValueChange | None:
+    """The change between two clauses; None unless all but one or two values are the same."""
+    was, now = _telling_tokens(older), _telling_tokens(newer)
+    if _is_history(older) or _is_history(newer):
+        return None
+    if _is_denial(was, now):
+        return ValueChange("", f"“{_join_clause(older)}”", f"“{_join_clause(newer)}”")
+    if len(was) != len(now):
+        return None
+    differ = [(one, other) for one, other in zip(was, now, strict=True) if one.key != other.key]
+    if not differ or len(differ) > 2:  # noqa: PLR2004  # a value and its unit
+        return None
+    for one, other in differ:
+        sort = _sort_change(one, other)
+        if sort is None or not (_is_stated(older, one, sort) and _is_stated(newer, other, sort)):
+            return None
+    subject = _describe_subject(older, [one for one, _ in differ])
+    was_text, now_text = (" ".join(t.text for t in side) for side in zip(*differ, strict=True))
+    return ValueChange(subject, was_text, now_text)
+
+
+def _is_history(clause: Clause) -> bool:
+    """Whether a clause tells what happened."""
+    keys = {t.key for t in clause}
+    if keys & _PAST:
+        return True
+    has_done = any(t.type is TokenType.WORD and t.text.lower().endswith("ed") for t in clause)
+    return has_done and not keys & _COPULAS
+
+
+def _is_denial(was: Sequence[Token], now: Sequence[Token]) -> bool:
+    """`We use Redis`, `we do not use Redis`."""
+    kept = [[t.key for t in side if t.type is not TokenType.NEGATION] for side in (was, now)]
+    return bool(kept[0]) and kept[0] == kept[1] and abs(len(was) - len(now)) == 1
+
+
+def _join_clause(clause: Iterable[Token]) -> str:
+    return one_line(" ".join(t.text for t in clause), _SUBJECT_CHARACTERS_MAX)
+
+
+_Sort = Literal["measure", "state", "name"]
+
+
+def _sort_change(was: Token, now: Token) -> _Sort | None:
+    """The sort of values that both tokens are; None if they are of two sorts, or none."""
+    types = {was.type, now.type}
+    if (
+        types == {TokenType.SYMBOL}
+        or frozenset((was.key, now.key)) in _SWITCHES
+        or _are_opposite_flags(was.key, now.key)
+    ):
+        return "state"
+    if types <= _NUMBERS or types == {TokenType.DATE} or _are_languages(was, now):
+        return "measure"
+    return "name" if types <= _NAMES | {TokenType.WORD} and len(types) == 1 else None
+
+
+def _are_opposite_flags(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return short.startswith("--") and long == f"--no-{short[2:]}"
+
+
+def _are_languages(was: Token, now: Token) -> bool:
+    """`C`, `C++`, `C#`."""
+    texts = (was.text, now.text)
+    return all(text.rstrip("+#") and len(text.rstrip("+#")) == 1 for text in texts) and any(
+        text.endswith(("++", "#")) for text in texts
+    )
+
+
+def _is_stated(clause: Clause, value: Token, sort: _Sort) -> bool:
+    """Whether a value is said of the clause's subject, and does not say which thing it is about."""
+    if sort == "state":
+        return True
+    at = _find_index(clause, value)
+    content = [token for token in clause if token.has_content]
+    is_first, is_last = content[0] is value, content[-1] is value
+    before = clause[at - 1] if at else None
+    keys = {t.key for t in clause}
+    if keys & _FINDINGS or (before is not None and _is_label(before, is_first=at == 1)):
+        return False
+    if any(t.key in _COPULAS for t in clause[at + 1 :]):
+        # `3 retries are allowed` counts; `the 5 minute job is slow` and `v1 is frozen` name a thing.
+        return at == 0 and value.type is TokenType.NUMBER and " " not in value.key
+    predicate = _find_predicate(clause, at)
+    if predicate is not None and clause[predicate].key in _ADDITIVE:
+        return False
+    if sort == "name":
+        return is_last and predicate is not None and _is_role(clause, value, predicate)
+    is_measured = before is not None and at > 1 and before.key in _MEASURED
+    return predicate is not None or is_first or is_last or is_measured
+
+
+def _is_label(token: Token, *, is_first: bool) -> bool:
+    """Whether a number after this noun says which one it is; `Node 20` within a sentence is a name."""
+    is_name = token.text[:1].isupper() and not token.text.isupper() and not is_first
+    return token.key in _LABELS and not is_name
+
+
+def _find_predicate(clause: Clause, before: int) -> int | None:
+    """The index of the last word before this one that states something."""
+    words = _PREDICATES | _ADDITIVE
+    return next((i for i in range(before - 1, -1, -1) if clause[i].key in words), None)
+
+
+def _is_role(clause: Clause, value: Token, predicate: int) -> bool:
+    """Whether the name at the end is what the subject has one of: `the default branch is main`."""
+    key, subject = clause[predicate].key, {t.key for t in clause[:predicate]}
+    if key not in _PLACED or subject & _NAMED_THINGS or any(t.key == "not" for t in clause):
+        return False
+    return key == "=" or value.type in _NAMES or (bool(subject & _ROLES) and key in _COPULAS)
+
+
+def _describe_subject(clause: Clause, values: Sequence[Token]) -> str:
+    return _join_clause(t for t in clause if not any(t is value for value in values))
+
+
+# ── Corrections in other words ─────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A clause that gives one thing one value."""
+
+    subject: frozenset[str]
+    value: Token
+    was: Token | None
+    """The former value, if the clause names it."""
+    text: str
+
+
+def _find_correction(older: Claims, newer: Claims) -> ValueChange | None:
+    """A short statement that gives the subject of an older one another value."""
+    clauses = _join_labels(c for c in newer.clauses if not _is_interjection(c))
+    if len(clauses) != 1 or len(clauses[0]) > _CORRECTION_WORDS_MAX:
+        return None
+    new = _read_setting(clauses[0])
+    if new is None:
+        return None
+    theirs = _join_labels(c for c in older.clauses if not _is_interjection(c))
+    is_scoped = any(clause[0].key in _SCOPES for clause in theirs)
+    found = [
+        old for clause in theirs if (old := _read_setting(clause)) and old.subject == new.subject
+    ]
+    if len(found) != 1 or (is_scoped and len(theirs) > 1):
+        return None
+    (old,) = found
+    if old.value.key == new.value.key or _sort_change(old.value, new.value) is None:
+        return None
+    if new.was is not None and new.was.key.split()[0] != old.value.key.split()[0]:
+        return None
+    return ValueChange(old.text, old.value.text, new.value.text, is_whole=len(theirs) == 1)
+
+
+_SCOPES = _word_keys("in on at for with from when while if unless during")
+
+
+def _is_interjection(clause: Clause) -> bool:
+    """`No,` and the like, and a clause without content."""
+    return all(t.key in _CORRECTIONS or not t.has_content for t in clause)
+
+
+def _join_labels(clauses: Iterable[Clause]) -> list[Clause]:
+    """The clauses, with `TTL:` and the value that follows it as one."""
+    found: list[Clause] = []
+    for clause in clauses:
+        is_value = all(not t.has_content or _is_plain_value(t) for t in clause)
+        if found and is_value and not any(_is_plain_value(t) for t in found[-1]):
+            found[-1] += clause
+        else:
+            found.append(clause)
+    return found
+
+
+def _read_setting(clause: Clause) -> _Setting | None:
+    """`The TTL is 5 minutes`, `change the TTL to 5 minutes`, `TTL: from 5 to 60`, `port 8080 → 9090`."""
+    line = [t for t in clause if t.has_content and t.key not in _CORRECTIONS]
+    values = [t for t in line if _is_plain_value(t)]
+    if not values or line[-1] is not values[-1] or not _may_set(clause, values):
+        return None
+    named = [t for t in line if t not in values and not _is_verb(t, clause)]
+    if not named or any(t.type is TokenType.SYMBOL for t in named):
+        return None
+    was = values[0] if len(values) > 1 else None
+    return _Setting(frozenset(t.key for t in named), values[-1], was, _join_clause(named))
+
+
+def _may_set(clause: Clause, values: Sequence[Token]) -> bool:
+    """Whether a clause affirms one thing of now, rather than telling, denying, naming or adding something."""
+    at = _find_index(clause, values[-1])
+    predicate = _find_predicate(clause, at)
+    names_one = any(
+        _is_label(t, is_first=t is clause[0]) and after in values for t, after in pairwise(clause)
+    )
+    return not (
+        names_one
+        or _is_history(clause)
+        or any(t.type is TokenType.NEGATION for t in clause[1:])
+        or any(t.key in _FINDINGS for t in clause)
+        or any(t.key in _COPULAS for t in clause[at:])
+        or (predicate is not None and clause[predicate].key in _ADDITIVE)
+        or (len(values) > 1 and (len(values) > 2 or not _is_moved(clause, *values)))  # noqa: PLR2004  # one to another
+    )
+
+
+def _is_verb(token: Token, clause: Clause) -> bool:
+    """Whether a word only joins the subject and its value: `is`, `must`, or the verb of a request."""
+    is_request = token is next(t for t in clause if t.has_content and t.key not in _CORRECTIONS)
+    return token.key in _COPULAS | _MODALS or (is_request and token.key in _CHANGE_VERBS | {"use"})
+
+
+def _is_plain_value(token: Token) -> bool:
+    return token.type in _NUMBERS | {TokenType.DATE} or token.key in _SWITCH_KEYS
+
+
+def _is_moved(clause: Clause, was: Token, now: Token) -> bool:
+    """Whether `from one to the other`, or an arrow, leads from one value to the next."""
+    first, last = _find_index(clause, was), _find_index(clause, now)
+    between = clause[first + 1 : last]
+    has_from = first > 0 and clause[first - 1].key == "from"
+    return any(t.key == "to" and (has_from or not t.text.isalpha()) for t in between)
+
+
+def _find_index(clause: Clause, token: Token) -> int:
+    return next(i for i, one in enumerate(clause) if one is token)

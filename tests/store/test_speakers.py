@@ -1,0 +1,52 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memd.models import Authority
+from memd.store.speakers import derive_authority, fold_topic
+
+HAND, PROMPT, CALL, TEXT, TOOL = sorted(Authority, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "rule", "body", "whose"),
+    [
+        ("user", "fact", "remembered", "It is so.", HAND),
+        ("agent", "decision", "remembered", "User: “It is so.”", CALL),
+        ("import:markdown", "note", "imported:file", "It is so.", PROMPT),
+        ("import:claude-memory", "note", "imported:file", "User: “It is so.”", CALL),
+        ("import:somebody", "decision", "decision:stated", "User: “It is so.”", TEXT),
+        ("codex", "decision", "decision:stated", "Assistant: “A”\nUser: “B”", PROMPT),
+        ("codex", "decision", "decision:stated", "Assistant: “he said: User: “B””", TEXT),
+        ("codex", "decision", "decision:stated", "Reviewer: “B”", TEXT),
+        ("claude-code", "preference", "preference:my", "User: “My way.”", PROMPT),
+        ("claude-code", "task", "task:todo", "User: “Later.”", PROMPT),
+        ("claude-code", "instruction", "made-up", "User: “Do.”", TEXT),
+        ("claude-code", "failure", "same-command", "User: “Do.”", TOOL),
+        ("claude-code", "fix", "same-command", "User: “Do.”", TEXT),
+        ("claude-code", "change", "turn, written by a model", "User: “Do.”", TEXT),
+        ("claude-code", "session", "compaction", "User: “Do.”", TEXT),
+    ],
+)
+def test_whose_word_a_memory_without_a_speaker_is(source, kind, rule, body, whose):
+    assert derive_authority(source, kind, rule, body) is whose
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("build.command", "Build.Command"),
+        ("BÜRO.ort", "büro.ORT"),
+        ("straße", "STRASSE"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+        ("ﬁle", "FILE"),
+        ("İstanbul", "İSTANBUL"),
+    ],
+)
+def test_topic_keys_that_differ_only_in_case_are_one(one, other):
+    assert fold_topic(one) == fold_topic(other)
+
+
+@given(st.text())
+def test_a_folded_topic_key_stays_as_it_is(key):
+    assert fold_topic(fold_topic(key)) == fold_topic(key)
