@@ -24,7 +24,7 @@ if not __package__:  # run as a file: `python -I -S …/memd/hook.py`
     _HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     sys.path[:] = [_HOME, *(p for p in sys.path if p != os.path.dirname(os.path.abspath(__file__)))]
 
-from memd.paths import LINE_BYTES_MAX, Paths, is_mine, private_dir
+from memd.paths import LINE_BYTES_MAX, Paths, is_mine, mend_umask, private_dir
 
 CLIENT = "claude-code"
 BUDGET_S = 0.25
@@ -205,6 +205,7 @@ def _spool_event(payload: bytes, at: int, directory: str | None, paths: Paths) -
 
     from memd.capture import spool, truncate
 
+    mend_umask()
     text = payload.decode("utf-8", "replace")
     try:
         value = json.loads(text)

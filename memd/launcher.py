@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 
-from memd.paths import VAULT_DEFAULT, Paths, private_dir
+from memd.paths import VAULT_DEFAULT, Paths, find_config_home, find_home, mend_umask, private_dir
 
 _CLAUDE_VARIABLE_PASSED = "CLAUDE_CONFIG_DIR"
 _DEFAULT_SIGNALS = [signal.SIGCHLD, signal.SIGINT, signal.SIGTERM, signal.SIGPIPE]
@@ -28,11 +28,12 @@ def start(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> int | N
     """
     if environ.get("MEMD_START") == "0" or is_managed(environ, paths.vault):
         return None
+    mend_umask()
     try:
         log = os.path.abspath(
             os.path.join(private_dir(paths.state_dir), os.path.basename(paths.log))
         )
-        environment = _make_environment(paths, environ)
+        environment = make_daemon_environment(paths, environ)
         actions = _make_file_actions(log)
         claim = _take_claim(paths)
         if claim is None:
@@ -114,14 +115,15 @@ def _take_claim(paths: Paths) -> int | None:
 
 def _list_units(environ: "os._Environ[str] | dict[str, str]", names: tuple[str, ...]) -> list[str]:
     """The unit files with these names."""
-    user = environ.get("HOME") or os.path.expanduser("~")
+    user = find_home(environ)
+    if user is None:
+        return []
     if sys.platform == "darwin":
         # With any prefix: launchd names agents after domains.
         directory = os.path.join(user, "Library", "LaunchAgents")
         ends = tuple(f".{name}.plist" for name in names)
     else:
-        config = environ.get("XDG_CONFIG_HOME") or os.path.join(user, ".config")
-        directory = os.path.join(config, "systemd", "user")
+        directory = os.path.join(find_config_home(environ, user), "systemd", "user")
         ends = tuple(f"/{name}{kind}" for name in names for kind in (".socket", ".service"))
     try:
         found = os.listdir(directory)
@@ -138,8 +140,10 @@ def _read_start(path: str) -> bytes:
         return b""
 
 
-def _make_environment(paths: Paths, environ: "os._Environ[str] | dict[str, str]") -> dict[str, str]:
-    """The daemon's environment: ours without the agent's session variables, some of which are secret.
+def make_daemon_environment(
+    paths: Paths, environ: "os._Environ[str] | dict[str, str]"
+) -> dict[str, str]:
+    """Our environment without the agent's session variables, some of which are secret.
 
     `MEMD_DISABLE` is for processes that the daemon starts: an agent among them must not be captured.
     """

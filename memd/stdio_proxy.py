@@ -1,8 +1,9 @@
-"""`memd mcp`: copies bytes between an MCP client's stdio and the daemon's socket. Standard library only.
+"""`memd mcp`: carries lines between an MCP client's stdio and the daemon's socket. Standard library only.
 
-It does not parse what it copies, so it never changes with the protocol. It adds one line at the start,
-the preface, that says who is calling. It waits for a daemon that is starting, starts one if none runs,
-and exits silently when either side has closed.
+It adds one line at the start of each connection, the preface, that says who is calling. It waits for a daemon
+that is starting, starts one if none runs, and outlives it: a session goes on with the next daemon. What a
+session needs for that is in mcp_relay.py; here are the descriptors and the time. The proxy ends when the
+client closes its side, stops reading, sends a signal or dies.
 """
 
 import os
@@ -13,24 +14,34 @@ import sys
 import time
 
 from memd import launcher
-from memd.paths import Paths, is_mine
+from memd.mcp_relay import LineCutter, LongLine, McpRelay, State, quote_json
+from memd.paths import LINE_BYTES_MAX, VAULT_DEFAULT, Paths, is_mine
 
 WAIT_S = 10.0
-"""Seconds to wait for the daemon."""
+"""Seconds to wait for the daemon at the start."""
+QUEUE_S = 20.0
+"""Seconds that a request waits for a daemon that went away, or that the proxy has started."""
+STOPPED_S = 3.0
+"""The same after `memd stop`: `memd start` may follow it at once."""
+START_AFTER_S = 1.0
+"""Seconds before the proxy starts another daemon: `memd restart` and service managers do it themselves."""
+START_EVERY_S = 30.0
+"""Seconds between two starts by one proxy, as a daemon that cannot start would be started by every call."""
 PARENT_S = 5.0
 """Seconds between two checks that the parent lives. Its death usually closes our input first."""
 _RETRY_S = 0.05
+_RETRY_S_MAX = 1.0
+_CATCH_UP_S = 0.05
+"""Seconds without traffic after which what went through is parsed."""
 _CHUNK_BYTES = 65_536
 _PENDING_BYTES_MAX = 262_144
 """Bytes that may wait in one direction before we stop reading what is to follow them."""
-_PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
-"""Printable ASCII that needs no escape in JSON."""
 _PIPE_BYTES = 4_096
 """Bytes that a pipe ready for writing takes without blocking (PIPE_BUF)."""
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Copy bytes until one side closes, and return 0. Without a daemon: a line on stderr, and 1."""
+    """Serve until the client is gone, and return 0. Without a daemon at the start: a line on stderr, and 1."""
     signal.signal(signal.SIGINT, _exit_silently)
     signal.signal(signal.SIGTERM, _exit_silently)
     parent = os.getppid()
@@ -38,14 +49,18 @@ def main(argv: list[str] | None = None) -> int:
         paths = Paths(os.environ, _find_vault(sys.argv[1:] if argv is None else argv))
     except ValueError as error:
         return _print_error(str(error))
+    if home := os.environ.get("MEMD_HOME"):
+        # To start a daemon is to leave this directory, and another one may have to be started.
+        os.environ["MEMD_HOME"] = os.path.abspath(home)
     preface = _make_preface(os.environ)
-    link = _connect(paths)
+    finder = _DaemonFinder(paths)
+    link = finder.wait_for_first()
     if link is None:
-        return _print_error(
-            f"memd is not running (nothing answers at {paths.socket}); start it with `memd start`"
-        )
-    with link:
-        _Proxy(link, preface).run(parent)
+        return _print_error(finder.explain_absence())
+    proxy = _Proxy(link, McpRelay(preface), finder)
+    proxy.run(parent)
+    if proxy.is_incompatible:
+        return _print_error("memd was replaced by a version that does not continue this session")
     return 0
 
 
@@ -77,7 +92,7 @@ def _make_preface(environ: "os._Environ[str]") -> bytes:
         "session": session,
         "client": environ.get("MEMD_CLIENT") or ("claude-code" if session else None),
     }
-    members = "".join(f',"{name}":{_quote_json(text)}' for name, text in fields.items() if text)
+    members = "".join(f',"{name}":{quote_json(text)}' for name, text in fields.items() if text)
     return b'{"memd":1' + members.encode("ascii") + b"}\n"
 
 
@@ -88,113 +103,289 @@ def _current_directory() -> str | None:
         return None
 
 
-def _quote_json(text: str) -> str:
-    units = text.encode("utf-16-be", "surrogatepass")
-    escaped = (
-        chr(code) if code in _PLAIN else f"\\u{code:04x}"
-        for code in (units[i] << 8 | units[i + 1] for i in range(0, len(units), 2))
-    )
-    return '"' + "".join(escaped) + '"'
+class _DaemonFinder:
+    """Connects to the daemon, and starts one where that is allowed.
 
+    A session that begins starts a daemon whenever none runs. Later, a daemon that died is started again by
+    the next request; one that was stopped on purpose, or whose vault is gone, is not.
+    """
 
-def _connect(paths: Paths) -> socket.socket | None:
-    """A connection to the daemon, started if need be; None after `WAIT_S` seconds without one."""
-    deadline = time.monotonic() + WAIT_S
-    has_started = False
-    while True:
-        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            link.connect(paths.socket)
-        except OSError as error:
-            link.close()
-            is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
-            if is_absent and not has_started:
-                has_started = True
-                # No one waits for this child: let the kernel reap it.
-                signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-                launcher.start(paths, os.environ)
-        else:
-            if not is_mine(link):
-                link.close()
-                return None
-            link.setblocking(False)
-            return link
-        if time.monotonic() > deadline:
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._away_since: float | None = None
+        self._patient_until = 0.0
+        self._delay_s = _RETRY_S
+        self._next_at = 0.0
+        self._child: int | None = None
+        self._started_at = -START_EVERY_S
+        self._is_absent = False
+
+    def wait_for_first(self) -> socket.socket | None:
+        """A connection to the daemon, started if need be; None after `WAIT_S` seconds without one."""
+        deadline = time.monotonic() + WAIT_S
+        while time.monotonic() <= deadline:
+            link = self._connect()
+            if link is not None:
+                return link
+            if self._is_absent and self._started_at < 0:
+                self._start(time.monotonic())
+            time.sleep(_RETRY_S)
+        return None
+
+    def note_loss(self, now: float) -> None:
+        """The connection was lost, or refused. Ask again soon; after another refusal, later."""
+        if self._away_since is None:
+            self._away_since = now
+            self._delay_s = _RETRY_S
+            self._patient_until = 0.0
+            self._next_at = now + _RETRY_S
+
+    def note_success(self) -> None:
+        """The daemon at the other end answers."""
+        self._away_since = None
+
+    def note_request(self, now: float) -> None:
+        """A request came while no daemon answered: look for one at once."""
+        self._next_at = now
+        self._delay_s = _RETRY_S
+        if now >= self.give_up_at() and launcher.is_awaited(self._paths):
+            self._patient_until = now + QUEUE_S
+
+    def find(self, now: float, *, is_needed: bool) -> socket.socket | None:
+        """A connection, if it is time to try and there is one. If it `is_needed`, start a daemon."""
+        if now < self._next_at:
             return None
-        time.sleep(_RETRY_S)
+        self._next_at = now + self._delay_s
+        self._delay_s = min(2 * self._delay_s, _RETRY_S_MAX)
+        if not is_needed:
+            if now >= self.give_up_at():
+                self._next_at = now + PARENT_S
+            if self._is_stopped():
+                # A connection makes a service manager start the daemon that was stopped on purpose.
+                return None
+        link = self._connect()
+        if link is None and is_needed and self._may_start(now):
+            self._start(now)
+        return link
+
+    def next_at(self, *, is_needed: bool) -> float:
+        """When `find` is to be called again, or requests are to be given up."""
+        return min(self._next_at, self.give_up_at()) if is_needed else self._next_at
+
+    def give_up_at(self) -> float:
+        """Until when requests wait."""
+        if self._away_since is None:
+            return float("inf")
+        if self._has_start_failed():
+            return 0.0
+        away_s = STOPPED_S if self._is_stopped() else QUEUE_S
+        return max(self._away_since + away_s, self._patient_until)
+
+    def explain_absence(self) -> str:
+        """Why there is no daemon, and what to do."""
+        start = self._command("start")
+        if self._is_stopped() and self._away_since is not None:
+            return f"memd was stopped; run `{start}`, then call again"
+        if self._has_start_failed():
+            return f"memd does not start; run `{self._command('doctor')}` to see why"
+        if launcher.is_awaited(self._paths):
+            return "memd is starting or being restored, and does not answer yet; call again in a minute"
+        where = f"nothing answers at {self._paths.socket}"
+        return f"memd is not running ({where}); start it with `{start}`"
+
+    def _command(self, word: str) -> str:
+        vault = self._paths.vault
+        return f"memd {word}" if vault == VAULT_DEFAULT else f"memd --vault {vault} {word}"
+
+    def _connect(self) -> socket.socket | None:
+        link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        # A full queue of connections must not block: the client may leave meanwhile.
+        link.setblocking(False)
+        try:
+            link.connect(self._paths.socket)
+            if is_mine(link):
+                self._child, self._started_at = None, -START_EVERY_S
+                return link
+        except OSError as error:
+            self._is_absent = isinstance(error, FileNotFoundError | ConnectionRefusedError)
+        link.close()
+        return None
+
+    def _is_stopped(self) -> bool:
+        return os.path.exists(self._paths.stopped)
+
+    def _may_start(self, now: float) -> bool:
+        return (
+            self._is_absent
+            and self._away_since is not None
+            and now >= self._away_since + START_AFTER_S
+            and now >= self._started_at + START_EVERY_S
+            and not self._is_stopped()
+            and os.path.exists(self._paths.database)
+            and not launcher.is_awaited(self._paths)
+        )
+
+    def _start(self, now: float) -> None:
+        # No one waits for this child: let the kernel reap it.
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        self._started_at = now
+        self._child = launcher.start(self._paths, os.environ)
+        if self._child:
+            self._patient_until = now + QUEUE_S
+
+    def _has_start_failed(self) -> bool:
+        if not self._child or launcher.is_awaited(self._paths):
+            return False
+        return launcher.has_ended(self._child)
 
 
 class _Proxy:
-    """Bytes to copy in both directions, and which ends are open."""
+    """The descriptors: what is read from them goes to the relay, what it has for them is written."""
 
-    def __init__(self, link: socket.socket, first: bytes) -> None:
-        self._link = link
-        self._to_daemon = bytearray(first)
-        self._to_client = bytearray()
+    def __init__(self, link: socket.socket, relay: McpRelay, finder: _DaemonFinder) -> None:
+        self._link: socket.socket | None = None
+        self._relay = relay
+        self._finder = finder
+        self._client_lines = LineCutter(LINE_BYTES_MAX)
+        self._daemon_lines = LineCutter()
         self._is_input_open = True
-        self._is_link_open = True
-        self._has_closed = False
+        self._is_shut_down = False
+        self._adopt(link)
+
+    @property
+    def is_incompatible(self) -> bool:
+        """Whether a new daemon did not continue the session."""
+        return self._relay.is_incompatible
 
     def run(self, parent: int) -> None:
-        """Copy until the daemon has closed and all is delivered, or until the client is gone."""
-        while self._is_link_open or self._to_client:
-            readable, writable = self._wait_until_ready()
-            if not (readable or writable) and os.getppid() != parent:
-                return
-            if self._link in readable:
-                self._read_socket()
-            if self._link in writable:
-                self._write_socket()
-            if 1 in writable and not self._write_stdout():
-                return
-            if 0 in readable:
-                self._read_stdin()
+        """Serve until the client is gone and has had all its answers."""
+        try:
+            while not self._is_over():
+                readable, writable = self._wait_until_ready()
+                if not (readable or writable):
+                    if os.getppid() != parent:
+                        return
+                    self._relay.catch_up()
+                if self._link in readable:
+                    self._read_socket()
+                if self._link in writable:
+                    self._write_socket()
+                if 1 in writable and not self._write_stdout():
+                    return
+                if 0 in readable:
+                    self._read_stdin()
+                self._tend_link(time.monotonic())
+        finally:
+            if self._link is not None:
+                self._link.close()
+
+    def _is_over(self) -> bool:
+        has_no_more = self._relay.is_incompatible or (
+            self._link is None and not self._is_input_open
+        )
+        return has_no_more and not self._relay.to_client
 
     def _wait_until_ready(self) -> tuple[list[int | socket.socket], list[int | socket.socket]]:
+        relay, link = self._relay, self._link
         readers: list[int | socket.socket] = []
         writers: list[int | socket.socket] = []
-        if self._is_input_open and self._is_link_open and len(self._to_daemon) < _PENDING_BYTES_MAX:
+        pending = relay.to_client if link is None else relay.to_daemon
+        if self._is_input_open and len(pending) < _PENDING_BYTES_MAX:
             readers.append(0)
-        if self._is_link_open and len(self._to_client) < _PENDING_BYTES_MAX:
-            readers.append(self._link)
-        if self._is_link_open and self._to_daemon:
-            writers.append(self._link)
-        if self._to_client:
+        if link is not None and len(relay.to_client) < _PENDING_BYTES_MAX:
+            readers.append(link)
+        if link is not None and relay.to_daemon:
+            writers.append(link)
+        if relay.to_client:
             writers.append(1)
-        readable, writable, _ = select.select(readers, writers, [], PARENT_S)
+        readable, writable, _ = select.select(readers, writers, [], self._find_timeout())
         return readable, writable
 
+    def _find_timeout(self) -> float:
+        if self._relay.has_backlog:
+            return _CATCH_UP_S
+        if self._link is not None and self._relay.state is State.READY:
+            return PARENT_S
+        is_needed = self._relay.has_waiting
+        now = time.monotonic()
+        at = self._finder.give_up_at() if self._link else self._finder.next_at(is_needed=is_needed)
+        return min(max(at - now, 0.0), PARENT_S) if is_needed or self._link is None else PARENT_S
+
+    def _tend_link(self, now: float) -> None:
+        """Find the next daemon if the last one has gone, or refuse what waits for it."""
+        if self._link is not None and self._relay.is_acknowledged:
+            self._finder.note_success()
+        elif self._link is None and self._is_input_open:
+            link = self._finder.find(now, is_needed=self._relay.has_waiting)
+            if link is not None:
+                self._adopt(link)
+        if self._relay.has_waiting and now >= self._finder.give_up_at():
+            self._relay.refuse_waiting(self._explain_silence())
+
+    def _explain_silence(self) -> str:
+        if self._link is not None:
+            return "memd does not answer; call again in a minute"
+        if self._relay.complaint:
+            return f"memd closed the connection: {self._relay.complaint}"
+        return self._finder.explain_absence()
+
+    def _adopt(self, link: socket.socket) -> None:
+        self._link = link
+        self._daemon_lines = LineCutter()
+        self._relay.begin_link()
+
+    def _lose_link(self) -> None:
+        """The daemon has closed the connection. Half a line of it is worth nothing."""
+        if self._link is None:
+            return
+        self._link.close()
+        self._link = None
+        self._relay.lose_link()
+        self._finder.note_loss(time.monotonic())
+        if not self._is_input_open:
+            self._relay.release_refusal()
+            self._relay.refuse_waiting(self._explain_silence())
+
     def _read_socket(self) -> None:
+        assert self._link is not None
         try:
             chunk = self._link.recv(_CHUNK_BYTES)
         except BlockingIOError:
             return
         except OSError:
             chunk = b""
-        self._to_client += chunk
-        self._is_link_open = bool(chunk)
+        if not chunk:
+            self._lose_link()
+            return
+        for line in self._daemon_lines.feed(chunk):
+            assert isinstance(line, bytes)  # their length is not limited
+            self._relay.take_daemon_line(line)
+        if self._relay.is_incompatible:
+            self._is_input_open = False
 
     def _write_socket(self) -> None:
+        if self._link is None:
+            return
         try:
-            sent = self._link.send(self._to_daemon[:_CHUNK_BYTES])
+            sent = self._link.send(self._relay.to_daemon[:_CHUNK_BYTES])
         except BlockingIOError:
             return
         except OSError:
             # The daemon reads no more; what it has sent already is still to be read.
-            sent = len(self._to_daemon)
-            self._is_input_open = False
-        del self._to_daemon[:sent]
+            self._relay.to_daemon.clear()
+            return
+        self._relay.drop_sent(sent)
         self._close_if_all_sent()
 
     def _write_stdout(self) -> bool:
         """Write what a pipe takes at once; False if the client no longer reads."""
         try:
-            sent = os.write(1, self._to_client[:_PIPE_BYTES])
+            sent = os.write(1, self._relay.to_client[:_PIPE_BYTES])
         except BlockingIOError:
             return True
         except OSError:
             return False
-        del self._to_client[:sent]
+        del self._relay.to_client[:sent]
         return True
 
     def _read_stdin(self) -> None:
@@ -204,19 +395,33 @@ class _Proxy:
             return
         except OSError:
             chunk = b""
-        self._to_daemon += chunk
-        self._is_input_open = bool(chunk)
+        for line in self._client_lines.feed(chunk) if chunk else self._take_last_line():
+            self._relay.take_client_line(line)
+        if self._link is None and self._relay.has_waiting:
+            self._finder.note_request(time.monotonic())
+        if chunk:
+            return
+        self._is_input_open = False
+        if self._relay.state is not State.READY:
+            # The client leaves, and does not wait for a daemon that may come back.
+            self._lose_link()
+            self._relay.refuse_waiting(self._explain_silence())
         self._close_if_all_sent()
+
+    def _take_last_line(self) -> list[bytes | LongLine]:
+        line = self._client_lines.take_rest()
+        return [line] if line else []
 
     def _close_if_all_sent(self) -> None:
         """Close our sending side once the client has closed its own and all is sent. Answers still come."""
-        if self._is_input_open or self._to_daemon or self._has_closed:
+        is_all_sent = self._relay.state is State.READY and not self._relay.to_daemon
+        if self._link is None or self._is_input_open or not is_all_sent or self._is_shut_down:
             return
-        self._has_closed = True
+        self._is_shut_down = True
         try:
             self._link.shutdown(socket.SHUT_WR)
         except OSError:
-            self._is_link_open = False
+            self._lose_link()
 
 
 if __name__ == "__main__":

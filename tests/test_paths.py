@@ -1,4 +1,5 @@
 import os
+import pwd
 import socket
 import stat
 import sys
@@ -67,9 +68,13 @@ def test_events_wait_beside_the_vault_or_the_socket_if_they_cannot_with_the_stat
 
 
 def test_without_a_home_no_directory_below_the_current_one_is_used(monkeypatch):
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    with pytest.raises(ValueError, match="HOME"):
-        Paths({})
+    def find_nobody(uid):
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", find_nobody)
+    for environ in ({}, {"HOME": ""}, {"HOME": "relative"}):
+        with pytest.raises(ValueError, match="HOME"):
+            Paths(environ)
     assert Paths({"MEMD_HOME": "/m"}).database == "/m/vaults/default.db"
 
 
@@ -140,3 +145,81 @@ def test_a_connection_to_this_user_is_known_as_such():
     left, right = socket.socketpair()
     with left, right:
         assert is_mine(left)
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="XDG is Linux")
+@pytest.mark.parametrize("name", ["CONFIG", "DATA", "STATE", "RUNTIME"])
+@pytest.mark.parametrize("value", ["here", "./here", "../here", "~/here"])
+def test_a_relative_xdg_directory_is_ignored_and_named(name, value):
+    variable = f"XDG_{name}_{'DIR' if name == 'RUNTIME' else 'HOME'}"
+    plain, given = Paths({"HOME": "/home/dev"}), Paths({"HOME": "/home/dev", variable: value})
+    assert [getattr(given, file) for file in FILES] == [getattr(plain, file) for file in FILES]
+    assert given.ignored == (f"{variable}={value} is ignored: it is no absolute path",)
+    assert plain.ignored == ()
+
+
+def test_an_empty_home_is_the_one_of_the_system_s_record(monkeypatch):
+    monkeypatch.setenv("HOME", "")
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert Paths({"HOME": ""}).database == Paths({}).database == Paths({"HOME": home}).database
+
+
+@pytest.mark.parametrize("runtime", [None, "/" + "r" * 90])
+@pytest.mark.parametrize("variable", ["HOME", "MEMD_HOME"])
+def test_a_socket_whose_path_would_be_too_long_is_found_in_a_short_place(variable, runtime):
+    environ = {"HOME": "/home/dev", variable: "/home/" + "x" * 100}
+    environ |= {"XDG_RUNTIME_DIR": runtime} if runtime else {}
+    if (
+        runtime is None
+        and variable == "HOME"
+        and not Paths(environ).runtime_dir.startswith("/home")
+    ):
+        pytest.skip("this user has a runtime directory")
+    one, same = Paths(environ), Paths(dict(environ), "default")
+    assert one.socket == same.socket
+    assert len(os.fsencode(one.socket)) <= 100
+    assert Paths(environ, "work").socket != one.socket
+    assert Paths(environ | {variable: "/home/" + "y" * 100}).socket != one.socket or runtime
+    # Only the socket: events must survive what clears temporary files.
+    assert not any(place.startswith(one.socket_dir) for place in one.spools)
+
+
+def test_a_path_that_no_database_can_have_is_refused():
+    with pytest.raises(ValueError, match="UTF-8"):
+        Paths({"HOME": "/home/\udcff"})
+    with pytest.raises(ValueError, match="UTF-8"):
+        Paths({"MEMD_HOME": "/home/\udcff"})
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may do what it must not")
+@pytest.mark.parametrize("variable", ["HOME", "MEMD_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"])
+@pytest.mark.parametrize("below", ["", "not/there/yet"])
+def test_root_keeps_nothing_in_another_user_s_directory(tmp_path, variable, below):
+    theirs, own = tmp_path / "theirs", tmp_path / "own"
+    theirs.mkdir()
+    own.mkdir()
+    os.chown(theirs, 4711, 4711)
+    with pytest.raises(ValueError, match="uid 4711"):
+        Paths({"HOME": str(own), variable: str(theirs / below)})
+    assert Paths({"HOME": str(own)}).data_dir.startswith(str(own))
+    # What `su` leaves in the environment is no reason to refuse.
+    left = Paths({"HOME": str(own), "XDG_RUNTIME_DIR": str(theirs)})
+    assert not left.socket.startswith(str(theirs))
+    assert "another user" in left.ignored[0]
+
+
+@pytest.mark.parametrize("umask", [0o777, 0o700, 0o077, 0])
+def test_a_private_directory_can_be_used_by_its_user_whatever_the_umask(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        private_dir(str(tmp_path / "a" / "b"))
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE((tmp_path / made).stat().st_mode) for made in ("a", "a/b")} == {0o700}
+
+
+def test_a_home_directory_that_is_not_there_is_not_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "ghost"))
+    with pytest.raises(FileNotFoundError, match="home directory"):
+        private_dir(str(tmp_path / "ghost" / ".local" / "state"))
+    assert list(tmp_path.iterdir()) == []

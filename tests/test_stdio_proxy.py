@@ -1,4 +1,5 @@
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from memd import stdio_proxy
+from memd.paths import Paths
 
 TIMEOUT_S = 60.0
 
@@ -36,8 +38,9 @@ def door(home):
 def start(home):
     started = []
 
-    def begin(*, wait_s=60.0, **environ):
-        code = f"import sys; from memd import stdio_proxy; stdio_proxy.WAIT_S = {wait_s}; sys.exit(stdio_proxy.main([]))"
+    def begin(*, wait_s=60.0, limits=None, **environ):
+        limits = {"WAIT_S": wait_s, **(limits or {})}
+        code = f"import sys; from memd import stdio_proxy; vars(stdio_proxy).update({limits}); sys.exit(stdio_proxy.main([]))"
         process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home,
@@ -97,13 +100,16 @@ def test_the_preface_leaves_out_what_is_unknown(door, start, home):
         }
 
 
-def test_bytes_go_both_ways_unchanged(door, start):
+def test_lines_go_both_ways_unchanged(door, start):
     process = start()
     with accept(door) as link:
         read_lines(link, 1)
-        process.stdin.write(b'{"a":1}\n\xff\x00half')
-        process.stdin.flush()
-        assert link.recv(100) == b'{"a":1}\n\xff\x00half'
+        process.stdin.write(b'{"a": 1}\r\n\xff\x00\nhalf')
+        process.stdin.close()
+        seen = b""
+        while chunk := link.recv(100):
+            seen += chunk
+        assert seen == b'{"a": 1}\r\n\xff\x00\nhalf'
         link.sendall(b"answer\n")
         assert process.stdout.readline() == b"answer\n"
 
@@ -126,7 +132,7 @@ def test_answers_still_arrive_after_the_client_has_closed_its_side(door, start):
 
 def test_much_goes_through_in_both_directions_at_once(door, start):
     process = start()
-    data = os.urandom(3_000_000)
+    data = os.urandom(3_000_000) + b"\n"
     with accept(door) as link:
         read_lines(link, 1)
         hands = [
@@ -150,15 +156,6 @@ def echo(link):
 def say(pipe, data):
     pipe.write(data)
     pipe.close()
-
-
-def test_it_exits_with_the_daemon_and_delivers_its_last_line(door, start):
-    process = start()
-    with accept(door) as link:
-        read_lines(link, 1)
-        link.sendall(b"last words\n")
-    assert process.stdout.read() == b"last words\n"
-    assert process.wait(TIMEOUT_S) == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -221,6 +218,8 @@ def test_it_waits_for_a_daemon_that_is_starting(start, home):
         late.settimeout(TIMEOUT_S)
         with accept(late) as link:
             read_lines(link, 1)
+            process.stdin.close()
+            assert link.recv(100) == b""
     assert process.wait(TIMEOUT_S) == 0
 
 
@@ -237,23 +236,35 @@ told = {
     "fds": [fd for fd in fds if fd > 2 and fd != link.fileno()],
 }
 print("a word", file=sys.stderr, flush=True)
+link.settimeout(60)
 client, _ = link.accept()
+client.settimeout(60)
 client.sendall(json.dumps(told).encode() + b"\\n")
+refusal = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32601, "message": "no"}}
+client.sendall(json.dumps(refusal).encode() + b"\\n")
+while client.recv(100):
+    pass
 """
 
 
-def test_it_starts_a_detached_daemon(start, home):
-    # A `memd` package that only says how it was started stands before the real one on the path.
+def fake_package(home):
+    """A directory with a `memd` that only says how its daemon was started."""
     fake = home / "fake" / "memd"
     fake.mkdir(parents=True)
     real = Path(stdio_proxy.__file__).parent
-    for name in ("__init__.py", "stdio_proxy.py", "launcher.py", "paths.py"):
+    for name in ("__init__.py", "stdio_proxy.py", "mcp_relay.py", "launcher.py", "paths.py"):
         (fake / name).write_text((real / name).read_text(encoding="utf-8"), encoding="utf-8")
     (fake / "__main__.py").write_text(FAKE_DAEMON, encoding="utf-8")
+    return fake.parent
+
+
+def test_it_starts_a_detached_daemon(start, home):
+    fake = fake_package(home)
     # Modules that a hostile directory might hold are never looked at.
     (home / "json.py").write_text("raise SystemExit('hostile')", encoding="utf-8")
-    process = start(MEMD_START="1", PYTHONPATH=str(fake.parent), PYTHONSAFEPATH="1")
+    process = start(MEMD_START="1", PYTHONPATH=str(fake), PYTHONSAFEPATH="1")
     told = json.loads(process.stdout.readline())
+    process.stdin.close()
     assert process.wait(TIMEOUT_S) == 0
     assert told["argv"] == ["serve"]
     assert (told["cwd"], told["vault"], told["sid"]) == ("/", "default", True)
@@ -293,3 +304,349 @@ def test_it_loads_nothing_heavy():
     assert not {"asyncio", "json", "subprocess", "argparse", "pathlib", "typing", "re"} & set(
         told.stdout.split()
     )
+
+
+# ── A daemon that goes away ──────────────────────────────────────────────────────────────────────
+
+HELLO = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}
+WELCOME = {"jsonrpc": "2.0", "id": 0, "result": {"protocolVersion": "2025-11-25"}}
+INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def call(number):
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": "mem_get"}}
+
+
+def answer(number):
+    return {"jsonrpc": "2.0", "id": number, "result": {"content": []}}
+
+
+def write(process, *messages):
+    process.stdin.write(b"".join(json.dumps(one).encode() + b"\n" for one in messages))
+    process.stdin.flush()
+
+
+def send(link, *messages):
+    link.sendall(b"".join(json.dumps(one).encode() + b"\n" for one in messages))
+
+
+def hear(process):
+    return json.loads(process.stdout.readline())
+
+
+class Link:
+    """The daemon's end of one connection, with what it has received."""
+
+    def __init__(self, door):
+        self.socket = accept(door)
+        self._file = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self._file.close()
+        self.socket.close()
+
+    def hear(self, count=1):
+        """The next messages; None at the end."""
+        lines = [self._file.readline() for _ in range(count)]
+        return [json.loads(one) if one else None for one in lines]
+
+    def greet(self):
+        """Take the preface and the handshake that follows, and answer it."""
+        preface, hello = self.hear(2)
+        assert preface["memd"] == 1
+        assert hello == HELLO
+        send(self.socket, WELCOME)
+        return preface
+
+
+def begin(door, process):
+    """A session: its handshake and one call."""
+    link = Link(door)
+    write(process, HELLO)
+    preface = link.greet()
+    assert hear(process) == WELCOME
+    write(process, INITIALIZED, call(1))
+    assert link.hear(2) == [INITIALIZED, call(1)]
+    send(link.socket, answer(1))
+    assert hear(process) == answer(1)
+    return link, preface
+
+
+def is_refused(message, number, words):
+    assert message["id"] == number
+    assert message["error"]["data"]["retryable"] is True
+    assert words in message["error"]["message"], message
+    return True
+
+
+def test_a_session_goes_on_with_the_next_daemon_as_the_same_caller(door, start):
+    process = start(CLAUDE_CODE_SESSION_ID="s-1")
+    link, preface = begin(door, process)
+    for number in range(2, 22):
+        link.close()
+        link = Link(door)
+        assert link.greet() == preface
+        write(process, call(number))
+        assert link.hear(2) == [INITIALIZED, call(number)]
+        send(link.socket, answer(number))
+        assert hear(process) == answer(number)
+    link.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_restarts_leave_no_descriptor_behind(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    before = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+    for _ in range(20):
+        link.close()
+        link = Link(door)
+        link.greet()
+        assert link.hear() == [INITIALIZED]
+    assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) == before
+    link.close()
+
+
+def test_half_a_line_of_a_dying_daemon_never_reaches_the_client(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    write(process, call(2), call(3))
+    link.hear(2)
+    send(link.socket, answer(2))
+    link.socket.sendall(b'{"jsonrpc":"2.0","id":3,"result":{"con')
+    link.close()
+    assert hear(process) == answer(2)
+    assert is_refused(hear(process), 3, "call again")
+    with Link(door) as link:
+        link.greet()
+        write(process, call(4))
+        assert link.hear(2) == [INITIALIZED, call(4)]
+        send(link.socket, answer(4))
+        assert hear(process) == answer(4)
+
+
+def test_calls_in_flight_are_answered_and_reach_no_daemon_twice(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    numbers = range(2, 52)
+    write(process, *[call(number) for number in numbers])
+    link.hear(len(numbers))
+    link.close()
+    for number in numbers:
+        assert is_refused(hear(process), number, "may or may not have been done")
+    with Link(door) as link:
+        link.greet()
+        write(process, call(99))
+        assert link.hear(2) == [INITIALIZED, call(99)]
+
+
+def test_a_call_that_was_only_half_sent_reaches_the_next_daemon(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    long = call(2) | {"params": {"text": "x" * 3_000_000}}
+    writing = threading.Thread(target=write, args=(process, long))
+    writing.start()
+    # More than the socket holds: the rest is still with the proxy when the daemon ends.
+    assert link.socket.recv(1)
+    link.close()
+    writing.join(TIMEOUT_S)
+    with Link(door) as link:
+        link.greet()
+        assert link.hear(2) == [INITIALIZED, long]
+        send(link.socket, answer(2))
+        assert hear(process) == answer(2)
+
+
+def test_a_call_waits_for_a_daemon_only_so_long(door, start, home):
+    process = start(limits={"QUEUE_S": 0.2})
+    link, _ = begin(door, process)
+    door.close()
+    link.close()
+    for number in (2, 3, 4):
+        write(process, call(number))
+        assert is_refused(hear(process), number, "memd is not running (nothing answers at ")
+    with socket.socket(socket.AF_UNIX) as late:
+        (home / "run" / "memd.sock").unlink()
+        late.bind(str(home / "run" / "memd.sock"))
+        late.listen(5)
+        late.settimeout(TIMEOUT_S)
+        # No call is needed for it to be found.
+        with Link(late) as link:
+            link.greet()
+            assert link.hear() == [INITIALIZED]
+
+
+def test_a_daemon_that_does_not_answer_the_handshake_is_not_waited_for(door, start):
+    process = start(limits={"QUEUE_S": 0.2})
+    link, _ = begin(door, process)
+    link.close()
+    with Link(door) as link:
+        assert link.hear(2)[1] == HELLO
+        write(process, call(2))
+        assert is_refused(hear(process), 2, "memd does not answer")
+        send(link.socket, WELCOME)
+        write(process, call(3))
+        assert link.hear(2) == [INITIALIZED, call(3)]
+
+
+def test_a_daemon_that_admits_no_more_connections_is_asked_again(door, start):
+    process = start()
+    refused = {"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": "too many"}}
+    write(process, HELLO)
+    for _ in range(3):
+        with accept(door) as link:
+            link.sendall(json.dumps(refused, separators=(",", ":")).encode() + b"\n")
+    with Link(door) as link:
+        link.greet()
+        assert hear(process) == WELCOME
+
+
+def test_a_client_that_leaves_while_no_daemon_runs_is_not_kept_waiting(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    door.close()
+    link.close()
+    write(process, call(2))
+    process.stdin.close()
+    assert is_refused(hear(process), 2, "memd is not running")
+    assert process.stdout.read() == b""
+    assert process.wait(TIMEOUT_S) == 0
+
+
+def test_a_client_that_leaves_during_the_greeting_is_not_kept_waiting(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    link.close()
+    with Link(door) as link:
+        link.hear(2)
+        process.stdin.close()
+        assert link.hear() == [None]
+        assert process.wait(TIMEOUT_S) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_while_no_daemon_runs(door, start, number):
+    process = start()
+    link, _ = begin(door, process)
+    door.close()
+    link.close()
+    process.send_signal(number)
+    assert process.wait(TIMEOUT_S) == 0
+    assert process.stderr.read() == b""
+
+
+def test_a_daemon_that_does_not_continue_the_session_ends_the_proxy(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    link.close()
+    with Link(door) as link:
+        link.hear(2)
+        write(process, call(2))
+        refusal = {"jsonrpc": "2.0", "id": 0, "error": {"code": -32602, "message": "no"}}
+        send(link.socket, refusal)
+        said = process.stdout.read().splitlines()
+    assert process.wait(TIMEOUT_S) == 1
+    assert all(is_refused(json.loads(one), 2, "connect to it again") for one in said)
+    assert b"does not continue this session" in process.stderr.read()
+
+
+def test_a_call_that_is_too_long_is_refused_and_the_session_goes_on(door, start):
+    process = start()
+    link, _ = begin(door, process)
+    writing = threading.Thread(
+        target=write, args=(process, call(2) | {"params": {"text": "x" * 5_000_000}}, call(3))
+    )
+    writing.start()
+    refused = hear(process)
+    writing.join(TIMEOUT_S)
+    assert (refused["id"], refused["error"]["code"]) == (2, -32600)
+    assert link.hear() == [call(3)]
+    link.close()
+
+
+# ── Who starts the next one ──────────────────────────────────────────────────────────────────────
+
+
+def go_away(door, link, home, *, has_vault=True):
+    """The daemon dies, and leaves its socket's file and a vault."""
+    if has_vault:
+        (home / "vaults").mkdir(mode=0o700)
+        (home / "vaults" / "default.db").touch()
+    door.close()
+    link.close()
+    (home / "run" / "memd.sock").unlink()
+
+
+def test_a_daemon_that_died_is_started_by_the_next_call(door, start, home):
+    fake = fake_package(home)
+    process = start(MEMD_START="1", PYTHONPATH=str(fake), limits={"START_AFTER_S": 0})
+    link, _ = begin(door, process)
+    go_away(door, link, home)
+    assert not (home / "state").exists()
+    write(process, call(2))
+    # This daemon refuses the handshake.
+    told = hear(process)
+    assert is_refused(told, 2, "connect to it again")
+    assert process.wait(TIMEOUT_S) == 1
+
+
+def test_a_daemon_that_was_stopped_on_purpose_is_not_started(door, start, home):
+    fake = fake_package(home)
+    limits = {"START_AFTER_S": 0, "STOPPED_S": 0.1}
+    process = start(MEMD_START="1", PYTHONPATH=str(fake), limits=limits)
+    link, _ = begin(door, process)
+    (home / "state").mkdir(mode=0o700)
+    (home / "state" / "stopped").touch()
+    go_away(door, link, home)
+    for number in (2, 3):
+        write(process, call(number))
+        words = "memd was stopped; run `memd start`, then call again"
+        assert is_refused(hear(process), number, words)
+    assert not (home / "state" / "memd.log").exists()
+
+
+def test_a_vault_that_is_gone_is_not_made_anew(door, start, home):
+    fake = fake_package(home)
+    limits = {"START_AFTER_S": 0, "QUEUE_S": 0.2}
+    process = start(MEMD_START="1", PYTHONPATH=str(fake), limits=limits)
+    link, _ = begin(door, process)
+    go_away(door, link, home, has_vault=False)
+    (home / "run").rmdir()
+    write(process, call(2))
+    assert is_refused(hear(process), 2, "memd is not running")
+    assert not (home / "state").exists()
+    assert not (home / "vaults").exists()
+
+
+def test_a_daemon_that_cannot_start_is_said_so_and_not_started_by_every_call(door, start, home):
+    fake = fake_package(home)
+    (fake / "memd" / "__main__.py").write_text("raise SystemExit('broken')", encoding="utf-8")
+    process = start(MEMD_START="1", PYTHONPATH=str(fake), limits={"START_AFTER_S": 0})
+    link, _ = begin(door, process)
+    go_away(door, link, home)
+    for number in (2, 3, 4):
+        write(process, call(number))
+        assert is_refused(hear(process), number, "memd does not start; run `memd doctor`")
+    assert (home / "state" / "memd.log").read_text(encoding="utf-8") == "broken\n"
+
+
+@pytest.mark.parametrize(
+    ("is_needed", "gap_s"), [(True, 1.0), (False, stdio_proxy.PARENT_S)], ids=["a call", "idle"]
+)
+def test_a_daemon_that_stays_away_is_looked_for_once_a_second_at_most(
+    home, monkeypatch, is_needed, gap_s
+):
+    finder = stdio_proxy._DaemonFinder(Paths({"MEMD_HOME": str(home)}))
+    looks = []
+    monkeypatch.setattr(finder, "_connect", lambda: looks.append(finder._next_at))
+    finder.note_loss(0.0)
+    for _ in range(40):
+        finder.find(finder._next_at, is_needed=is_needed)
+    gaps = [later - sooner for sooner, later in itertools.pairwise(looks)][30:]
+    assert gaps == pytest.approx([gap_s] * len(gaps))

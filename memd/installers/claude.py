@@ -96,7 +96,7 @@ def desktop_config_file(host: Host) -> Path:
     if host.platform == "darwin":
         directory = host.home / "Library" / "Application Support"
     elif host.platform == "linux":
-        directory = Path(host.environ.get("XDG_CONFIG_HOME") or host.home / ".config")
+        directory = host.config_home
     else:
         raise BadRequest(
             f"memd does not know where Claude Desktop keeps its settings on {host.platform}"

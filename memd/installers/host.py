@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from memd.paths import Paths
+from memd.paths import Paths, find_config_home, find_home
 
 PACKAGE = Path(__file__).resolve().parent.parent
 """The directory of the package `memd`."""
@@ -43,7 +43,12 @@ class Host:
     @property
     def home(self) -> Path:
         """The user's home directory."""
-        return Path(self.environ.get("HOME") or Path.home())
+        return Path(find_home(dict(self.environ)) or "/")
+
+    @property
+    def config_home(self) -> Path:
+        """The directory of programs' settings."""
+        return Path(find_config_home(dict(self.environ), str(self.home)))
 
     @property
     def paths(self) -> Paths:
@@ -60,7 +65,9 @@ class Host:
             name: value
             for name, default in PATH_VARIABLES.items()
             if (value := self.environ.get(name))
-            and (default is None or value != str(self.home / default))
+            and (
+                default is None or (Path(value).is_absolute() and value != str(self.home / default))
+            )
         }
 
     def memd_command(self, *arguments: str) -> tuple[str, ...]:

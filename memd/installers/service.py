@@ -104,8 +104,7 @@ def _describe_unit(host: Host) -> DaemonUnit:
 
 
 def _unit_files(host: Host, name: str) -> tuple[Path, Path]:
-    config = host.environ.get("XDG_CONFIG_HOME") or host.home / ".config"
-    directory = Path(config) / "systemd" / "user"
+    directory = host.config_home / "systemd" / "user"
     return directory / f"{name}.socket", directory / f"{name}.service"
 
 

@@ -1,0 +1,216 @@
+"""Odd environments, by the real hook, proxy, command line and daemon: memd works, or says why not and leaves nothing."""
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd import hook
+from memd.daemon.process import find_lock_holder
+from memd.paths import Paths
+
+CLIENT_HOOK = (sys.executable, "-I", "-S", str(Path(hook.__file__)))
+MEMD = (sys.executable, "-P", "-m", "memd")
+START = {"session_id": "s", "hook_event_name": "SessionStart", "source": "startup", "cwd": "/p"}
+PROMPT = {
+    "session_id": "s", "hook_event_name": "UserPromptSubmit", "cwd": "/p", "prompt_id": "p",
+    "prompt": "We always deploy on Mondays.",
+}  # fmt: skip
+
+
+class Machine:
+    """One environment, and what is run in it."""
+
+    def __init__(self, environ, cwd="/", prepare=None):
+        self.environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environ}
+        self.cwd = cwd
+        self.prepare = prepare
+
+    def run(self, command, stdin=b""):
+        done = subprocess.run(
+            command, env=self.environ, cwd=self.cwd, input=stdin, preexec_fn=self.prepare,
+            capture_output=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert b"Traceback" not in done.stderr
+        return done
+
+    def memd(self, *words, stdin=b""):
+        return self.run((*MEMD, *words), stdin)
+
+    def hook(self, payload):
+        """The hook never fails the agent and never prints an error."""
+        done = self.run(CLIENT_HOOK, json.dumps(payload).encode())
+        assert (done.returncode, done.stderr) == (0, b"")
+        return done.stdout
+
+    def holder(self):
+        return find_lock_holder(Paths(self.environ).lock)
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """Make machines with a home of their own; their daemons end with the test."""
+    made = []
+    home = tmp_path / "h"
+    home.mkdir()
+
+    def make(prepare=None, cwd="/", **environ):
+        made.append(Machine({"HOME": str(home)} | environ, cwd, prepare))
+        return made[-1]
+
+    make.home = home
+    yield make
+    for one in made:
+        with contextlib.suppress(ValueError):
+            if holder := one.holder():
+                os.kill(holder.pid, signal.SIGKILL)
+
+
+def live_through_a_day(machine):
+    """A session with hooks, proxy and questions; the daemon is stopped again."""
+    machine.hook(PROMPT)  # into the spool: no daemon runs yet
+    started = machine.memd("start")
+    assert started.returncode == 0, started.stderr
+    machine.hook({**PROMPT, "prompt_id": "q", "prompt": "Why is the build slow?"})
+    assert machine.memd("remember", "The kettle is in the cellar").returncode == 0
+    assert b"cellar" in machine.memd("search", "kettle").stdout
+    ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'
+    assert machine.memd("mcp", stdin=ping).returncode == 0
+    status = json.loads(machine.memd("status", "--json").stdout)
+    assert status["health"] == "healthy"
+    assert machine.memd("doctor").returncode == 0
+    assert machine.memd("stop").returncode == 0
+    assert machine.holder() is None
+
+
+def files_below(directory):
+    return sorted(str(path.relative_to(directory)) for path in Path(directory).rglob("*"))
+
+
+def limit_descriptors():
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+
+def test_a_home_above_the_length_of_a_socket_path_works_and_leaves_no_socket(machine):
+    home = machine.home / ("x" * 120)
+    home.mkdir()
+    one = machine(HOME=str(home), XDG_RUNTIME_DIR=str(home / "run"))
+    live_through_a_day(one)
+    assert not Path(Paths(one.environ).socket_dir).exists()
+
+
+def test_a_memd_home_with_blanks_lines_and_letters_beyond_ascii_works(machine):
+    live_through_a_day(machine(MEMD_HOME=f"{machine.home}/a b\nü'\"%d/{'z' * 80}"))
+
+
+def test_few_descriptors_are_enough(machine):
+    live_through_a_day(machine(prepare=limit_descriptors))
+
+
+def test_a_relative_xdg_directory_is_told_and_makes_nothing_where_it_is_called(machine, tmp_path):
+    cwd = tmp_path / "work"
+    cwd.mkdir()
+    one = machine(cwd=cwd, XDG_DATA_HOME="data", XDG_STATE_HOME="./state", XDG_RUNTIME_DIR="run")
+    assert one.hook(START) == b""
+    live_through_a_day(one)
+    assert files_below(cwd) == []
+    told = one.memd("status").stderr.decode()
+    assert "XDG_DATA_HOME=data is ignored" in told
+    assert "XDG_STATE_HOME" in told
+    found = json.loads(one.memd("doctor", "--json").stdout)["findings"]
+    assert len([finding for finding in found if "is ignored" in str(finding)]) == 3
+
+
+@pytest.mark.parametrize("mask", [0o777, 0o000])
+def test_whatever_the_umask_the_user_can_use_the_files_and_nobody_else(machine, mask):
+    live_through_a_day(machine(prepare=lambda: os.umask(mask)))
+    for path in machine.home.rglob("*"):
+        mode = path.lstat().st_mode & 0o777
+        assert mode == (0o700 if path.is_dir() else 0o600), path
+
+
+def refuse_everything(machine, match):
+    """Nothing works; everything says why; the hook is silent."""
+    assert machine.hook(START) == b""
+    assert machine.hook(PROMPT) == b""
+    for words in (["start"], ["serve"], ["mcp"]):
+        done = machine.memd(*words)
+        assert done.returncode == 1, words
+        assert match in done.stderr.decode() or words == ["mcp"]
+        assert len(done.stderr.decode().splitlines()) == 1
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may do what it must not")
+def test_root_with_another_user_s_home_refuses_and_leaves_nothing(machine):
+    (machine.home / ".local/state/memd/spool").mkdir(parents=True)
+    for path in (machine.home, *machine.home.rglob("*")):
+        os.chown(path, 4711, 4711)
+    before = files_below(machine.home)
+    one = machine()
+    refuse_everything(one, "another user")
+    for words in (
+        ["status"],
+        ["stop"],
+        ["export"],
+        ["doctor"],
+        ["doctor", "--fix"],
+        ["search", "x"],
+    ):
+        done = one.memd(*words)
+        assert done.returncode == 1
+        assert "sudo -H" in done.stderr.decode()
+    assert files_below(machine.home) == before
+
+
+@pytest.mark.parametrize("name", ["ghost", "a/b/ghost"])
+def test_a_home_that_is_not_there_is_refused_and_not_made(machine, name):
+    refuse_everything(machine(HOME=str(machine.home / name)), "home directory does not exist")
+    assert files_below(machine.home) == []
+
+
+def test_a_home_that_is_no_directory_is_refused(machine):
+    file = machine.home / "file"
+    file.touch()
+    refuse_everything(machine(HOME=str(file)), "Not a directory")
+    assert files_below(machine.home) == ["file"]
+
+
+def test_a_home_that_is_not_utf8_is_refused(machine):
+    strange = os.fsencode(machine.home) + b"/\xff\xfe"
+    Path(os.fsdecode(strange)).mkdir()
+    refuse_everything(machine(HOME=os.fsdecode(strange)), "UTF-8")
+    assert files_below(os.fsdecode(strange)) == []
+
+
+def test_a_relative_home_is_refused_and_makes_nothing(machine, tmp_path):
+    cwd = tmp_path / "work"
+    cwd.mkdir()
+    refuse_everything(machine(HOME="here", cwd=cwd), "set HOME or MEMD_HOME")
+    assert files_below(cwd) == []
+
+
+def test_a_relative_memd_home_in_a_deleted_directory_is_refused(machine, tmp_path):
+    def leave():
+        gone = tmp_path / "gone"
+        gone.mkdir(exist_ok=True)
+        os.chdir(gone)
+        gone.rmdir()
+
+    refuse_everything(machine(prepare=leave, MEMD_HOME="m"), "deleted")
+    assert files_below(machine.home) == []
+
+
+def test_a_deleted_directory_does_not_matter_otherwise(machine, tmp_path):
+    def leave():
+        gone = tmp_path / "gone"
+        gone.mkdir(exist_ok=True)
+        os.chdir(gone)
+        gone.rmdir()
+
+    live_through_a_day(machine(prepare=leave, TMPDIR="/nonexistent", LC_ALL="C"))
