@@ -170,6 +170,16 @@ class InjectConfig(_Settings):
     """A further hit is injected if its score is at least this share of the best one's."""
 
 
+class AgentsConfig(_Settings):
+    """What agents may change over MCP, beyond what they said themselves in their own project."""
+
+    other_projects: bool = False
+    """Whether agents may write to `global` and to projects in which they do not run."""
+    user_memories: bool = False
+    """Whether agents may judge, unpin and forget what the user said, as the user can: `memd judge`, `memd pin`,
+    `memd forget`. What an agent remembers stays an agent's word."""
+
+
 class ServeConfig(_Settings):
     """The Unix-socket server."""
 
@@ -205,6 +215,7 @@ class Config(_Settings):
     profiles: Mapping[str, Mapping[str, Any]] = Field(default_factory=dict)
     """Your own retrieval profiles: `[profiles.mine] base = "memd"`, then the differences."""
     inject: InjectConfig = InjectConfig()
+    agents: AgentsConfig = AgentsConfig()
     serve: ServeConfig = ServeConfig()
     daemon: DaemonConfig = DaemonConfig()
 

@@ -3,6 +3,7 @@
     MemdError
     ├── BadRequest            the caller's fault: say what, and what to do
     │   ├── UnknownId         no such row, or not in this vault or project
+    │   ├── SelectionChanged  other rows would go than the ones that were shown
     │   └── ConfigError       config.toml is wrong; the message names the key
     └── Broken                ours, or the machine's
         ├── Unreachable       no daemon answers on the socket
@@ -41,6 +42,10 @@ class BadRequest(MemdError):
 
 class UnknownId(BadRequest):
     """There is no memory with this id."""
+
+
+class SelectionChanged(BadRequest):
+    """The selection has changed since it was shown, so nothing was erased. Look again at what would go."""
 
 
 class ConfigError(BadRequest):

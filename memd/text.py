@@ -160,6 +160,15 @@ def normalised(text: str) -> str:
     return " ".join(fold(token) for token in words(text))
 
 
+def literal_form(text: str) -> str:
+    """Return the same for texts that differ only in spacing, in the case of words and in punctuation around them.
+
+    A text of words alone has its `normalised` form; signs, names and numbers stay as they are.
+    """
+    chunks = (chunk.lstrip("\"'`(").rstrip(".,;:!?\"'`)") or chunk for chunk in text.split())
+    return " ".join(fold(chunk) if chunk.isalpha() else chunk for chunk in chunks)
+
+
 def digest(*parts: str) -> str:
     """A stable 128-bit name for these parts, as 32 hex digits."""
     joined = "\x1f".join(parts).encode("utf-8", "surrogatepass")

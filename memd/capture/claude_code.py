@@ -4,7 +4,8 @@ A key is made of what the hook and the transcript both contain, so that live cap
 and a later import become one row. A forked or resumed session repeats lines under another session id, so an id
 that is unique in the world identifies its event alone; a weak id is combined with its session. A prompt may end
 more than once (a stop hook that lets the agent continue, two compactions in a long turn), so the words of the
-answer are part of those keys; only the words, because the transcript formats the text differently.
+answer are part of those keys; only the words, because the transcript formats the text differently. Should two
+different events have one key all the same, `copies` tells them apart before the second is taken for a copy.
 """
 
 import json
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memd.capture.redact import redact
-from memd.models import EventKind, NewEvent, SessionRef
+from memd.models import ELSEWHERE, EventKind, NewEvent, SessionRef
 from memd.text import digest, normalised
 
 CLIENT = "claude-code"
@@ -35,7 +36,8 @@ _KINDS: Mapping[str, EventKind] = {
     "SessionEnd": EventKind.SESSION_END,
     "Notification": EventKind.NOTIFICATION,
 }
-_ENVIRONMENT_FIELDS = frozenset({"env", "environ", "environment"})
+_DROPPED_FIELDS = frozenset({"env", "environ", "environment", ELSEWHERE})
+"""Fields that may hold secrets, and one that only memd writes."""
 _ANSWER_CHARACTERS = 4_000
 """Characters of an answer, and"""
 _ANSWER_WORDS = 100
@@ -98,7 +100,7 @@ def adapt_hook_payload(
         return Ignored("a session that has not begun")
     if _is_compaction_agent(name, payload):
         return Ignored("the compaction's own agent")
-    fields = {key: value for key, value in payload.items() if key not in _ENVIRONMENT_FIELDS}
+    fields = {key: value for key, value in payload.items() if key not in _DROPPED_FIELDS}
     parts = _key_parts(name, fields, at)
     session_key = digest(CLIENT, session, name, *parts)
     is_unique = bool(_UNIQUE_ID.fullmatch(parts[1]))

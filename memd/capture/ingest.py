@@ -407,10 +407,16 @@ class ErasureCleaner:
         """Remove what is due. Raises a VaultError; then it is still due."""
         marks, has_faded = await self._db.read(_read_marks)
         private = marks.get("private", self._private_done)
+        has_new_private = private != self._private_done
         is_unfinished = "forgotten" in marks and (self._seen is None or self._seen == marks)
-        if is_unfinished or private != self._private_done or (has_faded and "private" in marks):
+        if is_unfinished or has_new_private or (has_faded and "private" in marks):
             over = {what: n for what, n in marks.items() if what != "private" or has_faded}
-            await erasure.clean_up(self._db, over)
+            is_rewritten = await self._db.read(lambda tx: erasure.is_rewritten(tx, over))
+            if is_rewritten and not has_new_private:
+                # A reader still has the old text in the log; looking for its end costs little.
+                await erasure.empty_log(self._db, over)
+            else:
+                await erasure.clean_up(self._db, over)
             self._private_done = private
         self._seen = marks
 

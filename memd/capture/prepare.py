@@ -8,11 +8,10 @@ from typing import Any
 from memd import log
 from memd.capture import ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, find_adapter
-from memd.capture.project import ProjectResolver
+from memd.capture.project import ProjectResolver, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
-from memd.text import storable
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What only a bug in memd raises while a payload is prepared."""
@@ -93,9 +92,9 @@ class Preparer:
         slim = truncate.trim_tool_response(item.payload, keep_reads=self._config.keep_reads)
         payload = truncate.clean_payload(slim, self._limits, self._redact)
         project = self._projects.resolve(directory)
-        stored = None if directory is None else storable(directory)
+        stored = None if directory is None else redact_directory(directory)
         verdict = adapt(payload, self._event_time(item.at), directory=stored, source=source)
-        return PreparedItem(source, verdict, project)
+        return PreparedItem(source, verdict, project, has_root=bool(item.directory))
 
     def _event_time(self, at: int | None) -> int:
         is_sane = isinstance(at, int) and not isinstance(at, bool) and 0 < at < _AT_MAX

@@ -24,6 +24,7 @@ from typing import Any
 
 from memd import log
 from memd.capture.ignore import parse_pattern
+from memd.capture.redact import redact
 from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
 from memd.text import storable
@@ -53,6 +54,11 @@ class ProjectIdentity:
     key: str
     name: str
     reason: str
+
+    @property
+    def is_plain_directory(self) -> bool:
+        """Whether it is only a directory: no repository, and not named by the user."""
+        return self.reason.startswith("the directory")
 
 
 _SCRATCH = ProjectIdentity(SCRATCH_PROJECT, SCRATCH_PROJECT, "the session has no directory")
@@ -310,8 +316,13 @@ def _read_line(path: Path) -> str | None:
     return line
 
 
+def redact_directory(directory: str) -> str:
+    """Return a directory as it may be stored: somebody may have put a token into its name."""
+    return redact(storable(directory), entropy=False)
+
+
 def _identify(top: Path, reason: str) -> ProjectIdentity:
-    key = storable(str(top))
+    key = redact_directory(str(top))
     path = PurePath(key)
     name = path.name.removesuffix(".git")
     if not name or name.startswith("."):

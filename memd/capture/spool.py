@@ -11,7 +11,7 @@ import errno
 import fcntl
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from memd.paths import private_dir
@@ -25,6 +25,8 @@ RESERVE_BYTES = 2 * 1024 * 1024
 _ACTIVE = "active"
 _LOCK = "lock"
 _SUFFIX = ".jsonl"
+_UNFINISHED_PREFIX = ".own-"
+"""What the file of a single hook is called until it is complete."""
 _HOOK_LOCK_S = 0.5
 _DRAIN_LOCK_S = 5.0
 """Seconds that a hook, and a drain, wait for the lock."""
@@ -89,8 +91,9 @@ def _reserve_path(spool_dir: str) -> str:
 
 
 def _append_line(spool_dir: str, line: bytes) -> None:
-    if not os.path.isdir(spool_dir):
-        private_dir(spool_dir)
+    is_new = not os.path.isdir(spool_dir)
+    private_dir(spool_dir)  # root could write into another user's, who could not read it then
+    if is_new:
         _sync_dir(os.path.dirname(spool_dir))
     with _lock(spool_dir, _HOOK_LOCK_S) as is_locked:
         if not is_locked:
@@ -131,6 +134,54 @@ def remove(path: str) -> None:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     _sync_dir(os.path.dirname(path))
+
+
+def list_unfinished(spool_dir: str) -> list[str]:
+    """Return the files of single hooks that died before they could give them their name."""
+    with contextlib.suppress(OSError):
+        found = [name for name in os.listdir(spool_dir) if name.startswith(_UNFINISHED_PREFIX)]
+        return [
+            os.path.join(spool_dir, name) for name in sorted(found) if not _is_being_written(name)
+        ]
+    return []
+
+
+def erase_unfinished(spool_dir: str, is_wanted: Callable[[str], bool], *, erases: bool) -> int:
+    """Erase the lines that `is_wanted` accepts from unfinished files, which no drain reads; how many there are.
+
+    Without `erases` they are only counted. Raises OSError.
+    """
+    return sum(_erase_from_file(path, is_wanted, erases) for path in list_unfinished(spool_dir))
+
+
+def _erase_from_file(path: str, is_wanted: Callable[[str], bool], erases: bool) -> int:
+    with open(path, "rb") as file:
+        lines = file.readlines()
+    kept = [line for line in lines if not is_wanted(line.decode("utf-8", "replace"))]
+    count = len(lines) - len(kept)
+    if erases and count and kept:
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            _write_all(handle, b"".join(kept))
+            os.ftruncate(handle, sum(map(len, kept)))
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+    elif erases and count:
+        remove(path)
+    return count
+
+
+def _is_being_written(name: str) -> bool:
+    """Whether the process that an unfinished file is named after still runs."""
+    pid = name.rpartition("-")[2]
+    try:
+        os.kill(int(pid), 0)
+    except (ValueError, ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # another user's, and alive
+    return True
 
 
 def measure(spool_dir: str) -> SpoolSize:

@@ -13,11 +13,12 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture.claude_code import Ignored, Refused
+from memd.capture.copies import fingerprint, is_copy
 from memd.capture.project import ProjectIdentity
-from memd.models import EventKind, NewEvent
+from memd.models import ELSEWHERE, SCRATCH_PROJECT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
-from memd.text import PRIVATE, is_private, one_line
+from memd.text import PRIVATE, digest, is_private, one_line
 
 ReceiptOutcome = Literal["stored", "duplicate", "filtered", "refused"]
 
@@ -25,6 +26,10 @@ _SESSIONS_CACHED_MAX = 256
 _TITLE_CHARACTERS = 80
 _SESSION_KINDS = frozenset({EventKind.SESSION_START, EventKind.SESSION_END, EventKind.PROMPT})
 """Events of no turn that could make them private, whatever id they carry."""
+_PLACING_KINDS = frozenset({EventKind.SESSION_START, EventKind.PROMPT})
+"""Events that place a session where its agent is, if the client names no directory of the session."""
+_TIME_MAX = 2**62
+"""UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
 
 
@@ -46,6 +51,8 @@ class PreparedItem:
     source: str
     verdict: NewEvent | Ignored | Refused
     project: ProjectIdentity | None = None
+    has_root: bool = True
+    """Whether the client named the directory of the session, not only the one where its agent is now."""
 
 
 class LookupCache:
@@ -68,8 +75,10 @@ class LookupCache:
         self._has_switches = False
         self._sessions: dict[tuple[str, str], tuple[int, str]] = {}
         self._switches: dict[tuple[str, str], projects.Switch] = {}
-        self._turns: dict[int, dict[str, bool]] = {}
-        """Session → turn with a prompt of its own → whether that is private."""
+        self._project_keys: dict[str, str] = {}
+        """Key of a project → that of the project which it was merged into, or itself."""
+        self._turns: dict[int, dict[str, list[tuple[int, bool]]]] = {}
+        """Session → turn with prompts of its own → (time, whether it is private) of each, oldest first."""
         self._unprompted: set[int] = set()
         """Sessions without any prompt."""
 
@@ -100,6 +109,23 @@ class LookupCache:
             self._sessions[ref] = found
         return self._sessions[ref]
 
+    def find_elsewhere(self, item: PreparedItem, event: NewEvent) -> ProjectIdentity | None:
+        """Return the project of an event whose session has moved there from its own; None if it has not.
+
+        An agent that only changes its directory, or a directory below the project, moves no session.
+        """
+        session, project = self.find_session(event), item.project
+        if session is None or project is None or project.key == SCRATCH_PROJECT:
+            return None
+        if not (item.has_root or event.kind in _PLACING_KINDS):
+            return None
+        if project.key not in self._project_keys:
+            found = projects.project_by_key(self._tx, project.key)
+            self._project_keys[project.key] = found.key if found else project.key
+        key, home = self._project_keys[project.key], session[1]
+        is_below = key.startswith(f"{home}/") and project.is_plain_directory
+        return None if key == home or is_below else project
+
     def ensure_session(self, event: NewEvent, project: ProjectIdentity, now: int) -> int:
         """Return the id of an event's session, created if it is new. An existing one keeps its project."""
         found = self.find_session(event)
@@ -126,14 +152,16 @@ class LookupCache:
         if event.kind is EventKind.COMPACT_END:
             # A compaction summarises the whole session, private turns included.
             return any(map(is_private, events.prompts_before(self._tx, session_id, event.at)))
-        turns = self._turns.setdefault(session_id, {})
-        if event.turn in turns:
-            return turns[event.turn]
-        prompt = event.turn and events.prompt_of_turn(self._tx, session_id, event.turn)
-        if event.turn and prompt is not None:
-            turns[event.turn] = is_private(prompt)
-            return turns[event.turn]
+        if event.turn and (own := self._find_prompts(session_id, event.turn)):
+            return next((private for at, private in reversed(own) if at <= event.at), own[0][1])
         return is_private(events.prompt_before(self._tx, session_id, event.turn, event.at))
+
+    def _find_prompts(self, session_id: int, turn: str) -> list[tuple[int, bool]]:
+        turns = self._turns.setdefault(session_id, {})
+        if turn not in turns:
+            found = events.prompts_of_turn(self._tx, session_id, turn)
+            turns[turn] = [(at, is_private(prompt)) for at, prompt in found]
+        return turns[turn]
 
     def forget_turns(self, session_id: int) -> None:
         """Drop what is cached of a session's turns, after a prompt of it was stored."""
@@ -197,13 +225,18 @@ def _store_item(
     if isinstance(event, Ignored):
         return Receipt("filtered", reason=event.reason)
     assert project is not None  # an event is only made where its project is known
-    if reason := _filter_reason(event, project, cache):
+    elsewhere = cache.find_elsewhere(item, event)
+    if reason := _filter_reason(event, project, cache, elsewhere):
         return Receipt("filtered", reason=reason)
     session_id = cache.ensure_session(event, project, now)
     is_mark = event.kind is EventKind.PROMPT and is_private(event.payload.get("prompt"))
-    seq, is_new = events.append_event(
-        tx, _strip_private_prompt(event) if is_mark else event, session_id
-    )
+    stored = _strip_private_prompt(event) if is_mark else event
+    if elsewhere is not None:
+        projects.ensure_project(tx, elsewhere.key, elsewhere.name, elsewhere.reason, now)
+        stored = replace(stored, payload={**stored.payload, ELSEWHERE: elsewhere.key})
+    seq, is_new = _append_event(tx, stored, session_id, cache)
+    if seq is None:
+        return Receipt("filtered", reason="forgotten")
     if not is_new:
         return Receipt("duplicate", seq)
     first, last, title = spans.get(session_id, (event.at, event.at, None))
@@ -213,7 +246,7 @@ def _store_item(
     if event.kind is EventKind.PROMPT:
         cache.forget_turns(session_id)
     has_erased = bool(
-        is_mark and event.turn and _erase_private_turn(tx, session_id, event.turn, now)
+        is_mark and event.turn and _erase_private_turn(tx, session_id, event.turn, event.at, now)
     )
     if has_erased:
         erasure.mark_erased(tx, "private")
@@ -221,12 +254,36 @@ def _store_item(
     return Receipt("stored", seq, has_erased=has_erased)
 
 
-def _filter_reason(event: NewEvent, project: ProjectIdentity, cache: LookupCache) -> str | None:
+def _append_event(
+    tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
+) -> tuple[int | None, bool]:
+    """Store an event unless it is there; its id, and whether it is new. No id: it was forgotten.
+
+    One with the id of another, but not its words, is an event of its own, under a key with its words.
+    """
+    seq, is_new = events.append_event(tx, event, session_id)
+    if is_new or events.is_compacted(tx, seq):
+        return seq, is_new
+    stored = events.events_by_ids(tx, [seq])[seq]
+    if stored.name != event.name or is_copy(event, stored):
+        return seq, False
+    another = replace(event, key=digest(event.key, fingerprint(event)), former_keys=())
+    if cache.is_forgotten(another):
+        return None, False
+    return events.append_event(tx, another, session_id)
+
+
+def _filter_reason(
+    event: NewEvent, project: ProjectIdentity, cache: LookupCache, elsewhere: ProjectIdentity | None
+) -> str | None:
     """Return why the user does not want this event stored; None if nothing speaks against it."""
     if cache.is_forgotten(event):
         return "forgotten"
     session = cache.find_session(event)
-    switch = cache.find_switch(session[1] if session else project.key, event.session.key)
+    is_home = session is not None and elsewhere is None
+    switch = cache.find_switch(
+        session[1] if session and is_home else project.key, event.session.key
+    )
     if not switch.captures:
         return f"switched off for this {switch.scope}"
     if session and cache.is_in_private_turn(event, session[0]):
@@ -240,13 +297,20 @@ def _strip_private_prompt(event: NewEvent) -> NewEvent:
     return replace(event, payload={**fields, "prompt": PRIVATE})
 
 
-def _erase_private_turn(tx: Connection, session_id: int, turn: str, now: int) -> int:
+def _erase_private_turn(
+    tx: Connection, session_id: int, turn: str, prompted_at: int, now: int
+) -> int:
     """Erase the events of a turn that were stored before its private prompt, which came late from the spool.
+
+    Of a turn with several prompts, those that followed this one.
 
     Memories that come from nothing else are deleted too. Those with other sources are corrected when the turn
     is distilled again with its prompt. Returns the number of events.
     """
-    early = events.turn_ids_except_prompt(tx, session_id, turn)
+    times = [at for at, _ in events.prompts_of_turn(tx, session_id, turn)]
+    since = prompted_at if min(times) < prompted_at else 0
+    until = min((at for at in times if at > prompted_at), default=_TIME_MAX)
+    early = events.turn_ids_except_prompt(tx, session_id, turn, since, until)
     derived = {number for event_id in early for number in links.derived_from(tx, event_id)}
     nodes: set[tuple[str, str]] = set()
     for summary in summaries.summaries_by_ids(tx, sorted(derived)).values() if derived else ():

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Kind, Project, Session
+from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Authority, Kind, Project, Session
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
@@ -96,7 +96,9 @@ def read_session_state(
     if place.session is not None:
         session = projects.session_of_client(tx, place.client, place.session)
     if session is not None:
-        project = projects.project(tx, session.project_id)
+        key = None if event_id is None else events.project_key_elsewhere(tx, event_id)
+        moved_to = None if key is None else projects.project_by_key(tx, key)
+        project = moved_to or projects.project(tx, session.project_id)
     elif place.project_key is not None:
         project = projects.project_by_key(tx, place.project_key)
     everywhere = projects.project_by_key(tx, GLOBAL_PROJECT)
@@ -268,6 +270,10 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
     queues: list[_GroupQueue] = []
     ids: set[int] = set()
     titles: dict[tuple[Kind, str], int] = {}
+    greatest: dict[tuple[Kind, str], Authority] = {}
+    for one in (one for group in groups for one in group.candidates):
+        title = _title_key(one)
+        greatest[title] = max(one.authority, greatest.get(title, one.authority))
     for group in groups:
         queue = _GroupQueue(group)
         queues.append(queue)
@@ -277,13 +283,21 @@ def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_Group
             if one.id in ids:
                 continue
             ids.add(one.id)
-            title = (one.kind, " ".join(one.title.lower().split()).rstrip(".!… "))
+            title = _title_key(one)
+            if one.authority < greatest[title]:
+                queue.repeated.append((one, "a greater speaker says the same"))
+                continue
             if title in titles:
                 queue.repeated.append((one, f"says the same as #{titles[title]}"))
                 continue
             titles[title] = one.id
             queue.waiting.append(one)
     return queues
+
+
+def _title_key(candidate: ContextCandidate) -> tuple[Kind, str]:
+    """Equal for memories of one kind that say the same in a list."""
+    return candidate.kind, " ".join(candidate.title.lower().split()).rstrip(".!… ")
 
 
 def _fill_budget(

@@ -96,7 +96,12 @@ def _check_session(tx: Connection, wanted: Filter) -> None:
     found = projects.session(tx, wanted.session_id) if 0 < wanted.session_id <= _INT_MAX else None
     if found is None:
         raise UnknownId("there is no such session")
-    if wanted.project_ids is not None and found.project_id not in wanted.project_ids:
+    is_visible = (
+        wanted.project_ids is None
+        or found.project_id in wanted.project_ids
+        or summaries.has_of_session(tx, found.id, wanted.project_ids)
+    )
+    if not is_visible:
         raise UnknownId(
             "the session belongs to another project; ask with the project all to see it"
         )
@@ -157,10 +162,12 @@ def _make_rows(
         previous = line[place - 1] if place else None
         gap = summary.at - previous.at if previous else 0
         session = known.get(summary.session_id or 0)
+        # A session that moved here is titled by a prompt of another project.
+        is_from_here = session is not None and session.project_id == summary.project_id
         rows.append(
             TimelineRow(
                 summary,
-                session.title if session else None,
+                session.title if session and is_from_here else None,
                 is_pivot=summary.id == pivot_id,
                 gap_ms=gap if gap >= GAP_MS else None,
                 begins_session=summary.session_id is not None

@@ -10,18 +10,19 @@ import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
 import mcp.types as t
-from mcp.server.lowlevel import Server
+from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from memd.server import jsonrpc
 from memd.server.control import PREFIX, Control
-from memd.server.jsonrpc import Call, InvalidLine, LineSplitter, Message, Preface
+from memd.server.jsonrpc import Batch, BatchReply, Call, InvalidLine, LineSplitter, Message, Preface
 from memd.server.scope import Caller
 
 REQUESTS_MAX = 16
@@ -55,6 +56,8 @@ DROPPED_S = 1.0
 _LINE_DROPPED = (
     "too many long lines are unfinished, and this one was the slowest; send it again later"
 )
+_BATCH_REVISION = "2025-03-26"
+"""The one revision of MCP in which several messages may stand on a line."""
 _READER_DROPPED = "too many responses are unread, and these for the longest; ask for less at once"
 
 
@@ -262,6 +265,10 @@ class McpSession:
         self._caller = caller
         self._send_line = send
         self._end_request = end_request
+        self._batches: dict[jsonrpc.Id, BatchReply] = {}
+        """The batch of each request that came in one and is open."""
+        self.takes_batches = False
+        """Whether the revision that was agreed on has batches."""
         self._input, self._server_reads = anyio.create_memory_object_stream[
             SessionMessage | Exception
         ](SDK_QUEUE_SIZE)
@@ -276,7 +283,8 @@ class McpSession:
             await self._server.run(
                 self._server_reads,
                 self._server_writes,
-                self._server.create_initialization_options(),
+                # Not this connection, but the stdio proxy tells the client, when another daemon has other tools.
+                self._server.create_initialization_options(NotificationOptions(tools_changed=True)),
             )
 
     async def handle(self, call: Call) -> None:
@@ -289,7 +297,9 @@ class McpSession:
             message = t.JSONRPCRequest(jsonrpc="2.0", id=call.id, method=call.method, params=params)
         metadata = ServerMessageMetadata(
             request_context=self._caller,
-            on_request_unanswered=None if call.id is None else self._end_unanswered,
+            on_request_unanswered=None
+            if call.id is None
+            else partial(self._end_unanswered, call.id),
         )
         await self._input.send(SessionMessage(message, metadata=metadata))
 
@@ -297,18 +307,47 @@ class McpSession:
         """End the server's input. Requests that are still open get an error."""
         self._input.close()
 
-    async def _end_unanswered(self) -> None:
+    async def begin_batch(self, batch: Batch) -> None:
+        """Collect the responses to the requests of this batch, which are passed to `handle` next."""
+        calls = [one for one in batch.messages if isinstance(one, Call)]
+        errors = [
+            jsonrpc.error_line(one.id, one.code, one.message)
+            for one in batch.messages
+            if isinstance(one, InvalidLine)
+        ]
+        open_ids = {call.id for call in calls if call.id is not None}
+        reply = BatchReply(set(open_ids), errors)
+        self._batches |= dict.fromkeys(open_ids, reply)
+        if (line := reply.take_line()) is not None:
+            await self._send_line(line)
+
+    async def _end_unanswered(self, call_id: jsonrpc.Id) -> None:
         """End a cancelled request, which by the protocol gets no response."""
+        if call_id in self._batches:
+            await self._end_in_batch(call_id, None)
         self._end_request()
+
+    async def _end_in_batch(self, call_id: jsonrpc.Id, response: bytes | None) -> None:
+        reply = self._batches.pop(call_id)
+        reply.end(call_id, response)
+        if (line := reply.take_line()) is not None:
+            await self._send_line(line)
 
     async def _send_responses(self) -> None:
         async with self._output:
             async for outgoing in self._output:
                 message = outgoing.message
-                line = message.model_dump_json(by_alias=True, exclude_unset=True)
-                await self._send_line(line.encode("utf-8") + b"\n")
-                if isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
-                    self._end_request()
+                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode("utf-8")
+                if not isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
+                    await self._send_line(line + b"\n")
+                    continue
+                if isinstance(message, t.JSONRPCResponse) and "protocolVersion" in message.result:
+                    self.takes_batches = message.result["protocolVersion"] == _BATCH_REVISION
+                if message.id is not None and message.id in self._batches:
+                    await self._end_in_batch(message.id, line)
+                else:
+                    await self._send_line(line + b"\n")
+                self._end_request()
 
 
 class ClientConnection:
@@ -403,11 +442,13 @@ class ClientConnection:
             message = await self._scheduler.parse_long_line(line)
         else:
             message = jsonrpc.parse_line(line)
+        if message is None:
+            return
         match message:
-            case None:
-                return
             case Call():
                 await self._handle_call(message)
+            case Batch():
+                await self._handle_batch(message)
             case Preface() if self._is_first_line:
                 self._caller = replace(self._caller, **asdict(message))
             case Preface():
@@ -415,6 +456,15 @@ class ClientConnection:
             case InvalidLine():
                 await self._send_error(message.message, message.code, message.id)
         self._is_first_line = False
+
+    async def _handle_batch(self, batch: Batch) -> None:
+        if self._session is None or not self._session.takes_batches:
+            await self._send_error("this is a batch: send one message a line")
+            return
+        await self._session.begin_batch(batch)
+        for message in batch.messages:
+            if isinstance(message, Call):
+                await self._handle_call(message)
 
     async def _handle_call(self, call: Call) -> None:
         assert self._tasks is not None  # made by `serve`

@@ -18,7 +18,7 @@ from memd.capture.redact import redact_blocks
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.models import CLOCK_SKEW_MAX_MS, Kind, Summary
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
 from memd.recall import prompt_gate, session_context
 from memd.recall.prompt_gate import GatedHit, PromptQuery
 from memd.recall.recaller import Recaller
@@ -32,7 +32,7 @@ from memd.recall.types import Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.server.scope import identify_project
 from memd.server.time_expressions import format_time
-from memd.store import links, summaries
+from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
 from memd.text import one_line
@@ -47,6 +47,7 @@ SETTLE_S = 0.1
 """Seconds that a compacted session waits until its own last events are distilled."""
 _SPARE_HITS = 2
 """Hits that are searched for beyond those that may be shown."""
+_CONTRADICTIONS_SHOWN = 3
 _HITS_MAX = 40
 """Hits that are searched for if the first few are not enough."""
 _SNIPPET_CHARACTERS = 450
@@ -66,6 +67,8 @@ _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or how the last session ended"
 )
+_SPEAKERS = {"user": "user", "agent": "agent", "tool": "tool output"}
+"""Whose word a line is, as the agent reads it: what a tool printed is no statement."""
 _FENCE_NAME = re.compile(INJECTED_TAG.replace("-", r"[\W_]{1,3}"), re.IGNORECASE)
 _LESS_THAN = str.maketrans("<＜﹤", "‹‹‹")
 _INVISIBLE = re.compile(
@@ -82,6 +85,7 @@ class ContextLine:
     kind: Kind
     title: str
     at: int
+    authority: Authority
     is_pinned: bool = False
     note: str = ""
     """A remark behind the title."""
@@ -177,7 +181,8 @@ class ContextBuilder:
             return InjectedContext(reason, None, here.name, candidates)
         ids = [one.hit.summary.id for one in chosen]
         replaced = await self._db.read(partial(links.superseded_ids, summary_ids=ids))
-        lines = [_line_of_offer(one, replaced) for one in chosen]
+        against = await self._db.read(partial(judgments.visible_contradictions, summary_ids=ids))
+        lines = [_line_of_offer(one, replaced, against) for one in chosen]
         text = format_hits(here.name, lines)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
@@ -291,13 +296,26 @@ def _select_index(project: str, found: SessionCandidates, tokens: int, now: int)
 
 
 def _line_of_card(card: ContextCandidate) -> ContextLine:
-    return ContextLine(card.id, card.kind, card.title, card.at, is_pinned=card.is_pinned)
+    return ContextLine(
+        card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned,
+        note=_name_contradictions(card.contradicted_by),
+    )  # fmt: skip
 
 
-def _line_of_offer(one: GatedHit, replaced: Mapping[int, Sequence[int]]) -> ContextLine:
+def _name_contradictions(others: Sequence[int]) -> str:
+    """The latest memories that say otherwise, as a remark; empty if none does."""
+    shown = ", ".join(f"#{number}" for number in others[-_CONTRADICTIONS_SHOWN:])
+    return f"contradicted by {shown}" if shown else ""
+
+
+def _line_of_offer(
+    one: GatedHit, replaced: Mapping[int, Sequence[int]], against: Mapping[int, Sequence[int]]
+) -> ContextLine:
     summary = one.hit.summary
     older = ", ".join(f"#{number}" for number in replaced.get(summary.id, ()))
     note = f"replaces {older}" if older else ""
+    if others := against.get(summary.id):
+        note = _name_contradictions(others)
     if summary.superseded_by:
         note = f"superseded by #{summary.superseded_by}"
     body = " ".join(summary.body.split())
@@ -307,6 +325,7 @@ def _line_of_offer(one: GatedHit, replaced: Mapping[int, Sequence[int]]) -> Cont
         summary.kind,
         summary.title,
         summary.at,
+        summary.authority,
         is_pinned=summary.pinned_at is not None,
         note=note,
         snippet=one.hit.snippet if at < 0 else one_line(body[at:], _SNIPPET_CHARACTERS),
@@ -372,7 +391,9 @@ def _format_line(line: ContextLine, title_characters: int) -> str:
     marks = ", ".join(filter(None, ("pinned" if line.is_pinned else "", line.note)))
     marks = f" ({clean_text(marks, _TITLE_CHARACTERS)})" if marks else ""
     day = format_time(line.at).partition("T")[0]
-    return f"- #{line.id} {day} {line.kind.value}: {title}{marks}"
+    return (
+        f"- #{line.id} {day} {line.kind.value}, {_SPEAKERS[line.authority.speaker]}: {title}{marks}"
+    )
 
 
 def utf16_length(text: str) -> int:

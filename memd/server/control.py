@@ -35,7 +35,9 @@ BATCHES: dict[str, tuple[str, type[requests.Request]]] = {
     "memd/remember": ("memories", requests.RememberBatchRequest),
 }
 """Method → the parameter that makes a call of it a batch, and the batch's model."""
-_IN_ALL_PROJECTS = frozenset({"memd/why", "memd/get", "memd/forget", "memd/pin", "memd/judge"})
+_IN_ALL_PROJECTS = frozenset(
+    {"memd/why", "memd/get", "memd/forget", "memd/pin", "memd/judge", "memd/judge/open"}
+)
 """Calls that see every project unless they name one: they name memories by their numbers."""
 
 
@@ -62,8 +64,9 @@ class Control:
             "memd/remember": (requests.RememberRequest, self._remember_texts),
             "memd/forget": (requests.ForgetRequest, self._forget_memories),
             "memd/scrub": (requests.ScrubRequest, self._scrub_vault),
-            "memd/pin": (requests.PinRequest, service.pin),
+            "memd/pin": (requests.PinRequest, partial(service.pin, by="user")),
             "memd/judge": (requests.JudgeRequest, partial(service.judge, by="user")),
+            "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
             "memd/project": (requests.ProjectRequest, self._projects.show),
             "memd/projects": (requests.EmptyRequest, self._projects.list_all),
             "memd/project/merge": (requests.MergeProjectsRequest, self._projects.merge),
@@ -247,7 +250,7 @@ class Control:
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
     async def _forget_memories(self, request: requests.ForgetRequest, caller: Caller) -> JsonObject:
-        forgotten = await self._service.forget(request, caller)
+        forgotten = await self._service.forget(request, caller, "user")
         result: JsonObject = json_format.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
         return result

@@ -239,7 +239,7 @@ class Listener:
             stream.close()
             return
         self._accepted += 1
-        caller = Caller(uid=uid, pid=process)
+        caller = Caller(uid=uid, pid=process, connection=self._accepted)
         connection = ClientConnection(stream, self._handlers, self._limits, self._scheduler, caller)
         self._open.add(connection)
         tasks.start_soon(self._serve_connection, connection, stream)
@@ -304,7 +304,9 @@ def raise_descriptor_limit(connections: int) -> int:
     with contextlib.suppress(OSError, ValueError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
         soft = wanted
-    return max(1, min(connections, soft - DESCRIPTORS_RESERVED))
+    # An idle daemon has some thirty open: half of a low limit is enough, and one connection is not.
+    reserved = min(DESCRIPTORS_RESERVED, soft // 2)
+    return max(1, min(connections, soft - reserved))
 
 
 def _clear_path(path: str) -> None:

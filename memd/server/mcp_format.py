@@ -172,6 +172,7 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, title_bytes: int) -> J
         "id": summary.id,
         "title": fit_text(summary.title, title_bytes),
         "kind": summary.kind.value,
+        "speaker": summary.authority.speaker,
         **format_date(summary.at, now),
         "score": round_number(hit.score),
         **drop_empty(
@@ -282,6 +283,7 @@ def _format_memory(summary: Summary, read: WholeMemories, now: int) -> JsonObjec
         id=summary.id,
         title=fit_text(summary.title, LINE_BYTES),
         kind=summary.kind.value,
+        speaker=summary.authority.speaker,
         tier=summary.tier.value,
         source=summary.source,
         **format_date(summary.at, now),
@@ -311,6 +313,7 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObj
             "id": one.id,
             "title": fit_text(one.title, LINE_BYTES),
             "kind": one.kind.value,
+            "speaker": one.authority.speaker,
             **format_date(one.at, now),
             "likeness": round_number(one.likeness, 3),
             "finding": fit_text(one.finding, 300),
@@ -345,11 +348,17 @@ def format_forgotten(forgotten: ForgetResult) -> JsonObject:
             revived=fit(forgotten.revived),
             also_in=fit(forgotten.also_in),
             unknown=fit(forgotten.unknown),
+            uncited=fit(forgotten.uncited),
+            kept_prompts=forgotten.kept_prompts or None,
+            pending=forgotten.pending or None,
+            refused=forgotten.refused or None,
         ),
     }
     if forgotten.is_dry_run:
         token, advice = forgotten.token, "nothing was erased; repeat with dry_run: false"
-        advice = f"{advice} and this token" if token else advice
+        advice = (
+            f"{advice}, the same arguments and this token within ten minutes" if token else advice
+        )
         result |= drop_empty(token=token, next=advice)
     return result
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import groupby
 
+from memd.models import EventKind
 from memd.recall.types import (
     JudgmentLink,
     SourceEvent,
@@ -27,6 +28,16 @@ from memd.server.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS, format_time
 _WHY_CONTRADICTIONS_MAX = 50
 _INJECTIONS_MAX = 5
 """Injections that `mem_why` lists: the latest few."""
+_SPEAKERS = {
+    EventKind.PROMPT: "user",
+    EventKind.STOP: "agent",
+    EventKind.SUBAGENT_STOP: "agent",
+    EventKind.COMPACT_END: "agent",
+    EventKind.TOOL_CALL: "agent",
+    EventKind.TOOL_RESULT: "tool",
+    EventKind.TOOL_FAILURE: "tool",
+}
+"""Whose words an event holds, where it holds any."""
 _PAUSE_UNITS = (("day", DAY_MS), ("hour", HOUR_MS), ("minute", MINUTE_MS))
 
 
@@ -64,6 +75,7 @@ def _format_row(row: TimelineRow, now: int) -> JsonObject:
         "id": summary.id,
         "title": fit_text(summary.title, 120),
         "kind": summary.kind.value,
+        "speaker": summary.authority.speaker,
         **format_date(summary.at, now),
         **drop_empty(
             gap=None if row.gap_ms is None else format_pause(row.gap_ms),
@@ -90,6 +102,7 @@ def format_why(why: Why, now: int) -> JsonObject:
         result |= {
             "title": fit_text(why.summary.title, LINE_BYTES),
             "kind": why.summary.kind.value,
+            "speaker": why.summary.authority.speaker,
             **format_date(why.summary.at, now),
             "rule": why.summary.rule,
         }
@@ -183,6 +196,7 @@ def _format_sources(sources: Sequence[SourceEvent], now: int) -> list[JsonObject
         row = drop_empty(
             event=event.id,
             what=event.tool or event.kind.value,
+            speaker=_SPEAKERS.get(event.kind),
             **format_date(event.at, now),
             quote=fit_text(source.quote, mcp_format.QUOTE_BYTES),
             place=fit_text(place, LINE_BYTES),

@@ -261,7 +261,7 @@ class RememberRequest(Request):
     files: Annotated[list[Annotated[Name, says("A path.")]], Field(max_length=100)] = []
     """The files that it is about."""
     project: Name = "current"
-    """'current', or 'global' for what holds everywhere."""
+    """'current'. Only the user writes to 'global' or another project, unless config.toml lets agents."""
     expires_in: Name | None = None
     """Do not show it any more after this long: 12h, 30d, 2w. Shown for ever if left out."""
     at: Annotated[Time | None, _CONTROL_ONLY] = None
@@ -287,15 +287,15 @@ class ForgetRequest(ScopedRequest):
         Annotated[str, Field(max_length=QUERY_CHARACTERS, json_schema_extra={"minLength": 1})]
         | None
     ) = None
-    """Instead of ids: every memory in which all of these words stand."""
+    """Instead of ids: all that says these words, whole and exact. "a phrase" is a phrase."""
     session: Name | None = None
     """All of this session: the beginning of its id, or 'current'."""
     since: Annotated[Time | None, _time_field("Only what happened at or after")] = None
     until: Annotated[Time | None, _time_field("Only what happened at or before")] = None
     dry_run: bool = True
-    """Only say what would go. Pass false to erase for good."""
+    """Only say what would go. Pass false, with the same arguments and the token, to erase for good."""
     token: Name | None = None
-    """What the dry run returned: then nothing else goes than what it told."""
+    """What the dry run returned, within ten minutes: exactly what it showed goes, or nothing."""
 
 
 class ScrubRequest(Request):
@@ -328,6 +328,12 @@ class JudgeRequest(ScopedRequest):
     """Why, in a few words; shown by mem_why."""
     undo: bool = False
     """Take back what holds between the two instead: a judgment, or what memd decided itself."""
+
+
+class OpenQuestionsRequest(ScopedRequest):
+    """`memd/judge/open`: which visible memories contradict each other, and nobody has judged."""
+
+    limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] = 20
 
 
 class CaptureEventRequest(Request):

@@ -32,6 +32,8 @@ class Caller:
     client: str | None = None
     uid: int | None = None
     pid: int | None = None
+    connection: int = 0
+    """The number of the connection, never used twice by one daemon."""
 
     @property
     def directory(self) -> str | None:

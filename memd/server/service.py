@@ -13,6 +13,7 @@ import anyio
 
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides
+from memd.config import AgentsConfig
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.consolidate.forget import ForgetResult, ForgetSelection
@@ -20,23 +21,27 @@ from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgm
 from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult
 from memd.consolidate.retention import Retention
 from memd.consolidate.sources import Origin
+from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
-from memd.errors import BadRequest, UnknownId
+from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
-from memd.models import GLOBAL_PROJECT, Finding, SessionRef, Stance, Summary, Tier
+from memd.models import GLOBAL_PROJECT, Authority, Finding, SessionRef, Stance, Summary, Tier
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
+from memd.server.agent_limits import AgentLimits
+from memd.server.forget_tokens import ForgetTokens
 from memd.server.injector import Injector
 from memd.server.scope import ALL, CURRENT, Caller, ProjectScope, ScopeResolver, visible_memories
 from memd.server.time_expressions import DAY_MS, parse_duration, parse_end, parse_start
-from memd.store import judgments, projects
+from memd.store import judgments, projects, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
+from memd.store.speakers import imported_authority
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""
@@ -75,6 +80,7 @@ class App:
     clock: Callable[[], int]
     overrides: ProjectOverrides = field(default_factory=lambda: ProjectOverrides(None, "/"))
     """Directories that the user has given to a project in projects.toml."""
+    agents: AgentsConfig = field(default_factory=AgentsConfig)
     injector: Injector = field(kw_only=True)
     vector_maintenance: VectorMaintenance = field(kw_only=True)
     retention: Retention = field(kw_only=True)
@@ -103,12 +109,23 @@ class WholeMemories:
     """Memory → the memories that contradict it."""
 
 
+@dataclass(frozen=True, slots=True)
+class OpenQuestions:
+    """Pairs of visible memories that contradict each other: the one that says otherwise, the other."""
+
+    pairs: tuple[tuple[Summary, Summary], ...]
+    count: int
+    """All of them, also those that are not listed."""
+
+
 class MemoryService:
     """Runs one use case a method. A search waits `min_event_s` seconds at most for an event."""
 
     def __init__(self, app: App, min_event_s: float) -> None:
         self.app = app
         self.scopes = ScopeResolver(app.db, app.overrides)
+        self._limits = AgentLimits(self.scopes, app.agents)
+        self._forget_tokens = ForgetTokens(app.clock)
         self._min_event_s = min_event_s
         self._focuses: dict[str, tuple[tuple[str, ...], int]] = {}
         """Session → its focus, and since when. Held in memory only: a focus is no memory."""
@@ -219,15 +236,44 @@ class MemoryService:
             return [replace(stored[0], candidates=candidates)]
         return stored
 
-    async def forget(self, request: requests.ForgetRequest, caller: Caller) -> ForgetResult:
-        """Erase memories, or say which would go."""
-        selection = await self.select_memories(request, caller)
-        forgotten = await self.app.curator.forget(
-            selection, dry_run=request.dry_run, token=request.token or ""
-        )
-        if not request.dry_run:
+    async def forget(
+        self, request: requests.ForgetRequest, caller: Caller, by: CallerKind
+    ) -> ForgetResult:
+        """Erase memories, or say which would go. An agent erases only what its dry run has shown."""
+        if by == "agent":
+            forgotten = await self._forget_for_agent(request, caller)
+        else:
+            selection = await self.select_memories(request, caller)
+            forgotten = await self.app.curator.forget(
+                selection, dry_run=request.dry_run, token=request.token or ""
+            )
+        if not forgotten.is_dry_run:
             await self.app.indexer.settle()
         return forgotten
+
+    async def _forget_for_agent(
+        self, request: requests.ForgetRequest, caller: Caller
+    ) -> ForgetResult:
+        """Forget with the token of a dry run; if the selection has changed, another dry run."""
+        plan = "" if request.dry_run else self._forget_tokens.redeem(request.token, caller)
+        selection = await self.select_memories(request, caller)
+        if not selection.ids:
+            own = await self._limits.find_project_to_forget(request.project, caller)
+            if own is not None:
+                selection = replace(selection, bounds=replace(selection.bounds, project_id=own))
+        selection = replace(selection, spares_prompts=not self.app.agents.user_memories)
+        shown = await self.app.curator.forget(selection, dry_run=True)
+        await self._limits.require_erasable(shown.ids, caller)
+        refused = ""
+        if not request.dry_run:
+            try:
+                return await self.app.curator.forget(selection, dry_run=False, token=plan)
+            except SelectionChanged as error:
+                refused = error.message
+                shown = await self.app.curator.forget(selection, dry_run=True)
+                await self._limits.require_erasable(shown.ids, caller)
+        token = self._forget_tokens.issue(caller, shown.token)
+        return replace(shown, token=token, refused=refused)
 
     async def select_memories(
         self, request: requests.ForgetRequest, caller: Caller
@@ -244,14 +290,9 @@ class MemoryService:
         has_project = "project" in request.model_fields_set and request.project != ALL
         if not given and not has_project:
             raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
-        words = tuple((request.query or "").split())
-        if request.query is not None and not words:
+        words = parse_wanted_words(request.query or "")
+        if request.query is not None and not words.terms:
             raise BadRequest("query: empty; say what stands in the memories that shall go")
-        is_confirmed = request.dry_run or request.token is not None
-        if not words and not is_confirmed and caller.session is not None:
-            raise BadRequest(
-                "token: pass the one that the dry run returned, once the user has seen it"
-            )
         now = self.app.clock()
         bounds = ErasureBounds(
             await self._find_project_to_forget(request, caller),
@@ -261,10 +302,13 @@ class MemoryService:
         )
         return ForgetSelection(words=words, bounds=bounds)
 
-    async def pin(self, request: requests.PinRequest, caller: Caller) -> Summary:
+    async def pin(self, request: requests.PinRequest, caller: Caller, by: CallerKind) -> Summary:
         """Pin a memory, or unpin it."""
         await self._require_visible(request, caller, [request.id])
-        pinned = await self.app.curator.pin(request.id, pinned=request.pinned)
+        if by == "agent":
+            command = f"memd pin {request.id}"
+            await self._limits.require_own_memories([request.id], caller, command)
+        pinned = await self.app.curator.pin(request.id, request.pinned, self._limits.voice_of(by))
         await self.app.indexer.settle()
         return pinned
 
@@ -274,14 +318,37 @@ class MemoryService:
         """Settle how two memories relate, or take back what holds between them."""
         if request.relation is None and not request.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
-        await self._require_visible(request, caller, [request.id, request.other])
+        pair = [request.id, request.other]
+        await self._require_visible(request, caller, pair)
+        if by == "agent":
+            command = f"memd judge {request.id} {request.other}"
+            await self._limits.require_own_memories(pair, caller, command)
+        voice = self._limits.voice_of(by)
         if request.undo or request.relation is None:
-            judged = await self.app.judge.undo(request.id, request.other)
+            judged = await self.app.judge.undo(request.id, request.other, voice)
         else:
-            ruling = NewJudgment(request.id, request.other, request.relation, request.reason, by)
+            ruling = NewJudgment(
+                request.id, request.other, request.relation, request.reason, by, voice
+            )
             judged = await self.app.judge.judge(ruling)
         await self.app.indexer.settle()
         return judged
+
+    async def open_questions(
+        self, request: requests.OpenQuestionsRequest, caller: Caller
+    ) -> OpenQuestions:
+        """The latest pairs of visible memories that contradict each other, for the user to judge."""
+        scope = await self._find_scope(request, caller)
+
+        def read(tx: Connection) -> OpenQuestions:
+            pairs = judgments.open_contradictions(tx, request.limit, scope.project_ids)
+            found = summaries.summaries_by_ids(tx, list({one for pair in pairs for one in pair}))
+            return OpenQuestions(
+                tuple((found[one], found[other]) for one, other in pairs),
+                judgments.count_open_contradictions(tx, scope.project_ids),
+            )
+
+        return await self.app.db.read(read)
 
     async def _find_scope(self, request: requests.ScopedRequest, caller: Caller) -> ProjectScope:
         # A session that is named is meant, whichever project it belongs to.
@@ -344,6 +411,8 @@ class MemoryService:
     ) -> NewMemory:
         now = self.app.clock()
         key, name, reason = await self._choose_project(request, caller, by)
+        if by == "agent":
+            await self._limits.require_own_project(key, caller)
         return NewMemory(
             text=request.text,
             title=request.title or None,
@@ -362,6 +431,7 @@ class MemoryService:
             project_key=key,
             project_name=name,
             project_reason=reason,
+            authority=_choose_authority(request.source, by),
         )
 
     async def _choose_project(
@@ -370,8 +440,11 @@ class MemoryService:
         """Key, name and reason of the project that a memory is for; no key for `global`."""
         name = request.project
         directory = request.directory or caller.directory
-        if name == GLOBAL_PROJECT or (name == CURRENT and directory is None):
+        if name == GLOBAL_PROJECT or (name == CURRENT and directory is None and by == "user"):
             return None, "", ""
+        if name == CURRENT and directory is None:
+            own = await self._limits.find_own_project(caller)
+            return own.key, own.name, own.reason
         if name.startswith("/"):
             directory = name
         elif name != CURRENT:
@@ -380,12 +453,19 @@ class MemoryService:
                 return found[0].key, found[0].name, found[0].reason
             if by == "agent" or name == ALL:
                 raise BadRequest(
-                    f"project: {CURRENT} or {GLOBAL_PROJECT}, or the name of a known one"
+                    f"project: there is no {name!r}; leave it out to remember for this project"
                 )
             return name, name, "named with --project"
         assert directory is not None
         here = await self.scopes.identify(directory)
         return here.key, here.name, here.reason
+
+
+def _choose_authority(source: str | None, by: CallerKind) -> Authority:
+    """Whose word a new memory is: who calls says it, unless it was read from another place."""
+    if by == "agent":
+        return Authority.AGENT_CALL
+    return Authority.USER_HAND if source in {None, "user"} else imported_authority(source or "")
 
 
 def _to_ms(parse: Callable[..., int], value: str | int | None, now: int, *name: str) -> int | None:

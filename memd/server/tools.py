@@ -38,7 +38,8 @@ counts what was hidden, "degraded" names what could not answer. An empty list me
 known, not that nothing happened.
 
 mem_remember what the user asks you to remember, or a decision with its reason; give a topic_key for \
-a value that may change later, so that the new one replaces the old. When its result has \
+a value that may change later, so that the new one replaces the old. You write for this project only, and \
+never over what the user said: "speaker" says whose word a memory is. When its result has \
 judgment_required, or two memories disagree and you know which holds, say so with mem_judge. mem_forget only when the user \
 asks, and show the dry run first.
 
@@ -138,7 +139,9 @@ TOOLS = {
             "mem_forget",
             "Forget",
             "Call this only when the user asks to forget something: erases memories and the events behind them"
-            " for good. Without dry_run: false it only says what would go; show that to the user first.",
+            " for good. Without dry_run: false it only says what would go; show that to the user first, then"
+            " repeat it with dry_run: false and its token. What the user said only the user can erase:"
+            " `memd forget 12`.",
             requests.ForgetRequest,
             responses.ForgetResponse,
             is_read_only=False,
@@ -193,8 +196,10 @@ class ToolHandlers:
                 service.get, lambda read: mcp_format.format_memories(read, self._clock())
             ),
             "mem_remember": self._remember_text,
-            "mem_forget": _make_handler(service.forget, mcp_format.format_forgotten),
-            "mem_pin": _make_handler(service.pin, mcp_format.format_pinned),
+            "mem_forget": _make_handler(
+                partial(service.forget, by="agent"), mcp_format.format_forgotten
+            ),
+            "mem_pin": _make_handler(partial(service.pin, by="agent"), mcp_format.format_pinned),
             "mem_judge": _make_handler(
                 partial(service.judge, by="agent"), mcp_format.format_judged
             ),
@@ -244,7 +249,8 @@ class ToolHandlers:
             return _make_failure(jsonrpc.public_message(error))
         # Older clients read only the text, newer ones only the structure: both get the same JSON.
         text = t.TextContent(type="text", text=encode_json(result).decode())
-        return t.CallToolResult(content=[text], structured_content=result)
+        is_refused = bool(result.get("refused"))
+        return t.CallToolResult(content=[text], structured_content=result, is_error=is_refused)
 
     async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.models import EventKind, Kind, NewEvent, SessionRef
+from memd.models import Authority, EventKind, Kind, NewEvent, SessionRef
 from memd.recall import session_context
 from memd.recall.session_context import (
     DAY_MS,
@@ -238,3 +238,9 @@ def test_the_room_is_never_exceeded_and_nothing_is_lost(sizes, room, heading, le
     used = sum(costs[c.candidate.id] for c in found if c.is_shown)
     used += heading * len({c.group for c in found if c.is_shown})
     assert used <= room
+
+
+def test_the_user_s_line_is_shown_and_not_the_agent_s_newer_copy():
+    mine = make_candidate(1, days=9, title="Use pnpm", authority=Authority.USER_PROMPT)
+    copy = make_candidate(2, title="use pnpm.", authority=Authority.AGENT_CALL)
+    assert chosen_ids([make_group("rules", copy, mine)], 1_000) == [1]

@@ -12,7 +12,7 @@ from memd.capture.ingest import Ingestor
 from memd.capture.redact import redact
 from memd.config import CaptureConfig, ServeConfig
 from memd.consolidate.curator import Curator
-from memd.consolidate.forget import Eraser
+from memd.consolidate.eraser import Eraser
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex

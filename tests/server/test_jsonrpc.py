@@ -77,7 +77,7 @@ def test_malformed_json_is_a_parse_error_without_an_id(line):
 @pytest.mark.parametrize(
     "value",
     [
-        1, "text", None, True, [], [{"jsonrpc": "2.0", "id": 1, "method": "m"}], {},
+        1, "text", None, True, [], {},
         {"jsonrpc": "1.0", "id": 1, "method": "m"},
         {"jsonrpc": "2.0", "id": 1}, {"jsonrpc": "2.0", "id": 1, "method": 5},
         {"jsonrpc": "2.0", "id": None, "method": "m"}, {"jsonrpc": "2.0", "id": True, "method": "m"},
@@ -217,3 +217,22 @@ def test_any_other_error_is_sent_without_its_words(fault):
         "code": jsonrpc.SERVER_ERROR, "message": "memd could not do this; see the log",
         "data": {"error": "Broken"},
     }  # fmt: skip
+
+
+def test_a_batch_is_read_message_by_message():
+    ping, told = {"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "method": "n"}
+    answered = {"jsonrpc": "2.0", "id": 4, "result": {}}
+    found = read([ping, told, answered, ping, 5, [ping], {"memd": 1}])
+    assert found.messages[:2] == (Call(1, "ping"), Call(None, "n"))
+    assert [one.id for one in found.messages[2:]] == [1, None, None, None]
+    assert {one.code for one in found.messages[2:]} == {jsonrpc.INVALID_REQUEST}
+
+
+def test_the_reply_to_a_batch_waits_for_its_last_request():
+    reply = jsonrpc.BatchReply({1, 2}, [b'{"id":null}\n'])
+    assert reply.take_line() is None
+    reply.end(2, b'{"id":2}')
+    assert reply.take_line() is None
+    reply.end(1, None)
+    assert reply.take_line() == b'[{"id":null},{"id":2}]\n'
+    assert jsonrpc.BatchReply(set(), []).take_line() is None

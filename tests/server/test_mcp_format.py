@@ -9,7 +9,7 @@ from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.remember import RememberResult
-from memd.models import Kind, Stance, Summary, Tier
+from memd.models import Authority, Kind, Stance, Summary, Tier
 from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn, apply_parts
 from memd.server import mcp_format
 from memd.server.json_format import encode_json
@@ -302,7 +302,9 @@ def test_mem_pin_says_that_it_is_pinned():
 
 
 def test_a_similar_memory_asks_for_a_judgment():
-    near = JudgmentCandidate(7, "t" * 500, Kind.FACT, 1, 0.812345, "number: 3 → 5")
+    near = JudgmentCandidate(
+        7, "t" * 500, Kind.FACT, Authority.USER_HAND, 1, 0.812345, "number: 3 → 5"
+    )
     shown = mcp_format.format_remembered(
         RememberResult(12, "created", (), (near,)), "p", 86_400_001
     )

@@ -15,7 +15,7 @@ TOOLS = [
     for name in ("Search", "Timeline", "Why", "Get", "Remember", "Forget", "Pin", "Judge")
 ]
 HIT = {
-    "id": 1, "title": "t", "kind": "fix", "at": "2026-01-01", "age": "1d", "score": 1, "parts": {},
+    "id": 1, "title": "t", "kind": "fix", "speaker": "user", "at": "2026-01-01", "age": "1d", "score": 1, "parts": {},
 }  # fmt: skip
 
 

@@ -78,7 +78,11 @@ async def test_an_unknown_tool_is_answered_with_the_known_ones(server, connect):
             {"text": "x", "expires_in": "never"},
             "expires_in: 'never' is no duration",
         ),
-        ("mem_remember", {"text": "x", "project": "nowhere"}, "project: current or global"),
+        (
+            "mem_remember",
+            {"text": "x", "project": "nowhere"},
+            "project: there is no 'nowhere'; leave it out",
+        ),
         ("mem_pin", {"id": 999}, "there is no memory #999"),
     ],
 )
@@ -207,29 +211,15 @@ async def test_a_remembered_memory_is_read_pinned_and_forgotten(server, connect,
         assert read["structuredContent"]["memories"][0]["text"] == "tests run with pytest"
         assert read["structuredContent"]["unknown"] == [999]
         pinned = await client.tool("mem_pin", {"id": number})
-        assert pinned["structuredContent"]["tier"] == "core"
+        assert pinned["structuredContent"]["tier"] == "agent"  # an agent's pin
+        await client.tool("mem_pin", {"id": number, "pinned": False})
         rehearsed = await client.tool("mem_forget", {"ids": [number]})
         assert rehearsed["structuredContent"]["dry_run"] is True
         assert rehearsed["structuredContent"]["would_forget"][0]["id"] == number
-        gone = await client.tool("mem_forget", {"ids": [number], "dry_run": False})
+        token = rehearsed["structuredContent"]["token"]
+        gone = await client.tool("mem_forget", {"ids": [number], "dry_run": False, "token": token})
         assert gone["structuredContent"]["forgot"][0]["id"] == number
         assert (await client.tool("mem_get", {"ids": [number]}))["isError"]
-
-
-async def test_something_global_has_no_project(server, connect, tmp_path):
-    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
-        await client.initialize()
-        arguments = {
-            "text": "tabs",
-            "project": "global",
-            "expires_in": "30d",
-            "topic_key": "user.indent",
-        }
-        await client.tool("mem_remember", arguments)
-        (memory,) = server.curator.memories
-        assert memory.project_key is None
-        assert memory.expires_at == server.clock() + 30 * 86_400_000
-        assert memory.topic_key == "user.indent"
 
 
 async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect):

@@ -1,0 +1,147 @@
+"""What an agent may write: memories of its own project, and none of the user's.
+
+A call over MCP is an agent's, whoever asked it to; a control call is made by the user's hand. Reading is not
+limited. `[agents]` in config.toml lifts each limit.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from memd.belief.authority import voice_of
+from memd.capture import project as capture_project
+from memd.capture.project import ProjectIdentity
+from memd.config import AgentsConfig
+from memd.errors import BadRequest
+from memd.models import GLOBAL_PROJECT, Authority, Project, Summary
+from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver
+from memd.store import projects, summaries
+from memd.store.database import Connection
+
+_IDS_NAMED_MAX = 10
+"""Memories that a message names."""
+_IDS_PER_READ = 500
+
+
+@dataclass(frozen=True, slots=True)
+class AgentLimits:
+    """Refuses with a BadRequest, which says what the user can do instead, what an agent may not write."""
+
+    scopes: ScopeResolver
+    config: AgentsConfig
+
+    def voice_of(self, by: str) -> Authority:
+        """As whose word a call by `agent` or `user` counts."""
+        return Authority.USER_HAND if self.config.user_memories else voice_of(by)
+
+    async def find_own_project(self, caller: Caller) -> ProjectIdentity:
+        """The project of the caller's directory; `scratch` if it has none."""
+        if caller.directory is None:
+            return capture_project.resolve_project(None)
+        return await self.scopes.identify(caller.directory)
+
+    async def require_own_project(self, key: str | None, caller: Caller) -> None:
+        """Refuse to remember for another project; `key` is None for `global`."""
+        own = await self.find_own_project(caller)
+        if self.config.other_projects or key == own.key:
+            return
+        if not await self.scopes.db.read(lambda tx: _is_same_project(tx, key, own.key)):
+            where = "for everywhere" if key in {None, GLOBAL_PROJECT} else "for another"
+            raise BadRequest(
+                f"project: an agent remembers for its own project ({own.name}), not {where};"
+                " leave project out, or ask the user to run `memd remember --project …`"
+                " (or to set other_projects = true under [agents] in config.toml)"
+            )
+
+    async def require_own_memories(self, ids: Sequence[int], caller: Caller, command: str) -> None:
+        """Refuse to change memories of other projects; `command` is the user's way to do it."""
+        own = await self.find_own_project(caller)
+
+        def check(tx: Connection) -> None:
+            for start in range(0, len(ids), _IDS_PER_READ):
+                found = summaries.summaries_by_ids(tx, ids[start : start + _IDS_PER_READ])
+                self._check_memories(tx, found.values(), own, command)
+
+        await self.scopes.db.read(check)
+
+    async def find_project_to_forget(self, project: str, caller: Caller) -> int | None:
+        """The project in which an agent may forget; None for every one. BadRequest if it asks for another."""
+        if self.config.other_projects:
+            return None
+        own = await self.find_own_project(caller)
+        asked = own.key
+        if project == ALL:
+            asked = ""
+        elif project not in {CURRENT, own.name, own.key}:
+            asked = (await self.scopes.find_identity(project, caller.directory))[0].key
+
+        def find(tx: Connection) -> int:
+            here = projects.project_by_key(tx, own.key)
+            if here is None:
+                raise BadRequest(f"project: nothing is known of {own.name} yet")
+            if here != projects.project_by_key(tx, asked):
+                raise BadRequest(
+                    f"project: an agent forgets in its own project ({own.name}) only; ask the user to run"
+                    " `memd forget --project …` (or to set other_projects = true under [agents] in"
+                    " config.toml)"
+                )
+            return here.id
+
+        return await self.scopes.db.read(find)
+
+    async def require_erasable(self, ids: Sequence[int], caller: Caller) -> None:
+        """Refuse to forget memories of the user, or of other projects."""
+        if not ids:
+            return
+        await self.require_own_memories(ids, caller, _name_forget_command(ids))
+        if self.config.user_memories:
+            return
+
+        def find_users(tx: Connection) -> list[int]:
+            return [
+                one.id
+                for start in range(0, len(ids), _IDS_PER_READ)
+                for one in summaries.summaries_by_ids(
+                    tx, ids[start : start + _IDS_PER_READ]
+                ).values()
+                if one.standing.speaker == "user"
+            ]
+
+        if users := await self.scopes.db.read(find_users):
+            names = ", ".join(f"#{number}" for number in users[:_IDS_NAMED_MAX])
+            more = ", …" if len(users) > _IDS_NAMED_MAX else ""
+            raise BadRequest(
+                f"{names}{more}: the user said or pinned this, so only the user can erase it; ask the user to"
+                f" run `{_name_forget_command(users)}` (or to set user_memories = true under [agents] in"
+                " config.toml)"
+            )
+
+    def _check_memories(
+        self, tx: Connection, memories: Iterable[Summary], own: ProjectIdentity, command: str
+    ) -> None:
+        if self.config.other_projects:
+            return
+        here = projects.project_by_key(tx, own.key)
+        for one in memories:
+            if here is None or one.project_id != here.id:
+                owner = projects.project(tx, one.project_id)
+                raise BadRequest(
+                    f"#{one.id} belongs to {_name_project(owner)}, and an agent changes memories"
+                    f" of its own project ({own.name}) only; ask the user to run `{command}`"
+                    " (or to set other_projects = true under [agents] in config.toml)"
+                )
+
+
+def _name_forget_command(ids: Sequence[int]) -> str:
+    """The command with which the user forgets these memories."""
+    shown = " ".join(map(str, ids[:_IDS_NAMED_MAX]))
+    return f"memd forget {shown}{' …' if len(ids) > _IDS_NAMED_MAX else ''}"
+
+
+def _is_same_project(tx: Connection, key: str | None, own_key: str) -> bool:
+    """Whether two keys name one project, because it was merged from several."""
+    here = projects.project_by_key(tx, own_key)
+    return key is not None and here is not None and here == projects.project_by_key(tx, key)
+
+
+def _name_project(owner: Project | None) -> str:
+    return owner.name if owner else "another project"
