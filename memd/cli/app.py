@@ -20,6 +20,7 @@ from typer import Option
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.errors import MemdError, Unreachable
+from memd.paths import mend_umask
 
 _MODULES = (
     ("query", "search timeline why get"),
@@ -156,6 +157,7 @@ def _print_version(is_given: bool) -> None:
 def main(arguments: list[str]) -> int:
     """Run a command; return the exit status."""
     status: Any = 0
+    mend_umask()
     try:
         status = build()(arguments or ["--help"], prog_name="memd", standalone_mode=False)
     except SystemExit as end:

@@ -64,11 +64,15 @@ def run_export(
 
     An import gives memories new numbers (#12); `memd backup` keeps them.
     """
+    from memd.daemon import backup
     from memd.transfer import archive
 
     if file == STDOUT and sys.stdout.isatty():
         daemon_call.fail("name a file: `memd export FILE`; or use a pipe: `memd export - | …`")
     name = None if project is None else daemon_call.read_project(project)
+    if file != STDOUT:
+        # Before it is written: a killed export leaves a part of it.
+        backup.record_copy(daemon_call.paths(), str(Path(file).expanduser()), _now())
     with _open_new_file(file) as write:
         counts = archive.export_vault(daemon_call.paths().database, __version__, write, name)
     records = output.plural(sum(counts.values()), "record")
@@ -81,6 +85,11 @@ def format_totals(counts: dict[str, int]) -> str:
     return ", ".join(
         output.plural(counts.get(kind, 0), RECORD_NOUNS[kind]) for kind in _KINDS_COUNTED
     )
+
+
+def _now() -> int:
+    """The time, UTC milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 @contextlib.contextmanager
@@ -135,7 +144,7 @@ def import_export(
         daemon_call.call("memd/ping")  # fail before all the work
     settings = config.load_config(daemon_call.paths().config_file)
     redact = functools.partial(redact_value, entropy=settings.capture.entropy)
-    now = time.time_ns() // 1_000_000
+    now = _now()
     private_dir(daemon_call.paths().data_dir)
     is_stdin = str(file) == STDIN
     source = contextlib.nullcontext(sys.stdin.buffer) if is_stdin else file.open("rb")
@@ -200,7 +209,7 @@ def run_backup(
         print_result(entries, _format_backups(found, directory), as_json=as_json)
         return
     with _show_copying() as progress:
-        made = backup.create_backup(paths, to, keep, time.time_ns() // 1_000_000, progress)
+        made = backup.create_backup(paths, to, keep, _now(), progress)
     memories = output.plural(made.rows["summaries"], "memory")
     path, size = output.one_line(made.backup.path), output.format_size(made.backup.size)
     removed = (f"removed {output.one_line(pruned)}" for pruned in made.pruned)
@@ -275,6 +284,9 @@ def run_restore(
         if restored.erased:
             erased = output.plural(restored.erased, "memory")
             print(f"{erased} did not come back, forgotten since the backup")
+        if restored.rewritten:
+            scrubbed = output.plural(restored.rewritten, "row")
+            print(f"{scrubbed} scrubbed again, as in the replaced vault")
         if restored.aside:
             print(f"replaced vault: {output.one_line(restored.aside)}")
         print("restored")
@@ -284,7 +296,7 @@ def _find_last_backup() -> Path:
     from memd.daemon import backup
 
     paths = daemon_call.paths()
-    found = backup.find_newest_intact(paths, time.time_ns() // 1_000_000)
+    found = backup.find_newest_intact(paths, _now())
     if found is None:
         advice = "name a FILE"
         if Path(paths.database).exists():
@@ -336,7 +348,7 @@ def _run_exclusively(work: "Callable[[int, Progress], T]") -> T:
     while True:
         attempts += 1
         stop()
-        now = time.time_ns() // 1_000_000
+        now = _now()
         try:
             with process.hold_lock(paths.lock, now, "restore"), _show_copying() as progress:
                 done = work(now, progress)

@@ -72,8 +72,15 @@ def run_start() -> None:
 
 
 def run_stop() -> None:
-    """Stop the daemon. No captured event is lost."""
-    print(stop())
+    """Stop the daemon. No captured event is lost. Open sessions do not start it again, new ones do."""
+    note = daemon_call.paths().stopped
+    # First, because an open session may ask as soon as the daemon has gone.
+    process.mark_stopped(note)
+    try:
+        print(stop())
+    except MemdError:
+        process.unmark_stopped(note)
+        raise
 
 
 def run_restart() -> None:

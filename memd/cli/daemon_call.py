@@ -1,5 +1,6 @@
 """Call the daemon of the selected vault, and read the arguments that calls need."""
 
+import functools
 import os
 import re
 import sys
@@ -23,7 +24,16 @@ _COMMAND = re.compile(r"`memd (?!--vault )")
 
 def paths() -> Paths:
     """Return the file locations of the selected vault."""
-    return Paths(os.environ)
+    found = Paths(os.environ)
+    _say_ignored(found.ignored)
+    return found
+
+
+@functools.cache
+def _say_ignored(ignored: tuple[str, ...]) -> None:
+    """Say once on stderr what of the environment is not used."""
+    for reason in ignored:
+        print(f"memd: {output.clean(reason)}", file=sys.stderr)
 
 
 def call(method: str, timeout_s: float = DEFAULT_S, **params: Any) -> dict[str, Any]:

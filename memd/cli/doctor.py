@@ -3,6 +3,7 @@
 While the daemon runs, only it reads and fixes the vault. Without a daemon this process does.
 """
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from memd.cli import daemon_call, health, output
 from memd.cli.terminal import JsonOption, print_result
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding
-from memd.paths import Paths
+from memd.paths import Paths, find_home
 
 if TYPE_CHECKING:
     from memd.config import IndexConfig
@@ -51,7 +52,9 @@ def run_doctor(
     status, findings = _check_daemon(paths, fixed, fix=fix)
     if status is None:
         findings = _check_without_daemon(paths, now, fixed, fix=fix)
-    findings += doctor.examine_files(paths, str(Path.home()), now, is_served=status is not None)
+    findings += doctor.examine_files(
+        paths, find_home(os.environ) or "/", now, is_served=status is not None
+    )
     findings += check.examine(Host.current())
     findings.sort(key=lambda finding: _ORDER.index(finding.verdict))
     report = {

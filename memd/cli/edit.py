@@ -12,8 +12,20 @@ from memd.cli.terminal import DryRunOption, IdArgument, JsonOption, YesOption, c
 
 _SCRUB_S = 24 * 3_600.0
 """Timeout in seconds; a scrub searches all text that was ever stored."""
+STDIN = "-"
+_STATEMENT_BYTES_MAX = 64 * 1024
+"""Bytes of stdin that are remembered at most, as the daemon's limit."""
 _LINES_MAX = 20
-_ROW_NOUNS = {"summaries": "memory", "log": "log line"}
+_ROW_NOUNS = {
+    "summaries": "memory",
+    "log": "log line",
+    "titles": "session title",
+    "judgments": "judgment",
+    "supersessions": "supersession",
+    "injections": "injection",
+    "links": "link",
+    "quotes": "quote",
+}
 """Nouns for rows of tables whose name is not one."""
 _RELATION_HELP = (
     "supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
@@ -32,7 +44,9 @@ _RELATION_VERBS = {
 
 
 def run_remember(  # noqa: PLR0913  # one parameter per option
-    words: list[str] = Argument(..., metavar="TEXT", help="One complete statement."),
+    words: list[str] | None = Argument(
+        None, metavar="TEXT", help="One complete statement; - reads it from stdin."
+    ),
     *,
     title: str | None = Option(None, help="Default: the beginning of the text."),
     kind: str | None = Option(None, help=f"Default: note. {KINDS}"),
@@ -46,7 +60,7 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
     """Store a memory."""
     stored = daemon_call.call(
         "memd/remember",
-        text=" ".join(words),
+        text=_read_statement(words),
         title=title,
         kind=kind,
         topic_key=topic_key,
@@ -55,6 +69,27 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
         directory=daemon_call.current_directory(),
     )
     print_result(stored, _format_remembered(stored), as_json=as_json)
+
+
+def _read_statement(words: list[str] | None) -> str:
+    """The text to remember: the words, or with `-` what stands in stdin; exit with a message without any."""
+    if not words:
+        daemon_call.fail("say what to remember: `memd remember TEXT`, or `… | memd remember -`")
+    if words != [STDIN]:
+        return " ".join(words)
+    found = sys.stdin.buffer.read(_STATEMENT_BYTES_MAX + 1) if sys.stdin else b""
+    if len(found) > _STATEMENT_BYTES_MAX:
+        limit = _STATEMENT_BYTES_MAX // 1024
+        daemon_call.fail(f"stdin is longer than {limit} KiB; keep what matters, or split it")
+    try:
+        text = found.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        daemon_call.fail("stdin is no text in UTF-8; nothing was remembered")
+    if not text.strip():
+        daemon_call.fail("stdin is empty; nothing was remembered")
+    return text
 
 
 def _format_remembered(stored: dict[str, Any]) -> Iterator[str]:
@@ -94,7 +129,9 @@ def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator
 
 def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
     ids: list[str] | None = Argument(None, metavar="[ID]...", help="12 or #12."),
-    query: str | None = Option(None, help="Every memory with all of these words."),
+    query: str | None = Option(
+        None, help='All that says these whole words, or a "phrase": memories, events, log.'
+    ),
     session: str | None = Option(None, help="All of this session; the start of its id."),
     project: str | None = Option(
         None, help="All of this project, or only in it: a name, a directory, or all."
@@ -103,6 +140,7 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
     until: str | None = Option(None, help="Only what happened then or before."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
+    show_all: bool = Option(False, "--all", help="List every memory, event and row by its id."),
     as_json: JsonOption = False,
 ) -> None:
     """Erase memories, and the events that no other memory needs. This cannot be undone.
@@ -125,27 +163,81 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
     token = None
     if dry_run or not yes:
         plan = daemon_call.call("memd/forget", daemon_call.LONG_S, **selection, dry_run=True)
-        print_result(plan, _format_erasure(plan, hint), as_json=as_json)
-        is_empty = not (plan["summaries"] or plan["events"] or plan["sessions"])
-        if as_json or dry_run or is_empty:
+        print_result(plan, _format_erasure(plan, hint, show_all=show_all), as_json=as_json)
+        if as_json or dry_run or _is_nothing(plan):
             return
         confirm("Erase this permanently?", "nothing was erased")
         token = plan["token"]
     erased = daemon_call.call(
         "memd/forget", daemon_call.LONG_S, **selection, token=token, dry_run=False
     )
-    print_result(erased, _format_erasure(erased, hint), as_json=as_json)
+    print_result(erased, _format_erasure(erased, hint, show_all=show_all), as_json=as_json)
 
 
-def _format_erasure(report: dict[str, Any], hint: str = "") -> Iterator[str]:
+def _is_nothing(report: dict[str, Any]) -> bool:
+    """Whether a selection contains nothing that can be erased."""
+    names = ("ids", "event_ids", "sessions", "rows", "imported_files", "lines", "leftovers")
+    return not any(report[name] for name in names)
+
+
+def _format_erasure(
+    report: dict[str, Any], hint: str = "", *, show_all: bool = False
+) -> Iterator[str]:
     verb = "would forget" if report["is_dry_run"] else "forgot"
     yield from (f"{verb} {output.format_headline(memory)}" for memory in report["summaries"])
     if (more := report["count"] - len(report["summaries"])) > 0:
         yield f"{verb} {more:,} more, {output.plural(report['count'], 'memory')} in all"
-    if report["events"]:
-        yield f"{verb} {output.plural(report['events'], 'event')} that no other memory needs"
+    yield from _format_erased_events(report, verb, show_all=show_all)
     sessions = [f"{verb} all of the session “{output.one_line(t)}”" for t in report["sessions"]]
     yield from _shorten_list(sessions)
+    yield from _format_erased_rows(report, verb, show_all=show_all)
+    yield from _format_staying(report)
+    yield from _format_copies(report)
+    if report["pending"]:
+        yield (
+            f"the last copy of it goes when {output.one_line(report['pending'])} ends, which reads the"
+            " vault; memd waits for that, also after a restart"
+        )
+    if _is_nothing(report) and not report["unknown"]:
+        yield f"nothing found{hint}"
+    elif show_all and report["ids"]:
+        yield f"memories: {_join_numbers(report['ids'])}"
+
+
+def _format_erased_events(report: dict[str, Any], verb: str, *, show_all: bool) -> Iterator[str]:
+    if not report["events"]:
+        return
+    yield f"{verb} {output.plural(report['events'], 'event')} that no other memory needs"
+    shown = report["event_excerpts"]
+    lines = [
+        f"  event {event['id']}, {event['tool'] or event['kind']}: {output.one_line(event['text'])}"
+        for event in shown
+    ]
+    yield from lines if show_all else _shorten_list(lines)
+    if show_all and len(shown) < report["events"]:
+        yield f"events: {_join_numbers(report['event_ids'])}"
+
+
+def _format_erased_rows(report: dict[str, Any], verb: str, *, show_all: bool) -> Iterator[str]:
+    """What goes beside memories and events: what repeats their words, and what hangs on them."""
+    for name, ids in report["rows"].items():
+        which = f": {_join_numbers(ids)}" if show_all else ""
+        yield f"{verb} the words in {output.plural(len(ids), _ROW_NOUNS[name])}{which}"
+    if files := report["imported_files"]:
+        noun = output.plural(len(files), "file")
+        yield f"{verb} that {noun} with this name {'was' if len(files) == 1 else 'were'} imported"
+    for name, count in report["lines"].items():
+        yield f"{verb} {output.plural(count, 'line')} of the {name}"
+    if attached := report["attached"]:
+        counts = (f"{count:,} {name}" for name, count in attached.items())
+        yield f"with it {'go' if report['is_dry_run'] else 'went'}: {', '.join(counts)}"
+    leftovers = [
+        f"{verb} {output.one_line(path)}, which was never finished" for path in report["leftovers"]
+    ]
+    yield from _shorten_list(leftovers)
+
+
+def _format_staying(report: dict[str, Any]) -> Iterator[str]:
     if count := report["kept_events"]:
         reason = "stays: other memories come from it"
         if count > 1:
@@ -154,14 +246,26 @@ def _format_erasure(report: dict[str, Any], hint: str = "") -> Iterator[str]:
     notes = {
         "revived": "is visible again: the memory that hid it is erased",
         "also_in": "comes from the same events and stays",
+        "uncited": "stays, without an event that it comes from",
         "unknown": "does not exist",
     }
     for name, note in notes.items():
         yield from _shorten_list([f"#{number} {note}" for number in report[name]])
-    backups = [f"{path} is a backup and may still contain it" for path in report["backups"]]
-    yield from _shorten_list(backups)
-    if not any(report[name] for name in ("summaries", "events", "sessions", "unknown")):
-        yield f"nothing found{hint}"
+    for column, count in report["stays"].items():
+        yield f"{count:,} in {column} stays: it is a name; use --project or --session"
+
+
+def _format_copies(report: dict[str, Any]) -> Iterator[str]:
+    copies = [
+        f"{output.one_line(path)} is {'a backup' if path.endswith('.memd') else 'an export'}"
+        " and may still contain it"
+        for path in report["backups"]
+    ]
+    yield from _shorten_list(copies)
+
+
+def _join_numbers(ids: list[int]) -> str:
+    return " ".join(map(str, ids))
 
 
 def _shorten_list(lines: list[str]) -> Iterator[str]:
@@ -215,8 +319,9 @@ def _format_scrub(report: dict[str, Any]) -> Iterator[str]:
         yield "nothing found"
     for column, count in report["stays"].items():
         yield f"{count:,} in {column} cannot be rewritten, because they are keys; use `memd forget`"
-    for path in report["backups"]:
-        yield f"{path} is a backup and may still contain it"
+    yield from _format_copies(report)
+    if report["pending"]:
+        yield f"the last copy of it goes when {output.one_line(report['pending'])} ends"
 
 
 # ── pin, judge ───────────────────────────────────────────────────────────────────────────────────
@@ -233,8 +338,8 @@ def run_pin(number: IdArgument, off: bool = Option(False, "--off", help="Unpin i
 
 
 def run_judge(  # one parameter per option
-    number: str = Argument(..., metavar="ID", help="The memory that holds: 12 or #12."),
-    other: str = Argument(..., metavar="OTHER", help="The other memory."),
+    number: str | None = Argument(None, metavar="ID", help="The memory that holds: 12 or #12."),
+    other: str | None = Argument(None, metavar="OTHER", help="The other memory."),
     relation: str | None = Argument(
         None, metavar="RELATION", help=_RELATION_HELP, show_default=False
     ),
@@ -243,7 +348,13 @@ def run_judge(  # one parameter per option
     undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
     as_json: JsonOption = False,
 ) -> None:
-    """Say how one memory relates to another, with a --reason, or undo that."""
+    """Say how one memory relates to another, with a --reason, or undo that. Without ids: what is open."""
+    if number is None:
+        found = daemon_call.call("memd/judge/open")
+        print_result(found, _format_open(found), as_json=as_json)
+        return
+    if other is None:
+        daemon_call.fail(f"give the other memory, too: judge {number} OTHER RELATION --reason WHY")
     ids = daemon_call.read_ids([number, other])
     if not undo and relation is None:
         daemon_call.fail(
@@ -255,6 +366,25 @@ def run_judge(  # one parameter per option
         "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
     )
     print_result(done, _format_judged(done), as_json=as_json)
+
+
+def _format_open(found: dict[str, Any]) -> Iterator[str]:
+    """Format the pairs that contradict each other, each with the commands that settle it."""
+    if not found["count"]:
+        yield "nothing to judge: no two memories contradict each other"
+        return
+    for newer, older in found["pairs"]:
+        yield output.format_headline(older)
+        yield output.format_headline(newer)
+        for one, two in ((older, newer), (newer, older)):
+            command = daemon_call.format_command(
+                f"judge {one['id']} {two['id']} supersedes --reason WHY"
+            )
+            yield f"    if #{one['id']} holds: {command}"
+    left = found["count"] - len(found["pairs"])
+    yield f"{output.plural(found['count'], 'pair')} to judge" + (
+        f", {left:,} not shown" if left else ""
+    )
 
 
 def _format_judged(done: dict[str, Any]) -> Iterator[str]:

@@ -202,7 +202,7 @@ def _list_content_rows(status: StatusFields, now: float) -> Iterator[tuple[str, 
             yield "", f"{outcome}: {output.format_counts(reasons)}"
     last = _format_last_event(events["last_at"], now)
     yield "events", f"{events['count']:,}, {events['pending']:,} to distill, last {last}"
-    names = ("superseded", "pinned", "to_index", "to_consolidate")
+    names = ("superseded", "pinned", "contradictions", "to_index", "to_consolidate")
     details = ", ".join(f"{summaries[name]:,} {name.replace('_', ' ')}" for name in names)
     yield "summaries", f"{summaries['count']:,}, {details}"
     embedder = status["embedder"]

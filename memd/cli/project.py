@@ -143,8 +143,8 @@ def _format_merge(plan: dict[str, Any]) -> Iterator[str]:
     for pair in plan["replaced"]:
         topic = output.one_line(pair["topic_key"])
         yield f"#{pair['newer_id']} {hide} #{pair['older_id']}: {topic}"
-    for pair in plan["pinned"]:
-        yield f"#{pair['older_id']} is pinned and stays beside #{pair['newer_id']}"
+    for pair in plan["kept"]:
+        yield f"#{pair['older_id']} may not be hidden by #{pair['newer_id']}: both stay, to be judged"
     if plan["switch"]:
         yield output.one_line(plan["switch"])
 

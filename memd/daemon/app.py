@@ -4,23 +4,24 @@ Events become summaries, summaries become the index, the index answers questions
 where the clock is read.
 """
 
+import contextlib
 import os
 import random
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
 import anyio
 
 from memd import log
+from memd.capture import spool
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
-from memd.consolidate.forget import Eraser, RelatedFiles
+from memd.consolidate.eraser import Eraser, RelatedFiles
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.retention import Retention
 from memd.consolidate.scrub import make_redaction_rule
@@ -39,13 +40,12 @@ from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
-from memd.paths import Paths, private_dir
+from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
 from memd.server.context_builder import ContextBuilder
 from memd.server.injector import Injector
 from memd.server.listener import Listener
 from memd.server.service import App
-from memd.store import import_rows
 from memd.store.database import Database
 
 _LAST_EVENT_ID = 2**62
@@ -68,7 +68,8 @@ async def serve(
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
     with process.hold_lock(paths.lock, clock()), doctor.open_vault(paths, clock()) as db:
-        import_rows.remove_stale_staging(paths.database)
+        process.unmark_stopped(paths.stopped)
+        backup.remove_leftovers(paths)
         log.configure(
             paths.log,
             level=config.daemon.log_level,
@@ -83,11 +84,16 @@ async def serve(
             for worker in daemon.workers:
                 supervisor.start(worker)
             await shutdown.wait()
+            if shutdown.is_by_signal:
+                process.mark_stopped(paths.stopped)
             manager.notify("STOPPING=1", "STATUS=stopping")
             log.get("daemon").info("shutdown_requested", pid=os.getpid())
             # The listener first: answers in flight are sent while every other worker still runs.
             await supervisor.stop(daemon.listener)
             signals.cancel_scope.cancel()
+        if paths.socket_dir != paths.runtime_dir:
+            with contextlib.suppress(OSError):  # the socket of another vault may be there
+                os.rmdir(paths.socket_dir)  # noqa: PTH106  # at once, and nothing else runs now
     shutdown.complete()
     log.get("daemon").info("daemon_stopped", pid=os.getpid())
 
@@ -110,7 +116,7 @@ class Daemon:
         embedders = (HashingEmbedder(),)
         space = embedders[0].space.name
         index = MemoryIndex(config.engines.active_from)
-        overrides = ProjectOverrides(paths.projects_file, str(Path.home()))
+        overrides = ProjectOverrides(paths.projects_file, find_home(os.environ) or "/")
 
         # Events → summaries.
         self.ingestor = Ingestor(
@@ -151,7 +157,7 @@ class Daemon:
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
             status.report, shutdown.request, clock, injector=injector, retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, model, backfill),
-            judge=judgments, overrides=overrides,
+            judge=judgments, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
         )  # fmt: skip
         self.listener = Listener(
@@ -175,7 +181,11 @@ class Daemon:
 
     def _make_curator(self) -> Curator:
         """Make what remembers, forgets and scrubs by hand, in the log and the backups too."""
-        files = RelatedFiles(self._paths.log, partial(_backup_times, self._paths))
+        paths = self._paths
+        files = RelatedFiles(
+            paths.log, partial(_backup_times, paths), partial(_erase_spool_lines, paths),
+            partial(backup.list_leftovers, paths), partial(backup.remove_leftovers, paths),
+        )  # fmt: skip
         wake, settle = self.indexer.nudge, self.indexer.settle
         eraser = Eraser(self._db, self._clock, wake, files, self._distill_all, settle)
         entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
@@ -209,4 +219,8 @@ def _make_reranker(config: Config) -> Reranker | None:
 
 def _backup_times(paths: Paths) -> dict[str, int]:
     found = backup.list_backups(backup.backup_dir(paths), paths.vault)
-    return {one.path: one.at for one in found}
+    return {**backup.list_copies(paths), **{one.path: one.at for one in found}}
+
+
+def _erase_spool_lines(paths: Paths, is_wanted: Callable[[str], bool], *, erases: bool) -> int:
+    return sum(spool.erase_unfinished(one, is_wanted, erases=erases) for one in paths.spools)

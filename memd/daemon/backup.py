@@ -8,19 +8,23 @@ import contextlib
 import datetime as dt
 import errno
 import glob
+import json
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from memd.capture.redact import redact, redact_value
+from memd.consolidate import rescrub
+from memd.consolidate.scrub import make_redaction_rule
 from memd.errors import BadRequest, MemdError, VaultError
 from memd.paths import Paths, private_dir
 from memd.store import backup as store_backup
 from memd.store import database, migrate
 from memd.store import salvage as store_salvage
 from memd.store.backup import Progress
-from memd.store.import_rows import is_process_alive
+from memd.store.import_rows import is_process_alive, list_stale_staging
 
 _SUFFIX = ".memd"
 _PARTIAL = ".partial"
@@ -61,6 +65,8 @@ class RestoreResult:
     erased: int
     """Memories of the backup that were forgotten since, and stay forgotten."""
     rows: dict[str, int]
+    rewritten: int = 0
+    """Rows of the backup in which a text was scrubbed since, and stays scrubbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +81,63 @@ class SalvageResult:
 def backup_dir(paths: Paths) -> str:
     """Return the default directory of backups."""
     return str(Path(paths.data_dir, "backups"))
+
+
+def list_leftovers(paths: Paths) -> list[str]:
+    """List the files that killed backups, restores and imports of this vault have left."""
+    folders = {backup_dir(paths), *(str(Path(file).parent) for file in _read_copies(paths))}
+    stale = [path for folder in sorted(folders) for path in _list_stale(folder, paths.vault)]
+    exports = [path for file in _read_copies(paths) for path in _list_stale_exports(file)]
+    return [*stale, *exports, *list_stale_staging(paths.database)]
+
+
+def remove_leftovers(paths: Paths) -> list[str]:
+    """Remove what killed backups, restores and imports of this vault have left; what was removed."""
+    found = list_leftovers(paths)
+    for path in found:
+        Path(path).unlink(missing_ok=True)
+    return found
+
+
+def record_copy(paths: Paths, file: str, now: int) -> None:
+    """Note where a copy of the vault is written, so that `memd forget` can name it. Never raises OSError."""
+    line = json.dumps({"path": str(Path(file).absolute()), "at": now}) + "\n"
+    with contextlib.suppress(OSError):
+        flags = os.O_CREAT | os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        handle = os.open(_copies_file(paths), flags, 0o600)
+        with os.fdopen(handle, "ab") as lines:
+            lines.write(line.encode("utf-8", "surrogateescape"))
+
+
+def list_copies(paths: Paths) -> dict[str, int]:
+    """The exports, and backups in other directories, that are still there: path → when they were begun."""
+    return {file: at for file, at in _read_copies(paths).items() if Path(file).is_file()}
+
+
+def _read_copies(paths: Paths) -> dict[str, int]:
+    found = {}
+    with contextlib.suppress(OSError):
+        for line in Path(_copies_file(paths)).read_text("utf-8", "surrogateescape").splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                entry = json.loads(line)
+                found[str(entry["path"])] = int(entry["at"])
+    return found
+
+
+def _list_stale_exports(file: str) -> list[str]:
+    """List the beginnings of an export that was killed before the file got its name."""
+    pattern = re.compile(rf"{re.escape(Path(file).name)}\.(\d+){re.escape(_PARTIAL)}")
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(Path(file).parent):
+            match = pattern.fullmatch(entry.name)
+            if match and not is_process_alive(int(match[1])):
+                found.append(entry.path)
+    return found
+
+
+def _copies_file(paths: Paths) -> str:
+    return f"{paths.database}.copies"
 
 
 def list_backups(directory: str, vault: str) -> list[Backup]:
@@ -141,9 +204,14 @@ def create_backup(
     else:
         folder = str(Path(directory).absolute())
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103  # an existing one keeps its mode
+    if directory is not None:
+        # Before it is written: a killed backup leaves a part of it.
+        record_copy(paths, str(Path(folder, f"{paths.vault}-{_format_date(now)}{_SUFFIX}")), now)
     with _partial_file(folder, paths.vault) as partial:
         rows = store_backup.copy_vault(paths.database, partial, progress)
         path = _link_uniquely(partial, folder, f"{paths.vault}-{_format_date(now)}")
+    if directory is not None:
+        record_copy(paths, path, now)
     found = list_backups(folder, paths.vault)
     made = next(one for one in found if one.path == path)
     # The one just made is kept even if an older one carries a later date.
@@ -165,8 +233,9 @@ def restore(paths: Paths, file: str, now: int, progress: Progress) -> RestoreRes
         rows = store_backup.copy_vault(file, partial, progress)
         forgotten = _read_forgotten(paths.database, _damaged_path(partial))
         erased = store_backup.upgrade_copy(partial, forgotten, now)
+        rewritten = _scrub_again(partial, paths.database, now)
         aside = _replace_vault(paths, partial, now, fold_wal=_has_vault_header(paths.database))
-    return RestoreResult(aside, erased, rows)
+    return RestoreResult(aside, erased, rows, rewritten)
 
 
 def salvage(paths: Paths, file: str | None, now: int) -> SalvageResult:
@@ -182,6 +251,10 @@ def salvage(paths: Paths, file: str | None, now: int) -> SalvageResult:
         damaged = _damaged_path(partial)
         _copy_with_wal(source, damaged)
         found = store_salvage.salvage(damaged, partial, now)
+        if file is not None and not _is_vault(paths, file):
+            forgotten = _read_forgotten(paths.database, damaged)
+            store_backup.upgrade_copy(partial, forgotten, now)
+            _scrub_again(partial, paths.database, now)
         store_backup.verify_vault(partial)
         aside = _replace_vault(paths, partial, now, fold_wal=False)
     return SalvageResult(aside, found.copied, found.lost)
@@ -206,13 +279,8 @@ def _sort_newest_first(found: Sequence[Backup], now: int) -> list[Backup]:
 @contextlib.contextmanager
 def _partial_file(folder: str, vault: str) -> Iterator[str]:
     """Provide the path of a file in the making; remove what is left of it after the block."""
-    stale = re.compile(
-        rf"{re.escape(vault)}\.(\d+)({re.escape(_PARTIAL)}|{re.escape(_DAMAGED)})(-journal|-wal|-shm)?"
-    )
-    for entry in os.scandir(folder):
-        match = stale.fullmatch(entry.name)
-        if match and not is_process_alive(int(match[1])):
-            Path(entry.path).unlink(missing_ok=True)
+    for path in _list_stale(folder, vault):
+        Path(path).unlink(missing_ok=True)
     partial = str(Path(folder, f"{vault}.{os.getpid()}{_PARTIAL}"))
     store_backup.remove_vault_file(partial)
     try:
@@ -220,6 +288,20 @@ def _partial_file(folder: str, vault: str) -> Iterator[str]:
     finally:
         store_backup.remove_vault_file(partial)
         store_backup.remove_vault_file(_damaged_path(partial))
+
+
+def _list_stale(folder: str, vault: str) -> list[str]:
+    """List the files in the making of processes that have ended."""
+    stale = re.compile(
+        rf"{re.escape(vault)}\.(\d+)({re.escape(_PARTIAL)}|{re.escape(_DAMAGED)})(-journal|-wal|-shm)?"
+    )
+    found = []
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            match = stale.fullmatch(entry.name)
+            if match and not is_process_alive(int(match[1])):
+                found.append(entry.path)
+    return sorted(found)
 
 
 def _damaged_path(partial: str) -> str:
@@ -241,6 +323,25 @@ def _read_forgotten(vault: str, damaged: str) -> Sequence[tuple[str, int]]:
         return store_backup.read_forgotten(vault)
     _copy_with_wal(vault, damaged)
     return store_salvage.salvage_forgotten(damaged)
+
+
+def _scrub_again(copy: str, vault: str, now: int) -> int:
+    """Scrub a copy as the present vault was scrubbed; how many rows. Of a damaged vault nothing is known."""
+    if not _has_vault_header(vault):
+        return 0
+    try:
+        changed = store_backup.read_changed(copy, vault)
+        has_redacted = store_backup.has_scrubbed_secrets(vault)
+    except MemdError:
+        return 0
+    rule = make_redaction_rule(redact, redact_value) if has_redacted else None
+    with database.open_database(copy, now) as opened:
+        rewritten = rescrub.scrub_copy(opened, changed, rule)
+        if rule is not None:
+            opened.write_now(store_backup.note_scrubbed_secrets)
+    if rewritten:
+        store_backup.purge_copy(copy, now)
+    return rewritten
 
 
 def _has_vault_header(vault: str) -> bool:

@@ -133,12 +133,19 @@ def examine_files(paths: Paths, home: str, now: int, *, is_served: bool) -> list
     Changes nothing; it only tries the lock for an instant.
     """
     return [
+        *(
+            Finding(
+                "environment", "warning", why, "set it to an absolute path of yours, or unset it"
+            )
+            for why in paths.ignored
+        ),
         _check_permissions(paths),
         _check_lock(paths, is_served=is_served),
         *_check_spool(paths, now, is_served=is_served),
         _check_disk(paths),
         _check_config(paths),
         _check_projects_file(paths, home),
+        _check_unfinished_copies(paths),
     ]
 
 
@@ -153,6 +160,7 @@ def repair_files(paths: Paths, now: int) -> list[str]:
         with contextlib.suppress(AlreadyRunning), process.hold_lock(paths.lock, now):
             Path(paths.socket).unlink(missing_ok=True)
             done.append("removed what a dead daemon left")
+    done += [f"removed {path}, which was never finished" for path in backup.remove_leftovers(paths)]
     for file in _list_unfinished_spool_files(paths, now):
         with contextlib.suppress(OSError):
             file.rename(file.with_name(f"{file.name.lstrip('.')}.jsonl"))
@@ -178,6 +186,7 @@ def _list_exposed_paths(paths: Paths) -> list[tuple[str, int]]:
         paths.data_dir,
         paths.state_dir,
         paths.runtime_dir,
+        paths.socket_dir,
         *paths.spools,
         backup.backup_dir(paths),
         snapshots,
@@ -309,6 +318,18 @@ def _check_projects_file(paths: Paths, home: str) -> Finding:
         remedy = "correct the file; none of its lines count until then"
         return Finding("projects", "problem", f"{file}: {error}", remedy)
     return Finding("projects", "ok", f"{len(lines)} lines in {file}")
+
+
+def _check_unfinished_copies(paths: Paths) -> Finding:
+    found = backup.list_leftovers(paths)
+    if not found:
+        return Finding("copies", "ok", "no backup, restore or import was killed half-way")
+    words = ", ".join(found[:_PATHS_LISTED_MAX])
+    if len(found) > _PATHS_LISTED_MAX:
+        words += f" and {len(found) - _PATHS_LISTED_MAX} more"
+    remedy = "`memd doctor --fix` removes it; the next daemon, backup or restore does so, too"
+    words = f"a killed backup, restore or import has left {words}"
+    return Finding("copies", "warning", words, remedy, fixable=True)
 
 
 def _list_entries(directory: str) -> list[os.DirEntry[str]]:

@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memd.errors import AlreadyRunning, Broken
-from memd.paths import Paths, private_dir
+from memd.launcher import make_daemon_environment
+from memd.paths import Paths, mend_umask, private_dir
 
 LOCK_WAIT_S = 0.5
 """`find_lock_holder` locks for an instant; a daemon that starts at that moment must not give up."""
@@ -122,11 +123,10 @@ def _explain_refusal(path: str, holder: LockHolder) -> str:
 
 def spawn_daemon(paths: Paths, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start `memd serve` on this vault in a session of its own, with its output in the log."""
+    mend_umask()
     private_dir(paths.state_dir)
     out = os.open(paths.log, _APPEND | os.O_NONBLOCK, 0o600)
-    environment = {**environ, "MEMD_VAULT": paths.vault}
-    if home := environ.get("MEMD_HOME"):
-        environment["MEMD_HOME"] = str(Path(home).absolute())
+    environment = make_daemon_environment(paths, dict(environ))
     try:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "memd", "serve"],
@@ -217,6 +217,18 @@ def _read_stable_holder(lock_path: str) -> LockHolder | None:
             return first
         first = second
     return None
+
+
+def mark_stopped(path: str) -> None:
+    """Note that the daemon ends on purpose, so that the proxies of open sessions do not start it again."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600))
+
+
+def unmark_stopped(path: str) -> None:
+    """Remove that note, as a daemon runs or is wanted."""
+    with contextlib.suppress(OSError):
+        Path(path).unlink()
 
 
 def log_event(log: str, event: str, at: int) -> None:

@@ -88,6 +88,8 @@ class SummaryCounts(BaseModel):
 
     count: int = 0
     superseded: int = 0
+    contradictions: int = 0
+    """Pairs of visible memories of which only one can hold, and that nobody has judged."""
     pinned: int = 0
     to_index: int = 0
     """Written and not searchable yet."""

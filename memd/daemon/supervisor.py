@@ -154,6 +154,8 @@ class Shutdown:
     def __init__(self, stop_s: float) -> None:
         self._requested = anyio.Event()
         self._stop_s = stop_s
+        self.is_by_signal = False
+        """Whether a signal requested it, as Ctrl-C and service managers send."""
         self._deadline: threading.Timer | None = None
 
     @property
@@ -181,6 +183,7 @@ class Shutdown:
             async for number in signals:
                 if self.is_requested:
                     os._exit(_SIGNAL_EXIT_BASE + number)
+                self.is_by_signal = True
                 self.request()
 
     def complete(self) -> None:

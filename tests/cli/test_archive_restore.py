@@ -1,4 +1,5 @@
 import contextlib
+import subprocess
 from pathlib import Path
 
 import apsw
@@ -159,3 +160,154 @@ def test_status_and_doctor_advise_about_a_damaged_vault(vault, machine, alone):
     assert "`memd restore` brings back the backup of " in alone("doctor").out
     assert alone("restore", "--yes").status == 0
     assert "restore" not in alone("status").out
+
+
+# ── What was scrubbed or forgotten since, and what a killed restore leaves ────────────────────────
+
+
+def remember(alone, text, *options):
+    return alone("remember", text, "--project", "global", "--json", *options).json["id"]
+
+
+def files_with(folder, *words):
+    """The files below a folder, other than those the test names as backups, that contain a word."""
+    return [
+        path.name
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and any(word.encode() in path.read_bytes() for word in words)
+    ]
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_restore_does_not_bring_back_what_was_scrubbed(machine, alone, tmp_path):
+    machine.run("start")
+    kept = remember(alone, "The safe is opened by quuxfrob, says Ann.")
+    gone = remember(alone, "Only the backup knows that quuxfrob is old.")
+    path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
+    alone("forget", str(gone), "--yes")
+    other = remember(alone, "Another one with quuxfrob.")
+    assert machine.run("scrub", "quux[a-z]+", "--yes").status == 0
+    ran = machine.run("restore", path, "--yes")
+    assert ran.status == 0, ran.err
+    assert "scrubbed again, as in the replaced vault\n" in ran.out
+    (memory,) = alone("get", kept, "--json").json["memories"]
+    assert memory["title"].startswith("The safe is opened by [REDACTED:scrub], says Ann")
+    assert alone("get", gone, other).status == 1
+    machine.run("stop")
+    assert files_with(tmp_path / "vaults", "quuxfrob") == []
+    assert files_with(tmp_path / "disk", "quuxfrob"), "else this test proves nothing"
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_row_that_only_the_backup_has_is_scrubbed_as_the_others(machine, alone, tmp_path):
+    machine.run("start")
+    remember(alone, "We pay with quuxfrob since May.")
+    expired = remember(alone, "The tide takes quuxfrob away.")
+    path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
+    machine.run("stop")
+    with contextlib.closing(apsw.Connection(str(tmp_path / "vaults" / "default.db"))) as tx:
+        # As if it had expired: it goes without a hash of it.
+        tx.execute("DELETE FROM passages WHERE summary_id = ?", (expired,))
+        tx.execute("DELETE FROM summaries WHERE id = ?", (expired,))
+    machine.run("start")
+    assert machine.run("scrub", "quuxfrob", "--yes").status == 0
+    assert machine.run("restore", path, "--yes").status == 0
+    (memory,) = alone("get", expired, "--json").json["memories"]
+    assert memory["title"] == "The tide takes [REDACTED:scrub] away"
+    machine.run("stop")
+    assert b"quuxfrob" not in (tmp_path / "vaults" / "default.db").read_bytes()
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_restore_applies_redaction_where_the_vault_was_scrubbed_by_it(machine, alone, tmp_path):
+    token = "ghp_" + "aB3" * 12
+    machine.run("start")
+    number = remember(alone, "The deploy token is in the safe.")
+    path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
+    machine.run("stop")
+    with contextlib.closing(apsw.Connection(path)) as tx:
+        tx.execute("UPDATE summaries SET body = ? WHERE id = ?", (f"It is {token} now.", number))
+    assert machine.run("start").status == 0
+    assert machine.run("scrub", "--secrets", "--yes").status == 0
+    alone("forget", "--yes", number)
+    assert machine.run("restore", path, "--yes").status == 0
+    machine.run("stop")
+    assert files_with(tmp_path / "vaults", token) == []
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_restore_does_not_bring_back_reasons_titles_and_links_that_were_forgotten(
+    machine, alone, tmp_path
+):
+    machine.run("start")
+    one, two = remember(alone, "tea is green"), remember(alone, "tea is black")
+    alone("judge", two, one, "supersedes", "--reason", "quuxfrob said so")
+    remember(alone, "about quuxfrob itself")
+    path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
+    assert alone("forget", "--query", "quuxfrob", "--yes", "--project", "all").status == 0
+    ran = machine.run("restore", path, "--yes")
+    assert ran.status == 0, ran.err
+    machine.run("stop")
+    assert files_with(tmp_path / "vaults", "quuxfrob") == []
+
+
+@pytest.mark.usefixtures("vault")
+def test_a_salvaged_backup_brings_back_nothing_that_was_forgotten_or_scrubbed(
+    machine, alone, tmp_path
+):
+    machine.run("start")
+    gone = remember(alone, "Nobody shall know of quuxfrob.")
+    kept = remember(alone, "The safe opens with zzyzxfrob today.")
+    path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
+    alone("forget", gone, "--yes")
+    assert machine.run("scrub", "zzyzxfrob", "--yes").status == 0
+    spoil(Path(path), (page_of(Path(path), "passages") - 1) * 4_096, 4_096)
+    ran = machine.run("restore", path, "--salvage", "--yes")
+    assert ran.status == 0, ran.err
+    (memory,) = alone("get", kept, "--json").json["memories"]
+    assert memory["title"] == "The safe opens with [REDACTED:scrub] today"
+    assert alone("get", gone).status == 1
+    machine.run("stop")
+    assert files_with(tmp_path / "vaults", "quuxfrob", "zzyzxfrob") == []
+
+
+def kill_restore(machine, path, folder):
+    """Restore until the copy is being made, then kill it; the file it leaves."""
+    for _ in range(50):
+        process = machine.popen(
+            "restore", path, "--yes", stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        while process.poll() is None:
+            if found := list(folder.glob("*.partial")):
+                process.kill()
+                process.communicate()
+                if found[0].exists():
+                    return found[0]
+        process.communicate()
+    raise AssertionError("no restore was caught in the act")
+
+
+@pytest.mark.parametrize("end", ["doctor", "start", "restore", "forget"])
+def test_what_a_killed_restore_left_is_named_and_goes(vault, machine, alone, tmp_path, end):
+    path = alone("backup", "--to", tmp_path / "disk", "--json").json["path"]
+    left = kill_restore(machine, path, vault.parent / "backups")
+    examined = {one["name"]: one for one in alone("doctor", "--json").json["findings"]}
+    assert (examined["copies"]["verdict"], str(left) in examined["copies"]["words"]) == (
+        "warning",
+        True,
+    )
+    if end == "doctor":
+        alone("doctor", "--fix")
+    elif end == "start":
+        machine.run("start")
+    elif end == "restore":
+        assert machine.run("restore", path, "--yes").status == 0
+    else:
+        machine.run("start")
+        left.write_bytes(b"as if a backup had just been killed")
+        ran = alone("forget", "--query", "no such thing", "--project", "all", "--dry-run")
+        assert f"would forget {left}, which was never finished" in ran.out
+        assert left.exists()
+        alone("forget", "--query", "no such thing", "--project", "all", "--yes")
+    assert not left.exists()
+    machine.run("stop")

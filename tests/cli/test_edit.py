@@ -1,4 +1,6 @@
+import json
 import re
+import subprocess
 
 import pytest
 
@@ -29,6 +31,61 @@ def test_words_need_no_quotes(memd):
     assert number.endswith("remembered in global")
     assert title == "    the harbour is closed"
     memd("forget", "--yes", number.split()[0])
+
+
+def pipe(served, *arguments, stdin):
+    """Run a command as a process with these bytes as stdin."""
+    return subprocess.run(
+        served.command(*arguments),
+        input=stdin,
+        capture_output=True,
+        env=served.environ,
+        cwd=served.home,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "title"),
+    [
+        (b"the pier is shut\n", "the pier is shut"),
+        ("\ufeffdie Straße ist naß".encode(), "die Straße ist naß"),
+        (b"two lines\r\nof it\n", "two lines"),
+        (b"- a list begins so", "- a list begins so"),
+        (b"x" * 64 * 1024, "x"),
+    ],
+)
+def test_a_text_is_read_from_stdin(served, memd, given, title):
+    ran = pipe(served, "remember", "-", "--project", "global", "--json", stdin=given)
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    number = json.loads(ran.stdout)["id"]
+    (memory,) = memd("get", number, "--json").json["memories"]
+    assert memory["title"].startswith(title)
+    assert memory["body"].strip() == given.decode("utf-8-sig").strip()
+    memd("forget", "--yes", number)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (b"", b"memd: stdin is empty; nothing was remembered\n"),
+        (b" \n\t\n", b"memd: stdin is empty; nothing was remembered\n"),
+        (b"\x89PNG\r\n\x1a\n\xff\xfe", b"memd: stdin is no text in UTF-8; nothing was remembered\n"),
+        (b"abc\0def", b"memd: stdin is no text in UTF-8; nothing was remembered\n"),
+        ("hello".encode("utf-16"), b"memd: stdin is no text in UTF-8; nothing was remembered\n"),
+        (b"x" * (64 * 1024 + 1), b"memd: stdin is longer than 64 KiB; keep what matters, or split it\n"),
+    ],
+)  # fmt: skip
+def test_a_stdin_that_is_no_statement_is_refused(served, given, error):
+    ran = pipe(served, "remember", "-", stdin=given)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (1, b"", error)
+
+
+def test_without_a_text_remember_says_how_to_give_one(served):
+    ran = pipe(served, "remember", stdin=b"piped, but not asked for")
+    assert (ran.returncode, ran.stdout) == (1, b"")
+    assert b"| memd remember -`" in ran.stderr
 
 
 def test_an_unknown_kind_is_refused(memd):
@@ -124,12 +181,34 @@ def test_forget_does_not_erase_everything(memd):
         assert (ran.status, ran.err.count("\n")) == (1, 1)
 
 
-def test_a_long_erasure_is_shortened():
-    report = {
-        "is_dry_run": True, "summaries": [], "count": 300, "events": 0, "kept_events": 2,
-        "sessions": ["a", "b"], "revived": list(range(30)), "also_in": [4], "unknown": [],
-        "backups": [], "token": "",
+WAITS = (
+    "the last copy of it goes when python3 (pid 12) ends, which reads the vault; memd waits for that,"
+    " also after a restart"
+)
+
+
+def report_of(**more):
+    """A report of `memd/forget`."""
+    lists = (
+        "summaries ids event_ids event_excerpts sessions revived also_in uncited unknown backups"
+        " imported_files leftovers"
+    )
+    empty = {name: [] for name in lists.split()}
+    return {
+        **empty, "is_dry_run": True, "count": 0, "events": 0, "kept_events": 0, "token": "", "pending": "",
+        "rows": {}, "lines": {}, "attached": {}, "stays": {}, **more,
     }  # fmt: skip
+
+
+def test_a_long_erasure_is_shortened():
+    report = report_of(
+        count=300,
+        ids=[*range(300)],
+        kept_events=2,
+        sessions=["a", "b"],
+        revived=list(range(30)),
+        also_in=[4],
+    )
     lines = list(edit._format_erasure(report))
     assert lines[0] == "would forget 300 more, 300 memories in all"
     assert "would forget all of the session “a”" in lines
@@ -137,6 +216,33 @@ def test_a_long_erasure_is_shortened():
     assert "… and 10 more" in lines
     lines = edit._format_erasure({**report, "kept_events": 1})
     assert "1 event stays: other memories come from it" in list(lines)
+
+
+def test_every_kind_of_row_of_an_erasure_is_named():
+    excerpt = {"id": 7, "tool": "Bash", "kind": "tool_result", "text": "ls"}
+    report = report_of(
+        events=2, event_ids=[7, 8], event_excerpts=[excerpt], rows={"judgments": [3, 4], "titles": [9]},
+        lines={"log": 2, "spool": 1}, imported_files=["/a"], attached={"edges": 3},
+        leftovers=["/b/default.1.partial"], stays={"projects.key": 1}, uncited=[5],
+        backups=["/b/one.memd", "/c/all.jsonl"], pending="python3 (pid 12)",
+    )  # fmt: skip
+    assert list(edit._format_erasure(report, show_all=True)) == [
+        "would forget 2 events that no other memory needs",
+        "  event 7, Bash: ls",
+        "events: 7 8",
+        "would forget the words in 2 judgments: 3 4",
+        "would forget the words in 1 session title: 9",
+        "would forget that 1 file with this name was imported",
+        "would forget 2 lines of the log",
+        "would forget 1 line of the spool",
+        "with it go: 3 edges",
+        "would forget /b/default.1.partial, which was never finished",
+        "#5 stays, without an event that it comes from",
+        "1 in projects.key stays: it is a name; use --project or --session",
+        "/b/one.memd is a backup and may still contain it",
+        "/c/all.jsonl is an export and may still contain it",
+        WAITS,
+    ]
 
 
 # ── scrub ─────────────────────────────────────────────────────────────────────────────────────────
@@ -173,7 +279,8 @@ def test_a_pattern_and_the_secrets_are_not_both_scrubbed(memd):
 def test_a_scrub_lists_tables_and_backups():
     report = {
         "is_dry_run": False, "rows": {"log": 2, "events": 11, "summaries": 3},
-        "ids": {"events": [1, 2], "summaries": [4, 5]}, "found": {"[REDACTED:scrub]": 1}, "stays": {"projects.key": 1}, "backups": ["/b/one.db"],
+        "ids": {"events": [1, 2], "summaries": [4, 5]}, "found": {"[REDACTED:scrub]": 1}, "stays": {"projects.key": 1}, "backups": ["/b/one.memd"],
+        "pending": "",
     }  # fmt: skip
     assert list(edit._format_scrub(report)) == [
         "rewrote 2 log lines",
@@ -181,7 +288,7 @@ def test_a_scrub_lists_tables_and_backups():
         "rewrote 3 memories: #4, #5, …",
         "1 place became [REDACTED:scrub]",
         "1 in projects.key cannot be rewritten, because they are keys; use `memd forget`",
-        "/b/one.db is a backup and may still contain it",
+        "/b/one.memd is a backup and may still contain it",
     ]
 
 
@@ -220,23 +327,41 @@ def test_an_unknown_memory_cannot_be_pinned(memd):
 
 @pytest.fixture
 def pair(noted):
-    old = noted("the harbour gate opens at six", "--kind", "fact", "--project", "global")
-    new = noted("the harbour gate opens at seven", "--kind", "fact", "--project", "global")
+    old = noted(
+        "the harbour gate is watched by two guards in winter",
+        "--kind",
+        "fact",
+        "--project",
+        "global",
+    )
+    new = noted(
+        "the harbour gate is watched by three guards in summer",
+        "--kind",
+        "fact",
+        "--project",
+        "global",
+    )
     return old, new
 
 
 def test_remembering_something_similar_asks_for_a_judgment(memd, noted):
-    old = noted("the ferry to Ushant leaves from pier 4", "--kind", "fact", "--project", "global")
+    old = noted(
+        "the ferry to Ushant leaves from pier 4 in the winter months",
+        "--kind",
+        "fact",
+        "--project",
+        "global",
+    )
     ran = memd(
         "remember",
-        "the ferry to Ushant leaves from pier 6",
+        "the ferry to Ushant leaves from pier 6 in the summer months",
         "--kind",
         "fact",
         "--project",
         "global",
     )
     number = ran.out.split()[0]
-    assert f"    #{old} the ferry to Ushant leaves from pier 4" in ran.out
+    assert f"    #{old} the ferry to Ushant leaves from pier 4 in the winter months" in ran.out
     assert "      number: 4 → 6" in ran.out
     assert f"memd judge {number[1:]} {old} supersedes --reason WHY" in ran.out
     memd("forget", "--yes", number)
@@ -326,3 +451,22 @@ def test_a_judgment_without_a_reason_is_refused(memd, pair):
     assert "say in a few words why (reason)" in ran.err
     ran = memd("judge", pair[1], "999999", "supersedes")
     assert "#999999" in ran.err
+
+
+def test_judge_without_ids_lists_what_waits_to_be_judged(memd, noted):
+    old, new = noted("the cache keeps an hour of answers"), noted("the cache keeps no answers")
+    assert memd("judge", str(new), str(old), "contradicts", "--reason", "measured").status == 0
+    ran = memd("judge")
+    assert ran.status == 0
+    assert f"#{old} note (user)" in ran.out
+    assert f"if #{old} holds: " in ran.out
+    assert f"judge {old} {new} supersedes --reason WHY" in ran.out
+    assert [one["id"] for one in memd("judge", "--json").json["pairs"][0]] == [new, old]
+    assert memd("judge", str(new), str(old), "compatible", "--reason", "two caches").status == 0
+    assert f"#{old}" not in memd("judge").out
+
+
+def test_judge_with_one_id_asks_for_the_other(memd):
+    ran = memd("judge", "12")
+    assert ran.status != 0
+    assert "give the other memory" in ran.err

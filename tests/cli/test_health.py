@@ -20,7 +20,7 @@ HEALTHY = {
         "balanced": True, "reasons": {"filtered": {"ignored path": 1}, "refused": {}},
     },
     "events": {"count": 3, "pending": 1, "last_at": NOW - 120_000},
-    "summaries": {"count": 2, "superseded": 1, "pinned": 0, "to_index": 0, "to_consolidate": 0},
+    "summaries": {"count": 2, "superseded": 1, "pinned": 0, "contradictions": 0, "to_index": 0, "to_consolidate": 0},
     "embedder": {"configured": "auto", "active": "hashing", "space": "h/1", "why": "none other"},
     "rooms": [
         {"name": "intake", "state": "running", "restarts": 0, "last_error": None, "pending": 2},

@@ -14,7 +14,7 @@ from memd.server import time_expressions
 def test_a_hit_has_id_kind_date_title_and_snippet(memd):
     ran = memd("search", "why", "did", "login", "answer", "500", "--project", "all")
     assert ran.status == 0
-    assert re.match(r"#\d+ \w+  \d{4}-\d\d-\d\d  \S", ran.out)
+    assert re.match(r"#\d+ \w+ \(\w+\)  \d{4}-\d\d-\d\d  \S", ran.out)
     assert ran.out.splitlines()[1].startswith("    ")
 
 
@@ -107,7 +107,7 @@ def test_get_shows_a_memory_in_full(memd, noted):
     number = noted(text, "--title", "long", "--project", "global")
     ran = memd("get", f"#{number}")
     assert ran.status == 0
-    assert ran.out.startswith(f"#{number} note  ")
+    assert ran.out.startswith(f"#{number} note (user)  ")
     assert text.strip() in ran.out
 
 
