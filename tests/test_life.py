@@ -22,8 +22,9 @@ from hypothesis.stateful import (
 from memd.consolidate.forget import ForgetSelection
 from memd.consolidate.judgments import NewJudgment
 from memd.consolidate.remember import NewMemory
+from memd.consolidate.wanted_words import parse_wanted_words
 from memd.errors import BadRequest
-from memd.models import Kind, SessionRef, Stance
+from memd.models import Authority, Kind, SessionRef, Stance
 from memd.store import projects
 from memd.store.erasure import ErasureBounds
 from tests.conftest import StoppedClock
@@ -126,7 +127,7 @@ class Life(RuleBasedStateMachine):
                 self._say(
                     NewMemory(
                         way.format(*words), kind=Kind.DECISION, topic_key=topic,
-                        project_key=project, session=ref, source="user",
+                        project_key=project, session=ref, source="user", authority=Authority.USER_HAND,
                     ),
                     words,
                 )  # fmt: skip
@@ -148,7 +149,7 @@ class Life(RuleBasedStateMachine):
         text = way.format(*known.words)
         again = NewMemory(
             text, kind=old.kind, topic_key=old.topic_key, project_key=old.project_key,
-            session=old.session, source="user",
+            session=old.session, source="user", authority=Authority.USER_HAND,
         )  # fmt: skip
         self._say(again, known.words)
 
@@ -189,7 +190,7 @@ class Life(RuleBasedStateMachine):
     @precondition(lambda self: self.has())
     @rule(number=_PICK, pinned=st.booleans())
     def pin(self, number, pinned):
-        self.vault.call(self.vault.curator.pin, self.pick(number), pinned)
+        self.vault.call(self.vault.curator.pin, self.pick(number), pinned, Authority.USER_HAND)
         self.learn()
 
     @precondition(lambda self: self.has(2))
@@ -215,7 +216,7 @@ class Life(RuleBasedStateMachine):
                 assert chains.get(other) != one
             if taken_back and done.outcome == "judged":
                 self._go_on()
-                self.vault.call(self.vault.judge.undo, one, other)
+                self.vault.call(self.vault.judge.undo, one, other, Authority.USER_HAND)
                 self.learn(may_change=pair)
                 assert not fresh or self.model.shown() == before, "undone is not as before"
                 assert not self.vault.judged(one, other)
@@ -225,7 +226,7 @@ class Life(RuleBasedStateMachine):
     def undo(self, one, step):
         pair = self.pair(one, step)
         with contextlib.suppress(BadRequest):
-            self.vault.call(self.vault.judge.undo, *pair)
+            self.vault.call(self.vault.judge.undo, *pair, Authority.USER_HAND)
         self.learn(may_change=pair)
         assert not self.vault.judged(*pair)
 
@@ -269,7 +270,8 @@ class Life(RuleBasedStateMachine):
             # What both hides and is hidden first: the middle of a chain.
             ids = {min(chains.values(), key=lambda one: (one not in chains, one))}
         words = self.model.known[min(ids)].words[:1] if by_word else ()
-        self._forget(ForgetSelection(words=words) if words else ForgetSelection(tuple(ids)))
+        wanted = ForgetSelection(words=parse_wanted_words(" ".join(words)))
+        self._forget(wanted if words else ForgetSelection(tuple(ids)))
 
     @rule(key=st.sampled_from(SESSIONS), is_late=st.booleans())
     def forget_session(self, key, is_late):

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks import corpus, harness, metrics, minilm
+from memd.belief.decide import CandidatePair, decide
 from memd.config import Config
-from memd.consolidate.decide import CandidatePair, decide
 from memd.consolidate.near_duplicates import hash_text
 from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Kind, Summary, Tier

@@ -197,7 +197,9 @@ class VaultWriter:
         uses = self.uses.tolist()
         rows = [(n, term, uses[n]) for term, n in self.lexicon.numbers.items() if uses[n]]
         self.tx.executemany("INSERT INTO terms (id, term, passages) VALUES (?, ?, ?)", sorted(rows))
-        self.tx.execute("INSERT OR IGNORE INTO meta VALUES ('cues', '1')")
+        self.tx.execute(
+            "INSERT OR IGNORE INTO meta VALUES (?, '1')", (store_summaries.KEYS_BUILT_NOTE,)
+        )
 
 
 def _count_keys(titles: Ints, bodies: Ints) -> tuple[Ints, Ints, Ints]:

@@ -6,7 +6,7 @@ The client is the published one, the model a script on 127.0.0.1. A temporary ho
 and memd's files; of yours only the client's own installation is written, once, into ~/.cache/memd
 (npm and the network are needed for that). The story: without a daemon running, a failing test is
 mended and a decision taken; a new session asks about both; that one is compacted and goes on. Then
-the vault is looked into. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
+the vault is looked into, and the daemon is restarted, killed and restored under a session. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
 """
 
 import argparse

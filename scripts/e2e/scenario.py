@@ -6,7 +6,7 @@ The client is the published one, the model a script on 127.0.0.1. A temporary ho
 and memd's files; of yours only the client's own installation is written, once, into ~/.cache/memd
 (npm and the network are needed for that). The story: without a daemon running, a failing test is
 mended and a decision taken; a new session asks about both; that one is compacted and goes on. Then
-the vault is looked into. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
+the vault is looked into, and the daemon is restarted, killed and restored under a session. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
 """
 
 import json
@@ -171,6 +171,50 @@ def compaction(story: Story, session: str) -> None:
     check("no context stands twice in a request", not whole, whole)
 
 
+def restarts(story: Story) -> None:
+    """The daemon goes away in every way, in the middle of one session, and its tools stay."""
+    check, lock = story.report.check, story.memd.paths.lock
+    search = Use(f"{story.server}mem_search", {"query": QUESTION})
+    daemon = f"$(sed -n 's/.*\"pid\": \\([0-9]*\\).*/\\1/p' {lock})"
+    proxies = "ps axww -o pid=,args= | grep '[m]emd mcp'"
+    ways = (
+        "memd restart",
+        "memd stop && memd start",
+        "memd backup && memd restore --yes",
+        f"kill -9 {daemon}",
+    )
+    hang = f"pid={daemon}; kill -STOP $pid; (sleep 4; kill -9 $pid) > /dev/null 2>&1 &"
+    turns: list[Use | Say] = [_shell(proxies)]
+    for way in ways:
+        turns += [_shell(way), search]
+    turns += [_shell(hang), search, search, _shell("memd stop"), search, _shell("memd start")]
+    scene = story.ask("Look after memd.", *turns, search, _shell(proxies), Say("It is well."))
+    results = scene.results
+    if not check("every call is answered", len(results) == len(turns) + 2, results):
+        return
+    for number, way in enumerate(ways):
+        (is_failed, said), (is_error, found) = results[1 + 2 * number : 3 + 2 * number]
+        is_well = not is_failed and not is_error and '"hits":[{' in found
+        check(f"after `{way.split(' $')[0]}` mem_search answers", is_well, (said, found))
+    in_flight, again, _, stopped, _, started, last = (text for _, text in results[-7:])
+    is_told = "call again" in in_flight or '"hits":[{' in in_flight
+    check("a call in flight is answered when the daemon is killed", is_told, in_flight)
+    story.report.note(f"in flight, the model receives: {in_flight[:150]}")
+    check("  and the same call once more succeeds", '"hits":[{' in again, again)
+    check("after `memd stop` the model is told so", "memd was stopped" in stopped, stopped)
+    check("  and after `memd start` mem_search answers", '"hits":[{' in started, started)
+    check(
+        "all of it through one `memd mcp`",
+        last.split() == results[0][1].split(),
+        (results[0], last),
+    )
+    check("everything is stored and distilled", story.memd.settle(), story.memd.status())
+
+
+def _shell(command: str) -> Use:
+    return Use("Bash", {"command": command, "description": "Look after memd"})
+
+
 def health_check(story: Story) -> None:
     """What the client says of the server."""
     done = story.claude.command("mcp", "list")
@@ -199,6 +243,8 @@ def play(story: Story, *, as_plugin: bool) -> None:
     for session in (one, two):
         shown = [sorted(ids(text)) for text in story.contexts(session)]
         checks.injections(report, story.memd, session, shown)
+    report.act("third session: the daemon goes away, and the tools stay")
+    restarts(story)
     report.act("the end")
     uninstalling(story)
     done = story.memd.run("stop")

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 
-REQUESTS_MAX = 60
+REQUESTS_MAX = 100
 """Of one API in its life."""
 USAGE = {"input_tokens": 100, "output_tokens": 10}
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from memd.paths import Paths
 
 WAIT_S = 20.0
-RUN_S = 60.0
+RUN_S = 240.0
 TOO_LATE = 124
 
 

@@ -3,7 +3,7 @@
 from mcp import Client, StdioServerParameters
 
 OLD = "Sessions of the ledger expire after 30 minutes"
-NEW = "Sessions of the ledger expire after 60 minutes"
+NEW = "Sessions of the ledger viewer expire after 60 minutes"
 
 
 def stdio_proxy(daemon):

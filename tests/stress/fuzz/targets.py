@@ -18,12 +18,12 @@ import apsw
 
 from memd import config, import_graph
 from memd import text as text_module
+from memd.belief import compare
 from memd.capture import ignore, project, redact, truncate
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.prepare import CaptureRequest, Preparer
 from memd.capture.project import ProjectResolver
 from memd.capture.write import PreparedItem, store_items
-from memd.consolidate import compare
 from memd.distill import distiller
 from memd.distill.transaction import write_episode as written
 from memd.errors import BadRequest, ConfigError
