@@ -158,7 +158,7 @@ class Eraser:
             result = result.with_count("log", await anyio.to_thread.run_sync(work))
         if not dry_run:
             await self.db.write(partial(ledger.write_note, key=_SCRUB_NOTE, value="{}"))
-            if rule.name == scrub.SECRETS_RULE:
+            if rule.name == scrub.SECRETS_NAME:
                 await self.db.write(note_scrubbed_secrets)
             self.on_written()
             # Until then the index still has the old words.

@@ -23,7 +23,7 @@ from memd.store.erasure import TextRow, TextTable
 from memd.store.queries import compact_json
 from memd.text import digest
 
-SECRETS_RULE = "--secrets"
+SECRETS_NAME = "--secrets"
 """The name of the rule that applies what redaction knows today."""
 PLACEHOLDER = "[REDACTED:scrub]"
 _PATTERN_CHARACTERS_MAX = 1_000
@@ -96,7 +96,7 @@ def make_redaction_rule(
     """The rule that redacts what was written before redaction knew it."""
     clean = redact_value or (lambda value: map_strings(value, redact))
     return ScrubRule(
-        SECRETS_RULE, lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values]
+        SECRETS_NAME, lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values]
     )
 
 

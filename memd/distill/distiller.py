@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill import failures, reopening, turn
+from memd.distill import turn
 from memd.distill.episodes import (
     NOISE_KINDS,
     Episode,
@@ -26,6 +26,7 @@ from memd.distill.episodes import (
     split_episodes,
     text_at,
 )
+from memd.distill.proof import failures, reopening
 from memd.distill.speech import rule_clauses
 from memd.distill.transaction import EpisodePlan, write_episodes
 from memd.errors import MemdError

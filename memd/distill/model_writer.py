@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from memd import log
 from memd.config import DistillConfig
-from memd.distill.disputes import claims_fix
+from memd.distill.proof.disputes import claims_fix
 from memd.distill.sentences import clip, score_quality
 from memd.embeddings.base import ChatModel
 from memd.errors import EngineFailed

@@ -21,9 +21,9 @@ from memd.belief.decide import VALUE_KINDS
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.distill import decisions
 from memd.distill.decisions import DecisionChoice, parse_choice
-from memd.distill.disputes import Denial
-from memd.distill.failures import PassedCheck
-from memd.distill.reopening import close_failures, dispute_fixes
+from memd.distill.proof.disputes import Denial
+from memd.distill.proof.failures import PassedCheck
+from memd.distill.proof.reopening import close_failures, dispute_fixes
 from memd.distill.revocation import end_rules, find_ended_rules
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Draft, EdgeType, Kind, Session, Summary

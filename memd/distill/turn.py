@@ -7,19 +7,11 @@ revises what is stored and adds nothing.
 import re
 from collections.abc import Sequence
 
-from memd.distill import (
-    command_output,
-    decisions,
-    episodes,
-    failures,
-    preferences,
-    retractions,
-    run_outcome,
-    sentences,
-)
-from memd.distill.disputes import claims_fix
+from memd.distill import decisions, episodes, preferences, retractions, sentences
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
-from memd.distill.failures import FailureChain
+from memd.distill.proof import command_output, failures, run_outcome
+from memd.distill.proof.disputes import claims_fix
+from memd.distill.proof.failures import FailureChain
 from memd.models import Authority, Draft, Kind, Source
 from memd.text import is_private, one_line, unique
 

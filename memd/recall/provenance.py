@@ -403,6 +403,7 @@ _RULES: Mapping[str, str] = {
     "read-again": "the file that it was read from no longer says it, or says otherwise",
     "vault-import": "it was like this in the vault that it was imported from",
     "judged": "a user or an agent judged the two",
+    "asked": "an agent asks the user to judge the two",
 }
 """Rule → its meaning; for any other rule, that of the part before the colon."""
 

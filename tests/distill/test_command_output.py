@@ -1,6 +1,6 @@
 import pytest
 
-from memd.distill import command_output
+from memd.distill.proof import command_output
 
 PYTHON = """Exit code 1
 Traceback (most recent call last):

@@ -1,5 +1,5 @@
-from memd.distill import failures
 from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.proof import failures
 from memd.models import EdgeType, Kind
 from tests.factories import make_event
 

@@ -380,11 +380,11 @@ def test_every_rule_that_the_code_names_has_words():
         r'^(?:\w*RULE|STATED_REVERSAL|OTHER_CHOICE|REPEAT|STATEMENT|PASSED_LATER) = "([\w:-]+)"',
         re.MULTILINE,
     )
-    rooms = ("consolidate", "distill", "store")
+    rooms = ("belief", "consolidate", "distill", "store")
     found = {
         rule
         for room in rooms
-        for path in (MEMD / room).glob("*.py")
+        for path in (MEMD / room).rglob("*.py")
         for rule in named.findall(path.read_text(encoding="utf-8"))
     }
     assert {rule for rule in found if not provenance.describe_rule(rule)} == set()

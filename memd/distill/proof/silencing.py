@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from memd.distill import command_output
 from memd.distill.episodes import FileEdit, ShellCommand
-from memd.distill.shell import SimpleCommand, parse_line
+from memd.distill.proof import command_output
+from memd.distill.proof.shell import SimpleCommand, parse_line
 
 _SKIP_MARKS = re.compile(
     r"@?pytest\.mark\.(?:skip|xfail)|pytest\.(?:skip|xfail|importorskip)\(|@(?:unittest\.)?(?:skip\w*|expectedFailure)\b|\bself\.skipTest\("

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from memd.distill import command_output
-from memd.distill.shell import SimpleCommand, join_directory, parse_line
-from memd.distill.tool_grammar import (
+from memd.distill.proof import command_output
+from memd.distill.proof.shell import SimpleCommand, join_directory, parse_line
+from memd.distill.proof.tool_grammar import (
     COMMON_HARMLESS,
     GRAMMARS,
     PLAIN,

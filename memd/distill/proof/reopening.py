@@ -7,10 +7,10 @@ again with the dispute in its context, so that the same rules write what holds n
 from collections.abc import Sequence
 
 from memd.distill import episodes
-from memd.distill.disputes import Denial
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand
-from memd.distill.failures import PassedCheck, match_passed_checks
-from memd.distill.silencing import find_silencing
+from memd.distill.proof.disputes import Denial
+from memd.distill.proof.failures import PassedCheck, match_passed_checks
+from memd.distill.proof.silencing import find_silencing
 from memd.models import EdgeType, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
 from memd.store.database import Connection

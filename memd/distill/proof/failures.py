@@ -11,14 +11,15 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from memd.distill import checks, command_output, episodes
-from memd.distill.checks import Check
-from memd.distill.command_output import CommandError
-from memd.distill.disputes import Denial, find_story_denials
+from memd.distill import episodes
 from memd.distill.episodes import Dispute, EpisodeContext, FileEdit, ShellCommand, Story
-from memd.distill.run_outcome import is_failing, read_proven
+from memd.distill.proof import checks, command_output
+from memd.distill.proof.checks import Check
+from memd.distill.proof.command_output import CommandError
+from memd.distill.proof.disputes import Denial, find_story_denials
+from memd.distill.proof.run_outcome import is_failing, read_proven
+from memd.distill.proof.silencing import find_silencing
 from memd.distill.sentences import clip, clip_quote, make_title, score_quality, split_sentences
-from memd.distill.silencing import find_silencing
 from memd.models import Authority, Draft, DraftEdge, EdgeType, Event, Kind, Source, Summary
 from memd.text import content_stems, one_line, unique
 

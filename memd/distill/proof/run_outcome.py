@@ -2,9 +2,9 @@
 
 import re
 
-from memd.distill import checks, command_output
-from memd.distill.checks import Check
 from memd.distill.episodes import ShellCommand
+from memd.distill.proof import checks, command_output
+from memd.distill.proof.checks import Check
 
 _ENDS_IN_GREP = re.compile(r"\|\s*(?:e|f)?(?:grep|rg)\b[^|;&]*$")
 _EXIT_CODE = re.compile(r"^Exit code 1\b")

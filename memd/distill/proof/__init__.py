@@ -1,0 +1,1 @@
+"""Which commands failed, and what proves that a failure was fixed."""
