@@ -106,6 +106,7 @@ RETELLINGS = (
     ("Tidy the store.", "Decision: we keep sessions in SQLite no longer."),
 )  # fmt: skip
 MOVED = RETELLINGS[2]
+STATED_BY_AGENT = MOVED[1]
 
 
 @pytest.mark.parametrize("pinned", [True, False])
@@ -133,6 +134,37 @@ def test_what_the_agent_says_against_the_user_is_a_contradiction_to_judge(talk):
     talk.judge(other, Stance.SUPERSEDES, mine, "user")
     assert talk.get(mine).superseded_by == other
     assert talk.vault.db.read_now(judgments.count_open_contradictions) == 0
+
+
+def test_a_lesser_voice_against_a_memory_lowers_no_trust_in_it(talk):
+    mine = talk.hand(STATED).id
+    trust = talk.get(mine).confidence
+    talk.turn(*MOVED)
+    talk.call("We keep sessions in Redis", kind=Kind.DECISION)
+    talk.consolidate()
+    against = talk.against(mine)
+    assert against
+    assert talk.get(mine).confidence == trust
+    for other in against:
+        # Where both have the same standing, both are doubtful.
+        talk.pin(other)
+        assert talk.get(mine).confidence < trust
+        talk.pin(other, pinned=False)
+        assert talk.get(mine).confidence == pytest.approx(trust)
+
+
+def test_what_the_agent_says_against_the_user_is_doubtful_itself(talk):
+    talk.turn("Move the sessions.", STATED_BY_AGENT)
+    (other,) = (n for n, one in talk.shown().items() if one.kind is Kind.DECISION)
+    trust = talk.get(other).confidence
+    mine = talk.call("Sessions stay in SQLite, not in Redis").id
+    talk.vault.call(talk.vault.judge.judge, NewJudgment(mine, other, Stance.CONTRADICTS, "so", "user"))
+    lowered = talk.get(other).confidence
+    assert lowered < trust
+    assert talk.get(mine).confidence == judgments.initial_confidence("agent")
+    talk.pin(other)
+    assert talk.get(other).confidence == pytest.approx(trust)
+    assert talk.get(mine).confidence < judgments.initial_confidence("agent")
 
 
 def test_a_prompt_of_the_user_does_not_replace_what_the_user_said_by_hand(talk):

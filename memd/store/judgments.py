@@ -23,7 +23,7 @@ CAPTURED_CONFIDENCE_MAX = 0.7
 REPEAT_ODDS_GAIN = 0.5
 """Each doubling of the repetitions raises the odds by this part of the initial odds."""
 CONTRADICTION_ODDS_FACTOR = 0.5
-"""Each memory that contradicts another multiplies the odds of both by this."""
+"""Each memory that contradicts one of the same or a lesser standing multiplies its odds by this."""
 _CONFIDENCE_MIN, _CONFIDENCE_MAX = 0.001, 0.999
 _CONFIDENCE_DIGITS = 6
 
@@ -146,28 +146,56 @@ def _select_open(project_ids: Collection[int] | None) -> tuple[str, tuple[int, .
     return inside, tuple(project_ids)
 
 
-def recompute_confidence(tx: Connection, first: float, summary_id: int, duplicates: int) -> float:
-    """Confidence of a memory that has `first` without the repetitions and contradictions that it has."""
-    against = contradicting_ids(tx, [summary_id]).get(summary_id, ())
-    repeated = confidence_after_repeats(first, 1, duplicates)
-    return confidence_after_contradictions(repeated, 0, len(against))
+def _count_objectors(tx: Connection, summary_ids: Collection[int]) -> dict[int, int]:
+    """How many memories of the same or a greater standing contradict each of these; 0 is left out."""
+    against = contradicting_ids(tx, summary_ids)
+    ids = {*against, *(other for others in against.values() for other in others)}
+    standings = dict(
+        tx.execute(
+            f"SELECT id, max(authority, coalesce(pinned_by, 0)) FROM summaries WHERE id IN ({marks(ids)})",
+            tuple(ids),
+        )
+    )
+    return {
+        one: sum(standings.get(other, 0) >= standings[one] for other in others)
+        for one, others in against.items()
+        if one in standings
+    }
 
 
 @contextlib.contextmanager
 def updating_confidence(tx: Connection, summary_ids: Collection[int]) -> Iterator[None]:
-    """Update the confidence of these afterwards if the block changes what contradicts them."""
+    """Update the confidence of these afterwards if the block changes what of their standing contradicts them."""
     ids = sorted(set(summary_ids))
-    before = contradicting_ids(tx, ids)
+    before = _count_objectors(tx, ids)
     yield
-    after = contradicting_ids(tx, ids)
+    after = _count_objectors(tx, ids)
     for number in ids:
-        was, now = len(before.get(number, ())), len(after.get(number, ()))
-        stored = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (number,)).get
-        if was != now and stored is not None:
-            tx.execute(
-                "UPDATE summaries SET confidence = ? WHERE id = ?",
-                (confidence_after_contradictions(stored, was, now), number),
-            )
+        _move_confidence(tx, number, before.get(number, 0), after.get(number, 0))
+
+
+@contextlib.contextmanager
+def changing_standing(tx: Connection, summary_id: int) -> Iterator[None]:
+    """Update the confidence of a memory whose speaker or pin the block changes, and of what it contradicts."""
+    others = contradicting_ids(tx, [summary_id]).get(summary_id, set())
+    with updating_confidence(tx, {summary_id, *others}):
+        yield
+
+
+def put_first_confidence(tx: Connection, summary_id: int, first: float, duplicates: int) -> None:
+    """Store the confidence of a memory that has `first` without its repetitions and contradictions."""
+    repeated = confidence_after_repeats(first, 1, duplicates)
+    tx.execute("UPDATE summaries SET confidence = ? WHERE id = ?", (repeated, summary_id))
+    _move_confidence(tx, summary_id, 0, _count_objectors(tx, [summary_id]).get(summary_id, 0))
+
+
+def _move_confidence(tx: Connection, summary_id: int, was: int, now: int) -> None:
+    stored = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (summary_id,)).get
+    if was != now and stored is not None:
+        tx.execute(
+            "UPDATE summaries SET confidence = ? WHERE id = ?",
+            (confidence_after_contradictions(stored, was, now), summary_id),
+        )
 
 
 # ── Judgments: one at a time holds for a pair, and stands above every rule ─────────────────────

@@ -128,7 +128,7 @@ def with_final_superseders(tx: Connection, found: Mapping[int, Summary]) -> dict
 def add_edges(tx: Connection, edges: Iterable[NewEdge]) -> int:
     """Write edges, leaving those that are there already as they are; how many were new.
 
-    Two memories that contradict each other from now on both lose confidence.
+    A memory that another of the same or a greater standing contradicts from now on loses confidence.
     """
     new = list(edges)
     before = tx.total_changes()

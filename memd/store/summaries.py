@@ -76,14 +76,14 @@ def put_summary(
         return int(old[0]), "unchanged"
     else:
         number = old[0]
-        confidence = judgments.recompute_confidence(tx, draft.confidence, number, old[-1])
-        tx.execute(
-            "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
-            " confidence = ?, quality = ?, rule = ?, authority = ?, revisions = revisions + 1, consolidated = 0"
-            " WHERE id = ?",
-            (draft.kind.value, title, body, tags, files, draft.at, now, confidence, draft.quality,
-             draft.rule, draft.authority, number),
-        )  # fmt: skip
+        with judgments.changing_standing(tx, number):
+            tx.execute(
+                "UPDATE summaries SET kind = ?, title = ?, body = ?, tags = ?, files = ?, at = ?, updated_at = ?,"
+                " quality = ?, rule = ?, authority = ?, revisions = revisions + 1, consolidated = 0 WHERE id = ?",
+                (draft.kind.value, title, body, tags, files, draft.at, now, draft.quality, draft.rule,
+                 draft.authority, number),
+            )  # fmt: skip
+        judgments.put_first_confidence(tx, number, draft.confidence, old[-1])
         outcome = "revised"
     put_lookup_keys(tx, int(number), draft.kind, title, body)
     return int(number), outcome
@@ -249,24 +249,26 @@ def pin_summary(
     tx: Connection, summary_id: int, pinned_at: int | None, by: Authority = Authority.USER_HAND
 ) -> None:
     """Pin a summary (its tier becomes core if the user does), or unpin it with None."""
-    tx.execute(
-        "UPDATE summaries SET archived_at = NULL, pinned_at = ?1, pinned_by = iif(?1 IS NULL, NULL, ?3),"
-        f" tier = CASE WHEN ?1 IS NOT NULL AND ?3 >= {Authority.USER_PROMPT:d} THEN 'core'"
-        " WHEN rule = 'imported:file' THEN 'file'"
-        " WHEN rule = 'imported' OR source IN ('agent', 'user') THEN 'agent'"
-        " ELSE 'captured' END WHERE id = ?2",
-        (pinned_at, summary_id, by),
-    )
+    with judgments.changing_standing(tx, summary_id):
+        tx.execute(
+            "UPDATE summaries SET archived_at = NULL, pinned_at = ?1, pinned_by = iif(?1 IS NULL, NULL, ?3),"
+            f" tier = CASE WHEN ?1 IS NOT NULL AND ?3 >= {Authority.USER_PROMPT:d} THEN 'core'"
+            " WHEN rule = 'imported:file' THEN 'file'"
+            " WHEN rule = 'imported' OR source IN ('agent', 'user') THEN 'agent'"
+            " ELSE 'captured' END WHERE id = ?2",
+            (pinned_at, summary_id, by),
+        )
 
 
 def raise_authority(
     tx: Connection, summary: Summary, authority: Authority, body: str, now: int
 ) -> None:
     """Let a summary be the word of a greater speaker, who puts it in this body."""
-    tx.execute(
-        "UPDATE summaries SET authority = ?, body = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
-        (authority, storable(body), now, summary.id),
-    )
+    with judgments.changing_standing(tx, summary.id):
+        tx.execute(
+            "UPDATE summaries SET authority = ?, body = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
+            (authority, storable(body), now, summary.id),
+        )
     put_lookup_keys(tx, summary.id, summary.kind, summary.title, body)
 
 
