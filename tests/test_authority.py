@@ -158,7 +158,9 @@ def test_what_the_agent_says_against_the_user_is_doubtful_itself(talk):
     (other,) = (n for n, one in talk.shown().items() if one.kind is Kind.DECISION)
     trust = talk.get(other).confidence
     mine = talk.call("Sessions stay in SQLite, not in Redis").id
-    talk.vault.call(talk.vault.judge.judge, NewJudgment(mine, other, Stance.CONTRADICTS, "so", "user"))
+    talk.vault.call(
+        talk.vault.judge.judge, NewJudgment(mine, other, Stance.CONTRADICTS, "so", "user")
+    )
     lowered = talk.get(other).confidence
     assert lowered < trust
     assert talk.get(mine).confidence == judgments.initial_confidence("agent")

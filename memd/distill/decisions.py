@@ -31,6 +31,14 @@ _REASON_START = re.compile(
     r"|in order to|which|after|now that)\b|;|[.!?]\s|\s[–—-]{1,2}\s",
     re.IGNORECASE,
 )
+_FIRM_REASON = re.compile(
+    r"[,;(–—-]*\s+(?:because|since|due|in order|now that|as)\b|[.!?]\s"  # dashes as people type them
+    r"|(?:;|\s[–—-]{1,2})\s*(?:it|they|this|that|which|there|otherwise|because|since|as|so)\b",
+    re.IGNORECASE,
+)
+"""A beginning of what only says why; what else may be a reason may give a value, too."""
+_APART = frozenset({";", "-", "--", "–", "—", "after"})  # dashes as people type them
+"""What is followed by a statement of its own as often as by a reason."""
 _FROM_TO = re.compile(
     r"\b(?:move[sd]?|moving|switch(?:e[sd]|ing)?|migrat(?:e[sd]?|ing)|chang(?:e[sd]?|ing)|go(?:es|ing)?|went|port(?:s|ed|ing)?)\b"
     r"(?P<what>.*?)\bfrom\s+(?P<old>.+?)\s+(?:over\s+)?to\s+(?P<new>.+)",
@@ -141,12 +149,39 @@ class DecisionChoice:
 
 def strip_reason(statement: str) -> str:
     """The statement without its reason: up to `because`, `so that` or `;`."""
+    statement = _strip_lead(statement)
+    found = _REASON_START.search(statement)
+    return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
+
+
+def _strip_lead(statement: str) -> str:
     if match := _SO_CLAUSE.search(statement):
         # `we run on three machines, so move it`: the choice comes after its reason.
         statement = statement[match.end() :]
-    statement = _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
-    found = _REASON_START.search(statement)
-    return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
+    return _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
+
+
+def strip_why(statement: str) -> str:
+    """The statement without what only says why it was made: what gives a value stays."""
+    statement = _strip_lead(statement)
+    breaks = [*_REASON_START.finditer(statement), None]
+    for found, following in itertools.pairwise(breaks):
+        if found is None or found.start() == 0:
+            continue
+        head = statement[: found.start()]
+        part = statement[found.end() : following.start() if following else None]
+        is_why = _FIRM_REASON.match(statement, found.start()) or not part.strip()
+        # What stands apart is a statement of its own, unless it says why.
+        is_own = found.group().strip() in _APART and len(statement) <= TITLE_CHARACTERS  # fmt: skip
+        if is_why or not (is_own or _gives_value(head, part)):
+            return head.strip()
+    return statement.strip()
+
+
+def _gives_value(head: str, part: str) -> bool:
+    """Whether a part of a statement has a number, sign or name that the part before lacks."""
+    found = compare(head, f"{head}; {part}").differences
+    return any(d.aspect in EXACT_ASPECTS and d.now for d in found)
 
 
 @functools.lru_cache(maxsize=_CHOICES_CACHED_MAX)
@@ -301,10 +336,19 @@ def make_headline(statement: str) -> str:
         text = lead.sub("", text) or text
     if about := _HEADLINE_TOPIC.search(text):
         text = text[about.end() :]
-    shorter = strip_reason(text)
+    shorter = strip_why(text)
     if about and shorter:
         shorter = f"{about.group(1)}: {shorter}"
-    return sentences.format_title(shorter or text, TITLE_CHARACTERS)
+    return sentences.format_title(_fit_value(shorter or text), TITLE_CHARACTERS)
+
+
+def _fit_value(text: str) -> str:
+    """A text whose last part, if it gives a value, is within the length of a title."""
+    head, mark, part = text.rpartition(";")
+    room = TITLE_CHARACTERS - len(part) - 1
+    if len(text) <= TITLE_CHARACTERS or room < TITLE_CHARACTERS // 2 or not mark:
+        return text
+    return f"{sentences.clip(head, room)};{part}" if _gives_value(head, part) else text
 
 
 def draft_decisions(story: Story, context: EpisodeContext) -> list[Draft]:

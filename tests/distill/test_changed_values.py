@@ -160,3 +160,34 @@ async def test_two_values_in_one_turn_are_two_statements(desk):
         desk, "Decision: the read timeout is 5 s. Decision: the read timeout is 50 s."
     )
     assert len(found) == 2
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("Decision: sessions live in Redis; the TTL is 5 minutes.", ["Redis", "5 minutes"]),
+        ("Decision: purge the logs after 30 days.", ["30 days"]),
+        ("Decision: the cache is on; the default is off.", ["default is off"]),
+        (
+            "We decided on SQLite – timeout ten seconds – because it needs no server.",
+            ["ten seconds"],
+        ),
+        ("Decision: keep the files small, which means at most 40 lines.", ["40 lines"]),
+        ("Decision: retry after a failure.", ["failure"]),
+        (
+            f"Decision: {'the jobs of the mailer and ' * 4}of the shop run in one queue; the TTL is 60 minutes.",
+            ["60 minutes"],
+        ),
+    ],
+)
+async def test_the_title_of_a_decision_keeps_its_values(desk, said, values):
+    (found,) = await say(desk, said)
+    assert [value for value in values if value not in found.title] == []
+
+
+async def test_the_title_of_a_decision_has_no_reason(desk):
+    said = (
+        "Decision: we use SQLite; it is faster.",
+        "Decision: deploy from main because Jo has 3 keys.",
+    )
+    assert [one.title for one in await say(desk, *said)] == ["We use SQLite", "Deploy from main"]
