@@ -31,6 +31,8 @@ _KINDS: Mapping[str, EventKind] = {
     "SubagentStart": EventKind.SUBAGENT_START,
     "SubagentStop": EventKind.SUBAGENT_STOP,
     "Stop": EventKind.STOP,
+    "AgentText": EventKind.AGENT_TEXT,
+    "ToolRefused": EventKind.TOOL_REFUSED,
     "PreCompact": EventKind.COMPACT_START,
     "PostCompact": EventKind.COMPACT_END,
     "SessionEnd": EventKind.SESSION_END,
@@ -152,6 +154,11 @@ def _turn_id(payload: Mapping[str, Any]) -> KeyParts | None:
     return None if turn is None else ("turn", turn)
 
 
+def _line_id(payload: Mapping[str, Any]) -> KeyParts | None:
+    line = _get_text(payload, "uuid")
+    return None if line is None else ("line", line)
+
+
 def _tool_id(payload: Mapping[str, Any]) -> KeyParts | None:
     use = _get_text(payload, "tool_use_id")
     return None if use is None else ("tool", use)
@@ -189,6 +196,8 @@ _ID_READERS: Mapping[str, Callable[[Mapping[str, Any]], KeyParts | None]] = {
     "SubagentStart": _agent_id,
     "SubagentStop": _with_answer(_agent_id, "last_assistant_message"),
     "Stop": _with_answer(_turn_id, "last_assistant_message"),
+    "AgentText": _line_id,
+    "ToolRefused": _tool_id,
     "PreCompact": _turn_id,
     "PostCompact": _with_answer(_turn_id, "compact_summary"),
 }

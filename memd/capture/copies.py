@@ -27,6 +27,8 @@ _WORDS_OF: Mapping[str, tuple[str, ...]] = {
     "PostToolUse": ("tool_name", "tool_input", "tool_response"),
     "PostToolUseFailure": ("tool_name", "tool_input", "error"),
     "Stop": ("last_assistant_message",),
+    "AgentText": ("text",),
+    "ToolRefused": ("tool_name", "tool_input", "said"),
     "SubagentStop": ("last_assistant_message",),
     "PostCompact": ("compact_summary",),
 }

@@ -41,7 +41,9 @@ _NUMBER_MIN = 1_000
 """Smaller numbers are counts and sizes, not what somebody wrote."""
 _FIELD_NAME = re.compile(r"[A-Za-z_]+")
 """The name of a field of a tool; another key of a JSON object may be what somebody wrote."""
-_EXCERPT_FIELDS = ("prompt", "last_assistant_message", "command", "file_path", "query", "url")
+_EXCERPT_FIELDS = (
+    "prompt", "last_assistant_message", "said", "text", "command", "file_path", "query", "url",
+)  # fmt: skip
 """The fields that say best what an event was."""
 _ROW_ID_MAX = 2**63 - 1
 _UNKNOWN_SHOWN_MAX = 20

@@ -24,12 +24,14 @@ from memd.text import digest
 from memd.wakeup import AutoResetEvent
 
 _SPOKEN_KINDS = (
-    EventKind.COMPACT_END.value, EventKind.PROMPT.value, EventKind.STOP.value,
-    EventKind.SUBAGENT_STOP.value,
+    EventKind.AGENT_TEXT.value, EventKind.COMPACT_END.value, EventKind.PROMPT.value,
+    EventKind.STOP.value, EventKind.SUBAGENT_STOP.value,
 )  # fmt: skip
 """Kinds of events that are never compacted: the words of users and agents."""
 CITED_KEY = "cited"
 """The key of the quotes in a compacted payload."""
+_SAID_KEY = "said"
+"""The key of the user's words in a refused tool call, which stay."""
 _SHORT_CHARACTERS_MAX = 200
 _TELLING_KEYS = frozenset(
     {"command", "description", "error", "file_path", "message", "pattern", "url"}
@@ -284,6 +286,8 @@ def compact_payload(payload: Mapping[str, Any], quotes: Sequence[str]) -> dict[s
 
 def _shorten_value(key: str, value: Any, depth: int) -> Any:
     """The value if it is short; None if nothing of it stays."""
+    if isinstance(value, str) and key == _SAID_KEY:
+        return value
     if isinstance(value, str) and key in _TELLING_KEYS:
         return value[:_TELLING_CHARACTERS_MAX]
     if isinstance(value, str):

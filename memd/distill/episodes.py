@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from memd.distill.sentences import OWN_TAGS, strip_injected
 from memd.models import ELSEWHERE, Authority, Event, EventKind
-from memd.text import unique
+from memd.text import is_private, unique
 
 EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
 
@@ -30,11 +30,15 @@ _ENDING_KINDS: dict[EventKind, EpisodeEnd] = {
     EventKind.COMPACT_END: "compact",
     EventKind.SESSION_END: "session_end",
 }
-_TOOL_ANSWER_KINDS = frozenset({EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE})
-"""A slow tool causes a silence before these, which does not end an episode."""
+_TOOL_ANSWER_KINDS = frozenset(
+    {EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE, EventKind.TOOL_REFUSED, EventKind.AGENT_TEXT}
+)
+"""A slow tool, user or agent causes a silence before these, which does not end an episode."""
 _OWN_TOOL = re.compile(r"mcp__(?:plugin_)?memd_|mem_[a-z]+$")
 _EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 _READ_TOOLS = frozenset({"Read", "NotebookRead"})
+_QUESTION_TOOL = "AskUserQuestion"
+_ANSWERED = re.compile(r'"([^"\n]{1,2000})"="([^"]{1,2000})"')
 _OUTPUT_CHARACTERS = 40_000
 PROJECT_DIRECTORY = "/@project"
 """Stands for the project's directory, whatever worktree a session is in."""
@@ -169,6 +173,27 @@ class ShellCommand:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """A tool call that the user did not let run."""
+
+    said: Utterance
+    """What the user said instead; an empty text if nothing."""
+    tool: str
+    tool_input: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question that the agent asked with a tool, and the user's answer."""
+
+    asked: Utterance
+    options: tuple[tuple[str, str], ...]
+    """(label, description) of each."""
+    answer: Utterance
+    """The label of an option, several with commas between them, or the user's own words."""
+
+
+@dataclass(frozen=True, slots=True)
 class FileEdit:
     """A change to a file: `old` became `new`. `old` is empty for a new file."""
 
@@ -227,6 +252,10 @@ class Story:
     reports: tuple[Utterance, ...] = ()
     """Final messages of subagents."""
     compactions: tuple[Utterance, ...] = ()
+    texts: tuple[Utterance, ...] = ()
+    """What the session's own agent said before its closing message."""
+    refusals: tuple[Refusal, ...] = ()
+    questions: tuple[AskedQuestion, ...] = ()
     commands: tuple[ShellCommand, ...] = ()
     edits: tuple[FileEdit, ...] = ()
     reads: tuple[str, ...] = ()
@@ -252,9 +281,15 @@ class Story:
 def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
     """The story that these events tell, in order of time."""
     events = [event for event in events if not _OWN_TOOL.match(event.tool or "")]
+    answers = _read_utterances(events, EventKind.STOP, "last_assistant_message", context)
+    closing = {said.text for said in answers}
+    texts = _read_utterances(events, EventKind.AGENT_TEXT, "text", context)
     return Story(
         prompts=_read_utterances(events, EventKind.PROMPT, "prompt", context),
-        answers=_read_utterances(events, EventKind.STOP, "last_assistant_message", context),
+        answers=answers,
+        texts=tuple(said for said in texts if said.text not in closing),
+        refusals=tuple(one for event in events if (one := _read_refusal(event, context))),
+        questions=tuple(one for event in events for one in _read_questions(event, context)),
         reports=_read_utterances(
             events, EventKind.SUBAGENT_STOP, "last_assistant_message", context
         ),
@@ -295,6 +330,44 @@ def _read_utterances(
             speaker = _USER if kind is EventKind.PROMPT else agent
             found.append(Utterance(event.id, event.at, text, speaker))
     return tuple(found)
+
+
+def _read_refusal(event: Event, context: EpisodeContext) -> Refusal | None:
+    if event.kind is not EventKind.TOOL_REFUSED:
+        return None
+    text = strip_injected(text_at(event.payload, "said"), context.own_tags)
+    said = Utterance(event.id, event.at, "" if is_private(text) else text, _USER)
+    given = event.payload.get("tool_input")
+    return Refusal(said, event.tool or "", given if isinstance(given, Mapping) else {})
+
+
+def _read_questions(event: Event, context: EpisodeContext) -> Iterable[AskedQuestion]:
+    if event.kind is not EventKind.TOOL_RESULT or event.tool != _QUESTION_TOOL or event.agent:
+        return
+    given, response = event.payload.get("tool_input"), event.payload.get("tool_response")
+    answers = _read_answers(response)
+    asked = given.get("questions") if isinstance(given, Mapping) else None
+    for question in asked if isinstance(asked, list) else ():
+        text = text_at(question, "question") if isinstance(question, Mapping) else ""
+        answer = strip_injected(answers.get(text, ""), context.own_tags)
+        if not text or not answer or is_private(answer):
+            continue
+        found = question.get("options")
+        options = [o for o in found if isinstance(o, Mapping)] if isinstance(found, list) else []
+        yield AskedQuestion(
+            Utterance(event.id, event.at, text, "Assistant"),
+            tuple((text_at(o, "label"), text_at(o, "description")) for o in options),
+            Utterance(event.id, event.at, answer, _USER),
+        )
+
+
+def _read_answers(response: Any) -> dict[str, str]:
+    """Question → answer; a transcript may have them as one line of text only."""
+    if isinstance(response, Mapping):
+        answers = response.get("answers")
+        found = answers.items() if isinstance(answers, Mapping) else ()
+        return {str(asked): said for asked, said in found if isinstance(said, str)}
+    return dict(_ANSWERED.findall(response)) if isinstance(response, str) else {}
 
 
 def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:

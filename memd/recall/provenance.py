@@ -37,7 +37,9 @@ _CLAIMS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT
 """Kinds that say how things are or should be; the others say what happened, which needs no confirmation."""
 _STATED_FIX = "stated-fix"
 _CONFIRMING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE, Stance.COMPATIBLE})
-_TEXT_KEYS = ("prompt", "last_assistant_message", "message", "error", "command", "file_path", "summary")  # fmt: skip
+_TEXT_KEYS = (
+    "prompt", "last_assistant_message", "said", "text", "message", "error", "command", "file_path", "summary",
+)  # fmt: skip
 """Where an event's own words are, if no quote of it was stored."""
 
 Node = tuple[str, str]

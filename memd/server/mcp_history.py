@@ -31,6 +31,8 @@ _INJECTIONS_MAX = 5
 _SPEAKERS = {
     EventKind.PROMPT: "user",
     EventKind.STOP: "agent",
+    EventKind.AGENT_TEXT: "agent",
+    EventKind.TOOL_REFUSED: "user",
     EventKind.SUBAGENT_STOP: "agent",
     EventKind.COMPACT_END: "agent",
     EventKind.TOOL_CALL: "agent",

@@ -328,10 +328,11 @@ def events_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
 
 
 def prompts_among(tx: Connection, event_ids: Sequence[int]) -> list[int]:
-    """Those of these events that are prompts of the user, in order."""
+    """Those of these events that are the user's own words: prompts, and what he said to a tool call; in order."""
     return fetch_ids(
         tx,
-        "SELECT id FROM events WHERE kind = 'prompt' AND id IN (SELECT value FROM json_each(?))"
+        "SELECT id FROM events WHERE (kind = 'prompt' OR kind = 'tool_refused' AND payload ->> '$.said' <> '')"
+        " AND id IN (SELECT value FROM json_each(?))"
         " ORDER BY id",
         (json.dumps(event_ids),),
     )

@@ -138,7 +138,7 @@ def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: in
     """The events of these turns of a session, prompts and answers first; at most `limit`."""
     rows = tx.execute(
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({marks(turns)})"
-        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end'), at, id LIMIT ?",
+        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end', 'tool_refused'), at, id LIMIT ?",
         (session_id, *turns, limit),
     )
     return [_to_event(row) for row in rows]

@@ -340,8 +340,11 @@ SELECT id, kind, text FROM (
   SELECT id, kind, CASE kind
     WHEN 'prompt' THEN payload ->> '$.prompt'
     WHEN 'compact_end' THEN payload ->> '$.compact_summary'
+    WHEN 'agent_text' THEN payload ->> '$.text'
+    WHEN 'tool_refused' THEN payload ->> '$.said'
     ELSE payload ->> '$.last_assistant_message' END AS text
-  FROM events WHERE kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end')
+  FROM events
+  WHERE kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end', 'agent_text', 'tool_refused')
 ) WHERE text <> '';
 
 CREATE VIRTUAL TABLE turns_fts USING fts5 (
@@ -351,17 +354,17 @@ CREATE VIRTUAL TABLE turns_fts USING fts5 (
 );
 
 CREATE TRIGGER turns_inserted AFTER INSERT ON events
-WHEN new.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end') BEGIN
+WHEN new.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end', 'agent_text', 'tool_refused') BEGIN
   INSERT INTO turns_fts (rowid, text) SELECT id, text FROM turns WHERE id = new.id;
 END;
 
 CREATE TRIGGER turns_deleted AFTER DELETE ON events
-WHEN old.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end') BEGIN
+WHEN old.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end', 'agent_text', 'tool_refused') BEGIN
   DELETE FROM turns_fts WHERE rowid = old.id;
 END;
 
 CREATE TRIGGER turns_updated AFTER UPDATE OF payload ON events
-WHEN new.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end') BEGIN
+WHEN new.kind IN ('prompt', 'stop', 'subagent_stop', 'compact_end', 'agent_text', 'tool_refused') BEGIN
   DELETE FROM turns_fts WHERE rowid = old.id;
   INSERT INTO turns_fts (rowid, text) SELECT id, text FROM turns WHERE id = new.id;
 END;

@@ -1,7 +1,7 @@
 """Full text of what users and agents said, word for word.
 
-A turn is an event that carries words: a prompt, an answer, a subagent's answer, the summary at a
-compaction. Triggers keep the full text equal to the events, so a forgotten event has no turn.
+A turn is an event that carries words: a prompt, an answer, what the agent said before it, what the user said
+when he refused a tool call, a subagent's answer, the summary at a compaction. Triggers keep the full text equal to the events, so a forgotten event has no turn.
 """
 
 from dataclasses import dataclass
@@ -53,7 +53,8 @@ def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) 
         " CROSS JOIN events e ON e.id = turns_fts.rowid JOIN sessions s ON s.id = e.session_id"
         f" WHERE turns_fts MATCH ? AND {condition}"
         " ORDER BY bm25(turns_fts), e.at DESC, e.id DESC LIMIT ?)"
-        " SELECT t.id, e.session_id, s.title, iif(t.kind = 'prompt', 'user', 'assistant'), e.at, t.text"
+        " SELECT t.id, e.session_id, s.title, iif(t.kind IN ('prompt', 'tool_refused'), 'user', 'assistant'),"
+        " e.at, t.text"
         " FROM best JOIN turns t ON t.id = best.id JOIN events e ON e.id = best.id"
         " JOIN sessions s ON s.id = e.session_id ORDER BY best.score, e.at DESC, e.id DESC",
         (expression, *values, limit),

@@ -32,6 +32,22 @@ _IMAGE_DEPTH_MAX = 8
 _WIRE_DEPTH_MAX = 64
 """Half of what the daemon takes, and four times what it stores: a deeper line must not cost its file."""
 _TOO_DEEP = "… [nested too deep] …"
+_REFUSALS = (
+    "The user doesn't want to proceed",
+    "The user doesn't want to take this action",
+    "Permission for this tool use was denied.",
+)
+"""The result of a call that the user did not let run begins with one of these."""
+_REFUSAL_WORDS = re.compile(
+    r"(?:To tell you how to proceed, the user said|The user said):[ \t]*\n?"
+)
+_REFUSAL_NOTE = "\n\nNote: The user's next message may contain a correction"
+"""The client's advice to the agent after the user's words."""
+_UNSAID = (
+    "The user wants to clarify these questions.",
+    "The user has indicated they have provided enough",
+)
+"""What the client says in the user's place if he answers a question with a button."""
 _SUMMARY_START = "Summary:\n"
 _SUMMARY_ENDS = (
     "\n\nIf you need specific details from before compaction",
@@ -72,6 +88,15 @@ def is_command_markup(text: str) -> bool:
 def is_local_output(text: str) -> bool:
     """Whether a text is the client's own answer to a command, which no agent ever saw."""
     return text.startswith(_LOCAL)
+
+
+def refusal_words(text: str) -> str | None:
+    """Return what the user said instead of letting a tool call run; None if the result is no refusal."""
+    if not text.startswith(_REFUSALS):
+        return None
+    found = _REFUSAL_WORDS.search(text)
+    said = text[found.end() :].partition(_REFUSAL_NOTE)[0].strip() if found else ""
+    return "" if said.startswith(_UNSAID) else said
 
 
 def typed_command(text: str) -> str | None:

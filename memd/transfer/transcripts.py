@@ -2,8 +2,10 @@
 
 The format is internal to the client and changes: what is not understood is skipped and counted, and
 nothing raises. A payload has the ids that its hook had, so both become one event. Left out is what the
-user did not say and the agent did not do: injected lines, thinking, calls that never ran, the client's own
-agents, titles and requests.
+user did not say and the agent did not do: injected lines, thinking, calls that failed before they ran, the
+client's own agents, titles and requests. Two payloads no hook has: `AgentText`, what the session's own agent
+says in the middle of its turn (`text`, `uuid`), and `ToolRefused`, a call that the user did not let run
+(`tool_name`, `tool_input`, `tool_use_id`, and `said` if he said something instead).
 """
 
 import json
@@ -20,8 +22,8 @@ from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 
 _INTERRUPTED = "[Request interrupted by user"
-_NOT_RUN = ("<tool_use_error>", "The user doesn't want to ")
-"""The result of a call that never ran begins with one of these."""
+_NOT_RUN = "<tool_use_error>"
+"""The result of a call that never ran begins with this."""
 _OWN_TOOLS = ("mcp__memd__", "mcp__plugin_memd_")
 _CLIENT_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-", "asession_memory-")
 """The ids of agents that the client runs for itself begin with these: they repeat the conversation."""
@@ -256,14 +258,16 @@ class TranscriptReader:
             prompt = {"uuid": command.uuid, "prompt": command.text}
             self._emit_payload(thread, "UserPromptSubmit", command.at, **prompt)
         reason = line.message.get("stop_reason")
-        for block in line.blocks:
-            if block.get("type") == "tool_use":
-                thread.last_text = None  # it went on working: that was not its last text
-                self._remember_call(block)
-            elif block.get("type") == "text" and line.text and reason != "tool_use":
-                is_final = isinstance(reason, str) and reason in _FINAL_STOP_REASONS
-                uuid = _first_uuid(line.raw)
-                thread.last_text = _PendingText(line.text, uuid, self._at, is_final)
+        calls = [block for block in line.blocks if block.get("type") == "tool_use"]
+        if line.text:
+            self._pass_text(thread)
+            is_final = isinstance(reason, str) and reason in _FINAL_STOP_REASONS
+            uuid = _first_uuid(line.raw)
+            thread.last_text = _PendingText(line.text, uuid, self._at, is_final)
+        for block in calls:
+            self._remember_call(block)
+        if calls or (line.text and reason == "tool_use"):
+            self._pass_text(thread)
 
     def _remember_call(self, block: Mapping[str, Any]) -> None:
         use_id, name = _get_string(block, "id"), _get_string(block, "name")
@@ -287,7 +291,7 @@ class TranscriptReader:
         elif raw.get("repeatsCompactSummary") is True or claude_markup.is_command_markup(line.text):
             self._read_command(line, prompt_id)
         elif line.text.startswith(_INTERRUPTED):
-            thread.last_text = None  # no hook reports the end of an interrupted turn
+            self._pass_text(thread)  # no hook reports the end of an interrupted turn
             self.skipped["interruption"] += 1
         elif not line.text:
             self.skipped["no text"] += 1
@@ -351,6 +355,10 @@ class TranscriptReader:
             self.skipped["a call that was not run"] += 1
         else:
             call = {"tool_name": name, "tool_input": tool_input, "tool_use_id": use_id}
+            said = claude_markup.refusal_words(text) if is_error else None
+            if said is not None:
+                self._emit_payload(line.thread, "ToolRefused", self._at, **call, said=said or None)
+                return
             if is_error:
                 self._emit_payload(line.thread, "PostToolUseFailure", self._at, **call, error=text)
                 return
@@ -359,6 +367,13 @@ class TranscriptReader:
                 block.get("content") if response is None else response
             )
             self._emit_payload(line.thread, "PostToolUse", self._at, **call)
+
+    def _pass_text(self, thread: _AgentThread) -> None:
+        """Emit the agent's last text, which was not the end of its turn; a subagent's counts as work."""
+        passed, thread.last_text = thread.last_text, None
+        if passed is not None and thread.agent is None:
+            said = {"uuid": passed.uuid, "text": passed.text}
+            self._emit_payload(thread, "AgentText", passed.at, **said)
 
     def _end_turn(self, thread: _AgentThread) -> None:
         """Emit the agent's last text as the end of its turn."""

@@ -256,6 +256,11 @@ def test_cited_quotes_stay_unless_the_payload_has_them():
     ]
 
 
+def test_what_the_user_said_to_a_tool_call_stays_whole():
+    payload = {"tool_input": {"content": "x" * 9_000}, "said": "no, because " * 99}
+    assert compact_payload(payload, []) == {"said": payload["said"]}
+
+
 def test_compacting_twice_is_compacting_once():
     payload = {"error": LONG * 2, "deep": {"a": {"b": {"c": {"d": "gone"}}}}, "none": None}
     once = compact_payload(payload, ["a quote"])

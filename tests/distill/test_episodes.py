@@ -1,8 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.distill.episodes import EpisodeContext, read_story, split_episodes
-from memd.models import EventKind
+from memd.models import Authority, EventKind
 from tests.factories import AT, make_event
 
 IDLE = 600_000
@@ -226,3 +227,70 @@ def test_paths_are_shown_from_the_projects_root():
     assert CONTEXT.relative("/p/src/a.py") == "src/a.py"
     assert CONTEXT.relative("/w/tree/a.py") == "a.py"
     assert CONTEXT.relative("/etc/hosts") == "/etc/hosts"
+
+
+def test_texts_and_refusals_neither_split_nor_end_an_untold_turn():
+    late = AT + 1000 + IDLE
+    events = (
+        make_event(id=1, turn=None),
+        make_event("agent_text", id=2, turn=None, at=late),
+        make_event("tool_refused", id=3, turn=None, at=late + IDLE),
+        make_event("tool_result", id=4, turn=None, at=late + IDLE + 1),
+    )
+    assert episodes(*events, now=late + IDLE + 2) == [("event-1", [1, 2, 3, 4], None)]
+
+
+def test_a_story_has_all_that_the_agent_said_before_its_last_word():
+    story = read_story(
+        [
+            make_event(id=1, prompt="Fix it"),
+            make_event("agent_text", id=2, text="SQLite cannot alter that."),
+            make_event("agent_text", id=3, text="Done.", agent_id=None),
+            make_event("stop", id=4, last_assistant_message="Done."),
+        ],
+        EpisodeContext(),
+    )
+    assert [(said.event_id, said.text, said.speaker) for said in story.texts] == [
+        (2, "SQLite cannot alter that.", "Assistant")
+    ]
+
+
+def test_a_story_has_what_the_user_said_to_a_call_and_which_call_it_was():
+    refused = make_event(
+        "tool_refused", id=2, tool_name="Bash", tool_input={"command": "make"}, said="not yet"
+    )
+    silent = make_event("tool_refused", id=3, tool_name="Write", tool_input={})
+    hidden = make_event("tool_refused", id=4, tool_name="Edit", said="[REDACTED:private]")
+    story = read_story([make_event(id=1, prompt="Go"), refused, silent, hidden], EpisodeContext())
+    assert [(one.tool, one.said.text) for one in story.refusals] == [
+        ("Bash", "not yet"),
+        ("Write", ""),
+        ("Edit", ""),
+    ]
+    assert story.refusals[0].tool_input == {"command": "make"}
+    assert story.refusals[0].said.authority is Authority.USER_PROMPT
+    assert story.prompt == "Go"
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        {"answers": {"Which store?": "SQLite"}},
+        'User has answered your questions: "Which store?"="SQLite". You can now continue.',
+    ],
+)
+def test_a_story_has_the_questions_that_the_user_answered(response):
+    given = {
+        "questions": [
+            {"question": "Which store?", "options": [{"label": "SQLite", "description": "a file"}]},
+            {"question": "Which port?", "options": "none"},
+            "broken",
+        ]
+    }
+    asked = make_event(
+        "tool_result", id=2, tool_name="AskUserQuestion", tool_input=given, tool_response=response
+    )
+    (question,) = read_story([asked], EpisodeContext()).questions
+    assert (question.asked.text, question.asked.authority) == ("Which store?", Authority.AGENT_TEXT)
+    assert (question.answer.text, question.answer.authority) == ("SQLite", Authority.USER_PROMPT)
+    assert question.options == (("SQLite", "a file"),)

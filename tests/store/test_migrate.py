@@ -25,6 +25,7 @@ from memd.store import (
 from memd.store.database import Database
 from memd.store.fulltext import POSTING, unpack_postings
 from memd.store.types import SummaryUse
+from tests.factories import make_new_event
 from tests.indexed_vault import IndexedVault
 
 
@@ -304,6 +305,28 @@ def test_a_vault_of_version_5_gains_its_speakers(version_5):
     }
     topics = {one.topic_key for one in found if one.topic_key}
     assert topics == {"remembered.by.the.user", "remembered.by.an.agent"}
+
+
+@pytest.fixture
+def version_6(tmp_path):
+    """A vault that version 6 wrote, opened by this one."""
+    path = tmp_path / "v.db"
+    path.write_bytes((VAULTS / "version-6.vault").read_bytes())
+    assert path.read_bytes()[60:64] == (6).to_bytes(4, "big")
+    db = Database(str(path), 1)
+    yield db
+    db.close()
+
+
+def test_a_vault_of_version_6_keeps_its_turns_and_hears_more(version_6):
+    db = version_6
+    declared = apsw.Connection(":memory:")
+    declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
+    assert db.read_now(dump) == dump(declared)
+    said = make_new_event("agent_text", key="said", text="Redis cannot do that.")
+    number, _ = db.write_now(lambda tx: events.append_event(tx, said, 1))
+    found = db.read_now(lambda tx: turns.match_turns(tx, '"redis"', turns.TurnFilter(), 9))
+    assert {spoken.event_id for spoken in found} == {3, 5, number}
 
 
 def test_every_passage_is_packed_and_says_what_it_said():

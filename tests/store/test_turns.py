@@ -33,6 +33,8 @@ def find(db, expression, limit=10, **where):
         ("stop", "last_assistant_message", "assistant"),
         ("subagent_stop", "last_assistant_message", "assistant"),
         ("compact_end", "compact_summary", "assistant"),
+        ("agent_text", "text", "assistant"),
+        ("tool_refused", "said", "user"),
     ],
 )
 def test_what_was_said_is_found_as_soon_as_it_is_stored(db, kind, field, role):

@@ -149,3 +149,24 @@ def test_a_value_is_limited_to_what_a_request_can_have():
     assert (sent["n"], sent["m"], sent["list"]) == ("inf", "nan", [1, "x"])
     assert json.dumps(sent, allow_nan=False).count("[") < 64
     assert "nested too deep" in json.dumps(sent)
+
+
+REFUSED = "The user doesn't want to proceed with this tool use. The tool use was rejected. "
+ASKED = "To tell you how to proceed, the user said:\n"
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        (f"{REFUSED}{ASKED}why not tabs?\nand no semicolons", "why not tabs?\nand no semicolons"),
+        (f"{REFUSED}{ASKED}use tabs\n\nNote: The user's next message may contain a correction", "use tabs"),
+        (f"{REFUSED}STOP what you are doing and wait for the user.", ""),
+        ("The user doesn't want to take this action right now. STOP what you are doing.", ""),
+        ("Permission for this tool use was denied. The user said:\nask me first", "ask me first"),
+        (f"{REFUSED}{ASKED}The user wants to clarify these questions.\n  Questions asked: …", ""),
+        ("Exit code 1\nThe user said: no", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_told_from_an_error_and_gives_only_the_users_words(result, said):
+    assert claude_markup.refusal_words(result) == said

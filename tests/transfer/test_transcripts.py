@@ -148,12 +148,13 @@ def test_a_turn_is_its_prompt_its_results_and_its_last_text():
     )
     assert names(payloads) == [
         "UserPromptSubmit",
+        "AgentText",
         "PostToolUseFailure",
         "PostToolUse",
         "Stop",
         "UserPromptSubmit",
     ]
-    prompt, failure, success, stop, _ = payloads
+    prompt, _, failure, success, stop, _ = payloads
     assert prompt["prompt"] == "Fix it"
     assert (failure["error"], failure["tool_input"]) == ("Exit code 2", {"command": "make"})
     assert success["tool_response"] == {"stdout": "done"}
@@ -165,7 +166,7 @@ def test_an_interrupted_turn_has_no_end():
         user("Fix it"), assistant(text("Let me look.")), assistant(call("t1")),
         user([text("[Request interrupted by user for tool use]")]), user("Other", turn="p2"),
     )  # fmt: skip
-    assert names(payloads) == ["UserPromptSubmit", "UserPromptSubmit"]
+    assert names(payloads) == ["UserPromptSubmit", "AgentText", "UserPromptSubmit"]
     assert skipped["interruption"] == 1
 
 
@@ -201,13 +202,12 @@ def test_our_own_tools_and_calls_that_never_ran_are_left_out():
     payloads, skipped = read_lines(
         assistant(call("t1", "mcp__memd__mem_search")), user([result("t1")]),
         assistant(call("t2")), user([result("t2", "<tool_use_error>no</tool_use_error>", is_error=True)]),
-        assistant(call("t3")), user([result("t3", "The user doesn't want to proceed", is_error=True)]),
         user([result("t4")]),
     )  # fmt: skip
     assert payloads == []
     assert skipped == {
         "memd's own tool": 1,
-        "a call that was not run": 2,
+        "a call that was not run": 1,
         "a result without its call": 1,
     }
 
@@ -366,7 +366,49 @@ def test_a_prompt_typed_while_the_agent_worked_stands_alone():
 
 def test_a_text_before_a_tool_call_is_not_the_end_of_a_turn():
     payloads, _ = read_lines(user("Go"), assistant(text("Let me look."), why="tool_use"))
-    assert names(payloads) == ["UserPromptSubmit"]
+    assert names(payloads) == ["UserPromptSubmit", "AgentText"]
+
+
+def test_what_the_agent_says_in_the_middle_of_its_turn_is_kept_once_each_in_order():
+    payloads, _ = read_lines(
+        user("Fix it"),
+        assistant(text("The cache is stale."), uuid="a1"),
+        assistant(text("I clear it."), call("t1"), uuid="a2"),
+        user([result("t1")]),
+        assistant(text("Done."), uuid="a3"),
+        user("Thanks", turn="p2"),
+    )
+    assert [(p["uuid"], p["text"], p["prompt_id"]) for p in payloads if "text" in p] == [
+        ("a1", "The cache is stale.", "p1"),
+        ("a2", "I clear it.", "p1"),
+    ]
+    assert [p["last_assistant_message"] for p in payloads if "last_assistant_message" in p] == [
+        "Done."
+    ]
+
+
+def test_of_a_subagent_only_the_last_text_is_kept():
+    payloads, _ = read_lines(
+        assistant(text("Let me look."), call("t1"), agentId="a1"),
+        user([result("t1")], agentId="a1"),
+        assistant(text("Found it."), agentId="a1"),
+    )
+    assert names(payloads) == ["PostToolUse", "SubagentStop"]
+
+
+def test_a_refused_call_is_kept_with_what_the_user_said_instead():
+    stop = "The user doesn't want to proceed with this tool use. The tool use was rejected."
+    payloads, _ = read_lines(
+        user("Set it up"),
+        assistant(call("t1", command="git config gc.auto 0")),
+        user([result("t1", f"{stop} To tell you how to proceed, the user said:\nno, let's see", is_error=True)]),
+        assistant(call("t2", "Write", file_path="/a")),
+        user([result("t2", f"{stop} STOP what you are doing.", is_error=True)]),
+    )  # fmt: skip
+    assert names(payloads) == ["UserPromptSubmit", "ToolRefused", "ToolRefused"]
+    assert [p.get("said") for p in payloads[1:]] == ["no, let's see", None]
+    assert payloads[1]["tool_input"] == {"command": "git config gc.auto 0"}
+    assert (payloads[2]["tool_name"], payloads[2]["tool_use_id"]) == ("Write", "t2")
 
 
 def test_a_growing_session_ends_only_where_the_client_says_so():
@@ -389,7 +431,7 @@ def test_an_interrupted_text_is_not_the_end_of_a_turn():
     payloads, _ = read_lines(
         user("Go"), assistant(text("I would")), user([text("[Request interrupted by user]")])
     )
-    assert names(payloads) == ["UserPromptSubmit"]
+    assert names(payloads) == ["UserPromptSubmit", "AgentText"]
 
 
 def test_the_reader_of_a_subagents_file_is_given_its_name_and_type():
