@@ -67,11 +67,17 @@ class RecordImporter:
             kind: getattr(self, f"_import_{kind}") for kind in EXPORT_SCHEMA
         }
 
-    def import_record(self, kind: str, fields: Fields) -> ImportOutcome:
-        """Import one checked record; what became of it."""
+    def import_record(
+        self, kind: str, fields: Fields, *, may_repeat: bool = False
+    ) -> ImportOutcome:
+        """Import one checked record; what became of it.
+
+        `may_repeat`: that this one is known already is fine in a strict import, too.
+        """
         with judgments.updating_confidence(self._tx, self._affected_summaries(kind, fields)):
             outcome = self._import[kind](fields)
-        is_harmless = outcome == "created" or (outcome == "known" and kind in _REPEATABLE)
+        may_be_known = may_repeat or kind in _REPEATABLE
+        is_harmless = outcome == "created" or (outcome == "known" and may_be_known)
         if self._is_strict and not is_harmless:
             raise BadRequest(_REFUSALS[outcome].format(kind=kind))
         self.outcomes[kind, outcome] += 1

@@ -219,6 +219,7 @@ def stage_export(
     `progress` is called with the bytes read so far. Raises BadRequest with the number of the line.
     """
     reader, importer = ExportReader(), RecordImporter(tx, is_strict=True)
+    renamed: set[str] = set()
     number = done = 0
     try:
         while line := file.readline(EXPORT_LINE_BYTES_MAX + 1):
@@ -227,7 +228,11 @@ def stage_export(
             record = reader.feed(line)
             if record is not None:
                 kind, fields = record
-                importer.import_record(kind, redact_record(kind, fields, redact))
+                redacted = redact_record(kind, fields, redact)
+                if redacted != fields:
+                    # Two names that differ only in a secret become one.
+                    renamed.add(kind)
+                importer.import_record(kind, redacted, may_repeat=kind in renamed)
             progress(done)
         number += 1
         reader.close()

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from memd.capture.project import redact_directory
 from memd.capture.redact import redact, redact_value
 from memd.errors import BadRequest, VaultError
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
@@ -283,6 +284,44 @@ def test_a_secret_that_an_older_memd_missed_is_redacted_on_import(tmp_path):
     imported(tmp_path / "new.db", data, redact_value)
     assert secret.encode() not in exported(tmp_path / "new.db")
     assert secret.encode() not in (tmp_path / "new.db").read_bytes()
+
+
+GITHUB = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+OTHER_GITHUB = GITHUB.replace("a1", "Z9")
+
+
+def test_directories_that_differ_only_in_a_token_are_imported_as_one_project(tmp_path):
+    one, other = (f"/home/dev/{token}/ledger" for token in (GITHUB, OTHER_GITHUB))
+    safe = redact_directory(one)
+    old = fill(
+        tmp_path / "old.db",
+        [
+            project(one), project(other), project(safe), ("alias", {"key": GITHUB, "project": one, "at": AT}),
+            ("alias", {"key": OTHER_GITHUB, "project": one, "at": AT}),
+            session("s1", project=one, directory=one), session("s2", project=other, directory=other),
+            event("e1"), summary("A", project=one, files=[f"{one}/app.py"]), summary("B", project=safe),
+            *(edge(("summary", "A"), "edits", ("file", f"{place}/app.py")) for place in (one, other)),
+            ("switch", {"scope": "project", "target": one, "captures": 0, "recalls": 1, "at": AT}),
+            ("switch", {"scope": "project", "target": other, "captures": 0, "recalls": 1, "at": AT}),
+        ],
+    )  # fmt: skip
+    new = tmp_path / "new.db"
+    created = imported(new, exported(old), redact_value).created
+    assert (created["project"], created["session"], created["summary"]) == (1, 2, 2)
+    data = exported(new)
+    assert GITHUB.encode() not in data
+    assert OTHER_GITHUB.encode() not in data
+    assert {fields["key"] for kind, fields in records(data) if kind == "project"} == {safe}
+    assert exported(new) == data
+
+
+def test_a_record_that_stands_twice_in_an_export_is_refused_unless_a_secret_made_them_two(tmp_path):
+    twice = [project(), project("/home/dev/other")]
+    data = exported(fill(tmp_path / "old.db", twice)).replace(
+        b"/home/dev/other", b"/home/dev/ledger"
+    )
+    with pytest.raises(BadRequest, match="stands there twice"):
+        imported(tmp_path / "new.db", data, redact_value)
 
 
 def test_an_older_version_of_a_memory_changes_nothing_and_a_newer_one_revises_it(tmp_path):
