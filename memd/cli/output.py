@@ -9,8 +9,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from memd.models import Authority
-
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that move the cursor, ring the bell, or change the order in which letters are shown."""
 _DURATION_UNITS_S = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
@@ -106,7 +104,7 @@ def format_headline(memory: Memory, *, with_time: bool = False) -> str:
     )
     at = (format_time if with_time else format_date)(memory["at"])
     title = one_line(memory["title"])
-    who = f" ({Authority(memory['authority']).speaker})" if "authority" in memory else ""
+    who = f" ({memory['speaker']})" if "speaker" in memory else ""
     return f"#{memory['id']} {memory['kind']}{who}  {at}  {title}{''.join(marks)}"
 
 

@@ -95,6 +95,8 @@ def _format_memory(memory: dict[str, Any]) -> str:
         "project": memory.get("project"),
         "session": memory.get("session_title"),
         "time": output.format_time(memory["at"]),
+        "said by": memory["authority"],
+        "pinned by": memory["pinned_by"],
         "tier": f"{memory['tier']}, from {memory['source']} by {memory['rule']}",
         "topic": memory.get("topic_key"),
         "tags": ", ".join(memory.get("tags") or ()),

@@ -95,6 +95,8 @@ class Control:
             defaults = {"project": ALL} if call.method in _IN_ALL_PROJECTS else {}
             request = requests.parse(model, {**defaults, **call.params})
             result = await handler(request, caller)
+            if not call.method.startswith(_CAPTURE):
+                result = json_format.name_speakers(result)
             return None if call.id is None else jsonrpc.result_line(call.id, result)
         except (MemdError, *jsonrpc.UNEXPECTED_ERRORS) as error:
             if not isinstance(error, BadRequest):

@@ -6,15 +6,19 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from typing import Any
 
 from pydantic import Field
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from memd.models import Authority, Summary
 from memd.recall.types import Answer
 
 JsonObject = dict[str, Any]
 """A JSON object: the result of a call, or a part of one."""
+_SUMMARY_FIELDS = frozenset(field.name for field in fields(Summary))
+"""What only a memory has, whatever the payload of an event beside it is."""
 
 
 def encode_json(value: object) -> bytes:
@@ -33,6 +37,27 @@ def to_plain(value: object) -> Any:
 
 def _convert_other(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
+
+
+def name_speakers(value: object) -> Any:
+    """The value in the types of JSON, in which each memory names its speaker.
+
+    `speaker` and `pinned_by` are `user`, `agent` or `tool`; `authority` says it more exactly, in words.
+    """
+    return _name_speakers(to_plain(value))
+
+
+def _name_speakers(plain: Any) -> Any:
+    if isinstance(plain, list):
+        return [_name_speakers(one) for one in plain]
+    if not isinstance(plain, dict):
+        return plain
+    named = {key: _name_speakers(inner) for key, inner in plain.items()}
+    if named.keys() >= _SUMMARY_FIELDS:
+        pinned_by, authority = named["pinned_by"], Authority(named["authority"])
+        named["pinned_by"] = None if pinned_by is None else Authority(pinned_by).speaker
+        named |= {"speaker": authority.speaker, "authority": authority.description}
+    return named
 
 
 def format_answer(answer: Answer, *, waited: str | None, note: str | None) -> JsonObject:

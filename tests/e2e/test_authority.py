@@ -44,7 +44,8 @@ async def test_the_agent_s_answer_contradicts_the_user_s_decision_and_the_user_s
     daemon.settle()
 
     first = memories(daemon, 1)[1]
-    assert (first["superseded_by"], first["pinned_by"]) == (None, 5)
+    assert (first["superseded_by"], first["pinned_by"]) == (None, "user")
+    assert (first["speaker"], first["authority"]) == ("user", "the user by hand")
     (other,) = first["contradicted_by"]
     assert daemon.status()["summaries"]["contradictions"] == 1
     assert f"#{other} and #1" in command(daemon, "doctor")

@@ -1,7 +1,8 @@
 import json
+from dataclasses import replace
 from types import MappingProxyType
 
-from memd.models import Kind, Summary, Tier
+from memd.models import Authority, Kind, Summary, Tier
 from memd.recall.types import Answer, Hit, ScorePart, Turn
 from memd.server import json_format
 
@@ -54,3 +55,13 @@ def test_json_is_written_of_values_as_they_are():
 
 def test_half_of_a_surrogate_pair_is_replaced():
     assert json_format.encode_json({"title": "a\ud800", "n": (1,)}) == b'{"title":"a?","n":[1]}'
+
+
+def test_a_memory_names_its_speaker_and_other_things_keep_their_numbers():
+    memory = replace(SUMMARY, authority=Authority.USER_PROMPT, pinned_by=Authority.AGENT_CALL)
+    event = {"payload": {"authority": 4, "pinned_by": 5, "id": 1}}
+    (row,) = json_format.name_speakers({"rows": ({"summary": memory, "event": event},)})["rows"]
+    named = row["summary"]
+    assert (named["speaker"], named["authority"]) == ("user", "the user in a prompt")
+    assert named["pinned_by"] == "agent"
+    assert row["event"] == event
