@@ -1,47 +1,40 @@
-"""What a session starts with: where the session stands, the candidates, and a choice within a size budget.
+"""What a session starts with: where the session stands, and the candidates in groups.
 
-Candidates come in groups. Leading groups may use half of the budget before the others start. Then the group
-that has used least adds its next best, so that no group fills the page while another waits, and what one
-group does not need goes to the others. Within a group pinned memories come first, then the best rated: by
-recency for their kind, by repetition, by use. Injections count for nothing: they would keep a memory on top.
+The groups are what stands (rules, decisions), what is open (tasks, failures) and what the last sessions left;
+`session_choice.py` chooses among them. Standing memories are few on a page and the latest first, because
+a session reads them before it has said what it is about.
 
 What the agent sees already is left out with its reason: memories injected since it last lost its context, and
 its own work since then. After a compaction, what was lost leads: its own decisions, rules and open failures,
 and what had been injected before.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Authority, Kind, Project, Session
+from memd.models import GLOBAL_PROJECT, Kind, Project, Session
+from memd.recall.session_choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
 
 RULES_HEADING = "Preferences, instructions, pinned"
 DECISIONS_HEADING = "Decisions"
+TASKS_HEADING = "Open tasks"
 FAILURES_HEADING = "Failures without a known fix"
-LAST_SESSION_HEADING = "Last session"
+OUTCOMES_HEADING = "Last sessions"
 OWN_HEADING = "From this session, before it was compacted"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
-DAY_MS = 86_400_000
 _CANDIDATES_MAX = 40
 """Candidates that are read of a kind and project."""
+_RULES_MAX, _DECISIONS_MAX, _TASKS_MAX, _FAILURES_MAX = 10, 6, 5, 3
+"""Lines of each group."""
+_SESSIONS_MAX, _OUTCOMES_MAX = 3, 3
+"""Sessions whose outcomes are shown, and outcomes of each."""
 _FAILURE_DAYS_MAX = 30
 """An older failure is most likely accepted, or belongs to code that no longer exists."""
 _OWN_KINDS = (Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FAILURE)
 _PROMPTS_MAX = 50
-_HALF_LIFE_DAYS = {
-    Kind.INSTRUCTION: 365.0,
-    Kind.PREFERENCE: 365.0,
-    Kind.DECISION: 120.0,
-    Kind.FAILURE: 7.0,
-}
-_HALF_LIFE_DAYS_OTHERS = 30.0
-_REPEATS_WEIGHT = 0.15
-_USES_WEIGHT = 0.1
-_LEADING_SHARE = 0.5
 
 
 # ── Where a session stands ───────────────────────────────────────────────────────────────────────
@@ -127,37 +120,16 @@ def read_session_state(
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateGroup:
-    """Candidates under one heading."""
-
-    name: str
-    candidates: tuple[ContextCandidate, ...]
-    leads: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CandidateChoice:
-    """One candidate, whether it is shown, and in words why."""
-
-    candidate: ContextCandidate
-    group: str
-    is_shown: bool
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
 class SessionCandidates:
     """What a session may start with, and what it may not."""
 
     groups: tuple[CandidateGroup, ...]
     left_out: tuple[CandidateChoice, ...]
-    last: Session | None = None
-    """The session that the group of the last session is about."""
 
 
 def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -> SessionCandidates:
     """The candidates for `startup`, `clear`, `resume` or `compact`, in groups in their order."""
-    groups, last = _read_project_groups(tx, here, now)
+    groups = _read_project_groups(tx, here, now)
     if moment == "compact":
         groups = [*_read_lost_groups(tx, here, now), *groups]
     since = here.last_at if moment == "resume" else None
@@ -173,14 +145,12 @@ def read_candidates(tx: Connection, here: SessionState, moment: str, now: int) -
                 new.append(one)
             else:
                 left_out.append(CandidateChoice(one, group.name, False, why))
-        allowed.append(CandidateGroup(group.name, tuple(new), group.leads))
-    return SessionCandidates(tuple(allowed), tuple(left_out), last)
+        allowed.append(replace(group, candidates=tuple(new)))
+    return SessionCandidates(tuple(allowed), tuple(left_out))
 
 
-def _read_project_groups(
-    tx: Connection, here: SessionState, now: int
-) -> tuple[list[CandidateGroup], Session | None]:
-    """The groups of a project and of `global`, and the session that was last before this one."""
+def _read_project_groups(tx: Connection, here: SessionState, now: int) -> list[CandidateGroup]:
+    """The groups of a project and of `global`: what stands, what is open, and what was done last."""
     ids = here.project_ids
 
     def read_newest(kind: Kind) -> list[ContextCandidate]:
@@ -193,17 +163,44 @@ def _read_project_groups(
     decisions += read_newest(Kind.DECISION)
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
-    last = None
-    if here.project:
-        besides = here.session.id if here.session else None
-        last = session_context.last_session(tx, here.project.id, besides=besides, now=now)
-    groups = [
-        CandidateGroup(RULES_HEADING, tuple({one.id: one for one in rules}.values())),
-        CandidateGroup(DECISIONS_HEADING, tuple({one.id: one for one in decisions}.values())),
-        CandidateGroup(FAILURES_HEADING, tuple(failures)),
-        CandidateGroup(LAST_SESSION_HEADING, (last[1],) if last else ()),
+    outcomes = _read_outcomes(tx, here, now)
+    last_sessions = {one.session_id for one in outcomes}
+    # What an earlier session left open was solved since, or is accepted, or belongs to code that is gone.
+    failures = [one for one in failures if not one.episode or one.session_id in last_sessions]
+    return [
+        CandidateGroup(RULES_HEADING, _once_each(rules), limit=_count_limit(rules, _RULES_MAX)),
+        CandidateGroup(
+            DECISIONS_HEADING, _once_each(decisions), limit=_count_limit(decisions, _DECISIONS_MAX)
+        ),
+        CandidateGroup(TASKS_HEADING, tuple(read_newest(Kind.TASK)), limit=_TASKS_MAX),
+        CandidateGroup(FAILURES_HEADING, tuple(failures), limit=_FAILURES_MAX),
+        CandidateGroup(OUTCOMES_HEADING, outcomes, is_by_time=True),
     ]
-    return groups, last[0] if last else None
+
+
+def _once_each(candidates: Iterable[ContextCandidate]) -> tuple[ContextCandidate, ...]:
+    return tuple({one.id: one for one in candidates}.values())
+
+
+def _count_limit(candidates: Iterable[ContextCandidate], limit: int) -> int:
+    """What is pinned is shown beyond the limit."""
+    return limit + sum(one.is_pinned for one in _once_each(candidates))
+
+
+def _read_outcomes(tx: Connection, here: SessionState, now: int) -> tuple[ContextCandidate, ...]:
+    if here.project is None:
+        return ()
+    besides = here.session.id if here.session else None
+    return tuple(
+        session_context.last_outcomes(
+            tx,
+            here.project.id,
+            besides=besides,
+            sessions=_SESSIONS_MAX,
+            each=_OUTCOMES_MAX,
+            now=now,
+        )
+    )
 
 
 def _read_lost_groups(tx: Connection, here: SessionState, now: int) -> list[CandidateGroup]:
@@ -216,130 +213,3 @@ def _read_lost_groups(tx: Connection, here: SessionState, now: int) -> list[Cand
         CandidateGroup(OWN_HEADING, tuple(own), leads=True),
         CandidateGroup(INJECTED_HEADING, tuple(injected), leads=True),
     ]
-
-
-# ── The choice ───────────────────────────────────────────────────────────────────────────────────
-
-
-CandidateCost = Callable[[ContextCandidate], int]
-HeadingCost = Callable[[str], int]
-
-
-@dataclass(slots=True)
-class _GroupQueue:
-    """A group while its candidates are chosen."""
-
-    group: CandidateGroup
-    waiting: list[ContextCandidate] = field(default_factory=list)
-    chosen: list[ContextCandidate] = field(default_factory=list)
-    repeated: list[tuple[ContextCandidate, str]] = field(default_factory=list)
-    """Candidates that say what another one says, and why they are left out."""
-    used: int = 0
-
-
-def choose_candidates(
-    groups: Sequence[CandidateGroup],
-    budget: int,
-    now: int,
-    cost: CandidateCost,
-    heading_cost: HeadingCost,
-) -> list[CandidateChoice]:
-    """A verdict for every candidate, by group, best first.
-
-    `cost` and `heading_cost` measure a candidate's line and a group's heading in the unit of `budget`.
-    A candidate of two groups belongs to the first.
-    """
-    queues = _queue_candidates(groups, now)
-    leading = [queue for queue in queues if queue.group.leads]
-    left = budget
-    if leading:
-        share = int(budget * _LEADING_SHARE)
-        left = budget - share + _fill_budget(leading, share, cost, heading_cost)
-    _fill_budget(queues, left, cost, heading_cost)
-    choices: list[CandidateChoice] = []
-    for queue in queues:
-        name = queue.group.name
-        choices += [CandidateChoice(c, name, True, _explain_choice(c, now)) for c in queue.chosen]
-        choices += [CandidateChoice(c, name, False, "no room left") for c in queue.waiting]
-        choices += [CandidateChoice(c, name, False, why) for c, why in queue.repeated]
-    return choices
-
-
-def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_GroupQueue]:
-    """Each group's candidates in order, once each."""
-    queues: list[_GroupQueue] = []
-    ids: set[int] = set()
-    titles: dict[tuple[Kind, str], int] = {}
-    greatest: dict[tuple[Kind, str], Authority] = {}
-    for one in (one for group in groups for one in group.candidates):
-        title = _title_key(one)
-        greatest[title] = max(one.authority, greatest.get(title, one.authority))
-    for group in groups:
-        queue = _GroupQueue(group)
-        queues.append(queue)
-        for one in sorted(
-            group.candidates, key=lambda c: (not c.is_pinned, -rate_candidate(c, now), -c.at, -c.id)
-        ):
-            if one.id in ids:
-                continue
-            ids.add(one.id)
-            title = _title_key(one)
-            if one.authority < greatest[title]:
-                queue.repeated.append((one, "a greater speaker says the same"))
-                continue
-            if title in titles:
-                queue.repeated.append((one, f"says the same as #{titles[title]}"))
-                continue
-            titles[title] = one.id
-            queue.waiting.append(one)
-    return queues
-
-
-def _title_key(candidate: ContextCandidate) -> tuple[Kind, str]:
-    """Equal for memories of one kind that say the same in a list."""
-    return candidate.kind, " ".join(candidate.title.lower().split()).rstrip(".!… ")
-
-
-def _fill_budget(
-    queues: Sequence[_GroupQueue], budget: int, cost: CandidateCost, heading_cost: HeadingCost
-) -> int:
-    """Choose what fits; return the budget that is left."""
-    open_queues = [queue for queue in queues if queue.waiting]
-    while open_queues:
-        queue = min(open_queues, key=lambda one: one.used)
-        price = cost(queue.waiting[0]) + (0 if queue.chosen else heading_cost(queue.group.name))
-        fits = price <= budget
-        if fits:
-            queue.chosen.append(queue.waiting.pop(0))
-            queue.used += price
-            budget -= price
-        if not (fits and queue.waiting):
-            open_queues = [one for one in open_queues if one is not queue]
-    return budget
-
-
-def rate_candidate(candidate: ContextCandidate, now: int) -> float:
-    """Rate a candidate within its group; recency is 1 now and ½ after a half-life."""
-    half_life_days = _HALF_LIFE_DAYS.get(candidate.kind, _HALF_LIFE_DAYS_OTHERS)
-    return float(
-        0.5 ** (_measure_age(candidate, now) / DAY_MS / half_life_days)
-        + _REPEATS_WEIGHT * math.log2(1 + max(candidate.repeats, 0))
-        + _USES_WEIGHT * math.log2(1 + candidate.uses)
-    )
-
-
-def _measure_age(candidate: ContextCandidate, now: int) -> int:
-    """In ms. A memory dated far ahead is as old as it lies ahead: else it would lead for years."""
-    elapsed = now - candidate.at
-    return -elapsed if elapsed <= -CLOCK_SKEW_MAX_MS else max(elapsed, 0)
-
-
-def _explain_choice(candidate: ContextCandidate, now: int) -> str:
-    days = _measure_age(candidate, now) // DAY_MS
-    parts = ["pinned"] if candidate.is_pinned else []
-    parts.append("today" if days == 0 else f"{days} d old")
-    if candidate.repeats > 0:
-        parts.append(f"said again {candidate.repeats}×")
-    if candidate.uses:
-        parts.append(f"asked for {candidate.uses}×")
-    return ", ".join(parts)

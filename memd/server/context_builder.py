@@ -19,15 +19,10 @@ from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJEC
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Summary
-from memd.recall import prompt_gate, session_context
+from memd.recall import prompt_gate, session_choice, session_context
 from memd.recall.prompt_gate import GatedHit, PromptQuery
 from memd.recall.recaller import Recaller
-from memd.recall.session_context import (
-    LAST_SESSION_HEADING,
-    SessionCandidates,
-    SessionPlace,
-    SessionState,
-)
+from memd.recall.session_context import SessionCandidates, SessionPlace, SessionState
 from memd.recall.types import Question, RelevanceGate
 from memd.server.injection_types import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.server.scope import identify_project
@@ -35,7 +30,7 @@ from memd.server.time_expressions import format_time
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
-from memd.text import one_line
+from memd.text import one_line, unique
 
 CHARACTERS_MAX = 10_000
 """Characters of a context. A client writes a longer one to a file and shows only a part of it."""
@@ -48,6 +43,7 @@ SETTLE_S = 0.1
 _SPARE_HITS = 2
 """Hits that are searched for beyond those that may be shown."""
 _CONTRADICTIONS_SHOWN = 3
+_FILES_SHOWN = 3
 _HITS_MAX = 40
 """Hits that are searched for if the first few are not enough."""
 _SNIPPET_CHARACTERS = 450
@@ -65,7 +61,7 @@ _HITS_INTRO = (
 _FOOTER = "mem_get gives an id's whole text; mem_search finds more."
 _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
-    " what is pinned or how the last session ended"
+    " what is pinned or what the last sessions did"
 )
 _SPEAKERS = {"user": "user", "agent": "agent", "tool": "tool output"}
 """Whose word a line is, as the agent reads it: what a tool printed is no statement."""
@@ -262,21 +258,14 @@ def _redact_prompt(prompt: str) -> str:
 def _select_index(project: str, found: SessionCandidates, tokens: int, now: int) -> InjectedContext:
     """The index of a project within its budget; no text if nothing is known."""
     capacity = index_capacity(tokens, project)
-    headings = {group.name: group.name for group in found.groups}
-    if found.last is not None:
-        heading, left_at = LAST_SESSION_HEADING, format_time(found.last.last_event_at)
-        title = f", “{clean_text(found.last.title, 80)}”" if found.last.title else ""
-        headings[heading] = f"{heading}, left {left_at}{title}, ended with"
 
     def cost(card: ContextCandidate) -> int:
         return line_cost(_line_of_card(card), capacity)
 
-    choices = session_context.choose_candidates(
-        found.groups, capacity, now, cost, lambda group: heading_cost(headings[group])
-    )
+    choices = session_choice.choose_candidates(found.groups, capacity, now, cost, heading_cost)
     sections = [
         ContextSection(
-            headings[group.name],
+            group.name,
             tuple(
                 _line_of_card(c.candidate) for c in choices if c.is_shown and c.group == group.name
             ),
@@ -296,10 +285,19 @@ def _select_index(project: str, found: SessionCandidates, tokens: int, now: int)
 
 
 def _line_of_card(card: ContextCandidate) -> ContextLine:
+    against = _name_contradictions(card.contradicted_by)
+    note = "; ".join(filter(None, (_name_files(card), card.remark, against)))
     return ContextLine(
-        card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned,
-        note=_name_contradictions(card.contradicted_by),
-    )  # fmt: skip
+        card.id, card.kind, card.title, card.at, card.authority, is_pinned=card.is_pinned, note=note
+    )
+
+
+def _name_files(card: ContextCandidate) -> str:
+    """The files that it edited and its title does not name, by their last names."""
+    names = unique(path.rpartition("/")[2] or path for path in card.edited)
+    names = tuple(name for name in names if name not in card.title)
+    more = f" and {len(names) - _FILES_SHOWN} more" if len(names) > _FILES_SHOWN else ""
+    return ", ".join(names[:_FILES_SHOWN]) + more
 
 
 def _name_contradictions(others: Sequence[int]) -> str:

@@ -10,14 +10,16 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind, Session
+from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
 from memd.store import judgments
 from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
 from memd.store.types import ContextCandidate
 
 SESSIONS_EXAMINED_MAX = 10
-"""Recent sessions of a project among which the last one with a memory is looked for."""
+"""Recent sessions of a project among which those that left a memory are looked for."""
+BODY_CHARACTERS_MAX = 2_000
+"""Of a candidate's body only this much is read."""
 PASSED_LATER = "passed-later"
 """The rule of an edge from a failure to the event of a later turn in which the same check passed."""
 DISPUTED_LATER = "disputed-later"
@@ -38,6 +40,15 @@ _IS_OPEN = (
     f" (SELECT 1 FROM edges e WHERE {_OWN_EDGE} AND e.type = 'causes'))"
     f" AND NOT {_IS_CLOSED_LATER}"
 )
+_IS_LEFT = (
+    "(s.episode IS NULL OR NOT EXISTS (SELECT 1 FROM summaries t WHERE t.session_id = s.session_id"
+    " AND t.at > s.at AND t.episode IS NOT s.episode AND t.kind IN ('change', 'fix')))"
+)
+"""No later turn of its session changed something: what a session worked on after it was solved or given up."""
+_OUTCOME_KINDS = (Kind.CHANGE, Kind.FIX)
+"""Kinds of a turn that changed something."""
+_OUTCOMES_READ_MAX = 60
+_FILES_MAX = 20
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 
 
@@ -51,9 +62,12 @@ def newest_candidates(
 def open_failures(
     tx: Connection, project_ids: Sequence[int], since: int, now: int, limit: int
 ) -> list[ContextCandidate]:
-    """The newest failures since then that have no fix and whose check did not pass later."""
+    """The newest failures since then that have no fix and that their session left, latest first.
+
+    Left out is one whose check passed later, or whose session went on to change something in a later turn.
+    """
     wanted = Filter(kinds=(Kind.FAILURE,), since=since, now=now)
-    return _of_each_project(tx, project_ids, wanted, limit, _IS_OPEN)
+    return _of_each_project(tx, project_ids, wanted, limit, f"{_IS_OPEN} AND {_IS_LEFT}")
 
 
 def open_failure_ids(tx: Connection, project_id: int, limit: int) -> list[int]:
@@ -125,20 +139,48 @@ def candidates_by_ids(
     return _find_candidates(tx, Filter(now=now), condition, len(summary_ids), summary_ids)
 
 
-def last_session(
-    tx: Connection, project_id: int, *, besides: int | None, now: int
-) -> tuple[Session, ContextCandidate] | None:
-    """The session of a project that ended last and left a memory, with the last one it left."""
+def last_outcomes(  # two limits
+    tx: Connection, project_id: int, *, besides: int | None, sessions: int, each: int, now: int
+) -> list[ContextCandidate]:
+    """What the last sessions of a project left, latest session first, at most `each` of `sessions` sessions.
+
+    Of a session that changed something its last changes, one of each episode; of another the last memory.
+    """
     recent = recent_sessions(tx, project_id, SESSIONS_EXAMINED_MAX, now)
     ahead = now + CLOCK_SKEW_MAX_MS
+    found: list[list[ContextCandidate]] = []
     for one in sorted(recent, key=lambda s: (s.last_event_at > ahead, -s.last_event_at)):
-        if one.id == besides:
-            continue
-        wanted = Filter(session_id=one.id, now=now)
-        order = f"1{_NEWEST_FIRST}, s.rule LIKE 'turn%' DESC"
-        if last := _find_candidates(tx, wanted, order, 1):
-            return one, last[0]
-    return None
+        if one.id != besides and (left := _outcomes_of(tx, one.id, project_id, now)[:each]):
+            found.append(left)
+        if len(found) == sessions:
+            break
+    return [_with_edited_files(tx, candidate) for left in found for candidate in left]
+
+
+def _outcomes_of(
+    tx: Connection, session_id: int, project_id: int, now: int
+) -> list[ContextCandidate]:
+    """A session's last changes in a project, one of each episode, else its last memory; latest first."""
+    left = Filter(session_id=session_id, project_ids=(project_id,), now=now)
+    wanted = replace(left, kinds=_OUTCOME_KINDS)
+    episodes: dict[str | int, ContextCandidate] = {}
+    for one in _find_candidates(tx, wanted, f"1{_NEWEST_FIRST}", _OUTCOMES_READ_MAX):
+        # A turn that changed something tells more than the fix of one error in it.
+        if one.kind is Kind.CHANGE or (one.episode or one.id) not in episodes:
+            episodes[one.episode or one.id] = one
+    if episodes:
+        return sorted(episodes.values(), key=lambda one: (-one.at, -one.id))
+    order = f"1{_NEWEST_FIRST}, s.rule LIKE 'turn%' DESC"
+    return _find_candidates(tx, left, order, 1)
+
+
+def _with_edited_files(tx: Connection, one: ContextCandidate) -> ContextCandidate:
+    rows = tx.execute(
+        "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits'"
+        " ORDER BY id LIMIT ?",
+        (str(one.id), _FILES_MAX),
+    )
+    return replace(one, edited=tuple(path for (path,) in rows))
 
 
 def _of_each_project(
@@ -161,7 +203,8 @@ def _find_candidates(
     rows = tx.execute(
         "SELECT s.id, s.project_id, s.session_id, s.kind, s.title, s.at, s.created_at,"
         " s.authority, s.pinned_at IS NOT NULL, s.revisions + s.duplicates - 2,"
-        " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0) FROM summaries s"
+        " coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0),"
+        f" s.episode, substr(s.body, 1, {BODY_CHARACTERS_MAX}) FROM summaries s"
         f" WHERE {where} AND {rest} LIMIT ?",
         (*bound, *values, limit),
     )

@@ -97,5 +97,12 @@ class ContextCandidate:
     """How often it was repeated or revised."""
     uses: int = 0
     """How often an answer to a question returned it."""
+    episode: str | None = None
+    body: str = ""
+    """The beginning of its body."""
     contradicted_by: tuple[int, ...] = ()
     """The visible memories that contradict it."""
+    edited: tuple[str, ...] = ()
+    """The files that it edited; only of what the last sessions left."""
+    remark: str = ""
+    """What tells it from another one with the same title."""

@@ -6,15 +6,8 @@ from hypothesis import strategies as st
 
 from memd.models import Authority, EventKind, Kind, NewEvent, SessionRef
 from memd.recall import session_context
-from memd.recall.session_context import (
-    DAY_MS,
-    OWN_HEADING,
-    RULES_HEADING,
-    CandidateGroup,
-    SessionPlace,
-    choose_candidates,
-    rate_candidate,
-)
+from memd.recall.session_choice import CandidateGroup, choose_candidates, rate_candidate
+from memd.recall.session_context import DAY_MS, OWN_HEADING, RULES_HEADING, SessionPlace
 from memd.store import events, projects, summaries, usage
 from memd.store.types import ContextCandidate
 from memd.store.usage import NewInjection
@@ -209,6 +202,53 @@ def test_candidates_with_the_same_title_are_shown_once():
     cards = make_candidate(1, title="It FAILS"), make_candidate(2, days=1, title="it  fails!")
     found = choose_candidates([make_group("a", *cards)], 99, NOW, lambda _: 1, lambda _: 0)
     assert {c.candidate.id: c.why for c in found} == {1: "today", 2: "says the same as #1"}
+
+
+def remarks(*cards):
+    found = choose_candidates([make_group("a", *cards)], 999, NOW, lambda _: 1, lambda _: 0)
+    return {c.candidate.id: c.candidate.remark for c in found if c.is_shown}
+
+
+def test_statements_of_one_title_that_differ_are_both_shown_with_their_own_words():
+    new = make_candidate(1, title="Deploy port", body="The service listens. Port 9090 since May.")
+    old = make_candidate(2, days=9, title="Deploy port", body="The service listens. Port 8080.")
+    assert remarks(new, old) == {1: "Port 9090 since May.", 2: "Port 8080."}
+    same = make_candidate(3, days=20, title="deploy port", body="Port 8080.")
+    assert set(remarks(new, old, same)) == {1, 2}
+
+
+def test_of_turns_with_one_title_the_best_names_the_others():
+    turns = [
+        make_candidate(n, days=n, kind=Kind.CHANGE, title="Fix the tests", body=f"In file{n}.py")
+        for n in (1, 2, 3)
+    ]
+    assert remarks(*turns) == {1: "also #2, #3"}
+
+
+def test_a_turn_does_not_repeat_the_rule_that_it_holds():
+    rule = make_candidate(1, days=9, title="Run the linter", kind=Kind.INSTRUCTION)
+    turn = make_candidate(2, title="run the linter", kind=Kind.CHANGE)
+    assert remarks(turn, rule) == {1: ""} or remarks(turn, rule) == {2: ""}
+    assert len(remarks(turn, rule)) == 1
+
+
+def test_titles_that_nearly_say_the_same_are_shown_once_and_other_values_are_not():
+    cards = [
+        make_candidate(1, title="Added retries to the webhook sender", kind=Kind.CHANGE),
+        make_candidate(2, days=1, title="Add retries to webhook senders.", kind=Kind.CHANGE),
+        make_candidate(3, days=2, title="Webhook sender retries 3 times with backoff now"),
+        make_candidate(4, days=3, title="Webhook sender retries 5 times with backoff now"),
+    ]
+    assert sorted(remarks(*cards)) == [1, 3, 4]
+
+
+def test_a_group_shows_no_more_than_its_limit_and_the_latest_first_if_it_is_by_time():
+    cards = [make_candidate(n, days=n, uses=n * 9) for n in (1, 2, 3)]
+    group = CandidateGroup("a", tuple(cards), limit=2, is_by_time=True)
+    found = choose_candidates([group], 999, NOW, lambda _: 1, lambda _: 0)
+    assert [c.candidate.id for c in found] == [1, 2, 3]
+    assert [c.is_shown for c in found] == [True, True, False]
+    assert found[-1].why == "enough of this group are shown"
 
 
 def test_a_verdict_names_its_reasons():

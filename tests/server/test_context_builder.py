@@ -229,6 +229,7 @@ async def test_an_index_has_every_group(vault):
     rule = vault.put("Always run the tests", kind=Kind.INSTRUCTION)
     choice = vault.put("We chose Redis", kind=Kind.DECISION)
     failed = vault.put("ValueError in auth", kind=Kind.FAILURE)
+    task = vault.put("Rename the tables", kind=Kind.TASK)
     everywhere = vault.put("Likes tabs", kind=Kind.PREFERENCE, project="global")
     noted = vault.put("A note")
     vault.happens("prompt", NOW - HOUR, session="before", prompt="Move the sessions")
@@ -239,11 +240,11 @@ async def test_an_index_has_every_group(vault):
         "Preferences, instructions, pinned": rule,
         "Decisions": choice,
         "Failures without a known fix": failed,
-        "Last session": last,
+        "Open tasks": task,
+        "Last sessions": last,
     }
     assert everywhere in {one.id for one in context.shown}
     assert noted not in {one.id for one in context.shown}
-    assert "“Move the sessions”, ended with:" in context.text
 
 
 async def test_superseded_expired_and_old_memories_are_left_out(vault):

@@ -13,14 +13,23 @@ def remember(db):
     """Put memories into projects 1 and 2; their numbers."""
     count = iter(range(1, 1_000))
 
-    def put(title="A title", *, kind=Kind.DECISION, at=NOW, session=None, project="/p", **fields):
+    def put(  # one argument a column
+        title="A title",
+        *,
+        kind=Kind.DECISION,
+        at=NOW,
+        session=None,
+        project="/p",
+        episode=None,
+        **fields,
+    ):
         def write(tx):
             owner_id = projects.ensure_project(tx, project, project, "", 1)
             ref = SessionRef("claude-code", session) if session else None
             session_id = projects.ensure_session(tx, ref, owner_id, at) if ref else None
             if session_id:
                 projects.extend_session(tx, session_id, at, f"about {session}")
-            owner = summaries.SummaryOwner(owner_id, session_id, "claude-code")
+            owner = summaries.SummaryOwner(owner_id, session_id, "claude-code", episode)
             draft = make_draft(title, kind=kind, at=at, **fields)
             return summaries.put_summary(tx, f"u{next(count)}", draft, owner, at)[0]
 
@@ -94,20 +103,59 @@ def test_of_a_session_only_its_own_and_of_failures_the_open_ones(db, remember):
     assert ids(db, session_context.session_candidates, 1, kinds, NOW, 9) == [mine, failed]
 
 
-def test_the_last_session_is_the_one_that_ended_last_and_left_something(db, remember):
-    remember(session="s1", at=10)
+def outcomes(db, *, besides=None, sessions=3, each=3, project=1):
+    found = db.read_now(
+        lambda tx: session_context.last_outcomes(
+            tx, project, besides=besides, sessions=sessions, each=each, now=NOW
+        )
+    )
+    return [card.id for card in found]
+
+
+def test_the_last_sessions_are_those_that_ended_last_and_left_something(db, remember):
+    first = remember(session="s1", at=10)
     remember("earlier", session="s2", at=20)
     last = remember("how it ended", session="s2", at=30)
     db.write_now(lambda tx: projects.ensure_session(tx, SessionRef("claude-code", "silent"), 1, 99))
-    session, card = db.read_now(
-        lambda tx: session_context.last_session(tx, 1, besides=None, now=NOW)
+    assert outcomes(db) == [last, first]
+    assert outcomes(db, sessions=1) == [last]
+    assert outcomes(db, besides=2) == [first]
+    assert outcomes(db, project=7) == []
+
+
+def test_of_a_session_that_changed_something_the_changes_are_shown_one_of_each_turn(db, remember):
+    old = remember("one", kind=Kind.CHANGE, session="s1", at=10, episode="e1")
+    fixed = remember("two", kind=Kind.FIX, session="s1", at=20, episode="e2")
+    changed = remember("three", kind=Kind.CHANGE, session="s1", at=30, episode="e3")
+    remember("the error of three", kind=Kind.FIX, session="s1", at=31, episode="e3")
+    remember("talked about it", kind=Kind.DISCOVERY, session="s1", at=40, episode="e4")
+    remember("elsewhere", kind=Kind.CHANGE, session="s1", at=50, episode="e5", project="/q")
+    assert outcomes(db) == [changed, fixed, old]
+    assert outcomes(db, each=2) == [changed, fixed]
+
+
+def test_an_outcome_names_the_files_that_it_edited(db, remember):
+    number = remember("one", kind=Kind.CHANGE, session="s1")
+    edges = [
+        links.NewEdge("summary", str(number), EdgeType.EDITS, "file", "/a.py", "turn", 1),
+        links.NewEdge("summary", str(number), EdgeType.REFERENCES, "file", "/read.py", "turn", 1),
+    ]
+    db.write_now(lambda tx: links.add_edges(tx, edges))
+    (card,) = db.read_now(
+        lambda tx: session_context.last_outcomes(tx, 1, besides=None, sessions=1, each=1, now=NOW)
     )
-    assert (session.key, session.title, card.id) == ("s2", "about s2", last)
-    session, _ = db.read_now(lambda tx: session_context.last_session(tx, 1, besides=2, now=NOW))
-    assert session.key == "s1"
-    assert (
-        db.read_now(lambda tx: session_context.last_session(tx, 7, besides=None, now=NOW)) is None
-    )
+    assert card.edited == ("/a.py",)
+
+
+def test_a_failure_is_not_open_after_a_later_turn_of_its_session_that_changed_something(
+    db, remember
+):
+    failed = {"kind": Kind.FAILURE, "rule": "unmended", "session": "s1"}
+    remember("left behind", at=10, episode="e1", **failed)
+    remember("changed", kind=Kind.CHANGE, session="s1", at=20, episode="e2")
+    still = remember("in the last turn", at=19, episode="e2", **failed)
+    by_hand = remember("by hand", at=1, **failed)
+    assert ids(db, session_context.open_failures, [1], 0, NOW, 9) == [still, by_hand]
 
 
 @pytest.mark.parametrize(
@@ -148,9 +196,6 @@ def test_every_look_goes_by_an_index(db, remember, read, index):
 def test_a_session_that_a_wrong_clock_dated_ahead_is_the_last_one_only_if_all_are(db, remember):
     ahead = [remember(at=NOW + 10**12 + i, session=f"ahead{i}") for i in range(12)]
 
-    def last():
-        return db.read_now(lambda tx: session_context.last_session(tx, 1, besides=None, now=NOW))
-
-    assert last()[1].id == ahead[-1]
+    assert outcomes(db, sessions=1) == [ahead[-1]]
     present = remember(at=NOW, session="present")
-    assert last()[1].id == present
+    assert outcomes(db, sessions=1) == [present]

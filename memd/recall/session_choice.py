@@ -1,0 +1,305 @@
+"""Which of a session's candidates are shown within a size budget, and which say the same as another.
+
+Candidates come in groups. Leading groups may use half of the budget before the others start. Then the group
+that has used least adds its next best, so that no group fills the page while another waits, and what one
+group does not need goes to the others. Within a group pinned memories come first, then the best rated: by
+recency for their kind, by repetition, by use. Injections count for nothing: they would keep a memory on top.
+
+Titles that say the same are shown once. Two statements under one title that do not state the same are both
+shown, each with the words that tell it from the other. Of other memories the one that is shown names the rest.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from memd.belief.claims import statement_text
+from memd.belief.compare import compare
+from memd.belief.decide import VALUE_KINDS
+from memd.models import CLOCK_SKEW_MAX_MS, Kind
+from memd.store.types import ContextCandidate
+from memd.text import content_stems, normalised, one_line
+
+DAY_MS = 86_400_000
+_HALF_LIFE_DAYS = {
+    Kind.INSTRUCTION: 365.0,
+    Kind.PREFERENCE: 365.0,
+    Kind.DECISION: 120.0,
+    Kind.FAILURE: 7.0,
+}
+_HALF_LIFE_DAYS_OTHERS = 30.0
+_REPEATS_WEIGHT = 0.15
+_USES_WEIGHT = 0.1
+_LEADING_SHARE = 0.5
+_STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
+_NEAR_JACCARD = 0.8
+"""Jaccard of the stems of two titles from which they may say the same."""
+_NEAR_STEMS_MIN = 4
+"""Shorter titles differ in what they are about if they differ in a word."""
+_WORDING = frozenset({"tense", "qualifier", "order"})
+"""Differences between the titles of two turns that are one of wording: `fix`, `fixed`, `fixed again`."""
+_OTHERS_NAMED = 3
+_REMARK_CHARACTERS = 80
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_ENOUGH = "enough of this group are shown"
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateGroup:
+    """Candidates under one heading."""
+
+    name: str
+    candidates: tuple[ContextCandidate, ...]
+    leads: bool = False
+    limit: int | None = None
+    """How many are shown at most."""
+    is_by_time: bool = False
+    """Whether the latest come first, and not the best rated."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateChoice:
+    """One candidate, whether it is shown, and in words why."""
+
+    candidate: ContextCandidate
+    group: str
+    is_shown: bool
+    why: str
+
+
+CandidateCost = Callable[[ContextCandidate], int]
+HeadingCost = Callable[[str], int]
+
+
+@dataclass(slots=True)
+class _GroupQueue:
+    """A group while its candidates are chosen."""
+
+    group: CandidateGroup
+    waiting: list[ContextCandidate] = field(default_factory=list)
+    chosen: list[ContextCandidate] = field(default_factory=list)
+    repeated: list[tuple[ContextCandidate, str]] = field(default_factory=list)
+    """Candidates that say what another one says, and why they are left out."""
+    used: int = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it shows as many as it may."""
+        return self.group.limit is not None and len(self.chosen) >= self.group.limit
+
+
+def choose_candidates(
+    groups: Sequence[CandidateGroup],
+    budget: int,
+    now: int,
+    cost: CandidateCost,
+    heading_cost: HeadingCost,
+) -> list[CandidateChoice]:
+    """A verdict for every candidate, by group, best first.
+
+    `cost` and `heading_cost` measure a candidate's line and a group's heading in the unit of `budget`.
+    A candidate of two groups belongs to the first.
+    """
+    queues = _queue_candidates(groups, now)
+    leading = [queue for queue in queues if queue.group.leads]
+    left = budget
+    titles = _ShownTitles()
+    if leading:
+        share = int(budget * _LEADING_SHARE)
+        left = budget - share + _fill_budget(leading, share, cost, heading_cost, titles)
+    _fill_budget(queues, left, cost, heading_cost, titles)
+    return [choice for queue in queues for choice in _list_choices(queue, now)]
+
+
+def _list_choices(queue: _GroupQueue, now: int) -> Iterator[CandidateChoice]:
+    name = queue.group.name
+    left_out = _ENOUGH if queue.is_full else "no room left"
+    for one in queue.chosen:
+        yield CandidateChoice(one, name, True, _explain_choice(one, now))
+    for one in queue.waiting:
+        yield CandidateChoice(one, name, False, left_out)
+    for one, why in queue.repeated:
+        yield CandidateChoice(one, name, False, why)
+
+
+def _queue_candidates(groups: Sequence[CandidateGroup], now: int) -> list[_GroupQueue]:
+    """Each group's candidates in order, once each, without those under a title that another one has."""
+    queues = [_GroupQueue(group) for group in groups]
+    ids: set[int] = set()
+    for queue in queues:
+        for one in _order_group(queue.group, now):
+            if one.id not in ids:
+                ids.add(one.id)
+                queue.waiting.append(one)
+    remarks, repeated = _merge_equal_titles([one for queue in queues for one in queue.waiting])
+    for queue in queues:
+        queue.repeated = [(one, repeated[one.id]) for one in queue.waiting if one.id in repeated]
+        kept = (one for one in queue.waiting if one.id not in repeated)
+        queue.waiting = [replace(one, remark=remarks.get(one.id, "")) for one in kept]
+    return queues
+
+
+def _order_group(group: CandidateGroup, now: int) -> list[ContextCandidate]:
+    if group.is_by_time:
+        return sorted(group.candidates, key=lambda c: (_measure_age(c, now), -c.id))
+    return sorted(
+        group.candidates, key=lambda c: (not c.is_pinned, -rate_candidate(c, now), -c.at, -c.id)
+    )
+
+
+# ── What says the same ───────────────────────────────────────────────────────────────────────────
+
+
+def _merge_equal_titles(
+    candidates: Iterable[ContextCandidate],
+) -> tuple[dict[int, str], dict[int, str]]:
+    """(id of one that is kept → what tells it from the others, id of a repeat → why it is left out)."""
+    titles: dict[str, list[ContextCandidate]] = {}
+    for one in candidates:
+        titles.setdefault(_title_key(one.title), []).append(one)
+    remarks: dict[int, str] = {}
+    repeated: dict[int, str] = {}
+    for equal in titles.values():
+        if len(equal) > 1:
+            _merge_title(sorted(equal, key=lambda one: -one.authority), remarks, repeated)
+    return remarks, repeated
+
+
+def _merge_title(
+    equal: Sequence[ContextCandidate], remarks: dict[int, str], repeated: dict[int, str]
+) -> None:
+    """Keep the first of those that say the same; `equal` has the greatest speaker first."""
+    kept: dict[int, ContextCandidate] = {}
+    others: dict[int, list[int]] = {}
+    for one in equal:
+        twin = next((other for other in kept.values() if _says_the_same(other, one)), None)
+        if twin is None:
+            kept[one.id] = one
+            continue
+        is_lesser = one.authority < twin.authority
+        greater, same = "a greater speaker says the same", f"says the same as #{twin.id}"
+        repeated[one.id] = greater if is_lesser else same
+        if not _is_statement(one):
+            others.setdefault(twin.id, []).append(one.id)
+    for one in kept.values():
+        different = next((other for other in kept.values() if other is not one), None)
+        own = _find_own_words(one.body, different.body) if different else ""
+        named = ", ".join(f"#{number}" for number in others.get(one.id, ())[:_OTHERS_NAMED])
+        remarks[one.id] = "; ".join(filter(None, (own, f"also {named}" if named else "")))
+
+
+def _title_key(title: str) -> str:
+    """Equal for titles that say the same in a list."""
+    return normalised(title) or title
+
+
+def _is_statement(one: ContextCandidate) -> bool:
+    return one.kind in _STATEMENT_KINDS
+
+
+def _says_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
+    """Whether one of two under equal titles is enough: always, but for statements that differ."""
+    if not (_is_statement(one) and _is_statement(other)):
+        return True
+    texts = (statement_text(c.title, c.body) for c in (one, other))
+    return compare(*texts).agrees
+
+
+def _find_own_words(mine: str, other: str) -> str:
+    """The first sentence of a body that another one does not have."""
+    theirs = f" {normalised(other)} "
+    for sentence in _SENTENCE_END.split(mine):
+        form = normalised(sentence)
+        if form and f" {form} " not in theirs:
+            return one_line(sentence, _REMARK_CHARACTERS)
+    return ""
+
+
+@dataclass(slots=True)
+class _ShownTitles:
+    """What is chosen so far, to find titles that nearly say the same."""
+
+    shown: list[tuple[frozenset[str], ContextCandidate]] = field(default_factory=list)
+
+    def add(self, one: ContextCandidate) -> ContextCandidate | None:
+        """One of these that says nearly the same; if there is none, this one is shown from now on."""
+        stems = frozenset(content_stems(one.title))
+        for others, other in self.shown:
+            if (
+                _are_near(stems, others)
+                and _titles_agree(other, one)
+                and _says_the_same(other, one)
+            ):
+                return other
+        self.shown.append((stems, one))
+        return None
+
+
+def _titles_agree(one: ContextCandidate, other: ContextCandidate) -> bool:
+    difference = compare(one.title, other.title)
+    is_said = _is_statement(one) or _is_statement(other)
+    return difference.agrees or (not is_said and _WORDING.issuperset(difference.aspects))
+
+
+def _are_near(one: frozenset[str], other: frozenset[str]) -> bool:
+    shared = len(one & other)
+    is_long = min(len(one), len(other)) >= _NEAR_STEMS_MIN
+    return is_long and shared >= _NEAR_JACCARD * len(one | other)
+
+
+# ── What fits ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _fill_budget(
+    queues: Sequence[_GroupQueue],
+    budget: int,
+    cost: CandidateCost,
+    heading_cost: HeadingCost,
+    titles: _ShownTitles,
+) -> int:
+    """Choose what fits; return the budget that is left."""
+    open_queues = [queue for queue in queues if queue.waiting and not queue.is_full]
+    while open_queues:
+        queue = min(open_queues, key=lambda one: one.used)
+        price = cost(queue.waiting[0]) + (0 if queue.chosen else heading_cost(queue.group.name))
+        fits = price <= budget
+        if fits:
+            one = queue.waiting.pop(0)
+            twin = titles.add(one)
+            if twin is not None:
+                queue.repeated.append((one, f"says nearly the same as #{twin.id}"))
+            else:
+                queue.chosen.append(one)
+                queue.used += price
+                budget -= price
+        if not (fits and queue.waiting) or queue.is_full:
+            open_queues = [one for one in open_queues if one is not queue]
+    return budget
+
+
+def rate_candidate(candidate: ContextCandidate, now: int) -> float:
+    """Rate a candidate within its group; recency is 1 now and ½ after a half-life."""
+    half_life_days = _HALF_LIFE_DAYS.get(candidate.kind, _HALF_LIFE_DAYS_OTHERS)
+    return float(
+        0.5 ** (_measure_age(candidate, now) / DAY_MS / half_life_days)
+        + _REPEATS_WEIGHT * math.log2(1 + max(candidate.repeats, 0))
+        + _USES_WEIGHT * math.log2(1 + candidate.uses)
+    )
+
+
+def _measure_age(candidate: ContextCandidate, now: int) -> int:
+    """In ms. A memory dated far ahead is as old as it lies ahead: else it would lead for years."""
+    elapsed = now - candidate.at
+    return -elapsed if elapsed <= -CLOCK_SKEW_MAX_MS else max(elapsed, 0)
+
+
+def _explain_choice(candidate: ContextCandidate, now: int) -> str:
+    days = _measure_age(candidate, now) // DAY_MS
+    parts = ["pinned"] if candidate.is_pinned else []
+    parts.append("today" if days == 0 else f"{days} d old")
+    if candidate.repeats > 0:
+        parts.append(f"said again {candidate.repeats}×")
+    if candidate.uses:
+        parts.append(f"asked for {candidate.uses}×")
+    return ", ".join(parts)
