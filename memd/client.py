@@ -19,6 +19,7 @@ from memd.paths import LINE_BYTES_MAX, is_mine
 
 TIMEOUT_S = 30.0
 _CHUNK_BYTES = 65_536
+_PREFACE_VERSION = 1
 _SERVER_ERROR = -32000
 """The JSON-RPC code of errors that are not the caller's fault."""
 
@@ -26,9 +27,16 @@ _SERVER_ERROR = -32000
 class Client:
     """One connection to the daemon. Not thread-safe."""
 
-    def __init__(self, socket_path: str, timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        socket_path: str,
+        timeout_s: float = TIMEOUT_S,
+        preface: Mapping[str, str] | None = None,
+    ) -> None:
+        """`preface`: what to say of oneself before the first call, such as `speaker`."""
         self._path = socket_path
         self._timeout_s = timeout_s
+        self._preface = preface
         self._socket: socket.socket | None = None
         self._buffer = b""
         self._call_id = 0
@@ -85,9 +93,13 @@ class Client:
                 f"{method} has {len(line)} bytes, more than the {LINE_BYTES_MAX} of a message;"
                 " send less at once, in several calls"
             )
+        is_new = self._socket is None or self._call_id == 1
         self.connect()
         deadline = time.monotonic() + self._timeout_s
         try:
+            if is_new and self._preface:
+                said = json.dumps({"memd": _PREFACE_VERSION, **self._preface})
+                self._send(said.encode("ascii") + b"\n", deadline)
             self._send(line + b"\n", deadline)
             return self._read_result(deadline)
         except TimeoutError as error:

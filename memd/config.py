@@ -171,13 +171,13 @@ class InjectConfig(_Settings):
 
 
 class AgentsConfig(_Settings):
-    """What agents may change over MCP, beyond what they said themselves in their own project."""
+    """What agents may change over MCP and with commands in their shell, beyond what they said themselves in their own project."""
 
     other_projects: bool = False
     """Whether agents may write to `global` and to projects in which they do not run."""
     user_memories: bool = False
     """Whether agents may judge, unpin and forget what the user said, as the user can: `memd judge`, `memd pin`,
-    `memd forget`. What an agent remembers stays an agent's word."""
+    `memd forget`. What an agent remembers by a tool stays an agent's word; what it runs in its shell is then yours."""
 
 
 class ServeConfig(_Settings):

@@ -1,10 +1,11 @@
 """Call the daemon of the selected vault, and read the arguments that calls need."""
 
+import contextlib
 import functools
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -19,6 +20,10 @@ DEFAULT_S = 60.0
 """Timeout in seconds of calls that search or change a few memories."""
 LONG_S = 3_600.0
 """Timeout in seconds of calls that read or rewrite the whole vault."""
+_AGENT_VARIABLES = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
+"""What Claude Code sets in the shells that it runs commands in."""
+_OPINIONS = frozenset({"memd/remember", "memd/forget", "memd/pin", "memd/judge"})
+"""Calls in which it matters who says so; an import, of many memories, names its source."""
 _COMMAND = re.compile(r"`memd (?!--vault )")
 
 
@@ -36,19 +41,70 @@ def _say_ignored(ignored: tuple[str, ...]) -> None:
         print(f"memd: {output.clean(reason)}", file=sys.stderr)
 
 
-def call(method: str, timeout_s: float = DEFAULT_S, **params: Any) -> dict[str, Any]:
-    """Make one control call without the parameters that are None.
+def find_agent() -> str | None:
+    """The variable which says that an agent runs this command; None if nothing says so.
+
+    Any program can set or drop it: this tells an agent's word from the user's, it keeps nobody out.
+    """
+    return next((name for name in _AGENT_VARIABLES if os.environ.get(name, "0") != "0"), None)
+
+
+def _make_preface() -> dict[str, str] | None:
+    if find_agent() is None:
+        return None
+    session = os.environ.get("CLAUDE_CODE_SESSION_ID")
+    said = {
+        "cwd": current_directory(),
+        "session": session,
+        "client": "claude-code" if session else None,
+        "speaker": "agent",
+    }
+    return {name: text for name, text in said.items() if text}
+
+
+@functools.cache
+def _say_agent(config: str) -> None:
+    """Say once on stderr that what an agent's shell runs counts as the agent's word, if it does."""
+    from memd.config import load_config
+
+    if not load_config(config).agents.user_memories:
+        print(
+            f"memd: {find_agent()} is set, so this is the agent's word, not the user's; the user says it in a"
+            " shell of their own, or sets user_memories = true under [agents] in config.toml",
+            file=sys.stderr,
+        )
+
+
+Calling = Callable[..., dict[str, Any]]
+"""Makes one control call: its method, and parameters by name; those that are None are left out."""
+
+
+@contextlib.contextmanager
+def connection(timeout_s: float = DEFAULT_S) -> Iterator[Calling]:
+    """Make several calls on one connection.
 
     Raises Unreachable if no daemon runs, and whatever error the daemon answers.
     """
-    given = {name: value for name, value in params.items() if value is not None}
     where = paths()
     try:
-        with client.Client(where.socket, timeout_s) as daemon:
-            result: dict[str, Any] = daemon.call(method, given)
+        with client.Client(where.socket, timeout_s, _make_preface()) as daemon:
+
+            def call_once(method: str, **params: Any) -> dict[str, Any]:
+                if method in _OPINIONS and "memories" not in params and find_agent():
+                    _say_agent(where.config_file)
+                given = {name: value for name, value in params.items() if value is not None}
+                result: dict[str, Any] = daemon.call(method, given)
+                return result
+
+            yield call_once
     except Unreachable as error:
         raise Unreachable(insert_vault(error.message)) from error
-    return result
+
+
+def call(method: str, timeout_s: float = DEFAULT_S, **params: Any) -> dict[str, Any]:
+    """Make one control call on a connection of its own."""
+    with connection(timeout_s) as call_once:
+        return call_once(method, **params)
 
 
 def answers(timeout_s: float = QUICK_S) -> bool:

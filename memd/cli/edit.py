@@ -160,6 +160,9 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
         "until": until,
         "directory": daemon_call.current_directory(),
     }
+    if daemon_call.find_agent() and yes and not dry_run:
+        _forget_as_shown(selection, hint, show_all=show_all, as_json=as_json)
+        return
     token = None
     if dry_run or not yes:
         plan = daemon_call.call("memd/forget", daemon_call.LONG_S, **selection, dry_run=True)
@@ -172,6 +175,20 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
         "memd/forget", daemon_call.LONG_S, **selection, token=token, dry_run=False
     )
     print_result(erased, _format_erasure(erased, hint, show_all=show_all), as_json=as_json)
+
+
+def _forget_as_shown(
+    selection: dict[str, Any], hint: str, *, show_all: bool, as_json: bool
+) -> None:
+    """Erase just what a dry run on the same connection has shown: an agent needs its token."""
+    with daemon_call.connection(daemon_call.LONG_S) as call:
+        plan = call("memd/forget", **selection, dry_run=True)
+        erased = plan
+        if not _is_nothing(plan):
+            erased = call("memd/forget", **selection, token=plan["token"], dry_run=False)
+    print_result(erased, _format_erasure(erased, hint, show_all=show_all), as_json=as_json)
+    if erased.get("refused"):
+        daemon_call.fail(erased["refused"])
 
 
 def _is_nothing(report: dict[str, Any]) -> bool:

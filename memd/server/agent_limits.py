@@ -1,7 +1,7 @@
 """What an agent may write: memories of its own project, and none of the user's.
 
-A call over MCP is an agent's, whoever asked it to; a control call is made by the user's hand. Reading is not
-limited. `[agents]` in config.toml lifts each limit.
+A call over MCP is an agent's, whoever asked it to; a control call is made by the user's hand, unless its client says
+that it runs in an agent's shell, which keeps no program out that does not say so. Reading is not limited. `[agents]` in config.toml lifts each limit.
 """
 
 from collections.abc import Iterable, Sequence

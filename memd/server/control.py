@@ -11,8 +11,9 @@ import anyio
 from memd import __version__, log
 from memd.capture.prepare import CaptureRequest
 from memd.capture.write import Receipt
+from memd.consolidate.judgments import JudgmentResult
 from memd.errors import BadRequest, MemdError
-from memd.models import Session
+from memd.models import Session, Summary
 from memd.server import context_builder, injection_types, json_format, jsonrpc, requests
 from memd.server.control_projects import ProjectControl
 from memd.server.injection_types import InjectionMoment
@@ -64,8 +65,8 @@ class Control:
             "memd/remember": (requests.RememberRequest, self._remember_texts),
             "memd/forget": (requests.ForgetRequest, self._forget_memories),
             "memd/scrub": (requests.ScrubRequest, self._scrub_vault),
-            "memd/pin": (requests.PinRequest, partial(service.pin, by="user")),
-            "memd/judge": (requests.JudgeRequest, partial(service.judge, by="user")),
+            "memd/pin": (requests.PinRequest, self._pin_memory),
+            "memd/judge": (requests.JudgeRequest, self._judge_memories),
             "memd/judge/open": (requests.OpenQuestionsRequest, service.open_questions),
             "memd/project": (requests.ProjectRequest, self._projects.show),
             "memd/projects": (requests.EmptyRequest, self._projects.list_all),
@@ -246,13 +247,24 @@ class Control:
         self, request: requests.RememberRequest | requests.RememberBatchRequest, caller: Caller
     ) -> JsonObject:
         if isinstance(request, requests.RememberBatchRequest):
+            # Many at once are an import: they say themselves where they come from.
             stored = await self._service.remember(request.memories, caller, "user")
             return {"remembered": stored}
-        (one,) = await self._service.remember([request], caller, "user")
+        by = self._service.speaker_of(caller)
+        (one,) = await self._service.remember([request], caller, by)
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
+    async def _pin_memory(self, request: requests.PinRequest, caller: Caller) -> Summary:
+        return await self._service.pin(request, caller, self._service.speaker_of(caller))
+
+    async def _judge_memories(
+        self, request: requests.JudgeRequest, caller: Caller
+    ) -> JudgmentResult:
+        return await self._service.judge(request, caller, self._service.speaker_of(caller))
+
     async def _forget_memories(self, request: requests.ForgetRequest, caller: Caller) -> JsonObject:
-        forgotten = await self._service.forget(request, caller, "user")
+        by = self._service.speaker_of(caller)
+        forgotten = await self._service.forget(request, caller, by)
         result: JsonObject = json_format.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
         return result
@@ -266,7 +278,12 @@ class Control:
         for memory in memories:
             memory["elsewhere"] = names.get(memory["project_id"])
 
-    async def _scrub_vault(self, request: requests.ScrubRequest, _: Caller) -> object:
+    async def _scrub_vault(self, request: requests.ScrubRequest, caller: Caller) -> object:
+        if not request.dry_run and self._service.speaker_of(caller) == "agent":
+            raise BadRequest(
+                "a scrub rewrites what the user said, so only the user runs it: ask the user to run"
+                " `memd scrub` (or to set user_memories = true under [agents] in config.toml)"
+            )
         if (request.pattern is None) is not request.secrets:
             raise BadRequest("pattern: give a pattern, or secrets: true")
         report = await self._app.curator.scrub(request.pattern, dry_run=request.dry_run)

@@ -40,7 +40,7 @@ UNEXPECTED_ERRORS = (
 )
 """Bugs and outages that cost one answer; they never end the daemon."""
 _COSTLY = (b",", b"[", b"{", b"\\ud", b"\\uD")
-_PREFACE_FIELDS = ("cwd", "project", "session", "client")
+_PREFACE_FIELDS = ("cwd", "project", "session", "client", "speaker")
 _PREFACE_CHARACTERS_MAX = 4_096
 _BOM = b"\xef\xbb\xbf"
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -59,12 +59,13 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Preface:
-    """What the stdio proxy says about its client before the first message."""
+    """What a client says of itself before the first message."""
 
     cwd: str | None = None
     project: str | None = None
     session: str | None = None
     client: str | None = None
+    speaker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

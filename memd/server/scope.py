@@ -30,6 +30,8 @@ class Caller:
     """The project's directory as the client sees it; preferred to `cwd`."""
     session: str | None = None
     client: str | None = None
+    speaker: str | None = None
+    """`agent` if the client says that an agent makes its control calls."""
     uid: int | None = None
     pid: int | None = None
     connection: int = 0

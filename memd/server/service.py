@@ -224,6 +224,11 @@ class MemoryService:
 
         return await self.app.db.read(read)
 
+    def speaker_of(self, caller: Caller) -> CallerKind:
+        """Whose word a control call is: the user's, unless it says that an agent makes it."""
+        is_agent = caller.speaker == "agent" and not self.app.agents.user_memories
+        return "agent" if is_agent else "user"
+
     async def remember(
         self, memories: Sequence[requests.RememberRequest], caller: Caller, by: CallerKind
     ) -> list[RememberResult]:

@@ -110,7 +110,7 @@ def served(tmp_path_factory):
 @pytest.fixture
 def memd(served, monkeypatch, capsys):
     """Run a command in this process against the shared daemon."""
-    for name in ("MEMD_VAULT", "XDG_RUNTIME_DIR"):
+    for name in ("MEMD_VAULT", "XDG_RUNTIME_DIR", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MEMD_HOME", str(served.home))
     monkeypatch.chdir(served.home)

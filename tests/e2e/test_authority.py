@@ -3,6 +3,7 @@
 import json
 import pathlib
 
+import pytest
 from mcp import Client
 
 from tests.e2e.test_judging import Asking, stdio_proxy
@@ -26,6 +27,10 @@ def command(daemon, *words):
     done = daemon.run(*words)
     assert done.returncode == 0, done.stderr
     return done.stdout.decode()
+
+
+def in_agents_shell(daemon, *words, stdin=b"", **more):
+    return daemon.run(*words, stdin=stdin, environ={"CLAUDECODE": "1", **more})
 
 
 def memories(daemon, *ids):
@@ -70,3 +75,85 @@ async def test_the_agent_s_answer_contradicts_the_user_s_decision_and_the_user_s
     command(daemon, "pin", "--off", "1")
     command(daemon, "judge", str(other), "1", "supersedes", "--reason", "we did move")
     assert memories(daemon, 1)[1]["superseded_by"] == other
+
+
+def remember(daemon, text, project=None):
+    done = command(
+        daemon,
+        "remember",
+        text,
+        "--kind",
+        "decision",
+        "--json",
+        *(["--project", project] if project else ()),
+    )
+    return json.loads(done)["id"]
+
+
+@pytest.mark.parametrize("variable", ["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"])
+def test_what_an_agent_runs_in_its_shell_is_the_agent_s_word(daemon, variable):
+    daemon.start()
+    mine = remember(daemon, "We keep sessions in SQLite")
+    said = daemon.run(
+        "remember", "Sessions live in Redis", "--kind", "decision", environ={variable: "cli"}
+    )
+    assert said.returncode == 0, said.stderr
+    assert f"{variable} is set, so this is the agent's word" in said.stderr.decode()
+    (theirs,) = [n for n in range(1, 4) if n != mine and n in memories(daemon, 1, 2)]
+    told = memories(daemon, theirs)[theirs]
+    assert (told["speaker"], told["authority"]) == ("agent", "the agent with a tool")
+    assert (
+        "this is the agent's word"
+        not in daemon.run("search", "sessions", environ={variable: "1"}).stderr.decode()
+    )
+
+
+def test_an_agent_s_shell_changes_nothing_of_the_user_s(daemon):
+    daemon.start()
+    mine = remember(daemon, "We keep sessions in SQLite")
+    command(daemon, "pin", str(mine))
+    theirs = json.loads(
+        in_agents_shell(daemon, "remember", "Sessions live in Redis", "--json").stdout
+    )["id"]
+    refused = {
+        ("pin", "--off", str(mine)): "only the user unpins it",
+        ("forget", str(mine), "--yes"): "only the user can erase it",
+        (
+            "remember",
+            "Deploy on Fridays",
+            "--project",
+            "global",
+        ): "an agent remembers for its own project",
+        ("scrub", "SQLite", "--yes"): "only the user runs it",
+    }
+    for words, reason in refused.items():
+        done = in_agents_shell(daemon, *words)
+        assert done.returncode == 1, words
+        assert reason in done.stderr.decode().replace("\n", " "), words
+    in_agents_shell(daemon, "judge", str(theirs), str(mine), "supersedes", "--reason", "so")
+    kept = memories(daemon, mine)[mine]
+    assert (kept["superseded_by"], kept["pinned_by"], kept["body"]) == (
+        None,
+        "user",
+        "We keep sessions in SQLite",
+    )
+
+    previewed = in_agents_shell(daemon, "forget", str(theirs), "--dry-run")
+    assert "would forget" in previewed.stdout.decode()
+    gone = in_agents_shell(daemon, "forget", str(theirs), "--yes")
+    assert (gone.returncode, "forgot" in gone.stdout.decode()) == (0, True), gone.stderr
+    assert in_agents_shell(daemon, "get", str(theirs)).returncode == 1
+
+
+def test_with_user_memories_an_agent_s_shell_is_the_user_s_hand(daemon):
+    (daemon.home / "config.toml").write_text("[agents]\nuser_memories = true\n")
+    daemon.start()
+    mine = remember(daemon, "We keep sessions in SQLite")
+    command(daemon, "pin", str(mine))
+    done = in_agents_shell(daemon, "pin", "--off", str(mine))
+    assert (done.returncode, done.stderr) == (0, b"")
+    said = json.loads(
+        in_agents_shell(daemon, "remember", "Sessions live in Redis", "--json").stdout
+    )
+    assert memories(daemon, said["id"])[said["id"]]["speaker"] == "user"
+    assert in_agents_shell(daemon, "forget", str(mine), "--yes").returncode == 0
