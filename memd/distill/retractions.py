@@ -31,6 +31,15 @@ _VOID = re.compile(
     r"|is (?:void|obsolete|gone|off|cancelled|lifted|no longer valid))\b",
     re.IGNORECASE,
 )
+_CLAUSE_START = re.compile(
+    r"[,;:]\s+|\s[–—-]{1,2}\s|\s(?=(?:and|but|so)\s)", re.IGNORECASE
+)  # dashes as people type them
+_NOT_SAID_OUTRIGHT = re.compile(
+    r"\b(?:if|when|whenever|unless|until|once|while|whether|in case|as long as|provided|says?|said|told|tells?|claim\w*|thinks?|thought|believe\w*"
+    r"|suggest\w*|wrote|writes|insist\w*|asked|according to|suppose|imagine|pretend|would|could|might|maybe|perhaps|not|never|n't)\b",
+    re.IGNORECASE,
+)
+"""What stands before a clause that is then a condition's, somebody else's or no statement."""
 _ANY_MORE = re.compile(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
 _FORBIDS = re.compile(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
 _EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from", "now", "future", "must", "should", "anymore", "want", "need")))  # fmt: skip
@@ -41,7 +50,7 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
     found: list[Draft] = []
     for said in story.prompts:
         for sentence in assertions.find_assertions(said.text):
-            match = _NO_LONGER.match(sentence.said) or _VOID.match(sentence.said)
+            match = _find_retraction(sentence.said)
             is_open = generality.HEDGE.search(sentence.said) or generality.ONE_PLACE.search(
                 sentence.said
             )
@@ -57,6 +66,16 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
                 authority=said.authority, confidence=0.8, quality=sentences.score_quality(body),
             ))  # fmt: skip
     return found
+
+
+def _find_retraction(said: str) -> re.Match[str] | None:
+    """The first clause that ends a rule, if all before it leave it to be what it looks like."""
+    for start in (0, *(match.end() for match in _CLAUSE_START.finditer(said))):
+        if start and _NOT_SAID_OUTRIGHT.search(said[:start]):
+            return None
+        if match := _NO_LONGER.match(said, start) or _VOID.match(said, start):
+            return match
+    return None
 
 
 def related_stems(draft: Draft) -> frozenset[str]:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memd.distill.speech.own_words import OwnSentence
+from memd.distill.speech.pasted import OPAQUE
 
 _SENTENCE_CHARACTERS_MAX = 600
 
@@ -36,6 +37,16 @@ _CHOSE = (
     r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
 )
 _VERSUS = r"\b(?:rather than|instead of|in place of|over|in favou?r of)\b"
+_FROM_NOW = (
+    r"(?:from (?:now|here|today|this point) on(?:wards?)?|henceforth|going forward|moving forward|starting (?:now|today)"
+    r"|as of (?:now|today)|effective (?:immediately|now|today))"
+)
+_SETTING = r"(?:the|our|every|all|each|any)\s+(?:[\w./'-]+\s+){1,6}?(?:is|are|will be|becomes?|shall be|must be)\s+"
+_VALUE = (
+    r"(?=[^,;]*?(?:\d|(?-i:\b[A-Z])|" + OPAQUE + r")"
+    r"|(?:now )?(?:enabled|disabled|on|off|mandatory|required|optional|forbidden|allowed|deprecated|private|public|strict|read-only)\b)"
+    r"(?![^,;]*\b(?:times|than|slower|faster|green|red|broken|failing|passing|done|ready|fixed|yours|mine)\b)"
+)
 _PATH = r"(?:\S*[/\\]\S*|\S+\.[a-z]{1,4}\b|line|the|this|that|a|an|here|there|it|one|\d+)"
 
 
@@ -73,8 +84,14 @@ _RULES = (
     ),
     _make("rather-than", r"(?P<end>(?:\S+ ){1,8}?(?:stay|stays|move|moves|remain|remains|live|lives|go|goes|keep|use) )[^;]*?\b(?:rather than|instead of)\b"
           r".{1,200}\b(?:because|since)\b", 0.0, 0.6, is_echo=True),
+    _make("value", rf"(?P<end>{_FROM_NOW}[\s,:]+{_SETTING}){_VALUE}", 0.8, 0.0),
+    _make("value", rf"(?P<end>{_SETTING}){_VALUE}[^,;]*?\s{_FROM_NOW}[\s.!]*$", 0.8, 0.0),
     _make("going-with", r"(?P<end>let'?s (?:go with|stick (?:with|to)|settle on|stay with)\s+(?!this\b|that\b|it\b))", 0.65, 0.0),
 )  # fmt: skip
+_MOVED = re.compile(
+    r"(?:mov|go|went)\w*(?: back| over)? from (?P<old>\S+) to (?P<new>[^\s,;.!]++)(?! for (?:(?:the|our|all) )?[a-z]+s\b)"
+)
+_PLAIN_NAME = re.compile(r"[A-Z][a-z]+")
 _LABEL = re.compile(r"(?:.*\W)?(?:decision(?: (?:is|was))?|decided)", re.IGNORECASE)
 _LABEL_CHANGED_MIND = re.compile(r".*\bchanged (?:our|my) minds?\b.*", re.IGNORECASE)
 _OPEN = re.compile(
@@ -155,9 +172,15 @@ def _is_decided(said: str, match: re.Match[str]) -> bool:
     end = match.end("end")
     clause_end = match.end()
     return not (
-        _OPEN.search(said[:end]) or _OPEN.search(said[end:clause_end])
+        _is_relocation(said[match.start() :]) or _OPEN.search(said[:end]) or _OPEN.search(said[end:clause_end])
         or _TAKEN_BACK.search(said) or _NO_CHOICE.match(said[end:]) or _ONE_PLACE.search(said)
     )  # fmt: skip
+
+
+def _is_relocation(clause: str) -> bool:
+    """Whether people may be what moves: `we're moving from Berlin to Hamburg`, which names no thing."""
+    found = _MOVED.search(clause)
+    return found is not None and all(_PLAIN_NAME.fullmatch(name) for name in found.groups())
 
 
 def _clause_starts(said: str) -> Iterator[int]:

@@ -58,7 +58,7 @@ _FRAME = (
     r"|you(?:'re| are) (?:supposed )?to\s+)?"
 )
 _ALWAYS = r"(?:(?P<always>always|never,? ever|never|only ever)(?: ever)?\s+(?:please )?)"
-_VERB = r"(?P<verb>[a-z]+(?:-[a-z]+)?)\b"
+_VERB = r"(?!(?:have|need) to\b)(?P<verb>[a-z]+(?:-[a-z]+)?)\b"
 _NO = r"(?:don'?t|don’t|do not|must not|mustn'?t|should not|shouldn'?t|shall not|may not|can not|cannot)"
 _END = r"[\s.!]*$"
 
