@@ -19,6 +19,7 @@ from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
+from memd.consolidate import overruled
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser, RelatedFiles
@@ -36,6 +37,7 @@ from memd.embeddings.base import Reranker
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
 from memd.embeddings.remote import make_remote_embedder
+from memd.errors import VaultError
 from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
@@ -78,6 +80,7 @@ async def serve(
         )
         shutdown = Shutdown(config.daemon.stop_s)
         log.get("daemon").info("daemon_started", vault=paths.vault, pid=os.getpid())
+        await _show_overruled(db, clock())
         async with anyio.create_task_group() as signals, supervise(redact) as supervisor:
             signals.start_soon(shutdown.watch_signals)
             daemon = Daemon(config, paths, db, clock, shutdown, supervisor, manager=manager)
@@ -96,6 +99,18 @@ async def serve(
                 os.rmdir(paths.socket_dir)  # noqa: PTH106  # at once, and nothing else runs now
     shutdown.complete()
     log.get("daemon").info("daemon_stopped", pid=os.getpid())
+
+
+async def _show_overruled(db: Database, now: int) -> None:
+    """Before anything is asked or said: show what an earlier memd let a lesser voice hide."""
+    try:
+        pairs = await db.write(lambda tx: overruled.show_overruled(tx, now))
+    except VaultError as error:  # a full disk, say: the next start tries again
+        log.get("daemon").warning("overruled_memories_not_shown", reason=error.message)
+        return
+    if pairs:
+        shown = [older for _, older in pairs]
+        log.get("daemon").info("overruled_memories_shown", count=len(shown), ids=shown[:20])
 
 
 class Daemon:

@@ -4,8 +4,9 @@ Checking changes nothing. The repair deletes only rows that the schema would hav
 they refer to, edges without an end, and derived rows, which the indexer computes again.
 """
 
+import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,17 @@ from apsw import Connection
 
 from memd.errors import VaultError
 from memd.models import Finding
-from memd.store import backup, erasure, fulltext, judgments, ledger, migrate, vectors
+from memd.store import (
+    backup,
+    erasure,
+    fulltext,
+    judgments,
+    ledger,
+    links,
+    migrate,
+    summaries,
+    vectors,
+)
 from memd.store.queries import count_rows, fetch_ids, fetch_int
 from memd.store.vectors import STRIDE
 
@@ -82,6 +93,7 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         _check_ledger(tx),
         _check_erasure(tx),
         _check_contradictions(tx),
+        _check_speakers(tx),
         _check_clock(tx, now),
         _check_capture(tx, now),
     ]
@@ -204,6 +216,41 @@ def _check_contradictions(tx: Connection) -> Finding:
     more = f" and {count - len(shown)} more" if count > len(shown) else ""
     words = f"{count} to judge: {pairs}{more}; `memd judge ID OTHER RELATION` settles which holds"
     return Finding("contradictions", "ok", words)
+
+
+def _check_speakers(tx: Connection) -> Finding:
+    """Whether a lesser voice hides what is the user's, or did so until memories had a speaker."""
+    if hidden := links.overruling_supersessions(tx):
+        words = f"a lesser voice hides what the user said: {_list_pairs((x.older_id, x.newer_id) for x in hidden)}"
+        one = hidden[0]
+        remedy = (
+            f"`memd judge {one.newer_id} {one.older_id} --undo` shows it again, and so for each"
+        )
+        return Finding("speakers", "warning", words, remedy)
+    pairs = json.loads(ledger.read_note(tx, links.OVERRULED_NOTE) or "[]")
+    open_ = [
+        (older, newer)
+        for newer, older in pairs
+        if all(summaries.get_summary(tx, number) for number in (newer, older))
+        and judgments.judgment_between(tx, newer, older) is None
+    ]
+    if not open_:
+        return Finding("speakers", "ok", "no lesser voice hides what the user said")
+    words = (
+        f"an earlier memd had hidden what the user said behind a lesser voice, and it is shown again:"
+        f" {_list_pairs(open_)}; `memd judge ID OTHER RELATION` settles which holds"
+    )
+    return Finding("speakers", "ok", words)
+
+
+def _list_pairs(pairs: Iterable[tuple[int, int]]) -> str:
+    """Pairs of (memory, what hides it), the first few of them."""
+    listed = list(pairs)
+    shown = ", ".join(
+        f"#{older} (behind #{newer})" for older, newer in listed[:_CONTRADICTIONS_SHOWN]
+    )
+    more = len(listed) - _CONTRADICTIONS_SHOWN
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 def _check_clock(tx: Connection, now: int) -> Finding:

@@ -157,7 +157,8 @@ def _count_objectors(tx: Connection, summary_ids: Collection[int]) -> dict[int, 
         )
     )
     return {
-        one: sum(standings.get(other, 0) >= standings[one] for other in others)
+        # What is gone has counted while it was there.
+        one: sum(standings.get(other, standings[one]) >= standings[one] for other in others)
         for one, others in against.items()
         if one in standings
     }
@@ -187,6 +188,21 @@ def put_first_confidence(tx: Connection, summary_id: int, first: float, duplicat
     repeated = confidence_after_repeats(first, 1, duplicates)
     tx.execute("UPDATE summaries SET confidence = ? WHERE id = ?", (repeated, summary_id))
     _move_confidence(tx, summary_id, 0, _count_objectors(tx, [summary_id]).get(summary_id, 0))
+
+
+def restore_confidence(tx: Connection) -> None:
+    """Give back what contradictions by lesser voices have taken: an earlier memd counted those, too."""
+    standing = "max({0}.authority, coalesce({0}.pinned_by, 0))"
+    rows = tx.execute(
+        "SELECT DISTINCT e.from_id, e.to_id FROM edges e JOIN summaries a ON a.id = CAST(e.from_id AS INTEGER)"
+        " JOIN summaries b ON b.id = CAST(e.to_id AS INTEGER) WHERE e.type = 'contradicts'"
+        " AND e.from_kind = 'summary' AND e.to_kind = 'summary'"
+        f" AND {standing.format('a')} <> {standing.format('b')}"
+    )
+    ids = sorted({int(end) for row in rows for end in row})
+    weighty = _count_objectors(tx, ids)
+    for number, others in contradicting_ids(tx, ids).items():
+        _move_confidence(tx, number, len(others), weighty.get(number, 0))
 
 
 def _move_confidence(tx: Connection, summary_id: int, was: int, now: int) -> None:

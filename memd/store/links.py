@@ -7,7 +7,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import Edge, EdgeType, Summary, Supersession
+from memd.models import Authority, Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
 from memd.store.filter import marks
 from memd.store.queries import fetch_ids, fetch_int, has_rows, insert_returning_id, json_text
@@ -72,6 +72,24 @@ def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
         (at, supersession_id),
     )
     return tx.changes() > 0
+
+
+OVERRULED_NOTE = "overruled:1"
+"""The note of the pairs (newer, older) in which a lesser voice had hidden what is the user's, as JSON."""
+
+
+def overruling_supersessions(tx: Connection) -> list[Supersession]:
+    """Those that hold in which what is not the user's hides what was the user's then, and the user has not judged."""
+    columns = ", ".join(f"x.{name}" for name in SUPERSESSION_COLUMNS.split(", "))
+    rows = tx.execute(
+        f"SELECT {columns} FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
+        " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND n.authority < ?1"
+        " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
+        " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
+        " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id",
+        (int(Authority.USER_PROMPT),),
+    )
+    return [Supersession(*row) for row in rows]
 
 
 def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:
