@@ -41,9 +41,14 @@ def plain_log():
 MAY_BLOCK = {
     "memd/paths.py": {"__init__", "private_dir"},  # once, at the start
     "memd/server/listener.py": {"remove"},  # at the end
+    "memd/daemon/process.py": {
+        "unmark_stopped",
+        "mark_stopped",
+        "remove_socket_directory",
+    },  # at the start and the end
     "memd/daemon/status.py": {"software_versions"},  # once, then remembered
     "memd/store/migrate.py": {"migrations"},  # the same
-    "memd/store/import_rows.py": {"remove_stale_staging"},  # once, at the start
+    "memd/daemon/backup.py": {"remove_leftovers"},  # once, at the start
     # In the writer's thread; tests write in their own.
     "memd/store/database.py": {"_identify_file"},
     "memd/daemon/doctor.py": {"refuse_emptied_vault", "open_vault"},  # the same

@@ -4,7 +4,6 @@ Events become summaries, summaries become the index, the index answers questions
 where the clock is read.
 """
 
-import contextlib
 import os
 import random
 import time
@@ -94,9 +93,7 @@ async def serve(
             # The listener first: answers in flight are sent while every other worker still runs.
             await supervisor.stop(daemon.listener)
             signals.cancel_scope.cancel()
-        if paths.socket_dir != paths.runtime_dir:
-            with contextlib.suppress(OSError):  # the socket of another vault may be there
-                os.rmdir(paths.socket_dir)  # noqa: PTH106  # at once, and nothing else runs now
+        process.remove_socket_directory(paths)
     shutdown.complete()
     log.get("daemon").info("daemon_stopped", pid=os.getpid())
 

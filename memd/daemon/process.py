@@ -231,6 +231,13 @@ def unmark_stopped(path: str) -> None:
         Path(path).unlink()
 
 
+def remove_socket_directory(paths: Paths) -> None:
+    """Remove the directory that only holds sockets, unless that of another vault is there."""
+    if paths.socket_dir != paths.runtime_dir:
+        with contextlib.suppress(OSError):
+            Path(paths.socket_dir).rmdir()
+
+
 def log_event(log: str, event: str, at: int) -> None:
     """Append an event to the log of a daemon that does not run, in its format. `at`: UTC ms."""
     moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at / 1000))

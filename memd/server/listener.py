@@ -34,9 +34,9 @@ from memd.server.connection import (
     SocketStream,
 )
 from memd.server.control import Control
+from memd.server.mcp_endpoint import McpEndpoint
 from memd.server.scope import Caller
 from memd.server.service import App, MemoryService
-from memd.server.tools import ToolHandlers
 
 SEND_S = 10.0
 """Seconds that a client may take to read one response before its connection is closed."""
@@ -129,8 +129,7 @@ class Listener:
         self._file = SocketFile(socket_path)
         self._passed = passed
         self._clock = clock
-        self._tools = ToolHandlers(service)
-        self._handlers = Handlers(self._tools.make_server(), Control(service))
+        self._handlers = Handlers(McpEndpoint(service), Control(service))
         self._scheduler = FairScheduler()
         self._limits = ConnectionLimits(
             min(config.line_bytes, LINE_BYTES_MAX), config.drain_s, send_s, SHUTDOWN_S
@@ -169,16 +168,16 @@ class Listener:
 
     def status(self) -> dict[str, object]:
         """Connections now, and calls since the start."""
-        control = self._handlers.control
+        control, mcp = self._handlers.control, self._handlers.mcp
         return {
             "socket": self._path,
             "since": self._since,
             "connections": len(self._open),
             "accepted": self._accepted,
             "refused": self._refused,
-            "tool_calls": self._tools.calls,
+            "tool_calls": mcp.calls,
             "control_calls": control.calls,
-            "failures": self._tools.failures + control.failures,
+            "failures": mcp.failures + control.failures,
         }
 
     async def _open_socket(self) -> socket.socket:

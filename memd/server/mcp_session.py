@@ -1,0 +1,121 @@
+"""Connects one client to the MCP SDK's server. The only module beside `tools` that imports the SDK."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import anyio
+import mcp.types as t
+from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+
+from memd.server import jsonrpc
+from memd.server.jsonrpc import Batch, BatchReply, Call, InvalidLine
+from memd.server.scope import Caller
+
+SDK_QUEUE_SIZE = 8
+"""Messages between the connection and the SDK. With none, each would wait for a task switch."""
+_BATCH_REVISION = "2025-03-26"
+"""The one revision of MCP in which several messages may stand on a line."""
+
+
+class McpSession:
+    """One client of the SDK's server: run it in a task, pass it calls, then `close` it.
+
+    The SDK cancels open requests as soon as its input ends, so its input stays open until they have ended.
+    """
+
+    def __init__(
+        self,
+        server: Server[Any],
+        caller: Caller,
+        send: Callable[[bytes], Awaitable[None]],
+        end_request: Callable[[], None],
+    ) -> None:
+        self._server = server
+        self._caller = caller
+        self._send_line = send
+        self._end_request = end_request
+        self._batches: dict[jsonrpc.Id, BatchReply] = {}
+        """The batch of each request that came in one and is open."""
+        self.takes_batches = False
+        """Whether the revision that was agreed on has batches."""
+        self._input, self._server_reads = anyio.create_memory_object_stream[
+            SessionMessage | Exception
+        ](SDK_QUEUE_SIZE)
+        self._server_writes, self._output = anyio.create_memory_object_stream[SessionMessage](
+            SDK_QUEUE_SIZE
+        )
+
+    async def run(self) -> None:
+        """Serve until `close`, or until the client cannot be reached."""
+        async with anyio.create_task_group() as tasks, self._input, self._output:
+            tasks.start_soon(self._send_responses)
+            await self._server.run(
+                self._server_reads,
+                self._server_writes,
+                # Not this connection, but the stdio proxy tells the client, when another daemon has other tools.
+                self._server.create_initialization_options(NotificationOptions(tools_changed=True)),
+            )
+
+    async def handle(self, call: Call) -> None:
+        """Pass a notification or a request to the server. `end_request` is called when a request ends."""
+        message: t.JSONRPCMessage
+        params = dict(call.params) or None
+        if call.id is None:
+            message = t.JSONRPCNotification(jsonrpc="2.0", method=call.method, params=params)
+        else:
+            message = t.JSONRPCRequest(jsonrpc="2.0", id=call.id, method=call.method, params=params)
+        metadata = ServerMessageMetadata(
+            request_context=self._caller,
+            on_request_unanswered=None
+            if call.id is None
+            else partial(self._end_unanswered, call.id),
+        )
+        await self._input.send(SessionMessage(message, metadata=metadata))
+
+    def close(self) -> None:
+        """End the server's input. Requests that are still open get an error."""
+        self._input.close()
+
+    async def begin_batch(self, batch: Batch) -> None:
+        """Collect the responses to the requests of this batch, which are passed to `handle` next."""
+        calls = [one for one in batch.messages if isinstance(one, Call)]
+        errors = [
+            jsonrpc.error_line(one.id, one.code, one.message)
+            for one in batch.messages
+            if isinstance(one, InvalidLine)
+        ]
+        open_ids = {call.id for call in calls if call.id is not None}
+        reply = BatchReply(set(open_ids), errors)
+        self._batches |= dict.fromkeys(open_ids, reply)
+        if (line := reply.take_line()) is not None:
+            await self._send_line(line)
+
+    async def _end_unanswered(self, call_id: jsonrpc.Id) -> None:
+        """End a cancelled request, which by the protocol gets no response."""
+        if call_id in self._batches:
+            await self._end_in_batch(call_id, None)
+        self._end_request()
+
+    async def _end_in_batch(self, call_id: jsonrpc.Id, response: bytes | None) -> None:
+        reply = self._batches.pop(call_id)
+        reply.end(call_id, response)
+        if (line := reply.take_line()) is not None:
+            await self._send_line(line)
+
+    async def _send_responses(self) -> None:
+        async with self._output:
+            async for outgoing in self._output:
+                message = outgoing.message
+                line = message.model_dump_json(by_alias=True, exclude_unset=True).encode("utf-8")
+                if not isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
+                    await self._send_line(line + b"\n")
+                    continue
+                if isinstance(message, t.JSONRPCResponse) and "protocolVersion" in message.result:
+                    self.takes_batches = message.result["protocolVersion"] == _BATCH_REVISION
+                if message.id is not None and message.id in self._batches:
+                    await self._end_in_batch(message.id, line)
+                else:
+                    await self._send_line(line + b"\n")
+                self._end_request()
