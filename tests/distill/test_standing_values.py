@@ -25,7 +25,6 @@ async def said(desk, *prompts):
     [
         "From now on the timeout is 60 seconds.",
         "Going forward the API version is v3.",
-        "As of today the retry limit is 5.",
         "From now on the port is 8080 because 80 is taken.",
         "From now on the linter is mandatory.",
         "The API timeout is 45 seconds from now on.",
@@ -56,6 +55,12 @@ async def test_a_value_that_the_user_sets_from_now_on_is_a_decision(desk, prompt
         "From now on you don't have to run the linter.",
         "Raise the pool to 16 threads.",
         "Set the timeout to 30 seconds",
+        "As of today the coverage is 71%.",
+        "Starting today the train is 10 minutes late.",
+        "In the tutorial, we chose Redis over Memcached because it persists.",
+        "In my dream, we switched from Python to COBOL.",
+        "Going forward the timeout is 10 seconds, they claim.",
+        "From now on the timeout is 10 seconds, or is it 20?",
     ],
 )
 async def test_what_sets_nothing_for_the_project_is_not_remembered_as_set(desk, prompt):

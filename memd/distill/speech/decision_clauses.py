@@ -37,10 +37,8 @@ _CHOSE = (
     r"(?:chose|chosen|picked|opted for|opted to|selected|settled on|went with|went for|going with)"
 )
 _VERSUS = r"\b(?:rather than|instead of|in place of|over|in favou?r of)\b"
-_FROM_NOW = (
-    r"(?:from (?:now|here|today|this point) on(?:wards?)?|henceforth|going forward|moving forward|starting (?:now|today)"
-    r"|as of (?:now|today)|effective (?:immediately|now|today))"
-)
+_FROM_NOW = r"(?:from (?:now|here|today|this point) on(?:wards?)?|henceforth|(?:going|moving) forward|effective immediately)"
+"""`As of today the coverage is 71 %` says how things are, not how they shall be."""
 _SETTING = r"(?:the|our|every|all|each|any)\s+(?:[\w./'-]+\s+){1,6}?(?:is|are|will be|becomes?|shall be|must be)\s+"
 _VALUE = (
     r"(?=[^,;]*?(?:\d|(?-i:\b[A-Z])|" + OPAQUE + r")"
@@ -90,6 +88,11 @@ _RULES = (
 )  # fmt: skip
 _MOVED = re.compile(
     r"(?:mov|go|went)\w*(?: back| over)? from (?P<old>\S+) to (?P<new>[^\s,;.!]++)(?! for (?:(?:the|our|all) )?[a-z]+s\b)"
+)
+_TOLD_SOMEWHERE = re.compile(
+    r"\b(?:in|on|from|at) (?:the|this|that|an?|my|your|our|his|her|their) (?:\w+ )?(?:tutorials?|examples?|books?|papers?|videos?|talks?|courses?"
+    r"|articles?|posts?|blogs?|stor(?:y|ies)|novel|film|movie|games?|dreams?|demos?|samples?|interviews?|threads?|newsletters?|lectures?|case stud(?:y|ies))\b",
+    re.IGNORECASE,
 )
 _PLAIN_NAME = re.compile(r"[A-Z][a-z]+")
 _LABEL = re.compile(r"(?:.*\W)?(?:decision(?: (?:is|was))?|decided)", re.IGNORECASE)
@@ -172,7 +175,7 @@ def _is_decided(said: str, match: re.Match[str]) -> bool:
     end = match.end("end")
     clause_end = match.end()
     return not (
-        _is_relocation(said[match.start() :]) or _OPEN.search(said[:end]) or _OPEN.search(said[end:clause_end])
+        _TOLD_SOMEWHERE.search(said[: match.start("end")]) or _is_relocation(said[match.start() :]) or _OPEN.search(said[:end]) or _OPEN.search(said[end:clause_end])
         or _TAKEN_BACK.search(said) or _NO_CHOICE.match(said[end:]) or _ONE_PLACE.search(said)
     )  # fmt: skip
 
