@@ -7,9 +7,10 @@ import os
 import stat
 import tomllib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from memd.errors import ConfigError
 from memd.paths import LINE_BYTES_MAX
@@ -49,13 +50,19 @@ class CaptureConfig(_Settings):
 class DistillConfig(_Settings):
     """How events become summaries."""
 
-    writer: Literal["none", "ollama"] = "none"
-    """What writes titles and facts: rules alone (`none`), or a chat model at `engines.url` that improves their
-    text in the background. What it cannot prove from the events is refused."""
+    writer: Literal["none", "ollama", "command"] = "none"
+    """What writes titles and facts: rules alone (`none`), or in addition, in the background, a chat model at
+    `engines.url` (`ollama`) or a program (`command`). What they cannot prove from the events is refused."""
     writer_model: str = "qwen2.5:3b"
-    """The chat model. Any instruct model that follows a JSON schema in Ollama works; `ollama pull` it first."""
+    """The chat model of `ollama`. Any instruct model that follows a JSON schema works; `ollama pull` it first."""
+    writer_command: tuple[str, ...] = ()
+    """The program of `command` with its arguments: it reads a prompt on stdin and prints JSON. No shell reads
+    this line. What it may do with what it reads is up to it: give an agent no tools (docs/writer.md)."""
+    writer_environment: tuple[str, ...] = ()
+    """Names of environment variables that the program gets besides those which docs/writer.md lists, such as
+    that of an API key."""
     writer_s: Annotated[float, Field(gt=0, le=600)] = 30.0
-    """Seconds that one reply may take; after that the rules' text stays."""
+    """Seconds that one reply may take; after that the rules' text stays, and the program is killed."""
     writer_daily: Annotated[int, Field(ge=0, le=100_000)] = 200
     """Replies a day (UTC), at most; a turn takes one, or two if the first is unusable."""
     idle_s: Positive = 600
@@ -66,6 +73,19 @@ class DistillConfig(_Settings):
     """Characters of a summary's body, at most."""
     task_days: Annotated[int, Field(ge=0, le=36_500)] = 90
     """Days after which a task expires, unless it says when; 0: never."""
+
+    @field_validator("writer_command")
+    @classmethod
+    def _check_command(cls, command: tuple[str, ...]) -> tuple[str, ...]:
+        if command and not command[0].strip():
+            raise PydanticCustomError("command", "the first word is to be a program")
+        return command
+
+    @model_validator(mode="after")
+    def _check_writer(self) -> Self:
+        if self.writer == "command" and not self.writer_command:
+            raise PydanticCustomError("command", "writer_command: name the program to run")
+        return self
 
 
 class IndexConfig(_Settings):

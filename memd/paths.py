@@ -149,9 +149,24 @@ class Paths:
         return os.path.join(self.state_dir, self._vault_file_name("stopped", ""))
 
     @property
+    def writer_dir(self) -> str:
+        """Where the program runs that `distill.writer_command` names."""
+        return os.path.join(self.state_dir, "writer", self.vault)
+
+    def find_writer_dirs(self) -> tuple[str, ...]:
+        """The directory above every vault's `writer_dir`, as it is named and as it is without links."""
+        place = os.path.dirname(self.writer_dir)
+        return place, os.path.realpath(place)
+
+    @property
     def installed(self) -> str:
         """The note of which interpreter runs memd; the same for every vault."""
         return os.path.join(self.state_dir, "installed")
+
+
+def is_inside(directory: str, places: "tuple[str, ...]") -> bool:
+    """Whether a directory is one of these or in one of them, by its name."""
+    return f"{directory}/".startswith(tuple(f"{place}/" for place in places))
 
 
 def find_home(environ: "os._Environ[str] | dict[str, str]") -> str | None:

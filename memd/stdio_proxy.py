@@ -15,7 +15,7 @@ import time
 
 from memd import launcher
 from memd.mcp_relay import LineCutter, LongLine, McpRelay, State, quote_json
-from memd.paths import LINE_BYTES_MAX, VAULT_DEFAULT, Paths, is_mine
+from memd.paths import LINE_BYTES_MAX, VAULT_DEFAULT, Paths, is_inside, is_mine
 
 WAIT_S = 10.0
 """Seconds to wait for the daemon at the start."""
@@ -49,6 +49,8 @@ def main(argv: list[str] | None = None) -> int:
         paths = Paths(os.environ, _find_vault(sys.argv[1:] if argv is None else argv))
     except ValueError as error:
         return _print_error(str(error))
+    if _is_disabled(paths):
+        return _print_error("memd is switched off for this program (MEMD_DISABLE=1)")
     if home := os.environ.get("MEMD_HOME"):
         # To start a daemon is to leave this directory, and another one may have to be started.
         os.environ["MEMD_HOME"] = os.path.abspath(home)
@@ -62,6 +64,12 @@ def main(argv: list[str] | None = None) -> int:
     if proxy.is_incompatible:
         return _print_error("memd was replaced by a version that does not continue this session")
     return 0
+
+
+def _is_disabled(paths: Paths) -> bool:
+    """Whether an agent runs this that memd itself has started; clients may hide the variable from servers."""
+    is_set = os.environ.get("MEMD_DISABLE", "") not in ("", "0")
+    return is_set or is_inside(_current_directory() or "", paths.find_writer_dirs())
 
 
 def _exit_silently(_: int, __: object) -> None:

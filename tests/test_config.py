@@ -53,6 +53,12 @@ def test_a_setting_is_read_from_the_file(tmp_path):
         ("[recall]\nk = 'many'", "recall.k: "),
         ("[consolidate]\nthreshold = 1.5", "consolidate.threshold: "),
         ("recall = 3", "recall: "),
+        ("[distill]\nwriter = 'command'", "distill: writer_command: name the program to run"),
+        (
+            "[distill]\nwriter_command = ['']",
+            "distill.writer_command: the first word is to be a program",
+        ),
+        ("[distill]\nwriter_command = 'claude -p'", "distill.writer_command: "),
         ("[recall", "is not valid TOML"),
     ],
 )

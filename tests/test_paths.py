@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.paths import Paths, is_mine, private_dir
+from memd.paths import Paths, is_inside, is_mine, private_dir
 
 FILES = ("config_file", "database", "lock", "log", "socket", "spool_dir")
 
@@ -59,6 +59,18 @@ def test_two_vaults_share_no_file_but_the_settings():
     for name in set(FILES) - {"config_file"}:
         assert getattr(one, name) != getattr(other, name), name
     assert one.config_file == other.config_file
+
+
+def test_the_writer_has_a_directory_for_each_vault_and_all_are_known(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    paths = Paths({"MEMD_HOME": str(tmp_path / "link")}, "work")
+    assert paths.writer_dir == str(tmp_path / "link" / "state" / "writer" / "work")
+    dirs = Paths({"MEMD_HOME": str(tmp_path / "link")}).find_writer_dirs()
+    assert is_inside(paths.writer_dir, dirs)
+    assert is_inside(str(tmp_path / "real" / "state" / "writer" / "work" / "below"), dirs)
+    assert not is_inside(str(tmp_path / "link" / "state" / "writers"), dirs)
+    assert not is_inside("", dirs)
 
 
 def test_events_wait_beside_the_vault_or_the_socket_if_they_cannot_with_the_state(tmp_path):

@@ -38,12 +38,12 @@ def door(home):
 def start(home):
     started = []
 
-    def begin(*, wait_s=60.0, limits=None, **environ):
+    def begin(*, wait_s=60.0, limits=None, cwd=None, **environ):
         limits = {"WAIT_S": wait_s, **(limits or {})}
         code = f"import sys; from memd import stdio_proxy; vars(stdio_proxy).update({limits}); sys.exit(stdio_proxy.main([]))"
         process = subprocess.Popen(
             [sys.executable, "-c", code],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=home,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=cwd or home,
             env={"MEMD_HOME": str(home), "MEMD_START": "0", "PYTHONPATH": os.pathsep.join(sys.path), **environ},
         )  # fmt: skip
         started.append(process)
@@ -207,6 +207,25 @@ def test_without_a_daemon_it_says_so_in_one_line_and_fails(start, home):
     assert said.startswith("memd is not running (nothing answers at ")
     assert said.count("\n") == 1
     assert not (home / "state").exists()
+
+
+@pytest.mark.parametrize("how", ["variable", "directory"])
+def test_an_agent_that_memd_has_started_gets_no_memory(door, start, home, how):
+    here = home / "state" / "writer" / "default"
+    here.mkdir(parents=True)
+    environ = {"MEMD_DISABLE": "1"} if how == "variable" else {}
+    process = start(cwd=home if how == "variable" else here, **environ)
+    said = process.stderr.read().decode()
+    assert process.wait(TIMEOUT_S) == 1
+    assert said == "memd is switched off for this program (MEMD_DISABLE=1)\n"
+    door.settimeout(0)
+    with pytest.raises(BlockingIOError):
+        door.accept()
+
+
+def test_a_variable_that_is_zero_switches_nothing_off(door, start):
+    start(MEMD_DISABLE="0")
+    accept(door).close()
 
 
 def test_it_waits_for_a_daemon_that_is_starting(start, home):

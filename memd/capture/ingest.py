@@ -62,13 +62,15 @@ class Ingestor:
         *,
         spool_fallbacks: Sequence[str] = (),
         projects: ProjectResolver | None = None,
+        writer_dirs: tuple[str, ...] = (),
     ) -> None:
+        """A session in one of the `writer_dirs` is that of memd's own writer."""
         self._db = db
         self._clock = clock
         self._spools = (spool_dir, *spool_fallbacks)
         self._on_stored = on_stored
         self._projects = projects or ProjectResolver(clock)
-        self._preparer = Preparer(config, clock, self._projects, redact)
+        self._preparer = Preparer(config, clock, self._projects, redact, writer_dirs)
         self._group_commit = GroupCommit(self._preparer.prepare_all, self._store)
         self._call_slots = anyio.Semaphore(CONCURRENT_CALLS_MAX, fast_acquire=True)
         self._prepare_limiter = anyio.CapacityLimiter(_PREPARE_THREADS)

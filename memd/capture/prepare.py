@@ -12,9 +12,12 @@ from memd.capture.project import ProjectResolver, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.write import PreparedItem
 from memd.config import CaptureConfig
+from memd.paths import is_inside
 
 UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """What only a bug in memd raises while a payload is prepared."""
+WRITERS_OWN = "a session of memd's own writer"
+"""Why nothing is stored of the program that `distill.writer_command` names, nor shown to it."""
 _SOURCES = frozenset({"live", "spool", "import"})
 _AT_MAX = 253_402_300_800_000
 """UTC milliseconds of the year 10000; later times cannot be displayed."""
@@ -52,7 +55,9 @@ class Preparer:
         clock: Callable[[], int],
         projects: ProjectResolver,
         redact: truncate.RedactValue | None = None,
+        writer_dirs: tuple[str, ...] = (),
     ) -> None:
+        self._writer_dirs = writer_dirs
         self._config = config
         self._clock = clock
         self._projects = projects
@@ -81,11 +86,8 @@ class Preparer:
         adapt = find_adapter(item.client)
         if adapt is None:
             return PreparedItem(source, Refused("unknown client"))
-        if not item.capture:
-            return PreparedItem(source, Ignored("switched off by its sender"))
-        # The setting is about automatic capture; a user starts an import.
-        if not self._config.enabled and source != "import":
-            return PreparedItem(source, Ignored("switched off in config.toml"))
+        if reason := self._find_switch(item, source):
+            return PreparedItem(source, Ignored(reason))
         directory = item.directory or _payload_directory(item.payload)
         if reason := self._ignore.reason(item.payload, directory):
             return PreparedItem(source, Ignored(reason))
@@ -95,6 +97,16 @@ class Preparer:
         stored = None if directory is None else redact_directory(directory)
         verdict = adapt(payload, self._event_time(item.at), directory=stored, source=source)
         return PreparedItem(source, verdict, project, has_root=bool(item.directory))
+
+    def _find_switch(self, item: CaptureRequest, source: str) -> str | None:
+        """Return why nothing of this session is stored; None if nothing speaks against it."""
+        if not item.capture:
+            return "switched off by its sender"
+        if any(is_inside(one, self._writer_dirs) for one in _list_directories(item)):
+            return WRITERS_OWN
+        # The setting is about automatic capture; a user starts an import.
+        is_off = not self._config.enabled and source != "import"
+        return "switched off in config.toml" if is_off else None
 
     def _event_time(self, at: int | None) -> int:
         is_sane = isinstance(at, int) and not isinstance(at, bool) and 0 < at < _AT_MAX
@@ -123,6 +135,11 @@ def is_small(items: Sequence[IngestItem]) -> bool:
         if room < 0:
             return False
     return False
+
+
+def _list_directories(item: CaptureRequest) -> list[str]:
+    """The directories that a request names."""
+    return [one for one in (item.directory, _payload_directory(item.payload)) if one]
 
 
 def _payload_directory(payload: Any) -> str | None:

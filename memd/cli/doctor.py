@@ -151,6 +151,15 @@ def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:
         words = f"{model['model']} does not answer, hashing is used: {model['why_not']}"
         is_required = embedder["configured"] != "auto"
         yield Finding("model", "warning" if is_required else "ok", words)
+    yield from (_check_writer(room) for room in status["rooms"] if room["name"] == "rewriter")
+
+
+def _check_writer(worker: Mapping[str, Any]) -> Finding:
+    if worker.get("obstacle"):
+        return Finding("writer", "warning", worker["obstacle"], "then `memd restart`")
+    if worker["failures_in_a_row"]:
+        return Finding("writer", "warning", worker["why"], "`memd status` shows what it has cost")
+    return Finding("writer", "ok", f"{worker['model']} improves the text of turns")
 
 
 def _format_findings(

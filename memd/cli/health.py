@@ -26,6 +26,7 @@ _WORKER_COUNTS_MAX = 4
 """Counts shown of each worker; the JSON has all."""
 _COUNT_MAX = 10**11
 """A larger number is a time in milliseconds, not a count."""
+_COSTS = ("today", "ever")
 _NOT_COUNTS = {"restarts", "interval_s", "took_ms"}
 _FREE_BYTES_MIN = 65_536
 """Free bytes on the disk without which no daemon can start."""
@@ -244,7 +245,17 @@ def _format_worker(worker: dict[str, Any], now: float) -> str:
         counts.append(f"{ago} ({found})" if found else ago)
     if counts:
         text += f"; {', '.join(counts)}"
+    text += "".join(f"; {name}: {_format_cost(worker[name])}" for name in _COSTS if name in worker)
     return text + (f"; {output.one_line(worker['why'])}" if worker.get("why") else "")
+
+
+def _format_cost(cost: dict[str, int]) -> str:
+    """Say what calls of a model have cost."""
+    failed = f", {cost['failed']:,} failed" if cost["failed"] else ""
+    return (
+        f"{output.plural(cost['calls'], 'call')}{failed}, {cost['ms'] / 1000:,.1f} s,"
+        f" {cost['characters_in']:,} characters in, {cost['characters_out']:,} out"
+    )
 
 
 def _list_counts(fields: dict[str, Any]) -> list[str]:

@@ -32,7 +32,8 @@ from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
 from memd.distill.distiller import Distiller
 from memd.distill.model_writer import TurnWriter
-from memd.embeddings.base import Reranker
+from memd.embeddings.base import ChatModel, Reranker
+from memd.embeddings.command import CommandChat, pick_environment
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.ollama import OllamaChat
 from memd.embeddings.remote import make_remote_embedder
@@ -134,6 +135,7 @@ class Daemon:
         self.ingestor = Ingestor(
             db, config.capture, clock, paths.spool_dir, self._wake_distiller,
             spool_fallbacks=paths.spool_fallbacks, projects=ProjectResolver(clock, overrides),
+            writer_dirs=paths.find_writer_dirs(),
         )  # fmt: skip
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
         self.writer = self._make_turn_writer()
@@ -188,8 +190,16 @@ class Daemon:
         config = self._config.distill
         if config.writer == "none":
             return None
-        chat = OllamaChat(self._config.engines, config.writer_model, config.writer_s)
-        return TurnWriter(self._db, chat, config, self._clock, self._wake_indexer)
+        chat: ChatModel
+        if config.writer == "ollama":
+            chat = OllamaChat(self._config.engines, config.writer_model, config.writer_s)
+        else:
+            chat = CommandChat(
+                config.writer_command, deadline_s=config.writer_s, redact=redact,
+                directory=self._paths.writer_dir,
+                environ=pick_environment(os.environ, config.writer_environment),
+            )  # fmt: skip
+        return TurnWriter(self._db, chat, config, self._clock, self._wake_indexer, redact=redact)
 
     def _make_curator(self) -> Curator:
         """Make what remembers, forgets and scrubs by hand, in the log and the backups too."""

@@ -1,4 +1,4 @@
-"""A chat model improves the titles and facts of turns, in the background. Only if `distill.writer` names one.
+"""A chat model or a program improves the titles and facts of turns, in the background. Only if `distill.writer` says so.
 
 The rules' text is stored first and stays whatever happens here: no model, a slow one, a reply that the
 record does not prove, a spent daily budget. What the model writes goes into that one summary and nowhere
@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -21,10 +21,20 @@ from memd import log
 from memd.config import DistillConfig
 from memd.distill.proof.disputes import claims_fix
 from memd.distill.sentences import clip, score_quality
+from memd.distill.writer_budget import (
+    DAY_MS,
+    TURNS_MAX,
+    WriterBudget,
+    WriterCost,
+    add_cost,
+    mark_tried,
+    read_budget,
+    spend_call,
+)
 from memd.embeddings.base import ChatModel
-from memd.errors import EngineFailed
+from memd.errors import EngineAbsent, EngineFailed
 from memd.models import Draft, Event, EventKind, Kind, Summary
-from memd.store import events, ledger, links, projects, summaries
+from memd.store import events, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import PRIVATE, fold, is_stop_word, split_identifier, stem, terms, words
 from memd.wakeup import AutoResetEvent
@@ -33,12 +43,7 @@ ATTEMPTS_MAX = 2
 """Replies that one turn may cost."""
 RETRY_PAUSES_S = (30.0, 60.0, 120.0, 300.0, 900.0)
 """Pauses after failures in a row; the last one repeats."""
-DAY_MS = 86_400_000
-"""The budget counts UTC days, and a turn that is older than a day stays as it is."""
-TURNS_MAX = 1_000
-"""Turns of the last day that one query considers."""
 _BUDGET_SPENT = "today's replies are spent: until tomorrow (UTC) turns stay as the rules wrote them"
-_META_KEY = "writer"
 _RECORD_CHARACTERS = 12_000
 _REPLY_CHARACTERS = 100_000
 _JSON_STARTS_MAX = 20
@@ -126,10 +131,12 @@ class ReplyRefused:
     reason: str
 
 
-def parse_reply(reply: str, record: str) -> TurnText | ReplyRefused:
+def parse_reply(
+    reply: str, record: str, redact: Callable[[str], str] = str
+) -> TurnText | ReplyRefused:
     """Return the title and facts of a reply if the record has every name, number and quotation in them.
 
-    One invention refuses the whole reply, since no later check could tell which half is true; so does
+    A secret refuses it before anything is said of its words: the reason is shown and logged. One invention refuses the whole reply, since no later check could tell which half is true; so does
     an instruction to the reader. Whether true words were combined truly cannot be checked.
     """
     value = _find_object(_THINKING.sub("", reply[:_REPLY_CHARACTERS]))
@@ -141,6 +148,8 @@ def parse_reply(reply: str, record: str) -> TurnText | ReplyRefused:
         first = error.errors()[0]
         return ReplyRefused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
     lines = (text.title, *text.facts)
+    if any(redact(line) != line for line in lines):
+        return ReplyRefused("it has what looks like a secret")
     if any(_ORDER.search(line) for line in lines):
         return ReplyRefused("it gives instructions, where it should tell what happened")
     proof = _Proof(record)
@@ -227,19 +236,21 @@ class _Proof:
         return not found or found[0] in self._stems
 
 
-def converse(turn: Draft | Summary) -> Generator[str, str, TurnText | ReplyRefused]:
+def converse(
+    turn: Draft | Summary, redact: Callable[[str], str] = str
+) -> Generator[str, str, TurnText | ReplyRefused]:
     """Yield prompts, receive replies, and return what can be used or why the last reply cannot.
 
     The record is a JSON string in the prompt, so that no text in it can close its own fence.
     """
     record = clip(f"{turn.title}\n{turn.body}", _RECORD_CHARACTERS)
     prompt = "The record, as a JSON string:\n" + json.dumps(record, ensure_ascii=False)
-    found = _refuse_claim(parse_reply((yield prompt), record), turn)
+    found = _refuse_claim(parse_reply((yield prompt), record, redact), turn)
     for _ in range(ATTEMPTS_MAX - 1):
         if isinstance(found, TurnText):
             break
         reply = yield f"{prompt}\n\nYour last answer was not usable: {found.reason}."
-        found = _refuse_claim(parse_reply(reply, record), turn)
+        found = _refuse_claim(parse_reply(reply, record, redact), turn)
     return found
 
 
@@ -250,64 +261,6 @@ def _refuse_claim(found: TurnText | ReplyRefused, turn: Draft | Summary) -> Turn
             "nothing proves that it is fixed: the title should say what was changed"
         )
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class WriterBudget:
-    """The replies of one day, and the turns that were tried. Stored in the vault, so that it outlives a restart."""
-
-    day: int = 0
-    """Days since 1970, UTC."""
-    calls: int = 0
-    """Replies on that day."""
-    tried: Mapping[int, int] = field(default_factory=dict)
-    """Summary id → the revision that the model was asked about."""
-
-    def on_day_of(self, now: int) -> "WriterBudget":
-        """Return the budget on the day of `now`: a new day has cost nothing yet."""
-        day = now // DAY_MS
-        return self if day == self.day else replace(self, day=day, calls=0)
-
-
-def read_budget(tx: Connection, now: int) -> WriterBudget:
-    """Read the budget as of `now`; an unreadable one is a new one."""
-    try:
-        stored: Any = json.loads(ledger.read_note(tx, _META_KEY) or "{}")
-        tried = {int(key): int(value) for key, value in stored.get("tried", {}).items()}
-        budget = WriterBudget(int(stored.get("day", 0)), int(stored.get("calls", 0)), tried)
-    except (ValueError, TypeError, AttributeError):
-        budget = WriterBudget()
-    return budget.on_day_of(now)
-
-
-def _store_budget(tx: Connection, budget: WriterBudget) -> WriterBudget:
-    value = {"day": budget.day, "calls": budget.calls, "tried": budget.tried}
-    ledger.write_note(tx, _META_KEY, json.dumps(value, separators=(",", ":")))
-    return budget
-
-
-def spend_reply(tx: Connection, limit: int, now: int) -> WriterBudget | None:
-    """Count one reply before it is requested; None if the day's replies are spent."""
-    budget = read_budget(tx, now)
-    if budget.calls >= limit:
-        return None
-    return _store_budget(tx, replace(budget, calls=budget.calls + 1))
-
-
-def refund_reply(tx: Connection, now: int) -> WriterBudget:
-    """Take back one reply that never came."""
-    budget = read_budget(tx, now)
-    return _store_budget(tx, replace(budget, calls=max(budget.calls - 1, 0)))
-
-
-def mark_tried(tx: Connection, turn: Summary, now: int) -> WriterBudget:
-    """Do not ask about this revision of the turn again; forget turns that are out of reach."""
-    budget = read_budget(tx, now)
-    open_turns = {id_ for id_, _ in summaries.rewritable_turns(tx, now - DAY_MS, now, TURNS_MAX)}
-    tried = {id_: revision for id_, revision in budget.tried.items() if id_ in open_turns}
-    if turn.id in open_turns:
-        tried[turn.id] = turn.revisions
-    return _store_budget(tx, replace(budget, tried=tried))
 
 
 def find_next_turn(
@@ -355,7 +308,7 @@ class TurnWriter:
 
     name = "rewriter"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the composition root passes each dependency by name
         self,
         db: Database,
         model: ChatModel,
@@ -363,9 +316,14 @@ class TurnWriter:
         clock: Callable[[], int],
         on_written: Callable[[], None],
         *,
+        redact: Callable[[str], str],
         pauses_s: tuple[float, ...] = RETRY_PAUSES_S,
     ) -> None:
-        """`clock` returns UTC milliseconds; `on_written` is called after a summary has changed."""
+        """`clock` returns UTC milliseconds; `on_written` is called after a summary has changed.
+
+        A reply that `redact` would change is refused.
+        """
+        self._redact = redact
         self._db = db
         self._model = model
         self._config = config
@@ -380,10 +338,12 @@ class TurnWriter:
         self._failures: Counter[int] = Counter()
         self._failures_in_a_row = 0
         self._why = ""
+        self._obstacle = ""
 
     async def run(self) -> None:
         """Improve turns until cancelled; sleep when there is none, or after a failure."""
         while True:
+            self._obstacle = await self._model.find_obstacle()
             outcome = await self.write_next()
             if outcome == "failed":
                 await anyio.sleep(self._pauses_s[: self._failures_in_a_row][-1])
@@ -396,16 +356,20 @@ class TurnWriter:
 
     def status(self) -> dict[str, object]:
         """Return what `memd status` shows of this worker; `why` is the reason of the last failure."""
-        spent = self._budget.on_day_of(self._clock()).calls
+        budget = self._budget.on_day_of(self._clock())
         return {
             "written": self._outcomes["written"],
             "refused": self._outcomes["refused"],
             "failed": self._outcomes["failed"],
-            "left_today": max(self._config.writer_daily - spent, 0),
+            "left_today": max(self._config.writer_daily - budget.spent, 0),
             "waiting": self._waiting,
-            "spent_today": spent,
+            "spent_today": budget.spent,
+            "failures_in_a_row": self._failures_in_a_row,
+            "today": asdict(budget.today),
+            "ever": asdict(budget.ever),
             "model": self._model.name,
-            "why": self._why,
+            "obstacle": self._obstacle,
+            "why": self._obstacle or self._why,
         }
 
     async def write_next(self) -> str | None:
@@ -437,23 +401,38 @@ class TurnWriter:
 
     async def _ask_model(self, turn: Summary) -> TurnText | ReplyRefused | None:
         """Drive the conversation about a turn; None if the day's replies are spent before its end."""
-        with contextlib.closing(converse(turn)) as conversation:
+        with contextlib.closing(converse(turn, self._redact)) as conversation:
             prompt = next(conversation)
-            spend = partial(spend_reply, limit=self._config.writer_daily)
+            spend = partial(spend_call, limit=self._config.writer_daily)
             while budget := await self._db.write(partial(spend, now=self._clock())):
                 self._budget = budget
-                try:
-                    reply = await self._model.complete(_SYSTEM, prompt, REPLY_SCHEMA)
-                except EngineFailed:
-                    refund = partial(refund_reply, now=self._clock())
-                    self._budget = await self._db.write(refund)
-                    raise
+                reply = await self._call_model(prompt)
                 try:
                     prompt = conversation.send(reply)
                 except StopIteration as end:
                     found: TurnText | ReplyRefused = end.value
                     return found
         return None
+
+    async def _call_model(self, prompt: str) -> str:
+        """Return the model's reply, and add up what it has cost. Raises EngineFailed."""
+        started = anyio.current_time()
+        cost = WriterCost(calls=1, characters_in=len(_SYSTEM) + len(prompt))
+        is_free = False
+        try:
+            reply = await self._model.complete(_SYSTEM, prompt, REPLY_SCHEMA)
+            cost = replace(cost, characters_out=len(reply))
+        except EngineFailed as error:
+            is_absent = isinstance(error, EngineAbsent)
+            is_free = is_absent or not self._model.charges_failures
+            cost = WriterCost() if is_absent else replace(cost, failed=1)
+            raise
+        finally:
+            cost = replace(cost, ms=round((anyio.current_time() - started) * 1000))
+            with anyio.CancelScope(shield=True):
+                add = partial(add_cost, cost=cost, now=self._clock(), is_refunded=is_free)
+                self._budget = await self._db.write(add)
+        return reply
 
     def _record_outcome(self, outcome: str, turn: Summary, why: str) -> str:
         self._outcomes[outcome] += 1

@@ -79,6 +79,15 @@ class ChatModel(Protocol):
         """The name that `mem_why` shows: `ollama/qwen2.5:3b`."""
         ...
 
+    @property
+    def charges_failures(self) -> bool:
+        """Whether a call that brings no reply may have cost money."""
+        ...
+
+    async def find_obstacle(self) -> str:
+        """Return why it cannot be called, and what to do about it, as far as that can be told for nothing."""
+        ...
+
     async def complete(self, system: str, text: str, schema: Mapping[str, Any]) -> str:
         """Return the model's raw reply within the deadline. Raises EngineFailed.
 

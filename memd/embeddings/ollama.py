@@ -143,6 +143,8 @@ class OllamaChat:
     stops. Replies are rare; nothing is kept open for them.
     """
 
+    charges_failures = False
+
     def __init__(self, config: EnginesConfig, model: str, deadline_s: float) -> None:
         """Raise ConfigError if the server may not be used. Does not connect."""
         self._config = config.model_copy(update={"model": model})
@@ -154,6 +156,10 @@ class OllamaChat:
     def name(self) -> str:
         """`ollama/qwen2.5:3b`."""
         return f"ollama/{self._model}"
+
+    async def find_obstacle(self) -> str:
+        """Return nothing: only a call tells whether the server and the model are there."""
+        return ""
 
     async def complete(self, system: str, text: str, schema: Mapping[str, Any]) -> str:
         """Return the model's reply, cut to a bounded length, within the deadline. Raises EngineFailed."""

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from memd import __version__, log
-from memd.capture.prepare import CaptureRequest
+from memd.capture.prepare import WRITERS_OWN, CaptureRequest
 from memd.capture.write import Receipt
 from memd.consolidate.judgments import JudgmentResult
 from memd.errors import BadRequest, MemdError
@@ -148,7 +148,7 @@ class Control:
         A duplicate was answered before, and an event from the spool is too late for an answer.
         """
         is_new = request.source == "live" and receipt.outcome in ("stored", "filtered")
-        if not request.inject or not is_new:
+        if not request.inject or not is_new or receipt.reason == WRITERS_OWN:
             return {}
         directory = request.directory or caller.directory
         moment = injection_types.read_moment(request.client, request.payload, directory)

@@ -442,10 +442,14 @@ def rewritable_turns(tx: Connection, since: int, now: int, limit: int) -> list[t
 
 
 def rewrite_turn(tx: Connection, new: TurnRewrite, now: int) -> bool:
-    """Replace a turn's title and body; False if it has changed since the model read it."""
+    """Replace a turn's title and body; False if it has changed since the model read it.
+
+    From then on it is an agent's text at most, whoever spoke before.
+    """
     # Lookup keys stay as they are: this kind has none.
     tx.execute(
         "UPDATE summaries AS s SET title = ?, body = ?, quality = ?, rule = ?, updated_at = ?,"
+        f" authority = min(authority, {Authority.AGENT_TEXT:d}),"
         f" revisions = revisions + 1, consolidated = 0 WHERE id = ? AND revisions = ? AND {_IS_REWRITABLE}",
         (storable(new.title), storable(new.body), new.quality, storable(MODEL_RULE_PREFIX + new.model),
          now, new.summary_id, new.revisions),

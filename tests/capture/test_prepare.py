@@ -1,7 +1,7 @@
 import pytest
 
 from memd.capture.claude_code import Ignored, Refused
-from memd.capture.prepare import CaptureRequest, Preparer, is_small
+from memd.capture.prepare import WRITERS_OWN, CaptureRequest, Preparer, is_small
 from memd.capture.project import ProjectResolver
 from memd.config import CaptureConfig
 from memd.models import NewEvent
@@ -33,6 +33,34 @@ def test_a_prompt_becomes_an_event_with_its_project(clock):
 def test_what_is_not_to_be_stored_says_why(clock, request_, verdict):
     (made,) = preparer(clock).prepare_all([request_])
     assert made.verdict == verdict
+
+
+@pytest.mark.parametrize("source", ["live", "spool", "import"])
+@pytest.mark.parametrize(
+    ("directory", "cwd"),
+    [
+        (None, "/state/memd/writer/default"),
+        ("/state/memd/writer/work", "/tmp"),
+        ("/home/dev/ledger", "/state/memd/writer/default/below"),
+        ("/real/memd/writer/default", None),
+    ],
+)
+def test_a_session_of_the_writer_is_not_stored(clock, source, directory, cwd):
+    dirs = ("/state/memd/writer", "/real/memd/writer")
+    ours = Preparer(CaptureConfig(), clock, ProjectResolver(clock), writer_dirs=dirs)
+    payload = {**PROMPT, "prompt": "hello", "cwd": cwd}
+    request = CaptureRequest("claude-code", payload, directory=directory, source=source)
+    (made,) = ours.prepare_all([request])
+    assert made.verdict == Ignored(WRITERS_OWN)
+
+
+def test_a_project_with_the_name_of_the_writer_is_stored(clock):
+    dirs = ("/state/memd/writer",)
+    ours = Preparer(CaptureConfig(), clock, ProjectResolver(clock), writer_dirs=dirs)
+    for place in ("/state/memd/writers", "/home/dev/memd/writer"):
+        payload = {**PROMPT, "prompt": "hello", "cwd": place}
+        (made,) = ours.prepare_all([CaptureRequest("claude-code", payload)])
+        assert isinstance(made.verdict, NewEvent)
 
 
 def test_only_a_line_of_the_spool_may_fail_without_a_word(clock):

@@ -92,10 +92,13 @@ def status(**more):
     embedder = {"configured": "auto", "learned": None}
     return {
         "versions": {"memd": doctor.__version__}, "pid": 1, "health": "healthy", "reasons": [],
-        "embedder": embedder,
+        "embedder": embedder, "rooms": [],
     } | more  # fmt: skip
 
 
+WRITER = {
+    "name": "rewriter", "model": "command/claude", "obstacle": "", "why": "", "failures_in_a_row": 0,
+}  # fmt: skip
 LEARNED = {"model": "m", "state": "absent", "why_not": "start it", "coverage": 0.5}
 
 
@@ -118,6 +121,20 @@ LEARNED = {"model": "m", "state": "absent", "why_not": "start it", "coverage": 0
             "ok",
             "50% of the passages",
         ),
+        (status(rooms=[WRITER]), "writer", "ok", "command/claude improves"),
+        (
+            status(rooms=[WRITER | {"obstacle": "claude is not there"}]),
+            "writer",
+            "warning",
+            "claude is not there",
+        ),
+        (
+            status(rooms=[WRITER | {"why": "#7 failed: no", "failures_in_a_row": 2}]),
+            "writer",
+            "warning",
+            "#7 failed: no",
+        ),
+        (status(rooms=[WRITER | {"why": "#7 refused: no"}]), "writer", "ok", "command/claude"),
     ],
 )
 def test_the_daemons_status_becomes_findings(fields, name, verdict, words):

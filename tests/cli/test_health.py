@@ -54,6 +54,18 @@ def test_a_worker_says_what_it_waits_for():
     assert "running; written 3, left_today 195; #7 failed: nothing answers" in text
 
 
+def test_the_writer_says_what_it_has_cost():
+    today = {"calls": 1, "failed": 0, "ms": 4_120, "characters_in": 3_051, "characters_out": 210}
+    ever = {"calls": 9, "failed": 2, "ms": 60_000, "characters_in": 1, "characters_out": 2}
+    worker = {"name": "rewriter", "state": "running", "restarts": 0, "last_error": None,
+            "written": 3, "today": today, "ever": ever, "why": ""}  # fmt: skip
+    text = format_text(HEALTHY | {"rooms": [worker]})
+    assert (
+        "running; written 3; today: 1 call, 4.1 s, 3,051 characters in, 210 out;"
+        " ever: 9 calls, 2 failed, 60.0 s, 1 characters in, 2 out"
+    ) in text
+
+
 def test_a_model_has_a_line():
     learned = {
         "provider": "ollama", "model": "nomic-embed-text", "space": "o/1", "state": "ready",

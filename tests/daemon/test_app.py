@@ -1,6 +1,9 @@
 """The whole daemon in this process: every worker is made, started and stopped in order."""
 
+import json
+import os
 import signal
+import sys
 
 import anyio
 import anyio.to_thread
@@ -12,6 +15,7 @@ from memd.daemon import app, process
 from memd.daemon.process import wait_until
 from memd.errors import AlreadyRunning, ConfigError
 from memd.paths import Paths
+from tests.fakes import writer
 from tests.fakes.ollama import Ollama
 
 from .conftest import close_log, wait_until_listening
@@ -241,6 +245,20 @@ async def test_a_chat_model_rewrites_the_summary_of_a_turn(paths):
     workers = {worker["name"]: worker for worker in found["status"]["rooms"]}
     assert (workers["rewriter"]["written"], workers["rewriter"]["left_today"]) == (1, 199)
     assert workers["rewriter"]["model"] == "ollama/qwen2.5:3b"
+
+
+async def test_a_program_rewrites_the_summary_of_a_turn(paths, tmp_path):
+    found, notes = {}, tmp_path / "notes.jsonl"
+    command = (sys.executable, writer.__file__, str(notes), "good", WRITTEN)
+    config = Config(
+        engines=NO_MODEL, distill=DistillConfig(writer="command", writer_command=command)
+    )
+    await serve_one_turn(paths, config, found, lambda hits: "Tabs in the ledger" in titles(hits))
+    workers = {worker["name"]: worker for worker in found["status"]["rooms"]}
+    assert workers["rewriter"]["today"]["calls"] == 1
+    (given,) = map(json.loads, notes.read_text(encoding="utf-8").splitlines())
+    assert given["cwd"] == os.path.realpath(paths.writer_dir)
+    assert given["environ"]["MEMD_DISABLE"] == "1"
 
 
 async def test_a_profile_that_reranks_with_a_model_asks_the_configured_one(paths):

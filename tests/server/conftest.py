@@ -161,7 +161,9 @@ class LocalServer:
         self.worker = FakeWorkers()
         self.injector = FakeInjector()
         self.shutdowns = []
-        ingestor = Ingestor(db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
+        ingestor = Ingestor(
+            db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None, writer_dirs=("/w",)
+        )
         self.app = App(
             db=db, ingestor=ingestor, recaller=self.recaller, curator=self.curator, indexer=self.worker,
             distiller=self.worker, consolidator=self.worker, status=self._status,

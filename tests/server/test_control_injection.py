@@ -71,6 +71,16 @@ async def test_context_is_injected_into_a_session_that_is_not_captured(server, c
     assert "output" in reply
 
 
+async def test_a_session_of_the_writer_is_shown_nothing(server, connect):
+    server.injector.text = "the text"
+    async with server.open(), connect() as client:
+        own = captured(payload={**PROMPT, "cwd": "/w/default"})
+        reply = (await client.call("memd/capture", own))["result"]
+    assert (reply["outcome"], reply["reason"]) == ("filtered", "a session of memd's own writer")
+    assert "output" not in reply
+    assert server.injector.moments == []
+
+
 async def test_memd_context_previews_the_context(server, connect):
     server.injector.text = "the text"
     async with server.open(), connect() as client:
