@@ -40,8 +40,6 @@ def plain_log():
 
 MAY_BLOCK = {
     "memd/paths.py": {"__init__", "private_dir", "find_writer_dirs"},  # once, at the start
-    "memd/daemon/process.py": {"unmark_stopped", "mark_stopped"},  # once, at the start and the end
-    "memd/daemon/backup.py": {"remove_leftovers"},  # once, at the start
     "memd/server/listener.py": {"remove"},  # at the end
     "memd/daemon/process.py": {
         "unmark_stopped",

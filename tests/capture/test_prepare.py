@@ -40,7 +40,7 @@ def test_what_is_not_to_be_stored_says_why(clock, request_, verdict):
     ("directory", "cwd"),
     [
         (None, "/state/memd/writer/default"),
-        ("/state/memd/writer/work", "/tmp"),
+        ("/state/memd/writer/work", "/nowhere"),
         ("/home/dev/ledger", "/state/memd/writer/default/below"),
         ("/real/memd/writer/default", None),
     ],

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.config import DistillConfig
 from memd.capture.redact import redact
+from memd.config import DistillConfig
 from memd.distill import model_writer, writer_budget
 from memd.distill.model_writer import ReplyRefused, TurnText, TurnWriter, parse_reply
 from memd.distill.writer_budget import DAY_MS

@@ -1,3 +1,4 @@
+# ruff: noqa: T201, PTH  # printing is what this program is for; it starts for every reply
 """A program for `distill.writer = "command"`: reads a prompt, notes what it was given, and does what a test wants.
 
 python writer.py NOTES WHAT [REPLY]
