@@ -1,4 +1,4 @@
-# ruff: noqa: T201, PTH  # printing is what this program is for; it starts for every reply
+# ruff: noqa: T201  # printing is what this program is for
 """A program for `distill.writer = "command"`: reads a prompt, notes what it was given, and does what a test wants.
 
 python writer.py NOTES WHAT [REPLY]
@@ -10,24 +10,25 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 PARAGRAPH = "A line that fills the pipe.\n"
 
 
 def main(notes, what, reply=""):
     prompt = "" if what == "deaf" else sys.stdin.read()
-    note(notes, prompt=prompt, pid=os.getpid(), cwd=os.getcwd(), files=os.listdir(),
+    note(notes, prompt=prompt, pid=os.getpid(), cwd=str(Path.cwd()), files=[one.name for one in Path().iterdir()],
          environ=dict(os.environ), argv=sys.argv)  # fmt: skip
     return globals()[f"be_{what}"](notes, reply) or 0
 
 
 def note(path, **fields):
-    with open(path, "a", encoding="utf-8") as file:
+    with Path(path).open("a", encoding="utf-8") as file:
         file.write(json.dumps(fields) + "\n")
 
 
 def be_good(_, reply):
-    open("left-behind.txt", "w").close()
+    Path("left-behind.txt").touch()
     print(reply)
 
 
