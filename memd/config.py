@@ -32,6 +32,9 @@ class CaptureConfig(_Settings):
     """Whether to capture events. `memd import` works anyway; `memd switch` sets it for one project or session."""
     field_bytes: Positive = 32_768
     """Bytes; a longer text field is reduced to its head and tail, with a note of what was cut."""
+    read_transcript: bool = True
+    """Whether to read, in the transcripts of live sessions, what hooks do not deliver: what the agent says in the
+    middle of its turn, what you say when you refuse a tool call, and titles."""
     keep_reads: bool = False
     """Whether to store what Read, Glob and Grep returned; else only its path, size and imports."""
     ignore_paths: tuple[str, ...] = (

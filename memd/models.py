@@ -143,7 +143,7 @@ class NewEvent:
     """The client's own name of the event."""
     at: int
     source: str
-    """`live`, `spool` or `import`."""
+    """`live`, `spool`, `import`, or `transcript`: what the daemon read in the file of a live session."""
     payload: Mapping[str, Any]
     turn: str | None = None
     """The client's id of the prompt that this belongs to."""

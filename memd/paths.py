@@ -159,6 +159,11 @@ class Paths:
         return place, os.path.realpath(place)
 
     @property
+    def transcripts(self) -> str:
+        """How far the transcripts of live sessions have been read."""
+        return os.path.join(self.state_dir, self._vault_file_name("transcripts", ".json"))
+
+    @property
     def installed(self) -> str:
         """The note of which interpreter runs memd; the same for every vault."""
         return os.path.join(self.state_dir, "installed")

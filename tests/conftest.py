@@ -52,6 +52,8 @@ MAY_BLOCK = {
     # In the writer's thread; tests write in their own.
     "memd/store/database.py": {"_identify_file"},
     "memd/daemon/doctor.py": {"refuse_emptied_vault", "open_vault"},  # the same
+    "memd/daemon/follower.py": {"_read_states"},  # once, at the start
+    "memd/daemon/app.py": {"_make_follower"},  # the same
     "memd/log.py": {"configure"},
     "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log
     "memd/client.py": {

@@ -16,8 +16,9 @@ from memd.text import digest, normalised
 
 _END_CHARACTERS = 1_500
 """Characters at each end of a shortened text that are compared; every limit keeps as many."""
-_COPIES_MS = 60_000
+COPIES_MS = 60_000
 """Milliseconds within which events without words of their own are copies: hooks run at the same time."""
+_TRANSCRIPT_SOURCES = frozenset({"import", "transcript"})
 _SIMILAR_SHARE = 0.9
 """Share of the shorter text's words from which a transcript's text is a hook's, formatted differently."""
 _CUT_MARK = re.compile(r"… \[[^\]]{1,60}\] …")
@@ -46,8 +47,8 @@ _Leaf = tuple[tuple[str, ...], Any]
 def is_copy(new: NewEvent, stored: Event) -> bool:
     """Whether `new` repeats `stored`, which has the same name and id. In doubt it does."""
     if new.name in _TIMED:
-        return abs(new.at - stored.at) < _COPIES_MS
-    is_reformatted = (new.source == "import") != (stored.source == "import")
+        return abs(new.at - stored.at) < COPIES_MS
+    is_reformatted = _is_of_transcript(new) != _is_of_transcript(stored)
     fields = [
         name
         for name in _WORDS_OF.get(new.name, ())
@@ -63,10 +64,41 @@ def is_copy(new: NewEvent, stored: Event) -> bool:
     return True
 
 
+def is_twin(new: NewEvent, stored: Event) -> bool:
+    """Whether one of two events is of a hook and the other of a transcript, with the same words but other ids.
+
+    An older client names no prompt to its hooks, and a transcript none of a prompt typed while the agent worked.
+    """
+    if new.name != stored.name or _is_of_transcript(new) == _is_of_transcript(stored):
+        return False
+    if new.turn and stored.turn:
+        return False
+    texts = [(new.payload.get(name), stored.payload.get(name)) for name in _WORDS_OF[new.name]]
+    return all(
+        isinstance(one, str) and isinstance(other, str) and _has_same_words(one, other)
+        for one, other in texts
+    )
+
+
+def _is_of_transcript(event: NewEvent | Event) -> bool:
+    return event.source in _TRANSCRIPT_SOURCES
+
+
+def _has_same_words(one: str, other: str) -> bool:
+    """Whether two texts have nearly the same words, or are shortened and begin and end alike."""
+    first, second = normalised(redact(one)).split(), normalised(redact(other)).split()
+    if first == second:
+        return True
+    if _CUT_MARK.search(one) or _CUT_MARK.search(other):
+        return _is_equal(one, other)
+    common = (Counter(first) & Counter(second)).total()
+    return common >= _SIMILAR_SHARE * max(len(first), len(second))
+
+
 def fingerprint(event: NewEvent) -> str:
     """Digest what an event says, for the key of a second event of one id; equal for copies of one source."""
     if event.name in _TIMED:
-        return digest("time", str(event.at // _COPIES_MS))
+        return digest("time", str(event.at // COPIES_MS))
     said: list[str] = []
     for name in _WORDS_OF.get(event.name, ()):
         for path, value in _list_leaves(event.payload.get(name)):

@@ -25,6 +25,7 @@ from memd.capture.project import ProjectResolver
 from memd.capture.write import LookupCache, PreparedItem, Receipt, preview_items, store_items
 from memd.config import CaptureConfig
 from memd.errors import Broken, MemdError, SpoolBroken, VaultError
+from memd.models import EventKind, NewEvent
 from memd.store import erasure, ledger
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureMarks
@@ -42,6 +43,11 @@ _BATCH_BYTES = 4 * 1024 * 1024
 """Bytes of spool lines that are read into memory at once."""
 _PREPARE_THREADS = 2
 """Threads that prepare large requests."""
+_HOOK_SOURCES = frozenset({"live", "spool"})
+_BOUNDARY_KINDS = frozenset({
+    EventKind.SESSION_START, EventKind.PROMPT, EventKind.STOP, EventKind.COMPACT_START,
+    EventKind.COMPACT_END, EventKind.SESSION_END,
+})  # fmt: skip
 _LOG_NAME = "intake"
 """The ingestor's name in the log and in `memd status --json`, where it is a contract."""
 
@@ -63,8 +69,13 @@ class Ingestor:
         spool_fallbacks: Sequence[str] = (),
         projects: ProjectResolver | None = None,
         writer_dirs: tuple[str, ...] = (),
+        on_boundary: Callable[[NewEvent, Receipt], None] | None = None,
     ) -> None:
-        """A session in one of the `writer_dirs` is that of memd's own writer."""
+        """A session in one of the `writer_dirs` is that of memd's own writer.
+
+        `on_boundary` is called, before `on_stored`, with each event of a hook that begins or ends a turn.
+        """
+        self._on_boundary = on_boundary
         self._db = db
         self._clock = clock
         self._spools = (spool_dir, *spool_fallbacks)
@@ -186,6 +197,15 @@ class Ingestor:
         refused = Counter(one.reason or "" for one in receipts if one.outcome == "refused")
         for reason, count in refused.items():
             log.get(self.name).warning("event_refused", reason=reason, count=count)
+        if self._on_boundary is not None:
+            for item, receipt in zip(items, receipts, strict=True):
+                event = item.verdict
+                if (
+                    isinstance(event, NewEvent)
+                    and event.kind in _BOUNDARY_KINDS
+                    and (item.source in _HOOK_SOURCES)
+                ):
+                    self._on_boundary(event, receipt)
         if any(receipt.outcome == "stored" for receipt in receipts):
             self._on_stored()
         if any(receipt.has_erased for receipt in receipts):

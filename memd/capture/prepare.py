@@ -18,7 +18,7 @@ UNEXPECTED = (ArithmeticError, AttributeError, LookupError, RecursionError, Type
 """What only a bug in memd raises while a payload is prepared."""
 WRITERS_OWN = "a session of memd's own writer"
 """Why nothing is stored of the program that `distill.writer_command` names, nor shown to it."""
-_SOURCES = frozenset({"live", "spool", "import"})
+_SOURCES = frozenset({"live", "spool", "import", "transcript"})
 _AT_MAX = 253_402_300_800_000
 """UTC milliseconds of the year 10000; later times cannot be displayed."""
 _SMALL_CHARACTERS = 16 * 1024

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from memd.capture.claude_code import Ignored, Refused
-from memd.capture.copies import fingerprint, is_copy
+from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
 from memd.models import ELSEWHERE, SCRATCH_PROJECT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
@@ -28,6 +28,8 @@ _SESSION_KINDS = frozenset({EventKind.SESSION_START, EventKind.SESSION_END, Even
 """Events of no turn that could make them private, whatever id they carry."""
 _PLACING_KINDS = frozenset({EventKind.SESSION_START, EventKind.PROMPT})
 """Events that place a session where its agent is, if the client names no directory of the session."""
+_TWIN_KINDS = frozenset({EventKind.PROMPT, EventKind.STOP, EventKind.COMPACT_END})
+"""Events that have no id in the hooks of older clients."""
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -254,6 +256,16 @@ def _store_item(
     return Receipt("stored", seq, has_erased=has_erased)
 
 
+def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
+    """Return the id of the same event from the other side, hook or transcript, if only its words tell."""
+    if event.kind not in _TWIN_KINDS or event.agent or is_private(event.payload.get("prompt")):
+        return None
+    since, until = event.at - COPIES_MS, event.at + COPIES_MS
+    around = events.spoken_around(tx, session_id, event.kind, since, until)
+    found = [stored for stored in around if is_twin(event, stored)]
+    return min(found, key=lambda one: abs(one.at - event.at)).id if found else None
+
+
 def _append_event(
     tx: Connection, event: NewEvent, session_id: int, cache: LookupCache
 ) -> tuple[int | None, bool]:
@@ -261,6 +273,9 @@ def _append_event(
 
     One with the id of another, but not its words, is an event of its own, under a key with its words.
     """
+    twin = _find_twin(tx, event, session_id)
+    if twin is not None:
+        return twin, False
     seq, is_new = events.append_event(tx, event, session_id)
     if is_new or events.is_compacted(tx, seq):
         return seq, is_new

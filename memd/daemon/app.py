@@ -9,12 +9,13 @@ import random
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 import anyio
 
 from memd import log
 from memd.capture import spool
-from memd.capture.ingest import Ingestor
+from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import redact, redact_value
 from memd.config import Config
@@ -27,6 +28,7 @@ from memd.consolidate.retention import Retention
 from memd.consolidate.scrub import make_redaction_rule
 from memd.daemon import backup, doctor, process
 from memd.daemon.doctor import VaultDoctor
+from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
 from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
@@ -42,6 +44,7 @@ from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
+from memd.models import NewEvent
 from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
 from memd.server.context_builder import ContextBuilder
@@ -136,8 +139,10 @@ class Daemon:
             db, config.capture, clock, paths.spool_dir, self._wake_distiller,
             spool_fallbacks=paths.spool_fallbacks, projects=ProjectResolver(clock, overrides),
             writer_dirs=paths.find_writer_dirs(),
+            on_boundary=self._notice_boundary,
         )  # fmt: skip
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
+        self.follower = self._make_follower()
         self.writer = self._make_turn_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
@@ -179,11 +184,24 @@ class Daemon:
         )
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
-            self.ingestor, self.distiller, self.indexer, recaller, injector, consolidator,
+            self.ingestor, self.follower, self.distiller, self.indexer, recaller, injector, consolidator,
             retention, self.listener, model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
+
+    def _make_follower(self) -> TranscriptFollower | None:
+        """Make the worker that reads the transcripts of live sessions; None if the settings forbid it."""
+        config, path = self._config.capture, self._paths.transcripts
+        if config.enabled and config.read_transcript:
+            return TranscriptFollower(self._db, self.ingestor.capture, path, self.distiller.nudge)
+        # What happens meanwhile must not be read later.
+        Path(path).unlink(missing_ok=True)
+        return None
+
+    def _notice_boundary(self, event: NewEvent, receipt: Receipt) -> None:
+        if self.follower is not None:
+            self.follower.notice(event, receipt)
 
     def _make_turn_writer(self) -> TurnWriter | None:
         """Make the worker that has a model rewrite summaries; None unless the settings name one."""
@@ -222,7 +240,9 @@ class Daemon:
         await self.distiller.settle(_LAST_EVENT_ID)
 
     def _wake_distiller(self) -> None:
-        self.distiller.nudge()
+        # What the transcript adds to the turn belongs to the same memories: not twice, if it is read at once.
+        if self.follower is None or not self.follower.is_reading:
+            self.distiller.nudge()
 
     def _wake_indexer(self) -> None:
         self.indexer.nudge()

@@ -46,6 +46,26 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
     return int(tx.execute("SELECT id FROM events WHERE key = ?", (event.key,)).get), False
 
 
+def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:
+    """Those of these idempotence keys under which an event is stored."""
+    rows = tx.execute(
+        "SELECT key FROM events WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
+    )
+    return {str(key) for (key,) in rows}
+
+
+def spoken_around(
+    tx: Connection, session_id: int, kind: EventKind, since: int, until: int
+) -> list[Event]:
+    """Events of this kind of a session's own agent from `since` to `until`; at most 50."""
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at BETWEEN ? AND ? AND kind = ?"
+        " AND agent IS NULL ORDER BY at, id LIMIT 50",
+        (session_id, since, until, kind.value),
+    )
+    return [_to_event(row) for row in rows]
+
+
 def has_prompt(tx: Connection, session_id: int) -> bool:
     """Whether a session has any prompt."""
     return has_rows(tx, _PROMPTS, (session_id,))

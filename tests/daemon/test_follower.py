@@ -1,0 +1,299 @@
+"""A live session's transcript gives what its hooks do not deliver, once, and nothing that must not be heard."""
+
+import json
+import os
+
+import anyio
+import pytest
+
+from memd.capture.ingest import Ingestor
+from memd.capture.prepare import CaptureRequest
+from memd.config import CaptureConfig
+from memd.daemon import follower as follower_module
+from memd.daemon.follower import TranscriptFollower
+from memd.store import events, ledger, projects
+from memd.store.projects import SESSION_SCOPE
+from memd.transfer.record import parse_time_ms
+
+START = 1_800_000_000_000
+SECRET = "AKIAIOSFODNN7EXAMPLE"
+
+
+class Session:
+    """A session that writes its transcript and calls its hooks."""
+
+    def __init__(self, ingestor, path):
+        self.ingestor = ingestor
+        self.path = path
+        self.at = START
+        self.lines = 0
+
+    def write(self, kind, content, prompt="p1", **fields):
+        self.at += 1_000
+        self.lines += 1
+        seconds, ms = divmod(self.at, 1_000)
+        line = {
+            "type": kind, "sessionId": "s", "cwd": "/home/dev/ledger", "uuid": f"u{self.lines}",
+            "timestamp": f"{_utc(seconds)}.{ms:03}Z", "message": {"content": content}, **fields,
+        } | ({"promptId": prompt} if kind == "user" and prompt else {})  # fmt: skip
+        assert parse_time_ms(line["timestamp"]) == self.at
+        with self.path.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def says(self, words, **fields):
+        self.write("assistant", [{"type": "text", "text": words}], **fields)
+
+    def calls(self, use, command):
+        given = {"command": command}
+        self.write("assistant", [{"type": "tool_use", "id": use, "name": "Bash", "input": given}])
+
+    def refuses(self, use, words, prompt="p1"):
+        text = (
+            f"The user doesn't want to proceed. To tell you how to proceed, the user said:\n{words}"
+        )
+        block = {"type": "tool_result", "tool_use_id": use, "content": text, "is_error": True}
+        self.write("user", [block], prompt)
+
+    async def hook(self, name, turn="p1", **fields):
+        self.at += 10
+        payload = {
+            "session_id": "s", "hook_event_name": name, "transcript_path": str(self.path),
+            "cwd": "/home/dev/ledger", **fields,
+        } | ({"prompt_id": turn} if turn else {})  # fmt: skip
+        request = CaptureRequest("claude-code", payload, self.at, "/home/dev/ledger")
+        (receipt,) = await self.ingestor.capture([request])
+        return receipt.outcome
+
+    async def turn(self, words="Fix it", prompt="p1", before="I look at the cache."):
+        """A prompt, a text in the middle, a refused call and an answer, as hooks and in the file."""
+        self.write("user", words, prompt)
+        await self.hook("UserPromptSubmit", prompt, prompt=words)
+        self.says(before)
+        self.calls(f"toolu_{prompt}", "rm -r cache")
+        self.refuses(f"toolu_{prompt}", f"no, keep it ({prompt})", prompt)
+        self.says(f"Kept ({prompt}).")
+        await self.hook("Stop", prompt, last_assistant_message=f"Kept ({prompt}).")
+
+
+def _utc(seconds):
+    import datetime as dt  # noqa: PLC0415  # for this alone
+
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+@pytest.fixture
+def make(db, clock, tmp_path, monkeypatch):
+    """Makes a follower, with an ingestor that tells it of events."""
+    monkeypatch.setattr(follower_module, "SECOND_READ_S", 0.01)
+
+    def made():
+        ingestor = Ingestor(
+            db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None,
+            on_boundary=lambda *told: one.notice(*told),  # noqa: PLW0108  # made below
+        )  # fmt: skip
+        one = TranscriptFollower(db, ingestor.capture, str(tmp_path / "state.json"), lambda: None)
+        return one, ingestor
+
+    return made
+
+
+@pytest.fixture
+def session(make, tmp_path):
+    one, ingestor = make()
+    session = Session(ingestor, tmp_path / "s.jsonl")
+    session.follower = one
+    return session
+
+
+async def settle(follower):
+    """Run the follower until nothing is due."""
+    async with anyio.create_task_group() as group:
+        group.start_soon(follower.run)
+        with anyio.fail_after(20):
+            while follower.status()["due"]:  # noqa: ASYNC110  # the condition has no event
+                await anyio.sleep(0.002)
+        group.cancel_scope.cancel()
+
+
+async def said(db):
+    """The texts and refusals that are stored."""
+    found = await db.read(lambda tx: events.events_by_ids(tx, range(1, 500)))
+    payloads = [found[number].payload for number in sorted(found)]
+    return [p.get("text") or p.get("said") for p in payloads if "text" in p or "said" in p]
+
+
+async def test_what_hooks_do_not_deliver_is_read_and_the_rest_is_no_second_row(db, session):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn()
+    await settle(session.follower)
+    assert await said(db) == ["I look at the cache.", "no, keep it (p1)"]
+    found = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 99)))).values()
+    assert sorted(event.name for event in found) == [
+        "AgentText", "SessionStart", "Stop", "ToolRefused", "UserPromptSubmit",
+    ]  # fmt: skip
+    assert {event.turn for event in found if event.name != "SessionStart"} == {"p1"}
+    totals = await db.read(ledger.balance)
+    assert totals["received"] == totals["stored"] + totals["duplicate"]
+
+
+async def test_only_what_is_new_is_read_and_half_a_line_waits_for_its_end(db, session):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn()
+    await settle(session.follower)
+    offset = session.follower._followed["s"].offset
+    assert offset == session.path.stat().st_size
+    session.says("Half of it.")
+    whole = session.path.read_bytes()
+    session.path.write_bytes(whole[:-9])
+    await session.hook("UserPromptSubmit", "p2", prompt="Go on")
+    await settle(session.follower)
+    assert session.follower._followed["s"].offset == offset
+    session.path.write_bytes(whole)
+    session.calls("toolu_x", "make")
+    await session.hook("Stop", "p2", last_assistant_message="Done.")
+    await settle(session.follower)
+    assert "Half of it." in await said(db)
+
+
+async def test_the_last_lines_are_read_although_they_are_written_behind_the_last_hook(db, session):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn()
+    await session.hook("SessionEnd", None, reason="exit")
+    session.says("One more thing.")
+    session.calls("toolu_y", "make")
+    await settle(session.follower)
+    assert "One more thing." in await said(db)
+
+
+async def test_a_restarted_daemon_goes_on_with_the_turn_that_it_left(db, session, make):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn()
+    await session.turn("Next", "p2", before="The second text.")
+    await settle(session.follower)
+    session.says("While no daemon ran.")
+    session.follower, session.ingestor = make()
+    session.calls("toolu_z", "make")
+    await session.hook("Stop", "p2", last_assistant_message="Done.")
+    await settle(session.follower)
+    assert session.follower._followed["s"].position.offset > 0
+    assert (await said(db))[2:] == [
+        "The second text.", "no, keep it (p2)", "Kept (p2).", "While no daemon ran.",
+    ]  # fmt: skip
+
+
+async def test_nothing_from_before_memd_heard_of_the_session_is_read(db, session):
+    session.write("user", "Old", "p0")
+    session.says("An old text.")
+    session.calls("toolu_0", "make")
+    await session.hook("SessionStart", None, source="resume")
+    await session.turn()
+    await settle(session.follower)
+    assert await said(db) == ["I look at the cache.", "no, keep it (p1)"]
+
+
+async def test_nothing_from_while_the_session_was_switched_off_is_read(db, session, make):
+    def switch(*, on):
+        return db.write(
+            lambda tx: projects.put_switch(tx, SESSION_SCOPE, "s", captures=on, recalls=on, now=1)
+        )
+
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn()
+    await settle(session.follower)
+    await switch(on=False)
+    await session.turn("Hush", "p2", before="A secret plan.")
+    await settle(session.follower)
+    await switch(on=True)
+    session.follower, session.ingestor = make()
+    await session.turn("Again", "p3", before="In the open.")
+    await settle(session.follower)
+    assert await said(db) == [
+        "I look at the cache.", "no, keep it (p1)", "In the open.", "no, keep it (p3)",
+    ]  # fmt: skip
+    stored = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 99)))).values()
+    assert not any("p2" in json.dumps(dict(event.payload)) for event in stored)
+
+
+async def test_private_words_and_secrets_are_not_stored(db, session):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn("<private>Hush</private>", "p1", before="A private answer.")
+    await session.turn("Use it", "p2", before=f"The key is {SECRET}. <private>And this.</private>")
+    await settle(session.follower)
+    (text, _) = await said(db)
+    assert text.startswith("The key is")
+    assert SECRET not in text
+    assert "And this" not in text
+
+
+async def test_a_client_that_names_no_prompt_has_no_prompt_or_answer_twice(db, session):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn(prompt="")
+    await session.turn("Again", prompt="")
+    await session.hook("SessionEnd", None, reason="exit")
+    await settle(session.follower)
+    found = (await db.read(lambda tx: events.events_by_ids(tx, range(1, 99)))).values()
+    names = [event.name for event in found]
+    assert (names.count("UserPromptSubmit"), names.count("Stop")) == (2, 2)
+    assert (names.count("AgentText"), names.count("ToolRefused")) == (2, 1)
+
+
+@pytest.mark.parametrize("odd", ["absent", "link", "pipe", "directory", "garbage", "relative"])
+async def test_an_absent_or_odd_file_is_no_error(db, session, tmp_path, odd):
+    real = tmp_path / "elsewhere.jsonl"
+    session.path, target = real, session.path
+    session.says("From elsewhere.")
+    session.calls("toolu_e", "make")
+    if odd == "link":
+        target.symlink_to(real)
+    elif odd == "pipe":
+        os.mkfifo(target)
+    elif odd == "directory":
+        target.mkdir()
+    elif odd == "garbage":
+        target.write_bytes(b"\xff{[\n" * 50 + b"null\n7\n")
+    session.path = "elsewhere.jsonl" if odd == "relative" else target
+    await session.hook("SessionStart", None, source="startup")
+    assert await session.hook("Stop", last_assistant_message="Done.") == "stored"
+    await settle(session.follower)
+    assert await said(db) == []
+    assert session.follower.status()["last_error"] is None
+
+
+async def test_a_long_file_is_read_in_parts_and_a_line_beyond_all_bounds_is_left_out(
+    db, session, monkeypatch
+):
+    monkeypatch.setattr(follower_module, "READ_BYTES_MAX", 2_000)
+    monkeypatch.setattr(follower_module, "LINE_BYTES_MAX", 4_000)
+    await session.hook("SessionStart", None, source="startup")
+    session.write("user", "Go", "p1")
+    for number in range(20):
+        session.says(f"Step {number} " + "x" * 300)
+    session.says("y" * 9_000)
+    session.says("z" * 3_000)
+    session.says("Last.")
+    session.calls("toolu_l", "make")
+    await session.hook("Stop", last_assistant_message="Done.")
+    await settle(session.follower)
+    texts = await said(db)
+    assert [text.split()[0] for text in texts[:20]] == ["Step"] * 20
+    assert [text[:5] for text in texts[20:]] == ["zzzzz", "Last."]
+
+
+async def test_a_file_that_was_replaced_is_read_from_its_beginning(db, session):
+    await session.hook("SessionStart", None, source="startup")
+    await session.turn()
+    await settle(session.follower)
+    session.path.unlink()
+    session.write("user", "Anew", "p2")
+    session.says("A new text.")
+    session.calls("toolu_n", "make")
+    await session.hook("Stop", "p2", last_assistant_message="Done.")
+    await settle(session.follower)
+    assert (await said(db))[-1] == "A new text."
+
+
+async def test_a_broken_state_file_is_no_state(make, tmp_path):
+    for content in ("", "[]", '{"s": [1]}', '{"s": "x"}', "{"):
+        (tmp_path / "state.json").write_text(content)
+        one, _ = make()
+        assert one._states == {}
