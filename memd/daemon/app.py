@@ -138,8 +138,7 @@ class Daemon:
         self.ingestor = Ingestor(
             db, config.capture, clock, paths.spool_dir, self._wake_distiller,
             spool_fallbacks=paths.spool_fallbacks, projects=ProjectResolver(clock, overrides),
-            writer_dirs=paths.find_writer_dirs(),
-            on_boundary=self._notice_boundary,
+            writer_dirs=paths.find_writer_dirs(), on_boundary=self._notice_boundary,
         )  # fmt: skip
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
         self.follower = self._make_follower()
