@@ -46,10 +46,10 @@ def look(report: Report, memd: Memd, home: Path, *, fix: int) -> None:
 
 
 def _events(report: Report, memd: Memd) -> None:
-    rows = _rows(memd, "SELECT name, tool FROM events")
-    calls = Counter((name, tool) for name, tool in rows if tool and not tool.startswith("mcp__"))
+    events = rows(memd, "SELECT name, tool FROM events")
+    calls = Counter((name, tool) for name, tool in events if tool and not tool.startswith("mcp__"))
     report.check("each tool use is there once", calls == CALLS, dict(calls))
-    names = Counter(name for name, tool in rows if not tool)
+    names = Counter(name for name, tool in events if not tool)
     found = {name: names[name] for name in ONCE}
     report.check("each prompt, stop and compaction is there once", found == ONCE, found)
     report.note(f"events: {', '.join(f'{name} {count}' for name, count in sorted(names.items()))}")
@@ -69,16 +69,16 @@ def _memories(report: Report, memd: Memd, fix: int) -> None:
     bodies = [hit["title"] + " " + hit["body"] for hit in answer["hits"]]
     is_kept = any("survive a restart" in body for body in bodies)
     report.check("the decision is remembered with its reason", is_kept, bodies)
-    kinds = Counter(kind for (kind,) in _rows(memd, "SELECT kind FROM summaries"))
+    kinds = Counter(kind for (kind,) in rows(memd, "SELECT kind FROM summaries"))
     report.note(f"summaries: {', '.join(f'{kind} {n}' for kind, n in sorted(kinds.items()))}")
 
 
 def _import(report: Report, memd: Memd, home: Path) -> None:
     """The transcripts of the same sessions must converge on the same rows."""
     wanted = "SELECT name, tool FROM events WHERE tool IS NOT NULL OR name IN ('UserPromptSubmit')"
-    before = Counter(_rows(memd, wanted))
+    before = Counter(rows(memd, wanted))
     done = memd.run("import", "claude-code", str(home / ".claude" / "projects"))
-    added = Counter(_rows(memd, wanted)) - before
+    added = Counter(rows(memd, wanted)) - before
     is_same = not done.returncode and not added
     report.check("importing the transcripts adds no tool use and no prompt", is_same, added or done)
 
@@ -104,7 +104,7 @@ def files(report: Report, memd: Memd, home: Path) -> None:
         for found in HOOK_ERROR.finditer(path.read_text(encoding="utf-8"))
     ]
     report.check("the transcripts tell no hook error", not found, found)
-    whole = _rows(memd, "PRAGMA integrity_check")
+    whole = rows(memd, "PRAGMA integrity_check")
     report.check("the vault is whole", whole == [("ok",)], whole)
 
 
@@ -124,6 +124,7 @@ def _is_bad(line: str) -> bool:
         return "Traceback" in line or "rror" in line
 
 
-def _rows(memd: Memd, sql: str) -> list[tuple[str, ...]]:
+def rows(memd: Memd, sql: str) -> list[tuple[str, ...]]:
+    """What a query finds in the vault."""
     with contextlib.closing(sqlite3.connect(f"file:{memd.paths.database}?mode=ro", uri=True)) as db:
         return db.execute(sql).fetchall()

@@ -31,7 +31,7 @@ _LOGGED = re.compile(
 """What its debug log says of a hook that it waited for. Of those around a compaction and of SessionEnd,
 which comes after its last word, it says so nowhere else."""
 _HOOK_FIELDS = ("hook_event", "hook_name", "stdout", "stderr", "outcome")
-_SWITCHES_OFF = (
+SWITCHES_OFF = (
     "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER",
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
 )  # fmt: skip
@@ -142,7 +142,7 @@ class ClaudeCode:
             "XDG_RUNTIME_DIR": str(home / "run"),
             "LANG": "C.UTF-8", "TERM": "dumb", "SHELL": "/bin/sh", "NO_PROXY": "127.0.0.1,localhost",
             "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url,
-            **dict.fromkeys(_SWITCHES_OFF, "1"),
+            **dict.fromkeys(SWITCHES_OFF, "1"),
         }  # fmt: skip
         known = {
             "hasCompletedOnboarding": True,

@@ -17,6 +17,7 @@ from e2e import checks, claude_code
 from e2e.conversation import MEMORY_TOOLS, Story, ids
 from e2e.scripted_api import Say, Use
 from e2e.workspace import Over, waited_for
+from e2e.writing import writing
 
 ROOT = Path(__file__).resolve().parents[2]
 FILES = {
@@ -245,6 +246,8 @@ def play(story: Story, *, as_plugin: bool) -> None:
         checks.injections(report, story.memd, session, shown)
     report.act("third session: the daemon goes away, and the tools stay")
     restarts(story)
+    report.act("another Claude Code writes the text of a turn")
+    writing(story)
     report.act("the end")
     uninstalling(story)
     done = story.memd.run("stop")

@@ -105,9 +105,9 @@ def run(
         return subprocess.CompletedProcess(words, TOO_LATE, "", late)
 
 
-def waited_for(condition: Callable[[], bool]) -> bool:
+def waited_for(condition: Callable[[], bool], wait_s: float = WAIT_S) -> bool:
     """Whether it became true in good time."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + wait_s
     while not condition():
         if time.monotonic() > deadline:
             return False
