@@ -232,7 +232,7 @@ def _ask_user(
     """Record what an agent may not decide as a contradiction. BadRequest for a duplicate."""
     if judgment.relation is Stance.DUPLICATE:
         raise BadRequest(
-            f"#{other.id} is {other.standing.description}: it is not hidden behind a copy;"
+            f"#{other.id} is the word of {other.standing.description}: it is not hidden behind a copy;"
             f" let it hide #{one.id} instead (id {other.id}, other {one.id})"
         )
     supersede.relate(

@@ -25,7 +25,7 @@ from memd.belief.decide import CandidatePair, decide
 from memd.config import Config
 from memd.consolidate.near_duplicates import hash_text
 from memd.embeddings.hashing import HashingEmbedder
-from memd.models import Kind, Summary, Tier
+from memd.models import EdgeType, Kind, Summary, Tier
 
 LIMITS = {
     "cost, 10000 live": {"cpu_s": "<= 0.5"},
@@ -155,7 +155,7 @@ def _measure_pairs(model: str, pairs: list[dict[str, str]]) -> dict[str, Any]:
     rows = _embed(model, [text for pair in pairs for text in (pair["a"], pair["b"])])
     cosines = (rows[::2] * rows[1::2]).sum(axis=1).tolist()
     decided = [
-        (pair, _decide(pair, cosine, threshold) == "supersedes", cosine >= threshold)
+        (pair, _hides_as_duplicate(pair, cosine, threshold), cosine >= threshold)
         for pair, cosine in zip(pairs, cosines, strict=True)
     ]
     duplicates = [one for one in decided if one[0]["label"] == "duplicate"]
@@ -175,14 +175,14 @@ def _embed(model: str, texts: Sequence[str]) -> NDArray[np.float32]:
     return minilm.load(model).vectors(texts)
 
 
-def _decide(pair: dict[str, str], cosine: float, threshold: float) -> str:
-    """`supersedes`, `contradicts`, `similar_to`, or `none` if it is no candidate."""
+def _hides_as_duplicate(pair: dict[str, str], cosine: float, threshold: float) -> bool:
+    """Whether the newer one hides the older one as its duplicate, not because it changes a value."""
     if cosine < threshold and hash_text("", pair["a"]) != hash_text("", pair["b"]):
-        return "none"
+        return False
     older = _fact(1, pair["a"], 1)
     newer = _fact(2, pair["b"], 2 if pair["class"] == "project" else 1)
-    pair = CandidatePair(newer, older, cosine if cosine >= threshold else None)
-    return next((decision.type.value for decision in decide([pair])), "none")
+    candidate = CandidatePair(newer, older, cosine if cosine >= threshold else None)
+    return any(one.type is EdgeType.SUPERSEDES and one.change is None for one in decide([candidate]))
 
 
 def _fact(number: int, text: str, project_id: int) -> Summary:

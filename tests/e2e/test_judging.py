@@ -77,13 +77,14 @@ async def test_a_memory_that_nothing_decides_about_is_judged_and_judged_again(da
 
         assert "#999" in await ask.refused("mem_judge", id=999, other=old["id"], undo=True)
         assert "relation" in await ask.refused("mem_judge", **pair, reason="x")
-        await ask("mem_pin", id=old["id"])
-        said = await ask.refused("mem_judge", **pair, relation="duplicate", reason="x")
-        assert "unpin it first" in said
-        await ask("mem_forget", ids=[old["id"]], dry_run=False)
-        assert f"no memory #{old['id']}" in await ask.refused(
-            "mem_judge", **pair, relation="duplicate", reason="x"
-        )
+        duplicate = {**pair, "relation": "duplicate", "reason": "x"}
+        with daemon.client() as control:
+            control.call("memd/pin", {"id": old["id"]})
+        # What the user has pinned, no agent hides.
+        assert "the word of the user by hand" in await ask.refused("mem_judge", **duplicate)
+        with daemon.client() as control:
+            control.call("memd/forget", {"ids": [old["id"]], "dry_run": False})
+        assert f"no memory #{old['id']}" in await ask.refused("mem_judge", **duplicate)
         await judge_across_projects(ask, daemon, tmp_path)
 
 
