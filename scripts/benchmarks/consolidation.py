@@ -182,7 +182,9 @@ def _hides_as_duplicate(pair: dict[str, str], cosine: float, threshold: float) -
     older = _fact(1, pair["a"], 1)
     newer = _fact(2, pair["b"], 2 if pair["class"] == "project" else 1)
     candidate = CandidatePair(newer, older, cosine if cosine >= threshold else None)
-    return any(one.type is EdgeType.SUPERSEDES and one.change is None for one in decide([candidate]))
+    return any(
+        one.type is EdgeType.SUPERSEDES and one.change is None for one in decide([candidate])
+    )
 
 
 def _fact(number: int, text: str, project_id: int) -> Summary:

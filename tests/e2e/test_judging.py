@@ -1,6 +1,9 @@
 """Memories that disagree, from the first word to the last verdict, through MCP and a real daemon."""
 
+import pytest
 from mcp import Client, StdioServerParameters
+
+from memd.errors import BadRequest
 
 OLD = "Sessions of the ledger expire after 30 minutes"
 NEW = "Sessions of the ledger viewer expire after 60 minutes"
@@ -97,7 +100,11 @@ async def judge_across_projects(ask, daemon, tmp_path):
     pair = {"id": here, "other": there, "reason": "x"}
     unseen = await ask.refused("mem_judge", relation="unrelated", project="here", **pair)
     assert "belongs to there" in unseen
-    said = await ask.refused("mem_judge", relation="supersedes", project="all", **pair)
-    assert "different projects" in said
-    done = await ask("mem_judge", relation="unrelated", project="all", **pair)
+    # An agent's word ends at its own project; the user's does not.
+    said = await ask.refused("mem_judge", relation="unrelated", project="all", **pair)
+    assert "of its own project" in said
+    with daemon.client() as control:
+        with pytest.raises(BadRequest, match="different projects"):
+            control.call("memd/judge", {**pair, "relation": "supersedes", "project": "all"})
+        done = control.call("memd/judge", {**pair, "relation": "unrelated", "project": "all"})
     assert done["outcome"] == "judged"
