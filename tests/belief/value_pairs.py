@@ -1,6 +1,11 @@
 """Pairs of statements that share nearly every word and differ in one value, by the kind of value."""
 
 DIFFERENT_VALUES = {
+    "quoted signs": (
+        ('The separator of the columns is ";"', 'The separator of the columns is ","'),
+        ("Lines of the export end with '|'", "Lines of the export end with '~'"),
+        ("The prefix of a draft is `!!`", "The prefix of a draft is `??`"),
+    ),
     "held back": (
         ("The webhook retries 4 times before it gives up", "The webhook retries 7 times before it gives up"),
         ("Feature flags default to off in the mobile app", "Feature flags default to on in the mobile app"),

@@ -26,6 +26,7 @@ def case(name, *steps):
 VITEST = "Exit code 1\n FAIL  src/invoice.test.ts > adds tax\nAssertionError: expected 3 to be 4\n Tests  1 failed | 5 passed (6)"
 PHPUNIT = "FAILURES!\nTests: 5, Assertions: 9, Failures: 1."
 FIXED = [
+    case("a wrong expectation corrected", fails("pytest tests/test_invoice.py", "FAILED tests/test_invoice.py::test_tax - assert 3 == 4\n1 failed in 0.1s"), edits("tests/test_invoice.py", "    assert tax() == 4", "    assert tax() == 3"), runs("pytest tests/test_invoice.py", "1 passed in 0.1s")),
     case("vitest by file, then all", fails("pnpm vitest run src/invoice.test.ts", VITEST), edits("src/invoice.ts"),
          runs("pnpm vitest run", " Test Files  9 passed (9)\n      Tests  60 passed (60)")),
     case("phpunit by filter, then all", fails("./vendor/bin/phpunit --filter testTax", PHPUNIT), edits("src/Invoice.php"),
@@ -45,6 +46,10 @@ FIXED = [
     case("workspace of cargo", fails("cargo clippy -p invoice", "error: unused variable: `x`\nerror: could not compile `invoice`"), edits("invoice/src/lib.rs"), runs("cargo clippy --workspace", "Finished `dev` profile")),
 ]  # fmt: skip
 UNPROVEN = [
+    case("an assertion that always holds", fails("pytest tests/test_invoice.py", "FAILED tests/test_invoice.py::test_tax - assert 3 == 4\n1 failed in 0.1s"), edits("tests/test_invoice.py", "    assert tax() == 4", "    assert True"), runs("pytest tests/test_invoice.py", "1 passed in 0.1s")),
+    case("pass for an assertion", fails("pytest tests/test_invoice.py", "FAILED tests/test_invoice.py::test_tax - assert 3 == 4\n1 failed in 0.1s"), edits("tests/test_invoice.py", "    assert tax() == 4", "    pass"), runs("pytest tests/test_invoice.py", "1 passed in 0.1s")),
+    case("expect removed", fails("npx vitest run src/invoice.test.ts", VITEST), edits("src/invoice.test.ts", "expect(tax()).toBe(4);", "tax();"), runs("npx vitest run src/invoice.test.ts", " Tests  6 passed (6)")),
+    case("assertions commented out by sed", fails("pytest tests/test_invoice.py", "FAILED tests/test_invoice.py::test_tax - assert 3 == 4\n1 failed in 0.1s"), runs("sed -i 's/assert/#assert/' tests/test_invoice.py"), runs("pytest tests/test_invoice.py", "1 passed in 0.1s")),
     case("the type checker after the tests", fails("npx vitest run src/invoice.test.ts", VITEST), edits("src/invoice.ts"), runs("npx tsc --noEmit")),
     case("a formatter after a linter", fails("npx eslint src", "src/invoice.ts:3:1: error no-undef"), edits("src/invoice.ts"), runs("npx prettier --write src")),
     case("a check of the syntax", fails("php artisan test", "Tests: 1 failed, 4 passed"), edits("app/Invoice.php"), runs("php -l app/Invoice.php", "No syntax errors detected")),

@@ -51,6 +51,10 @@ _TEST_DEFINITION = re.compile(
     r"\bdef (?P<python>test_?\w*)|\bfunc (?P<go>Test\w+)|\bclass (?P<class>Test\w+|\w+Tests?)\b|\b(?:it|test|describe|specify|scenario)(?:\.\w+)*\s*\(?\s*(?P<quote>['\"`])(?P<said>[^\n]{1,200}?)(?P=quote)"
     r"|#\[(?:tokio::)?test\](?:\s{0,40}#\[[^\]\n]*\]){0,4}\s{0,40}(?:pub )?(?:async )?fn (?P<rust>\w+)|@Test\b[^\n]{0,200}\n\s{0,40}(?:@\w+[^\n]{0,200}\n\s{0,40}){0,4}(?:public )?(?:void|fun) (?P<java>\w+)"
 )
+_ASSERTIONS = re.compile(
+    r"\b(?:assert(?:_\w+!?|[A-Z]\w*)?!?(?!\w)(?!\s*\(?\s*(?:True|true|1)\b\s*\)?\s*;?\s*$)|expect\s*\(|(?:require|assert)\.\w+\()",
+    re.MULTILINE,
+)
 _MOVED_NAME = re.compile(r"\b(?:s/[^/]*\btest|def test|func Test|xfail|skip)", re.IGNORECASE)
 _LINES_CHANGED_BY_COMMAND = frozenset({"sed", "perl", "ed", "patch"})
 _COMMENT = re.compile(r"^\s*(?:#(?!!?\[)|//|--|;|/\*|\*|<!--)")
@@ -177,6 +181,8 @@ def _find_removed_tests(edits: Sequence[FileEdit], failing: str) -> str:
             wanted = command_output.failed_tests_of(failing, edit.path)
             if any(name not in edit.new for name in wanted):
                 return "a test that failed was removed or renamed"
+    if _count_added(_ASSERTIONS, [e for e in in_tests if not e.is_whole_file]) < 0:
+        return "an assertion was removed"
     if any(
         not e.new.strip() and e.old.strip() and re.search(r"\bassert|expect\(", e.old)
         for e in in_tests
@@ -240,6 +246,7 @@ def _find_file_silencing(command: SimpleCommand, failing: str) -> str:
         if (
             _SKIP_MARKS.search(text)
             or (_MOVED_NAME.search(text) and any(map(_TEST_FILE.search, paths)))
+            or (any(map(_TEST_FILE.search, paths)) and re.search(r"\bassert|\bexpect\b", text))
             or (
                 any(map(_TEST_FILE.search, paths))
                 and re.search(r"(?:^|[/\d$])d['\"]?(?:\s|$)", text)
