@@ -63,7 +63,7 @@ _SYSTEM = (
     "You write the memory of a coding agent. You are given a record of one turn of work. Answer with one JSON"
     ' object and nothing else: {"title": "…", "facts": ["…"]}. The title is one line of at most'
     " 90 characters that says what was achieved or learnt. The facts are at most"
-    " 8 short sentences that somebody will need in a later session: causes, decisions and their"
+    " 8 short sentences, in the record's language, that somebody will need in a later session: causes, decisions and their"
     " reasons, names of files and commands. Use only what the record says; never invent a name or a number."
     " Write plain statements in the past or present tense; use capitals only for names, and spell names, paths"
     " and commands exactly as the record does. Never give advice or orders to the reader."
@@ -137,7 +137,7 @@ def parse_reply(
     """Return the title and facts of a reply if the record has every name, number and quotation in them.
 
     A secret refuses it before anything is said of its words: the reason is shown and logged. One invention refuses the whole reply, since no later check could tell which half is true; so does
-    an instruction to the reader. Whether true words were combined truly cannot be checked.
+    an instruction to the reader, and a line with more new words than words of the record. Whether true words were combined truly cannot be checked.
     """
     value = _find_object(_THINKING.sub("", reply[:_REPLY_CHARACTERS]))
     if value is None:
@@ -147,15 +147,22 @@ def parse_reply(
     except ValidationError as error:
         first = error.errors()[0]
         return ReplyRefused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
-    lines = (text.title, *text.facts)
+    if reason := _find_objection((text.title, *text.facts), record, redact):
+        return ReplyRefused(reason)
+    return text.model_copy(update={"facts": tuple(dict.fromkeys(text.facts))})
+
+
+def _find_objection(lines: tuple[str, ...], record: str, redact: Callable[[str], str]) -> str:
+    """Return why these lines cannot be believed of this record; empty if they can."""
     if any(redact(line) != line for line in lines):
-        return ReplyRefused("it has what looks like a secret")
+        return "it has what looks like a secret"
     if any(_ORDER.search(line) for line in lines):
-        return ReplyRefused("it gives instructions, where it should tell what happened")
+        return "it gives instructions, where it should tell what happened"
     proof = _Proof(record)
     if invented := next((word for line in lines for word in proof.find_invented(line)), ""):
-        return ReplyRefused(f"the record does not say “{invented}”")
-    return text.model_copy(update={"facts": tuple(dict.fromkeys(text.facts))})
+        return f"the record does not say “{invented}”"
+    strange = next((line for line in lines if proof.is_mostly_new(line)), "")
+    return f"the record does not speak of this: “{strange}”" if strange else ""
 
 
 def _find_object(text: str) -> dict[str, Any] | None:
@@ -196,6 +203,15 @@ class _Proof:
                 yield bare
             is_first = token.rstrip("\"'”»)*").endswith(_SENTENCE_END)
 
+    def is_mostly_new(self, line: str) -> bool:
+        """Whether more of its words are new than the record says; words about any work count for neither."""
+        said = [
+            self._has_stem(word)
+            for word in words(line)
+            if not is_stop_word(word) and (self._has_stem(word) or not _is_everyday(word))
+        ]
+        return said.count(False) > said.count(True)
+
     def _has_phrase(self, text: str) -> bool:
         """Whether the record has this phrase, whatever the case and the spacing."""
         wanted = " ".join(fold(text).split())
@@ -216,7 +232,7 @@ class _Proof:
         return all(
             self._has_stem(word)
             or is_stop_word(word)
-            or stem(fold(word)) in _EVERYDAY_STEMS
+            or _is_everyday(word)
             or (is_first and not word.isupper() and fold(word).endswith(_EVERYDAY_ENDINGS))
             for word in words(bare)
         )
@@ -234,6 +250,10 @@ class _Proof:
     def _has_stem(self, word: str) -> bool:
         found = terms(word)
         return not found or found[0] in self._stems
+
+
+def _is_everyday(word: str) -> bool:
+    return stem(fold(word)) in _EVERYDAY_STEMS
 
 
 def converse(
@@ -255,11 +275,11 @@ def converse(
 
 
 def _refuse_claim(found: TurnText | ReplyRefused, turn: Draft | Summary) -> TurnText | ReplyRefused:
-    """Refuse a title that says that something is fixed, of a turn that did not prove it."""
-    if isinstance(found, TurnText) and turn.kind is not Kind.FIX and claims_fix(found.title):
-        return ReplyRefused(
-            "nothing proves that it is fixed: the title should say what was changed"
-        )
+    """Refuse a line that says that something is fixed, of a turn that did not prove it."""
+    if isinstance(found, ReplyRefused) or turn.kind is Kind.FIX:
+        return found
+    if any(map(claims_fix, (found.title, *found.facts))):
+        return ReplyRefused("nothing proves that it is fixed: say what was changed instead")
     return found
 
 

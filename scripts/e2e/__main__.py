@@ -1,4 +1,4 @@
-"""memd with the real Claude Code: what no test of memd's own can show, in about a minute.
+"""memd with the real Claude Code: what no test of memd's own can show, in about two minutes.
 
     scripts/e2e-claude [--plugin] [--keep] [--claude PATH]
 
@@ -6,7 +6,8 @@ The client is the published one, the model a script on 127.0.0.1. A temporary ho
 and memd's files; of yours only the client's own installation is written, once, into ~/.cache/memd
 (npm and the network are needed for that). The story: without a daemon running, a failing test is
 mended and a decision taken; a new session asks about both; that one is compacted and goes on. Then
-the vault is looked into, and the daemon is restarted, killed and restored under a session. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
+the vault is looked into, the daemon is restarted, killed and restored under a session, and another Claude
+Code writes the text of a turn. A line per check; exit 0 if all hold, 1 if not, 2 if it cannot run here.
 """
 
 import argparse
