@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memd.capture.redact import redact
+from memd.machine_text import is_machine_text
 from memd.models import ELSEWHERE, EventKind, NewEvent, SessionRef
 from memd.text import digest, normalised
 
@@ -109,7 +110,7 @@ def adapt_hook_payload(
     return NewEvent(
         session=SessionRef(CLIENT, session, directory or _get_text(payload, "cwd")),
         key=digest(CLIENT, name, *parts) if is_unique else session_key,
-        kind=_KINDS.get(name, EventKind.OTHER),
+        kind=_find_kind(name, fields),
         name=name[:_NAME_CHARACTERS],
         at=at,
         source=source,
@@ -119,6 +120,13 @@ def adapt_hook_payload(
         agent=_get_text(payload, "agent_id"),
         former_keys=(session_key,) if is_unique else (),
     )
+
+
+def _find_kind(name: str, payload: Mapping[str, Any]) -> EventKind:
+    """Return an event's kind; what the client wrote in the place of a prompt is only a notification."""
+    kind = _KINDS.get(name, EventKind.OTHER)
+    is_machines = kind is EventKind.PROMPT and is_machine_text(str(payload.get("prompt", "")))
+    return EventKind.NOTIFICATION if is_machines else kind
 
 
 ADAPTERS: Mapping[str, Adapter] = {CLIENT: adapt_hook_payload}

@@ -28,7 +28,7 @@ _SESSION_KINDS = frozenset({EventKind.SESSION_START, EventKind.SESSION_END, Even
 """Events of no turn that could make them private, whatever id they carry."""
 _PLACING_KINDS = frozenset({EventKind.SESSION_START, EventKind.PROMPT})
 """Events that place a session where its agent is, if the client names no directory of the session."""
-_TWIN_KINDS = frozenset({EventKind.PROMPT, EventKind.STOP, EventKind.COMPACT_END})
+_TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 """Events that have no id in the hooks of older clients."""
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
@@ -258,7 +258,7 @@ def _store_item(
 
 def _find_twin(tx: Connection, event: NewEvent, session_id: int) -> int | None:
     """Return the id of the same event from the other side, hook or transcript, if only its words tell."""
-    if event.kind not in _TWIN_KINDS or event.agent or is_private(event.payload.get("prompt")):
+    if event.name not in _TWIN_NAMES or event.agent or is_private(event.payload.get("prompt")):
         return None
     since, until = event.at - COPIES_MS, event.at + COPIES_MS
     around = events.spoken_around(tx, session_id, event.kind, since, until)

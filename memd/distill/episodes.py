@@ -1,8 +1,8 @@
 """Group a session's events into episodes, one per turn, and read each as a story. Pure.
 
 The client's id of the turn decides where there is one, so an import may add events late and in any order.
-Otherwise a prompt, a stop, a compaction, the session's end or a long silence separates two episodes. An
-episode that has ended may still grow; then it is distilled again into the same summaries.
+Otherwise an episode is a prompt with all that follows up to the next one, or to the session's end; of what follows
+no prompt, a stop, a compaction or a long silence separates two. An episode that has ended may still grow; then it is distilled again into the same summaries.
 
 Clients change the shape of payloads between versions, so a field of an unexpected type counts as absent.
 What memd itself returned or injected is left out here, so that no rule can see it.
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from memd.distill.sentences import OWN_TAGS, strip_injected
+from memd.machine_text import is_machine_text
 from memd.models import ELSEWHERE, Authority, Event, EventKind
 from memd.text import is_private, unique
 
@@ -69,7 +70,7 @@ def split_episodes(events: Sequence[Event], now: int, idle_ms: int) -> list[Epis
             groups.setdefault(event.turn, []).append(event)
     for group in _group_by_pauses([e for e in ordered if not e.turn], idle_ms):
         if any(event.kind not in NOISE_KINDS for event in group):
-            groups[f"event-{group[0].id}"] = group
+            groups[f"event-{_find_first(group).id}"] = group
     boundaries = [event for event in ordered if event.kind in _ENDING_KINDS]
     episodes = [
         Episode(key, tuple(group), _find_end(group, boundaries, now, idle_ms))
@@ -86,9 +87,10 @@ def find_project_key(events: Sequence[Event]) -> str | None:
 
 
 def is_compaction(event: Event) -> bool:
-    """Whether this is part of a compaction: the client runs it as a subagent without a type."""
+    """Whether this is part of a compaction: the client runs it as a subagent without a type, which sums up."""
     if event.kind is EventKind.SUBAGENT_STOP:
-        return event.payload.get("agent_type") == ""
+        answer = text_at(event.payload, "last_assistant_message")
+        return event.payload.get("agent_type") == "" and (not answer or "<summary>" in answer)
     return event.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END)
 
 
@@ -99,15 +101,26 @@ def _time_key(event: Event) -> tuple[int, int]:
 def _group_by_pauses(events: Iterable[Event], idle_ms: int) -> list[list[Event]]:
     groups: list[list[Event]] = []
     for event in events:
-        if not groups or _starts_episode(groups[-1][-1], event, idle_ms):
+        if not groups or _starts_episode(groups[-1], event, idle_ms):
             groups.append([])
         groups[-1].append(event)
     return groups
 
 
-def _starts_episode(last: Event, event: Event, idle_ms: int) -> bool:
-    """Whether a new episode begins between these two events."""
-    if event.kind is EventKind.PROMPT or last.kind in (EventKind.STOP, EventKind.SESSION_END):
+def _find_first(group: Sequence[Event]) -> Event:
+    """The event that names an episode: its prompt, or what arrived first, so that late events change no name."""
+    prompt = next((event for event in group if event.kind is EventKind.PROMPT), None)
+    return prompt or min(group, key=lambda event: event.id)
+
+
+def _starts_episode(group: Sequence[Event], event: Event, idle_ms: int) -> bool:
+    """Whether a new episode begins between a group and the event after it."""
+    last = group[-1]
+    if event.kind is EventKind.PROMPT or last.kind is EventKind.SESSION_END:
+        return True
+    if group[0].kind is EventKind.PROMPT:
+        return False
+    if last.kind is EventKind.STOP:
         return True
     if is_compaction(event) != is_compaction(last):
         # The client reports a session's start in the middle of every compaction.
@@ -323,7 +336,7 @@ def _read_utterances(
         if kind is not EventKind.SUBAGENT_STOP and event.agent:
             continue  # a subagent is prompted by an agent, not by the user
         text = strip_injected(text_at(event.payload, key), context.own_tags)
-        if text:
+        if text and not (kind is EventKind.PROMPT and is_machine_text(text)):
             agent = text_at(event.payload, "agent_type") or "Assistant"
             if agent == _USER:
                 agent = "Assistant"  # a subagent of this name is not the user

@@ -11,10 +11,6 @@ from typing import Any
 
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
-_WRAPPER = re.compile(
-    r"<(?:command-(?:name|message|args)|local-command-[a-z]+|bash-(?:input|stdout|stderr)"
-    r"|user-memory-input|task-notification)>"
-)
 _LOCAL = "<local-command-"
 _SAVED_START, _SAVED_END = "<persisted-output>", "</persisted-output>"
 _SAVED = re.compile(
@@ -78,11 +74,6 @@ def is_private_text(text: str) -> bool:
     """Whether the user marked all of a text as private."""
     rest, count = _PRIVATE.subn("", text)
     return count > 0 and not any(c.isalnum() for c in rest)
-
-
-def is_command_markup(text: str) -> bool:
-    """Whether a text is a command or its output in the client's markup."""
-    return _WRAPPER.match(text) is not None
 
 
 def is_local_output(text: str) -> bool:

@@ -18,12 +18,14 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from memd import machine_text
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 
 _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = "<tool_use_error>"
 """The result of a call that never ran begins with this."""
+_NOTIFICATION = "<task-notification>"
 _OWN_TOOLS = ("mcp__memd__", "mcp__plugin_memd_")
 _CLIENT_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-", "asession_memory-")
 """The ids of agents that the client runs for itself begin with these: they repeat the conversation."""
@@ -234,7 +236,7 @@ class TranscriptReader:
             self.skipped["not conversation"] += 1
             return
         text = claude_markup.message_text(attached.get("prompt"))
-        if not text or thread.agent is not None or claude_markup.is_command_markup(text):
+        if not text or thread.agent is not None or machine_text.is_markup(text):
             self.skipped["no text"] += 1
         elif self._was_seen(raw):
             self.skipped["copied from another session"] += 1
@@ -288,7 +290,7 @@ class TranscriptReader:
             thread.prompt_id = prompt_id or thread.prompt_id
             for block in results:
                 self._read_result(line, block, is_only=len(results) == 1)
-        elif raw.get("repeatsCompactSummary") is True or claude_markup.is_command_markup(line.text):
+        elif raw.get("repeatsCompactSummary") is True or machine_text.is_markup(line.text):
             self._read_command(line, prompt_id)
         elif line.text.startswith(_INTERRUPTED):
             self._pass_text(thread)  # no hook reports the end of an interrupted turn
@@ -303,6 +305,10 @@ class TranscriptReader:
         typed, thread = claude_markup.typed_command(line.text), line.thread
         if claude_markup.is_local_output(line.text):
             thread.command = None
+        elif line.text.startswith(_NOTIFICATION):
+            # It sets the agent to work again: what it said before was its last word.
+            self._end_turn(thread)
+            thread.prompt_id = prompt_id or thread.prompt_id
         elif typed and thread.agent is None and (prompt_id or "") != thread.prompt_id:
             self._end_turn(thread)
             uuid = _first_uuid(line.raw)

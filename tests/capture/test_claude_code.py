@@ -199,3 +199,10 @@ def test_a_key_of_its_own_still_knows_what_an_older_memd_called_it():
     former = digest(claude_code.CLIENT, "s", "UserPromptSubmit", "turn", PROMPT)
     assert adapt(payload).former_keys == (former,)
     assert adapt({**payload, "prompt_id": "weak"}).former_keys == ()
+
+
+def test_what_the_client_wrote_in_the_place_of_a_prompt_is_kept_as_no_prompt():
+    common = {"session_id": "s", "hook_event_name": "UserPromptSubmit", "prompt_id": "p1"}
+    told = adapt(common | {"prompt": "<task-notification>done</task-notification>"})
+    assert (told.kind, told.name) == (EventKind.NOTIFICATION, "UserPromptSubmit")
+    assert adapt(common | {"prompt": "Go on"}).kind is EventKind.PROMPT

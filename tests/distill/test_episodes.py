@@ -83,7 +83,7 @@ def test_a_compaction_is_an_episode_of_its_own():
     assert episodes(*events) == [("c1", [1, 2, 3, 4, 5], "compact")]
 
 
-def test_without_turn_ids_prompts_stops_and_silence_part_episodes():
+def test_without_turn_ids_an_episode_is_a_prompt_and_all_up_to_the_next():
     events = (
         make_event("session_start", id=1, turn=None, at=AT),
         make_event(id=2, turn=None, at=AT + 1),
@@ -94,12 +94,34 @@ def test_without_turn_ids_prompts_stops_and_silence_part_episodes():
     )
     assert episodes(*events, now=AT + 5 * IDLE) == [
         ("event-2", [2, 3], "stop"),
-        ("event-4", [4], "idle"),
-        ("event-5", [5, 6], "idle"),
+        ("event-4", [4, 5, 6], "idle"),
     ]
 
 
-def test_without_turn_ids_a_compaction_parts_episodes_too():
+def test_without_turn_ids_and_prompt_stops_and_silence_part_episodes():
+    events = (
+        make_event("tool_call", id=1, turn=None, at=AT),
+        make_event("tool_result", id=2, turn=None, at=AT + 2 * IDLE),
+        make_event("stop", id=3, turn=None, at=AT + 2 * IDLE + 1),
+        make_event("tool_call", id=4, turn=None, at=AT + 2 * IDLE + 2),
+        make_event("tool_call", id=5, turn=None, at=AT + 3 * IDLE + 2),
+    )
+    assert episodes(*events, now=AT + 5 * IDLE) == [
+        ("event-1", [1, 2, 3], "stop"),
+        ("event-4", [4], "idle"),
+        ("event-5", [5], "idle"),
+    ]
+
+
+def test_late_events_change_no_name_of_an_episode_without_turn_ids():
+    early = make_event("agent_text", id=9, turn=None, at=AT, text="Let me look.")
+    work = make_event("tool_result", id=2, turn=None, at=AT + 1)
+    assert episodes(work, early) == [("event-2", [9, 2], None)]
+    prompt = make_event(id=12, turn=None, at=AT - 1)
+    assert episodes(work, early, prompt) == [("event-12", [12, 9, 2], None)]
+
+
+def test_without_turn_ids_a_turn_goes_on_after_its_compaction():
     events = (
         make_event(id=1, turn=None),
         make_event("compact_start", id=2, turn=None),
@@ -107,11 +129,21 @@ def test_without_turn_ids_a_compaction_parts_episodes_too():
         make_event("compact_end", id=4, turn=None),
         make_event("tool_result", id=5, turn=None),
     )
-    assert episodes(*events) == [
-        ("event-1", [1], "compact"),
-        ("event-2", [2, 3, 4], "compact"),
-        ("event-5", [5], None),
-    ]
+    assert episodes(*events[:2]) == [("event-1", [1, 2], "compact")]
+    assert episodes(*events) == [("event-1", [1, 2, 3, 4, 5], None)]
+
+
+def test_the_stop_of_a_subagent_without_a_type_cuts_no_turn_and_is_a_report():
+    events = (
+        make_event(id=1, turn=None),
+        make_event(
+            "subagent_stop", id=2, turn=None, agent_id="a1", agent_type="",
+            last_assistant_message="Found it.",
+        ),
+        make_event("tool_result", id=3, turn=None),
+    )  # fmt: skip
+    assert episodes(*events) == [("event-1", [1, 2, 3], None)]
+    assert [said.text for said in read_story(events, EpisodeContext()).reports] == ["Found it."]
 
 
 kinds = st.sampled_from(list(EventKind))
@@ -294,3 +326,9 @@ def test_a_story_has_the_questions_that_the_user_answered(response):
     assert (question.asked.text, question.asked.authority) == ("Which store?", Authority.AGENT_TEXT)
     assert (question.answer.text, question.answer.authority) == ("SQLite", Authority.USER_PROMPT)
     assert question.options == (("SQLite", "a file"),)
+
+
+def test_what_the_client_wrote_in_the_place_of_a_prompt_is_no_word_of_the_user():
+    machine = make_event(id=1, prompt="<task-notification>done</task-notification>")
+    story = read_story([machine, make_event(id=2, prompt="Go on")], EpisodeContext())
+    assert [said.text for said in story.prompts] == ["Go on"]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from memd import machine_text
 from memd.transfer import claude_markup
 
 HOME = "/home/dev/.claude/projects/-p/5f83602c-e1e8-41f0-a1ef-754421747149/tool-results"
@@ -50,7 +51,7 @@ def test_a_command_is_read_as_it_was_typed():
         "<command-message>review</command-message>\n<command-name>/review</command-name>\n"
         "<command-args>auth.py please</command-args>"
     )
-    assert claude_markup.is_command_markup(wrapped)
+    assert machine_text.is_markup(wrapped)
     assert claude_markup.typed_command(wrapped) == "/review auth.py please"
     assert claude_markup.typed_command("<command-name>init</command-name>") == "/init"
     assert claude_markup.typed_command("<local-command-stdout>ok</local-command-stdout>") is None

@@ -527,3 +527,15 @@ def test_a_directory_that_is_too_long_is_ignored():
         json.dumps(line | {"cwd": "/a", "uuid": "v", "message": {"content": "b"}})
     )
     assert later.directory == "/a"
+
+
+def test_a_notification_that_sets_the_agent_to_work_again_ends_what_it_did_before():
+    payloads, _ = read_lines(
+        user("Start the build"),
+        assistant(text("It runs.")),
+        user("<task-notification>done</task-notification>", turn="p2"),
+        assistant(call("t1")),
+        user([result("t1")], turn="p2"),
+    )
+    assert names(payloads) == ["UserPromptSubmit", "Stop", "PostToolUse"]
+    assert [p["prompt_id"] for p in payloads] == ["p1", "p1", "p2"]
