@@ -126,7 +126,11 @@ class _OpenLine:
 
 
 class McpRelay:
-    """The bytes that are due to the client and to the daemon, and what each of them still expects."""
+    """The bytes that are due to the client and to the daemon, and what each of them still expects.
+
+    The owner passes on what arrives (`take_client_line`, `take_daemon_line`), writes what is due
+    (`to_client`, `to_daemon`), and says when a connection begins (`begin_link`) and ends (`lose_link`).
+    """
 
     def __init__(self, preface: bytes) -> None:
         self.to_client = bytearray()
@@ -259,6 +263,7 @@ class McpRelay:
         self._added += len(line)
 
     def _put_off(self, line: bytes, end: int | None) -> None:
+        """Keep a line for `catch_up`; too many of them are parsed at once."""
         self._backlog.append((line, end))
         self._backlog_bytes += len(line)
         if len(self._backlog) > _BACKLOG_LINES_MAX or self._backlog_bytes > _BACKLOG_BYTES_MAX:

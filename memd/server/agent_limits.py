@@ -1,10 +1,11 @@
 """What an agent may write: memories of its own project, and none of the user's.
 
-A call over MCP is an agent's, whoever asked it to; a control call is made by the user's hand, unless its client says
-that it runs in an agent's shell, which keeps no program out that does not say so. Reading is not limited. `[agents]` in config.toml lifts each limit.
+A call over MCP is an agent's, whoever asked it to. A control call is made by the user's hand, unless its client
+says that it runs in an agent's shell; a program that hides this is not found out. Reading is not limited.
+`[agents]` in config.toml lifts each limit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memd.belief.authority import voice_of
@@ -56,12 +57,9 @@ class AgentLimits:
         """Refuse to change memories of other projects; `command` is the user's way to do it."""
         own = await self.find_own_project(caller)
 
-        def check(tx: Connection) -> None:
-            for start in range(0, len(ids), _IDS_PER_READ):
-                found = summaries.summaries_by_ids(tx, ids[start : start + _IDS_PER_READ])
-                self._check_memories(tx, found.values(), own, command)
-
-        await self.scopes.db.read(check)
+        await self.scopes.db.read(
+            lambda tx: self._check_memories(tx, _read_memories(tx, ids), own, command)
+        )
 
     async def find_project_to_forget(self, project: str, caller: Caller) -> int | None:
         """The project in which an agent may forget; None for every one. BadRequest if it asks for another."""
@@ -97,14 +95,7 @@ class AgentLimits:
             return
 
         def find_users(tx: Connection) -> list[int]:
-            return [
-                one.id
-                for start in range(0, len(ids), _IDS_PER_READ)
-                for one in summaries.summaries_by_ids(
-                    tx, ids[start : start + _IDS_PER_READ]
-                ).values()
-                if one.standing.speaker == "user"
-            ]
+            return [one.id for one in _read_memories(tx, ids) if one.standing.speaker == "user"]
 
         if users := await self.scopes.db.read(find_users):
             names = ", ".join(f"#{number}" for number in users[:_IDS_NAMED_MAX])
@@ -129,6 +120,12 @@ class AgentLimits:
                     f" of its own project ({own.name}) only; ask the user to run `{command}`"
                     " (or to set other_projects = true under [agents] in config.toml)"
                 )
+
+
+def _read_memories(tx: Connection, ids: Sequence[int]) -> Iterator[Summary]:
+    """Yield the memories with these ids, a few hundred of them in memory at a time."""
+    for start in range(0, len(ids), _IDS_PER_READ):
+        yield from summaries.summaries_by_ids(tx, ids[start : start + _IDS_PER_READ]).values()
 
 
 def _name_forget_command(ids: Sequence[int]) -> str:

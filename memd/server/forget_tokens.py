@@ -40,13 +40,13 @@ class ForgetTokens:
         self._issued: list[IssuedToken] = []
 
     def issue(self, caller: Caller, plan: str) -> str:
-        """A token for this plan, for this caller's connection."""
+        """Return a token for this plan, which only this caller's connection can redeem."""
         new = IssuedToken(self._make_token(), caller, plan, self._clock())
         self._issued = [*self._list_valid(), new][-_TOKENS_MAX:]
         return new.token
 
     def redeem(self, token: str | None, caller: Caller) -> str:
-        """The plan of a token, which holds no longer then. BadRequest if it is not this caller's."""
+        """Return the plan of a token and void the token. BadRequest unless it is a valid one of this caller."""
         if not token:
             raise BadRequest(_REFUSAL.format("missing"))
         self._issued = self._list_valid()
