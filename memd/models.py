@@ -158,6 +158,12 @@ ELSEWHERE = "memd_project"
 """The field of an event's payload with the key of its project, where that is not its session's."""
 
 
+TITLE_EVENT = "SessionTitle"
+"""The name of an event that gives its session a title of the client's: `title`, and `title_kind`, one of"""
+TITLE_KINDS = ("summary", "ai", "custom")
+"""what the client sums up, what its model proposes, what the user writes; the last goes before the others."""
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """A stored event. `id` is its sequence number, the order of arrival; `at` the time it happened."""

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from memd.capture.redact import redact
 from memd.machine_text import is_machine_text
-from memd.models import ELSEWHERE, EventKind, NewEvent, SessionRef
+from memd.models import ELSEWHERE, TITLE_EVENT, EventKind, NewEvent, SessionRef
 from memd.text import digest, normalised
 
 CLIENT = "claude-code"
@@ -172,6 +172,11 @@ def _tool_id(payload: Mapping[str, Any]) -> KeyParts | None:
     return None if use is None else ("tool", use)
 
 
+def _title_id(payload: Mapping[str, Any]) -> KeyParts | None:
+    title = _get_text(payload, "title")
+    return None if title is None else ("title", str(payload.get("title_kind")), digest(title))
+
+
 def _agent_id(payload: Mapping[str, Any]) -> KeyParts | None:
     agent = _get_text(payload, "agent_id")
     return None if agent is None else ("agent", agent)
@@ -206,6 +211,7 @@ _ID_READERS: Mapping[str, Callable[[Mapping[str, Any]], KeyParts | None]] = {
     "Stop": _with_answer(_turn_id, "last_assistant_message"),
     "AgentText": _line_id,
     "ToolRefused": _tool_id,
+    TITLE_EVENT: _title_id,
     "PreCompact": _turn_id,
     "PostCompact": _with_answer(_turn_id, "compact_summary"),
 }

@@ -15,7 +15,7 @@ from typing import Literal
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.copies import COPIES_MS, fingerprint, is_copy, is_twin
 from memd.capture.project import ProjectIdentity
-from memd.models import ELSEWHERE, SCRATCH_PROJECT, EventKind, NewEvent
+from memd.models import ELSEWHERE, SCRATCH_PROJECT, TITLE_EVENT, EventKind, NewEvent
 from memd.store import erasure, events, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
@@ -151,8 +151,8 @@ class LookupCache:
         """Whether this event followed a prompt in which everything was private."""
         if event.kind in _SESSION_KINDS or self._is_unprompted(session_id):
             return False
-        if event.kind is EventKind.COMPACT_END:
-            # A compaction summarises the whole session, private turns included.
+        if event.kind is EventKind.COMPACT_END or event.name == TITLE_EVENT:
+            # It sums up the whole session, private turns included.
             return any(map(is_private, events.prompts_before(self._tx, session_id, event.at)))
         if event.turn and (own := self._find_prompts(session_id, event.turn)):
             return next((private for at, private in reversed(own) if at <= event.at), own[0][1])
@@ -189,6 +189,7 @@ def store_items(
     receipts = [_store_item(tx, item, cache, spans, now) for item in items]
     for session_id, (first, last, title) in spans.items():
         projects.extend_session(tx, session_id, first, title, last)
+    _apply_client_titles(tx, items, receipts, cache)
     for source in sorted({item.source for item in items}):
         entries: Counter[tuple[str, str]] = Counter()
         for item, receipt in zip(items, receipts, strict=True):
@@ -198,6 +199,21 @@ def store_items(
         ledger.record_receipts(tx, source, entries)
     cache.end()
     return receipts
+
+
+def _apply_client_titles(
+    tx: Connection, items: Sequence[PreparedItem], receipts: Sequence[Receipt], cache: LookupCache
+) -> None:
+    """Give sessions the titles that were stored; what was made of their compactions has their title, too."""
+    titled = {
+        found[0]
+        for item, receipt in zip(items, receipts, strict=True)
+        if receipt.outcome == "stored" and isinstance(item.verdict, NewEvent)
+        and item.verdict.name == TITLE_EVENT and (found := cache.find_session(item.verdict))
+    }  # fmt: skip
+    for session_id in sorted(titled):
+        if projects.apply_client_title(tx, session_id, _TITLE_CHARACTERS):
+            events.mark_compactions_pending(tx, session_id)
 
 
 class _RolledBack(Exception):

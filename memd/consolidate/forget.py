@@ -18,7 +18,7 @@ from memd.belief.supersede import active_supersessions
 from memd.consolidate import sources
 from memd.consolidate.wanted_words import WantedWords
 from memd.errors import BadRequest, UnknownId
-from memd.models import Event, EventKind, Session, Summary, Supersession
+from memd.models import TITLE_EVENT, Event, EventKind, Session, Summary, Supersession
 from memd.store import erasure, fulltext, ledger, links, projects
 from memd.store import events as store_events
 from memd.store import summaries as store_summaries
@@ -450,8 +450,8 @@ def _erase_events(tx: Connection, event_ids: Sequence[int], now: int) -> set[tup
     for event in store_events.events_by_ids(tx, event_ids).values():
         nodes |= links.neighbours(tx, "event", str(event.id))
         links.drop_node(tx, "event", str(event.id))
-        if event.kind is EventKind.PROMPT:
-            # The title of a session has the words of a prompt; which one is not recorded.
+        if event.kind is EventKind.PROMPT or event.name == TITLE_EVENT:
+            # The title of a session has the words of a prompt or of its client; of which is not recorded.
             projects.clear_title(tx, event.session_id)
     store_events.forget_events(tx, event_ids, now)
     return nodes

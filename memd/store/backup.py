@@ -16,7 +16,7 @@ from typing import Any
 import apsw
 
 from memd.errors import BadRequest, VaultCorrupt, VaultError
-from memd.models import EventKind
+from memd.models import TITLE_EVENT, EventKind
 from memd.store import erasure, events, fulltext, ledger, links, migrate, projects, summaries, turns
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, open_database, translate_errors
 from memd.store.queries import count_rows, row_id
@@ -269,7 +269,7 @@ def _erase_row(tx: Connection, kind: str, number: int, at: int) -> None:
         summaries.delete_summary(tx, number)
         return
     event = events.events_by_ids(tx, [number])[number]
-    if event.kind is EventKind.PROMPT:
+    if event.kind is EventKind.PROMPT or event.name == TITLE_EVENT:
         # The session's title is made of a prompt, and this may be the one.
         projects.clear_title(tx, event.session_id)
     links.drop_node(tx, "event", str(number))

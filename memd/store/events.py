@@ -212,6 +212,14 @@ def mark_pending(tx: Connection, event_ids: Iterable[int]) -> None:
     tx.executemany("UPDATE events SET distilled = 0 WHERE id = ?", [(i,) for i in event_ids])
 
 
+def mark_compactions_pending(tx: Connection, session_id: int) -> None:
+    """Have the turns of a session's compactions distilled again."""
+    tx.execute(
+        "UPDATE events SET distilled = 0 WHERE session_id = ? AND kind = 'compact_end'",
+        (session_id,),
+    )
+
+
 def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> int:
     """How many prompts a session has in this time, in UTC milliseconds."""
     return count_rows(

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import apsw
 
 from memd.errors import BadRequest
-from memd.models import Authority, Kind, Supersession
+from memd.models import TITLE_EVENT, Authority, Kind, Supersession
 from memd.store import judgments, ledger, links, migrate, projects, summaries
 from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, Fields
@@ -118,8 +118,9 @@ class RecordImporter:
     def _import_event(self, new: Fields) -> ImportOutcome:
         session_id = row_id(self._tx, "session", new.pop("session"))
         if ledger.is_forgotten(self._tx, new["key"]) or session_id is None:
-            if session_id and session_id > self._last_session and new["kind"] == "prompt":
-                # The session's title may be made of this prompt.
+            is_told = new["kind"] == "prompt" or new["name"] == TITLE_EVENT
+            if session_id and session_id > self._last_session and is_told:
+                # The session's title may be made of this.
                 projects.clear_title(self._tx, session_id)
             return "forgotten"
         if row_id(self._tx, "event", new["key"]) is not None:

@@ -10,11 +10,19 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import CLOCK_SKEW_MAX_MS, GLOBAL_PROJECT, Project, Session, SessionRef
+from memd.models import (
+    CLOCK_SKEW_MAX_MS,
+    GLOBAL_PROJECT,
+    TITLE_EVENT,
+    TITLE_KINDS,
+    Project,
+    Session,
+    SessionRef,
+)
 from memd.store import ledger
 from memd.store.filter import marks
 from memd.store.queries import fetch_int, has_rows, insert_returning_id, last_id
-from memd.text import digest, storable
+from memd.text import digest, one_line, storable
 
 _PROJECT_COLUMNS = "id, key, name, reason"
 """In the order of the fields of Project."""
@@ -215,6 +223,28 @@ def extend_session(
         " title = coalesce(title, ?2) WHERE id = ?3",
         (at, title and storable(title), session_id, at if until is None else until),
     )
+
+
+def apply_client_title(tx: Connection, session_id: int, longest: int) -> bool:
+    """Title a session as its client does, with at most this many characters; return whether that changes its title.
+
+    Of what the client calls it, the user's own words go before its model's, and these before a summary; then
+    the latest.
+    """
+    rows = tx.execute(
+        "SELECT payload ->> '$.title_kind', payload ->> '$.title' FROM events"
+        " WHERE session_id = ? AND name = ? ORDER BY at DESC, id DESC",
+        (session_id, TITLE_EVENT),
+    ).fetchall()
+    ranked = [(TITLE_KINDS.index(kind), title) for kind, title in rows if kind in TITLE_KINDS]
+    if not ranked:
+        return False
+    title = one_line(str(max(ranked, key=lambda row: row[0])[1]), longest)
+    tx.execute(
+        "UPDATE sessions SET title = ?1 WHERE id = ?2 AND title IS NOT ?1",
+        (storable(title), session_id),
+    )
+    return tx.changes() > 0
 
 
 def clear_title(tx: Connection, session_id: int) -> None:

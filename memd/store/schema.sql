@@ -18,7 +18,7 @@ CREATE TABLE sessions (
   key TEXT NOT NULL,                   -- the client's own id of it
   project_id INTEGER NOT NULL REFERENCES projects (id),
   directory TEXT,
-  title TEXT,                          -- its first prompt, shortened
+  title TEXT,                          -- its first prompt, shortened, or what its client calls it
   started_at INTEGER NOT NULL,
   last_event_at INTEGER NOT NULL,
   UNIQUE (client, key)

@@ -3,9 +3,10 @@
 The format is internal to the client and changes: what is not understood is skipped and counted, and
 nothing raises. A payload has the ids that its hook had, so both become one event. Left out is what the
 user did not say and the agent did not do: injected lines, thinking, calls that failed before they ran, the
-client's own agents, titles and requests. Two payloads no hook has: `AgentText`, what the session's own agent
-says in the middle of its turn (`text`, `uuid`), and `ToolRefused`, a call that the user did not let run
-(`tool_name`, `tool_input`, `tool_use_id`, and `said` if he said something instead).
+client's own agents and requests. Three payloads no hook has: `AgentText`, what the session's own agent says
+in the middle of its turn (`text`, `uuid`); `ToolRefused`, a call that the user did not let run (`tool_name`,
+`tool_input`, `tool_use_id`, and `said` if he said something instead); `SessionTitle`, what the client calls the
+session (`title`, `title_kind`).
 """
 
 import json
@@ -19,12 +20,19 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from memd import machine_text
+from memd.models import TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 
 _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = "<tool_use_error>"
 """The result of a call that never ran begins with this."""
+_TITLES = {
+    "summary": ("summary", "summary"),
+    "ai-title": ("ai", "aiTitle"),
+    "custom-title": ("custom", "customTitle"),
+}
+"""Type of a line that gives a session a title → (its kind in the payload, the field with the title)."""
 _NOTIFICATION = "<task-notification>"
 _OWN_TOOLS = ("mcp__memd__", "mcp__plugin_memd_")
 _CLIENT_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-", "asession_memory-")
@@ -113,6 +121,8 @@ class TranscriptReader:
     """Tool use id → tool name and input, until the result is read."""
     _directories: dict[str, str] = field(default_factory=dict)
     """Session → its directory: an agent that changes it stays in the same project."""
+    _lines: dict[int, str] = field(default_factory=dict)
+    """Hash of a line's uuid → its session."""
     _has_private_turn: bool = False
     _compaction_trigger: str | None = None
     _session: str | None = None
@@ -152,6 +162,9 @@ class TranscriptReader:
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
         kind = raw.get("type")
+        if kind in _TITLES:
+            self._read_title(raw, *_TITLES[str(kind)])
+            return
         if kind not in ("user", "assistant", "system", "attachment"):
             self.skipped["not conversation"] += 1
             return
@@ -162,6 +175,8 @@ class TranscriptReader:
         if self._session is None:
             self.skipped["no session"] += 1
             return
+        if (uuid := _get_string(raw, "uuid")) is not None:
+            self._lines[hash(uuid)] = self._session
         thread = self._find_thread(raw, self._session)
         if (thread.agent or "").startswith(_CLIENT_AGENTS):
             self.skipped["the client's own agent"] += 1
@@ -182,6 +197,20 @@ class TranscriptReader:
                 self.skipped["copied from another session"] += 1
                 self._payloads.clear()
                 thread.last_text = thread.command = None
+
+    def _read_title(self, raw: Mapping[str, Any], title_kind: str, name: str) -> None:
+        """Read what the client calls a session. A summary names a line, which may be in another session's file."""
+        title, leaf = _get_string(raw, name), _get_string(raw, "leafUuid")
+        session = _get_string(raw, "sessionId") or self._session
+        if title_kind == "summary":
+            session = None if leaf is None else self._lines.get(hash(leaf))
+        if title is None or session is None:
+            self.skipped["title of another session"] += 1
+        elif self._has_private_turn:
+            self.skipped["of a private turn"] += 1
+        else:
+            titled = _AgentThread(session, None)
+            self._emit_payload(titled, TITLE_EVENT, self._at, title=title, title_kind=title_kind)
 
     def _update_position(self, raw: Mapping[str, Any]) -> None:
         """Update session, directory and time; a line without one of them has that of the line before."""

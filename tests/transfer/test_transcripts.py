@@ -539,3 +539,36 @@ def test_a_notification_that_sets_the_agent_to_work_again_ends_what_it_did_befor
     )
     assert names(payloads) == ["UserPromptSubmit", "Stop", "PostToolUse"]
     assert [p["prompt_id"] for p in payloads] == ["p1", "p1", "p2"]
+
+
+def title(kind, **fields):
+    return {"type": kind, "sessionId": "s", **fields}
+
+
+def test_titles_of_the_client_are_read_and_a_summary_of_another_sessions_line_is_not():
+    payloads, skipped = read_lines(
+        {"type": "summary", "summary": "Of another session", "leafUuid": "elsewhere"},
+        user("Go", uuid="u1"),
+        assistant(text("Done."), uuid="u2"),
+        {"type": "summary", "summary": "Work on the store", "leafUuid": "u2"},
+        title("ai-title", aiTitle="Store the sessions"),
+        title("custom-title", customTitle="Store"),
+        title("custom-title"),
+    )
+    told = [p for p in payloads if p["hook_event_name"] == "SessionTitle"]
+    assert [(p["title_kind"], p["title"], p["session_id"]) for p in told] == [
+        ("summary", "Work on the store", "s"),
+        ("ai", "Store the sessions", "s"),
+        ("custom", "Store", "s"),
+    ]
+    assert skipped["title of another session"] == 2
+
+
+def test_a_title_that_the_client_made_of_private_words_is_left_out():
+    payloads, skipped = read_lines(
+        user("<private>Hush</private>"),
+        assistant(text("A secret.")),
+        title("ai-title", aiTitle="The secret"),
+    )
+    assert names(payloads) == ["UserPromptSubmit"]
+    assert skipped["of a private turn"] >= 1

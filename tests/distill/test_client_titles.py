@@ -1,0 +1,58 @@
+"""A session has the title that its client gives it, and so have the memories of its compactions."""
+
+import pytest
+
+from memd.models import Kind
+from memd.store import projects
+from tests.distill.told_sessions import ToldSession
+
+SUMMARY = (
+    "<summary>We moved the sessions to a store of their own and fixed two failing tests.</summary>"
+)
+
+
+@pytest.fixture
+def session(db, clock, tmp_path):
+    return ToldSession(db, clock, tmp_path)
+
+
+def says(prompt):
+    return "UserPromptSubmit", {"prompt": prompt}
+
+
+def calls_it(title, kind):
+    return "SessionTitle", {"title": title, "title_kind": kind}
+
+
+async def title_of(session):
+    return (await session.db.read(lambda tx: projects.session(tx, 1))).title
+
+
+async def test_the_users_title_goes_before_the_models_and_that_before_a_summary(session):
+    await session.tell(says("can you look at this"))
+    assert await title_of(session) == "can you look at this"
+    for title, kind, shown in (
+        ("Sessions in their own store", "summary", "Sessions in their own store"),
+        ("Move sessions out of memory", "ai", "Move sessions out of memory"),
+        ("Later summary", "summary", "Move sessions out of memory"),
+        ("Session store", "custom", "Session store"),
+        ("Another proposal", "ai", "Session store"),
+        ("Session store, second try", "custom", "Session store, second try"),
+        ("Of no known kind", "magic", "Session store, second try"),
+    ):
+        await session.tell(calls_it(title, kind))
+        assert await title_of(session) == shown
+
+
+async def test_a_late_title_reaches_the_memory_of_a_compaction(session):
+    await session.tell(says("yes"), ("PostCompact", {"compact_summary": SUMMARY}))
+    await session.tell(calls_it("Move sessions out of memory", "ai"))
+    (found,) = [one for one in await session.memories() if one.kind is Kind.SESSION]
+    assert found.title == "Session so far: Move sessions out of memory"
+
+
+async def test_what_a_client_makes_of_private_words_is_no_title(session):
+    await session.tell(says("<private>our secret plan</private>"))
+    with pytest.raises(AssertionError, match="private turn"):
+        await session.tell(calls_it("The secret plan", "ai"))
+    assert await title_of(session) is None
