@@ -18,6 +18,7 @@ import anyio.to_thread
 from memd import log
 from memd.config import DistillConfig
 from memd.distill import turn
+from memd.distill.dialogue import heard
 from memd.distill.episodes import (
     NOISE_KINDS,
     Episode,
@@ -184,6 +185,8 @@ def _read_context(
         task_days=request.task_days,
         disputes=reopening.read_disputes(tx, session.id),
     )
+    before, after = heard.read_exchanges(tx, session.id, due, context)
+    context = replace(context, before=before, after=after)
     if any(rule_clauses.may_hold_rule(prompt) for prompt in prompts):
         said = events.command_descriptions(tx, session.project_id)
         context = replace(context, descriptions=said)
@@ -201,6 +204,7 @@ def plan_episodes(due: DueBatch) -> list[EpisodePlan]:
             find_file_links(episode.events, due.known_files),
             denials=failures.find_denials_of_earlier(episode.events, due.context),
             project_key=find_project_key(episode.events),
+            exchange=heard.read_exchange(episode.events, due.context),
         )
         for episode in due.episodes
     ]

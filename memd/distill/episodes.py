@@ -230,6 +230,19 @@ class Dispute:
 
 
 @dataclass(frozen=True, slots=True)
+class Exchange:
+    """What the user said in a turn, and how the agent answered."""
+
+    prompt: str
+    answer: Utterance | None
+    """Its closing message; None if it was interrupted."""
+    first: str = ""
+    """The first thing that it said."""
+    at: int = 0
+    """When the user said it, in UTC milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
 class EpisodeContext:
     """What rules may use beyond the episode itself."""
 
@@ -246,6 +259,10 @@ class EpisodeContext:
     """Days until a task expires; 0 for never."""
     disputes: Mapping[str, tuple[Dispute, ...]] = field(default_factory=dict)
     """Key of an episode → what was said later against its fixes."""
+    before: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)
+    """Key of an episode → the exchanges before it, the latest first."""
+    after: Mapping[str, tuple[Exchange, ...]] = field(default_factory=dict)
+    """Key of an episode → the exchanges after it, the next first."""
 
     def relative(self, path: str) -> str:
         """The path as a person of this project would write it."""

@@ -21,6 +21,8 @@ from memd.belief.decide import VALUE_KINDS
 from memd.belief.settle import find_equal, find_similar, settle_changed_values
 from memd.distill import decisions
 from memd.distill.decisions import DecisionChoice, parse_choice
+from memd.distill.dialogue.reopened import reopen_withdrawn
+from memd.distill.episodes import Exchange
 from memd.distill.proof.disputes import Denial
 from memd.distill.proof.failures import PassedCheck
 from memd.distill.proof.reopening import close_failures, dispute_fixes
@@ -166,6 +168,8 @@ class EpisodePlan:
     """Of the project where it happened, if that is not its session's."""
     denials: tuple[Denial, ...] = ()
     """What it says against fixes of earlier turns."""
+    exchange: Exchange | None = None
+    """What was said in it, which may take back what earlier turns left standing."""
 
 
 def write_episodes(
@@ -214,11 +218,17 @@ def write_episode(
         if draft.kind is Kind.DECISION:
             _judge_decisions(tx, ids[draft.slot], draft, session.project_id, now)
     links.add_edges(tx, _make_file_edges(plan.files, written))
-    if disputed := dispute_fixes(tx, plan.denials, session, plan.episode):
+    if disputed := _dispute(tx, plan, session):
         outcomes["disputed"] = disputed
     close_failures(tx, plan.passed, session, plan.episode)
     events.mark_distilled(tx, plan.event_ids)
     return outcomes
+
+
+def _dispute(tx: Connection, plan: EpisodePlan, session: Session) -> int:
+    """Have what this episode denies or takes back distilled again; how many memories it is about."""
+    disputed = dispute_fixes(tx, plan.denials, session, plan.episode)
+    return disputed + (reopen_withdrawn(tx, plan.exchange, session) if plan.exchange else 0)
 
 
 def _choose_uids(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from memd.distill import decisions, episodes, preferences, retractions, sentences
+from memd.distill.dialogue import drafts
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import command_output, failures, run_outcome
 from memd.distill.proof.disputes import claims_fix
@@ -161,12 +162,16 @@ def distill_episode(episode: Episode, context: EpisodeContext) -> list[Draft]:
     story = episodes.read_story(episode.events, context)
     decided = frozenset(statement.sentence for statement in decisions.find_statements(story))
     disputes = context.disputes.get(episode.key, ())
-    found = [
-        draft_turn(story, context, disputes),
-        *failures.draft_failures(story, context, disputes),
+    ruled = [
         *decisions.draft_decisions(story, context),
         *preferences.draft_preferences(story, context, decided),
         *retractions.draft_retractions(story, context),
+    ]
+    found = [
+        draft_turn(story, context, disputes),
+        *failures.draft_failures(story, context, disputes),
+        *ruled,
+        *drafts.draft_dialogue(story, context, episode.key, ruled),
         *draft_compactions(story, context),
     ]
     return [draft for draft in found if draft and draft.title.strip() and draft.body.strip()]

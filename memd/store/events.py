@@ -164,6 +164,31 @@ def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: in
     return [_to_event(row) for row in rows]
 
 
+def spoken_events(
+    tx: Connection, session_id: int, since: int, until: int, prompts_around: int
+) -> list[Event]:
+    """What a session's user and its own agent said from `since` to `until`, in order of time.
+
+    It begins and ends with as many prompts before and after as asked.
+    """
+    first = fetch_int(
+        tx,
+        f"SELECT min(at) FROM (SELECT at FROM {_PROMPTS} AND at < ? ORDER BY at DESC LIMIT ?)",
+        (session_id, since, prompts_around),
+    )
+    beyond = fetch_int(
+        tx,
+        f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?",
+        (session_id, until, prompts_around),
+    )
+    rows = tx.execute(
+        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND (? IS NULL OR at < ?)"
+        " AND kind IN ('prompt', 'stop', 'agent_text') AND agent IS NULL ORDER BY at, id",
+        (session_id, since if first is None else first, beyond, beyond),
+    )
+    return [_to_event(row) for row in rows]
+
+
 def pending_sessions(tx: Connection) -> list[tuple[int, int, int]]:
     """(session, time of its first pending event, time of the session's last event), oldest first."""
     rows = tx.execute(

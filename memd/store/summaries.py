@@ -117,6 +117,19 @@ def episode_summaries(tx: Connection, session_id: int, episode: str) -> list[Sum
     return _select_summaries(tx, condition, (session_id, episode))
 
 
+def session_summaries(
+    tx: Connection, session_id: int, rules: Sequence[str], since: int
+) -> list[Summary]:
+    """What was distilled of a session by rules with these prefixes from a time on and nothing supersedes."""
+    condition = " OR ".join("substr(s.rule, 1, ?) = ?" for _ in rules)
+    values = [value for rule in rules for value in (len(rule), rule)]
+    return _select_summaries(
+        tx,
+        f"s.session_id = ? AND s.at >= ? AND ({condition}) AND {NOT_SUPERSEDED} ORDER BY s.id",
+        (session_id, since, *values),
+    )
+
+
 def live_summaries(
     tx: Connection, project_id: int, kinds: Sequence[Kind] = (), *, limit: int = 500
 ) -> list[Summary]:

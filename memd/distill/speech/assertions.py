@@ -157,6 +157,11 @@ def is_reported(text: str) -> bool:
     )
 
 
+def is_ironic(text: str) -> bool:
+    """Whether a mark says that a text is not meant as it stands."""
+    return _IRONY.search(text) is not None
+
+
 def is_asked(sentence: OwnSentence) -> bool:
     """Whether this asks rather than says."""
     said = sentences.strip_politeness(sentence.said)

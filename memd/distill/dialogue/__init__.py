@@ -1,0 +1,1 @@
+"""What a user's message means as an answer to what the agent said before it."""

@@ -1,0 +1,310 @@
+"""Read the user's answer to what the agent left to him: a choice, an agreement, a refusal, a deferral. Pure."""
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memd.distill import sentences
+from memd.distill.dialogue.chores import is_chore
+from memd.distill.dialogue.offers import (
+    Offer,
+    Option,
+    find_option,
+    find_references,
+    is_named,
+    read_offer,
+    strip_markup,
+)
+from memd.distill.speech import assertions
+from memd.text import normalised, words
+
+_ANSWER_CHARACTERS = 400
+"""An answer stands at the beginning of a message."""
+_ASSENT_WORDS_MAX = 9
+_NAMING_WORDS_MAX = 30
+_FRAGMENT_WORDS_MAX = 4
+_PROPOSAL_WORDS_MIN = 2
+
+
+class ActKind(enum.Enum):
+    """What an answer does with what was offered."""
+
+    CHOSEN = enum.auto()
+    AGREED = enum.auto()
+    DECLINED = enum.auto()
+    DEFERRED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An answer, resolved."""
+
+    kind: ActKind
+    subject: str
+    """What was chosen, agreed, declined or put off, in the agent's words, on one line."""
+    details: str = ""
+    """The same at length."""
+    question: str = ""
+    """What the agent had asked."""
+
+
+_MOOD = r"(?:ok(?:ay)?|k|yes|yeah|yep|yup|sure|hmm+|um+|uh+|so|well|alright|great|good|cool|perfect|nice|fine|thanks|thx|please|pls|right|actually|then|ja|oui|si|sí|bon|gut)"
+_CHOOSE = (
+    r"(?:let'?s (?:do|try|go (?:with|for)?|use|take|pick|start with)|lets (?:do|try|go (?:with|for)?|use|take|pick|start with)|(?:i|we)(?:'d| would|'ll| will)? (?:also )?(?:like|go (?:with|for)|prefer|choose|pick|take|want|vote for)"
+    r"|i'm (?:for|going with)|go (?:with|for)|going with|do|use|take|pick|try|choose|implement|definitely|probably|ich (?:nehme|will|möchte|bin für)|wir nehmen|nimm|nehmen wir|mach(?:en wir)?|on (?:part sur|prend|choisit)|je (?:prends|préfère|choisis)|prends|partons sur|vamos con|prefiero|elijo)"
+)
+_NAMED = r"(?:option|approach|alternative|variant|solution|choice|plan|strategy|number|no\.?|nr\.?|path|possibility|l'option|variante|möglichkeit|opción)"
+_BARE_LABEL = re.compile(
+    rf"^\W*(?:{_MOOD}\b[\s,.!]*)*(?:{_CHOOSE}\s+)?(?:the\s+|with\s+)?(?:{_NAMED}\s*#?\s*)?[(\[#]?(?P<label>[A-Za-z]|\d{{1,2}})[)\].=:!]*"
+    r"(?=\s*$|\s*[,;.!—–\n]|\s+[-(]|\s+(?:and|but|please|pls|because|since|with|as|for|sounds|looks|is|it is|then|first|would|seems|makes|und|aber|bitte|das|weil|et|mais|merci|car|pero|y|por)\b)",
+    re.IGNORECASE,
+)
+_ANSWER_LIST = re.compile(r"^\W*1[.)]\s+\S.*\b2[.)]\s*\S", re.DOTALL)
+_CHOOSES = re.compile(rf"\b(?:{_CHOOSE}|it is|sounds (?:good|right|best|like)|is (?:the )?(?:best|fine|good|better|right)|looks (?:good|best)|please|instead)\b", re.IGNORECASE)  # fmt: skip
+_ORDINAL = re.compile(
+    r"\b(?:the\s+|der\s+|die\s+|das\s+|la\s+|le\s+)?(?P<rank>first|second|third|fourth|last|former|latter|1st|2nd|3rd|4th|erste|zweite|dritte|letzte|premi[eè]re?|deuxi[eè]me|derni[eè]re?)\s*(?:one|option|approach|alternative|solution|variant|idea|way)?\b",
+    re.IGNORECASE,
+)
+_RANKS = {
+    "first": 0, "1st": 0, "former": 0, "erste": 0, "premier": 0, "première": 0, "premiere": 0, "second": 1, "2nd": 1, "zweite": 1, "deuxième": 1, "deuxieme": 1,
+    "third": 2, "3rd": 2, "dritte": 2, "fourth": 3, "4th": 3, "last": -1, "latter": -1, "letzte": -1, "dernier": -1, "dernière": -1, "derniere": -1,
+}  # fmt: skip
+_EXPLICIT = re.compile(
+    rf"\b(?:i|we)(?:'d| would|'ll| will)? (?:go (?:with|for)|going (?:with|for)|like|prefer|choose|pick|take|went with)\s+(?:your |the )?{_NAMED}\s*#?\s*(?P<label>[a-z]|\d{{1,2}})\b",
+    re.IGNORECASE,
+)
+_QUOTED_CHARACTERS_MIN = 40
+_ASKS_ABOUT = re.compile(
+    r"\b(?:explain|clarify|what|why|how|mean|understand|tell me)\b", re.IGNORECASE
+)
+_RECOMMENDED = re.compile(r"\b(?:your recommend\w*|as (?:you )?(?:recommend|suggest|propos)\w*|what you (?:recommend|suggest|propos)\w*|(?:the )?recommended|your (?:suggestion|proposal|pick|preference))\b", re.IGNORECASE)  # fmt: skip
+_ASSENT = re.compile(
+    rf"^\W*(?:(?:{_MOOD}|yes please|please do|go ahead|go for it|do it|do that|do this|let'?s (?:do|go|try|change|apply|use)(?: (?:it|that|this|with (?:it|that|this)))?|makes sense|agreed?|sounds (?:good|great|right|like a plan)|good idea|i (?:like|agree)(?: (?:it|that|this|with (?:it|that|this)))?"
+    r"|correct|exactly|absolutely|that was the idea|mach das|klar|genau|d'accord|vas-y|claro|dale)\b[\s,.!]*)+",
+    re.IGNORECASE,
+)
+_NO = re.compile(
+    rf"^\W*(?:{_MOOD}\b[\s,]*)*?(?P<no>no+|nope|nah|nein|non|not (?:now|yet|really|needed|necessary)|don'?t|do not|please don'?t|leave (?:it|this|that)|keep (?:it|this|that|the)\b|skip (?:it|this|that)|no (?:need|thanks)|do nothing"
+    r"|(?:i think )?(?:this|that|it)(?:'?s| is) (?:fine|ok|okay|good enough|correct|intentional|intended|on purpose|by design)(?: as| like|\.|,|$)|fine as)\b",
+    re.IGNORECASE,
+)
+_ACCEPTS = re.compile(
+    r"\b(?:(?:is|are|be|'s) (?:totally |completely |perfectly )?(?:fine|ok|okay|acceptable|intentional|intended|by design|good enough)|on purpose|not worth|too (?:much|risky|complex|complicated)|has to much|too many|over-?kill|over-?engineer\w*|don'?t (?:want|need|like))\b",
+    re.IGNORECASE,
+)
+_STEERS = re.compile(
+    r"^\W*(?:no+|nope|nah)\b[\s,.!]*(?:(?:wait|ignore|first|show|explain|tell|stop|sorry|hold on|still|again|problem|worries|idea|luck|clue|errors?|changes?|difference|result|i mean\w*|i(?:'m| am) (?:not|talking|asking)|i (?:get|got|see|still|just|tried|ran|can't|cannot)|let me|you|it (?:still|does|doesn't|is|isn't|'s|was|did|didn't|works?|fails?)|that'?s (?:not|wrong)|that is (?:not|wrong)|this (?:is not|is wrong|doesn't)"
+    r"|what|why|how|where|which|the (?:issue|problem|error|question)|there (?:is|are|'s)|he|she|they|now it)\b|$)",
+    re.IGNORECASE,
+)
+_LATER = re.compile(
+    r"\b(?:later|not now|not yet|another (?:time|day|pr|session|branch)|some other time|next (?:week|time|sprint|release|version|pr|session|month|step|iteration)|tomorrow|in the future|(?:a|for) (?:the )?future|after (?:the|this|that|we)|follow[- ]?up|separate (?:pr|ticket|issue|task|branch)|backlog|once (?:the|this|that|we)|später|nächste\w*|plus tard|más tarde)\b",
+    re.IGNORECASE,
+)
+_TAG = re.compile(r",?\s*\bright\s*\?+", re.IGNORECASE)
+_DELIBERATES = re.compile(
+    r"\b(?:what do you think|what'?s your (?:opinion|take)|thoughts\?|does (?:it|that|this) make sense|makes? sense to|i wonder(?:ed)? (?:if|whether)|would it (?:make sense|be better|be possible to)|should we|should i|is it better|is there (?:a|any) (?:better|other)|how about|what about|wouldn'?t it|isn'?t it (?:better|cleaner|easier)"
+    r"|which (?:one|way|is|would)|better (?:to|if)|any other option|alternatives?|propose|pros and cons|trade-?offs?|instead|or (?:should|is|do|would))\b",
+    re.IGNORECASE,
+)
+
+
+def read_answer(prompt: str, before: Sequence[str], asked: str) -> Act | None:
+    """What a prompt does with what the agent's messages `before` it offered, the latest first; None if nothing.
+
+    `asked` is the user's prompt before.
+    """
+    if not before:
+        return None
+    said = prompt.strip()[:_ANSWER_CHARACTERS]
+    if any(assertions.is_ironic(_TAG.sub("", s)) for s in sentences.split_sentences(said)[:2]):
+        return None
+    offer = read_offer(before[0])
+    return (
+        _read_choice(said, offer, before)
+        or _read_refusal(said, offer)
+        or _read_agreement(said, offer, asked)
+    )
+
+
+def read_tool_answer(question: str, answer: str, offered: Mapping[str, str]) -> Act | None:
+    """The user's answer to a question asked with a tool: an option by its label, or his own words.
+
+    `offered` are the options' labels, in lower case, with their descriptions.
+    """
+    if is_chore(answer) or assertions.is_ironic(answer) or sentences.is_question(answer):
+        return None
+    details = offered.get(answer.strip().lower(), "")
+    if not offered or (len(offered) > 1 and all(map(is_chore, offered))):
+        return None
+    text = f"{answer}: {strip_markup(details)}" if details else answer
+    return Act(ActKind.CHOSEN, answer, text, question)
+
+
+# --- choices ---
+
+
+def _read_choice(said: str, offer: Offer, before: Sequence[str]) -> Act | None:
+    option = _find_chosen(said, offer, before)
+    if option is None or _is_routine(option, offer.options):
+        return None
+    return Act(ActKind.CHOSEN, option.name, option.text, offer.question)
+
+
+def _is_routine(option: Option, options: Sequence[Option]) -> bool:
+    """Whether the choice is one of what to do next rather than of how things shall be."""
+    return is_chore(option.name) and all(is_chore(o.name) for o in options)
+
+
+def _find_chosen(said: str, offer: Offer, before: Sequence[str]) -> Option | None:
+    """The option that a message chooses: named outright, quoted, by its label, or in its first two sentences."""
+    chosen = _find_explicit(said, before) or _find_quoted(said, offer.options)
+    if chosen is not None or _ANSWER_LIST.match(said):
+        return chosen
+    by_label = {option.label: option for option in offer.options if option.label}
+    match = _BARE_LABEL.match(said)
+    if match is not None and (chosen := by_label.get(match.group("label").lower())):
+        return chosen if _is_clear_label(said, match) else None
+    found = (_find_in(s, offer, by_label, before) for s in sentences.split_sentences(said)[:2])
+    return next((option for option in found if option), None)
+
+
+def _find_explicit(said: str, before: Sequence[str]) -> Option | None:
+    """`I'd go with option 4`, wherever in the message and from whichever of the messages before it."""
+    match = _EXPLICIT.search(said)
+    if match is None:
+        return None
+    label = match.group("label").lower()
+    return next((option for text in before if (option := find_option(text, label))), None)
+
+
+def _find_in(
+    sentence: str, offer: Offer, by_label: dict[str, Option], before: Sequence[str]
+) -> Option | None:
+    if _is_plain_question(sentence):
+        return None
+    if offer.recommended and _RECOMMENDED.search(sentence):
+        return offer.recommended
+    if assertions.is_reported(sentence):
+        return None
+    return (
+        _find_referenced(sentence, by_label, before)
+        or _find_by_rank(sentence, offer.options)
+        or _find_by_name(sentence, offer.options)
+    )
+
+
+def _is_clear_label(said: str, match: re.Match[str]) -> bool:
+    """Whether a single letter is a label rather than a word: `a`, `I`."""
+    label = match.group("label")
+    if label not in ("a", "A", "I", "i"):
+        return True
+    after = said[match.end("label") :].lstrip()
+    return label == "A" or not after[:1].isalpha()
+
+
+def _is_plain_question(sentence: str) -> bool:
+    """Whether this asks for an answer, not for a choice to be carried out: `can we do option 2?` is none."""
+    if not sentences.is_question(sentence):
+        return False
+    return (
+        re.match(
+            r"^\W*(?:\w+\W+){0,2}(?:can|could) (?:we|you) (?:do|go|use|try|take|implement|just|build|help)\b",
+            sentence,
+            re.IGNORECASE,
+        )
+        is None
+    )
+
+
+def _find_quoted(said: str, options: Sequence[Option]) -> Option | None:
+    """The only option whose beginning a message repeats, word for word, unless it asks about it."""
+    plain = normalised(strip_markup(said))
+    found = [
+        o
+        for o in options
+        if len(start := normalised(o.text)[:_QUOTED_CHARACTERS_MIN]) == _QUOTED_CHARACTERS_MIN
+        and start in plain
+    ]
+    if len(found) != 1 or _ASKS_ABOUT.search(said[:60]):
+        return None
+    return found[0]
+
+
+def _find_referenced(
+    sentence: str, by_label: dict[str, Option], before: Sequence[str]
+) -> Option | None:
+    labels = set(find_references(sentence))
+    if len(labels) != 1 or not (
+        _CHOOSES.search(sentence) or len(words(sentence)) <= _FRAGMENT_WORDS_MAX
+    ):
+        return None
+    if re.search(
+        r"\b(?:not|no|without|except|against|than)\s+(?:option|approach|alternative)",
+        sentence,
+        re.IGNORECASE,
+    ):
+        return None
+    label = labels.pop()
+    return by_label.get(label) or next(
+        (o for text in before if (o := find_option(text, label))), None
+    )
+
+
+def _find_by_rank(sentence: str, options: Sequence[Option]) -> Option | None:
+    match = _ORDINAL.search(sentence)
+    if match is None or not options or len(words(sentence)) > _NAMING_WORDS_MAX:
+        return None
+    is_short = len(words(sentence)) <= _FRAGMENT_WORDS_MAX + 2
+    if not (is_short or _CHOOSES.search(sentence)):
+        return None
+    rank = _RANKS[match.group("rank").lower()]
+    return options[rank] if rank < len(options) else None
+
+
+def _find_by_name(sentence: str, options: Sequence[Option]) -> Option | None:
+    number = len(words(sentence))
+    if not options or number > _NAMING_WORDS_MAX:
+        return None
+    if number > _FRAGMENT_WORDS_MAX and not _CHOOSES.search(sentence):
+        return None
+    named = [option for option in options if is_named(sentence, option, options)]
+    return named[0] if len(named) == 1 else None
+
+
+# --- refusals ---
+
+
+def _read_refusal(said: str, offer: Offer) -> Act | None:
+    if not _NO.match(said) or _STEERS.match(said) or not offer.question:
+        return None
+    proposal = _name_proposal(offer)
+    if not proposal or (is_chore(proposal) and not _ACCEPTS.search(said)):
+        return None
+    kind = ActKind.DEFERRED if _LATER.search(said) else ActKind.DECLINED
+    return Act(kind, proposal, "", offer.question)
+
+
+def _name_proposal(offer: Offer) -> str:
+    """What was proposed, if it says more than `do it`; where several things were, all of them."""
+    if len(words(offer.proposal)) >= _PROPOSAL_WORDS_MIN:
+        return offer.proposal
+    return "; ".join(o.name for o in offer.options)
+
+
+# --- agreements ---
+
+
+def _read_agreement(said: str, offer: Offer, asked: str) -> Act | None:
+    """Agreeing decides where there was something to choose; else it is a go-ahead."""
+    match = _ASSENT.match(said)
+    if match is None or len(words(said)) > _ASSENT_WORDS_MAX or said.rstrip().endswith("?"):
+        return None
+    if not offer.proposal or is_chore(offer.proposal):
+        return None
+    if offer.recommended is not None and not _is_routine(offer.recommended, offer.options):
+        return Act(ActKind.AGREED, offer.recommended.name, offer.recommended.text, offer.question)
+    if not _DELIBERATES.search(asked) or offer.options:
+        return None
+    return Act(ActKind.AGREED, offer.proposal, "", offer.question)

@@ -1,0 +1,209 @@
+"""Drafts of what a dialogue leaves standing: what the user chose, refused, put off, set right, and what was found out. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from memd.distill import sentences
+from memd.distill.dialogue import acts, findings, statements, withdrawing, wording
+from memd.distill.dialogue.acts import Act, ActKind
+from memd.distill.dialogue.findings import AgentFinding
+from memd.distill.dialogue.offers import strip_markup
+from memd.distill.dialogue.spoken import read_spoken
+from memd.distill.dialogue.statements import Reaction, Standing
+from memd.distill.episodes import AskedQuestion, EpisodeContext, Exchange, Story, Utterance
+from memd.models import Authority, Draft, Kind, Source
+
+_USER_DRAFTS_MAX, _FINDINGS_MAX = 3, 2
+"""Drafts of one turn."""
+_DAY_MS = 86_400_000
+_PROMPT_CHARACTERS = 600
+_ASKED_CHARACTERS = 300
+_OUTCOME_CHARACTERS = 400
+_CONFIDENCE = {
+    ActKind.CHOSEN: 0.85,
+    ActKind.AGREED: 0.6,
+    ActKind.DECLINED: 0.7,
+    ActKind.DEFERRED: 0.6,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn with what was said around it."""
+
+    story: Story
+    context: EpisodeContext
+    before: tuple[Exchange, ...]
+    after: tuple[Exchange, ...]
+    states: tuple[AgentFinding, ...]
+    """How things are after its work, in the agent's words."""
+
+    @property
+    def state(self) -> str:
+        """The first of these as a title; empty if there is none."""
+        return findings.name_claim(self.states[0].claim) if self.states else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """What a draft says, and by which rule. `quote` is its speaker's sentence; empty for all that he said."""
+
+    kind: Kind
+    rule: str
+    title: str
+    confidence: float
+    quote: str = ""
+
+
+def draft_dialogue(
+    story: Story, context: EpisodeContext, key: str, known: Sequence[Draft]
+) -> list[Draft]:
+    """What an episode leaves standing beyond the decisions, rules and retractions that are `known` already."""
+    found = findings.find_findings(story)
+    states = tuple(one for one in found if one.rule == "found:state")
+    turn = _Turn(story, context, context.before.get(key, ()), context.after.get(key, ()), states)
+    users = _drop_known(_draft_users(turn), known)[:_USER_DRAFTS_MAX]
+    told = {draft.title for draft in users}
+    agents = [draft for one in found if (draft := _draft_finding(one, turn)).title not in told]
+    drafts = [*users, *agents[:_FINDINGS_MAX]]
+    kept = [d for d in drafts if not withdrawing.is_withdrawn(d, story.prompt, turn.after)]
+    return [replace(draft, slot=f"standing/{number}") for number, draft in enumerate(kept)]
+
+
+def _drop_known(found: Iterator[Draft], known: Sequence[Draft]) -> list[Draft]:
+    """The drafts whose sentence is not remembered already, each sentence once."""
+    quoted = [source.quote for draft in known for source in draft.sources]
+    kept: list[Draft] = []
+    for draft in found:
+        quote = draft.sources[0].quote
+        if draft.rule.startswith(withdrawing.ANSWERED) or not any(
+            quote in q or q in quote for q in quoted
+        ):
+            kept.append(draft)
+            quoted.append(quote)
+    return kept
+
+
+def _draft_users(turn: _Turn) -> Iterator[Draft]:
+    """What the user's words leave standing: an answer first, then statements."""
+    story = turn.story
+    for asked in story.questions:
+        yield from _draft_question(asked, turn)
+    if not story.prompts:
+        return
+    said = story.prompts[0]
+    act = acts.read_answer(
+        said.text,
+        [e.answer.text for e in turn.before if e.answer],
+        turn.before[0].prompt if turn.before else "",
+    )
+    if act is not None and (act.kind is not ActKind.AGREED or story.edits):
+        yield _draft_act(act, said, turn)
+    reaction = Reaction(bool(story.edits), wording.read_first_words(story))
+    refused = [one.said for one in story.refusals if one.said.text]
+    for utterance in (*story.prompts, *refused):
+        for one in statements.find_standing(read_spoken(utterance.text), reaction):
+            yield _draft_standing(one, utterance, turn)
+
+
+def _draft_question(asked: AskedQuestion, turn: _Turn) -> Iterator[Draft]:
+    """The user's choice among the options of a question that the agent asked with a tool."""
+    offered = {label.lower(): text for label, text in asked.options}
+    act = acts.read_tool_answer(asked.asked.text, asked.answer.text, offered)
+    if act is None:
+        return
+    options = "; ".join(f"{label}: {text}" if text else label for label, text in asked.options)
+    lines = [
+        f"{wording.LABELS[act.kind]}: {act.details or act.subject}",
+        f"Assistant asked: “{asked.asked.text}”",
+        f"User: “{wording.clip_line(asked.answer.text, _PROMPT_CHARACTERS)}”",
+        f"Assistant had offered: “{wording.clip_line(strip_markup(options), _PROMPT_CHARACTERS)}”",
+    ]
+    title = wording.title_act(act, asked.answer.text, (), "")
+    claim = _Claim(Kind.DECISION, "answer:chosen", title, _CONFIDENCE[act.kind])
+    draft = _make(turn, asked.answer, claim, lines)
+    asking = Source(
+        asked.asked.event_id, sentences.clip_quote(asked.asked.text), Authority.AGENT_CALL
+    )
+    yield replace(draft, sources=(draft.sources[0], asking))
+
+
+def _draft_act(act: Act, said: Utterance, turn: _Turn) -> Draft:
+    lines = [
+        f"{wording.LABELS[act.kind]}: {act.details or act.subject}",
+        f"User: “{wording.clip_line(said.text, _PROMPT_CHARACTERS)}”",
+        *wording.quote_before(turn.before),
+        *wording.quote_outcome(turn.story),
+    ]
+    kind = Kind.TASK if act.kind is ActKind.DEFERRED else Kind.DECISION
+    title = wording.title_act(act, said.text, turn.before, turn.state)
+    rule = f"{withdrawing.ANSWERED}{act.kind.name.lower()}"
+    draft = _make(turn, said, _Claim(kind, rule, title, _CONFIDENCE[act.kind]), lines)
+    heard = [e.answer for e in turn.before[:1] if e.answer]
+    offered = (
+        Source(
+            u.event_id,
+            sentences.clip_quote(act.details or act.question or act.subject),
+            u.authority,
+        )
+        for u in heard
+    )
+    return replace(draft, sources=(*draft.sources, *offered))
+
+
+def _draft_standing(one: Standing, said: Utterance, turn: _Turn) -> Draft:
+    first = wording.read_first_words(turn.story)
+    title = wording.title_statement(
+        one.title, first, turn.state if one.rule.startswith(withdrawing.ASKED) else ""
+    )
+    is_part = len(said.text) > len(one.sentence.text) + 8
+    lines = [
+        f"User: “{one.sentence.text}”",
+        *([f"In: “{wording.clip_line(said.text, _PROMPT_CHARACTERS)}”"] if is_part else []),
+        *wording.quote_outcome(turn.story),
+        *wording.quote_before(turn.before),
+    ]
+    if one.rule == statements.TO_BE_CONTINUED and (outcome := _find_outcome(turn)):
+        title = sentences.format_title(
+            f"To be continued: {sentences.make_title(outcome)}", wording.TITLE_CHARACTERS
+        )
+        lines.insert(
+            0, f"Left open: {wording.clip_line(strip_markup(outcome), _OUTCOME_CHARACTERS)}"
+        )
+    return _make(
+        turn, said, _Claim(one.kind, one.rule, title, one.confidence, one.sentence.text), lines
+    )
+
+
+def _find_outcome(turn: _Turn) -> str:
+    """The agent's closing message, or that of the next turn if this one has none."""
+    later = (e.answer.text for e in turn.after[:1] if e.answer)
+    return turn.story.answer or next(later, "")
+
+
+def _draft_finding(one: AgentFinding, turn: _Turn) -> Draft:
+    title = sentences.format_title(
+        findings.name_claim(one.claim).rstrip(":!"), wording.TITLE_CHARACTERS
+    )
+    lines = [
+        f"Assistant: “{one.passage}”",
+        f"User asked: “{wording.clip_line(turn.story.prompt, _ASKED_CHARACTERS)}”",
+    ]
+    if turn.story.answer and one.said not in turn.story.answers:
+        lines.append(
+            f"Assistant then: “{wording.clip_line(strip_markup(turn.story.answer), _OUTCOME_CHARACTERS)}”"
+        )
+    return _make(
+        turn, one.said, _Claim(Kind.FACT, one.rule, title, one.confidence, one.claim), lines
+    )
+
+
+def _make(turn: _Turn, said: Utterance, claim: _Claim, lines: Sequence[str]) -> Draft:
+    body = sentences.clip("\n".join(lines), turn.context.body_characters)
+    days = turn.context.task_days if claim.kind is Kind.TASK else 0
+    return Draft(
+        slot="", kind=claim.kind, title=claim.title, body=body, at=said.at, rule=claim.rule,
+        sources=(Source(said.event_id, sentences.clip_quote(claim.quote or said.text), said.authority),),
+        authority=said.authority, confidence=claim.confidence, quality=sentences.score_quality(body),
+        expires_at=said.at + days * _DAY_MS if days else None,
+    )  # fmt: skip

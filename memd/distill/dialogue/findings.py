@@ -1,0 +1,180 @@
+"""What the agent found out: a cause that it established, a limit of something outside, how things now are. Pure.
+
+An agent is often sure and wrong, so only what it says plainly counts: of several causes in a turn the last, none with
+a hedge, none that a later message of the session takes back.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memd.distill import sentences
+from memd.distill.dialogue.offers import strip_markup
+from memd.distill.episodes import Story, Utterance
+from memd.text import content_stems, is_stop_word, words
+
+_CLAIM_WORDS_MIN, _CLAIM_WORDS_MAX = 6, 60
+_TELLING_WORDS_MIN = 5
+_REPEATED_SHARE = 0.5
+_TEXT_CHARACTERS = 12_000
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFinding:
+    """A claim of the agent."""
+
+    rule: str
+    said: Utterance
+    claim: str
+    """One sentence, without markup."""
+    passage: str
+    """The claim with the sentences of its paragraph that follow it."""
+    confidence: float
+
+
+_FOUND = re.compile(
+    r"^\W*(?:(?:i |now i |ah,? |ok,? |perfect[,!.] |great[,!.] )?(?:found|see|spotted|identified|understand|know|got|have)(?: now)?(?: the| it| a| what)?(?: \w+)?(?: (?:issue|bug|problem|cause|root cause|culprit|reason|smoking gun))?(?: (?:now|here|more clearly now|clearly now))?|that'?s (?:the|it|a)(?: \w+)?(?: (?:issue|bug|problem|cause|root cause|culprit|reason))?|(?:there it is|uh oh|aha|bingo|confirmed|root cause(?: found)?|good news|bad news|interesting|key finding))\W*$",
+    re.IGNORECASE,
+)
+_CAUSE = re.compile(
+    r"\b(?:the|that|this|both|one|another|real|actual|root)\s+(?:\w+\s+){0,2}?(?:issue|bug|problem|cause|culprit|reason|limitation)s?(?:\s+(?:here|with [^.]{1,40}|in [^.]{1,40}))?\s+(?:is|was|were|are|comes from|came from|is caused by|was caused by|lies in)\b(?! (?:fixed|gone|resolved|solved|clear|now|still|not|real|the same|only|that i|in (?:the )?(?:test|my)))"
+    r"|\b(?:is|are|was|were) (?:being )?caused by\b|\bit turns out\b|\bturns out (?:that )?\w+|\b(?:this|that|it) (?:happens|happened|fails|failed|breaks|broke|occurs|occurred) because\b|\bwhich is why\b|\bthat'?s why\b",
+    re.IGNORECASE,
+)
+_OUTSIDE = r"(?:does(?:n'?t| not)|do(?:n'?t| not)|did(?:n'?t| not)|can(?:'?t|not| not)|won'?t|will not|is(?:n'?t| not)|are(?:n'?t| not)|has no|have no|no longer|never|always|only|silently|by default|regardless)"
+_LIMIT = re.compile(
+    rf"^(?P<subject>[^,.;:]{{2,80}}?)\s+{_OUTSIDE}\s+(?P<verb>\w+).{{8,}}", re.IGNORECASE
+)
+_RULES_OUT = re.compile(
+    r"\b(?:support\w*|respect\w*|allow\w*|accept\w*|honou?r\w*|read\w*|load\w*|expand\w*|have|be (?:\w+ly )?(?:\w+-)?(?:scoped|used|changed|overridden|set|limited|nested|combined|disabled|altered|dropped|inlined)|overrid\w*|escalat\w*|get|gets|run\w*|fire\w*|trigger\w*|merge\w*|inherit\w*|preserv\w*|guarantee\w*|reliabl\w*|indicat\w*|work\w*|handl\w*|return\w*|propagat\w*|creat\w*|includ\w*|emit\w*|expos\w*|persist\w*|flush\w*|cache\w*|compar\w*|count\w*|appl\w*|require\w*|need\w*)\b",
+    re.IGNORECASE,
+)
+_OVERRULES = re.compile(
+    r"^(?P<subject>[^,.;:]{2,80}?)\s+(?:overrides?|overwrites?|takes? precedence over|takes? priority|shadows?|requires?|needs? (?:an? |the |to be )|expects?|depends? on|are merged|merges?|is read-only|are read-only)\b.{6,}",
+    re.IGNORECASE,
+)
+_OWN_SUBJECT = re.compile(
+    r"^(?:\W*(?:so|but|and|also|actually|however|right|yes|no|well|note that|note|unfortunately|currently|now|here|then|since|because|in (?:this|that|our) case)\b[\s,:—–-]*)*(?:i|i'm|we|we're|you|it|it's|this|that|these|those|they|there|he|she|which|what|all (?:tests|\d+)|tests?|the (?:tests?|changes?|linter|build|code|fix|script|plan|output|file|function|change|diff|user|new|other|following|rest|main|only|next|first|second|key)|your|our|my|let|if|when|each|both|some|any|no|none|one|\d+)\b",
+    re.IGNORECASE,
+)
+_OPENING = re.compile(
+    r"^\W*(?:(?:based on [^,]{3,40}|so|but|and|also|actually|however|right|yes|no|well|note that|note|unfortunately|currently|exactly|uh oh!?)\b[\s,:.!—–-]*)*",
+    re.IGNORECASE,
+)
+_LOCATES = re.compile(r"^(?:at|in|on|with|here|there)\b", re.IGNORECASE)
+_CODE = re.compile(r"\w\(\)|=|\w/\w|\w\.(?:go|py|ts|js|rs|java|rb|c|h|cpp|md|json|sh|ya?ml|toml)\b")
+_NAMED_THING = re.compile(
+    r"^[a-z][\w.+-]*\b|^`[a-z]|\b[A-Z][a-z]*[A-Z0-9]\w*|(?<=\w )[A-Z][a-z]+|\b[A-Z]{2,}\b|\b(?:git|tokens?|browsers?|kernel|shell|database|server|clients?|hooks?|settings|library|compiler|runtime|operating system|api|cli|sdk|protocol|driver|framework|package manager|parameter)\b"
+)
+_NOW = re.compile(
+    r"^(?:now,? (?:all|both|each|every|any|only|the|`|[a-z]+s?\b)(?!\s+(?:let|i|we|you|run|try|when you)\b).{20,}|(?:this|that) (?:ensures|guarantees|means|prevents)\b.{20,}|.{8,120}\b(?:is|are) (?:now|never|always|no longer)\b.{10,})$",
+    re.IGNORECASE | re.DOTALL,
+)
+_DROPS = re.compile(
+    r"^\W*(?:wait|hm+|no,|actually,? (?!let)|oops|that'?s not|that is not|that won'?t|that did(?:n'?t| not))",
+    re.IGNORECASE,
+)
+"""The text before was wrong."""
+_OF_TESTS = re.compile(
+    r"\btest(?:s|ed|ing)?\b|_test\b|\b(?:fixtures?|mock\w*|lint\w*|assertions?)\b", re.IGNORECASE
+)
+_QUOTED_CODE = re.compile(r"`[^`]*`")
+_POINTS_BACK = re.compile(r"^(?:this|that)\b", re.IGNORECASE)
+_HEDGED = re.compile(
+    r"\b(?:might|may|maybe|perhaps|likely|probably|possibly|could be|could have|seems?|appears?|suspect|i think|i believe|i guess|not sure|unclear|assum\w+|suggests?|should be|presumably|potential(?:ly)?|hypothes\w+|let me|i'll|i will|we could|we can|you can|you could|would)\b|\?",
+    re.IGNORECASE,
+)
+_PROGRESS = re.compile(r"\b(?:tests? (?:pass|fail)|passes|lint\w*|compil\w+|build (?:is|pass)|all green|committed|pushed|ready to|clean\b.{0,12}$|let me|running|updated?|added)\b", re.IGNORECASE)  # fmt: skip
+
+
+def find_findings(story: Story) -> list[AgentFinding]:
+    """What the agent established in a turn: its last cause, its last limit, and how things now are."""
+    texts = [*story.texts, *story.answers]
+    dropped = {one.event_id for one, then in itertools.pairwise(texts) if _DROPS.match(then.text)}
+    claims = [c for said in texts if said.event_id not in dropped for c in _read_claims(said)]
+    has_looked = bool(story.commands or story.edits or story.reads)
+    causes = [claim for claim in claims if claim.rule == "found:cause" and has_looked]
+    limits = [claim for claim in claims if claim.rule == "found:limit"]
+    states = [
+        claim
+        for claim in claims
+        if claim.rule == "found:state" and story.edits and claim.said in story.answers
+    ]
+    found = causes[-1:]
+    for more in (*limits[-1:], *states[:1]):
+        if not any(_is_repeated(more, one) for one in found):
+            found.append(more)
+    return found
+
+
+def _is_repeated(one: AgentFinding, other: AgentFinding) -> bool:
+    mine, theirs = frozenset(content_stems(one.claim)), frozenset(content_stems(other.claim))
+    return len(mine & theirs) >= _REPEATED_SHARE * max(min(len(mine), len(theirs)), 1)
+
+
+def _read_claims(said: Utterance) -> Iterator[AgentFinding]:
+    for line in _FENCE.sub("\n", said.text[:_TEXT_CHARACTERS]).split("\n"):
+        if re.match(r"\s*(?:#|\||>)", line):
+            continue
+        is_item = re.match(r"\s*(?:[-*•+]\s|\d{1,2}[.)]\s)", line) is not None
+        spoken = [strip_markup(s) for s in sentences.split_sentences(line)]
+        for place, sentence in enumerate(spoken):
+            announced = place > 0 and _FOUND.match(spoken[place - 1]) is not None
+            rule = _classify(sentence, is_announced=announced)
+            if rule and not (is_item and rule != "found:cause"):
+                if rule == "found:state" and _POINTS_BACK.match(sentence):
+                    if place == 0 or len(words(spoken[place - 1])) < _CLAIM_WORDS_MIN:
+                        continue
+                    passage = f"{spoken[place - 1]} {sentence}"
+                    yield AgentFinding(rule, said, spoken[place - 1], passage, 0.45)
+                    continue
+                passage = " ".join(spoken[place : place + 3])
+                yield AgentFinding(rule, said, sentence, passage, 0.45)
+
+
+def _classify(sentence: str, *, is_announced: bool) -> str:
+    """The rule by which a sentence is a finding; empty if it is none."""
+    number = len(words(sentence))
+    if not _CLAIM_WORDS_MIN <= number <= _CLAIM_WORDS_MAX or _HEDGED.search(sentence):
+        return ""
+    claim = name_claim(sentence)
+    if sum(not is_stop_word(word) for word in words(claim)) < _TELLING_WORDS_MIN or _LOCATES.match(
+        claim
+    ):
+        return ""
+    if _CAUSE.search(sentence) or (is_announced and not _OWN_SUBJECT.match(sentence)):
+        return "" if _OF_TESTS.search(_QUOTED_CODE.sub("", sentence)) else "found:cause"
+    if _is_limit(sentence):
+        return "found:limit"
+    return "found:state" if _NOW.match(sentence) and not _PROGRESS.search(sentence) else ""
+
+
+def _is_limit(sentence: str) -> bool:
+    sentence = _OPENING.sub("", sentence)
+    if _OWN_SUBJECT.match(sentence):
+        return False
+    if match := _LIMIT.match(sentence):
+        rules_out = _RULES_OUT.search(sentence[match.start("verb") :][:40])
+        return rules_out is not None and _is_outside(match.group("subject"))
+    match = _OVERRULES.match(sentence)
+    return match is not None and _is_outside(match.group("subject"))
+
+
+def _is_outside(subject: str) -> bool:
+    """Whether a subject is a product, a protocol or a tool rather than a piece of this code."""
+    return _CODE.search(subject) is None and _NAMED_THING.search(subject) is not None
+
+
+def name_claim(claim: str) -> str:
+    """The claim without what leads up to it: `The issue was that …`."""
+    parts = [part.strip() for part in claim.split(";")]
+    telling = next((part for part in parts if _CAUSE.search(part)), claim)
+    return _ANNOUNCES.sub("", telling) or claim
+
+
+_ANNOUNCES = re.compile(
+    r"^\W*(?:(?:so|but|and|now|actually|right|yes|exactly|fixed|found it|good news|based on my research)\b[\s,.:;!—–-]*)*(?:(?:the|that|this)\s+(?:\w+\s+){0,2}?(?:issue|bug|problem|cause|culprit|reason)(?:\s+here)?\s+(?:is|was)\s+(?:that\s+)?|it turns out (?:that )?)?",
+    re.IGNORECASE,
+)

@@ -1,0 +1,339 @@
+"""Sentences by which a user sets right how things shall be, without saying `always`: norms, limits, reasons, taste. Pure.
+
+Each kind has its own form: `only X should …`, `we use X on purpose`, `let's keep X for now`, `I'd rather …`,
+`don't … in our …`, and questions that ask for another way (`why don't we just …?`), which count where the agent
+then goes that way.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from memd.distill.dialogue.chores import is_chore
+from memd.distill.dialogue.spoken import SpokenSentence
+from memd.distill.speech import assertions
+from memd.distill.speech.own_words import OwnSentence
+from memd.models import Kind
+from memd.text import is_stop_word, words
+
+_WORDS_MAX = 70
+_TELLING_WORDS_MIN = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A sentence that stands, and how it may be put as a title."""
+
+    kind: Kind
+    rule: str
+    sentence: OwnSentence
+    title: str
+    confidence: float
+
+
+_LEAD = r"^\W*(?:(?:ok(?:ay)?|k|yes|yeah|yep|no+|nope|hm+|um+|uh+|so|well|also|and|but|then|actually|please|pls|sorry|right|great|good|thanks|thank you|cool|hey|oh|ah+|i think|i guess|i feel|imo|imho|for me|basically|generally|in general|in theory|ideally|honestly|just|like|one (?:last|more) (?:thing|modification|change)|note)\b[\s,.:;!-]*)*"
+_CONTRAST = r"(?:\brather than\b|\binstead\b|\bin place of\b|\bin favou?r of\b|\band not\b|,\s*not\b|\bnot just\b|\bnot only\b|\bno longer\b|\bany ?more\b|\bas (?:they|it) (?:were|was|is|are)\b|\blike (?:we|it|they|before)\b)"
+_LIMIT = r"(?:\bfor now\b|\bonly\b|\bnothing (?:else|more)\b|\bat least for now\b|\bas a first step\b|\bto (?:begin|start) with\b|\bout of scope\b|\bnur\b|\bvorerst\b|\bseulement\b|\bpour l'instant\b|\bpor ahora\b|\bsolo\b)"
+_PURPOSE = r"(?:\bon purpose\b|\bdeliberately\b|\bintentional(?:ly)?\b|\bby design\b|\bexplicitly\b|\bbecause\b|\bsince\b|\bso that\b|\bto not\b|\bto avoid\b|\bin order (?:to|not to)\b|\bso (?:we|it|they|users?|people|that)\b|\babsichtlich\b|\bexprès\b|\ba propósito\b|\bweil\b|\bdamit\b|\bparce qu)"
+_NEGATION = r"(?:n'?t|\s+not|\s+never)"
+
+_NORM = re.compile(
+    rf"{_LEAD}(?P<rest>(?:(?!\b(?:if|when|unless|you)\b)[^?;]){{0,160}}?\b(?:should|must|shall|has to|have to|needs? to|ought to)\b"
+    rf"(?:{_NEGATION}\b|\s+(?:only|always|just|still|stay|remain|keep|be (?:a thing|the same|possible|consistent))\b).*)",
+    re.IGNORECASE,
+)
+_ONLY_NORM = re.compile(
+    rf"{_LEAD}(?P<rest>(?:.{{0,80}}[,;–—-]\s*)?only (?:(?!\bif\b)[^,;?]){{1,80}}?\b(?:should|must|may|shall|can)\b.*)",
+    re.IGNORECASE,
+)
+_NORM_CONTRAST = re.compile(
+    rf"{_LEAD}(?P<rest>[^?;]{{1,160}}?\b(?:should|must|shall)\b.*?{_CONTRAST}.*)", re.IGNORECASE
+)
+_EXPECTED = re.compile(
+    rf"{_LEAD}(?P<rest>(?:i (?:would(?:'ve| have)?|'d(?: have)?) expect(?:ed)?|i expect(?:ed)?|(?:the )?(?:idea|goal|intention|point|principle|directive|rule|priority|overriding \w+) (?:is|was) (?:to|that|not)|what (?:i|we) (?:want|need) is|what we (?:more )?should do|i think we should (?!also|first|now|add|test|look|check)[^.]{{0,20}}(?:prevent|avoid|not|never|only|always|keep|use|stop|allow))\b.{{12,}})",
+    re.IGNORECASE,
+)
+_NEEDS_NO = re.compile(
+    rf"{_LEAD}(?P<rest>.{{0,80}}?\b(?:needs? no|(?:does|do)(?:n'?t| not) need (?!to (?:be )?(?:fix|know|run|see|check))|(?:we|i) (?:do(?:n'?t| not)) (?:want|need|use|support|ship|care about)|there is no need for)\b.{{3,}})",
+    re.IGNORECASE,
+)
+_WE_POLICY = re.compile(
+    rf"{_LEAD}\(?(?P<rest>we(?:'ve| have|'re| are)?(?: already| just| had)? (?:(?:use|keep|kept|removed?|took|take|dropped?|chose|decided|agreed|avoid|left|put|have|do|write|run|call|want|don'?t|do not|never|only|always|explicitly|deliberately|intentionally|using|keeping)\b).*?{_PURPOSE}.*)",
+    re.IGNORECASE,
+)
+_IS_PURPOSE = re.compile(
+    rf"{_LEAD}(?P<rest>(?!why|is)[^?]{{2,80}}?\b(?:is|was|are|were|'s)\b[^?]{{0,30}}?\b(?:on purpose|deliberate(?:ly)?|intentional(?:ly)?|by design|intended)\b.*)",
+    re.IGNORECASE,
+)
+_IN_REPO = re.compile(
+    r"^\W*(?P<rest>(?:(?:in|for) (?:this|our|the) (?:repo(?:sitory)?|project|codebase|team|package|module|service|app)\b.{0,40}\b(?:we|i|use|keep|never|always|want|should|must)\b.*|.*\bwe\b.*\b(?:in this (?:repo(?:sitory)?|project|codebase))\b.*))",
+    re.IGNORECASE,
+)
+_LETS = re.compile(
+    rf"{_LEAD}(?P<rest>(?:let'?s|lets|we(?:'ll| will)?(?: can| could| should)?|i(?:'d| would)(?: rather| prefer(?: to)?| like(?: to)?)?|i want(?: to)?|we want(?: to)?|i prefer(?: to)?|i like|i'll)\s+(?P<what>.*))",
+    re.IGNORECASE,
+)
+_KEEPS = re.compile(
+    r"^(?:(?:just|please|also|still|rather|only|not|to)\s+)*(?:keep|leave|stay|stick|go with|settle|drop|get rid of|not\b|never|rather|avoid|postpone|defer|limit|restrict|support only|only)\b",
+    re.IGNORECASE,
+)
+_RATHER = re.compile(
+    rf"{_LEAD}(?:.{{0,60}}[,;.]\s*)?(?P<rest>i(?:'d| would) (?:much )?(?:rather|prefer)\b.{{6,}})",
+    re.IGNORECASE,
+)
+_GO_WITH = re.compile(
+    rf"{_LEAD}(?P<rest>(?:i(?:'d| would| will|'ll)?|we(?:'ll| will)?|let'?s|lets) (?:go|stick|stay) (?:with|for)\s+(?!(?:it|that|this|you|the flow)\b)\S.+)",
+    re.IGNORECASE,
+)
+_FORBIDS = re.compile(
+    rf"{_LEAD}(?P<rest>(?:don'?t|do not|never|avoid|stop|no more|without)\s+(?P<verb>[\w-]+).+|(?:i|we) (?:don'?t|do not|never) (?:want|like|need)\s+(?P<object>.+)|(?:please )?no (?P<thing>[\w-]+s\b.*))",
+    re.IGNORECASE,
+)
+_GENERAL = re.compile(
+    r"\b(?:in (?:our|my|this|these|all|any|the) [\w -]+|our|always|any|anywhere|ever|at all|everywhere|each|every|yourself)\b",
+    re.IGNORECASE,
+)
+_REASONED = re.compile(
+    rf"{_PURPOSE}|,\s+(?:the|our|that|it|this|they|users?|we)\b.+\b(?:does|do|is|are|has|have|will|should|must|break\w*|reads?|makes?|can)\b",
+    re.IGNORECASE,
+)
+_TRANSIENT = re.compile(
+    r"\b(?:yet|right now|again|first|before (?:i|we|you)|until|worry|forget|hesitate|bother|know|understand|remember|see|think|think so|get it|wait|today|this time|for a (?:second|moment|minute))\b",
+    re.IGNORECASE,
+)
+
+_REVERTS = re.compile(
+    rf"{_LEAD}(?P<rest>(?:please )?(?:revert|undo|roll back|back out)\b.{{2,60}}?[,;.–—-]+\s*(?:i think|because|since|i'd|we|it'?s|it is|that'?s|this|the)\b.{{8,}})",
+    re.IGNORECASE,
+)
+_SETS_RIGHT = re.compile(
+    rf"{_LEAD}(?P<rest>[^?]{{3,100}}?\b(?:is|are|was|were|'s)\b (?:just|actually|only|really|in fact)\b.{{2,80}}?\bnot\b.{{3,}})",
+    re.IGNORECASE,
+)
+_WHAT_WE_SHOULD = re.compile(r"^\W*(?:(?:and|so|but)\s+)?what (?:we|i)\b", re.IGNORECASE)
+
+_CONTINUES = re.compile(
+    rf"{_LEAD}(?P<rest>.{{0,160}}?\b(?:pick|take|carry|continue|resume|finish|come back to|go on with)\b[^.?]{{0,30}}?\b(?:tomorrow|later|next (?:time|week|session)|on monday|after (?:lunch|the weekend)|morgen|demain|mañana)\b.*)",
+    re.IGNORECASE,
+)
+TO_BE_CONTINUED = "said:open"
+_PLAIN_RULES = frozenset({"said:reason", "said:here", TO_BE_CONTINUED})
+"""These say of themselves that they hold beyond the turn."""
+_UNDECIDED = re.compile(
+    r"\b(?:maybe|perhaps|might|(?:were|was) going to|can'?t decide|not sure|undecided|whether|never agreed|haven'?t|hasn'?t|not (?:to )?always|n'?t always|to always|no need to|if (?:we|you|it|the|they)|(?:owner|boss|manager|team)'s|wonder|suppose|imagine|hypothetical\w*|would be nice)\b|\bthen[.!]?$|\bdon'?t (?:have|want you)\b",
+    re.IGNORECASE,
+)
+_DESCRIBES = re.compile(
+    r"\b(?:that'?s|which is|that is|this is|it'?s) (?:why\b|where\b|how\b|wrong\b|(?:the|a|my) (?:\w+ )?(?:bug|leak|problem|issue|reason|mistake)\b)|\bassert\w*\b|,\s*(?:delete|remove|drop|fix) (?:it|them|that)\b",
+    re.IGNORECASE,
+)
+
+_OTHER_WAY = re.compile(
+    rf"{_LEAD}(?P<ask>why (?:can'?t|cannot|don'?t|do not|aren'?t|are|not|wouldn'?t|do|did|is|isn'?t)\s*(?:we|you|it|this|that)?(?:\s+not)?|(?:can'?t|couldn'?t|shouldn'?t|wouldn'?t|isn'?t|aren'?t|don'?t|doesn'?t) (?:we|it|that|this|they|the \w+|you|there|\w+)(?:\s+not)?"
+    r"|wouldn'?t it be (?:better|easier|cleaner|simpler|nicer)(?: to| if we| if)?|would it (?:not )?be (?:better|easier|cleaner|simpler|nicer|possible)(?: to| if we| if)?|isn'?t it (?:better|easier|cleaner|simpler)(?: to| if we| if)?|how about|what about|what if we|shouldn'?t (?:we|it|that|this|the \w+))\s+(?P<rest>.+?)[?!.\s]*$",
+    re.IGNORECASE,
+)
+_POLITE_WAY = re.compile(
+    rf"{_LEAD}(?:[^?]{8, 140},\s+(?:so )?)?(?P<ask>(?:can|could|should|shall|would) (?:we|you|it|this|that|the \w+)(?: maybe| perhaps| please| just)?(?: also)?|should (?:it|this|that|they|we))\s+(?P<rest>.+?)[?!.\s]*$",
+    re.IGNORECASE,
+)
+_NEW_WAY = re.compile(rf"{_CONTRAST}|\b(?:not just|not only|everywhere|for all|in all|consistently|independent(?:ly)?|regardless|whatever|by default|no matter|the same (?:way|for|as)|without (?:any|a|the|having)|too much|specific logic|dupli\w+|simpl\w+|proper\w*|real)\b", re.IGNORECASE)  # fmt: skip
+_INFORMATION = re.compile(r"\b(?:explain|tell|show|know|mean|happen\w*|see|fail\w*|error|crash\w*|broken|work(?:s|ing)?|find|look at|take a look|have a look|check|review|describe|run|help me (?:understand|find)|do you|is there|any(?:thing| way| idea)|possible|hard|risky|difficult|cost|or (?:is|do|does|should|was|would|not)|right)\b", re.IGNORECASE)  # fmt: skip
+_AGREES = re.compile(
+    r"^\W*(?:(?:yes|yeah|ah|oh|hmm|ok(?:ay)?)[,!. —–-]+)?(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|(?:very |really )?(?:good|great|excellent|fair|valid|nice) (?:point|catch|call|idea|question|thinking|suggestion|thought)|exactly|agreed|i agree|makes sense|that makes sense|that'?s (?:a )?(?:much )?(?:better|cleaner|simpler|good|great|fair|right)|fair enough|got it|understood|absolutely|right[,!. —–-])",
+    re.IGNORECASE,
+)
+_CONFIRMS = re.compile(
+    r"^\W*(?:yes\b|exactly|right\b|correct\b|you(?:'re| are) (?:absolutely |totally |completely )?(?:right|correct)(?! to)|that'?s (?:right|correct)|absolutely)",
+    re.IGNORECASE,
+)
+_BOUND = re.compile(
+    rf"{_LEAD}(?P<rest>(?=.*\b(?:only|can'?t|cannot|never|always|not|n'?t|should|must|needs?|requires?|has to|have to|fine|enough|except|unless|without|because|since)\b).{{24,}})",
+    re.IGNORECASE,
+)
+_REVIEW = re.compile(
+    r"\((?:at )?lines? \d|\blines? \d+(?:\s*(?:-|–|and|to)\s*\d+)?\b|\bat line\b|\b(?:low|medium|high|critical|minor|major) severity\b|\bseverity:|\bconsider (?:\w+ing|a|an|the)\b|\bsuggested (?:fix|change)\b|\bnitpick\b|\bP[0-3]\b",
+    re.IGNORECASE,
+)
+_PERSON = re.compile(
+    r"\b(?:i|i'm|i'd|i'll|we|we'd|us|our|my|you|your|let'?s|lets|can|please|pls)\b", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What the agent did about a message."""
+
+    does_work: bool
+    """Whether it then changed something."""
+    first: str = ""
+    """The first thing that it said."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it says that the user is right."""
+        return _AGREES.match(self.first) is not None
+
+
+def find_standing(spoken: Sequence[SpokenSentence], reaction: Reaction) -> list[Standing]:
+    """The sentences of one message that stand, in order."""
+    own = [one.own for one in spoken]
+    affirmed = frozenset(assertions.select_assertions(own))
+    found = []
+    for one in spoken:
+        sentence = one.own
+        if _is_reviewing(sentence, own) or len(words(sentence.bare)) > _WORDS_MAX:
+            continue
+        if assertions.is_reported(sentence.bare):
+            continue
+        is_affirmed = sentence in affirmed or _WHAT_WE_SHOULD.match(sentence.said)
+        standing = _read_statement(sentence) if is_affirmed else None
+        if standing is not None and not _is_meant(standing, reaction):
+            standing = None
+        if standing is None and (match := _CONTINUES.match(sentence.said)):
+            standing = _make(Kind.TASK, TO_BE_CONTINUED, sentence, match, 0.6)
+        if standing is None and one.seeks_agreement:
+            standing = _read_confirmed(sentence, reaction)
+        if standing is None and reaction.does_work:
+            standing = _read_question(sentence, reaction)
+        if standing is not None and _says_something(standing.title):
+            found.append(standing)
+    return found
+
+
+def _is_meant(standing: Standing, reaction: Reaction) -> bool:
+    """Whether a statement was taken as one: a weak one counts only where the agent acted on it or agreed."""
+    said = standing.sentence.said
+    if standing.rule == "said:reverts":
+        return True
+    if _UNDECIDED.search(said) or _DESCRIBES.search(said):
+        return False
+    return standing.rule in _PLAIN_RULES or reaction.does_work or reaction.agrees
+
+
+def _is_reviewing(sentence: OwnSentence, own: Sequence[OwnSentence]) -> bool:
+    """Whether this is of a review that was pasted: it points at lines, or stands beside what does, and nobody speaks."""
+    paragraph = " ".join(s.text for s in own if s.block == sentence.block)
+    if _REVIEW.search(paragraph):
+        return True
+    whole = " ".join(s.text for s in own)
+    return bool(_REVIEW.search(whole)) and not _PERSON.search(sentence.said)
+
+
+def _says_something(title: str) -> bool:
+    return sum(not is_stop_word(word) for word in words(title)) >= _TELLING_WORDS_MIN
+
+
+def _make(
+    kind: Kind,
+    rule: str,
+    sentence: OwnSentence,
+    match: re.Match[str],
+    confidence: float,
+    group: str = "rest",
+) -> Standing:
+    start, end = match.span(group)
+    title = sentence.text[sentence.start + start : sentence.start + end]
+    return Standing(kind, rule, sentence, title.strip(" ().,"), confidence)
+
+
+def _read_statement(sentence: OwnSentence) -> Standing | None:
+    """The first form that an affirmed sentence has, in the order of how sure they are."""
+    for form in _FORMS:
+        match = form.pattern.match(sentence.said)
+        if match is not None and form.holds(match):
+            return _make(form.kind, form.rule, sentence, match, form.confidence)
+    return None
+
+
+def _is_work_order(rest: str) -> bool:
+    """`We should also add a test`: the work of this turn."""
+    match = re.match(
+        r"(?:we|you|i|it)\s+(?:should|must|have to|need to|has to)\s+(?:also |just |only |still |then )*(?P<what>.*)",
+        rest,
+        re.IGNORECASE,
+    )
+    return match is not None and is_chore(match.group("what"))
+
+
+def _is_choice(what: str) -> bool:
+    if is_chore(what) or _TRANSIENT.search(what):
+        return False
+    return bool(_KEEPS.match(what) or re.search(rf"{_CONTRAST}|{_LIMIT}", what, re.IGNORECASE))
+
+
+def _is_lasting_ban(match: re.Match[str]) -> bool:
+    rest = match.group("rest")
+    if _TRANSIENT.search(rest):
+        return False
+    return bool(_GENERAL.search(rest) or _REASONED.search(rest) or match.group("thing"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A way to say that something stands. `holds` looks at the words that matched."""
+
+    kind: Kind
+    rule: str
+    pattern: re.Pattern[str]
+    confidence: float
+    holds: Callable[[re.Match[str]], bool] = lambda _: True
+
+
+def _is_norm(match: re.Match[str]) -> bool:
+    return not _is_work_order(match.group("rest"))
+
+
+def _is_chosen(match: re.Match[str]) -> bool:
+    return _is_choice(match.group("what"))
+
+
+def _is_needless(match: re.Match[str]) -> bool:
+    return not _TRANSIENT.search(match.group("rest"))
+
+
+_FORMS = (
+    _Form(Kind.DECISION, "said:norm", _ONLY_NORM, 0.7, _is_norm),
+    _Form(Kind.DECISION, "said:norm", _NORM, 0.7, _is_norm),
+    _Form(Kind.DECISION, "said:norm", _NORM_CONTRAST, 0.7, _is_norm),
+    _Form(Kind.DECISION, "said:reason", _WE_POLICY, 0.75),
+    _Form(Kind.DECISION, "said:reason", _IS_PURPOSE, 0.75),
+    _Form(Kind.DECISION, "said:reverts", _REVERTS, 0.65),
+    _Form(Kind.FACT, "said:fact", _SETS_RIGHT, 0.65),
+    _Form(Kind.DECISION, "said:here", _IN_REPO, 0.75),
+    _Form(Kind.DECISION, "said:choice", _RATHER, 0.7),
+    _Form(Kind.DECISION, "said:choice", _GO_WITH, 0.7),
+    _Form(Kind.DECISION, "said:choice", _LETS, 0.65, _is_chosen),
+    _Form(Kind.DECISION, "said:expected", _EXPECTED, 0.6),
+    _Form(Kind.INSTRUCTION, "said:ban", _FORBIDS, 0.65, _is_lasting_ban),
+    _Form(Kind.PREFERENCE, "said:needless", _NEEDS_NO, 0.6, _is_needless),
+)
+
+
+def _read_confirmed(sentence: OwnSentence, reaction: Reaction) -> Standing | None:
+    """A statement that the agent was asked to agree with, and did."""
+    if not _CONFIRMS.match(reaction.first):
+        return None
+    match = _BOUND.match(sentence.said)
+    return _make(Kind.FACT, "said:confirmed", sentence, match, 0.6) if match else None
+
+
+def _read_question(sentence: OwnSentence, reaction: Reaction) -> Standing | None:
+    """A question that asks for another way than the one taken, which the agent then took."""
+    said = sentence.said
+    if match := _OTHER_WAY.match(said):
+        rest = match.group("rest")
+        if (
+            _INFORMATION.search(f"{match.group('ask')} {rest}"[:120])
+            and not re.search(_CONTRAST, rest, re.IGNORECASE)
+            and not reaction.agrees
+        ):
+            return None
+        return _make(Kind.DECISION, "asked:other-way", sentence, match, 0.6)
+    if match := _POLITE_WAY.match(said):
+        rest = match.group("rest")
+        if is_chore(rest) or _INFORMATION.search(rest[:60]):
+            return None
+        if _NEW_WAY.search(said) or reaction.agrees:
+            return _make(Kind.DECISION, "asked:change", sentence, match, 0.55)
+    return None

@@ -1,0 +1,156 @@
+"""Titles and quotations of what stands: in words that say what they are about by themselves. Pure."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from memd.distill import sentences
+from memd.distill.dialogue.acts import Act, ActKind
+from memd.distill.dialogue.chores import is_chore
+from memd.distill.dialogue.offers import strip_markup
+from memd.distill.episodes import Exchange, Story
+from memd.text import content_stems, is_stop_word, unique, words
+
+TITLE_CHARACTERS = 100
+LABELS = {
+    ActKind.CHOSEN: "Chosen",
+    ActKind.AGREED: "Agreed",
+    ActKind.DECLINED: "Declined",
+    ActKind.DEFERRED: "Put off",
+}
+_PASSAGE_CHARACTERS = 700
+_OUTCOME_CHARACTERS = 400
+_TELLING_WORDS_MIN = 3
+_STEMS_SHARED_MIN = 2
+_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_POINTS = re.compile(r"\b(?:this|that|these|those|it|them|so|there|here|one)\b", re.IGNORECASE)
+_AGREEMENT = re.compile(
+    r"^\W*(?:you(?:'re| are) (?:absolutely |totally |completely |quite )?(?:right|correct)|good (?:point|catch|call|idea)|great (?:point|idea)|got it|exactly|agreed|makes sense|understood|right)\W+(?:that's annoying behavior\W+)?",
+    re.IGNORECASE,
+)
+_WONDERS = re.compile(
+    r"^.*?\b(?:what do you think (?:about|of)|i wonder(?:ed)? (?:if|whether)(?: it (?:makes|would make) sense to)?|(?:does|would|do you think) (?:it|that) makes? sense to|should we|how about|what about)\s+",
+    re.IGNORECASE,
+)
+_ASKS_OPINION = re.compile(
+    r"[\s,.]*\b(?:what do you think|thoughts|wdyt|ok|right)\W*$", re.IGNORECASE
+)
+_WORKS = re.compile(
+    r"^\W*(?:let me|i'll|i will|now let|i need|i can|going to|looking|checking)\b", re.IGNORECASE
+)
+
+
+def clip_line(text: str, limit: int) -> str:
+    """A text on one line, cut after so many characters."""
+    return sentences.clip(" ".join(text.split()), limit)
+
+
+def read_first_words(story: Story) -> str:
+    """What the agent said first after the prompt."""
+    said = sorted((*story.texts, *story.answers), key=lambda one: (one.at, one.event_id))
+    return said[0].text if said else ""
+
+
+def quote_before(before: Sequence[Exchange]) -> list[str]:
+    """The end of what the agent had said before, as a line of a body."""
+    if not before or before[0].answer is None:
+        return []
+    passage = _last_passage(before[0].answer.text)
+    return [f"Assistant before: “{clip_line(strip_markup(passage), _PASSAGE_CHARACTERS)}”"]
+
+
+def _last_passage(text: str) -> str:
+    """The end of a message, from the beginning of a line on."""
+    if len(text) <= _PASSAGE_CHARACTERS:
+        return text
+    at = text.find("\n", len(text) - _PASSAGE_CHARACTERS)
+    return text[at if at >= 0 else -_PASSAGE_CHARACTERS :].strip()
+
+
+def quote_outcome(story: Story) -> list[str]:
+    """What the agent said at once, and that it did in the end, as lines of a body."""
+    said = unique((read_first_words(story), story.answer if story.edits else ""))
+    return [
+        f"Assistant then: “{clip_line(strip_markup(text), _OUTCOME_CHARACTERS)}”"
+        for text in said
+        if text
+    ]
+
+
+def title_act(act: Act, prompt: str, before: Sequence[Exchange], state: str) -> str:
+    """What was chosen, agreed, declined or put off, with its subject."""
+    label = LABELS[act.kind]
+    if act.kind is ActKind.AGREED and state:
+        return _finish(f"{label}: {state}")
+    if act.kind is ActKind.DECLINED and is_chore(act.subject):
+        referent = find_referent(
+            prompt, before[0].answer.text if before and before[0].answer else ""
+        )
+        return _finish(f"Left as it is: {referent or act.subject}")
+    if act.kind is ActKind.AGREED and _count_telling(act.subject) < _TELLING_WORDS_MIN:
+        return _finish(f"{label}: {_find_topic(act, before) or act.subject}")
+    subject = f"{label}: {act.subject}"
+    if _count_telling(act.subject) < _TELLING_WORDS_MIN and (topic := _find_topic(act, before)):
+        subject = f"{subject} ({topic})"
+    return _finish(subject)
+
+
+def _find_topic(act: Act, before: Sequence[Exchange]) -> str:
+    """What a choice was about: the agent's question, if it says so, else what the user had asked for."""
+    asked = [e.prompt for e in before]
+    for text in (
+        (*asked[:1], act.question, *asked[1:])
+        if act.kind is ActKind.AGREED
+        else (act.question, *asked)
+    ):
+        sentence = next(iter(sentences.split_sentences(text)), "").rstrip(" ?.:")
+        sentence = _ASKS_OPINION.sub("", _WONDERS.sub("", sentence)).strip(" ,?.:")
+        if _count_telling(sentence) >= _TELLING_WORDS_MIN - 1:
+            return sentences.strip_politeness(sentence)
+    return ""
+
+
+def title_statement(said: str, first: str, state: str) -> str:
+    """A statement as a title: the agent's own words for it where the user's only point at something."""
+    if _POINTS.search(said) and _count_telling(said) < 2 * _TELLING_WORDS_MIN:
+        if state:
+            return _finish(state)
+        if restated := find_restated(first):
+            return _finish(restated)
+    return _finish(said)
+
+
+def find_restated(first: str) -> str:
+    """How the agent put what the user had said: the sentence after `You're right`."""
+    match = _AGREEMENT.match(first)
+    if match is None:
+        return ""
+    for sentence in sentences.split_sentences(
+        strip_markup(first[match.end() :].split("\n\n", maxsplit=1)[0])
+    ):
+        if not _WORKS.match(sentence) and _count_telling(sentence) >= _TELLING_WORDS_MIN:
+            return sentence.rstrip(":")
+    return ""
+
+
+def find_referent(said: str, answer: str) -> str:
+    """The sentence of an answer that shares most words with what the user says to it; empty if none does."""
+    mine = frozenset(content_stems(said))
+    best, found = _STEMS_SHARED_MIN - 1, ""
+    for sentence in _read_sentences(answer):
+        shared = len(mine & frozenset(content_stems(sentence)))
+        if shared > best and not sentence.endswith(("?", ":")):
+            best, found = shared, sentence
+    return found
+
+
+def _read_sentences(text: str) -> Iterator[str]:
+    for line in _FENCE.sub("\n", text).split("\n"):
+        yield from (strip_markup(s) for s in sentences.split_sentences(line))
+
+
+def _count_telling(text: str) -> int:
+    return sum(not is_stop_word(word) for word in words(text))
+
+
+def _finish(title: str) -> str:
+    return sentences.format_title(title.rstrip("?! "), TITLE_CHARACTERS)

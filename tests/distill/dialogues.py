@@ -1,0 +1,114 @@
+"""Short dialogues of people who talk to an agent in very different ways, and what stands after each.
+
+Each was written before the rules that read them. `keeps` are words that the title and body of one decision,
+instruction or preference must all have; empty if nothing stands.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """What the agent had said last, what the user says, and what the agent says at the end of its work."""
+
+    name: str
+    before: str
+    says: str
+    after: str = "Done."
+    keeps: tuple[str, ...] = ()
+    does_work: bool = True
+    asked_before: str = "have a look at it"
+
+
+_CACHE_OPTIONS = """There are three ways to do it.
+
+### Option A: Redis
+One more service to run, but shared between the workers.
+
+### Option B: an in-process LRU cache
+Simple; every worker has its own copy.
+
+### Option C: no cache, but a better index
+Removes the need; writes get a little slower.
+
+I would recommend Option B. Which one do you prefer?"""
+
+_NUMBERED = """The upload can fail in the middle. I see these possibilities:
+
+1. **Resumable uploads** with the tus protocol
+2. **Retry the whole file** up to three times
+3. **Show an error** and let the user press the button again
+
+Which approach should I take?"""
+
+_LETTERED = """Where should the feature flags live?
+
+A) in the database, editable at run time
+B) in a YAML file in the repository
+C) in environment variables
+
+What do you prefer?"""
+
+_EITHER = """The exporter works now.
+
+Should I keep the semicolon as separator, or switch to tabs so that Excel opens it everywhere?"""
+
+_OFFER = """The parser accepts both date formats now.
+
+Want me to also add a fallback that guesses the format from the locale of the browser?"""
+
+_COMMIT_OFFER = """All 214 tests pass. Want me to commit this and push the branch?"""
+
+DIALOGUES = (
+    # --- a choice among what was offered ---
+    Dialogue("terse, a letter", _LETTERED, "B", "Moved the flags to `flags.yaml`.", ("YAML", "feature flags")),
+    Dialogue("terse, a number with a full stop", _NUMBERED, "2.", "The client retries three times.", ("Retry the whole file",)),
+    Dialogue("lowercase, option named", _CACHE_OPTIONS, "lets go with option c pls", "Added the index.", ("no cache", "index")),
+    Dialogue("by ordinal", _NUMBERED, "The first one, please. Users on trains will thank us.", "Uploads resume.", ("tus", "trains")),
+    Dialogue("by its name", _CACHE_OPTIONS, "redis it is, we have one running anyway", "Uses Redis.", ("Redis", "running anyway")),
+    Dialogue("dictated", _CACHE_OPTIONS, "okay so um I think option B sounds right to me because we only ever run one worker", "Added the LRU.", ("LRU", "one worker")),
+    Dialogue("German in the middle", _LETTERED, "ich nehme B, das ist am einfachsten zu reviewen", "Moved to YAML.", ("YAML", "einfachsten")),
+    Dialogue("French in the middle", _CACHE_OPTIONS, "on part sur l'option C, merci", "Added the index.", ("no cache",)),
+    Dialogue("either or", _EITHER, "tabs", "The exporter writes tabs.", ("tabs", "separator")),
+    Dialogue("one with a change", _LETTERED, "B but as TOML, we have no yaml parser in there", "Flags are in TOML.", ("TOML",)),
+    Dialogue("the recommended", _CACHE_OPTIONS, "yes, go with your recommendation", "Added the LRU.", ("LRU",)),
+    # --- a refusal, with or without its reason ---
+    Dialogue("refusal with reason", _OFFER, "No, guessing is worse than an error here.", "Left as it is.", ("guess", "locale", "worse than an error"), does_work=False),
+    Dialogue("fine as it is", _OFFER, "no this is fine as it is", "Okay.", ("guess", "fine"), does_work=False),
+    Dialogue("senior, three words", _OFFER, "nope. keep it strict.", "Okay.", ("strict", "locale"), does_work=False),
+    Dialogue("non-native refusal", _OFFER, "No please, I don't want that we guess something, it will make problem with customer data", "Okay, no fallback.", ("guess", "customer data"), does_work=False),
+    Dialogue("removed on purpose", "There is no `--watch` flag any more. Should I add it back?", "no, we took --watch out on purpose, it kept two processes alive", "Okay.", ("--watch", "on purpose"), does_work=False),
+    # --- a correction of what the agent did ---
+    Dialogue("only one of them", "Both commands write the lock file now.", "only `sync` should write the lock file, `check` must stay read-only", "`check` no longer writes.", ("sync", "lock file", "read-only")),
+    Dialogue("should not", "The importer now deletes rows that are missing in the CSV.", "hmm that should never delete anything, a missing row just means it wasn't exported", "No deletes any more.", ("delete", "exported")),
+    Dialogue("undo with the better way", "I made the timeout configurable.", "revert that, I'd rather have one fixed timeout of 30s than one more setting", "Reverted.", ("30s", "setting")),
+    Dialogue("a reason in passing", "I replaced the raw SQL by the ORM in report.py.", "we use raw SQL there on purpose because the planner needs the hint", "Restored the SQL.", ("raw SQL", "on purpose", "hint")),
+    # --- a decision that is shaped like a question ---
+    Dialogue("why not just", "The id is `user-<n>-<region>`, built by hand.", "why don't we just use a uuid instead of building that ourselves?", "Ids are UUIDs now.", ("uuid", "building")),
+    Dialogue("scope in a question", "The unit tests run with a fake clock now.", "shouldn't that be for all tests, not just the unit tests?", "All tests use the fake clock.", ("all tests", "unit tests")),
+    Dialogue("can't we", "Errors are logged and swallowed.", "can't we return the error to the caller instead of swallowing it?", "The error is returned.", ("return the error", "swallow")),
+    Dialogue("better idea", "The config is read at import time.", "wouldnt it be better to read it lazily? importing should have no side effects", "Reads lazily.", ("lazily", "side effects")),
+    # --- limits and deferrals ---
+    Dialogue("limit", "I can do Linux, macOS and Windows.", "let's only support linux for now, the rest can come later", "Linux only.", ("linux", "for now")),
+    Dialogue("deferral", _OFFER, "not now, let's do the locale thing after the release", "Okay, later.", ("locale", "after the release"), does_work=False),
+    # --- taste and conduct ---
+    Dialogue("taste", "Wrote the release notes.", "shorter please. I don't want emojis or marketing words in our release notes", "Shortened.", ("emojis", "release notes")),
+    Dialogue("conduct", "Fixed it and bumped the version.", "please don't bump the version yourself, the release job does that", "Reverted the bump.", ("version", "release job")),
+    # --- nothing of this stands ---
+    Dialogue("go-ahead for a chore", _COMMIT_OFFER, "yes"),
+    Dialogue("go-ahead", "I will now rename the variable. Shall I go on?", "yep do it"),
+    Dialogue("refusal of a chore", _COMMIT_OFFER, "no, not yet, I want to look at the diff first", does_work=False),
+    Dialogue("a question", _CACHE_OPTIONS, "what would option A cost us per month?", "About 15 dollars.", does_work=False),
+    Dialogue("a question with instead", "The worker polls.", "could we use websockets instead of polling, or is that hard?", "It is possible, but hard.", does_work=False),
+    Dialogue("steering", _OFFER, "no wait, first show me the failing input again", "Here it is.", does_work=False),
+    Dialogue("a bug report", "The list is sorted.", "no, it still shows the oldest first when I reload", "Fixed the sort order."),
+    Dialogue("a number that is no choice", "How many retries does the job have?", "3", "Okay.", does_work=False),
+    Dialogue("an order", "The table is ready.", "now add a column for the country and show the flag", "Added the column."),
+    Dialogue("a chore question", "The fix is in.", "can you also add a test for that and update the readme?", "Added."),
+    Dialogue("a pasted review", "The branch is pushed.", "The loop in parse() should use a map instead of a linear scan (lines 88-97). Consider extracting the comparison into a helper and document the complexity.\n\nSeverity: low", "Uses a map."),
+    Dialogue("a pasted log", "Run it again please.", 'ERROR worker: should never happen: queue is None\nTraceback (most recent call last):\n  File "worker.py", line 3, in run\nAssertionError', "Fixed the race."),
+    Dialogue("thinking aloud", "Both are possible.", "hmm not sure, maybe we should use a queue, maybe not. let me think about it over lunch", does_work=False),
+    Dialogue("ironic", _CACHE_OPTIONS, "yeah sure, let's go with option A and buy a datacenter while we're at it, lol", "Understood.", does_work=False),
+    Dialogue("what others want", _CACHE_OPTIONS, "Marta says we should go with option A", "She has a point.", does_work=False),
+    Dialogue("thanks", "It works now.", "great, thats fine, thanks a lot!", "You're welcome.", does_work=False),
+)  # fmt: skip

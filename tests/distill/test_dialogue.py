@@ -1,0 +1,108 @@
+import pytest
+
+from memd.distill import turn
+from memd.distill.episodes import Episode, EpisodeContext, Exchange, Utterance
+from memd.models import Authority, Event, EventKind, Kind
+from tests.distill.dialogues import DIALOGUES
+from tests.distill.told_sessions import ToldSession, asks, edits, says
+
+STANDS = {Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT, Kind.TASK}
+
+
+def _event(number, kind, tool=None, **payload):
+    return Event(number, 1, kind, "", number * 1_000, payload, tool=tool)
+
+
+def _drafts(dialogue):
+    events = [_event(2, EventKind.PROMPT, prompt=dialogue.says)]
+    if dialogue.does_work:
+        change = {"file_path": "/p/a.py", "old_string": "a", "new_string": "b"}
+        events.append(_event(3, EventKind.TOOL_RESULT, tool="Edit", tool_input=change))
+    events.append(_event(4, EventKind.STOP, last_assistant_message=dialogue.after))
+    heard = Exchange(dialogue.asked_before, Utterance(1, 1_000, dialogue.before, "Assistant"))
+    context = EpisodeContext(before={"e": (heard,)})
+    return turn.distill_episode(Episode("e", tuple(events), "stop"), context)
+
+
+def _standing(dialogue):
+    return [
+        draft
+        for draft in _drafts(dialogue)
+        if draft.kind in STANDS and draft.authority is Authority.USER_PROMPT
+    ]
+
+
+@pytest.mark.parametrize("dialogue", [d for d in DIALOGUES if d.keeps], ids=lambda d: d.name)
+def test_what_the_user_decided_is_kept_with_what_it_is_about(dialogue):
+    found = [f"{draft.title}\n{draft.body}".lower() for draft in _standing(dialogue)]
+    assert any(all(word.lower() in text for word in dialogue.keeps) for text in found), found
+
+
+@pytest.mark.parametrize("dialogue", [d for d in DIALOGUES if not d.keeps], ids=lambda d: d.name)
+def test_what_decides_nothing_is_no_decision(dialogue):
+    assert [draft.title for draft in _standing(dialogue)] == []
+
+
+@pytest.fixture
+def session(db, clock, tmp_path):
+    return ToldSession(db, clock, tmp_path)
+
+
+async def standing(session):
+    """Titles of what stands, by the user's word or the agent's."""
+    return [
+        one.title
+        for one in await session.memories()
+        if one.kind in STANDS and one.superseded_by is None
+    ]
+
+
+OFFERS = says(
+    "I see two ways.\n\nOption 1: a queue in Redis\nOption 2: a table in Postgres\n\nWhich one do you prefer?"
+)
+
+
+async def test_a_choice_is_read_against_what_the_agent_offered_in_the_turn_before(session):
+    await session.tell(asks("how could the mails be sent later?"), OFFERS)
+    await session.tell(asks("2, we have that anyway"), edits(), says("Added the table."))
+    (one,) = [m for m in await session.memories() if m.kind is Kind.DECISION]
+    assert one.title.startswith("Chosen: a table in Postgres")
+    assert "2, we have that anyway" in one.body
+    assert one.authority is Authority.USER_PROMPT
+
+
+async def test_what_the_user_takes_back_in_the_next_prompt_does_not_stand(session):
+    await session.tell(asks("how could the mails be sent later?"), OFFERS)
+    await session.tell(asks("2"), edits(), says("Added the table."))
+    assert await standing(session)
+    await session.tell(asks("hm, i concede, revert it"), edits(), says("Reverted."))
+    assert await standing(session) == []
+
+
+async def test_a_cause_that_the_same_error_refutes_does_not_stand(session):
+    shown = "ERROR: job 17 failed: lock is held by worker 3"
+    await session.tell(
+        asks(f"why this?\n\n{shown}"), edits(), says("The issue was that `release()` never runs when the worker is stopped.")
+    )  # fmt: skip
+    assert len(await standing(session)) == 1
+    await session.tell(
+        asks("ERROR: job 18 failed: lock is held by worker 1"), edits(), says("Done.")
+    )
+    assert await standing(session) == []
+
+
+async def test_live_and_at_once_the_same_stands(session):
+    turns = [
+        (asks("how could the mails be sent later?"), OFFERS),
+        (asks("1"), edits(), says("Done. Now all mails wait in a queue in Redis until they are sent.")),
+        (asks("actually no, forget that, use the table"), edits(), says("Done.")),
+        (asks("why don't we just keep one table instead of three?"), edits(), says("Good point. Now all mails are kept in one table.")),
+    ]  # fmt: skip
+    for steps in turns:
+        await session.tell(*steps)
+    live = await standing(session)
+    await session.starts_another("s2")
+    await session.tell(*[step for steps in turns for step in steps])
+    both = await standing(session)
+    assert len(live) == 1
+    assert sorted(both) in (sorted(live), sorted(live * 2))
