@@ -157,7 +157,7 @@ def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:
 def _check_writer(worker: Mapping[str, Any]) -> Finding:
     if worker.get("obstacle"):
         return Finding("writer", "warning", worker["obstacle"], "then `memd restart`")
-    if worker["failures_in_a_row"]:
+    if worker.get("failures_in_a_row"):  # an older daemon does not say
         return Finding("writer", "warning", worker["why"], "`memd status` shows what it has cost")
     return Finding("writer", "ok", f"{worker['model']} improves the text of turns")
 

@@ -33,9 +33,9 @@ class Scene:
         return "\n".join(texts(self.requests[0])) if self.requests else ""
 
     @property
-    def tools(self) -> list[set[str]]:
-        """What each request lets the model call."""
-        return [{tool["name"] for tool in body.get("tools", ())} for body in self.requests]
+    def tools(self) -> set[str]:
+        """What the first request lets the model call."""
+        return {tool["name"] for body in self.requests[:1] for tool in body.get("tools", ())}
 
     @property
     def results(self) -> list[tuple[bool, str]]:
