@@ -1,6 +1,7 @@
 """The whole daemon in this process: every worker is made, started and stopped in order."""
 
 import json
+import os
 import signal
 import sys
 
@@ -258,6 +259,17 @@ async def test_a_program_rewrites_the_summary_of_a_turn(paths, tmp_path):
     (given,) = map(json.loads, notes.read_text(encoding="utf-8").splitlines())
     assert given["cwd"] in [f"{one}/default" for one in dirs]
     assert given["environ"]["MEMD_DISABLE"] == "1"
+
+
+async def test_a_program_that_still_writes_is_ended_with_the_daemon(paths, tmp_path):
+    notes = tmp_path / "notes.jsonl"
+    command = (sys.executable, writer.__file__, str(notes), "slow")
+    distill = DistillConfig(writer="command", writer_command=command, writer_s=600)
+    config = Config(engines=NO_MODEL, distill=distill)
+    await serve_one_turn(paths, config, {}, lambda _: notes.exists() and notes.stat().st_size)
+    (given,) = map(json.loads, notes.read_text(encoding="utf-8").splitlines())
+    with pytest.raises(ProcessLookupError):
+        os.kill(given["pid"], 0)
 
 
 async def test_a_profile_that_reranks_with_a_model_asks_the_configured_one(paths):
