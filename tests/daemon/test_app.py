@@ -80,7 +80,7 @@ async def test_every_worker_runs_and_is_healthy(call_daemon):
     assert {worker["name"]: worker["state"] for worker in status["rooms"]} == dict.fromkeys(
         [
             "intake", "distiller", "indexer", "recaller", "injector", "consolidator", "listener",
-            "embedder", "backfill", "retention",
+            "embedder", "backfill", "retention", "follower",
         ],
         "running",
     )  # fmt: skip
