@@ -4,7 +4,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -24,6 +24,9 @@ _VERDICT_VERBS = {
 }
 
 Report = dict[str, Any]
+MemoriesOption = Annotated[
+    bool, Option("--memories", help="Make the memories of sessions again by today's rules.")
+]
 
 
 # ── consolidate ──────────────────────────────────────────────────────────────────────────────────
@@ -124,17 +127,35 @@ def _format_runs(runs: list[Report]) -> Iterator[str]:
         )
 
 
+_MARKS = {"created": "+", "revised": "~", "deleted": "-", "kept": "="}
+
+
 # ── reindex ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def run_reindex(
     embeddings: bool = Option(False, "--embeddings", help="Only recompute the model's vectors."),
+    *,
+    memories: MemoriesOption = False,
+    dry_run: DryRunOption = False,
 ) -> None:
     """Rebuild the full-text index and the vectors from the memories. Always safe.
 
     The vectors of an embedding model follow in the background; `memd status` shows the progress.
+
+    --memories distils the stored events of all sessions again. A memory that says the same stays the same one. What you
+    pinned, judged, remembered or forgot stays so. An upgrade does this once by itself. --dry-run shows what would change.
     """
     started = time.monotonic()
+    if dry_run and not memories:
+        daemon_call.fail("--dry-run: say what would be done with --memories")
+    if memories:
+        if embeddings:
+            daemon_call.fail("choose one of --embeddings and --memories")
+        arguments = {"memories": True, "dry_run": dry_run}
+        report = daemon_call.call("memd/reindex", daemon_call.LONG_S, **arguments)["report"]
+        print("\n".join(_format_redistilled(report)))
+        return
     if embeddings:
         space, count = _recompute_embeddings()
         amount = f"{output.plural(count, 'passage')} in {space}"
@@ -143,6 +164,31 @@ def run_reindex(
         count = daemon_call.call("memd/status")["summaries"]["count"]
         amount = output.plural(count, "memory")
     print(f"done in {time.monotonic() - started:.1f} s: {amount}")
+
+
+def _format_redistilled(report: Report) -> Iterator[str]:
+    verb = "would be" if report["is_dry_run"] else "were"
+    counts = ", ".join(f"{report[name]:,} {name}" for name in ("created", "revised", "deleted"))
+    yield f"memories that {verb} changed: {counts}"
+    if report["kept"]:
+        count = output.plural(report["kept"], "memory")
+        yield f"kept, though today's rules no longer say it: {count}"
+    for one in report["changes"]:
+        yield _format_change(one, is_dry_run=report["is_dry_run"])
+    left_out = sum(report[name] for name in _MARKS) - len(report["changes"])
+    if left_out > 0:
+        yield f"and {left_out:,} more"
+
+
+def _format_change(one: Report, *, is_dry_run: bool) -> str:
+    change, title = one["change"], output.one_line(one["title"])
+    number = "" if change == "created" and is_dry_run else f" #{one['id']}"
+    was = output.one_line(one["was"])
+    if change == "kept":
+        title += f"  ({was})"
+    elif change == "revised" and was != title:
+        title = f"{was} → {title}"
+    return f"{_MARKS[change]}{number} {one['kind']}  {title}"
 
 
 def _recompute_embeddings() -> tuple[str, int]:

@@ -34,6 +34,7 @@ from memd.daemon.supervisor import Shutdown, Supervisor, Worker, supervise
 from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
 from memd.distill.distiller import Distiller
 from memd.distill.model_writer import TurnWriter
+from memd.distill.redistiller import Redistiller
 from memd.embeddings.base import ChatModel, Reranker
 from memd.embeddings.command import CommandChat, pick_environment
 from memd.embeddings.hashing import HashingEmbedder
@@ -142,6 +143,7 @@ class Daemon:
         )  # fmt: skip
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
         self.follower = self._make_follower()
+        self.redistiller = Redistiller(db, config.distill, clock, self._wake_indexer)
         self.writer = self._make_turn_writer()
 
         # Summaries → index: at once in the hashing space, in a model's space as fast as it answers.
@@ -175,7 +177,7 @@ class Daemon:
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
             status.report, shutdown.request, clock, injector=injector, retention=retention,
             vector_maintenance=VectorMaintenance(db, embedders, model, backfill),
-            judge=judgments, overrides=overrides, agents=config.agents,
+            judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             checkup=VaultDoctor(db, self.indexer, self.ingestor, config.index.passage_tokens, clock),
         )  # fmt: skip
         self.listener = Listener(
@@ -183,7 +185,8 @@ class Daemon:
         )
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
-            self.ingestor, self.follower, self.distiller, self.indexer, recaller, injector, consolidator,
+            self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
+            injector, consolidator,
             retention, self.listener, model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip

@@ -111,7 +111,7 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
     loose = tuple(e.id for e in found if e.id in pending and e.id not in inside)
     if not due and not loose:
         return None
-    context = _read_context(tx, session, due, request)
+    context = read_context(tx, session, due, request)
     shown = (text_at(e.payload, "tool_input", "file_path") for ep in due for e in ep.events)
     seen = links.files_of_session(tx, session.id) if any(shown) else ()
     return DueBatch(session, tuple(due), context, pending, loose, tuple(seen))
@@ -170,9 +170,10 @@ def _select_due(
     return found[:-1] if is_cut and is_last and len(found) > 1 else found
 
 
-def _read_context(
+def read_context(
     tx: Connection, session: Session, due: list[Episode], request: DueRequest
 ) -> EpisodeContext:
+    """Return what the rules need to know of a session besides these episodes."""
     project = projects.project(tx, session.project_id)
     roots = (project.key if project else "", session.directory or "")
     prompts = (text_at(e.payload, "prompt") for ep in due for e in ep.events)

@@ -180,9 +180,16 @@ def write_episodes(
 
 
 def write_episode(
-    tx: Connection, plan: EpisodePlan, session: Session, now: int
+    tx: Connection,
+    plan: EpisodePlan,
+    session: Session,
+    now: int,
+    stays: frozenset[int] | None = None,
 ) -> Mapping[str, int]:
-    """Write an episode; how many summaries were created, revised, strengthened or deleted."""
+    """Write an episode; how many summaries were created, revised, strengthened or deleted.
+
+    `stays`, where it is distilled again: the summaries that stay as they are, beside what is written.
+    """
     session = _place_session(tx, session, plan.project_key)
     known = {s.uid: s for s in summaries.episode_summaries(tx, session.id, plan.episode)}
     owner = summaries.SummaryOwner(session.project_id, session.id, session.client, plan.episode)
@@ -190,7 +197,7 @@ def write_episode(
     ids: dict[str, int] = {}
     written: list[Draft] = []
     ended = find_ended_rules(tx, plan.drafts, session.project_id)
-    uids = _choose_uids(session, plan, known, ended)
+    uids = _choose_uids(session, plan, known, ended, stays)
     for uid, draft in uids.items():
         twin = None if uid in known else _find_twin(tx, draft, session.project_id)
         if twin is not None:
@@ -209,7 +216,7 @@ def write_episode(
         written.append(draft)
         if outcome == "revised":
             _drop_own_edges(tx, number)
-    outcomes["deleted"] += _delete_stale(tx, known, uids.keys())
+    outcomes["deleted"] += _delete_stale(tx, known, uids.keys(), stays or frozenset())
     for draft in written:
         links.add_edges(tx, _make_draft_edges(draft, ids))
     for draft in written:
@@ -236,19 +243,40 @@ def _choose_uids(
     plan: EpisodePlan,
     known: Mapping[str, Summary],
     ended: Mapping[str, Sequence[Summary]],
+    stays: frozenset[int] | None,
 ) -> dict[str, Draft]:
     """The uid of each draft; without a new note that takes back no rule, since the turn says as much."""
-    chosen = {_choose_uid(session, plan.episode, draft, known): draft for draft in plan.drafts}
+    chosen = {
+        _choose_uid(session, plan.episode, draft, known, stays): draft for draft in plan.drafts
+    }
     return {uid: d for uid, d in chosen.items() if uid in known or ended.get(d.slot, True)}
 
 
-def _choose_uid(session: Session, episode: str, draft: Draft, known: Mapping[str, Summary]) -> str:
-    """The uid of a draft's slot; beside what has another text there and a greater standing."""
-    uid = digest(session.uid, episode, draft.slot)
+def slot_uid(session: Session, episode: str, slot: str) -> str:
+    """The uid of what an episode yields in a slot."""
+    return digest(session.uid, episode, slot)
+
+
+def uid_beside(uid: str) -> str:
+    """The uid for a slot whose own uid belongs to something that stays."""
+    return digest(uid, "beside")
+
+
+def _choose_uid(
+    session: Session,
+    episode: str,
+    draft: Draft,
+    known: Mapping[str, Summary],
+    stays: frozenset[int] | None,
+) -> str:
+    """The uid of a draft's slot; beside what stays there, or has another text and a greater standing."""
+    uid = slot_uid(session, episode, draft.slot)
     there = known.get(uid)
+    if there is not None and stays is not None:
+        return uid_beside(uid) if there.id in stays else uid
     if there is None or (there.title, there.body) == (draft.title, draft.body):
         return uid
-    return uid if find_objection(draft.authority, there) is None else digest(uid, "beside")
+    return uid if find_objection(draft.authority, there) is None else uid_beside(uid)
 
 
 def _place_session(tx: Connection, session: Session, project_key: str | None) -> Session:
@@ -295,14 +323,21 @@ def _count_repeat(tx: Connection, twin: Summary, draft: Draft, now: int) -> int:
     return int(new > 0)
 
 
-def _delete_stale(tx: Connection, known: Mapping[str, Summary], uids: Iterable[str]) -> int:
+def _delete_stale(
+    tx: Connection, known: Mapping[str, Summary], uids: Iterable[str], stays: frozenset[int]
+) -> int:
     """Delete what the episode no longer yields, unless it is pinned or was said elsewhere, too."""
     yielded = set(uids)
     stale = [
         s
         for uid, s in known.items()
-        if uid not in yielded and s.pinned_at is None and s.duplicates == 1
+        if uid not in yielded and s.pinned_at is None and s.duplicates == 1 and s.id not in stays
     ]
+    return delete_summaries(tx, stale)
+
+
+def delete_summaries(tx: Connection, stale: Sequence[Summary]) -> int:
+    """Delete these memories and what only they were linked with; how many."""
     nodes = {node for s in stale for node in links.neighbours(tx, "summary", str(s.id))}
     for summary in stale:
         summaries.delete_summary(tx, summary.id)

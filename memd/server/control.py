@@ -317,12 +317,17 @@ class Control:
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 
     async def _rebuild_index(self, request: requests.ReindexRequest, _: Caller) -> JsonObject:
-        rebuild: Callable[[], Awaitable[object]] = (
-            self._app.vector_maintenance.reembed
-            if request.embeddings
-            else self._app.indexer.reindex
-        )
-        return {"report": await rebuild()}
+        if request.dry_run and not request.memories:
+            raise BadRequest("dry_run: only distilling the memories again has a preview")
+        return {"report": await self._choose_rebuild(request)()}
+
+    def _choose_rebuild(self, request: requests.ReindexRequest) -> Callable[[], Awaitable[object]]:
+        if request.memories:
+            again = self._app.redistiller
+            return again.preview if request.dry_run else again.redistil
+        if request.embeddings:
+            return self._app.vector_maintenance.reembed
+        return self._app.indexer.reindex
 
     async def _vacuum_vault(self, request: requests.DryRunRequest, _: Caller) -> JsonObject:
         retention = self._app.retention

@@ -380,9 +380,14 @@ class ImportVaultRequest(Request):
 
 
 class ReindexRequest(Request):
-    """`memd/reindex`: rebuild everything and wait; or only start to renew the model's vectors."""
+    """`memd/reindex`: rebuild the index and wait; or only start to renew the model's vectors.
+
+    With `memories`: distil all sessions again and wait; with `dry_run` say what that would change.
+    """
 
     embeddings: bool = False
+    memories: bool = False
+    dry_run: bool = False
 
 
 class DoctorRequest(Request):

@@ -23,6 +23,7 @@ from memd.consolidate.retention import Retention
 from memd.consolidate.sources import Origin
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
+from memd.distill.redistiller import Redistiller
 from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
@@ -86,6 +87,7 @@ class App:
     retention: Retention = field(kw_only=True)
     judge: JudgmentService = field(kw_only=True)
     checkup: VaultExaminer = field(kw_only=True)
+    redistiller: Redistiller = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,6 +132,20 @@ def is_compacted(tx: Connection, event_id: int) -> bool:
     return has_rows(tx, "compactions WHERE event_id = ?", (event_id,))
 
 
+def events_state(tx: Connection, session_id: int) -> tuple[int, int]:
+    """Another value once any event of a session has come or gone."""
+    row = tx.execute(
+        "SELECT count(*), coalesce(max(id), 0) FROM events WHERE session_id = ?", (session_id,)
+    ).fetchone()
+    return (int(row[0]), int(row[1])) if row else (0, 0)
+
+
+def compacted_ids(tx: Connection, session_id: int) -> set[int]:
+    """The events of a session of whose payload only a part is left."""
+    sql = "SELECT c.event_id FROM compactions c JOIN events e ON e.id = c.event_id WHERE e.session_id = ?"
+    return set(fetch_ids(tx, sql, (session_id,)))
+
+
 def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
     """These events by id; unknown ids are left out."""
     rows = tx.execute(

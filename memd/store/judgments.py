@@ -13,6 +13,7 @@ from apsw import Connection
 
 from memd.models import Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
+from memd.store.queries import fetch_ids
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
 """Source of an explicit memory → its confidence at first."""
@@ -291,3 +292,14 @@ def judgments_of(tx: Connection, summary_id: int) -> list[Judgment]:
         (summary_id,),
     )
     return [_to_judgment(row) for row in rows]
+
+
+def judged_ids(tx: Connection, summary_ids: Collection[int]) -> frozenset[int]:
+    """Those of these that somebody judged, or about which somebody took a decision back."""
+    few = tuple(summary_ids)
+    found: set[int] = set()
+    for table, condition in (("judgments", "1"), ("supersessions", "undone_at IS NOT NULL")):
+        for column in ("newer_id", "older_id"):
+            sql = f"SELECT {column} FROM {table} WHERE {condition} AND {column} IN ({marks(few)})"
+            found.update(fetch_ids(tx, sql, few))
+    return frozenset(found)

@@ -21,7 +21,7 @@ from memd.models import (
 )
 from memd.store import ledger
 from memd.store.filter import marks
-from memd.store.queries import fetch_int, has_rows, insert_returning_id, last_id
+from memd.store.queries import count_rows, fetch_int, has_rows, insert_returning_id, last_id
 from memd.text import digest, one_line, storable
 
 _PROJECT_COLUMNS = "id, key, name, reason"
@@ -302,6 +302,24 @@ def recent_sessions(tx: Connection, project_id: int, limit: int, now: int) -> li
     return _select_sessions(
         tx, condition, project_id, now + CLOCK_SKEW_MAX_MS, limit
     ) or _select_sessions(tx, condition, project_id, _TIME_MAX, limit)
+
+
+BEFORE_SESSIONS = (-1, 0)
+"""A (start, id) before that of any session."""
+_WITH_EVENTS_AFTER = (
+    "(started_at, id) > (?, ?) AND EXISTS (SELECT 1 FROM events e WHERE e.session_id = sessions.id)"
+)
+
+
+def next_session(tx: Connection, after: tuple[int, int]) -> Session | None:
+    """The first session with events after this (start in UTC milliseconds, id); None after the last."""
+    rest = f"WHERE {_WITH_EVENTS_AFTER} ORDER BY started_at, id LIMIT 1"
+    return next(iter(_select_sessions(tx, rest, *after)), None)
+
+
+def count_sessions(tx: Connection, after: tuple[int, int]) -> int:
+    """How many sessions with events come after this."""
+    return count_rows(tx, f"sessions WHERE {_WITH_EVENTS_AFTER}", after)
 
 
 def session_of_client(tx: Connection, client: str, key: str) -> Session | None:

@@ -130,6 +130,26 @@ def session_summaries(
     )
 
 
+_IS_CAPTURED = "tier IN ('captured', 'core') AND episode IS NOT NULL"
+"""What the user pins is of the tier core."""
+
+
+def has_captured(tx: Connection) -> bool:
+    """Whether the vault has any memory that was distilled from a turn."""
+    return has_rows(tx, f"summaries WHERE {_IS_CAPTURED}")
+
+
+def captured_summaries(tx: Connection, session_id: int) -> list[Summary]:
+    """The memories that were distilled from a session's turns."""
+    condition = f"s.session_id = ? AND s.{_IS_CAPTURED} ORDER BY s.id"
+    return _select_summaries(tx, condition, (session_id,))
+
+
+def move_summary(tx: Connection, summary_id: int, uid: str, episode: str) -> None:
+    """Give a memory another place: the uid of a slot, and the turn that has the slot."""
+    tx.execute("UPDATE summaries SET uid = ?, episode = ? WHERE id = ?", (uid, episode, summary_id))
+
+
 def live_summaries(
     tx: Connection, project_id: int, kinds: Sequence[Kind] = (), *, limit: int = 500
 ) -> list[Summary]:

@@ -16,6 +16,43 @@ def test_a_reindex_changes_no_hits(memd):
     assert [hit["id"] for hit in memd(*query).json["hits"]] == before
 
 
+def test_memories_that_todays_rules_have_made_are_not_made_again(memd):
+    for words in (("--dry-run",), ()):
+        ran = memd("reindex", "--memories", *words)
+        assert (ran.status, ran.err) == (0, "")
+        assert "0 created, 0 revised, 0 deleted" in ran.out
+
+
+@pytest.mark.parametrize("words", [("--dry-run",), ("--memories", "--embeddings")])
+def test_a_reindex_that_makes_no_sense_is_refused(memd, words):
+    ran = memd("reindex", *words)
+    assert (ran.status, ran.out) == (1, "")
+
+
+def test_what_distilling_again_changes_is_listed():
+    changes = [
+        {"change": "created", "id": 9, "kind": "decision", "title": "Use pnpm", "was": ""},
+        {"change": "revised", "id": 2, "kind": "change", "title": "new", "was": "old"},
+        {"change": "revised", "id": 3, "kind": "change", "title": "same", "was": "same"},
+        {"change": "kept", "id": 4, "kind": "fact", "title": "ours", "was": "pinned"},
+    ]
+    report = {"created": 1, "revised": 2, "deleted": 1, "kept": 1, "changes": changes}
+    preview, done = (
+        list(maintenance._format_redistilled(report | {"is_dry_run": one})) for one in (True, False)
+    )
+    assert preview == [
+        "memories that would be changed: 1 created, 2 revised, 1 deleted",
+        "kept, though today's rules no longer say it: 1 memory",
+        "+ decision  Use pnpm",
+        "~ #2 change  old → new",
+        "~ #3 change  same",
+        "= #4 fact  ours  (pinned)",
+        "and 1 more",
+    ]
+    assert done[0] == "memories that were changed: 1 created, 2 revised, 1 deleted"
+    assert done[2] == "+ #9 decision  Use pnpm"
+
+
 def test_without_a_model_there_is_nothing_to_embed(memd):
     before = memd("status", "--json").json["summaries"]
     ran = memd("reindex", "--embeddings")

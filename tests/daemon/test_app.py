@@ -79,8 +79,8 @@ async def test_every_worker_runs_and_is_healthy(call_daemon):
     assert status["health"] == "healthy"
     assert {worker["name"]: worker["state"] for worker in status["rooms"]} == dict.fromkeys(
         [
-            "intake", "distiller", "indexer", "recaller", "injector", "consolidator", "listener",
-            "embedder", "backfill", "retention", "follower",
+            "intake", "follower", "distiller", "redistiller", "indexer", "recaller", "injector",
+            "consolidator", "listener", "embedder", "backfill", "retention",
         ],
         "running",
     )  # fmt: skip

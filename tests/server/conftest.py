@@ -99,6 +99,9 @@ class FakeWorkers:
     async def reindex(self):
         return 7
 
+    async def redistil(self):
+        return {"created": 1}
+
     async def reembed(self):
         return {"space": "a/b", "missing": 3}
 
@@ -169,6 +172,7 @@ class LocalServer:
             distiller=self.worker, consolidator=self.worker, status=self._status,
             shutdown=lambda: self.shutdowns.append(True), clock=clock, injector=self.injector,
             vector_maintenance=self.worker, retention=self.worker, checkup=self.worker,
+            redistiller=self.worker,
             judge=JudgmentService(db, redact, clock, lambda: None, MemoryIndex(), "hashing"),
         )  # fmt: skip
         self.listener = None

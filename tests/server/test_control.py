@@ -162,6 +162,11 @@ async def test_status_imports_reindex_vacuum_pin_forget_and_shutdown_answer(serv
         assert (await ask("memd/reindex", {"embeddings": True}))["result"] == {
             "report": {"space": "a/b", "missing": 3}
         }
+        again = {"memories": True}
+        assert (await ask("memd/reindex", again))["result"] == {"report": {"created": 1}}
+        preview = await ask("memd/reindex", {**again, "dry_run": True})
+        assert preview["result"] == {"report": {"compacted": 2}}
+        assert "preview" in (await ask("memd/reindex", {"dry_run": True}))["error"]["message"]
         assert (await ask("memd/vacuum", {"dry_run": True}))["result"] == {
             "report": {"dropped": [], "is_dry_run": True, "retention": {"compacted": 2}}
         }
