@@ -171,8 +171,7 @@ class Daemon:
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
         status = StatusReporter(
-            db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by
-        )
+            db, supervisor, paths, clock, tracker, lambda: index.active, manager.started_by)  # fmt: skip
         app = App(
             db, self.ingestor, recaller, curator, self.indexer, self.distiller, consolidator,
             status.report, shutdown.request, clock, injector=injector, retention=retention,
@@ -186,8 +185,7 @@ class Daemon:
         notifier = ManagerNotifier(manager, self.listener.listening, self.indexer.loaded)
         workers: tuple[Worker | None, ...] = (
             self.ingestor, self.follower, self.distiller, self.redistiller, self.indexer, recaller,
-            injector, consolidator,
-            retention, self.listener, model, backfill, self.writer,
+            injector, consolidator, retention, self.listener, model, backfill, self.writer,
             notifier if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
